@@ -82,9 +82,8 @@ import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
 import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
 import kvPackBf16 from "./kv/pack_bf16.wgsl" with { type: "text" };
 import kvPackF16 from "./kv/pack_f16.wgsl" with { type: "text" };
-import kvPutBf16 from "./kv/put_bf16.wgsl" with { type: "text" };
-import kvPutF16 from "./kv/put_f16.wgsl" with { type: "text" };
 import kvPutF32 from "./kv/put_f32.wgsl" with { type: "text" };
+import kvPutWords from "./kv/put_words.wgsl" with { type: "text" };
 import kvStoreBf16 from "./fragments/kv_store_bf16.wgsl" with { type: "text" };
 import kvStoreF16 from "./fragments/kv_store_f16.wgsl" with { type: "text" };
 import kvStoreF32 from "./fragments/kv_store_f32.wgsl" with { type: "text" };
@@ -334,9 +333,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/kv_load_f32": kvLoadF32,
   "kv/pack_bf16": kvPackBf16,
   "kv/pack_f16": kvPackF16,
-  "kv/put_bf16": kvPutBf16,
-  "kv/put_f16": kvPutF16,
   "kv/put_f32": kvPutF32,
+  "kv/put_words": kvPutWords,
   "fragments/kv_store_bf16": kvStoreBf16,
   "fragments/kv_store_f16": kvStoreF16,
   "fragments/kv_store_f32": kvStoreF32,

@@ -46,7 +46,7 @@ export function chunkKernel(
       ...slotsOf(kvDtype),
       queries: `attention/queries/${kind}`,
       prepare: `attention/queries/prepare_${kind}`,
-      kv_put: `kv/put_${kvDtype}`,
+      ...putSlots(kvDtype),
     };
     const code = shader("attention/attention", { slots, counts });
     return kernel(name, code, {
@@ -217,4 +217,9 @@ export function groupOf(group: number, most: number): number {
 /** Slots of the kernels of attention over keys and values. */
 export function slotsOf(kvDtype: KvDtype): Slots {
   return { kv_load: `fragments/kv_load_${kvDtype}` };
+}
+
+function putSlots(kvDtype: KvDtype): Slots {
+  if (kvDtype === "f32") return { kv_put: "kv/put_f32" };
+  return { kv_put: "kv/put_words", kv_pack: `kv/pack_${kvDtype}` };
 }

@@ -191,7 +191,8 @@ export function attentionUnitsOf(
   contextLength: number,
   precision?: Precision,
 ): AttentionUnits | undefined {
-  return unit && wantsAttentionUnits(contextLength) ? { unit, limits, precision } : undefined;
+  const wanted = wantsAttentionUnits(contextLength); // a wrong variable is told on every device
+  return unit && wanted ? { unit, limits, precision } : undefined;
 }
 
 /** Launch shapes of one adapter. */
