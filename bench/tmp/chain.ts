@@ -8,10 +8,14 @@ import { openAllocations } from "../allocations.ts";
 import { mixtureLayers, mixtureSizes } from "../cases/mixture_layer.ts";
 
 const [format = "bf16", ...what] = Deno.args;
-using gpu = await openGpu();
-const software = gpu.info.software;
+using opened = await openGpu();
+const small = opened.info.software;
+const software = small;
+const gpu: typeof opened = { ...opened, info: { ...opened.info, software: false } };
 using of = openAllocations(gpu);
-const sizes = mixtureSizes(software);
+const sizes = small
+  ? { name: "small", hidden: 512, intermediate: 256, numExperts: 128, topK: 8, heads: 32, kvHeads: 4, headDim: 128 }
+  : mixtureSizes(false);
 const plans = mixtureLayers(of, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
 await of.filled();
 const { compile } = compiler(gpu);
@@ -46,6 +50,33 @@ if (what.includes("touch")) {
   variants.set("touch half qkv at down", qkv(plans, 0.5));
   variants.set("touch both", qkv(o(1), 1));
 }
+if (what.includes("known")) {
+  (globalThis as { X_KNOWN?: boolean }).X_KNOWN = true;
+  const known = mixtureLayers(of, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
+  // The choice of the base, which runs before.
+  const experts = find(plans[0]!, ".experts.down").buffers["experts"]!;
+  const swap = known.map((p, i) => p.map((d, j) => ({ ...d, buffers: { ...plans[i]![j]!.buffers, ...Object.fromEntries(Object.keys(d.buffers).filter((k) => !(k in plans[i]![j]!.buffers)).map((k) => [k, experts])), ...("experts" in d.buffers ? { experts } : {}) } })));
+  variants.set("experts known", swap.map((p) => p.map((d) => ({ ...d, buffers: Object.fromEntries(Object.entries(d.buffers).filter(([k]) => d.kernel.bindings.includes(k))) }))));
+}
+const alone = new Set<string>();
+if (what.includes("bare")) {
+  const bare = (d: Dispatch): Dispatch => {
+    const cut = (name: string) => d.buffers[name] ? { [name]: { ...d.buffers[name]!, size: 4096 } } : {};
+    return { ...d, buffers: { ...d.buffers, ...cut("weights"), ...cut("scales") } };
+  };
+  variants.set("no weights", plans.map((p) => p.map(bare)));
+  plans[0]!.forEach((d, j) => {
+    if (d.buffers["weights"]) variants.set(`no weights of ${d.label}`, plans.map((p) => p.map((d, k) => k === j ? bare(d) : d)));
+  });
+}
+if (what.includes("drop")) {
+  plans[0]!.forEach((d, j) => {
+    if (d.forCells && (d.forCells.from > 512 || d.forCells.upTo < 512)) return;
+    const name = `alone: ${d.label}`;
+    alone.add(name);
+    variants.set(name, plans.map((p) => p.filter((_, k) => k === j)));
+  });
+}
 if (what.includes("drop")) {
   const cells = 512;
   plans[0]!.forEach((d, j) => {
@@ -75,5 +106,5 @@ for (let turn = 0; turn < (software ? 1 : 9); turn++) {
 const base = median(samples.get("base")!);
 console.log(`${format}: ${base.toFixed(2)} us a layer, ${programs.get("base")!.steps.length / plans.length} dispatches`);
 for (const [name, all] of samples) {
-  if (name !== "base") console.log(`  ${(median(all) - base).toFixed(2)} ${name}`);
+  if (name !== "base") console.log(`  ${(alone.has(name) ? median(all) : median(all) - base).toFixed(2)} ${name}`);
 }
