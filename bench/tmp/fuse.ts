@@ -37,10 +37,11 @@ var<workgroup> ready: u32;
 ${MAKE}
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  if (tile.x == 0u) {
-    if (tile.y >= 16u) { return; }
-    let v = make(tile.y, thread);
-    if (thread < 8u) { atomicStore(&keys[64u + tile.y * 8u + thread], v); }
+  let part = tile.y * 9u + tile.x;
+  if (part < 18u) {
+    if (part >= 16u) { return; }
+    let v = make(part, thread);
+    if (thread < 8u) { atomicStore(&keys[64u + part * 8u + thread], v); }
     workgroupBarrier();
     if (thread == 0u) { atomicAdd(&keys[0], 1u); }
     return;
@@ -51,7 +52,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     key = atomicLoad(&keys[64u + thread]);
     if (key != 0u) { break; }
   }
-  out[(tile.y * 9u + tile.x) * 128u + thread] = key;
+  out[(part - 18u) * 128u + thread] = key;
 }`, { bindings: ["input", "keys", "out"], constants: [] });
 const Z = kernel("z", `
 @group(0) @binding(0) var<storage, read_write> keys: array<u32>;
@@ -71,7 +72,7 @@ const input = buffer(4096), keys = buffer(256), out = buffer(9 * 48 * 128 + 128)
 const z = dispatch(Z, { buffers: { keys }, constants: {}, workgroups: [1], label: "z" });
 const p = dispatch(P, { buffers: { input, keys }, constants: {}, workgroups: [16], label: "p" });
 const c = dispatch(C, { buffers: { keys, out }, constants: {}, workgroups: [9, 48], label: "c" });
-const f = (wait: string) => dispatch(F(wait), { buffers: { input, keys, out }, constants: {}, workgroups: [9, 48], label: "f" });
+const f = (wait: string) => dispatch(F(wait), { buffers: { input, keys, out }, constants: {}, workgroups: [9, 50], label: "f" });
 const plans = { "clear, make, take": [z, p, c], "clear, take": [z, c], "clear, make": [z, p], "clear": [z], "clear, both, all poll": [z, f("")], "clear, both, one polls": [z, f(counter)] };
 const { compile } = compiler(gpu);
 using profiler = await openProfiler(gpu, { queries: 2 });
