@@ -1,4 +1,5 @@
 import {
+  bytesOf,
   type Dispatch,
   dispatch,
   type Kernel,
@@ -27,6 +28,8 @@ interface SumsShape {
   readonly steps: number;
   /** Whether the last of them are fewer. */
   readonly part: boolean;
+  /** Whether what `routedExperts` posted is cleared. */
+  readonly cleared: boolean;
 }
 
 /**
@@ -60,7 +63,7 @@ function shapeOf(
   rows: number,
   jobs: number,
   tuning: Tuning,
-): SumsShape {
+): Omit<SumsShape, "cleared"> {
   const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
   let outs = MOST_OUTS;
   while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
@@ -74,7 +77,7 @@ const kernels = new Map<string, ReturnType<typeof sumsKernel>>();
 
 function sumsKernel(
   name: string,
-  { format, lanes, groups, dots, outs, steps, part }: SumsShape,
+  { format, lanes, groups, dots, outs, steps, part, cleared }: SumsShape,
 ): Kernel {
   const quads = outs / 4;
   const code = shader("experts/few/expert_sums", {
@@ -88,7 +91,7 @@ function sumsKernel(
       OUTS: outs,
       QUADS: quads,
       STEPS: steps,
-      ...{ WHOLE: Number(!part), PART: Number(part) },
+      ...{ WHOLE: Number(!part), PART: Number(part), CLEARED: Number(cleared) },
       LANE_SUMS: groups * quads * (lanes + 1),
       JOB_SUMS: groups * quads,
       UNROLL: Math.min(lanes, MOST_UNROLLED),
@@ -101,11 +104,13 @@ function sumsKernel(
       "out",
       "experts",
       "shares",
+      ...cleared ? ["posted"] : [],
       ...isQuantized(format) ? ["scales"] : [],
     ],
     constants: [
       ...["COLS", "MATRIX_ROWS", "OUT_COLS", "LANES", "GROUPS"],
       ...["ROUTED", "SHARED", "SHARED_NEXT", "SHARED_STEP"],
+      ...cleared ? ["WORDS"] : [],
     ],
   });
 }
@@ -117,7 +122,7 @@ function sumsKernel(
  * x is [rows, topK, cols], out [rows, rows of an expert].
  */
 export function expertSums(
-  { matrix, x, experts, weights, out }: {
+  { matrix, x, experts, weights, out, posted }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** u32 [rows, topK] */
@@ -125,6 +130,8 @@ export function expertSums(
     /** f32 [rows, topK] */
     readonly weights: Operand;
     readonly out: Operand;
+    /** What `routedExperts` posted: becomes 0. */
+    readonly posted?: Operand | undefined;
   },
   { shared, tuning, label, ...jobs }: Jobs & {
     /** As of `expertMatmul`. */
@@ -136,16 +143,17 @@ export function expertSums(
   const { rows, topK, numExperts } = jobs;
   const { format, cols, lanes } = matrix;
   const expertRows = matrix.rows / numExperts;
-  const shape = shapeOf(matrix, rows, topK, tuning);
+  const shape = { ...shapeOf(matrix, rows, topK, tuning), cleared: posted !== undefined };
   const { dots, outs, steps, part } = shape;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
-  }`;
+  }${posted ? "_cleared" : ""}`;
   const code = kernels.getOrInsertComputed(name, () => sumsKernel(name, shape));
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
         ...{ weights: shard.operand, x, out, experts, shares: weights },
+        ...posted ? { posted } : {},
         ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
       },
       constants: {
@@ -155,6 +163,7 @@ export function expertSums(
         LANES: lanes,
         GROUPS: topK,
         ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: "store" }),
+        ...posted ? { WORDS: bytesOf(posted) / 4 } : {},
       },
       workgroups: [Math.ceil(expertRows / outs), rows],
       label,
