@@ -16,7 +16,20 @@ using of = openAllocations(gpu);
 const sizes = small
   ? { name: "small", hidden: 512, intermediate: 256, numExperts: 128, topK: 8, heads: 32, kvHeads: 4, headDim: 128 }
   : mixtureSizes(false);
-const plans = mixtureLayers(of, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
+// The same buffers for all variants, in the order that they are asked for.
+const kept: Record<string, unknown[]> = { random: [], words: [], matrix: [] };
+let next: Record<string, number> = {};
+const thrifty = new Proxy(of, {
+  get(target, key) {
+    const made = kept[key as string];
+    if (!made) return Reflect.get(target, key);
+    return (...args: unknown[]) => {
+      const i = next[key as string] = (next[key as string] ?? -1) + 1;
+      return made[i] ??= (Reflect.get(target, key) as (...a: unknown[]) => unknown)(...args);
+    };
+  },
+});
+const plans = mixtureLayers(thrifty, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
 await of.filled();
 const { compile } = compiler(gpu);
 using profiler = await openProfiler(gpu, { queries: 2 });
@@ -50,14 +63,17 @@ if (what.includes("touch")) {
   variants.set("touch half qkv at down", qkv(plans, 0.5));
   variants.set("touch both", qkv(o(1), 1));
 }
-if (what.includes("known")) {
-  (globalThis as { X_KNOWN?: boolean }).X_KNOWN = true;
-  const known = mixtureLayers(of, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
-  // The choice of the base, which runs before.
-  const experts = find(plans[0]!, ".experts.down").buffers["experts"]!;
-  const swap = known.map((p, i) => p.map((d, j) => ({ ...d, buffers: { ...plans[i]![j]!.buffers, ...Object.fromEntries(Object.keys(d.buffers).filter((k) => !(k in plans[i]![j]!.buffers)).map((k) => [k, experts])), ...("experts" in d.buffers ? { experts } : {}) } })));
-  variants.set("experts known", swap.map((p) => p.map((d) => ({ ...d, buffers: Object.fromEntries(Object.entries(d.buffers).filter(([k]) => d.kernel.bindings.includes(k))) }))));
+const X: Record<string, number> = (globalThis as unknown as { X: Record<string, number> }).X = {};
+function variant(name: string, set: Record<string, number>, change: (d: Dispatch) => Dispatch = (d) => d) {
+  for (const k of Object.keys(X)) delete X[k];
+  Object.assign(X, set);
+  next = {};
+  const made = mixtureLayers(thrifty, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
+  for (const k of Object.keys(X)) delete X[k];
+  variants.set(name, made.map((p) => p.map(change)));
 }
+if (what.includes("apart")) variant("apart", { apart: 1 });
+if (what.includes("ahead")) for (const ahead of [1, 2, 8]) variant(`ahead ${ahead}`, { ahead });
 const alone = new Set<string>();
 if (what.includes("bare")) {
   const bare = (d: Dispatch): Dispatch => {
@@ -66,7 +82,7 @@ if (what.includes("bare")) {
   };
   variants.set("no weights", plans.map((p) => p.map(bare)));
   plans[0]!.forEach((d, j) => {
-    if (d.buffers["weights"]) variants.set(`no weights of ${d.label}`, plans.map((p) => p.map((d, k) => k === j ? bare(d) : d)));
+    if (d.buffers["weights"]) if (!d.forCells || d.forCells.from === 0) variants.set(`no weights of ${d.label}`, plans.map((p) => p.map((d, k) => k === j ? bare(d) : d)));
   });
 }
 if (what.includes("drop")) {

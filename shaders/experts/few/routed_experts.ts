@@ -107,7 +107,7 @@ function shapeOf(matrix: Matrix, router: Matrix, splitK: number, tuning: Tuning)
     ...{ format, lanes, vec8s, splitK, pairs: tuning.pairs },
     groups: tuning.groups * tuning.lanes / lanes,
     dots: dotsOf(format, { rows: 1, tuning }),
-    ahead: most(blocks, AHEAD),
+    ahead: most(blocks, (globalThis as { X?: Record<string, number> }).X?.["ahead"] ?? AHEAD),
     normLanes: normLanes({ cols, lanes: tuning.rowLanes }),
     routerLanes: router.lanes,
     routerSteps: most(vec8s / router.lanes, MOST_LOADED),

@@ -195,6 +195,7 @@ function routeExperts(
   const { config, tuning, scratch: { act: out, mixture } } = context;
   const sums = "sums" in stream && stream.x ? stream : undefined;
   if (!norm || !sums || !canNormRouted(router, rows, tuning)) return undefined;
+  if ((globalThis as { X?: Record<string, number> }).X?.["apart"]) return undefined;
   if (!canRoute({ matrix, router, routing }, { rows, tuning })) return undefined;
   const { experts, weights: shares, posted: all } = mixture as MixtureScratch;
   const x = streamOf(context, stream);
