@@ -9,7 +9,7 @@ function* files(dir: string): Generator<string> {
 }
 const dir = Deno.args[0]!;
 for (const path of files(dir)) {
-    if (!path.endsWith(".toc")) continue;
+  if (!path.endsWith(".toc")) continue;
   const toc = Deno.readFileSync(path);
   const bin = Deno.readFileSync(path.replace(/toc$/, "bin"));
   const t = new DataView(toc.buffer), b = new DataView(bin.buffer);
@@ -19,19 +19,53 @@ for (const path of files(dir)) {
     let data = bin.subarray(offset + 0x24, offset + 0x20 + size);
     let how = "raw";
     try {
-      if (data[0] === 0x28 && data[1] === 0xb5) { data = new Uint8Array(zstdDecompressSync(data)); how = "zstd"; }
-    } catch (e) { how = `bad zstd ${e}`; }
+      if (data[0] === 0x28 && data[1] === 0xb5) {
+        data = new Uint8Array(zstdDecompressSync(data));
+        how = "zstd";
+      }
+    } catch (e) {
+      how = `bad zstd ${e}`;
+    }
     Deno.mkdirSync(`${dir}/objs`, { recursive: true });
     Deno.writeFileSync(`${dir}/objs/${i}.bin`, data);
     const code = codeOf(data);
     if (!code) continue;
     const path1 = `${dir}/objs/${i}.bin`;
     Deno.writeFileSync(path1, code);
-    const sass = new Deno.Command("/usr/local/cuda-13.0/bin/nvdisasm", { args: ["--binary", "SM90", path1] }).outputSync();
+    const sass = new Deno.Command("/usr/local/cuda-13.0/bin/nvdisasm", {
+      args: ["--binary", "SM90", path1],
+    }).outputSync();
     const lines = new TextDecoder().decode(sass.stdout).split("\n");
-    const ops = lines.flatMap((l) => /\/\*[0-9a-f]{4,}\*\/\s+(?:@!?U?P\d+ )?([A-Z0-9]+)(\.\S*)?/.exec(l)?.slice(1, 2) ?? []);
-    const wide = lines.flatMap((l) => /\/\*[0-9a-f]{4,}\*\/\s+(?:@!?U?P\d+ )?([A-Z0-9]+\S*)/.exec(l)?.[1] ?? []);
-    const shown = new Set(["LDG", "STG", "LDS", "STS", "BAR", "BRA", "MUFU", "EXIT", "BSSY", "BSYNC", "LDC", "ULDC", "ATOMG", "RED", "SHFL", "CALL", "WARPSYNC", "LD", "ST", "CCTL", "MEMBAR", "ERRBAR"]);
+    const ops = lines.flatMap((l) =>
+      /\/\*[0-9a-f]{4,}\*\/\s+(?:@!?U?P\d+ )?([A-Z0-9]+)(\.\S*)?/.exec(l)?.slice(1, 2) ?? []
+    );
+    const wide = lines.flatMap((l) =>
+      /\/\*[0-9a-f]{4,}\*\/\s+(?:@!?U?P\d+ )?([A-Z0-9]+\S*)/.exec(l)?.[1] ?? []
+    );
+    const shown = new Set([
+      "LDG",
+      "STG",
+      "LDS",
+      "STS",
+      "BAR",
+      "BRA",
+      "MUFU",
+      "EXIT",
+      "BSSY",
+      "BSYNC",
+      "LDC",
+      "ULDC",
+      "ATOMG",
+      "RED",
+      "SHFL",
+      "CALL",
+      "WARPSYNC",
+      "LD",
+      "ST",
+      "CCTL",
+      "MEMBAR",
+      "ERRBAR",
+    ]);
     const runs: [string, number][] = [];
     for (const op of ops) {
       const name = shown.has(op) ? op : op === "FFMA" ? "f" : op === "FADD" ? "a" : "";
@@ -39,16 +73,39 @@ for (const path of files(dir)) {
       if (last && last[0] === name) last[1]++;
       else runs.push([name, 1]);
     }
-    const short: Record<string, string> = { LDG: "G", STG: "SG", LDS: "L", STS: "SL", BAR: "|", BRA: "b", BSSY: "{", BSYNC: "}", MUFU: "M", EXIT: "X", LDC: "c", ULDC: "u" };
+    const short: Record<string, string> = {
+      LDG: "G",
+      STG: "SG",
+      LDS: "L",
+      STS: "SL",
+      BAR: "|",
+      BRA: "b",
+      BSSY: "{",
+      BSYNC: "}",
+      MUFU: "M",
+      EXIT: "X",
+      LDC: "c",
+      ULDC: "u",
+    };
     // Little runs of the rest are joined with what follows.
-    console.log(`#${i} ${code.length} bytes, ${ops.length} instr: ${count(wide.map((o) => o.split(".").slice(0, o.startsWith("LDG") || o.startsWith("LDS") ? 9 : 1).join(".")))}`);
+    console.log(
+      `#${i} ${code.length} bytes, ${ops.length} instr: ${
+        count(
+          wide.map((o) =>
+            o.split(".").slice(0, o.startsWith("LDG") || o.startsWith("LDS") ? 9 : 1).join(".")
+          ),
+        )
+      }`,
+    );
     console.log(runs.map(([n, c]) => `${short[n] ?? n}${n === "" || c > 1 ? c : ""}`).join(" "));
   }
 }
 function count(all: string[]): string {
   const n = new Map<string, number>();
   for (const a of all) n.set(a, (n.get(a) ?? 0) + 1);
-  return [...n].toSorted((a, b) => b[1] - a[1]).slice(0, 16).map(([k, c]) => `${k} ${c}`).join(", ");
+  return [...n].toSorted((a, b) => b[1] - a[1]).slice(0, 16).map(([k, c]) => `${k} ${c}`).join(
+    ", ",
+  );
 }
 function codeOf(data: Uint8Array): Uint8Array | undefined {
   const text = Array.from({ length: 24 }, (_, i) => String.fromCharCode(data[i] ?? 0)).join("");
@@ -80,12 +137,17 @@ function sections(data: Uint8Array): string {
   const elf = text.indexOf("ELF") - 1;
   if (elf < 0) return "";
   const v = new DataView(data.buffer, data.byteOffset + elf, data.byteLength - elf);
-  const shoff = Number(v.getBigUint64(0x28, true)), each = v.getUint16(0x3a, true), n = v.getUint16(0x3c, true), str = v.getUint16(0x3e, true);
+  const shoff = Number(v.getBigUint64(0x28, true)),
+    each = v.getUint16(0x3a, true),
+    n = v.getUint16(0x3c, true),
+    str = v.getUint16(0x3e, true);
   const strs = Number(v.getBigUint64(shoff + str * each + 0x18, true));
   for (let i = 0; i < n; i++) {
     const at = shoff + i * each;
     let name = "";
-    for (let c = elf + strs + v.getUint32(at, true); data[c]; c++) name += String.fromCharCode(data[c]!);
+    for (let c = elf + strs + v.getUint32(at, true); data[c]; c++) {
+      name += String.fromCharCode(data[c]!);
+    }
     const size = Number(v.getBigUint64(at + 0x20, true));
     if (size > 400) out.push(`${name}:${size}`);
   }

@@ -1,7 +1,7 @@
 /** A chain of layers: what each dispatch costs in it, and what touching weights ahead gains. */
 import { median } from "../../src/bench/statistics.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import { bytesOf, dispatch, type Dispatch, kernel, type Plan } from "../../src/gpu/kernel.ts";
+import { bytesOf, type Dispatch, dispatch, kernel, type Plan } from "../../src/gpu/kernel.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, within } from "../../src/gpu/program.ts";
 import { openAllocations } from "../allocations.ts";
@@ -14,7 +14,16 @@ const software = small;
 const gpu: typeof opened = { ...opened, info: { ...opened.info, software: false } };
 using of = openAllocations(gpu);
 const sizes = small
-  ? { name: "small", hidden: 512, intermediate: 256, numExperts: 128, topK: 8, heads: 32, kvHeads: 4, headDim: 128 }
+  ? {
+    name: "small",
+    hidden: 512,
+    intermediate: 256,
+    numExperts: 128,
+    topK: 8,
+    heads: 32,
+    kvHeads: 4,
+    headDim: 128,
+  }
   : mixtureSizes(false);
 // The same buffers for all variants, in the order that they are asked for.
 const kept: Record<string, unknown[]> = { random: [], words: [], matrix: [] };
@@ -29,7 +38,10 @@ const thrifty = new Proxy(of, {
     };
   },
 });
-const plans = mixtureLayers(thrifty, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
+const plans = mixtureLayers(thrifty, sizes, {
+  rows: Number(Deno.env.get("ROWS") ?? 1),
+  format: format as "bf16",
+});
 await of.filled();
 const { compile } = compiler(gpu);
 using profiler = await openProfiler(gpu, { queries: 2 });
@@ -48,14 +60,21 @@ function touch(of1: Dispatch, share = 1): Dispatch {
     label: "touch",
   });
 }
-const find = (plan: Plan, end: string) => plan.find(({ label, forCells }) => label.endsWith(end) && (forCells === undefined || forCells.from === 0))!;
+const find = (plan: Plan, end: string) =>
+  plan.find(({ label, forCells }) =>
+    label.endsWith(end) && (forCells === undefined || forCells.from === 0)
+  )!;
 const after = (plan: Plan, end: string, more: Dispatch[]) =>
   plan.flatMap((each) => each.label.endsWith(end) ? [each, ...more] : [each]);
 const variants = new Map<string, Plan[]>();
 variants.set("base", plans);
 if (what.includes("touch")) {
-  const o = (share: number) => plans.map((p) => after(p, ".attention", [touch(find(p, ".o"), share)]));
-  const qkv = (from: Plan[], share: number) => from.map((p, i) => after(p, ".experts.down", [touch(find(plans[(i + 1) % plans.length]!, ".qkv"), share)]));
+  const o = (share: number) =>
+    plans.map((p) => after(p, ".attention", [touch(find(p, ".o"), share)]));
+  const qkv = (from: Plan[], share: number) =>
+    from.map((p, i) =>
+      after(p, ".experts.down", [touch(find(plans[(i + 1) % plans.length]!, ".qkv"), share)])
+    );
   variants.set("touch nothing at attention", o(0.001));
   variants.set("touch o at attention", o(1));
   variants.set("touch half o at attention", o(0.5));
@@ -64,25 +83,40 @@ if (what.includes("touch")) {
   variants.set("touch both", qkv(o(1), 1));
 }
 const X: Record<string, number> = (globalThis as unknown as { X: Record<string, number> }).X = {};
-function variant(name: string, set: Record<string, number>, change: (d: Dispatch) => Dispatch = (d) => d) {
+function variant(
+  name: string,
+  set: Record<string, number>,
+  change: (d: Dispatch) => Dispatch = (d) => d,
+) {
   for (const k of Object.keys(X)) delete X[k];
   Object.assign(X, set);
   next = {};
-  const made = mixtureLayers(thrifty, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16" });
+  const made = mixtureLayers(thrifty, sizes, {
+    rows: Number(Deno.env.get("ROWS") ?? 1),
+    format: format as "bf16",
+  });
   for (const k of Object.keys(X)) delete X[k];
   variants.set(name, made.map((p) => p.map(change)));
 }
 if (what.includes("apart")) variant("apart", { apart: 1 });
-if (what.includes("ahead")) for (const ahead of [1, 2, 8]) variant(`ahead ${ahead}`, { ahead });
+if (what.includes("ahead")) { for (const ahead of [1, 2, 8]) variant(`ahead ${ahead}`, { ahead }); }
 const alone = new Set<string>();
 if (what.includes("bare")) {
   const bare = (d: Dispatch): Dispatch => {
-    const cut = (name: string) => d.buffers[name] ? { [name]: { ...d.buffers[name]!, size: 4096 } } : {};
+    const cut = (name: string) =>
+      d.buffers[name] ? { [name]: { ...d.buffers[name]!, size: 4096 } } : {};
     return { ...d, buffers: { ...d.buffers, ...cut("weights"), ...cut("scales") } };
   };
   variants.set("no weights", plans.map((p) => p.map(bare)));
   plans[0]!.forEach((d, j) => {
-    if (d.buffers["weights"]) if (!d.forCells || d.forCells.from === 0) variants.set(`no weights of ${d.label}`, plans.map((p) => p.map((d, k) => k === j ? bare(d) : d)));
+    if (d.buffers["weights"]) {
+      if (!d.forCells || d.forCells.from === 0) {
+        variants.set(
+          `no weights of ${d.label}`,
+          plans.map((p) => p.map((d, k) => k === j ? bare(d) : d)),
+        );
+      }
+    }
   });
 }
 if (what.includes("drop")) {
@@ -97,12 +131,19 @@ if (what.includes("drop")) {
   const cells = 512;
   plans[0]!.forEach((d, j) => {
     if (d.forCells && (d.forCells.from > cells || d.forCells.upTo < cells)) return;
-    variants.set(`without ${d.label} ${d.kernel.name}`, plans.map((p) => p.filter((_, k) => k !== j)));
+    variants.set(
+      `without ${d.label} ${d.kernel.name}`,
+      plans.map((p) => p.filter((_, k) => k !== j)),
+    );
   });
 }
 const programs = new Map<string, Program>();
 for (const [name, made] of variants) {
-  programs.set(name, { steps: (await Promise.all(made.map(async (p) => within(await compile(p), 512)))).flatMap(({ steps }) => steps) });
+  programs.set(name, {
+    steps: (await Promise.all(made.map(async (p) => within(await compile(p), 512)))).flatMap((
+      { steps },
+    ) => steps),
+  });
 }
 async function once(program: Program, repeat: number): Promise<number> {
   const steps = Array.from({ length: repeat }, () => program.steps).flat();
@@ -120,7 +161,13 @@ for (let turn = 0; turn < (software ? 1 : 9); turn++) {
   }
 }
 const base = median(samples.get("base")!);
-console.log(`${format}: ${base.toFixed(2)} us a layer, ${programs.get("base")!.steps.length / plans.length} dispatches`);
+console.log(
+  `${format}: ${base.toFixed(2)} us a layer, ${
+    programs.get("base")!.steps.length / plans.length
+  } dispatches`,
+);
 for (const [name, all] of samples) {
-  if (name !== "base") console.log(`  ${(alone.has(name) ? median(all) : median(all) - base).toFixed(2)} ${name}`);
+  if (name !== "base") {
+    console.log(`  ${(alone.has(name) ? median(all) : median(all) - base).toFixed(2)} ${name}`);
+  }
 }

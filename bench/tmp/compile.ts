@@ -14,6 +14,8 @@ for (const format of ["bf16", "q8"] as const) {
     if (seen.has(key)) continue;
     seen.add(key);
     await compile([one]);
-    console.log(`${seen.size} ${one.label} ${one.kernel.name}, ${one.kernel.code.length} characters`);
+    console.log(
+      `${seen.size} ${one.label} ${one.kernel.name}, ${one.kernel.code.length} characters`,
+    );
   }
 }

@@ -2,7 +2,7 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { MOST_PARTS, NORM_LANES, THREADS } from "./attention_kernels.ts";
+import { chunkCounts, NORM_LANES, ROW_THREADS, SPLIT_CELLS } from "./attention_kernels.ts";
 
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
 export interface OwnHeads {
@@ -30,14 +30,15 @@ export function ownsHeads(
     readonly tuning: Tuning;
   },
 ): boolean {
-  const { software, storageBuffers, workgroupBytes } = tuning;
+  const { software, storageBuffers, workgroupBytes, rowLanes } = tuning;
   return count === 1 && !paths && !software && storageBuffers >= OWN_BUFFERS &&
-    ownBytes(headDim) <= workgroupBytes;
+    rowLanes >= ROW_THREADS && ownBytes(headDim) <= workgroupBytes;
 }
 
 /** Bytes of workgroup memory that it takes then, at most. */
 function ownBytes(headDim: number): number {
-  const scores = 16 * (520 + 64 + 8 + MOST_PARTS);
-  const heads = THREADS / NORM_LANES + 2; // as many queries, key and value
-  return scores + 4 * heads * (headDim + NORM_LANES);
+  const heads = 4 + 2; // as many queries, key and value
+  const { LANES, PARTS } = chunkCounts(headDim, 4, 1);
+  const pool = 16 * Math.max(LANES * (SPLIT_CELLS + 1), PARTS * headDim);
+  return pool + 16 * (SPLIT_CELLS + 8 + PARTS) + 4 * heads * (headDim + NORM_LANES);
 }

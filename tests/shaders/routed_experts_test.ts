@@ -47,7 +47,15 @@ const PLAIN: Case = {
 
 const CASES: Readonly<Record<string, Case>> = {
   "one row": PLAIN,
-  "two rows of many experts": { ...PLAIN, numExperts: 150, topK: 8, n: 70, k: 384, rows: 2, splitK: 3 },
+  "two rows of many experts": {
+    ...PLAIN,
+    numExperts: 150,
+    topK: 8,
+    n: 70,
+    k: 384,
+    rows: 2,
+    splitK: 3,
+  },
   "experts that every row has": { ...PLAIN, format: "f32", shared: 2, topK: 3, splitK: 2 },
   "as wide as Qwen3-30B-A3B": { ...PLAIN, numExperts: 128, topK: 8, n: 66, k: 2048, splitK: 4 },
   "q8": { ...PLAIN, format: "q8", k: 512, rows: 2, shared: 1 },
@@ -121,7 +129,11 @@ for (const [name, of] of Object.entries(CASES)) {
       }
       const down = upload({ ...of, n: 64, k: n % 256 === 0 ? n : 256, format: "bf16" });
       await device.run(expertSums({
-        ...{ matrix: down, x: device.floats(numbers(total * 256, 5)), out: device.filled(64 * rows) },
+        ...{
+          matrix: down,
+          x: device.floats(numbers(total * 256, 5)),
+          out: device.filled(64 * rows),
+        },
         ...{ experts: own.experts, weights: own.weights, posted },
       }, launch));
       assert.ok((await device.readWords(posted)).slice(0, 8 * 64).every((word) => word === 0));

@@ -1,6 +1,7 @@
 // What the makers of routed_experts.wgsl do: x plus the sums of a split-K matmul, normed, in `staged`, and $PART
 // logits of it. Every sum has the order of router/row_logits.wgsl, with $NORM_LANES lanes of the norm and ROUTER_LANES
-// of a logit; an invocation has the norm's lanes thread, thread + THREADS, ...
+// of a logit; an invocation has the norm's lanes thread, thread + THREADS, ... Slot:
+//   router: `load_router(i)` and `router_vec8(block)` of the router's format (router_*.wgsl).
 
 //use matmul/dot/add8
 //use router

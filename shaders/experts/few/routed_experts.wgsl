@@ -10,7 +10,7 @@
 // `posted`. Slots:
 //   weights, dot, epilogue: those of expert_staged.wgsl.
 //   scores: that of router/choice.wgsl.
-//   router: `load_router(i)` and `router_vec8(block)` of the router's format (few/router_*.wgsl).
+//   router: that of post_logits.wgsl.
 
 //use epilogue
 //use matmul/common

@@ -9,7 +9,11 @@ import {
 } from "../../../shaders/experts/experts.ts";
 import { notesExperts } from "../../../shaders/experts/experts_on_units.ts";
 import { canSum, expertSums } from "../../../shaders/experts/few/expert_sums.ts";
-import { canRoute, postedWords, routedExperts } from "../../../shaders/experts/few/routed_experts.ts";
+import {
+  canRoute,
+  postedWords,
+  routedExperts,
+} from "../../../shaders/experts/few/routed_experts.ts";
 import { route } from "../../../shaders/router/route.ts";
 import { canNormRouted, logitsNote, rowLogits } from "../../../shaders/router/row_logits.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
