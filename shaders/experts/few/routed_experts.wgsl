@@ -8,7 +8,7 @@
 // progress. So a word of `posted` is its own flag, 0 before it is posted, and whoever has looked for the makers of
 // its row PATIENCE times in vain does their work itself: the same bits, posted again. Who comes next clears
 // `posted`. Slots:
-//   weights, dot, epilogue: those of expert_staged.wgsl.
+//   `weights`, `dot`, `epilogue`: those of expert_staged.wgsl.
 //   scores: that of router/choice.wgsl.
 //   router: that of post_logits.wgsl.
 
