@@ -131,6 +131,7 @@ import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" 
 import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
 import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
+import endingPair from "./matmul/ending/pair.wgsl" with { type: "text" };
 import epilogueAdd from "./matmul/epilogue/add.wgsl" with { type: "text" };
 import epilogueCap from "./matmul/epilogue/cap.wgsl" with { type: "text" };
 import epilogueGeglu from "./matmul/epilogue/geglu.wgsl" with { type: "text" };
@@ -387,6 +388,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/ending/lanes": endingLanes,
   "matmul/ending/one_lane": endingOneLane,
   "matmul/ending/one_lane_sums": endingOneLaneSums,
+  "matmul/ending/pair": endingPair,
   "matmul/epilogue/add": epilogueAdd,
   "matmul/epilogue/cap": epilogueCap,
   "matmul/epilogue/geglu": epilogueGeglu,

@@ -99,6 +99,13 @@ function variant(
   variants.set(name, made.map((p) => p.map(change)));
 }
 if (what.includes("apart")) variant("apart", { apart: 1 });
+if (what.includes("few")) {
+  const other = format === "bf16" ? 2 : 4;
+  for (const o of ["qkv", "o"]) {
+    for (const [pairs, ahead] of [[1, 2], [1, 4], [2, other]] as const) variant(`${o} pairs ${pairs} ahead ${ahead}`, { [`${o}Pairs`]: pairs, [`${o}Ahead`]: ahead });
+  }
+  for (const [pairs, ahead] of [[1, 2], [1, 4], [2, 2], [2, 8]] as const) variant(`gateUp pairs ${pairs} ahead ${ahead}`, { pairs, ahead });
+}
 if (what.includes("ahead")) { for (const ahead of [1, 2, 8]) variant(`ahead ${ahead}`, { ahead }); }
 const alone = new Set<string>();
 if (what.includes("bare")) {

@@ -104,7 +104,7 @@ function shapeOf(matrix: Matrix, router: Matrix, splitK: number, tuning: Tuning)
   const vec8s = cols / 8;
   const blocks = vec8s / BLOCK_VEC8S[format] / lanes;
   return {
-    ...{ format, lanes, vec8s, splitK, pairs: tuning.pairs },
+    ...{ format, lanes, vec8s, splitK, pairs: (globalThis as { X?: Record<string, number> }).X?.["pairs"] ?? tuning.pairs },
     groups: tuning.groups * tuning.lanes / lanes,
     dots: dotsOf(format, { rows: 1, tuning }),
     ahead: most(blocks, (globalThis as { X?: Record<string, number> }).X?.["ahead"] ?? AHEAD),
@@ -146,7 +146,7 @@ function routedKernel(name: string, shape: RoutedShape): Kernel {
       ...foldCounts(normLanes),
       ...{ RANKED: 2, ROWS: 1, BUFFERS: 1, STAGE: vec8s, THREADS: threads },
       BLOCK_VEC8S: BLOCK_VEC8S[format],
-      ...{ PAIRS: pairs, PAIR_HALVES: pairs / 2, AHEAD: ahead },
+      ...{ PAIRS: pairs, PAIR_HALVES: Math.floor(pairs / 2), ONE_PAIR: pairs % 2, AHEAD: ahead },
       TURNS: Number(vec8s / BLOCK_VEC8S[format] / lanes > ahead),
       LOADS: Math.ceil(vec8s / threads),
       VECTORS: Math.max(2 * vec8s, groups * (lanes + 1)),

@@ -78,6 +78,17 @@ fn expert_of(job: u32, thread: u32) -> u32 {
   return workgroupUniformLoad(&own_expert);
 }
 
+// The sums of a group's lanes, in order.
+fn lanes_sum(group: u32) -> vec4<f32> {
+  var sum = vec4<f32>(0.0);
+  for (var l = 0u; l < LANES; l += $UNROLLu) {
+    //for l in UNROLL
+    sum += staged[group * (LANES + 1u) + l + $lu];
+    //end
+  }
+  return sum;
+}
+
 @compute @workgroup_size(LANES * GROUPS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -163,12 +174,7 @@ fn main(
   staged[thread + thread / LANES] = vec4<f32>(a$(2 * h), b$(2 * h), a$(2 * h + 1), b$(2 * h + 1));
   workgroupBarrier();
   if (thread < GROUPS) {
-    var sum = vec4<f32>(0.0);
-    for (var l = 0u; l < LANES; l += $UNROLLu) {
-      //for l in UNROLL
-      sum += staged[thread * (LANES + 1u) + l + $lu];
-      //end
-    }
+    let sum = lanes_sum(thread);
     let c = ((group.y - HEAD) * GROUPS + thread) * $PAIRSu + $(2 * h)u;
     if (c < half) {
       epilogue(job, c, half, sum.xy);
@@ -176,6 +182,15 @@ fn main(
     if (c + 1u < half) {
       epilogue(job, c + 1u, half, sum.zw);
     }
+  }
+  //end
+  //for o in ONE_PAIR
+  workgroupBarrier();
+  staged[thread + thread / LANES] = vec4<f32>(a0, b0, 0.0, 0.0);
+  workgroupBarrier();
+  let c = (group.y - HEAD) * GROUPS + thread;
+  if (thread < GROUPS && c < half) {
+    epilogue(job, c, half, lanes_sum(thread).xy);
   }
   //end
 }
