@@ -61,11 +61,6 @@ import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" 
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
-import postLogits from "./experts/few/post_logits.wgsl" with { type: "text" };
-import postedWords from "./experts/few/posted.wgsl" with { type: "text" };
-import expertRanks from "./experts/few/ranks.wgsl" with { type: "text" };
-import routedExperts from "./experts/few/routed_experts.wgsl" with { type: "text" };
-import routerBf16 from "./experts/few/router_bf16.wgsl" with { type: "text" };
 import expertPlaceRows from "./experts/place/rows.wgsl" with { type: "text" };
 import expertPlaceTiled from "./experts/place/tiled.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
@@ -318,11 +313,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/few/expert_sums": expertSums,
-  "experts/few/post_logits": postLogits,
-  "experts/few/posted": postedWords,
-  "experts/few/ranks": expertRanks,
-  "experts/few/routed_experts": routedExperts,
-  "experts/few/router_bf16": routerBf16,
   "experts/place/rows": expertPlaceRows,
   "experts/place/tiled": expertPlaceTiled,
   "experts/expert_tensor": expertTensor,

@@ -1,5 +1,4 @@
 /** All dispatches of a mixture's layer one after the other: what the barriers between them cost counts. */
-import { postedWords } from "../../shaders/experts/few/routed_experts.ts";
 import { tileWords } from "../../shaders/experts/experts.ts";
 import type { NormInput } from "../../shaders/norm/rms_norm.ts";
 import type { Routing } from "../../shaders/router/route.ts";
@@ -50,7 +49,6 @@ function mixtureContext(from: Allocations, sizes: MixtureSizes, rows: number): D
         weights: from.random(rows * topK),
         tiles: from.random(words),
         outputs: from.random(rows * topK * hidden),
-        posted: from.words(new Uint32Array(postedWords({ rows, cols: hidden, numExperts }))),
       },
     },
   };

@@ -17,8 +17,6 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(QUANTIZED, "qkv"), 12],
   [normed(QUANTIZED, "qkv_bias"), 13],
   [RegExp(`^attention_row_(${PLAIN})_`), 9],
-  [RegExp(`^routed_experts_(${PLAIN})_`), 10],
-  [RegExp(`^routed_experts_(${QUANTIZED})_`), 11],
   [RegExp(`^row_logits_(${PLAIN})_.*_scale`), 9],
   [matmul(PLAIN, "qkv_bias"), 9],
   [matmul(QUANTIZED, "qkv"), 9],

@@ -1,5 +1,4 @@
 import {
-  bytesOf,
   type Dispatch,
   dispatch,
   type Kernel,
@@ -28,8 +27,6 @@ interface SumsShape {
   readonly steps: number;
   /** Whether the last of them are fewer. */
   readonly part: boolean;
-  /** Whether what `routedExperts` posted is cleared. */
-  readonly cleared: boolean;
 }
 
 /**
@@ -63,7 +60,7 @@ function shapeOf(
   rows: number,
   jobs: number,
   tuning: Tuning,
-): Omit<SumsShape, "cleared"> {
+): SumsShape {
   const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
   let outs = MOST_OUTS;
   while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
@@ -77,7 +74,7 @@ const kernels = new Map<string, ReturnType<typeof sumsKernel>>();
 
 function sumsKernel(
   name: string,
-  { format, lanes, groups, dots, outs, steps, part, cleared }: SumsShape,
+  { format, lanes, groups, dots, outs, steps, part }: SumsShape,
 ): Kernel {
   const quads = outs / 4;
   const code = shader("experts/few/expert_sums", {
@@ -91,7 +88,7 @@ function sumsKernel(
       OUTS: outs,
       QUADS: quads,
       STEPS: steps,
-      ...{ WHOLE: Number(!part), PART: Number(part), CLEARED: Number(cleared) },
+      ...{ WHOLE: Number(!part), PART: Number(part) },
       LANE_SUMS: groups * quads * (lanes + 1),
       JOB_SUMS: groups * quads,
       UNROLL: Math.min(lanes, MOST_UNROLLED),
@@ -104,13 +101,11 @@ function sumsKernel(
       "out",
       "experts",
       "shares",
-      ...cleared ? ["posted"] : [],
       ...isQuantized(format) ? ["scales"] : [],
     ],
     constants: [
       ...["COLS", "MATRIX_ROWS", "OUT_COLS", "LANES", "GROUPS"],
       ...["ROUTED", "SHARED", "SHARED_NEXT", "SHARED_STEP"],
-      ...cleared ? ["WORDS"] : [],
     ],
   });
 }
@@ -122,7 +117,7 @@ function sumsKernel(
  * x is [rows, topK, cols], out [rows, rows of an expert].
  */
 export function expertSums(
-  { matrix, x, experts, weights, out, posted }: {
+  { matrix, x, experts, weights, out }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** u32 [rows, topK] */
@@ -130,8 +125,6 @@ export function expertSums(
     /** f32 [rows, topK] */
     readonly weights: Operand;
     readonly out: Operand;
-    /** What `routedExperts` posted: becomes 0. */
-    readonly posted?: Operand | undefined;
   },
   { shared, tuning, label, ...jobs }: Jobs & {
     /** As of `expertMatmul`. */
@@ -143,17 +136,16 @@ export function expertSums(
   const { rows, topK, numExperts } = jobs;
   const { format, cols, lanes } = matrix;
   const expertRows = matrix.rows / numExperts;
-  const shape = { ...shapeOf(matrix, rows, topK, tuning), cleared: posted !== undefined };
+  const shape = shapeOf(matrix, rows, topK, tuning);
   const { dots, outs, steps, part } = shape;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
-  }${posted ? "_cleared" : ""}`;
+  }`;
   const code = kernels.getOrInsertComputed(name, () => sumsKernel(name, shape));
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
         ...{ weights: shard.operand, x, out, experts, shares: weights },
-        ...posted ? { posted } : {},
         ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
       },
       constants: {
@@ -163,7 +155,6 @@ export function expertSums(
         LANES: lanes,
         GROUPS: topK,
         ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: "store" }),
-        ...posted ? { WORDS: bytesOf(posted) / 4 } : {},
       },
       workgroups: [Math.ceil(expertRows / outs), rows],
       label,

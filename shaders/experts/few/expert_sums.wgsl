@@ -4,7 +4,7 @@
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
 // norm/norm_from_experts.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time,
-// at last fewer where $PART is 1 and $WHOLE 0. Where $CLEARED is 1, `posted` becomes 0. Slots:
+// at last fewer where $PART is 1 and $WHOLE 0. Slots:
 //   weights: `PackedBlock`, `fn load_block(i)` (weights/weights_*.wgsl).
 //   dot: `fn x_of(lo, hi)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(block)` (matmul/dot/*_x.wgsl).
 
@@ -17,12 +17,6 @@
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [rows, GROUPS]
 @group(0) @binding(4) var<storage, read> shares: array<f32>; // [rows, GROUPS]
 
-//for c in CLEARED
-override WORDS: u32; // of posted
-
-@group(0) @binding(5) var<storage, read_write> posted: array<u32>; // of routed_experts.wgsl before it
-//end
-
 const QUADS = $QUADSu; // outputs by four
 
 var<workgroup> lane_sums: array<vec4<f32>, $LANE_SUMS>; // of a group, and one of padding
@@ -30,22 +24,12 @@ var<workgroup> job_shares: array<f32, GROUPS>;
 var<workgroup> job_sums: array<vec4<f32>, $JOB_SUMS>; // [GROUPS, QUADS]
 
 @compute @workgroup_size(LANES * GROUPS)
-fn main(
-  @builtin(workgroup_id) tile: vec3<u32>,
-  @builtin(num_workgroups) size: vec3<u32>,
-  @builtin(local_invocation_index) thread: u32,
-) {
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;
   let group = thread / LANES;
   let job = tile.y * GROUPS + group;
   let rows = rows_of(experts[job]);
-  //for c in CLEARED
-  let own = (tile.y * size.x + tile.x) * LANES * GROUPS + thread;
-  for (var word = own; word < WORDS; word += size.x * size.y * LANES * GROUPS) {
-    posted[word] = 0u;
-  }
-  //end
   let first = tile.x * $OUTSu;
   // What is read at the end is asked for now.
   let own_out = tile.y * OUT_COLS + first + min(thread, $OUTSu - 1u);

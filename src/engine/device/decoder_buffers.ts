@@ -32,7 +32,7 @@ import type {
   MixtureScratch,
   Scratch,
 } from "../../model/plan/decoder_context.ts";
-import { mixturePostedWords, mixtureTileWords } from "../../model/plan/mixture_sizes.ts";
+import { mixtureTileWords } from "../../model/plan/mixture_sizes.ts";
 import { ropeTable } from "../../model/plan/rope.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
@@ -192,6 +192,5 @@ function mixtureScratch(
     weights: words("weights", rows * jobs),
     tiles: words("tiles", widest((mlp) => mixtureTileWords(mlp, rows, { rules, unit }))),
     outputs: words("outputs", rows * jobs * hiddenSize),
-    posted: words("posted", widest((mlp) => mixturePostedWords(mlp, rows, hiddenSize))),
   };
 }

@@ -82,8 +82,6 @@ export interface MixtureScratch {
   readonly tiles: Operand;
   /** What the chosen ones made, [rows, topK, hidden]. */
   readonly outputs: Operand;
-  /** Zeros between the layers: see routed_experts.wgsl. Of at most `MOST_ALONE_ROWS` rows. */
-  readonly posted: Operand;
 }
 
 /** What every layer of a model shares. */

@@ -9,11 +9,6 @@ import {
 } from "../../../shaders/experts/experts.ts";
 import { notesExperts } from "../../../shaders/experts/experts_on_units.ts";
 import { canSum, expertSums } from "../../../shaders/experts/few/expert_sums.ts";
-import {
-  canRoute,
-  postedWords,
-  routedExperts,
-} from "../../../shaders/experts/few/routed_experts.ts";
 import { route } from "../../../shaders/router/route.ts";
 import { canNormRouted, logitsNote, rowLogits } from "../../../shaders/router/row_logits.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
@@ -67,27 +62,18 @@ export function mixtureMlp(
   const { scratch: { normed }, tuning } = context;
   const { rows, end, normFollows, label } = of;
   const xScales = of.norm && notesRows(context) ? scalesOf(context, "normed", rows) : undefined;
-  const jobs = jobsOf(weights, rows);
-  const hardware = !tuning.software && jobs.topK <= MOST_NORMED;
-  const leaves = hardware && normFollows && end === "sums" && !weights.shared;
-  const sums = leaves && canSum(weights.down, jobs, tuning);
-  const together = sums ? routeExperts(context, weights, of) : undefined;
-  if (together) {
-    const { stream, posted } = together;
-    const adding = { rows, label: `${label}.experts.down`, stream, posted };
-    const plan = [together.plan, ...addExperts(context, weights, adding)];
-    return { plan, splitK: 0, stream };
-  }
   const routed = routeRows(context, weights, of);
   const { before, after, stream, choice } = routed;
   const input = of.norm ? normed : stream;
   const io = { x: input, xScales };
+  const jobs = jobsOf(weights, rows);
   const { gated, down } = expertPlans(context, weights, { input, xScales, rows, label, choice });
-  if (!leaves) {
+  const hardware = !tuning.software && jobs.topK <= MOST_NORMED;
+  if (!hardware || !normFollows || end !== "sums" || weights.shared) {
     return besideShared(context, weights, of, { routed, input: io, experts: [...gated, ...down] });
   }
   const plan = [...before, ...after, ...gated];
-  if (sums) {
+  if (canSum(weights.down, jobs, tuning)) {
     const adding = { rows, label: `${label}.experts.down`, stream };
     return { plan: [...plan, ...addExperts(context, weights, adding)], splitK: 0, stream };
   }
@@ -189,31 +175,6 @@ function routeRows(context: DecoderContext, weights: MixtureWeights, of: Mixture
   };
 }
 
-/** Few rows normed, routed and through the first matmul of their experts, where one dispatch can do it. */
-function routeExperts(
-  context: DecoderContext,
-  weights: MixtureWeights,
-  { stream, norm, rows, label }: MixtureInput,
-): { readonly plan: Dispatch; readonly stream: Operand; readonly posted: Operand } | undefined {
-  const { spec: { routing }, router, gateUp: matrix, stacked: shared } = weights;
-  const { config, tuning, scratch: { act: out, mixture } } = context;
-  const sums = "sums" in stream && stream.x ? stream : undefined;
-  if (!norm || !sums || !canNormRouted(router, rows, tuning)) return undefined;
-  if ((globalThis as { X?: Record<string, number> }).X?.["apart"]) return undefined;
-  if (!canRoute({ matrix, router, routing }, { rows, tuning })) return undefined;
-  const { experts, weights: shares, posted: all } = mixture as MixtureScratch;
-  const x = streamOf(context, stream);
-  const moved = otherStream(context, x);
-  const { numExperts } = routing;
-  const posted = { ...all, size: 4 * postedWords({ rows, cols: matrix.cols, numExperts }) };
-  const of = { routing, router, x, sums: sums.sums, norm, stream: moved, posted };
-  const plan = routedExperts({ matrix, out, experts, weights: shares, of }, {
-    ...{ ...jobsOf(weights, rows), splitK: sums.splitK, eps: config.rmsNormEps },
-    ...{ shared, tuning, label: `${label}.experts.gateUp` },
-  });
-  return { plan, stream: moved, posted };
-}
-
 /** outputs = what each of a row's experts makes of it: gate and up, then down. */
 function expertPlans(
   context: DecoderContext,
@@ -254,18 +215,16 @@ function expertPlans(
 function addExperts(
   { tuning, scratch: { act, mixture } }: DecoderContext,
   weights: MixtureWeights,
-  { rows, stream: out, posted, label }: {
+  { rows, stream: out, label }: {
     readonly rows: number;
     readonly stream: Operand;
-    /** See `routeExperts`. */
-    readonly posted?: Operand;
     readonly label: string;
   },
 ): Dispatch[] {
   const { experts, weights: shares } = mixture as MixtureScratch;
   const { down: matrix, stacked: shared } = weights;
   return expertSums(
-    { matrix, x: act, experts, weights: shares, out, posted },
+    { matrix, x: act, experts, weights: shares, out },
     { ...jobsOf(weights, rows), shared, tuning, label },
   );
 }

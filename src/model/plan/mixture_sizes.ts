@@ -1,6 +1,4 @@
 /** Sizes of what a mixture's plans write. */
-import { MOST_ALONE_ROWS } from "../../../shaders/experts/expert_shape.ts";
-import { postedWords } from "../../../shaders/experts/few/routed_experts.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
@@ -21,13 +19,4 @@ export function mixtureTileWords(
     tileWords({ topK, numExperts, rows }, rules, unit),
     tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, rules, unit),
   );
-}
-
-/** u32 words that at most `rows` rows post where one dispatch routes them and begins with their experts. */
-export function mixturePostedWords(
-  { routing: { numExperts } }: MixtureMlp,
-  rows: number,
-  cols: number,
-): number {
-  return postedWords({ rows: Math.min(rows, MOST_ALONE_ROWS), cols, numExperts });
 }

@@ -15,7 +15,7 @@ import {
   ropeWidth,
 } from "../config/layer_spec.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
-import { mixturePostedWords, mixtureTileWords } from "../plan/mixture_sizes.ts";
+import { mixtureTileWords } from "../plan/mixture_sizes.ts";
 import { PAGE } from "../plan/rows_layout.ts";
 
 const F32_BYTES = 4;
@@ -85,10 +85,8 @@ function decoderElements(
   const { hiddenSize, layers, ropes } = config;
   const mixtures = new Set(layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []));
   const tiles = [...mixtures].map((mlp) => mixtureTileWords(mlp, rows, { rules, unit }));
-  const posted = [...mixtures].map((mlp) => mixturePostedWords(mlp, rows, hiddenSize));
   const positions = Math.ceil(context / PAGE) * PAGE;
   return rows * rowElements(config) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
-    Math.max(0, ...posted) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
 }
