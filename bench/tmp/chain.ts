@@ -98,15 +98,19 @@ function variant(
   for (const k of Object.keys(X)) delete X[k];
   variants.set(name, made.map((p) => p.map(change)));
 }
-if (what.includes("apart")) variant("apart", { apart: 1 });
 if (what.includes("few")) {
   const other = format === "bf16" ? 2 : 4;
+  variant("row 256", { rowThreads: 256 });
+  for (const touch of [8, 16]) variant(`row 512, ahead ${touch}`, { touch });
+  for (const touch of [8, 16]) variant(`row 256, ahead ${touch}`, { touch, rowThreads: 256 });
   for (const o of ["qkv", "o"]) {
-    for (const [pairs, ahead] of [[1, 2], [1, 4], [2, other]] as const) variant(`${o} pairs ${pairs} ahead ${ahead}`, { [`${o}Pairs`]: pairs, [`${o}Ahead`]: ahead });
+    for (const [pairs, ahead] of [[1, 2], [1, 4]] as const) variant(`${o} pairs ${pairs} ahead ${ahead}`, { [`${o}Pairs`]: pairs, [`${o}Ahead`]: ahead });
   }
-  for (const [pairs, ahead] of [[1, 2], [1, 4], [2, 2], [2, 8]] as const) variant(`gateUp pairs ${pairs} ahead ${ahead}`, { pairs, ahead });
+  variant("down loads 24", { loads: 24 });
+  variant("down loads 8", { loads: 8 });
+  variant("qkv, o pairs 1 ahead 4, row 256", { rowThreads: 256, qkvPairs: 1, qkvAhead: 4, oPairs: 1, oAhead: 4 });
+  variant("qkv, o pairs 1 ahead 2, row 256, ahead 8", { rowThreads: 256, qkvPairs: 1, qkvAhead: 2, oPairs: 1, oAhead: 2, touch: 8 });
 }
-if (what.includes("ahead")) { for (const ahead of [1, 2, 8]) variant(`ahead ${ahead}`, { ahead }); }
 const alone = new Set<string>();
 if (what.includes("bare")) {
   const bare = (d: Dispatch): Dispatch => {

@@ -57,6 +57,9 @@ const VALUE = GROUP + 1u;
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 @group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
 @group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 8 VEC8S]: of q, of k
+//for a in AHEAD
+@group(0) @binding(9) var<storage, read> ahead: array<u32>;
+//end
 
 struct Vec8 {
   lo: vec4<f32>, // dims 4i .. 4i + 3
@@ -83,20 +86,54 @@ fn made_vec8(head: u32, i: u32) -> Vec8 {
   return Vec8(made[head * VEC4S + i], made[head * VEC4S + VEC8S + i]);
 }
 
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+// The row of keys and of values where a cell of the split is stored, given those of its pages.
+fn stored(pages_first: vec4<u32>, cell: u32) -> u32 {
+  let odd = (cell & PAGE) != 0u;
+  let low = select(pages_first.x, pages_first.y, odd);
+  return select(low, select(pages_first.z, pages_first.w, odd), cell >= 2u * PAGE) + cell % PAGE;
 }
+
+// Asks for what the next kernel reads, for the L2 cache to have it.
+//for a in AHEAD
+fn ask_ahead(first: u32, step: u32, live: u32) {
+  let sectors = arrayLength(&ahead) / 8u; // of 32 bytes
+  var sum = 0u;
+  for (var i = first; i < sectors; i += 8u * step) {
+    //for e in EIGHT
+    let word$e = ahead[min(i + $eu * step, sectors - 1u) * 8u];
+    //end
+    //for e in EIGHT
+    sum ^= word$e;
+    //end
+  }
+  if (sum == 0x9e3779b9u) {
+    if (live > 1u) { // never
+      stats[0] = vec2<f32>(0.0);
+    }
+  }
+}
+//end
 
 fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
   return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(num_workgroups) size: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
   let row = tile.x;
   let own = rows[FIRST_ROW + row];
+  //for a in AHEAD
+  if (tile.y >= KV_HEADS * HEAD_TILES) {
+    let others = size.y - KV_HEADS * HEAD_TILES;
+    let group = (tile.z * others + tile.y - KV_HEADS * HEAD_TILES) * size.x + tile.x;
+    ask_ahead(group * THREADS + thread, size.z * others * size.x * THREADS, own.live);
+    return;
+  }
+  //end
   let begin = visible_begin(own);
   let end = visible_end(own);
   let split = tile.z + select(begin / SPLIT_CELLS, 0u, WINDOW == 0xffffffffu);
@@ -109,17 +146,28 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let newest = own.cell;
   let has_new = newest / SPLIT_CELLS == split;
 
+  let last = min(end - 1u - first, SPLIT_CELLS - 1u);
+  let table = own.slot * TABLE_PAGES + first / PAGE;
+  let pages_first = (vec4<u32>(
+    pages[table],
+    pages[table + min(1u, last / PAGE)],
+    pages[table + min(2u, last / PAGE)],
+    pages[table + min(3u, last / PAGE)],
+  ) * KV_HEADS + kv_head) * PAGE;
+
   let lane = thread % LANES;
   let cell = thread / LANES;
-  let key_at = stored(own.slot, kv_head, min(first + min(cell, SPLIT_CELLS - 1u), end - 1u));
+  //for p in PASSES
+  let key_at$p = stored(pages_first, min(cell + $(p * THREADS)u / LANES, last));
   //for s in STEPS
-  let key$s = load_key(key_at, min(lane + $su * LANES, VEC8S - 1u));
+  let key$p_$s = load_key(key_at$p, min(lane + $su * LANES, VEC8S - 1u));
   //end
-  let pair = thread / (PARTS * VEC4S); // of queries
+  //end
+  let query_set = select(0u, thread / (PARTS * VEC4S), $SETSu > 1u); // of queries
   let part = thread % (PARTS * VEC4S) / VEC4S;
   let j = thread % VEC4S;
   //for c in CELLS
-  let value$c = load_half(stored(own.slot, kv_head, min(first + part + $cu * PARTS, end - 1u)), j);
+  let value$c = load_half(stored(pages_first, min(part + $cu * PARTS, last)), j);
   //end
 
   let head = thread / NORM_LANES;
@@ -170,7 +218,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
   if (has_new && tile.y % HEAD_TILES == 0u && thread < VEC4S) {
-    let to = stored(own.slot, kv_head, newest);
+    let to = stored(pages_first, newest - first);
     if (thread < VEC8S) {
       put_key(to, thread, packed_of(made_vec8(KEY, thread)));
     } else {
@@ -178,28 +226,38 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
   }
 
-  let is_new = first + cell == newest;
+  //for p in PASSES
   //for q in GROUP
-  var dot$q = 0.0;
+  var dot$p_$q = 0.0;
+  //end
+  //for q in UNUSED
+  let dot$p_$(GROUP + q) = 0.0;
+  //end
   //end
   //for s in STEPS
   if (($su + 1u) * LANES <= VEC8S || lane + $su * LANES < VEC8S) {
     let e = lane + $su * LANES;
-    var k = vec8_of(key$s);
-    if (is_new) {
-      k = vec8_of(packed_of(made_vec8(KEY, e)));
+    //for p in PASSES
+    var k$p = vec8_of(key$p_$s);
+    if (first + cell + $(p * THREADS)u / LANES == newest) {
+      k$p = vec8_of(packed_of(made_vec8(KEY, e)));
     }
+    //end
     //for q in GROUP
-    dot$q = add8(dot$q, made_vec8($qu, e), k);
+    {
+      let own_q = made_vec8($qu, e);
+      //for p in PASSES
+      dot$p_$q = add8(dot$p_$q, own_q, k$p);
+      //end
+    }
     //end
   }
   //end
-  //for q in UNUSED
-  let dot$(GROUP + q) = 0.0;
-  //end
-  if (cell < SPLIT_CELLS) {
-    pool[lane * STRIDE + cell] = vec4<f32>(dot0, dot1, dot2, dot3);
+  //for p in PASSES
+  if (cell + $(p * THREADS)u / LANES < SPLIT_CELLS) {
+    pool[lane * STRIDE + cell + $(p * THREADS)u / LANES] = vec4<f32>(dot$p_0, dot$p_1, dot$p_2, dot$p_3);
   }
+  //end
   workgroupBarrier();
   if (thread < SPLIT_CELLS) {
     var score = vec4<f32>(0.0);
@@ -227,9 +285,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
 
-  var total = vec2<f32>(0.0);
-  var even = vec4<f32>(0.0);
-  var odd = vec4<f32>(0.0);
+  //for h in PAIRS_EACH
+  var total$h = vec2<f32>(0.0);
+  var even$h = vec4<f32>(0.0);
+  var odd$h = vec4<f32>(0.0);
+  //end
   //for c in CELLS
   if (($cu + 1u) * PARTS <= SPLIT_CELLS || part + $cu * PARTS < SPLIT_CELLS) {
     var v = half_of(value$c, j);
@@ -238,20 +298,26 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       v = select(fresh.lo, fresh.hi, j >= VEC8S);
     }
     let all = scores[part + $cu * PARTS];
-    let weight = select(all.xy, all.zw, pair == 1u);
-    total += weight;
-    even = fma(vec4<f32>(weight.x), v, even);
-    odd = fma(vec4<f32>(weight.y), v, odd);
+    //for h in PAIRS_EACH
+    {
+      let weight = select(all.xy, all.zw, query_set * $PAIRS_EACHu + $hu == 1u);
+      total$h += weight;
+      even$h = fma(vec4<f32>(weight.x), v, even$h);
+      odd$h = fma(vec4<f32>(weight.y), v, odd$h);
+    }
+    //end
   }
   //end
-  if (pair < $QUERY_PAIRSu) {
-    let to = part * 4u + 2u * pair;
-    pool[to * VEC4S + j] = even;
-    pool[(to + 1u) * VEC4S + j] = odd;
+  if (thread < $SETSu * PARTS * VEC4S) {
+    //for h in PAIRS_EACH
+    let to$h = part * 4u + 2u * (query_set * $PAIRS_EACHu + $hu);
+    pool[to$h * VEC4S + j] = even$h;
+    pool[(to$h + 1u) * VEC4S + j] = odd$h;
     if (j == 0u) {
-      totals[to] = total.x;
-      totals[to + 1u] = total.y;
+      totals[to$h] = total$h.x;
+      totals[to$h + 1u] = total$h.y;
     }
+    //end
   }
   workgroupBarrier();
   if (thread < GROUP * VEC4S) {

@@ -13,6 +13,8 @@ export interface OwnHeads {
   readonly eps: number;
   /** cos and sin, [positions, headDim / 2, 2]. */
   readonly rope: Operand;
+  /** What the next kernel reads, asked for besides where there is room. */
+  readonly ahead?: Operand | undefined;
 }
 
 /** Storage buffers of attention that norms heads. */
