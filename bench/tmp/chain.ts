@@ -100,9 +100,10 @@ function variant(
 }
 if (what.includes("few")) {
   const other = format === "bf16" ? 2 : 4;
+  for (const resident of [0, 2, 8]) variant(`gateUp ahead ${resident}`, { resident });
   variant("row 256", { rowThreads: 256 });
-  for (const touch of [8, 16]) variant(`row 512, ahead ${touch}`, { touch });
-  for (const touch of [8, 16]) variant(`row 256, ahead ${touch}`, { touch, rowThreads: 256 });
+  for (const touch of [8]) variant(`row 512, ahead ${touch}`, { touch });
+  for (const touch of [4, 8, 16]) variant(`row 256, ahead ${touch}`, { touch, rowThreads: 256 });
   for (const o of ["qkv", "o"]) {
     for (const [pairs, ahead] of [[1, 2], [1, 4]] as const) variant(`${o} pairs ${pairs} ahead ${ahead}`, { [`${o}Pairs`]: pairs, [`${o}Ahead`]: ahead });
   }

@@ -45,6 +45,7 @@ const FILES = {
   cached: "experts/expert_matmul",
   staged: "experts/expert_staged",
   prefetch: "experts/expert_prefetch",
+  resident: "experts/few/expert_resident",
 } as const;
 
 /** Jobs whose sums go through workgroup memory at once. */
@@ -66,6 +67,7 @@ export function expertKernel(
 ): Kernel {
   const { kind, tile, pairs, groups } = shape;
   const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
+  if (kind === "resident") staged.push(shape.ahead);
   const found = jobs === "found" || jobs === "chosen" ? [jobs] : [];
   const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
     "_",
@@ -129,6 +131,7 @@ function countsOf(
   const vec8s = BLOCK_VEC8S[format];
   if (kind === "cached") return { BLOCK_VEC8S: vec8s };
   const { stage, dots } = shape;
+  const ahead = kind === "resident" ? shape.ahead : 0;
   const threads = lanes * groups;
   const parts = kind === "staged" && dots === "floats" ? 2 : 1;
   const buffers = kind === "prefetch" ? 2 : 1;
@@ -141,6 +144,7 @@ function countsOf(
     STEPS: stage / vec8s / lanes,
     PARTS: parts,
     LOADS: Math.ceil(tile * stage * parts / threads),
+    ...{ AHEAD: ahead, TURNS: Number(stage / vec8s / lanes > ahead) },
     THREADS: threads,
     BUFFERS: buffers,
     SUMS: sums,
