@@ -53,7 +53,6 @@ import choice from "./router/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsChosen from "./experts/few/expert_jobs_chosen.wgsl" with { type: "text" };
-import expertResident from "./experts/few/expert_resident.wgsl" with { type: "text" };
 import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
@@ -306,7 +305,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/few/expert_jobs_chosen": expertJobsChosen,
-  "experts/few/expert_resident": expertResident,
   "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,

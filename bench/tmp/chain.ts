@@ -99,18 +99,11 @@ function variant(
   variants.set(name, made.map((p) => p.map(change)));
 }
 if (what.includes("few")) {
-  const other = format === "bf16" ? 2 : 4;
-  for (const resident of [0, 2, 8]) variant(`gateUp ahead ${resident}`, { resident });
-  variant("row 256", { rowThreads: 256 });
-  for (const touch of [8]) variant(`row 512, ahead ${touch}`, { touch });
-  for (const touch of [4, 8, 16]) variant(`row 256, ahead ${touch}`, { touch, rowThreads: 256 });
-  for (const o of ["qkv", "o"]) {
-    for (const [pairs, ahead] of [[1, 2], [1, 4]] as const) variant(`${o} pairs ${pairs} ahead ${ahead}`, { [`${o}Pairs`]: pairs, [`${o}Ahead`]: ahead });
-  }
-  variant("down loads 24", { loads: 24 });
-  variant("down loads 8", { loads: 8 });
-  variant("qkv, o pairs 1 ahead 4, row 256", { rowThreads: 256, qkvPairs: 1, qkvAhead: 4, oPairs: 1, oAhead: 4 });
-  variant("qkv, o pairs 1 ahead 2, row 256, ahead 8", { rowThreads: 256, qkvPairs: 1, qkvAhead: 2, oPairs: 1, oAhead: 2, touch: 8 });
+  variant("two pairs", { one: 0 });
+  variant("gateUp of 16 groups", { groups: 2 });
+  variant("gateUp ranks by 8", { ranked: 8 });
+  variant("gateUp of 16 groups, ranks by 8", { groups: 2, ranked: 8 });
+  variant("gateUp of 32 groups, ranks by 8", { groups: 4, ranked: 8 });
 }
 const alone = new Set<string>();
 if (what.includes("bare")) {

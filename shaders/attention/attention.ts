@@ -230,16 +230,11 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
     work: chunkWork(shape),
   } as const;
   if (own) {
-    const { qkv, rope, weight: norm_weight, eps, ahead } = own;
-    const [x, y, z] = launch.workgroups;
-    return dispatch(rowKernel(shape, { group, ahead: ahead !== undefined }), {
-      buffers: {
-        ...{ qkv, keys, values, rows, pages, sums, stats, rope, norm_weight },
-        ...ahead ? { ahead } : {},
-      },
+    const { qkv, rope, weight: norm_weight, eps } = own;
+    return dispatch(rowKernel(shape, group), {
+      buffers: { qkv, keys, values, rows, pages, sums, stats, rope, norm_weight },
       constants: { ...constants, EPS: eps },
       ...launch,
-      workgroups: [x, y + (ahead ? AHEAD_GROUPS() : 0), z],
     });
   }
   return dispatch(chunkKernel(shape, { group, tile }), {
@@ -253,9 +248,6 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
     ...launch,
   });
 }
-
-/** Workgroups of each split that ask ahead. */
-const AHEAD_GROUPS = () => (globalThis as { X?: Record<string, number> }).X?.["touch"] ?? 8;
 
 /** q in, partial sums out. */
 function chunkWork(shape: AttentionShape): Work {

@@ -51,27 +51,19 @@ export function chunkKernel(
 }
 
 /** Invocations of a workgroup of attention_row.wgsl. */
-export const ROW_THREADS = 512;
+const ROW_THREADS = 256;
 
-/**
- * The same of rows alone, whose heads are normed and stored there.
- *
- * @param ahead whether what the next kernel reads is asked for.
- */
-export function rowKernel(
-  { headDim, kvDtype }: Heads,
-  { group, ahead }: { readonly group: number; readonly ahead: boolean },
-): Kernel {
-  const THREADS = (globalThis as { X?: Record<string, number> }).X?.["rowThreads"] ?? ROW_THREADS;
-  const name = `attention_row_${kvDtype}_${headDim}_${group}${ahead ? "_ahead" : ""}${THREADS}`;
+/** The same of rows alone, whose heads are normed and stored there. */
+export function rowKernel({ headDim, kvDtype }: Heads, group: number): Kernel {
+  const name = `attention_row_${kvDtype}_${headDim}_${group}`;
   return kernels.getOrInsertComputed(name, () => {
     const { VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT } = chunkCounts(headDim, group, 1);
     const pairs = Math.ceil(group / 2);
-    const SETS = Math.min(pairs, Math.floor(THREADS / (PARTS * headDim / 4)));
+    const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
     const counts = {
       ...{ GROUP: group, UNUSED: 4 - group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS) },
-      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT, THREADS, AHEAD: Number(ahead) },
-      PASSES: Math.ceil(SPLIT_CELLS * LANES / THREADS),
+      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT, THREADS: ROW_THREADS },
+      PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
       ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
       POOL: Math.max(LANES * (SPLIT_CELLS + 1), PARTS * headDim),
     };
@@ -83,7 +75,6 @@ export function rowKernel(
     return kernel(name, shader("attention/attention_row", { slots, counts }), {
       bindings: [
         ...["qkv", "keys", "values", "rows", "pages", "sums", "stats", "rope", "norm_weight"],
-        ...ahead ? ["ahead"] : [],
       ],
       constants: [
         ...["EPS", "KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],

@@ -10,7 +10,8 @@
 //            pairs l, l + NORM_LANES, ...; all keys and values are asked for before;
 //   scores   $LANES invocations share a cell and make its scores of all queries;
 //   weights  exp(score - peak of the split);
-//   values   an invocation sums cells part, part + $PARTS, ... of four dims for two queries.
+//   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries: there are
+//            $SETS sets of invocations.
 //
 // Slots:
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
@@ -57,9 +58,6 @@ const VALUE = GROUP + 1u;
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 @group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
 @group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 8 VEC8S]: of q, of k
-//for a in AHEAD
-@group(0) @binding(9) var<storage, read> ahead: array<u32>;
-//end
 
 struct Vec8 {
   lo: vec4<f32>, // dims 4i .. 4i + 3
@@ -93,47 +91,14 @@ fn stored(pages_first: vec4<u32>, cell: u32) -> u32 {
   return select(low, select(pages_first.z, pages_first.w, odd), cell >= 2u * PAGE) + cell % PAGE;
 }
 
-// Asks for what the next kernel reads, for the L2 cache to have it.
-//for a in AHEAD
-fn ask_ahead(first: u32, step: u32, live: u32) {
-  let sectors = arrayLength(&ahead) / 8u; // of 32 bytes
-  var sum = 0u;
-  for (var i = first; i < sectors; i += 8u * step) {
-    //for e in EIGHT
-    let word$e = ahead[min(i + $eu * step, sectors - 1u) * 8u];
-    //end
-    //for e in EIGHT
-    sum ^= word$e;
-    //end
-  }
-  if (sum == 0x9e3779b9u) {
-    if (live > 1u) { // never
-      stats[0] = vec2<f32>(0.0);
-    }
-  }
-}
-//end
-
 fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
   return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
 }
 
 @compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) tile: vec3<u32>,
-  @builtin(num_workgroups) size: vec3<u32>,
-  @builtin(local_invocation_index) thread: u32,
-) {
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = tile.x;
   let own = rows[FIRST_ROW + row];
-  //for a in AHEAD
-  if (tile.y >= KV_HEADS * HEAD_TILES) {
-    let others = size.y - KV_HEADS * HEAD_TILES;
-    let group = (tile.z * others + tile.y - KV_HEADS * HEAD_TILES) * size.x + tile.x;
-    ask_ahead(group * THREADS + thread, size.z * others * size.x * THREADS, own.live);
-    return;
-  }
-  //end
   let begin = visible_begin(own);
   let end = visible_end(own);
   let split = tile.z + select(begin / SPLIT_CELLS, 0u, WINDOW == 0xffffffffu);

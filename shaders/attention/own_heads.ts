@@ -2,7 +2,7 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { chunkCounts, NORM_LANES, ROW_THREADS, SPLIT_CELLS } from "./attention_kernels.ts";
+import { chunkCounts, NORM_LANES, SPLIT_CELLS } from "./attention_kernels.ts";
 
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
 export interface OwnHeads {
@@ -13,8 +13,6 @@ export interface OwnHeads {
   readonly eps: number;
   /** cos and sin, [positions, headDim / 2, 2]. */
   readonly rope: Operand;
-  /** What the next kernel reads, asked for besides where there is room. */
-  readonly ahead?: Operand | undefined;
 }
 
 /** Storage buffers of attention that norms heads. */
@@ -32,9 +30,9 @@ export function ownsHeads(
     readonly tuning: Tuning;
   },
 ): boolean {
-  const { software, storageBuffers, workgroupBytes, rowLanes } = tuning;
+  const { software, storageBuffers, workgroupBytes } = tuning;
   return count === 1 && !paths && !software && storageBuffers >= OWN_BUFFERS &&
-    rowLanes >= ROW_THREADS && ownBytes(headDim) <= workgroupBytes;
+    ownBytes(headDim) <= workgroupBytes;
 }
 
 /** Bytes of workgroup memory that it takes then, at most. */

@@ -45,7 +45,6 @@ const FILES = {
   cached: "experts/expert_matmul",
   staged: "experts/expert_staged",
   prefetch: "experts/expert_prefetch",
-  resident: "experts/few/expert_resident",
 } as const;
 
 /** Jobs whose sums go through workgroup memory at once. */
@@ -67,11 +66,10 @@ export function expertKernel(
 ): Kernel {
   const { kind, tile, pairs, groups } = shape;
   const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
-  if (kind === "resident") staged.push(shape.ahead);
   const found = jobs === "found" || jobs === "chosen" ? [jobs] : [];
   const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
     "_",
-  );
+  ) + ((globalThis as { X?: Record<string, number> }).X?.["ranked"] ?? "");
   return kernels.getOrInsertComputed(name, () => {
     const code = shader(FILES[kind], {
       slots: {
@@ -89,7 +87,7 @@ export function expertKernel(
       counts: {
         ...countsOf(shape, format, lanes),
         ...{ TILE: tile, PAIRS: pairs },
-        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED: 2 } : {},
+        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED: (globalThis as { X?: Record<string, number> }).X?.["ranked"] ?? 2 } : {},
       },
     });
     const { bindings, constants } = JOBS[jobs];
@@ -131,7 +129,6 @@ function countsOf(
   const vec8s = BLOCK_VEC8S[format];
   if (kind === "cached") return { BLOCK_VEC8S: vec8s };
   const { stage, dots } = shape;
-  const ahead = kind === "resident" ? shape.ahead : 0;
   const threads = lanes * groups;
   const parts = kind === "staged" && dots === "floats" ? 2 : 1;
   const buffers = kind === "prefetch" ? 2 : 1;
@@ -144,7 +141,6 @@ function countsOf(
     STEPS: stage / vec8s / lanes,
     PARTS: parts,
     LOADS: Math.ceil(tile * stage * parts / threads),
-    ...{ AHEAD: ahead, TURNS: Number(stage / vec8s / lanes > ahead) },
     THREADS: threads,
     BUFFERS: buffers,
     SUMS: sums,

@@ -26,14 +26,6 @@ export type ExpertShape =
       /** Vec8s of k that pass through workgroup memory at a time. */
       readonly stage: number;
     }
-    | {
-      readonly kind: "resident";
-      readonly dots: Dots;
-      /** Vec8s of x, all of it. */
-      readonly stage: number;
-      /** Packed blocks of each of a lane's rows that are loaded ahead of their use. */
-      readonly ahead: number;
-    }
   );
 
 /** Tiles of software adapters. */
@@ -50,9 +42,6 @@ const MOST_STEPS = 4;
 
 /** The same for a job alone. */
 const MOST_ALONE = 12;
-
-/** Bytes of workgroup memory that choices take at most, of 512 experts. */
-const CHOICE_BYTES = 8192;
 
 /** Tiles of hardware by the most jobs that an expert has on average. Packed integers are fast at two alone. */
 const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2]] } as const;
@@ -94,22 +83,6 @@ export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): Exp
     return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
   return { kind: "staged", dots, stage: block * stagedSteps(each, tile), ...even };
-}
-
-/** The launch of jobs alone that find their experts: x is brought meanwhile, where it fits. */
-export function chosenShape(matrix: Matrix, tuning: Tuning): ExpertShape {
-  const { format, cols, lanes } = matrix;
-  const stage = cols / 8;
-  const X = (globalThis as { X?: Record<string, number> }).X ?? {};
-  const whole = stage % (BLOCK_VEC8S[format] * lanes) === 0;
-  if (X["resident"] === 0 || tuning.software || !whole || 32 * stage + CHOICE_BYTES > tuning.workgroupBytes) {
-    return expertShape(matrix, 1, tuning);
-  }
-  return {
-    ...{ kind: "resident", stage, tile: 1, pairs: tuning.pairs, dots: dotsOf(matrix, 1, tuning) },
-    groups: tuning.groups * tuning.lanes / lanes,
-    ahead: steps(stage / BLOCK_VEC8S[format] / lanes, (X["resident"] ?? 4)),
-  };
 }
 
 /** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */

@@ -11,7 +11,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { choiceConstants, type Routing } from "../router/route.ts";
 import { shader } from "../shader.ts";
 import { type ExpertEpilogue, expertKernel, type JobSource, sharedRows } from "./expert_kernels.ts";
-import { chosenShape, expertShape, tileSize } from "./expert_shape.ts";
+import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
@@ -145,7 +145,9 @@ export function expertMatmul(
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;
-  const launch = choice ? chosenShape(matrix, tuning) : expertShape(matrix, tile, tuning);
+  const shaped = expertShape(matrix, tile, tuning);
+  const X = (globalThis as { X?: Record<string, number> }).X ?? {};
+  const launch = choice ? { ...shaped, groups: shaped.groups * (X["groups"] ?? 1) } : shaped;
   const { pairs, groups } = launch;
   const source = choice ? "chosen" : sourceOf(shape, tuning);
   const total = shape.rows * topK;

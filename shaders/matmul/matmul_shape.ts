@@ -97,11 +97,12 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
   if (isResident(matrix, use, stage)) {
-    const X = (globalThis as { X?: Record<string, number> }).X ?? {};
-    const blocks = stage / BLOCK_VEC8S[matrix.format] / lanesOf(matrix, tuning);
-    const wide = matrix.rows > 4000 ? "qkv" : "o";
-    const ahead = Math.min(blocks, X[`${wide}Ahead`] ?? aheadOf(matrix, stage, use));
-    return { kind: "resident", dots, stage, ...even, ahead, pairs: X[`${wide}Pairs`] ?? even.pairs };
+    const X = ((globalThis as { X?: Record<string, number> }).X ??= JSON.parse(
+      globalThis.Deno?.env.get("X") ?? "{}",
+    )) as Record<string, number>;
+    const workgroups = matrix.rows / (2 * even.pairs * groups) * use.splitK;
+    const pairs = workgroups < (X["one"] ?? 192) ? 1 : even.pairs;
+    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even, pairs };
   }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
   if (isCut(matrix, all) && stage <= CUT_STAGE) {

@@ -93,7 +93,6 @@ Deno.test("attention norms heads itself for one row, with buffers enough for it"
   assert.ok(!ownsHeads({ ...one, tuning: tuning(true) }));
   assert.ok(!ownsHeads({ ...one, tuning: { ...HARDWARE, storageBuffers: 8 } }));
   assert.ok(!ownsHeads({ ...one, headDim: 256, tuning: { ...HARDWARE, workgroupBytes: 16384 } }));
-  assert.ok(!ownsHeads({ ...one, tuning: { ...HARDWARE, rowLanes: 256 } }));
 });
 
 type GPUOperand = ReturnType<typeof device.words>;

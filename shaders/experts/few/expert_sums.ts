@@ -62,7 +62,6 @@ function shapeOf(
   tuning: Tuning,
 ): SumsShape {
   const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
-  const MOST_LOADS = (globalThis as { X?: Record<string, number> }).X?.["loads"] ?? 12;
   let outs = MOST_OUTS;
   while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
   const most = Math.min(each, Math.floor(MOST_LOADS / outs));

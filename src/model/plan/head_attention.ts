@@ -118,11 +118,10 @@ export function headAttention(
 /** What attention norms and stores itself, where each head of q and k is normed. */
 function ownHeads(
   { config, scratch: { qkv }, ropes }: DecoderContext,
-  { weights: { qkNorm: weight, spec, o } }: Kept,
+  { weights: { qkNorm: weight, spec } }: Kept,
 ): OwnHeads | undefined {
   if (weight === undefined || spec.qkNorm === "whole") return undefined;
-  const ahead = (globalThis as { X?: Record<string, number> }).X?.["touch"] ? o.shards[0]?.operand : undefined;
-  return { qkv, weight, eps: config.rmsNormEps, rope: ropes[spec.rope] as Operand, ahead };
+  return { qkv, weight, eps: config.rmsNormEps, rope: ropes[spec.rope] as Operand };
 }
 
 /** q, k, v of `input` as the matmul leaves them. */
