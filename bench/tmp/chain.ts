@@ -5,6 +5,7 @@ import { bytesOf, type Dispatch, dispatch, kernel, type Plan } from "../../src/g
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, within } from "../../src/gpu/program.ts";
 import { openAllocations } from "../allocations.ts";
+import { CONTEXT } from "../cases/layer.ts";
 import { mixtureLayers, mixtureSizes } from "../cases/mixture_layer.ts";
 
 const [format = "bf16", ...what] = Deno.args;
@@ -103,8 +104,13 @@ if (what.includes("few")) {
   variant("gateUp of 16 groups", { groups: 2 });
   variant("gateUp ranks by 8", { ranked: 8 });
   variant("gateUp of 16 groups, ranks by 8", { groups: 2, ranked: 8 });
-  variant("gateUp of 32 groups, ranks by 8", { groups: 4, ranked: 8 });
+  variant("gateUp ranks by 32", { ranked: 32 });
+  variant("qkv of 16 groups", { qkvGroups: 2 });
+  variant("qkv of 16 groups, two pairs", { qkvGroups: 2, qkvPairs: 2 });
+  variant("o of 16 groups", { oGroups: 2 });
+  variant("o of 16 groups, one pair", { oGroups: 2, oPairs: 1 });
 }
+if (what.includes("own")) variant("heads normed before", { noown: 1 });
 const alone = new Set<string>();
 if (what.includes("bare")) {
   const bare = (d: Dispatch): Dispatch => {
@@ -145,7 +151,7 @@ if (what.includes("drop")) {
 const programs = new Map<string, Program>();
 for (const [name, made] of variants) {
   programs.set(name, {
-    steps: (await Promise.all(made.map(async (p) => within(await compile(p), 512)))).flatMap((
+    steps: (await Promise.all(made.map(async (p) => within(await compile(p), CONTEXT)))).flatMap((
       { steps },
     ) => steps),
   });

@@ -31,6 +31,7 @@ export function ownsHeads(
   },
 ): boolean {
   const { software, storageBuffers, workgroupBytes } = tuning;
+  if ((globalThis as { X?: Record<string, number> }).X?.["noown"]) return false;
   return count === 1 && !paths && !software && storageBuffers >= OWN_BUFFERS &&
     ownBytes(headDim) <= workgroupBytes;
 }

@@ -56,6 +56,9 @@ const MOST_UNROLLED = 16;
 /** The binding of a bias that softmax scores have not. */
 const UNBOUND = 0;
 
+/** Fours of experts that one is compared with without a branch in between. */
+export const RANKED = (): number => (globalThis as { X?: Record<string, number> }).X?.["ranked"] ?? 2;
+
 const kernels = new Map<string, Kernel>();
 
 export function expertKernel(
@@ -87,7 +90,7 @@ export function expertKernel(
       counts: {
         ...countsOf(shape, format, lanes),
         ...{ TILE: tile, PAIRS: pairs },
-        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED: (globalThis as { X?: Record<string, number> }).X?.["ranked"] ?? 2 } : {},
+        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED: RANKED() } : {},
       },
     });
     const { bindings, constants } = JOBS[jobs];

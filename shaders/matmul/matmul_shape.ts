@@ -101,8 +101,10 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
       globalThis.Deno?.env.get("X") ?? "{}",
     )) as Record<string, number>;
     const workgroups = matrix.rows / (2 * even.pairs * groups) * use.splitK;
-    const pairs = workgroups < (X["one"] ?? 192) ? 1 : even.pairs;
-    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even, pairs };
+    const pairs = rows === 1 && workgroups < (X["one"] ?? 192) ? 1 : even.pairs;
+    const wide = matrix.rows > 4000 ? "qkv" : "o";
+    const ahead = X[`${wide}Ahead`] ?? aheadOf(matrix, stage, use);
+    return { kind: "resident", dots, stage, ...even, ahead, pairs: X[`${wide}Pairs`] ?? pairs, groups: groups * (X[`${wide}Groups`] ?? 1) };
   }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
   if (isCut(matrix, all) && stage <= CUT_STAGE) {
