@@ -99,18 +99,6 @@ function variant(
   for (const k of Object.keys(X)) delete X[k];
   variants.set(name, made.map((p) => p.map(change)));
 }
-if (what.includes("few")) {
-  variant("two pairs", { one: 0 });
-  variant("gateUp of 16 groups", { groups: 2 });
-  variant("gateUp ranks by 8", { ranked: 8 });
-  variant("gateUp of 16 groups, ranks by 8", { groups: 2, ranked: 8 });
-  variant("gateUp ranks by 32", { ranked: 32 });
-  variant("qkv of 16 groups", { qkvGroups: 2 });
-  variant("qkv of 16 groups, two pairs", { qkvGroups: 2, qkvPairs: 2 });
-  variant("o of 16 groups", { oGroups: 2 });
-  variant("o of 16 groups, one pair", { oGroups: 2, oPairs: 1 });
-}
-if (what.includes("own")) variant("heads normed before", { noown: 1 });
 const alone = new Set<string>();
 if (what.includes("bare")) {
   const bare = (d: Dispatch): Dispatch => {

@@ -53,11 +53,11 @@ const MOST_SUMS = 4;
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
 
+/** Fours of experts that one is compared with without a branch in between. */
+export const RANKED = 8;
+
 /** The binding of a bias that softmax scores have not. */
 const UNBOUND = 0;
-
-/** Fours of experts that one is compared with without a branch in between. */
-export const RANKED = (): number => (globalThis as { X?: Record<string, number> }).X?.["ranked"] ?? 2;
 
 const kernels = new Map<string, Kernel>();
 
@@ -72,7 +72,7 @@ export function expertKernel(
   const found = jobs === "found" || jobs === "chosen" ? [jobs] : [];
   const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
     "_",
-  ) + ((globalThis as { X?: Record<string, number> }).X?.["ranked"] ?? "");
+  );
   return kernels.getOrInsertComputed(name, () => {
     const code = shader(FILES[kind], {
       slots: {
@@ -90,7 +90,7 @@ export function expertKernel(
       counts: {
         ...countsOf(shape, format, lanes),
         ...{ TILE: tile, PAIRS: pairs },
-        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED: RANKED() } : {},
+        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED } : {},
       },
     });
     const { bindings, constants } = JOBS[jobs];
