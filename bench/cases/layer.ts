@@ -40,7 +40,7 @@ const EIGHTH: Sizes = {
   ...{ heads: 4, kvHeads: 2, headDim: 64 },
 };
 
-export const CONTEXT: number = Number(Deno.env.get("CONTEXT") ?? 512);
+export const CONTEXT = 512;
 
 interface Run {
   /** Of each slot. */

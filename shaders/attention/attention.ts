@@ -7,12 +7,11 @@ import {
   lanesKernel,
   launchedSplits,
   pathGroups,
-  rowKernel,
   SPLIT_CELLS,
   splitsOf,
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
-import type { OwnHeads } from "./own_heads.ts";
+import { type OwnHeads, rowSums } from "./own_heads.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -215,11 +214,8 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
   const constants = {
-    KV_HEADS: kvHeads,
-    HEAD_TILES: heads / kvHeads / group,
-    TABLE_PAGES: shape.tablePages,
-    KV_SPLITS,
-    FIRST_ROW: shape.firstRow,
+    ...{ KV_HEADS: kvHeads, HEAD_TILES: heads / kvHeads / group, KV_SPLITS },
+    ...{ TABLE_PAGES: shape.tablePages, FIRST_ROW: shape.firstRow },
     ...scoreConstants(shape),
   };
   const launch = {
@@ -229,16 +225,10 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
     label,
     work: chunkWork(shape),
   } as const;
-  if (own) {
-    const { qkv, rope, weight: norm_weight, eps } = own;
-    return dispatch(rowKernel(shape, group), {
-      buffers: { qkv, keys, values, rows, pages, sums, stats, rope, norm_weight },
-      constants: { ...constants, EPS: eps },
-      ...launch,
-    });
-  }
+  const kept = { keys, values, rows, pages, sums, stats };
+  if (own) return rowSums({ ...kept, own }, { ...shape, group, constants, launch });
   return dispatch(chunkKernel(shape, { group, tile }), {
-    buffers: { q, keys, values, rows, pages, sums, stats },
+    buffers: { q, ...kept },
     constants: {
       ...constants,
       // Whole tiles need not know their slot: prompts of all lengths share a pipeline.

@@ -1,17 +1,14 @@
 // attention.wgsl, in the same order, for rows that are each the only one of their slot in flight, over what their
 // qkv matmul left: queries and keys are normed and turned here, as norm_rope_store.wgsl does to the bit. The
 // workgroups of the split that has the row's cell make its key and value themselves, and those of the first heads
-// store them: nobody waits for others' stores.
-//
-// One workgroup per (row, $GROUP query heads of one key-value head, split) of many invocations, each with little to
-// do: few workgroups have room for it, and each takes as long as its longest chain.
+// store them: nobody waits for others' stores. One workgroup per (row, $GROUP query heads of one key-value head, split):
 //
 //   heads    head vectors, $GROUP queries, the key and the value, have NORM_LANES invocations each, which take rope
 //            pairs l, l + NORM_LANES, ...; all keys and values are asked for before;
 //   scores   $LANES invocations share a cell and make its scores of all queries;
 //   weights  exp(score - peak of the split);
-//   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries: there are
-//            $SETS sets of invocations.
+//   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries; $SETS sets
+//            of invocations have them all.
 //
 // Slots:
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
@@ -89,6 +86,14 @@ fn stored(pages_first: vec4<u32>, cell: u32) -> u32 {
   let odd = (cell & PAGE) != 0u;
   let low = select(pages_first.x, pages_first.y, odd);
   return select(low, select(pages_first.z, pages_first.w, odd), cell >= 2u * PAGE) + cell % PAGE;
+}
+
+fn split_peak() -> vec4<f32> {
+  var peak = peaks[0];
+  //for c in EIGHT
+  peak = max(peak, peaks[$c]);
+  //end
+  return peak;
 }
 
 fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
@@ -242,11 +247,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
   if (thread < SPLIT_CELLS) {
-    var peak = peaks[0];
-    //for c in EIGHT
-    peak = max(peak, peaks[$c]);
-    //end
-    scores[thread] = weighted(scores[thread], peak);
+    scores[thread] = weighted(scores[thread], split_peak());
   }
   workgroupBarrier();
 
@@ -298,11 +299,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for g in PARTS
     sum += totals[$(4 * g)u + thread];
     //end
-    var peak = peaks[0];
-    //for c in EIGHT
-    peak = max(peak, peaks[$c]);
-    //end
     let query = row * heads + tile.y * GROUP + thread;
-    stats[query * KV_SPLITS + split] = vec2<f32>(peak[thread], sum);
+    stats[query * KV_SPLITS + split] = vec2<f32>(split_peak()[thread], sum);
   }
 }

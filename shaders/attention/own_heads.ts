@@ -1,8 +1,8 @@
 /** When attention norms, turns and stores the heads of its rows itself (queries/own.wgsl). */
-import type { Operand } from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { chunkCounts, NORM_LANES, SPLIT_CELLS } from "./attention_kernels.ts";
+import { chunkCounts, NORM_LANES, rowKernel, SPLIT_CELLS } from "./attention_kernels.ts";
 
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
 export interface OwnHeads {
@@ -47,4 +47,29 @@ function ownBytes(headDim: number): number {
   const { LANES, PARTS } = chunkCounts(headDim, 4, 1);
   const pool = 16 * Math.max(LANES * (SPLIT_CELLS + 1), PARTS * headDim);
   return pool + 16 * (SPLIT_CELLS + 8 + PARTS) + 4 * heads * (headDim + NORM_LANES);
+}
+
+/** Records the sums of splits for rows alone, `group` heads at a time, and stores their keys and values. */
+export function rowSums(
+  { own: { qkv, rope, weight: norm_weight, eps }, ...buffers }: {
+    readonly own: OwnHeads;
+    readonly keys: Operand;
+    readonly values: Operand;
+    readonly rows: Operand;
+    readonly pages: Operand;
+    readonly sums: Operand;
+    readonly stats: Operand;
+  },
+  { group, constants, launch, ...heads }: Heads & {
+    readonly group: number;
+    /** Those of attention.wgsl that it has too. */
+    readonly constants: Readonly<Record<string, number>>;
+    readonly launch: Omit<Parameters<typeof dispatch>[1], "buffers" | "constants">;
+  },
+): Dispatch {
+  return dispatch(rowKernel(heads, group), {
+    buffers: { ...buffers, qkv, rope, norm_weight },
+    constants: { ...constants, EPS: eps },
+    ...launch,
+  });
 }

@@ -105,7 +105,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
   const dots = dotsOf(matrix.format, use);
   if (isResident(matrix, use, stage)) {
     const workgroups = matrix.rows / (2 * even.pairs * groups) * use.splitK;
-    const pairs = rows === 1 && workgroups < Number(Deno.env.get("ONE") ?? FEW_WORKGROUPS) ? 1 : even.pairs;
+    const pairs = rows === 1 && workgroups < FEW_WORKGROUPS ? 1 : even.pairs;
     return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even, pairs };
   }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
