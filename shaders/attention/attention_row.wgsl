@@ -13,7 +13,7 @@
 // Slots:
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
 //     `Vec8` and VEC8S as declared here.
-//   kv_half: `load_half(row, j)` and `half_of(packed, j)` of it (kv/half_*.wgsl).
+//   kv_half: `load_half(row, j)`, `half_of(packed, j)` and `packed_half(v, j)` of it (kv/half_*.wgsl).
 //   kv_put: `packed_of(v)`, `put_key(row, i, packed)` and `put_value` of it (kv/put_*.wgsl).
 
 //use fragments/rows
@@ -208,10 +208,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (($su + 1u) * LANES <= VEC8S || lane + $su * LANES < VEC8S) {
     let e = lane + $su * LANES;
     //for p in PASSES
-    var k$p = vec8_of(key$p_$s);
+    // What is stored is unpacked: compilers may take away packing and unpacking side by side.
+    var packed_key$p = key$p_$s;
     if (first + cell + $(p * THREADS)u / LANES == newest) {
-      k$p = vec8_of(packed_of(made_vec8(KEY, e)));
+      packed_key$p = packed_of(made_vec8(KEY, e));
     }
+    let k$p = vec8_of(packed_key$p);
     //end
     //for q in GROUP
     {
@@ -258,11 +260,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //for c in CELLS
   if (($cu + 1u) * PARTS <= SPLIT_CELLS || part + $cu * PARTS < SPLIT_CELLS) {
-    var v = half_of(value$c, j);
+    var packed_value = value$c;
     if (first + part + $cu * PARTS == newest) {
-      let fresh = vec8_of(packed_of(made_vec8(VALUE, j % VEC8S)));
-      v = select(fresh.lo, fresh.hi, j >= VEC8S);
+      packed_value = packed_half(made_vec8(VALUE, j % VEC8S), j);
     }
+    let v = half_of(packed_value, j);
     let all = scores[part + $cu * PARTS];
     //for h in PAIRS_EACH
     {

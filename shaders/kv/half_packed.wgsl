@@ -10,3 +10,7 @@ fn half_of(half: PackedHalf, j: u32) -> vec4<f32> {
   let v = vec8_of(half);
   return select(v.lo, v.hi, j >= VEC8S);
 }
+
+fn packed_half(v: Vec8, j: u32) -> PackedHalf {
+  return packed_of(v);
+}
