@@ -7,16 +7,13 @@ import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
+import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
 import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
-import prepareOwn from "./attention/queries/prepare_own.wgsl" with { type: "text" };
-import prepareStored from "./attention/queries/prepare_stored.wgsl" with { type: "text" };
-import queriesOwn from "./attention/queries/own.wgsl" with { type: "text" };
-import queriesStored from "./attention/queries/stored.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
@@ -80,6 +77,8 @@ import drafts from "./fragments/drafts.wgsl" with { type: "text" };
 import kvLoadBf16 from "./fragments/kv_load_bf16.wgsl" with { type: "text" };
 import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
 import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
+import kvHalfF32 from "./kv/half_f32.wgsl" with { type: "text" };
+import kvHalfPacked from "./kv/half_packed.wgsl" with { type: "text" };
 import kvPackBf16 from "./kv/pack_bf16.wgsl" with { type: "text" };
 import kvPackF16 from "./kv/pack_f16.wgsl" with { type: "text" };
 import kvPutF32 from "./kv/put_f32.wgsl" with { type: "text" };
@@ -126,6 +125,7 @@ import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" 
 import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
 import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
+import endingPair from "./matmul/ending/pair.wgsl" with { type: "text" };
 import epilogueAdd from "./matmul/epilogue/add.wgsl" with { type: "text" };
 import epilogueCap from "./matmul/epilogue/cap.wgsl" with { type: "text" };
 import epilogueGeglu from "./matmul/epilogue/geglu.wgsl" with { type: "text" };
@@ -259,15 +259,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
+  "attention/attention_row": attentionRow,
   "attention/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
-  "attention/queries/prepare_own": prepareOwn,
-  "attention/queries/prepare_stored": prepareStored,
-  "attention/queries/own": queriesOwn,
-  "attention/queries/stored": queriesStored,
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,
   "attention/visible": visible,
@@ -331,6 +328,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/kv_load_bf16": kvLoadBf16,
   "fragments/kv_load_f16": kvLoadF16,
   "fragments/kv_load_f32": kvLoadF32,
+  "kv/half_f32": kvHalfF32,
+  "kv/half_packed": kvHalfPacked,
   "kv/pack_bf16": kvPackBf16,
   "kv/pack_f16": kvPackF16,
   "kv/put_f32": kvPutF32,
@@ -377,6 +376,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/ending/lanes": endingLanes,
   "matmul/ending/one_lane": endingOneLane,
   "matmul/ending/one_lane_sums": endingOneLaneSums,
+  "matmul/ending/pair": endingPair,
   "matmul/epilogue/add": epilogueAdd,
   "matmul/epilogue/cap": epilogueCap,
   "matmul/epilogue/geglu": epilogueGeglu,

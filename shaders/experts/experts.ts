@@ -10,7 +10,13 @@ import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { choiceConstants, type Routing } from "../router/route.ts";
 import { shader } from "../shader.ts";
-import { type ExpertEpilogue, expertKernel, type JobSource, sharedRows } from "./expert_kernels.ts";
+import {
+  type ExpertEpilogue,
+  expertKernel,
+  type JobSource,
+  RANKED,
+  sharedRows,
+} from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
@@ -83,7 +89,8 @@ function choosingConstants(
   { lanes, shared = 0 }: { readonly lanes: number; readonly shared?: number },
 ) {
   const constants = choiceConstants(routing, { lanes, shared });
-  return { ...constants, STRIDE: stride, VECTORS: constants.PADDED / 4 };
+  const turns = Math.ceil(routing.numExperts / 4 / RANKED);
+  return { ...constants, STRIDE: stride, VECTORS: turns * RANKED };
 }
 
 /** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
