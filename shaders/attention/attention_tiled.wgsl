@@ -67,6 +67,8 @@ var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
 var<workgroup> peaks: array<vec4<f32>, THREADS>; // of four queries: [SHARES, QUADS]
 var<workgroup> tops: array<vec4<f32>, QUADS>; // the largest of those
 var<workgroup> totals: array<vec4<f32>, PARTS * QUADS>;
+var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the tile's rows
+var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some row sees
 var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
 var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of this one; -1: it sees none of it
 
@@ -113,25 +115,28 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
 
-  var slot = 0u;
-  var begin = 0xffffffffu;
-  var end = 0u;
-  for (var r = 0u; r < count; r++) {
-    let own = rows[FIRST_ROW + row + r];
-    let here = own.live == 1u;
-    slot = select(slot, own.slot, here);
-    begin = select(begin, min(begin, visible_begin(own)), here);
-    end = max(end, visible_end(own));
-  }
-  let z = tile.z + begin / SPLIT_CELLS; // without a window a row sees the first split
-  if (z * SPLIT_CELLS >= end) {
-    return;
-  }
   if (thread < QUERIES) {
     let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
     let here = own.live == 1u && thread / GROUP < count;
     seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
     chains[thread] = vec2<f32>(NEGATIVE, 0.0);
+    if (here && thread % GROUP == 0u) {
+      atomicMax(&bounds[0], own.slot);
+      atomicMax(&bounds[1], ~visible_begin(own));
+      atomicMax(&bounds[2], visible_end(own));
+    }
+  }
+  workgroupBarrier();
+  if (thread == 0u) {
+    sight = vec3<u32>(atomicLoad(&bounds[0]), ~atomicLoad(&bounds[1]), atomicLoad(&bounds[2]));
+  }
+  let all_seen = workgroupUniformLoad(&sight);
+  let slot = all_seen.x;
+  let begin = all_seen.y;
+  let end = all_seen.z;
+  let z = tile.z + begin / SPLIT_CELLS; // without a window a row sees the first split
+  if (z * SPLIT_CELLS >= end) {
+    return;
   }
 
   let group = thread / 16u; // of queries, for scores
