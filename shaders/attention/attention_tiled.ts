@@ -27,6 +27,8 @@ const THREADS = 128;
 const LEAST_ROWS = 17;
 /** vec4s of a query or a key that pass through workgroup memory at a time. */
 const STAGED = 8;
+/** Vec8s of values that an invocation brings at a time. */
+const V_LOADS = 2;
 
 /** How a forward's rows lie: whether this kernel takes them. */
 export interface TiledRows {
@@ -127,16 +129,15 @@ export function tiledSums(
 function tiledCounts(headDim: number, group: number, tile: number): Record<string, number> {
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
   const QUERIES = queriesOf(headDim);
-  const AT_ONCE = STAGED / (2 * STEPS);
+  const AT_ONCE = Math.max(1, STAGED / (2 * STEPS));
   const EIGHTS = AT_ONCE * STEPS;
   const SCORED = QUERIES / 8;
   const SUMMED = QUERIES * VEC8S / THREADS;
-  const BROUGHT = THREADS / VEC8S;
-  const staged = (QUERIES + SPLIT_CELLS) * (2 * EIGHTS + 1);
-  const weights = SPLIT_CELLS * (QUERIES / 4 + 1) + BROUGHT * 2 * VEC8S;
+  const AT_A_TIME = THREADS / VEC8S;
+  const BROUGHT = AT_A_TIME * V_LOADS;
   return {
     ...{ GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
-    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, FOUR: 4 },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AT_A_TIME, V_LOADS, FOUR: 4, EIGHT: 8 },
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),
@@ -144,6 +145,7 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
     K_LOADS: SPLIT_CELLS * EIGHTS / THREADS,
     BROUGHT_PARTS: Math.max(1, BROUGHT / CELLS),
     BROUGHT_CELLS: Math.min(BROUGHT, CELLS),
-    POOL: Math.max(staged, weights),
+    PITCH: Math.max(4 * EIGHTS, QUERIES / 4) + 1,
+    VALUE_PITCH: 2 * VEC8S,
   };
 }

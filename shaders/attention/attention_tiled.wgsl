@@ -35,14 +35,11 @@ const QUERIES = $QUERIESu;
 const VEC8S = $VEC8Su; // of a head
 const LANES = $LANESu; // of attention.wgsl: lane l has vec8s l, l + LANES, ...
 const EIGHTS = $EIGHTSu; // vec8s of a query or a key in a stage: those of $AT_ONCE lanes
-const PITCH = 2u * EIGHTS + 1u; // odd: rows begin in different banks
-const K_AT = QUERIES * PITCH;
+const KEY_AT = 2u * EIGHTS; // in a line of the pool
 const QUADS = QUERIES / 4u;
-const WEIGHT_PITCH = QUADS + 1u;
 const PARTS = $PARTSu; // of attention.wgsl: part p has cells p, p + PARTS, ...
 const CELLS = $CELLSu; // of a part
 const BROUGHT = $BROUGHTu; // cells of values in a stage
-const V_AT = SPLIT_CELLS * WEIGHT_PITCH;
 const SHARES = THREADS / QUADS; // invocations that share the softmax of four queries
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
@@ -59,9 +56,11 @@ struct Vec8 {
   hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
 }
 
-// Queries and keys of a stage [QUERIES + SPLIT_CELLS, PITCH]; then weights [SPLIT_CELLS, WEIGHT_PITCH] of four queries
-// and values of a stage [BROUGHT, 2 VEC8S].
-var<workgroup> pool: array<vec4<f32>, $POOL>;
+// Line l: of query l % 8 * $SCORED + l / 8 and of cell l what a stage has; then of cell l the weights of four queries
+// each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that places in
+// them are constants which no check of bounds makes longer.
+var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
+var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
 var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
 var<workgroup> peaks: array<vec4<f32>, THREADS>; // of four queries: [SHARES, QUADS]
@@ -86,6 +85,11 @@ fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
 // The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
 fn eighth(lane: u32, e: u32) -> u32 {
   return lane + e % $AT_ONCEu + e / $AT_ONCEu * LANES;
+}
+
+// Number n in the order in which cells are added.
+fn cell_at(n: u32) -> u32 {
+  return n / CELLS + n % CELLS * PARTS;
 }
 
 fn sees(query: u32, cell: u32) -> bool {
@@ -139,15 +143,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
 
-  let group = thread / 16u; // of queries, for scores
-  let cell = thread % 16u;
+  // For scores 4 by 8 of them read the same queries and keys as neighbours do.
+  let group = thread / 64u * 4u + thread % 32u / 8u; // of queries
+  let cell = thread / 32u % 2u * 8u + thread % 8u;
   let summed = thread / VEC8S; // group of queries, for values
   let i = thread % VEC8S;
   //for u in Q_LOADS
   let q_eighth$u = thread + $uu * THREADS;
   let q_row$u = q_eighth$u / EIGHTS;
   let q_from$u = ((row + min(q_row$u / GROUP, count - 1u)) * heads + tile.y * GROUP + q_row$u % GROUP) * (2u * VEC8S);
-  let q_to$u = q_row$u * PITCH + q_eighth$u % EIGHTS * 2u;
+  let q_line$u = q_row$u % $SCOREDu * 8u + q_row$u / $SCOREDu;
+  let q_to$u = q_eighth$u % EIGHTS * 2u;
   //end
 
   for (var split = z; split * SPLIT_CELLS < end; split += KEPT) {
@@ -162,17 +168,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for u in K_LOADS
     let k_eighth$u = thread + $uu * THREADS;
     let k_place$u = places[k_eighth$u / EIGHTS];
-    let k_to$u = K_AT + k_eighth$u / EIGHTS * PITCH + k_eighth$u % EIGHTS * 2u;
+    let k_line$u = k_eighth$u / EIGHTS;
+    let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
     //end
 
     //use attention/tiled_scores
 
-    var value = load_value(places[thread / VEC8S / CELLS + thread / VEC8S % CELLS * PARTS], i);
+    //for u in V_LOADS
+    var value$u = load_value(places[cell_at(thread / VEC8S + $(u * AT_A_TIME)u)], i);
+    //end
     //for b in FOUR
     {
-      let at = (cell + $bu * 16u) * WEIGHT_PITCH + group * ($SCOREDu / 4u);
+      let at = group * ($SCOREDu / 4u);
       //for f in SCORED_QUADS
-      pool[at + $fu] = scores_of(
+      pool[cell + $bu * 16u][at + $fu] = scores_of(
         vec4<f32>(
           score$(f * FOUR)_$b,
           score$(f * FOUR + 1)_$b,
@@ -191,7 +200,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let share = thread / QUADS;
     var peak = vec4<f32>(NEGATIVE);
     for (var c = share; c < SPLIT_CELLS; c += SHARES) {
-      peak = max(peak, pool[c * WEIGHT_PITCH + quad]);
+      peak = max(peak, pool[c][quad]);
     }
     peaks[thread] = peak;
     workgroupBarrier();
@@ -205,9 +214,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       var total = vec4<f32>(0.0);
       //for c in CELLS
       {
-        let at = (p + $cu * PARTS) * WEIGHT_PITCH + quad;
-        let weight = weighted(pool[at], peak);
-        pool[at] = weight;
+        let at = p + $cu * PARTS;
+        let weight = weighted(pool[at][quad], peak);
+        pool[at][quad] = weight;
         total += weight;
       }
       //end

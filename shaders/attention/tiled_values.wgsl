@@ -1,5 +1,5 @@
 // Of attention_tiled.wgsl: the weighted values of a split, added to those of the splits before. Expects the
-// weights in `pool`, `shares` written by invocations of this workgroup, and `value`, the first vec8 of values.
+// weights in `pool`, `shares` written by invocations of this workgroup, and `value<load>`, the first vec8s of values.
 
 //for h in SUMMED
 var sum_lo$h = vec4<f32>(0.0);
@@ -8,23 +8,25 @@ var lo$h = vec4<f32>(0.0);
 var hi$h = vec4<f32>(0.0);
 //end
 for (var n = 0u; n < SPLIT_CELLS; n += BROUGHT) {
+  //for u in V_LOADS
   {
-    let v = vec8_of(value);
-    pool[V_AT + thread / VEC8S * (2u * VEC8S) + i] = v.lo;
-    pool[V_AT + thread / VEC8S * (2u * VEC8S) + VEC8S + i] = v.hi;
+    let v = vec8_of(value$u);
+    brought[thread / VEC8S + $(u * AT_A_TIME)u][i] = v.lo;
+    brought[thread / VEC8S + $(u * AT_A_TIME)u][VEC8S + i] = v.hi;
   }
+  //end
   workgroupBarrier();
   let next = min(n + BROUGHT, SPLIT_CELLS - BROUGHT) + thread / VEC8S;
-  value = load_value(places[next / CELLS + next % CELLS * PARTS], i);
+  //for u in V_LOADS
+  value$u = load_value(places[cell_at(next + $(u * AT_A_TIME)u)], i);
+  //end
   //for p in BROUGHT_PARTS
   //for c in BROUGHT_CELLS
   {
-    let m = n + $(p * BROUGHT_CELLS + c)u;
-    let weight_at = (m / CELLS + m % CELLS * PARTS) * WEIGHT_PITCH + summed * ($SUMMEDu / 4u);
-    let v_at = V_AT + $(p * BROUGHT_CELLS + c)u * (2u * VEC8S) + i;
-    let v = Vec8(pool[v_at], pool[v_at + VEC8S]);
+    let line = cell_at(n + $(p * BROUGHT_CELLS + c)u);
+    let v = Vec8(brought[$(p * BROUGHT_CELLS + c)][i], brought[$(p * BROUGHT_CELLS + c)][VEC8S + i]);
     //for f in SUMMED_QUADS
-    let weight$f = pool[weight_at + $fu];
+    let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
     //for h in FOUR
     lo$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * FOUR + h));
     hi$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * FOUR + h));
