@@ -131,13 +131,14 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
   const QUERIES = queriesOf(headDim);
   const AT_ONCE = Math.max(1, STAGED / (2 * STEPS));
   const EIGHTS = AT_ONCE * STEPS;
-  const SCORED = QUERIES / 8;
+  const GROUPS = THREADS / 16;
+  const SCORED = QUERIES / GROUPS;
   const SUMMED = QUERIES * VEC8S / THREADS;
   const AT_A_TIME = THREADS / VEC8S;
   const BROUGHT = AT_A_TIME * V_LOADS;
   return {
-    ...{ GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
-    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AT_A_TIME, V_LOADS, FOUR: 4, EIGHT: 8 },
+    ...{ THREADS, GROUPS, GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AT_A_TIME, V_LOADS, FOUR: 4 },
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),

@@ -28,7 +28,8 @@ override FIRST_ROW: u32; // of `rows`
 override SCALE: f32; // of scores
 
 const SPLIT_CELLS = 64u; // cells
-const THREADS = 128u;
+const THREADS = $THREADSu;
+const GROUPS = $GROUPSu; // of queries, for scores: 16 invocations each
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
@@ -56,7 +57,7 @@ struct Vec8 {
   hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
 }
 
-// Line l: of query l % 8 * $SCORED + l / 8 and of cell l what a stage has; then of cell l the weights of four queries
+// Line l: of query l % GROUPS * $SCORED + l / GROUPS and of cell l what a stage has; then of cell l the weights of four queries
 // each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that places in
 // them are constants which no check of bounds makes longer.
 var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
@@ -152,7 +153,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let q_eighth$u = thread + $uu * THREADS;
   let q_row$u = q_eighth$u / EIGHTS;
   let q_from$u = ((row + min(q_row$u / GROUP, count - 1u)) * heads + tile.y * GROUP + q_row$u % GROUP) * (2u * VEC8S);
-  let q_line$u = q_row$u % $SCOREDu * 8u + q_row$u / $SCOREDu;
+  let q_line$u = q_row$u % $SCOREDu * GROUPS + q_row$u / $SCOREDu;
   let q_to$u = q_eighth$u % EIGHTS * 2u;
   //end
 

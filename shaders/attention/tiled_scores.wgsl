@@ -50,7 +50,7 @@ for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
       //end
       //for a in SCORED
       {
-        let own = Vec8(pool[$(a * EIGHT)u + group][e], pool[$(a * EIGHT)u + group][e + 1u]);
+        let own = Vec8(pool[$(a * GROUPS)u + group][e], pool[$(a * GROUPS)u + group][e + 1u]);
         //for b in FOUR
         dot$a_$b = add8(dot$a_$b, own, k$b);
         //end
