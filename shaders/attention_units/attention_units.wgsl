@@ -78,6 +78,9 @@ struct Vec8 {
 
 var<workgroup> pool: array<vec4<u32>, $POOL>;
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
+var<workgroup> earliest: atomic<u32>; // ~ the first cell that some row sees, where there are windows
+var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the rows that are summed here
+var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some of them sees
 var<workgroup> places: array<u32, 2u * SPLIT_CELLS>; // rows of keys and values of this split and the next one
 var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
 var<workgroup> k_inverse: array<f32, SPLIT_CELLS>;
@@ -105,12 +108,18 @@ fn main(
   let before = PATHS * PATH_GROUPS;
   var z = tile.z - before;
   if (WINDOW != 0xffffffffu) {
-    var earliest = 0xffffffffu;
-    for (var r = 0u; r < count; r++) {
-      let own = rows[FIRST_ROW + row + r];
-      earliest = select(earliest, min(earliest, visible_begin(own)), own.live == 1u);
+    if (thread < count) {
+      let own = rows[FIRST_ROW + row + thread];
+      if (own.live == 1u) {
+        atomicMax(&earliest, ~visible_begin(own));
+      }
     }
-    z += select(earliest / (SPLIT_CELLS * SPAN), 0u, earliest == 0xffffffffu);
+    workgroupBarrier();
+    if (thread == 0u) {
+      let first = ~atomicLoad(&earliest);
+      sight.x = select(first / (SPLIT_CELLS * SPAN), 0u, first == 0xffffffffu);
+    }
+    z += workgroupUniformLoad(&sight).x;
   }
   let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
   if (tile.z < before) {
@@ -127,26 +136,29 @@ fn main(
   // Rows that are summed here, and the cells that some of them sees.
   let parted = PATHS == 1u && TILE > 1u;
   let past = (z + 1u) * SPLIT_CELLS; // of the only split, where there are paths
-  var slot = 0u;
-  var begin = 0xffffffffu;
-  var end = 0u;
-  for (var r = 0u; r < count; r++) {
-    let own = rows[FIRST_ROW + row + r];
-    let here = own.live == 1u && !(parted && scattered(own, past) != alone);
-    slot = select(slot, own.slot, here);
-    begin = select(begin, min(begin, visible_begin(own)), here);
-    end = select(end, max(end, visible_end(own)), here);
+  if (thread < QUERIES) {
+    let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
+    let here = own.live == 1u && thread / GROUP < count && !(parted && scattered(own, past) != alone);
+    seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
+    if (here && thread % GROUP == 0u) {
+      atomicMax(&bounds[0], own.slot);
+      atomicMax(&bounds[1], ~visible_begin(own));
+      atomicMax(&bounds[2], visible_end(own));
+    }
   }
+  workgroupBarrier();
+  if (thread == 0u) {
+    sight = vec3<u32>(atomicLoad(&bounds[0]), ~atomicLoad(&bounds[1]), atomicLoad(&bounds[2]));
+  }
+  let all_seen = workgroupUniformLoad(&sight);
+  let slot = all_seen.x;
+  let begin = all_seen.y;
+  let end = all_seen.z;
   let last = max(end, 1u) - 1u;
   let stop = min((z + 1u) * SPAN, (end + SPLIT_CELLS - 1u) / SPLIT_CELLS);
   let start = max(z * SPAN, select(begin / SPLIT_CELLS, 0u, end == 0u));
   if (start >= stop && DIRECT == 0u) {
     return;
-  }
-  if (thread < QUERIES) {
-    let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
-    let here = own.live == 1u && thread / GROUP < count && !(parted && scattered(own, past) != alone);
-    seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
   }
   if (thread < SPLIT_CELLS) {
     var cell = min(start * SPLIT_CELLS + thread, last);
