@@ -27,8 +27,8 @@ const THREADS = 128;
 const LEAST_ROWS = 17;
 /** vec4s of a query or a key that pass through workgroup memory at a time. */
 const STAGED = 8;
-/** Vec8s of values that an invocation brings at a time. */
-const V_LOADS = 2;
+/** Vec8s of values that do so, as many as invocations bring. */
+const STAGED_VALUES = 128;
 
 /** How a forward's rows lie: whether this kernel takes them. */
 export interface TiledRows {
@@ -134,11 +134,10 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
   const GROUPS = THREADS / 16;
   const SCORED = QUERIES / GROUPS;
   const SUMMED = QUERIES * VEC8S / THREADS;
-  const AT_A_TIME = THREADS / VEC8S;
-  const BROUGHT = AT_A_TIME * V_LOADS;
+  const BROUGHT = STAGED_VALUES / VEC8S;
   return {
     ...{ THREADS, GROUPS, GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
-    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AT_A_TIME, V_LOADS, FOUR: 4 },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, FOUR: 4 },
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),

@@ -61,12 +61,10 @@ struct Vec8 {
 // each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that places in
 // them are constants which no check of bounds makes longer.
 var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
-var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage
+var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage; before that peaks
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
 var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
-var<workgroup> peaks: array<vec4<f32>, THREADS>; // of four queries: [SHARES, QUADS]
-var<workgroup> tops: array<vec4<f32>, QUADS>; // the largest of those
-var<workgroup> totals: array<vec4<f32>, PARTS * QUADS>;
+var<workgroup> tops: array<vec4<f32>, QUADS>; // peaks of four queries
 var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the tile's rows
 var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some row sees
 var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
@@ -175,9 +173,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
     //use attention/tiled_scores
 
-    //for u in V_LOADS
-    var value$u = load_value(places[cell_at(thread / VEC8S + $(u * AT_A_TIME)u)], i);
-    //end
+    var value = load_value(places[cell_at(min(thread / VEC8S, BROUGHT - 1u))], i);
     //for b in FOUR
     {
       let at = group * ($SCOREDu / 4u);
@@ -203,33 +199,28 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     for (var c = share; c < SPLIT_CELLS; c += SHARES) {
       peak = max(peak, pool[c][quad]);
     }
-    peaks[thread] = peak;
+    brought[thread / $VALUE_PITCHu][thread % $VALUE_PITCHu] = peak;
     workgroupBarrier();
     //for s in SHARES
-    peak = max(peak, peaks[$su * QUADS + quad]);
+    peak = max(peak, brought[($su * QUADS + quad) / $VALUE_PITCHu][($su * QUADS + quad) % $VALUE_PITCHu]);
     //end
     if (share == 0u) {
       tops[quad] = peak;
     }
-    for (var p = share; p < PARTS; p += SHARES) {
-      var total = vec4<f32>(0.0);
-      //for c in CELLS
-      {
-        let at = p + $cu * PARTS;
-        let weight = weighted(pool[at][quad], peak);
-        pool[at][quad] = weight;
-        total += weight;
-      }
-      //end
-      totals[p * QUADS + quad] = total;
+    for (var c = share; c < SPLIT_CELLS; c += SHARES) {
+      pool[c][quad] = weighted(pool[c][quad], peak);
     }
     workgroupBarrier();
     if (thread < QUERIES) {
       let peak = tops[thread / 4u][thread % 4u];
       var total = 0.0;
-      //for p in PARTS
-      total += totals[$pu * QUADS + thread / 4u][thread % 4u];
-      //end
+      for (var p = 0u; p < PARTS; p++) {
+        var part = 0.0;
+        //for c in CELLS
+        part += pool[p + $cu * PARTS][thread / 4u][thread % 4u];
+        //end
+        total += part;
+      }
       let sight = seen[thread];
       let chain = chains[thread];
       let top = max(chain.x, peak);

@@ -1,5 +1,5 @@
 // Of attention_tiled.wgsl: the weighted values of a split, added to those of the splits before. Expects the
-// weights in `pool`, `shares` written by invocations of this workgroup, and `value<load>`, the first vec8s of values.
+// weights in `pool`, `shares` written by invocations of this workgroup, and `value`, the first vec8 of values.
 
 //for h in SUMMED
 var sum_lo$h = vec4<f32>(0.0);
@@ -8,18 +8,14 @@ var lo$h = vec4<f32>(0.0);
 var hi$h = vec4<f32>(0.0);
 //end
 for (var n = 0u; n < SPLIT_CELLS; n += BROUGHT) {
-  //for u in V_LOADS
-  {
-    let v = vec8_of(value$u);
-    brought[thread / VEC8S + $(u * AT_A_TIME)u][i] = v.lo;
-    brought[thread / VEC8S + $(u * AT_A_TIME)u][VEC8S + i] = v.hi;
+  if (thread < BROUGHT * VEC8S) {
+    let v = vec8_of(value);
+    brought[thread / VEC8S][i] = v.lo;
+    brought[thread / VEC8S][VEC8S + i] = v.hi;
   }
-  //end
   workgroupBarrier();
-  let next = min(n + BROUGHT, SPLIT_CELLS - BROUGHT) + thread / VEC8S;
-  //for u in V_LOADS
-  value$u = load_value(places[cell_at(next + $(u * AT_A_TIME)u)], i);
-  //end
+  let next = min(n + BROUGHT, SPLIT_CELLS - BROUGHT) + min(thread / VEC8S, BROUGHT - 1u);
+  value = load_value(places[cell_at(next)], i);
   //for p in BROUGHT_PARTS
   //for c in BROUGHT_CELLS
   {
