@@ -37,15 +37,11 @@ export interface TiledRows {
   readonly tuning: Tuning;
 }
 
-/**
- * A head's vec8s are a power of two that the workgroup's invocations divide into. Where a query may keep the
- * sums of all splits, attention.wgsl is as fast: 149 us for a prompt of 512 tokens on an H200, this one 193.
- */
+/** A head's vec8s are a power of two that the workgroup's invocations divide into. */
 export function isTiled(
-  { headDim, tablePages, perSlot, paths, tuning }: Heads & TiledRows,
+  { headDim, perSlot, paths, tuning }: Pick<Heads, "headDim"> & TiledRows,
 ): boolean {
-  return tuning.tiles && !paths && perSlot >= LEAST_ROWS && [64, 128, 256].includes(headDim) &&
-    splitsOf({ tablePages }) > COMBINE_LANES;
+  return tuning.tiles && !paths && perSlot >= LEAST_ROWS && [64, 128, 256].includes(headDim);
 }
 
 /** Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, all of them with a window. */
