@@ -29,6 +29,8 @@ const LEAST_ROWS = 17;
 const STAGED = 8;
 /** Vec8s of values that do so, as many as invocations bring. */
 const STAGED_VALUES = 128;
+/** Stages of values that are asked for before the first is needed. */
+const AHEAD = 2;
 
 /** How a forward's rows lie: whether this kernel takes them. */
 export interface TiledRows {
@@ -133,7 +135,7 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
   const BROUGHT = STAGED_VALUES / VEC8S;
   return {
     ...{ THREADS, GROUPS, GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
-    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, FOUR: 4 },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AHEAD, FOUR: 4 },
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),

@@ -147,6 +147,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let cell = thread / 32u % 2u * 8u + thread % 8u;
   let summed = thread / VEC8S; // group of queries, for values
   let i = thread % VEC8S;
+  let brings = min(thread / VEC8S, BROUGHT - 1u); // cell of a stage
   //for u in Q_LOADS
   let q_eighth$u = thread + $uu * THREADS;
   let q_row$u = q_eighth$u / EIGHTS;
@@ -173,7 +174,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
     //use attention/tiled_scores
 
-    var value = load_value(places[cell_at(min(thread / VEC8S, BROUGHT - 1u))], i);
+    //for u in AHEAD
+    var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
+    //end
     //for b in FOUR
     {
       let at = group * ($SCOREDu / 4u);
