@@ -15,6 +15,8 @@ import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
 import {
   cellsOf,
   combineUnitsKernel,
+  LEAST_THREADS,
+  mostThreads,
   SEGMENT_CELLS,
   unitsBytes,
   unitsKernel,
@@ -81,7 +83,8 @@ export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: nu
   const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
-  return { queries, group, tile, span, direct: false, early: span === 1, held };
+  const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
+  return { queries, group, tile, span, direct: false, early: span === 1, held, threads };
 }
 
 /** Partial sums, then their combination, of as many rows at a time as those have room for. */

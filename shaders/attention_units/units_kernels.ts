@@ -6,8 +6,9 @@ import { pathGroups, SCORING } from "../attention/attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
 
-/** Invocations of a workgroup, where nothing says otherwise. */
-const LEAST_THREADS = 128;
+/** Invocations of a workgroup: few where it has one split, more where it has a segment. */
+export const LEAST_THREADS = 128;
+const MANY_THREADS = 256;
 /** Cells of a split of keys, whose sums begin with zero: decides bits. */
 const CELLS = 64;
 /** Cells whose splits are merged in order before others are: decides bits. */
@@ -33,7 +34,7 @@ export interface UnitsTile {
   /** Tiles of queries stay in registers, not in workgroup memory. */
   readonly held: boolean;
   /** Invocations of the workgroup. */
-  readonly threads?: number;
+  readonly threads: number;
 }
 
 /** Of a split. */
@@ -63,6 +64,14 @@ export function whyNotUnits(
 /** Invocations that bring a row, a power of two: two of its vec8s each, some none. */
 function wideOf(headDim: number): number {
   return 2 ** Math.ceil(Math.log2(headDim / 16));
+}
+
+/** Invocations of a workgroup of many splits: they bring whole rows, and all bring as many. */
+export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
+  const { limits, unit } = units;
+  const fits = MANY_THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
+    cellsOf(units) * wideOf(headDim) % MANY_THREADS === 0 && MANY_THREADS % unit.lanes === 0;
+  return fits ? MANY_THREADS : LEAST_THREADS;
 }
 
 /** Whether the lower halves of queries and weights, of keys and values are there. */
@@ -105,7 +114,7 @@ function countsOf(
 ): Record<string, number> {
   const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, direct, early, held } = tile;
   const CELLS = cellsOf(units);
-  const { threads: THREADS = LEAST_THREADS } = tile;
+  const { threads: THREADS } = tile;
   const { m, n, k, lanes }: MatrixUnit = units.unit;
   const { headDim } = heads;
   const WIDE = wideOf(headDim);
@@ -152,7 +161,7 @@ const kernels = new Map<string, Kernel>();
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
-  const { queries, group, tile: rows, span, threads = LEAST_THREADS, direct, early, held } = tile;
+  const { queries, group, tile: rows, span, threads, direct, early, held } = tile;
   const kind = [
     ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, cellsOf(units), span, threads],
     ...[direct ? ["direct"] : [], early ? ["early"] : [], held ? ["held"] : []].flat(),
