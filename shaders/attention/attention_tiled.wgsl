@@ -63,7 +63,7 @@ struct Vec8 {
 var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
 var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage; before that peaks
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
-var<workgroup> places: array<u32, 2u * SPLIT_CELLS>; // rows of keys and values of this split and of the next one
+var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
 var<workgroup> tops: array<vec4<f32>, QUADS>; // peaks of four queries
 var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the tile's rows
 var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some row sees
@@ -156,36 +156,26 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let q_to$u = q_eighth$u % EIGHTS * 2u;
   //end
 
-  //for u in K_LOADS
-  let k_eighth$u = thread + $uu * THREADS;
-  let k_line$u = k_eighth$u / EIGHTS;
-  let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
-  //end
-
-  var now = 0u; // where this split's places are
-  if (thread < SPLIT_CELLS) {
-    places[thread] = stored(slot, kv_head, min(z * SPLIT_CELLS + thread, end - 1u));
-  }
-  workgroupBarrier();
-  //for u in Q_LOADS
-  var q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
-  var q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
-  //end
-  //for u in K_LOADS
-  var key$u = load_key(places[k_line$u], eighth(0u, k_eighth$u % EIGHTS));
-  //end
   for (var split = z; split * SPLIT_CELLS < end; split += KEPT) {
     let first = split * SPLIT_CELLS;
-    let later = first + KEPT * SPLIT_CELLS; // the first cell of the next split
-    let other = SPLIT_CELLS - now;
-    if (thread < SPLIT_CELLS && later < end) {
-      places[other + thread] = stored(slot, kv_head, min(later + thread, end - 1u));
+    if (first + SPLIT_CELLS <= begin) {
+      continue;
     }
+    if (thread < SPLIT_CELLS) {
+      places[thread] = stored(slot, kv_head, min(first + thread, end - 1u));
+    }
+    workgroupBarrier();
+    //for u in K_LOADS
+    let k_eighth$u = thread + $uu * THREADS;
+    let k_place$u = places[k_eighth$u / EIGHTS];
+    let k_line$u = k_eighth$u / EIGHTS;
+    let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
+    //end
 
     //use attention/tiled_scores
 
     //for u in AHEAD
-    var value$u = load_value(places[now + cell_at($uu * BROUGHT + brings)], i);
+    var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
     //end
     //for b in FOUR
     {
@@ -251,7 +241,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
     //use attention/tiled_values
     workgroupBarrier();
-    now = other;
   }
 
   if (thread < QUERIES && seen[thread].y > z * SPLIT_CELLS) {

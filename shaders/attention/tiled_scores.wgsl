@@ -7,6 +7,13 @@
 var score$a_$b = 0.0;
 //end
 //end
+//for u in Q_LOADS
+var q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
+var q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
+//end
+//for u in K_LOADS
+var key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
+//end
 for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
   //for u in Q_LOADS
   pool[q_line$u][q_to$u] = q_lo$u;
@@ -20,18 +27,14 @@ for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
   }
   //end
   workgroupBarrier();
-  let last = lane + $AT_ONCEu == LANES;
-  if (!last || later < end) {
-    let next = select(lane + $AT_ONCEu, 0u, last);
-    let at = select(now, other, last);
-    //for u in Q_LOADS
-    q_lo$u = q[q_from$u + eighth(next, q_eighth$u % EIGHTS)];
-    q_hi$u = q[q_from$u + VEC8S + eighth(next, q_eighth$u % EIGHTS)];
-    //end
-    //for u in K_LOADS
-    key$u = load_key(places[at + k_line$u], eighth(next, k_eighth$u % EIGHTS));
-    //end
-  }
+  let next = min(lane + $AT_ONCEu, LANES - $AT_ONCEu);
+  //for u in Q_LOADS
+  q_lo$u = q[q_from$u + eighth(next, q_eighth$u % EIGHTS)];
+  q_hi$u = q[q_from$u + VEC8S + eighth(next, q_eighth$u % EIGHTS)];
+  //end
+  //for u in K_LOADS
+  key$u = load_key(k_place$u, eighth(next, k_eighth$u % EIGHTS));
+  //end
   //for j in AT_ONCE
   {
     //for a in SCORED

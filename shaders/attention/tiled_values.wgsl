@@ -17,7 +17,7 @@ for (var done = 0u; done < SPLIT_CELLS; done += $AHEADu * BROUGHT) {
       brought[brings][VEC8S + i] = v.hi;
     }
     workgroupBarrier();
-    value$u = load_value(places[now + cell_at(min(n + $AHEADu * BROUGHT, SPLIT_CELLS - BROUGHT) + brings)], i);
+    value$u = load_value(places[cell_at(min(n + $AHEADu * BROUGHT, SPLIT_CELLS - BROUGHT) + brings)], i);
     //for p in BROUGHT_PARTS
     //for c in BROUGHT_CELLS
     {
