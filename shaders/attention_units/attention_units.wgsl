@@ -1,5 +1,5 @@
 // softmax(cap(SCALE q . K)) V on matrix units that multiply f16 and add f32: sums, totals and peaks of splits of
-// $CELLS cells of keys, merged in order where a workgroup takes several.
+// $CELLS cells of keys, merged in order where a workgroup takes several and does not keep them apart.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, z): $SPAN splits
 // from z * SPAN on. Queries are numbered row * GROUP + head, $QUERIES with padding. For a split:
@@ -47,6 +47,7 @@ const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
 const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
+const APART = $APARTu; // 1: each split's sums are kept, not merged here
 const VEC8S = $VEC8Su; // of a head
 const WIDE = $WIDEu; // invocations that bring a row of keys or values, two vec8s each
 const BROUGHT = THREADS / WIDE; // rows at a time
@@ -155,9 +156,10 @@ fn main(
   let begin = all_seen.y;
   let end = all_seen.z;
   let last = max(end, 1u) - 1u;
-  let stop = min((z + 1u) * SPAN, (end + SPLIT_CELLS - 1u) / SPLIT_CELLS);
   let start = max(z * SPAN, select(begin / SPLIT_CELLS, 0u, end == 0u));
-  if (start >= stop && DIRECT == 0u) {
+  // A split that no row sees makes zeros, which a workgroup writes that sees no others.
+  let stop = max(min((z + 1u) * SPAN, (end + SPLIT_CELLS - 1u) / SPLIT_CELLS), start + DIRECT);
+  if (start >= stop) {
     return;
   }
   if (thread < SPLIT_CELLS) {
@@ -287,20 +289,9 @@ fn main(
 
     //use attention_units/values
     workgroupBarrier();
-  }
 
-  if (share == 0u) {
-    ends[query] = vec2(peak, total);
-  }
-  workgroupBarrier();
-  //for u in SUMS
-  {
-    let e = thread + $uu * THREADS;
-    let own = e / (2u * VEC8S);
-    if (e < QUERIES * 2u * VEC8S && own / GROUP < count) {
-      let at = (row + own / GROUP) * heads + tile.y * GROUP + own % GROUP;
-      put(at, z, e % (2u * VEC8S), sum$u, ends[own]);
+    if (APART == 1u || split + 1u == stop) {
+      //use attention_units/put_sums
     }
   }
-  //end
 }

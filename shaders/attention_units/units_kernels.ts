@@ -25,8 +25,10 @@ export interface UnitsTile {
   readonly group: number;
   /** Rows of a slot. */
   readonly tile: number;
-  /** Splits of keys: 1, or a segment's. */
+  /** Splits of keys: 1, a segment's, or some that are kept apart. */
   readonly span: number;
+  /** The sums of each of its splits are kept, as if it had a workgroup of its own. */
+  readonly apart: boolean;
   /** Its rows see no splits of other workgroups: it writes their output. */
   readonly direct: boolean;
   /** Values are asked for with the keys: they wait in registers. */
@@ -112,7 +114,8 @@ function countsOf(
   units: AttentionUnits,
   tile: UnitsTile,
 ): Record<string, number> {
-  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, direct, early, held } = tile;
+  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, apart, direct, early, held } =
+    tile;
   const CELLS = cellsOf(units);
   const { threads: THREADS } = tile;
   const { m, n, k, lanes }: MatrixUnit = units.unit;
@@ -135,6 +138,7 @@ function countsOf(
     HELD: Number(held),
     FETCHED: Number(!held),
     DIRECT: Number(direct),
+    APART: Number(apart),
     MANY: Number(SPAN > 1),
     PATH_GROUPS: pathGroups(TILE),
     VEC8S: headDim / 8,
@@ -161,10 +165,15 @@ const kernels = new Map<string, Kernel>();
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
-  const { queries, group, tile: rows, span, threads, direct, early, held } = tile;
+  const { queries, group, tile: rows, span, apart, threads, direct, early, held } = tile;
   const kind = [
     ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, cellsOf(units), span, threads],
-    ...[direct ? ["direct"] : [], early ? ["early"] : [], held ? ["held"] : []].flat(),
+    ...[
+      direct ? ["direct"] : [],
+      apart ? ["apart"] : [],
+      early ? ["early"] : [],
+      held ? ["held"] : [],
+    ].flat(),
     ...units.precision === "f16" ? ["f16"] : [],
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
