@@ -21,7 +21,10 @@ import {
   splitsOf,
 } from "./attention_kernels.ts";
 
-/** Invocations of a workgroup. */
+/**
+ * Invocations of a workgroup. It takes 23 KiB of workgroup memory: with more than about 24, NVIDIA's driver has
+ * one on a multiprocessor at a time.
+ */
 const THREADS = 128;
 /** Fewer rows of a slot have better uses for a workgroup. */
 const LEAST_ROWS = 17;
@@ -127,7 +130,7 @@ export function tiledSums(
 function tiledCounts(headDim: number, group: number, tile: number): Record<string, number> {
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
   const QUERIES = queriesOf(headDim);
-  const AT_ONCE = Math.max(1, STAGED / (2 * STEPS));
+  const AT_ONCE = STAGED / (2 * STEPS);
   const EIGHTS = AT_ONCE * STEPS;
   const GROUPS = THREADS / 16;
   const SCORED = QUERIES / GROUPS;

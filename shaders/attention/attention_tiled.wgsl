@@ -57,9 +57,9 @@ struct Vec8 {
   hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
 }
 
-// Line l: of query l % GROUPS * $SCORED + l / GROUPS and of cell l what a stage has; then of cell l the weights of four queries
-// each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that places in
-// them are constants which no check of bounds makes longer.
+// Line l: of query l % GROUPS * $SCORED + l / GROUPS and of cell l what a stage has; then of cell l the weights of
+// four queries each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that
+// places in them are constants which no check of bounds makes longer.
 var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
 var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage; before that peaks
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query

@@ -64,7 +64,8 @@ export function attentionOnUnits(
   const workgroups = tiles * (shape.heads / whole.group);
   if (shape.paths) return inParts(1);
   if (workgroups < (units.enough ?? ENOUGH)) {
-    const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART * cellsOf(units);
+    const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
+      cellsOf(units);
     return parted(shape, few, inParts(1), () => inParts(APART, true));
   }
   if (buffers.scales) return inParts(segment);

@@ -216,7 +216,7 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
-  /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
+  /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
