@@ -18,7 +18,6 @@ import {
   SCORING,
   slotsOf,
   SPLIT_CELLS,
-  splitsOf,
 } from "./attention_kernels.ts";
 
 /**
