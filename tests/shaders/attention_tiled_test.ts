@@ -52,7 +52,7 @@ const SHAPES: readonly Shape[] = [
     cells: [1010, 120],
     perSlot: 33,
   },
-  { group: 2, kvHeads: 2, headDim: 128, cells: [70, 1], perSlot: 37, tablePages: 9 },
+  { group: 1, kvHeads: 48, headDim: 64, cells: [70, 1], perSlot: 37, tablePages: 9 },
   { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
   { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
 ];
