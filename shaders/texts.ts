@@ -22,6 +22,7 @@ import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
 import combineUnits from "./attention_units/combine_units.wgsl" with { type: "text" };
 import unitsHalves from "./attention_units/halves.wgsl" with { type: "text" };
 import unitsPower from "./attention_units/power.wgsl" with { type: "text" };
+import unitsPutSums from "./attention_units/put_sums.wgsl" with { type: "text" };
 import unitsScores from "./attention_units/scores.wgsl" with { type: "text" };
 import unitsSoftmax from "./attention_units/softmax.wgsl" with { type: "text" };
 import unitsSumsKept from "./attention_units/sums_kept.wgsl" with { type: "text" };
@@ -273,6 +274,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention_units/combine_units": combineUnits,
   "attention_units/halves": unitsHalves,
   "attention_units/power": unitsPower,
+  "attention_units/put_sums": unitsPutSums,
   "attention_units/scores": unitsScores,
   "attention_units/softmax": unitsSoftmax,
   "attention_units/sums_kept": unitsSumsKept,
