@@ -64,6 +64,7 @@ import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" 
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
+import expertSumsHeld from "./experts/few/expert_sums_held.wgsl" with { type: "text" };
 import expertPlaceRows from "./experts/place/rows.wgsl" with { type: "text" };
 import expertPlaceTiled from "./experts/place/tiled.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
@@ -316,6 +317,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/few/expert_sums": expertSums,
+  "experts/few/expert_sums_held": expertSumsHeld,
   "experts/place/rows": expertPlaceRows,
   "experts/place/tiled": expertPlaceTiled,
   "experts/expert_tensor": expertTensor,

