@@ -101,6 +101,7 @@ import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
 import latentAttention from "./latent/latent_attention.wgsl" with { type: "text" };
+import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
@@ -142,10 +143,13 @@ import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" 
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
 import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
+import holdCombinedLoad from "./matmul/hold/combined_load.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
+import holdNormedLoad from "./matmul/hold/normed_load.wgsl" with { type: "text" };
 import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
 import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
+import holdRowsLoad from "./matmul/hold/rows_load.wgsl" with { type: "text" };
 import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
 import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
 import partLoadFloats from "./matmul/part/load_floats.wgsl" with { type: "text" };
@@ -354,6 +358,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,
   "latent/latent_attention": latentAttention,
+  "latent/latent_chunk": latentChunk,
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
   "latent/latent_lanes": latentLanes,
@@ -395,10 +400,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/hold/combined": holdCombined,
   "matmul/hold/combined_held": holdCombinedHeld,
+  "matmul/hold/combined_load": holdCombinedLoad,
   "matmul/hold/normed": holdNormed,
   "matmul/hold/normed_held": holdNormedHeld,
+  "matmul/hold/normed_load": holdNormedLoad,
   "matmul/hold/rows": holdRows,
   "matmul/hold/rows_held": holdRowsHeld,
+  "matmul/hold/rows_load": holdRowsLoad,
   "matmul/load_floats": loadFloats,
   "matmul/load_rounded": loadRounded,
   "matmul/part/load_floats": partLoadFloats,

@@ -40,6 +40,40 @@ export function* variantsOf({ format, what, X, build, edit }: Of): Generator<[st
     delete X[key];
     return made;
   };
+  if (what.includes("combo")) {
+    const once = (code: string) => code.replace(/let expert = expert_of/, "if (tile.x >= JOBS && tile.y > 0u) { return; }\n  let expert = expert_of");
+    const all = (values: Record<string, unknown>, choice = true) => () => {
+      Object.assign(X, values);
+      const made = build();
+      for (const key of Object.keys(values)) delete X[key];
+      return choice ? edit("experts.gateUp", once)("once", made) : made;
+    };
+    const g = { X_GATE: { stage: 32, groups: 8 } };
+    const g64 = { X_GATE: { stage: 64, groups: 8 } };
+    const small = { ...g, X_QKV: { ahead: format === "bf16" ? 4 : 2 }, X_ROUTER: 4, X_PREP: 4 };
+    yield ["no chunk", all({ X_NOCHUNK: true }, false)];
+    yield ["router 4", all({ X_ROUTER: 4 }, false)];
+    yield ["router 8", all({ X_ROUTER: 8 }, false)];
+    yield ["prepare 4", all({ X_PREP: 4 }, false)];
+    yield ["prepare 8", all({ X_PREP: 8 }, false)];
+    yield ["qkv ahead 4", all({ X_QKV: { ahead: 4 } }, false)];
+    yield ["qkv ahead 2", all({ X_QKV: { ahead: 2 } }, false)];
+    yield ["qkv ahead 1", all({ X_QKV: { ahead: 1 } }, false)];
+    yield ["gate 32 once", all(g)];
+    yield ["gate 64 once", all(g64)];
+    yield ["gate once", all({})];
+    yield ["all small", all(small)];
+    yield ["all small, gate 64", all({ ...small, ...g64 })];
+    yield ["all small, router 8, prepare 8", all({ ...small, X_ROUTER: 8, X_PREP: 8 })];
+    yield ["all small, router 16, prepare 16", all({ ...g, X_QKV: small.X_QKV })];
+    yield ["all small, sums 4x2", all({ ...small, X_SUMS: { outs: 4, steps: 2 } })];
+    yield ["all small, sums 4x1", all({ ...small, X_SUMS: { outs: 4, steps: 1 } })];
+    yield ["all small, sums 8x1", all({ ...small, X_SUMS: { outs: 8, steps: 1 } })];
+    yield ["all small, sums held 4 4x3", all({ ...small, X_SUMS: { outs: 4, steps: 3, sets: 4 } })];
+    yield ["all small, sums held 4 4x1", all({ ...small, X_SUMS: { outs: 4, steps: 1, sets: 4 } })];
+    yield ["all small, sums held 2 4x2", all({ ...small, X_SUMS: { outs: 4, steps: 2, sets: 2 } })];
+    yield ["all small, value 256", all({ ...small, X_VALUE: 256 })];
+  }
   if (what.includes("sums")) {
     const q8 = format !== "bf16";
     for (const [sets, outs, steps] of q8

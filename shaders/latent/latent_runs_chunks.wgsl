@@ -1,33 +1,49 @@
 // Adds runs that are chunks, SHARES of a segment one after the other. What a run is multiplied with is the
-// same for all elements: the workgroup finds it once. The first sums are asked for before that.
+// same for all elements: the workgroup finds it once. The first sums, and all peaks and totals, are asked for before the
+// row is known: what it does not see of them counts as nothing.
 
 //use latent/latent_lanes
 
 const SHARES = $SHARESu; // chunks of a segment
 const MOST_SEGMENTS = $MOST_SEGMENTSu; // at most THREADS
+const MOST_CHUNKS = MOST_SEGMENTS * SHARES;
 
-var<workgroup> chunk_stats: array<vec2<f32>, MOST_SEGMENTS * SHARES>; // peak, total; then shrink, share
-var<workgroup> segment_stats: array<vec2<f32>, MOST_SEGMENTS>; // the same
+var<workgroup> chunk_stats: array<vec2<f32>, MOST_CHUNKS>; // peak, total
+var<workgroup> chunk_folds: array<vec2<f32>, MOST_CHUNKS>; // shrink, share
+var<workgroup> segment_stats: array<vec2<f32>, MOST_SEGMENTS>; // peak, total
+var<workgroup> segment_folds: array<vec2<f32>, MOST_SEGMENTS>; // shrink, share
 
 fn weigh(query: u32, row: Row, thread: u32) {
+  //for c in CHUNK_TURNS
+  let chunk$c = thread + $cu * THREADS;
+  let stat$c = stats[query * RUNS + min(chunk$c, RUNS - 1u)];
+  //end
   let range = segments_of(row);
   let begin = visible_begin(row) / CHUNK;
   let end = (visible_end(row) + CHUNK - 1u) / CHUNK;
-  for (var c = thread; range.x * SHARES + c < range.y * SHARES; c += THREADS) {
-    let chunk = range.x * SHARES + c;
-    let stat = stats[query * RUNS + clamp(chunk, begin, end - 1u)];
-    chunk_stats[c] = select(vec2<f32>(NEGATIVE, 0.0), stat, chunk >= begin && chunk < end);
+  //for c in CHUNK_TURNS
+  if (chunk$c < MOST_CHUNKS) {
+    let seen = chunk$c >= begin && chunk$c < end;
+    chunk_stats[chunk$c] = select(vec2<f32>(NEGATIVE, 0.0), stat$c, seen);
+  }
+  //end
+  workgroupBarrier();
+  // A part is weighed by the largest peak before it.
+  for (var chunk = thread; chunk < min(range.y * SHARES, MOST_CHUNKS); chunk += THREADS) {
+    var peak = NEGATIVE;
+    for (var before = chunk / SHARES * SHARES; before < chunk; before++) {
+      peak = max(peak, chunk_stats[before].x);
+    }
+    chunk_folds[chunk] = fold_one(peak, chunk_stats[chunk].x).xy;
   }
   workgroupBarrier();
-  if (range.x + thread < range.y) {
+  if (thread >= range.x && thread < range.y) {
     var peak = NEGATIVE;
     var total = 0.0;
-    for (var j = 0u; j < SHARES; j++) {
-      let own = chunk_stats[thread * SHARES + j];
-      let fold = fold_one(peak, own.x);
-      peak = fold.z;
-      total = fma(own.y, fold.y, total * fold.x);
-      chunk_stats[thread * SHARES + j] = fold.xy;
+    for (var chunk = thread * SHARES; chunk < (thread + 1u) * SHARES; chunk++) {
+      let fold = chunk_folds[chunk];
+      peak = max(peak, chunk_stats[chunk].x);
+      total = fma(chunk_stats[chunk].y, fold.y, total * fold.x);
     }
     segment_stats[thread] = vec2<f32>(peak, total);
   }
@@ -35,12 +51,12 @@ fn weigh(query: u32, row: Row, thread: u32) {
   if (thread < LANES) {
     var peak = NEGATIVE;
     var total = 0.0;
-    for (var s = thread; range.x + s < range.y; s += LANES) {
+    for (var s = range.x + thread; s < range.y; s += LANES) {
       let own = segment_stats[s];
       let fold = fold_one(peak, own.x);
       peak = fold.z;
       total = fma(own.y, fold.y, total * fold.x);
-      segment_stats[s] = fold.xy;
+      segment_folds[s] = fold.xy;
     }
     lane_stats[thread] = vec2<f32>(peak, total);
   }
@@ -56,30 +72,31 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   let quad$t = min(first + (thread + $tu * THREADS) % QUADS, RANK4 - 1u);
   //for j in SHARES
   var part$t_$j = sums[
-    (query * RUNS + clamp((range.x + lane$t) * SHARES + $ju, begin, end - 1u)) * RANK4 + quad$t
+    (query * RUNS + min((range.x + lane$t) * SHARES + $ju, RUNS - 1u)) * RANK4 + quad$t
   ];
   //end
   //end
   weigh(query, row, thread);
+  weigh_lanes(thread);
   //for t in TURNS
   {
     var sum = vec4<f32>(0.0);
-    for (var s = lane$t; range.x + s < range.y; s += LANES) {
+    for (var s = range.x + lane$t; s < range.y; s += LANES) {
       var own = vec4<f32>(0.0);
       //for j in SHARES
       {
-        let share = chunk_stats[s * SHARES + $ju];
-        own = fma(part$t_$j, vec4<f32>(share.y), own * share.x);
+        let fold = chunk_folds[s * SHARES + $ju];
+        let chunk = s * SHARES + $ju;
+        let part = select(vec4<f32>(0.0), part$t_$j, chunk >= begin && chunk < end); // others may be no numbers
+        own = fma(part, vec4<f32>(fold.y), own * fold.x);
       }
       //end
-      let share = segment_stats[s];
-      sum = fma(own, vec4<f32>(share.y), sum * share.x);
-      let next = range.x + s + LANES;
+      let fold = segment_folds[s];
+      sum = fma(own, vec4<f32>(fold.y), sum * fold.x);
+      let next = s + LANES;
       if (next < range.y) {
         //for j in SHARES
-        part$t_$j = sums[
-          (query * RUNS + clamp(next * SHARES + $ju, begin, end - 1u)) * RANK4 + quad$t
-        ];
+        part$t_$j = sums[(query * RUNS + min(next * SHARES + $ju, RUNS - 1u)) * RANK4 + quad$t];
         //end
       }
     }

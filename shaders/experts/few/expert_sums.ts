@@ -155,7 +155,7 @@ export function expertSums(
   const { dots, outs, steps, part, sets } = shape;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
-  }${sets ? `_held_${sets}` : ""}`;
+  }${sets ? `_held_${sets}x${shape.held}` : ""}`;
   const code = kernels.getOrInsertComputed(name, () => sumsKernel(name, shape));
   return matrix.shards.map((shard) =>
     dispatch(code, {

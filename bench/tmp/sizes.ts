@@ -1,0 +1,65 @@
+/** Compiles kernels in order; with a folder of NVIDIA's shader cache as argument tells the bytes of their code. */
+import { zstdDecompressSync } from "node:zlib";
+import { openGpu } from "../../src/gpu/device.ts";
+import { compiler } from "../../src/gpu/program.ts";
+import { openAllocations } from "../allocations.ts";
+import { latentLayers, latentSizes } from "../cases/latent_layer.ts";
+const [dir] = Deno.args;
+if (!dir) {
+  using gpu = await openGpu();
+  using of = openAllocations(gpu);
+  const { compile } = compiler(gpu);
+  const X = globalThis as unknown as Record<string, unknown>;
+  const seen = new Set<string>();
+  let at = 0;
+  const made: unknown[] = [];
+  const again = <T>(make: () => T): T => { if (at === made.length) made.push(make()); return made[at++] as T; };
+  const replay = { ...of, words: (v: never) => again(() => of.words(v)), random: (n: number) => again(() => of.random(4 + 0 * n)), matrix: (r: number, c: number, f: never) => again(() => of.matrix(r, c, f)) };
+  void replay;
+  for (const format of ["bf16", "q8"] as const) {
+    at = 0; made.length = 0;
+    for (const values of [{}, { X_NOCHUNK: true }, { X_ROUTER: 4, X_PREP: 4, X_QKV: { ahead: 4 }, X_GATE: { stage: 32, groups: 8 }, X_SUMS: { outs: 4, steps: 2 } }, { X_QKV: { ahead: 2 }, X_GATE: { stage: 64, groups: 8 }, X_SUMS: { outs: 4, steps: 3, sets: 4 } }, { X_SUMS: { outs: 4, steps: 1 } }]) {
+      at = 0;
+      Object.assign(X, values);
+      const plan = latentLayers(replay as never, latentSizes(gpu.info.software), { rows: 1, format, cells: 512 })[0]!;
+      for (const key of Object.keys(values)) delete X[key];
+      for (const one of plan) {
+        if (seen.has(one.kernel.name)) continue;
+        seen.add(one.kernel.name);
+        await compile([one]);
+        console.log(`${one.label.replace("layers.0.", "")} ${one.kernel.name}`);
+      }
+    }
+  }
+} else {
+  const names = Deno.readTextFileSync(Deno.args[1]!).trim().split("\n");
+  const sizes: string[] = [];
+  for (const path of files(dir)) {
+    if (!path.endsWith(".toc")) continue;
+    const toc = Deno.readFileSync(path), bin = Deno.readFileSync(path.replace(/toc$/, "bin"));
+    const t = new DataView(toc.buffer);
+    for (let i = 0x20; i + 0x18 <= toc.length; i += 0x18) {
+      const offset = t.getUint32(i + 16, true), size = t.getUint32(i + 20, true);
+      let data = bin.subarray(offset + 0x24, offset + 0x20 + size);
+      if (data[0] === 0x28 && data[1] === 0xb5) data = new Uint8Array(zstdDecompressSync(data));
+      const text = String.fromCharCode(...data.subarray(0, 24));
+      const v = new DataView(data.buffer, data.byteOffset, data.byteLength);
+      const nvuc = text.indexOf("NVuc");
+      if (nvuc < 0) continue;
+      const n = v.getUint32(nvuc + 8, true) & 0xffff;
+      const parts = Array.from({ length: n }, (_, k) => [v.getUint32(nvuc + 32 + 32 * k, true), v.getUint32(nvuc + 36 + 32 * k, true)]);
+      sizes.push(parts.filter(([k]) => k === 1).map(([, b]) => b).join("+"));
+    }
+  }
+  const skip = sizes.length - names.length;
+  console.log(`${sizes.length} codes, ${names.length} names`);
+  sizes.slice(0, skip).forEach((s) => console.log(s));
+  names.forEach((n, i) => console.log(`${sizes[i + skip]} ${n}`));
+}
+function* files(dir: string): Generator<string> {
+  for (const e of Deno.readDirSync(dir)) {
+    const path = `${dir}/${e.name}`;
+    if (e.isDirectory) yield* files(path);
+    else yield path;
+  }
+}

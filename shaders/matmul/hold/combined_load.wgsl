@@ -1,0 +1,1 @@
+// combined.wgsl reads what depends on what it reads: nothing is asked for before the weights.
