@@ -60,7 +60,16 @@ const edit = (end: string, change: (code: string) => string) => (name: string, f
     if (code === d.kernel.code) throw new Error(`nothing changed in ${d.kernel.name}`);
     return { ...d, kernel: { ...d.kernel, name: `${d.kernel.name}_${name}`, code } };
   }));
-for (const [name, make] of variantsOf({ format, what, X, build, edit, short, plans })) variants.set(name, make());
+for (const [name, make] of variantsOf({ format, what, X, build, edit, short, plans })) {
+  const made = make();
+  variants.set(name, made);
+  if (what.includes("changed")) {
+    const known = new Set(plans[0]!.map(({ kernel }) => kernel.name));
+    const own = made.map((p) => p.filter((d) => used(d) && !known.has(d.kernel.name)));
+    const last = own.map((p) => p.slice(-1));
+    if (own[0]!.length > 0) variants.set(`alone ${name} ${short(last[0]![0]!.label)}`, last);
+  }
+}
 const programs = new Map<string, Program>();
 const begun = performance.now();
 let skipped = 0;

@@ -20,7 +20,7 @@ if (!dir) {
   void replay;
   for (const format of ["bf16", "q8"] as const) {
     at = 0; made.length = 0;
-    for (const values of [{}, { X_NOCHUNK: true }, { X_ROUTER: 4, X_PREP: 4, X_QKV: { ahead: 4 }, X_GATE: { stage: 32, groups: 8 }, X_SUMS: { outs: 4, steps: 2 } }, { X_QKV: { ahead: 2 }, X_GATE: { stage: 64, groups: 8 }, X_SUMS: { outs: 4, steps: 3, sets: 4 } }, { X_SUMS: { outs: 4, steps: 1 } }]) {
+    for (const values of [{}, { X_CELLS: 1, X_PREP: 8 }]) {
       at = 0;
       Object.assign(X, values);
       const plan = latentLayers(replay as never, latentSizes(false), { rows: 1, format, cells: 512 })[0]!;
@@ -36,6 +36,7 @@ if (!dir) {
 } else {
   const names = Deno.readTextFileSync(Deno.args[1]!).trim().split("\n");
   const sizes: string[] = [];
+  const ops: string[] = [];
   for (const path of files(dir)) {
     if (!path.endsWith(".toc")) continue;
     const toc = Deno.readFileSync(path), bin = Deno.readFileSync(path.replace(/toc$/, "bin"));
@@ -51,12 +52,23 @@ if (!dir) {
       const n = v.getUint32(nvuc + 8, true) & 0xffff;
       const parts = Array.from({ length: n }, (_, k) => [v.getUint32(nvuc + 32 + 32 * k, true), v.getUint32(nvuc + 36 + 32 * k, true)]);
       sizes.push(parts.filter(([k]) => k === 1).map(([, b]) => b).join("+"));
+      const from = Array.from({ length: n }, (_, k) => nvuc + 32 + 32 * k).find((p) => v.getUint32(p, true) === 1)!;
+      const start = nvuc + v.getUint32(from + 8, true);
+      const code = data.slice(start, start + v.getUint32(from + 4, true));
+      Deno.writeFileSync("/tmp/xl.bin", code);
+      const sass = new Deno.Command("/usr/local/cuda-13.0/bin/nvdisasm", { args: ["--binary", "SM90", "/tmp/xl.bin"] }).outputSync();
+      const counts = new Map<string, number>();
+      for (const l of new TextDecoder().decode(sass.stdout).split("\n")) {
+        const op = /\/\*[0-9a-f]{4,}\*\/\s+(?:@!?U?P\d+ )?([A-Z0-9]+)/.exec(l)?.[1];
+        if (op) counts.set(op, (counts.get(op) ?? 0) + 1);
+      }
+      ops.push([...counts].toSorted((a, b) => b[1] - a[1]).slice(0, 15).map(([k, c]) => `${k} ${c}`).join(" "));
     }
   }
   const skip = sizes.length - names.length;
   console.log(`${sizes.length} codes, ${names.length} names`);
   sizes.slice(0, skip).forEach((s) => console.log(s));
-  names.forEach((n, i) => console.log(`${sizes[i + skip]} ${n}`));
+  names.forEach((n, i) => console.log(`${sizes[i + skip]} ${n.slice(0, 60)}: ${ops[i + skip]}`));
 }
 function* files(dir: string): Generator<string> {
   for (const e of Deno.readDirSync(dir)) {

@@ -109,7 +109,7 @@ export function latentKernel(
 }
 
 /** Queries of a workgroup of latent_chunk.wgsl, and cells of an invocation. */
-const [CHUNK_QUERIES, CHUNK_CELLS_EACH] = [TILES.fours.queries, 2];
+const CHUNK_QUERIES = TILES.fours.queries;
 const SCORE_SUMS = 16;
 
 /** Whether `tile` of rows with or without paths is one for `chunkKernel`, where a run is a chunk. */
@@ -119,6 +119,7 @@ export function isChunkTile({ queries }: LatentTile, paths: boolean): boolean {
 
 /** Sums of runs of one chunk, of four queries: the bits of `latentKernel`, which has a longer text. */
 export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
+  const CHUNK_CELLS_EACH = (globalThis as { X_CELLS?: number }).X_CELLS ?? 2;
   const threads = CHUNK / CHUNK_CELLS_EACH * SCORE_SUMS;
   const name = `latent_chunk_${kvDtype}_${rank}_${width}_${threads}`;
   return kernels.getOrInsertComputed(name, () => {

@@ -70,39 +70,37 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   //for t in TURNS
   let lane$t = min((thread + $tu * THREADS) / QUADS, LANES - 1u);
   let quad$t = min(first + (thread + $tu * THREADS) % QUADS, RANK4 - 1u);
-  //for j in SHARES
-  var part$t_$j = sums[
-    (query * RUNS + min((range.x + lane$t) * SHARES + $ju, RUNS - 1u)) * RANK4 + quad$t
-  ];
+  var sum$t = vec4<f32>(0.0);
   //end
-  //end
-  weigh(query, row, thread);
-  weigh_lanes(thread);
-  //for t in TURNS
-  {
-    var sum = vec4<f32>(0.0);
-    for (var s = range.x + lane$t; s < range.y; s += LANES) {
+  for (var s = range.x; s == range.x || s < range.y; s += LANES) {
+    //for t in TURNS
+    let chunk$t = (s + lane$t) * SHARES;
+    //for j in SHARES
+    let part$t_$j = sums[(query * RUNS + min(chunk$t + $ju, RUNS - 1u)) * RANK4 + quad$t];
+    //end
+    //end
+    if (s == range.x) {
+      weigh(query, row, thread);
+    }
+    //for t in TURNS
+    if (s + lane$t < range.y) {
       var own = vec4<f32>(0.0);
       //for j in SHARES
       {
-        let fold = chunk_folds[s * SHARES + $ju];
-        let chunk = s * SHARES + $ju;
-        let part = select(vec4<f32>(0.0), part$t_$j, chunk >= begin && chunk < end); // others may be no numbers
-        own = fma(part, vec4<f32>(fold.y), own * fold.x);
+        let fold = chunk_folds[chunk$t + $ju];
+        let seen = chunk$t + $ju >= begin && chunk$t + $ju < end; // others may be no numbers
+        own = fma(select(vec4<f32>(0.0), part$t_$j, seen), vec4<f32>(fold.y), own * fold.x);
       }
       //end
-      let fold = segment_folds[s];
-      sum = fma(own, vec4<f32>(fold.y), sum * fold.x);
-      let next = s + LANES;
-      if (next < range.y) {
-        //for j in SHARES
-        part$t_$j = sums[(query * RUNS + min(next * SHARES + $ju, RUNS - 1u)) * RANK4 + quad$t];
-        //end
-      }
+      let fold = segment_folds[s + lane$t];
+      sum$t = fma(own, vec4<f32>(fold.y), sum$t * fold.x);
     }
-    if (thread + $tu * THREADS < LANES * QUADS) {
-      lane_sums[thread + $tu * THREADS] = sum;
-    }
+    //end
+  }
+  weigh_lanes(thread);
+  //for t in TURNS
+  if (thread + $tu * THREADS < LANES * QUADS) {
+    lane_sums[thread + $tu * THREADS] = sum$t;
   }
   //end
   workgroupBarrier();

@@ -60,7 +60,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   mix(query0, row, thread);
   for (var j = lane; j < VEC8S; j += SHARERS * $AHEADu) {
     //for e in EARLY
-    if (j > lane) {
+    if (VEC8S > SHARERS * $AHEADu && j > lane) {
       //for a in AHEAD
       //for o in OUTS
       block$a_$o = load_block(weights$o + min(j + $au * SHARERS, VEC8S - 1u));
