@@ -143,13 +143,10 @@ import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" 
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
 import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
-import holdCombinedLoad from "./matmul/hold/combined_load.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
-import holdNormedLoad from "./matmul/hold/normed_load.wgsl" with { type: "text" };
 import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
 import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
-import holdRowsLoad from "./matmul/hold/rows_load.wgsl" with { type: "text" };
 import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
 import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
 import partLoadFloats from "./matmul/part/load_floats.wgsl" with { type: "text" };
@@ -400,13 +397,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/hold/combined": holdCombined,
   "matmul/hold/combined_held": holdCombinedHeld,
-  "matmul/hold/combined_load": holdCombinedLoad,
   "matmul/hold/normed": holdNormed,
   "matmul/hold/normed_held": holdNormedHeld,
-  "matmul/hold/normed_load": holdNormedLoad,
   "matmul/hold/rows": holdRows,
   "matmul/hold/rows_held": holdRowsHeld,
-  "matmul/hold/rows_load": holdRowsLoad,
   "matmul/load_floats": loadFloats,
   "matmul/load_rounded": loadRounded,
   "matmul/part/load_floats": partLoadFloats,

@@ -41,28 +41,18 @@ export function* variantsOf({ format, what, X, build, edit }: Of): Generator<[st
     return made;
   };
   if (what.includes("combo")) {
-    const once = (code: string) => code.replace(/let expert = expert_of/, "if (tile.x >= JOBS && tile.y > 0u) { return; }\n  let expert = expert_of");
+    const once = (code: string) => code;
     const all = (values: Record<string, unknown>, choice = true) => () => {
       Object.assign(X, values);
       const made = build();
       for (const key of Object.keys(values)) delete X[key];
       return choice ? edit("experts.gateUp", once)("once", made) : made;
     };
-    const qs = format === "bf16" ? 4 : 2;
-    const best = { X_GATE: { stage: format === "bf16" ? 32 : 64, groups: 8 }, X_QKV: { ahead: qs }, X_PREP: 8 };
-    const g32 = { X_GATE: { stage: 32, groups: 8 } };
-    const g64 = { X_GATE: { stage: 64, groups: 8 } };
-    yield ["chunk 1 cell", all({ X_CELLS: 1 }, false)];
-    yield ["best", all(best)];
-    yield ["best, chunk 1 cell", all({ ...best, X_CELLS: 1 })];
-    yield ["best, prep 16", all({ ...best, X_PREP: 16 })];
-    yield ["best, router 8", all({ ...best, X_ROUTER: 8 })];
-    yield ["best, other gate", all({ ...best, ...format === "bf16" ? g64 : g32 })];
-    yield ["best, qkv ahead 2", all({ ...best, X_QKV: { ahead: 2 } })];
-    yield ["best, qkv ahead 8/1", all({ ...best, X_QKV: { ahead: format === "bf16" ? 8 : 1 } })];
-    for (const [sets, outs, steps] of [[4, 4, 3], [4, 4, 1], [4, 8, 1], [2, 4, 1], [4, 4, 2]]) yield [`best, sums held ${sets} ${outs}x${steps}`, all({ ...best, X_SUMS: { outs, steps, sets } })];
-    for (const [outs, steps] of [[4, 2], [4, 1], [8, 1], [8, 2], [4, 4]]) yield [`best, sums ${outs}x${steps}`, all({ ...best, X_SUMS: { outs, steps } })];
-    yield ["best, value 256", all({ ...best, X_VALUE: 256 })];
+    yield ["prep 16", all({ X_PREP: 16 }, false)];
+    yield ["no chunk", all({ X_NOCHUNK: true }, false)];
+    yield ["value 256", all({ X_VALUE: 256 }, false)];
+    if (format !== "bf16") for (const [sets, steps] of [[8, 3], [8, 2], [8, 1], [4, 3], [4, 2], [4, 1], [8, 4], [4, 4], [2, 3]]) yield [`sums held ${sets} ${steps}`, all({ X_SUMS: { steps, sets } }, false)];
+    for (const [outs, steps] of format === "bf16" ? [[4, 2], [4, 1]] : [[4, 2], [4, 4]]) yield [`sums ${outs}x${steps}`, all({ X_SUMS: { outs, steps } }, false)];
   }
   if (what.includes("sums")) {
     const q8 = format !== "bf16";

@@ -4,8 +4,8 @@ const NOTHING = 0xffffffffu;
 
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [jobs]
 
-fn expert_of(tile: u32, thread: u32) -> u32 {
-  return experts[tile];
+fn expert_of(group: vec2<u32>, thread: u32) -> u32 {
+  return experts[group.x];
 }
 
 fn job_of(tile: u32, r: u32) -> u32 {

@@ -81,7 +81,7 @@ export function latentPrepare(
   const width = rank + shape.rope;
   const ROWS = rowTile(count);
   const weights = onlyShard(kvB);
-  const ahead = (globalThis as { X_PREP?: number }).X_PREP ?? (software ? 1 : ROWS <= 2 ? 16 : 8);
+  const ahead = software ? 1 : (globalThis as { X_PREP?: number }).X_PREP ?? 8;
   const absorbing = queries ? heads * Math.ceil(rank / BLOCK_COLS) : 0;
   const turning = queries ? Math.ceil(heads * shape.rope / 4 / THREADS) : 0;
   const size = 4 * count * input.cols;

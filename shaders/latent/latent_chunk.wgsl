@@ -32,8 +32,6 @@ const CELLS = $CELLSu; // of an invocation, for the scores
 const CELL_GROUPS = 16u / CELLS;
 const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
 const SPREAD = THREADS / CHUNK; // invocations that load a cell
-const DIMS = THREADS / $SPLITu; // invocations side by side, for the values
-const OWN = 4u / $SPLITu; // queries of an invocation, for the values
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
 @group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
@@ -112,16 +110,23 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var dot$c_$h = 0.0;
   //end
   //end
-  for (var e = lane; e < WIDTH4; e += 16u) {
-    //for c in CELLS
-    let k$c = latents[(cell + $cu * CELL_GROUPS) * STRIDE + e];
-    //end
-    //for h in FOUR
+  for (var t = 0u; t < $STEP_LOOPSu; t++) {
+    //for s in STEPS
     {
-      let x = pool[$hu * WIDTH4 + e];
-      //for c in CELLS
-      dot$c_$h = dot4(dot$c_$h, x, k$c);
-      //end
+      let e = lane + 16u * (t * $STEPSu + $su);
+      if ($STEP_LOOPSu * $STEPSu * 16u <= WIDTH4 || e < WIDTH4) {
+        //for c in CELLS
+        let k$c = latents[(cell + $cu * CELL_GROUPS) * STRIDE + e];
+        //end
+        //for h in FOUR
+        {
+          let x = pool[$hu * WIDTH4 + e];
+          //for c in CELLS
+          dot$c_$h = dot4(dot$c_$h, x, k$c);
+          //end
+        }
+        //end
+      }
     }
     //end
   }
@@ -149,11 +154,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     pool[thread] = select(vec4<f32>(NEGATIVE), SCALE * (sum3_0 + sum3_1), seen);
   }
   workgroupBarrier();
-  var top = pool[0];
-  for (var c = 1u; c < CHUNK; c++) {
-    top = max(top, pool[c]);
-  }
+  var top = vec4<f32>(NEGATIVE);
   if (thread < CHUNK) {
+    //for c in LANES
+    top = max(top, pool[$c]);
+    //end
     let score = pool[thread];
     weights[thread] = select(exp(score - top), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
   }
@@ -171,9 +176,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //end
   }
-  let own = thread / DIMS * OWN;
-  for (var dim = thread % DIMS; dim < RANK4; dim += DIMS) {
-    //for h in OWN
+  for (var dim = thread; dim < RANK4; dim += THREADS) {
+    //for h in FOUR
     var sum$h = vec4<f32>(0.0);
     //end
     for (var c = 0u; c < CHUNK; c += 4u) {
@@ -181,15 +185,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       {
         let value = latents[(c + $cu) * STRIDE + dim];
         let weight = weights[c + $cu];
-        //for h in OWN
-        sum$h = fma(vec4<f32>(weight[own + $hu]), value, sum$h);
+        //for h in FOUR
+        sum$h = fma(vec4<f32>(weight[$h]), value, sum$h);
         //end
       }
       //end
     }
-    //for h in OWN
-    if (own + $hu < count) {
-      sums[((query + own + $hu) * RUNS + tile.z) * RANK4 + dim] = sum$h;
+    //for h in FOUR
+    if ($hu < count) {
+      sums[((query + $hu) * RUNS + tile.z) * RANK4 + dim] = sum$h;
     }
     //end
   }

@@ -109,7 +109,7 @@ export function latentKernel(
 }
 
 /** Queries of a workgroup of latent_chunk.wgsl, and cells of an invocation. */
-const CHUNK_QUERIES = TILES.fours.queries;
+const [CHUNK_QUERIES, CHUNK_CELLS_EACH] = [TILES.fours.queries, 2];
 const SCORE_SUMS = 16;
 
 /** Whether `tile` of rows with or without paths is one for `chunkKernel`, where a run is a chunk. */
@@ -119,27 +119,21 @@ export function isChunkTile({ queries }: LatentTile, paths: boolean): boolean {
 
 /** Sums of runs of one chunk, of four queries: the bits of `latentKernel`, which has a longer text. */
 export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
-  const CHUNK_CELLS_EACH = (globalThis as { X_CELLS?: number }).X_CELLS ?? 2;
   const threads = CHUNK / CHUNK_CELLS_EACH * SCORE_SUMS;
   const name = `latent_chunk_${kvDtype}_${rank}_${width}_${threads}`;
   return kernels.getOrInsertComputed(name, () => {
-    const SPLIT = Math.max(1, Math.min(4, threads / 128));
     const [queries, sums] = [CHUNK_QUERIES * width / 4, SCORE_SUMS * (CHUNK + 1)];
     const counts = {
       THREADS: threads,
       VEC8S: width / 8,
       RANK4: rank / 4,
       CELLS: CHUNK_CELLS_EACH,
-      SPLIT,
-      OWN: CHUNK_QUERIES / SPLIT,
+      STEPS,
+      STEP_LOOPS: Math.ceil(width / 4 / SCORE_SUMS / STEPS),
       POOL: Math.max(queries, sums),
       QUERY_LOADS: Math.ceil(queries / threads),
       LOADS: Math.ceil(CHUNK * width / 8 / threads),
-      LANES: 16,
-      LANES_2: 8,
-      LANES_4: 4,
-      LANES_8: 2,
-      FOUR: 4,
+      ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
     };
     const slots = { kv_load: `fragments/kv_load_${kvDtype}` };
     return kernel(name, shader("latent/latent_chunk", { slots, counts }), {

@@ -5,12 +5,11 @@
 //use latent/latent_lanes
 
 const SHARES = $SHARESu; // chunks of a segment
-const MOST_SEGMENTS = $MOST_SEGMENTSu; // at most THREADS
+const MOST_SEGMENTS = $MOST_SEGMENTSu;
 const MOST_CHUNKS = MOST_SEGMENTS * SHARES;
 
 var<workgroup> chunk_stats: array<vec2<f32>, MOST_CHUNKS>; // peak, total
 var<workgroup> chunk_folds: array<vec2<f32>, MOST_CHUNKS>; // shrink, share
-var<workgroup> segment_stats: array<vec2<f32>, MOST_SEGMENTS>; // peak, total
 var<workgroup> segment_folds: array<vec2<f32>, MOST_SEGMENTS>; // shrink, share
 
 fn weigh(query: u32, row: Row, thread: u32) {
@@ -29,30 +28,29 @@ fn weigh(query: u32, row: Row, thread: u32) {
   //end
   workgroupBarrier();
   // A part is weighed by the largest peak before it.
-  for (var chunk = thread; chunk < min(range.y * SHARES, MOST_CHUNKS); chunk += THREADS) {
+  //for c in CHUNK_TURNS
+  if (chunk$c < MOST_CHUNKS) {
+    let first = chunk$c / SHARES * SHARES;
     var peak = NEGATIVE;
-    for (var before = chunk / SHARES * SHARES; before < chunk; before++) {
-      peak = max(peak, chunk_stats[before].x);
-    }
-    chunk_folds[chunk] = fold_one(peak, chunk_stats[chunk].x).xy;
+    //for j in SHARES
+    peak = max(peak, select(NEGATIVE, chunk_stats[first + $ju].x, first + $ju < chunk$c));
+    //end
+    chunk_folds[chunk$c] = fold_one(peak, chunk_stats[chunk$c].x).xy;
   }
-  workgroupBarrier();
-  if (thread >= range.x && thread < range.y) {
-    var peak = NEGATIVE;
-    var total = 0.0;
-    for (var chunk = thread * SHARES; chunk < (thread + 1u) * SHARES; chunk++) {
-      let fold = chunk_folds[chunk];
-      peak = max(peak, chunk_stats[chunk].x);
-      total = fma(chunk_stats[chunk].y, fold.y, total * fold.x);
-    }
-    segment_stats[thread] = vec2<f32>(peak, total);
-  }
+  //end
   workgroupBarrier();
   if (thread < LANES) {
     var peak = NEGATIVE;
     var total = 0.0;
     for (var s = range.x + thread; s < range.y; s += LANES) {
-      let own = segment_stats[s];
+      var own = vec2<f32>(NEGATIVE, 0.0);
+      //for j in SHARES
+      {
+        let stat = chunk_stats[s * SHARES + $ju];
+        let fold = chunk_folds[s * SHARES + $ju];
+        own = vec2<f32>(max(own.x, stat.x), fma(stat.y, fold.y, own.y * fold.x));
+      }
+      //end
       let fold = fold_one(peak, own.x);
       peak = fold.z;
       total = fma(own.y, fold.y, total * fold.x);
@@ -70,37 +68,38 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   //for t in TURNS
   let lane$t = min((thread + $tu * THREADS) / QUADS, LANES - 1u);
   let quad$t = min(first + (thread + $tu * THREADS) % QUADS, RANK4 - 1u);
-  var sum$t = vec4<f32>(0.0);
+  let begin$t = query * RUNS * RANK4 + quad$t;
+  //for j in SHARES
+  var part$t_$j = sums[begin$t + min((range.x + lane$t) * SHARES + $ju, RUNS - 1u) * RANK4];
   //end
-  for (var s = range.x; s == range.x || s < range.y; s += LANES) {
-    //for t in TURNS
-    let chunk$t = (s + lane$t) * SHARES;
-    //for j in SHARES
-    let part$t_$j = sums[(query * RUNS + min(chunk$t + $ju, RUNS - 1u)) * RANK4 + quad$t];
-    //end
-    //end
-    if (s == range.x) {
-      weigh(query, row, thread);
-    }
-    //for t in TURNS
-    if (s + lane$t < range.y) {
+  //end
+  weigh(query, row, thread);
+  weigh_lanes(thread);
+  //for t in TURNS
+  {
+    var sum = vec4<f32>(0.0);
+    for (var s = range.x + lane$t; s < range.y; s += LANES) {
       var own = vec4<f32>(0.0);
       //for j in SHARES
       {
-        let fold = chunk_folds[chunk$t + $ju];
-        let seen = chunk$t + $ju >= begin && chunk$t + $ju < end; // others may be no numbers
-        own = fma(select(vec4<f32>(0.0), part$t_$j, seen), vec4<f32>(fold.y), own * fold.x);
+        let chunk = s * SHARES + $ju;
+        let fold = chunk_folds[chunk];
+        // What was left of others may be no number.
+        let part = select(vec4<f32>(0.0), part$t_$j, chunk >= begin && chunk < end);
+        own = fma(part, vec4<f32>(fold.y), own * fold.x);
       }
       //end
-      let fold = segment_folds[s + lane$t];
-      sum$t = fma(own, vec4<f32>(fold.y), sum$t * fold.x);
+      let fold = segment_folds[s];
+      sum = fma(own, vec4<f32>(fold.y), sum * fold.x);
+      if (s + LANES < range.y) {
+        //for j in SHARES
+        part$t_$j = sums[begin$t + min((s + LANES) * SHARES + $ju, RUNS - 1u) * RANK4];
+        //end
+      }
     }
-    //end
-  }
-  weigh_lanes(thread);
-  //for t in TURNS
-  if (thread + $tu * THREADS < LANES * QUADS) {
-    lane_sums[thread + $tu * THREADS] = sum$t;
+    if (thread + $tu * THREADS < LANES * QUADS) {
+      lane_sums[thread + $tu * THREADS] = sum;
+    }
   }
   //end
   workgroupBarrier();

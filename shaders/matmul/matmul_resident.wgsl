@@ -5,8 +5,6 @@
 // COLS / 8 / SPLIT_K is $STAGE. Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those of matmul.wgsl, `dot`
 // that of matmul_staged.wgsl; besides:
 //   held: what `hold` declares outside of functions (hold/*_held.wgsl).
-//   hold_load: the statements that ask for what `hold` reads first (hold/*_load.wgsl): behind the weights it would come
-//     after them.
 //   hold: the statements that put x of the range into workgroup memory by `put_vec8` (hold/*.wgsl).
 
 //use epilogue
@@ -25,7 +23,6 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
 ) {
   //use matmul/prologue_rows
-  //use hold_load
 
   //for p in PAIRS
   let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + lane;

@@ -91,7 +91,7 @@ function shapeOf(router: Matrix, tuning: Tuning): LogitsShape {
   const { format, cols, lanes: matrixLanes } = router;
   const lanes = normLanes({ cols, lanes: tuning.rowLanes });
   const whole = cols / 8 / matrixLanes;
-  let steps = Math.min(whole, (globalThis as { X_ROUTER?: number }).X_ROUTER ?? MOST_LOADED);
+  let steps = Math.min(whole, MOST_LOADED);
   while (whole % steps !== 0) steps--;
   return {
     format: format as FloatFormat,

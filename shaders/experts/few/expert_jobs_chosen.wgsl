@@ -52,9 +52,13 @@ fn rank_of(e: u32) -> u32 {
   return rank.x + rank.y + rank.z + rank.w;
 }
 
-fn expert_of(tile: u32, thread: u32) -> u32 {
+fn expert_of(group: vec2<u32>, thread: u32) -> u32 {
+  let tile = group.x;
   if (tile >= JOBS) {
-    store_choice(tile - JOBS, thread);
+    // One workgroup does: of the others none waits for what it is, nor takes its text into a cache.
+    if (group.y == 0u) {
+      store_choice(tile - JOBS, thread);
+    }
     return NOTHING;
   }
   let row = tile / ROW_JOBS;

@@ -73,7 +73,7 @@ function shapeOf(
   const dots = dotsOf(format, { rows, tuning });
   const x = (globalThis as { X_SUMS?: Record<string, number> }).X_SUMS;
   const st = x?.steps ?? steps;
-  return { format, lanes, groups: jobs, dots, outs: x?.outs ?? outs, steps: st, part: each % st !== 0, sets: x?.sets, held: jobs * cols / 8 };
+  return { format, lanes, groups: jobs, dots, outs: x?.sets ? 2 : x?.outs ?? outs, steps: st, part: each % st !== 0, sets: x?.sets, held: jobs * cols / 8 };
 }
 
 const kernels = new Map<string, ReturnType<typeof sumsKernel>>();
@@ -82,7 +82,7 @@ function sumsKernel(
   name: string,
   { format, lanes, groups, dots, outs, steps, part, sets, held }: SumsShape,
 ): Kernel {
-  const quads = outs / 4;
+  const quads = sets ? 1 : outs / 4;
   const threads = lanes * groups * (sets ?? 1);
   const sums = (sets ?? 1) * groups * quads * (lanes + 1);
   const code = shader(sets ? "experts/few/expert_sums_held" : "experts/few/expert_sums", {
@@ -97,13 +97,12 @@ function sumsKernel(
       STAGE: held,
       THREADS: threads,
       LOADS: Math.ceil(held / threads),
-      VECTORS: Math.max(dots === "packed" ? 0 : 2 * held, sums),
       BLOCK_VEC8S: BLOCK_VEC8S[format],
       OUTS: outs,
       QUADS: quads,
       STEPS: steps,
       ...{ WHOLE: Number(!part), PART: Number(part) },
-      LANE_SUMS: groups * quads * (lanes + 1),
+      LANE_SUMS: sums,
       JOB_SUMS: (sets ?? 1) * groups * quads,
       UNROLL: Math.min(lanes, MOST_UNROLLED),
     },

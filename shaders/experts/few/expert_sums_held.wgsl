@@ -1,11 +1,9 @@
 // out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j], as expert_sums.wgsl, in the same
-// order, for matrices whose lanes have many blocks: x of all jobs of a row is brought to workgroup memory once,
-// rounded once where integers are multiplied, and each block of weights is asked for as soon as the one in its place
-// is multiplied.
+// order, for integers whose lanes have many blocks: x of all jobs of a row is rounded once in a workgroup, and each
+// block of weights is asked for as soon as the one in its place is multiplied.
 //
-// One workgroup per SETS * $OUTS outputs of a row; a set has LANES lanes for each of its GROUPS jobs, $OUTS outputs
-// and $STEPS blocks of each of a lane's rows of W on their way; a lane's blocks are a multiple of $STEPS where
-// $WHOLE is 1. Slots:
+// One workgroup per 2 SETS outputs of a row; a set has LANES lanes for each of its GROUPS jobs, two outputs, and
+// $STEPS blocks of both rows of W on their way; a lane's blocks are a multiple of $STEPS where $WHOLE is 1. Slots:
 //   weights: `PackedBlock`, `fn load_block(i)` (weights/weights_*.wgsl).
 //   dot: `put_vec8`, `get_vec8`, `add_dot` and `weights_<c>` (matmul/dot/*.wgsl).
 
@@ -20,13 +18,12 @@ override SETS: u32;
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [rows, GROUPS]
 @group(0) @binding(4) var<storage, read> shares: array<f32>; // [rows, GROUPS]
 
-const QUADS = $QUADSu; // of a set: outputs by four
 const THREADS = $THREADSu; // LANES * GROUPS * SETS
 const HELD = $STAGEu; // vec8s of x: GROUPS * COLS / 8
 
-var<workgroup> staged: array<vec4<f32>, $VECTORS>; // of x, and then the lanes' sums, of a group and one of padding
+var<workgroup> lane_sums: array<vec2<f32>, $LANE_SUMS>; // of a group of a set, and one of padding
 var<workgroup> job_shares: array<f32, GROUPS>;
-var<workgroup> job_sums: array<vec4<f32>, $JOB_SUMS>; // [SETS, GROUPS, QUADS]
+var<workgroup> job_sums: array<vec2<f32>, $JOB_SUMS>; // [SETS, GROUPS]
 
 @compute @workgroup_size(LANES * GROUPS * SETS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -36,8 +33,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let own_set = thread / (LANES * GROUPS);
   let expert = experts[tile.y * GROUPS + group];
   // What is read at the end is asked for now.
-  let own_out = tile.y * OUT_COLS + min(tile.x * SETS * $OUTSu + min(thread, SETS * $OUTSu - 1u), MATRIX_ROWS - 1u);
-  let before = out[own_out];
+  let own = min(tile.x * SETS * 2u + min(thread, SETS * 2u - 1u), MATRIX_ROWS - 1u);
+  let before = out[tile.y * OUT_COLS + own];
   if (thread < GROUPS) {
     job_shares[thread] = shares[tile.y * GROUPS + thread];
   }
@@ -47,7 +44,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let hi$s = x[from$s + 1u];
   //end
   let rows = rows_of(expert);
-  let first = (tile.x * SETS + own_set) * $OUTSu;
+  let first = (tile.x * SETS + own_set) * 2u;
   //for o in OUTS
   let at$o = (rows.first + min(first + $ou, MATRIX_ROWS - 1u) * rows.step) * blocks + lane;
   var sum$o = 0.0;
@@ -68,7 +65,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if ($WHOLE == 1 || i + $ju * LANES < blocks) {
       //for c in BLOCK_VEC8S
       {
-        let own = get_vec8(0u, group * (COLS / 8u) + (i + $ju * LANES) * $BLOCK_VEC8Su + $cu * LANES + lane);
+        let k = group * (COLS / 8u) + (i + $ju * LANES) * $BLOCK_VEC8Su + $cu * LANES + lane;
+        let own = get_vec8(0u, k);
         //for o in OUTS
         sum$o = add_dot(sum$o, own, weights_$c(block$o_$j));
         //end
@@ -82,28 +80,23 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //end
   }
-  workgroupBarrier(); // what is read of x
-  //for q in QUADS
-  staged[((own_set * GROUPS + group) * QUADS + $qu) * (LANES + 1u) + lane] =
-    vec4<f32>(sum$(4 * q), sum$(4 * q + 1), sum$(4 * q + 2), sum$(4 * q + 3));
-  //end
+  lane_sums[thread + thread / LANES] = vec2<f32>(sum0, sum1);
   workgroupBarrier();
-  for (var i = thread; i < SETS * GROUPS * QUADS; i += THREADS) {
-    var sum = vec4<f32>(0.0);
+  if (thread < SETS * GROUPS) {
+    var sum = vec2<f32>(0.0);
     for (var l = 0u; l < LANES; l += $UNROLLu) {
       //for l in UNROLL
-      sum += staged[i * (LANES + 1u) + l + $lu];
+      sum += lane_sums[thread * (LANES + 1u) + l + $lu];
       //end
     }
-    job_sums[i] = sum;
+    job_sums[thread] = sum;
   }
   workgroupBarrier();
-  if (thread < SETS * $OUTSu && tile.x * SETS * $OUTSu + thread < MATRIX_ROWS) {
-    let at = thread / $OUTSu * GROUPS * QUADS + thread % $OUTSu / 4u;
+  if (thread < SETS * 2u && tile.x * SETS * 2u + thread < MATRIX_ROWS) {
     var sum = before;
     for (var j = 0u; j < GROUPS; j++) {
-      sum = fma(job_shares[j], job_sums[at + j * QUADS][thread % 4u], sum);
+      sum = fma(job_shares[j], job_sums[thread / 2u * GROUPS + j][thread % 2u], sum);
     }
-    out[own_out] = sum;
+    out[tile.y * OUT_COLS + own] = sum;
   }
 }

@@ -7,12 +7,7 @@ import type { ExpertSums } from "../../norm/rms_norm.ts";
 export interface Hold {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
-  readonly slots: Slots & {
-    readonly hold: string;
-    /** What it asks for before the weights. */
-    readonly hold_load: string;
-    readonly held: string;
-  };
+  readonly slots: Slots & { readonly hold: string; readonly held: string };
   /** Bound after the epilogue's, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -20,15 +15,10 @@ export interface Hold {
   counts(of: { readonly threads: number }): Record<string, number>;
 }
 
-function holdSlots(name: "rows" | "combined" | "normed"): Hold["slots"] {
-  const hold = `matmul/hold/${name}`;
-  return { hold, hold_load: `${hold}_load`, held: `${hold}_held` };
-}
-
 /** x as it is. */
 export const PLAIN_ROWS: Hold = {
   name: "",
-  slots: holdSlots("rows"),
+  slots: { hold: "matmul/hold/rows", held: "matmul/hold/rows_held" },
   buffers: {},
   constants: {},
   counts: () => ({}),
@@ -95,7 +85,7 @@ export function combinedHeads(
 ): Hold {
   return {
     name: `combined_${headDim}`,
-    slots: holdSlots("combined"),
+    slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
     buffers: { parts: sums, stats, row_list: rows },
     constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
     counts: () => ({ SPLITS: MOST_SPLITS, HALVES: MOST_SPLITS / HALF, HALF, HEAD: headDim / 4 }),
@@ -112,7 +102,7 @@ export function normedRows(
   const experts = added && "outputs" in added ? added.experts : 0;
   return {
     name: `normed_${lanes}x${each}_${splitK}${experts > 0 ? `_experts_${experts}` : ""}`,
-    slots: holdSlots("normed"),
+    slots: { hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
     buffers: { norm_weight: weight, ...added ? addendOperands(added, 4 * rows * cols) : {} },
     constants: { EPS: eps },
     counts: ({ threads }) => ({

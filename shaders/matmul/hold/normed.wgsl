@@ -5,22 +5,34 @@
 // lanes thread, thread + THREADS, ...
 //for u in NORM_TURNS
 //for j in NORM_EACH
+let i$u_$j = thread + $(u * THREADS + j * NORM_LANES)u;
+let mine$u_$j = thread + $(u * THREADS)u < $NORM_LANESu && i$u_$j < COLS / 8u;
+let vec$u_$j = select(0u, i$u_$j, mine$u_$j);
+let gain_lo$u_$j = norm_weight[2u * vec$u_$j];
+let gain_hi$u_$j = norm_weight[2u * vec$u_$j + 1u];
 //for r in ROWS
+let v_at$u_$j_$r = min(row + $ru, rows - 1u) * (COLS / 4u) + 2u * vec$u_$j;
+var v_lo$u_$j_$r = x[v_at$u_$j_$r];
+var v_hi$u_$j_$r = x[v_at$u_$j_$r + 1u];
 //for a in ADDED
+var s_lo$u_$j_$r = sums[v_at$u_$j_$r];
+var s_hi$u_$j_$r = sums[v_at$u_$j_$r + 1u];
+//for q in MORE_ADDENDS
+s_lo$u_$j_$r += sums[($qu + 1u) * rows * (COLS / 4u) + v_at$u_$j_$r];
+s_hi$u_$j_$r += sums[($qu + 1u) * rows * (COLS / 4u) + v_at$u_$j_$r + 1u];
+//end
+v_lo$u_$j_$r += s_lo$u_$j_$r;
+v_hi$u_$j_$r += s_hi$u_$j_$r;
+//end
+//for a in WEIGHED
+//for k in EXPERTS
 {
-  var lo = s_lo$u_$j_$r_0;
-  var hi = s_hi$u_$j_$r_0;
-  //for q in MORE_ADDENDS
-  lo += s_lo$u_$j_$r_$(q + 1);
-  hi += s_hi$u_$j_$r_$(q + 1);
-  //end
-  v_lo$u_$j_$r += lo;
-  v_hi$u_$j_$r += hi;
+  let of_expert = min(row + $ru, rows - 1u) * $EXPERTSu + $ku;
+  let share = vec4<f32>(shares[of_expert]);
+  v_lo$u_$j_$r = fma(share, outputs[of_expert * (COLS / 4u) + 2u * vec$u_$j], v_lo$u_$j_$r);
+  v_hi$u_$j_$r = fma(share, outputs[of_expert * (COLS / 4u) + 2u * vec$u_$j + 1u], v_hi$u_$j_$r);
 }
 //end
-//for k in EXPERTS
-v_lo$u_$j_$r = fma(vec4<f32>(share$u_$j_$r_$k), of_lo$u_$j_$r_$k, v_lo$u_$j_$r);
-v_hi$u_$j_$r = fma(vec4<f32>(share$u_$j_$r_$k), of_hi$u_$j_$r_$k, v_hi$u_$j_$r);
 //end
 //end
 //end
