@@ -49,10 +49,12 @@ export function* variantsOf({ format, what, X, build, edit }: Of): Generator<[st
       return choice ? edit("experts.gateUp", once)("once", made) : made;
     };
     yield ["prep 16", all({ X_PREP: 16 }, false)];
-    yield ["no chunk", all({ X_NOCHUNK: true }, false)];
+    yield ["prep 4", all({ X_PREP: 4 }, false)];
     yield ["value 256", all({ X_VALUE: 256 }, false)];
-    if (format !== "bf16") for (const [sets, steps] of [[8, 3], [8, 2], [8, 1], [4, 3], [4, 2], [4, 1], [8, 4], [4, 4], [2, 3]]) yield [`sums held ${sets} ${steps}`, all({ X_SUMS: { steps, sets } }, false)];
-    for (const [outs, steps] of format === "bf16" ? [[4, 2], [4, 1]] : [[4, 2], [4, 4]]) yield [`sums ${outs}x${steps}`, all({ X_SUMS: { outs, steps } }, false)];
+    for (const ahead of format === "bf16" ? [4, 2] : [4, 1]) {
+      yield [`qkv ahead ${ahead}`, all({ X_QKV: ahead }, false)];
+      yield [`qkv ahead ${ahead}, value 256`, all({ X_QKV: ahead, X_VALUE: 256 }, false)];
+    }
   }
   if (what.includes("sums")) {
     const q8 = format !== "bf16";

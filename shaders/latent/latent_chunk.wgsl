@@ -32,6 +32,7 @@ const CELLS = $CELLSu; // of an invocation, for the scores
 const CELL_GROUPS = 16u / CELLS;
 const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
 const SPREAD = THREADS / CHUNK; // invocations that load a cell
+const SIDE = CHUNK + 1u; // of sums of cells
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
 @group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
@@ -47,8 +48,10 @@ struct Vec8 {
 
 var<private> values: array<vec4<u32>, 1>; // of `load_value`, which is not called: values are parts of keys
 
-var<workgroup> latents: array<vec4<f32>, CHUNK * STRIDE>;
-var<workgroup> pool: array<vec4<f32>, $POOL>; // queries, [4, WIDTH4]; then sums, [16, CHUNK + 1]; then scores
+// Arrays of arrays: an index that is a number takes no instruction to be kept in its bounds.
+var<workgroup> latents: array<array<vec4<f32>, STRIDE>, CHUNK>;
+// Queries; then sum l of the cells' scores, at [l % 4][l / 4 * SIDE + cell]; then in the first the scores.
+var<workgroup> pool: array<array<vec4<f32>, $POOL>, 4>;
 var<workgroup> weights: array<vec4<f32>, CHUNK>;
 
 fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
@@ -62,9 +65,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let query = tile.x / tiles * SLOT_QUERIES + within;
   let count = min(4u, SLOT_QUERIES - within);
   let chunk = tile.z * CHUNK;
+  let own = thread / (THREADS / 4u); // query that it loads
+  let first_four = thread % (THREADS / 4u);
+  let own_query = (query + min(own, count - 1u)) * WIDTH4;
   //for s in QUERY_LOADS
-  let i$s = min(thread + $su * THREADS, 4u * WIDTH4 - 1u);
-  let query$s = q[(query + min(i$s / WIDTH4, count - 1u)) * WIDTH4 + i$s % WIDTH4];
+  let query$s = q[own_query + min(first_four + $su * (THREADS / 4u), WIDTH4 - 1u)];
   //end
 
   var slot = 0u;
@@ -91,14 +96,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let packed$s = load_key(stored, min(load_first + $su * SPREAD, VEC8S - 1u));
   //end
   //for s in QUERY_LOADS
-  pool[i$s] = query$s;
+  if (($su + 1u) * (THREADS / 4u) <= WIDTH4 || first_four + $su * (THREADS / 4u) < WIDTH4) {
+    pool[own][first_four + $su * (THREADS / 4u)] = query$s;
+  }
   //end
   //for s in LOADS
   if (($su + 1u) * SPREAD <= VEC8S || load_first + $su * SPREAD < VEC8S) {
     let key = vec8_of(packed$s);
-    let to = load_cell * STRIDE + load_first + $su * SPREAD;
-    latents[to] = key.lo;
-    latents[to + VEC8S] = key.hi;
+    latents[load_cell][load_first + $su * SPREAD] = key.lo;
+    latents[load_cell][load_first + $su * SPREAD + VEC8S] = key.hi;
   }
   //end
   workgroupBarrier();
@@ -116,11 +122,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let e = lane + 16u * (t * $STEPSu + $su);
       if ($STEP_LOOPSu * $STEPSu * 16u <= WIDTH4 || e < WIDTH4) {
         //for c in CELLS
-        let k$c = latents[(cell + $cu * CELL_GROUPS) * STRIDE + e];
+        let k$c = latents[cell + $cu * CELL_GROUPS][e];
         //end
         //for h in FOUR
         {
-          let x = pool[$hu * WIDTH4 + e];
+          let x = pool[$h][e];
           //for c in CELLS
           dot$c_$h = dot4(dot$c_$h, x, k$c);
           //end
@@ -132,13 +138,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier(); // what is read of the queries
   //for c in CELLS
-  pool[lane * (CHUNK + 1u) + cell + $cu * CELL_GROUPS] =
+  pool[lane % 4u][lane / 4u * SIDE + cell + $cu * CELL_GROUPS] =
     vec4<f32>(dot$c_0, dot$c_1, dot$c_2, dot$c_3);
   //end
   workgroupBarrier();
   if (thread < CHUNK) {
     //for l in LANES
-    let sum0_$l = pool[$lu * (CHUNK + 1u) + thread];
+    let sum0_$l = pool[$lu % 4u][$lu / 4u * SIDE + thread];
     //end
     //for l in LANES_2
     let sum1_$l = sum0_$(2 * l) + sum0_$(2 * l + 1);
@@ -151,15 +157,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     let logical = vec4<u32>(chunk + thread);
     let seen = (logical >= begins) & (logical < ends);
-    pool[thread] = select(vec4<f32>(NEGATIVE), SCALE * (sum3_0 + sum3_1), seen);
+    pool[0][thread] = select(vec4<f32>(NEGATIVE), SCALE * (sum3_0 + sum3_1), seen);
   }
   workgroupBarrier();
   var top = vec4<f32>(NEGATIVE);
   if (thread < CHUNK) {
     //for c in LANES
-    top = max(top, pool[$c]);
+    top = max(top, pool[0][$c]);
     //end
-    let score = pool[thread];
+    let score = pool[0][thread];
     weights[thread] = select(exp(score - top), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
   }
   workgroupBarrier();
@@ -183,7 +189,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     for (var c = 0u; c < CHUNK; c += 4u) {
       //for c in FOUR
       {
-        let value = latents[(c + $cu) * STRIDE + dim];
+        let value = latents[c + $cu][dim];
         let weight = weights[c + $cu];
         //for h in FOUR
         sum$h = fma(vec4<f32>(weight[$h]), value, sum$h);

@@ -122,7 +122,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
   const threads = CHUNK / CHUNK_CELLS_EACH * SCORE_SUMS;
   const name = `latent_chunk_${kvDtype}_${rank}_${width}_${threads}`;
   return kernels.getOrInsertComputed(name, () => {
-    const [queries, sums] = [CHUNK_QUERIES * width / 4, SCORE_SUMS * (CHUNK + 1)];
+    const sums = SCORE_SUMS / CHUNK_QUERIES * (CHUNK + 1);
     const counts = {
       THREADS: threads,
       VEC8S: width / 8,
@@ -130,8 +130,8 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
       CELLS: CHUNK_CELLS_EACH,
       STEPS,
       STEP_LOOPS: Math.ceil(width / 4 / SCORE_SUMS / STEPS),
-      POOL: Math.max(queries, sums),
-      QUERY_LOADS: Math.ceil(queries / threads),
+      POOL: Math.max(width / 4, sums),
+      QUERY_LOADS: Math.ceil(width / threads),
       LOADS: Math.ceil(CHUNK * width / 8 / threads),
       ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
     };

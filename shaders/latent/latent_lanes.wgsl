@@ -25,7 +25,7 @@ const THREADS = $THREADSu; // of a workgroup
 
 var<workgroup> lane_stats: array<vec2<f32>, LANES>; // peak, total
 var<workgroup> lane_folds: array<vec2<f32>, LANES>; // shrink, share
-var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
+var<workgroup> lane_sums: array<array<vec4<f32>, QUADS>, LANES>;
 
 // Segments that a row sees: the first, and one past the last.
 fn segments_of(row: Row) -> vec2<u32> {
@@ -51,7 +51,7 @@ fn weighted(quad: u32) -> vec4<f32> {
   {
     let fold = lane_folds[$l];
     total = fma(lane_stats[$l].y, fold.y, total * fold.x);
-    sum = fma(lane_sums[$lu * QUADS + quad], vec4<f32>(fold.y), sum * fold.x);
+    sum = fma(lane_sums[$l][quad], vec4<f32>(fold.y), sum * fold.x);
   }
   //end
   return sum / total;

@@ -8,8 +8,8 @@ const SHARES = $SHARESu; // chunks of a segment
 const MOST_SEGMENTS = $MOST_SEGMENTSu;
 const MOST_CHUNKS = MOST_SEGMENTS * SHARES;
 
-var<workgroup> chunk_stats: array<vec2<f32>, MOST_CHUNKS>; // peak, total
-var<workgroup> chunk_folds: array<vec2<f32>, MOST_CHUNKS>; // shrink, share
+var<workgroup> chunk_stats: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // peak, total
+var<workgroup> chunk_folds: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // shrink, share
 var<workgroup> segment_folds: array<vec2<f32>, MOST_SEGMENTS>; // shrink, share
 
 fn weigh(query: u32, row: Row, thread: u32) {
@@ -23,19 +23,20 @@ fn weigh(query: u32, row: Row, thread: u32) {
   //for c in CHUNK_TURNS
   if (chunk$c < MOST_CHUNKS) {
     let seen = chunk$c >= begin && chunk$c < end;
-    chunk_stats[chunk$c] = select(vec2<f32>(NEGATIVE, 0.0), stat$c, seen);
+    chunk_stats[chunk$c / SHARES][chunk$c % SHARES] = select(vec2<f32>(NEGATIVE, 0.0), stat$c, seen);
   }
   //end
   workgroupBarrier();
   // A part is weighed by the largest peak before it.
   //for c in CHUNK_TURNS
   if (chunk$c < MOST_CHUNKS) {
-    let first = chunk$c / SHARES * SHARES;
+    let s = chunk$c / SHARES;
+    let own = chunk$c % SHARES;
     var peak = NEGATIVE;
     //for j in SHARES
-    peak = max(peak, select(NEGATIVE, chunk_stats[first + $ju].x, first + $ju < chunk$c));
+    peak = max(peak, select(NEGATIVE, chunk_stats[s][$j].x, $ju < own));
     //end
-    chunk_folds[chunk$c] = fold_one(peak, chunk_stats[chunk$c].x).xy;
+    chunk_folds[s][own] = fold_one(peak, chunk_stats[s][own].x).xy;
   }
   //end
   workgroupBarrier();
@@ -46,8 +47,8 @@ fn weigh(query: u32, row: Row, thread: u32) {
       var own = vec2<f32>(NEGATIVE, 0.0);
       //for j in SHARES
       {
-        let stat = chunk_stats[s * SHARES + $ju];
-        let fold = chunk_folds[s * SHARES + $ju];
+        let stat = chunk_stats[s][$j];
+        let fold = chunk_folds[s][$j];
         own = vec2<f32>(max(own.x, stat.x), fma(stat.y, fold.y, own.y * fold.x));
       }
       //end
@@ -83,10 +84,11 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
       //for j in SHARES
       {
         let chunk = s * SHARES + $ju;
-        let fold = chunk_folds[chunk];
         // What was left of others may be no number.
-        let part = select(vec4<f32>(0.0), part$t_$j, chunk >= begin && chunk < end);
-        own = fma(part, vec4<f32>(fold.y), own * fold.x);
+        if (chunk >= begin && chunk < end) {
+          let fold = chunk_folds[s][$j];
+          own = fma(part$t_$j, vec4<f32>(fold.y), own * fold.x);
+        }
       }
       //end
       let fold = segment_folds[s];
@@ -98,7 +100,7 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
       }
     }
     if (thread + $tu * THREADS < LANES * QUADS) {
-      lane_sums[thread + $tu * THREADS] = sum;
+      lane_sums[lane$t][(thread + $tu * THREADS) % QUADS] = sum;
     }
   }
   //end
