@@ -1,5 +1,5 @@
 /** All dispatches of a layer of latent attention and a mixture with shared experts, one after the other. */
-import { latentPartialWords } from "../../shaders/latent/latent_attention.ts";
+import { attentionPartialWords } from "../../shaders/latent/partial_words.ts";
 import { attentionBlock, firstOfAttention, mlpBlock } from "../../src/model/plan/decoder.ts";
 import { enterBranch } from "../../src/model/plan/branch_input.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
@@ -53,8 +53,9 @@ function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run):
   const tablePages = cells / PAGE;
   const width = rank + rope;
   const floats = (cols: number) => from.random((rows + 8) * cols);
-  const words = latentPartialWords({ heads, rank, tablePages }, rows);
   const rules = tuning(info.software, limits, info.backend);
+  const kept = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype: "f32" } as const;
+  const words = attentionPartialWords(kept, rows, rules);
   const [numExperts, topK] = [sizes.numExperts + shared, sizes.topK + shared];
   return {
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,

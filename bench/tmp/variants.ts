@@ -51,9 +51,11 @@ export function* variantsOf({ format, what, X, build, edit }: Of): Generator<[st
     yield ["prep 16", all({ X_PREP: 16 }, false)];
     yield ["prep 4", all({ X_PREP: 4 }, false)];
     yield ["value 256", all({ X_VALUE: 256 }, false)];
+    yield ["value 512x1", all({ X_OUTS: 1 }, false)];
+    yield ["value 256x1", all({ X_VALUE: 256, X_OUTS: 1 }, false)];
     for (const ahead of format === "bf16" ? [4, 2] : [4, 1]) {
       yield [`qkv ahead ${ahead}`, all({ X_QKV: ahead }, false)];
-      yield [`qkv ahead ${ahead}, value 256`, all({ X_QKV: ahead, X_VALUE: 256 }, false)];
+      yield [`qkv ahead ${ahead}, value 512x1`, all({ X_QKV: ahead, X_OUTS: 1 }, false)];
     }
   }
   if (what.includes("sums")) {
