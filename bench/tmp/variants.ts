@@ -48,14 +48,8 @@ export function* variantsOf({ format, what, X, build, edit }: Of): Generator<[st
       for (const key of Object.keys(values)) delete X[key];
       return choice ? edit("experts.gateUp", once)("once", made) : made;
     };
-    yield ["prep 16", all({ X_PREP: 16 }, false)];
-    yield ["prep 4", all({ X_PREP: 4 }, false)];
-    yield ["value 256", all({ X_VALUE: 256 }, false)];
-    yield ["value 512x1", all({ X_OUTS: 1 }, false)];
-    yield ["value 256x1", all({ X_VALUE: 256, X_OUTS: 1 }, false)];
-    for (const ahead of format === "bf16" ? [4, 2] : [4, 1]) {
-      yield [`qkv ahead ${ahead}`, all({ X_QKV: ahead }, false)];
-      yield [`qkv ahead ${ahead}, value 512x1`, all({ X_QKV: ahead, X_OUTS: 1 }, false)];
+    for (const [queries, threads, lanes, cells, groups] of [[8, 256, 8, 1, 2], [4, 128, 16, 2, 1], [8, 256, 16, 2, 2], [16, 256, 8, 2, 2], [4, 64, 8, 2, 1], [4, 128, 8, 1, 1]]) {
+      yield [`tile ${queries} ${threads} ${lanes} ${cells} ${groups}`, all({ X_TILE: { queries, threads, lanes, cells, groups } }, false)];
     }
   }
   if (what.includes("sums")) {

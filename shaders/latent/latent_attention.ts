@@ -182,8 +182,7 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const ended = { sums, stats, rows, run, runs, window, forCells, firstRow: first % ALIGNED_ROWS };
   if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
   const partialBytes = 4 * heads * (rank + 2) / run;
-  const single = run === CHUNK && isChunkTile(tile, shape.paths) &&
-    !(globalThis as { X_NOCHUNK?: boolean }).X_NOCHUNK;
+  const single = run === CHUNK && isChunkTile(tile, shape.paths);
   return [
     dispatch(single ? chunkKernel(sizes) : latentKernel(sizes, tile, run), {
       buffers: { q, keys, rows, pages, sums, stats },
@@ -233,6 +232,8 @@ function tileOf(queries: number, run: number): LatentTile {
   const tiles = run === CHUNK
     ? [[16, fours], [32, eights], [128, sixteens]] as const
     : [[16, eights], [64, sixteens]] as const;
+  const X = (globalThis as { X_TILE?: LatentTile }).X_TILE;
+  if (X && run !== CHUNK) return X;
   return tiles.find(([most]) => queries <= most)?.[1] ?? many;
 }
 

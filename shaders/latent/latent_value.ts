@@ -81,12 +81,11 @@ export function latentRunsValue(
     readonly threads?: number;
   },
 ): Dispatch {
-  const { heads, value, rank, count, label, threads = (globalThis as { X_VALUE?: number }).X_VALUE ?? shape.tuning.rowLanes } = shape;
-  const outs = (globalThis as { X_OUTS?: number }).X_OUTS ?? OUTS.few;
-  const each = threads / LANES * outs;
+  const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
+  const each = threads / LANES * OUTS.few;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
   const { noted, buffers, first } = notedOf(scales);
-  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, outs, noted }), {
+  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, noted }), {
     buffers: { weights, sums, out, stats, rows, ...buffers },
     constants: {
       ...{ ...constants, ...first, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
@@ -157,15 +156,14 @@ function valueKernel(
 
 function runsValueKernel(
   format: FloatFormat,
-  { rank, run, threads, outs, noted }: {
+  { rank, run, threads, noted }: {
     readonly rank: number;
     readonly run: number;
     readonly threads: number;
-    readonly outs: number;
     readonly noted: boolean;
   },
 ): Kernel {
-  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}x${outs}${noted ? "_scale" : ""}`;
+  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
     const slots = {
@@ -177,7 +175,7 @@ function runsValueKernel(
     const counts = {
       NOTED: Number(noted),
       ROWS: 1,
-      ...countsOf(outs, LANES),
+      ...countsOf(OUTS.few, LANES),
       ...loads(true),
       ...runs.counts,
     };

@@ -97,7 +97,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
   if (isResident(matrix, use, stage)) {
-    return { kind: "resident", dots, stage, ahead: (globalThis as { X_QKV?: number }).X_QKV && matrix.rows === 3648 ? (globalThis as { X_QKV?: number }).X_QKV as number : aheadOf(matrix, stage, use), ...even };
+    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
   }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
   if (isCut(matrix, all) && stage <= CUT_STAGE) {
