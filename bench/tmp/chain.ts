@@ -1,6 +1,6 @@
 import { median } from "../../src/bench/statistics.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import { type Dispatch, type Plan, kernel } from "../../src/gpu/kernel.ts";
+import { type Dispatch, kernel, type Plan } from "../../src/gpu/kernel.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, within } from "../../src/gpu/program.ts";
 import { type Allocations, openAllocations } from "../allocations.ts";
@@ -14,7 +14,19 @@ const small = opened.info.software;
 const gpu: typeof opened = { ...opened, info: { ...opened.info, software: false } };
 using of = openAllocations(gpu);
 const sizes = small
-  ? { name: "small", hidden: 512, intermediate: 1408, heads: 4, nope: 32, rope: 16, value: 32, rank: 128, numExperts: 16, topK: 6, shared: 2 }
+  ? {
+    name: "small",
+    hidden: 512,
+    intermediate: 1408,
+    heads: 4,
+    nope: 32,
+    rope: 16,
+    value: 32,
+    rank: 128,
+    numExperts: 16,
+    topK: 6,
+    shared: 2,
+  }
   : latentSizes(false);
 const made: unknown[] = [];
 let at = 0;
@@ -30,7 +42,11 @@ const replay: Allocations = {
 };
 const build = (): Plan[] => {
   at = 0;
-  return latentLayers(replay, sizes, { rows: Number(Deno.env.get("ROWS") ?? 1), format: format as "bf16", cells: CELLS });
+  return latentLayers(replay, sizes, {
+    rows: Number(Deno.env.get("ROWS") ?? 1),
+    format: format as "bf16",
+    cells: CELLS,
+  });
 };
 const plans = build();
 await of.filled();
@@ -42,24 +58,53 @@ const X = globalThis as unknown as Record<string, unknown>;
 const used = (d: Dispatch) => !(d.forCells && (d.forCells.from > CELLS || d.forCells.upTo < CELLS));
 const short = (label: string) => label.replace(/^layers\.\d+\./, "");
 const bare = (d: Dispatch): Dispatch => {
-  const cut = (name: string) => d.buffers[name] ? { [name]: { ...d.buffers[name]!, size: 4096 } } : {};
+  const cut = (name: string) =>
+    d.buffers[name] ? { [name]: { ...d.buffers[name]!, size: 4096 } } : {};
   return { ...d, buffers: { ...d.buffers, ...cut("weights"), ...cut("scales") } };
 };
 const names = [...new Set(plans[0]!.filter(used).map(({ label }) => short(label)))];
 if (what.includes("bare")) {
   variants.set("no weights", plans.map((p) => p.map(bare)));
-  for (const n of names) variants.set(`no weights of ${n}`, plans.map((p) => p.map((d) => short(d.label) === n ? bare(d) : d)));
+  for (const n of names) {
+    variants.set(
+      `no weights of ${n}`,
+      plans.map((p) => p.map((d) => short(d.label) === n ? bare(d) : d)),
+    );
+  }
 }
-if (what.includes("alone")) for (const n of names) variants.set(`alone ${n}`, plans.map((p) => p.filter((d) => short(d.label) === n)));
-if (what.includes("drop")) for (const n of names) variants.set(`without ${n}`, plans.map((p) => p.filter((d) => short(d.label) !== n)));
-if (what.includes("twice")) for (const n of names) variants.set(`twice ${n}`, plans.map((p) => p.flatMap((d) => short(d.label) === n ? [d, d] : [d])));
+if (what.includes("alone")) {
+  for (const n of names) {
+    variants.set(
+      `alone ${n}`,
+      plans.map((p) => p.filter((d) => short(d.label) === n)),
+    );
+  }
+}
+if (what.includes("drop")) {
+  for (const n of names) {
+    variants.set(
+      `without ${n}`,
+      plans.map((p) => p.filter((d) => short(d.label) !== n)),
+    );
+  }
+}
+if (what.includes("twice")) {
+  for (const n of names) {
+    variants.set(
+      `twice ${n}`,
+      plans.map((p) => p.flatMap((d) => short(d.label) === n ? [d, d] : [d])),
+    );
+  }
+}
 const edit = (end: string, change: (code: string) => string) => (name: string, from = plans) =>
-  from.map((p) => p.map((d) => {
-    if (!short(d.label).endsWith(end) || !used(d)) return d;
-    const code = change(d.kernel.code);
-    if (code === d.kernel.code) throw new Error(`nothing changed in ${d.kernel.name}`);
-    return { ...d, kernel: { ...d.kernel, name: `${d.kernel.name}_${name}`, code } };
-  }));
+  from.map((p) =>
+    p.map((d) => {
+      if (!short(d.label).endsWith(end) || !used(d)) return d;
+      const code = change(d.kernel.code);
+      if (code === d.kernel.code) throw new Error(`nothing changed in ${d.kernel.name}`);
+      return { ...d, kernel: { ...d.kernel, name: `${d.kernel.name}_${name}`, code } };
+    })
+  );
 for (const [name, make] of variantsOf({ format, what, X, build, edit, short, plans })) {
   const made = make();
   variants.set(name, made);
@@ -79,7 +124,11 @@ for (const [name, made] of variants) {
     continue;
   }
   try {
-    programs.set(name, { steps: (await Promise.all(made.map(async (p) => within(await compile(p), CELLS)))).flatMap(({ steps }) => steps) });
+    programs.set(name, {
+      steps: (await Promise.all(made.map(async (p) => within(await compile(p), CELLS)))).flatMap((
+        { steps },
+      ) => steps),
+    });
   } catch (error) {
     console.log(`${name}: ${String(error).slice(0, 300)}`);
   }
@@ -102,9 +151,19 @@ for (let turn = 0; turn < (small ? 1 : 9) && performance.now() < end; turn++) {
   }
 }
 const base = median(samples.get("base")!);
-console.log(`${format} ${CELLS}: ${base.toFixed(2)} us a layer, ${programs.get("base")!.steps.length / plans.length} dispatches, ${samples.get("base")!.length} turns`);
+console.log(
+  `${format} ${CELLS}: ${base.toFixed(2)} us a layer, ${
+    programs.get("base")!.steps.length / plans.length
+  } dispatches, ${samples.get("base")!.length} turns`,
+);
 for (const [name, all] of samples) {
   const m = median(all);
-  if (name !== "base") console.log(`  ${(name.startsWith("alone") || name === "no weights" ? m : m - base).toFixed(2)} ${name} (${Math.min(...all).toFixed(1)})`);
+  if (name !== "base") {
+    console.log(
+      `  ${
+        (name.startsWith("alone") || name === "no weights" ? m : m - base).toFixed(2)
+      } ${name} (${Math.min(...all).toFixed(1)})`,
+    );
+  }
 }
 void kernel;

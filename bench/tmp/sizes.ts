@@ -15,15 +15,32 @@ if (!dir) {
   const seen = new Set<string>();
   let at = 0;
   const made: unknown[] = [];
-  const again = <T>(make: () => T): T => { if (at === made.length) made.push(make()); return made[at++] as T; };
-  const replay = { ...of, words: (v: never) => again(() => of.words(v)), random: (n: number) => again(() => of.random(n)), matrix: (r: number, c: number, f: never) => again(() => { const m = of.matrix(2, c, f); return { ...m, rows: r, shards: m.shards.map((s) => ({ ...s, rows: r })) }; }) };
+  const again = <T>(make: () => T): T => {
+    if (at === made.length) made.push(make());
+    return made[at++] as T;
+  };
+  const replay = {
+    ...of,
+    words: (v: never) => again(() => of.words(v)),
+    random: (n: number) => again(() => of.random(n)),
+    matrix: (r: number, c: number, f: never) =>
+      again(() => {
+        const m = of.matrix(2, c, f);
+        return { ...m, rows: r, shards: m.shards.map((s) => ({ ...s, rows: r })) };
+      }),
+  };
   void replay;
   for (const format of ["bf16", "q8"] as const) {
-    at = 0; made.length = 0;
+    at = 0;
+    made.length = 0;
     for (const values of [{}]) {
       at = 0;
       Object.assign(X, values);
-      const plan = latentLayers(replay as never, latentSizes(false), { rows: 1, format, cells: 512 })[0]!;
+      const plan = latentLayers(replay as never, latentSizes(false), {
+        rows: 1,
+        format,
+        cells: 512,
+      })[0]!;
       for (const key of Object.keys(values)) delete X[key];
       for (const one of plan) {
         if (seen.has(one.kernel.name)) continue;
@@ -50,19 +67,30 @@ if (!dir) {
       const nvuc = text.indexOf("NVuc");
       if (nvuc < 0) continue;
       const n = v.getUint32(nvuc + 8, true) & 0xffff;
-      const parts = Array.from({ length: n }, (_, k) => [v.getUint32(nvuc + 32 + 32 * k, true), v.getUint32(nvuc + 36 + 32 * k, true)]);
+      const parts = Array.from(
+        { length: n },
+        (_, k) => [v.getUint32(nvuc + 32 + 32 * k, true), v.getUint32(nvuc + 36 + 32 * k, true)],
+      );
       sizes.push(parts.filter(([k]) => k === 1).map(([, b]) => b).join("+"));
-      const from = Array.from({ length: n }, (_, k) => nvuc + 32 + 32 * k).find((p) => v.getUint32(p, true) === 1)!;
+      const from = Array.from({ length: n }, (_, k) => nvuc + 32 + 32 * k).find((p) =>
+        v.getUint32(p, true) === 1
+      )!;
       const start = nvuc + v.getUint32(from + 8, true);
       const code = data.slice(start, start + v.getUint32(from + 4, true));
       Deno.writeFileSync("/tmp/xl.bin", code);
-      const sass = new Deno.Command("/usr/local/cuda-13.0/bin/nvdisasm", { args: ["--binary", "SM90", "/tmp/xl.bin"] }).outputSync();
+      const sass = new Deno.Command("/usr/local/cuda-13.0/bin/nvdisasm", {
+        args: ["--binary", "SM90", "/tmp/xl.bin"],
+      }).outputSync();
       const counts = new Map<string, number>();
       for (const l of new TextDecoder().decode(sass.stdout).split("\n")) {
         const op = /\/\*[0-9a-f]{4,}\*\/\s+(?:@!?U?P\d+ )?([A-Z0-9]+)/.exec(l)?.[1];
         if (op) counts.set(op, (counts.get(op) ?? 0) + 1);
       }
-      ops.push([...counts].toSorted((a, b) => b[1] - a[1]).slice(0, 15).map(([k, c]) => `${k} ${c}`).join(" "));
+      ops.push(
+        [...counts].toSorted((a, b) => b[1] - a[1]).slice(0, 15).map(([k, c]) => `${k} ${c}`).join(
+          " ",
+        ),
+      );
     }
   }
   const skip = sizes.length - names.length;

@@ -25,8 +25,12 @@ fn jobs_before(j: u32) -> u32 {
   return count;
 }
 
-fn expert_of(group: vec2<u32>, thread: u32) -> u32 {
-  let expert = experts[group.x];
+fn is_idle(tile: vec2<u32>) -> bool {
+  return false;
+}
+
+fn expert_of(tile: u32, thread: u32) -> u32 {
+  let expert = experts[tile];
   let mate = thread < JOBS && experts[min(thread, JOBS - 1u)] == expert;
   if (mate) {
     atomicOr(&same[thread / 32u], 1u << (thread % 32u));
@@ -37,8 +41,8 @@ fn expert_of(group: vec2<u32>, thread: u32) -> u32 {
   workgroupBarrier();
   if (mate) {
     let own = jobs_before(thread);
-    let first = jobs_before(group.x);
-    if (thread == group.x) {
+    let first = jobs_before(tile);
+    if (thread == tile) {
       tile_expert = select(NOTHING, expert, first % $TILEu == 0u);
     }
     if (own >= first && own < first + $TILEu) {

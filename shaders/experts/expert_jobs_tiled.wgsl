@@ -4,8 +4,12 @@ const NOTHING = 0xffffffffu;
 
 @group(0) @binding(3) var<storage, read> tiles: array<u32>; // [tiles, 1 + TILE]
 
-fn expert_of(group: vec2<u32>, thread: u32) -> u32 {
-  return tiles[group.x * (1u + $TILEu)];
+fn is_idle(tile: vec2<u32>) -> bool {
+  return false;
+}
+
+fn expert_of(tile: u32, thread: u32) -> u32 {
+  return tiles[tile * (1u + $TILEu)];
 }
 
 fn job_of(tile: u32, r: u32) -> u32 {

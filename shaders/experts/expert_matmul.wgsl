@@ -7,7 +7,7 @@
 // share its tile. Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half of it apart.
 //
 // Slots `weights` and `epilogue` are those of matmul.wgsl, the epilogue one that stores numbers; besides:
-//   jobs: `fn expert_of(group, thread)`, which all of a workgroup call first, and `fn job_of(tile, r)`,
+//   jobs: `fn expert_of(tile, thread)`, which all of a workgroup call first, and `fn job_of(tile, r)`,
 //     NOTHING past the last (expert_jobs_*.wgsl).
 
 //use matmul/common
@@ -34,7 +34,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let expert = expert_of(tile.xy, thread) - FIRST_EXPERT;
+  let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }

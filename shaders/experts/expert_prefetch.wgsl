@@ -9,7 +9,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let expert = expert_of(tile.xy, thread) - FIRST_EXPERT;
+  let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }

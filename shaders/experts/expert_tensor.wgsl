@@ -15,7 +15,7 @@
 // bring $STAGE of k at a time through workgroup memory, 16 bytes each, and load $AHEAD stages ahead;
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
 // would wait for them at the end of one. Slots:
-//   jobs: `fn expert_of(group, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
+//   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
 //   load: as of tensor/matmul_tensor.wgsl.
 //   place: where blocks of weights lie, experts/place/*.wgsl.
 //   out: of matrix units, tensor/out_*.wgsl; its rows are jobs.
@@ -78,7 +78,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let expert = expert_of(tile.xy, thread) - FIRST_EXPERT;
+  let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }

@@ -52,13 +52,14 @@ fn rank_of(e: u32) -> u32 {
   return rank.x + rank.y + rank.z + rank.w;
 }
 
-fn expert_of(group: vec2<u32>, thread: u32) -> u32 {
-  let tile = group.x;
+// One workgroup stores a row's choice: its text goes to one multiprocessor's cache alone.
+fn is_idle(tile: vec2<u32>) -> bool {
+  return tile.x >= JOBS && tile.y > 0u;
+}
+
+fn expert_of(tile: u32, thread: u32) -> u32 {
   if (tile >= JOBS) {
-    // One workgroup does: of the others none waits for what it is, nor takes its text into a cache.
-    if (group.y == 0u) {
-      store_choice(tile - JOBS, thread);
-    }
+    store_choice(tile - JOBS, thread);
     return NOTHING;
   }
   let row = tile / ROW_JOBS;
