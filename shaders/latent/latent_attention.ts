@@ -228,12 +228,10 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
 
 /** Queries of a slot share reads where there are workgroups enough (shorter runs make more); measured on an H200. */
 function tileOf(queries: number, run: number): LatentTile {
-  const { fours, eights, sixteens, many } = TILES;
+  const { fours, eights, long, sixteens, many } = TILES;
   const tiles = run === CHUNK
     ? [[16, fours], [32, eights], [128, sixteens]] as const
-    : [[16, eights], [64, sixteens]] as const;
-  const X = (globalThis as { X_TILE?: LatentTile }).X_TILE;
-  if (X && run !== CHUNK) return X;
+    : [[16, long], [64, sixteens]] as const;
   return tiles.find(([most]) => queries <= most)?.[1] ?? many;
 }
 

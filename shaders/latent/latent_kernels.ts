@@ -21,9 +21,12 @@ export interface LatentTile {
 }
 
 /** From few queries to many: threads = 16 / cells * lanes * queries / 4. */
-export const TILES: Readonly<Record<"fours" | "eights" | "sixteens" | "many", LatentTile>> = {
+export const TILES: Readonly<
+  Record<"fours" | "eights" | "long" | "sixteens" | "many", LatentTile>
+> = {
   fours: { queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 },
   eights: { queries: 8, threads: 128, lanes: 8, cells: 2, groups: 1 },
+  long: { queries: 8, threads: 256, lanes: 16, cells: 2, groups: 2 },
   sixteens: { queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 },
   many: { queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 },
 };
