@@ -6,7 +6,7 @@ import { shader } from "../shader.ts";
 export const CHUNK = 16;
 export const SEGMENT = 128;
 /** Cells up to which chunks of few rows go to workgroups of their own. */
-export const CHUNK_CELLS = Number(Deno.env.get("X_CHUNK_CELLS") ?? 2048);
+export const CHUNK_CELLS = 2048;
 
 /** How the workgroups of latent_attention.wgsl share their queries. None of it touches a bit of the result. */
 export interface LatentTile {
