@@ -62,6 +62,7 @@ import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" 
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
+import expertSumsHeld from "./experts/few/expert_sums_held.wgsl" with { type: "text" };
 import expertPlaceRows from "./experts/place/rows.wgsl" with { type: "text" };
 import expertPlaceTiled from "./experts/place/tiled.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
@@ -99,6 +100,7 @@ import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
 import latentAttention from "./latent/latent_attention.wgsl" with { type: "text" };
+import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
@@ -314,6 +316,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/few/expert_sums": expertSums,
+  "experts/few/expert_sums_held": expertSumsHeld,
   "experts/place/rows": expertPlaceRows,
   "experts/place/tiled": expertPlaceTiled,
   "experts/expert_tensor": expertTensor,
@@ -351,6 +354,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,
   "latent/latent_attention": latentAttention,
+  "latent/latent_chunk": latentChunk,
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
   "latent/latent_lanes": latentLanes,

@@ -152,10 +152,10 @@ export function expertMatmul(
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;
-  const launch = expertShape(matrix, tile, tuning);
+  const total = shape.rows * topK;
+  const launch = expertShape(matrix, { tile, outputs: total * expertRows }, tuning);
   const { pairs, groups } = launch;
   const source = choice ? "chosen" : sourceOf(shape, tuning);
-  const total = shape.rows * topK;
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   const choosing = choice && choosingConstants(choice, { lanes: lanes * groups, ...shape });
   return matrix.shards.map((shard) =>

@@ -175,13 +175,16 @@ const NORM_BYTES = 2048;
 
 /**
  * Blocks that each lane loads ahead. The body is unrolled: for integer products of more rows it is no longer than
- * with stages of 64. One row of floats has registers for more, which pays where a matrix is small.
+ * with stages of 64. One row of floats has registers for more, which pays where a matrix is small; integers are
+ * asked for all at once or not by many, for theirs is the longest text.
  */
 function aheadOf(matrix: Matrix, stage: number, { rows, tuning }: MatmulUse): number {
   const { format } = matrix;
   const blocks = stage / BLOCK_VEC8S[format] / lanesOf(matrix, tuning);
-  const short = rows > FEW_ROWS || matrix.rows * matrix.cols >= MANY_WEIGHTS;
-  const most = (isInteger(format) ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
+  const integers = isInteger(format);
+  const short = rows > FEW_ROWS || matrix.rows * matrix.cols >= MANY_WEIGHTS ||
+    integers && blocks > MOST_STEPS;
+  const most = (integers ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 

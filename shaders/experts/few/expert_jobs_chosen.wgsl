@@ -52,6 +52,11 @@ fn rank_of(e: u32) -> u32 {
   return rank.x + rank.y + rank.z + rank.w;
 }
 
+// One workgroup stores a row's choice: its text goes to one multiprocessor's cache alone.
+fn is_idle(tile: vec2<u32>) -> bool {
+  return tile.x >= JOBS && tile.y > 0u;
+}
+
 fn expert_of(tile: u32, thread: u32) -> u32 {
   if (tile >= JOBS) {
     store_choice(tile - JOBS, thread);
