@@ -1,0 +1,70 @@
+/** Edits of the text of a matmul, for bench/quantized_rows.ts. */
+
+const EDITS: Readonly<Record<string, (code: string) => string>> = {
+  // x is not rounded: what a dispatch before would save. Other bits.
+  ready: (code) =>
+    replaced(
+      code,
+      /fn x_of\(lo: vec4<f32>, hi: vec4<f32>\) -> X \{[^}]*\}/,
+      code.includes("dot4I8Packed")
+        ? "fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X { return X(bitcast<vec4<u32>>(lo), hi.x); }"
+        : "fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X { return X(lo, hi); }",
+    ),
+  // Without the product with the scale. Other bits.
+  unscaled: (code) =>
+    replaced(
+      code,
+      "return fma(add8(0.0, x.lo, x.hi, w.vec8), w.scale, sum);",
+      "return add8(sum, x.lo, x.hi, w.vec8);",
+    ),
+  // Weights as bytes in the mantissa of 2^23.
+  magic: (code) =>
+    replaced(
+      code,
+      /fn whole_bytes\(p: Packed\) -> Whole \{[^}]*\}/,
+      `fn magic(w: u32) -> vec4<f32> {
+  let u = w ^ 0x80808080u;
+  let b = vec4<u32>(u & 0xffu, (u >> 8u) & 0xffu, (u >> 16u) & 0xffu, u >> 24u) | vec4<u32>(0x4b000000u);
+  return bitcast<vec4<f32>>(b) - vec4<f32>(8388736.0);
+}
+fn whole_bytes(p: Packed) -> Whole { return Whole(Vec8(magic(p.lo), magic(p.hi)), p.scale); }`,
+    ),
+  // Half of the weights so, half by conversion.
+  mixed: (code) =>
+    replaced(
+      code,
+      /fn whole_bytes\(p: Packed\) -> Whole \{[^}]*\}/,
+      `fn magic(w: u32) -> vec4<f32> {
+  let u = w ^ 0x80808080u;
+  let b = vec4<u32>(u & 0xffu, (u >> 8u) & 0xffu, (u >> 16u) & 0xffu, u >> 24u) | vec4<u32>(0x4b000000u);
+  return bitcast<vec4<f32>>(b) - vec4<f32>(8388736.0);
+}
+fn whole_bytes(p: Packed) -> Whole { return Whole(Vec8(vec4<f32>(unpack4xI8(p.lo)), magic(p.hi)), p.scale); }`,
+    ),
+  // q4's nibbles as bytes.
+  bytes: (code) =>
+    replaced(
+      code,
+      /fn whole_word\(word: u32, scale: f32\) -> Whole \{[^}]*\}/,
+      `fn whole_word(word: u32, scale: f32) -> Whole {
+  let lo = unpack4xI8((word << 4u) & 0xf0f0f0f0u);
+  let hi = unpack4xI8(word & 0xf0f0f0f0u);
+  return Whole(Vec8(vec4<f32>(lo), vec4<f32>(hi)), scale * 0.0625);
+}`,
+    ),
+};
+
+function replaced(code: string, from: string | RegExp, to: string): string {
+  const out = code.replace(from, () => to);
+  if (out === code) throw new Error(`nothing to edit: ${from}`);
+  return out;
+}
+
+/** @param names one or more, joined by "+". */
+export function edited(code: string, names: string): string {
+  return names.split("+").reduce((text, name) => {
+    const edit = EDITS[name];
+    if (!edit) throw new Error(`no such edit: ${name}`);
+    return edit(text);
+  }, code);
+}
