@@ -10,6 +10,7 @@ import process from "node:process";
 import { PLAIN } from "../shaders/fragments/epilogue.ts";
 import { matmulKernel } from "../shaders/matmul/matmul_kernels.ts";
 import { columnWorkgroups, type MatmulShape } from "../shaders/matmul/matmul_shape.ts";
+import type { ExpertShape } from "../shaders/experts/expert_shape.ts";
 import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { median } from "../src/bench/statistics.ts";
 import { storage } from "../src/gpu/arena.ts";
@@ -27,6 +28,7 @@ import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, type Program, submit } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
 import { edited } from "./quantized_edits.ts";
+import { expertDispatch, lists, type Mixture } from "./quantized_experts.ts";
 import { rates } from "./quantized_rates.ts";
 
 const { values: flags, positionals } = parseArgs({
@@ -47,13 +49,22 @@ const make = compiler(gpu);
 const rules = tuning(false, gpu.limits, gpu.info.backend);
 const late = () => performance.now() - started > 1000 * Number(flags.seconds);
 
-const SHAPES: Readonly<Record<string, { readonly n: number; readonly k: number }>> = {
+interface Shape {
+  /** Of an expert where there are some. */
+  readonly n: number;
+  readonly k: number;
+  readonly mixture?: Mixture;
+}
+const SHAPES: Readonly<Record<string, Shape>> = {
   gateUp8: { n: 28672, k: 4096 },
   qkv8: { n: 6144, k: 4096 },
   o8: { n: 4096, k: 4096 },
   gateUp: { n: 6144, k: 1024 },
   qkv: { n: 4096, k: 1024 },
   tiny: { n: 256, k: 1024 },
+  experts: { n: 1536, k: 2048, mixture: { experts: 128, topK: 8, epilogue: "swiglu" } },
+  down: { n: 2048, k: 768, mixture: { experts: 128, topK: 8, epilogue: "store" } },
+  tinyExperts: { n: 64, k: 512, mixture: { experts: 4, topK: 2, epilogue: "swiglu" } },
 };
 
 async function sample(programs: readonly Program[], runs: number): Promise<number> {
@@ -86,15 +97,40 @@ async function matrixOf(
   return { ...of, shards: [{ operand, scales, first: 0, rows: n }] };
 }
 
-/** The kernel of a variant, its text edited. */
-function kernelOf(matrix: Matrix, shape: MatmulShape, edit: string): Kernel {
-  const { format, lanes } = matrix;
+/** A kernel with its text edited. */
+function editedBy(edit: string): (made: Kernel) => Kernel {
+  return (made) =>
+    edit === "" ? made : kernel(`${made.name}_${edit}`, edited(made.code, edit), {
+      bindings: [...made.bindings],
+      constants: [...made.constants],
+    });
+}
+
+function denseDispatch(
+  matrix: Matrix,
+  { x, out }: { readonly x: Operand; readonly out: Operand },
+  { shape, rows, edit }: {
+    readonly shape: MatmulShape;
+    readonly rows: number;
+    readonly edit: (made: Kernel) => Kernel;
+  },
+): Dispatch {
+  const { format, lanes, cols } = matrix;
+  const shard = matrix.shards[0]!;
   const made = matmulKernel(shape, { format, epilogue: PLAIN.store, lanes });
-  if (edit === "") return made;
-  const names = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
-  return kernel(`${made.name}_${edit}`, edited(made.code, edit), {
-    bindings: [...made.bindings],
-    constants: names,
+  return dispatch(edit(made), {
+    buffers: { weights: shard.operand, x, out, scales: shard.scales ?? shard.operand },
+    constants: {
+      COLS: cols,
+      MATRIX_ROWS: shard.rows,
+      OUT_COLS: shard.rows,
+      FIRST: 0,
+      SPLIT_K: 1,
+      LANES: lanes,
+      GROUPS: shape.groups,
+    },
+    workgroups: [Math.ceil(rows / shape.rows), columnWorkgroups(shard, shape), 1],
+    label: "matmul",
   });
 }
 
@@ -102,28 +138,32 @@ async function caseOf(text: string): Promise<void> {
   const [name = "", count = "", list = ""] = text.split("/");
   const shape = SHAPES[name];
   if (!shape) throw new Error(name);
-  const { n, k } = shape;
+  const { n, k, mixture } = shape;
   const rows = Number(count);
-  const x = { buffer: storage(device, "x", 4 * rows * k) };
-  const out = { buffer: storage(device, "out", 4 * rows * n) };
+  const jobs = rows * (mixture?.topK ?? 1);
+  const x = { buffer: storage(device, "x", 4 * jobs * k) };
+  const out = { buffer: storage(device, "out", 4 * jobs * n) };
   device.queue.writeBuffer(
     x.buffer,
     0,
-    Float32Array.from({ length: rows * k }, (_, i) => Math.sin(i * 12.9898) * (1 + i % 7)),
+    Float32Array.from({ length: jobs * k }, (_, i) => Math.sin(i * 12.9898) * (1 + i % 7)),
   );
   const matrices = new Map<string, Matrix[]>();
   const variants: { text: string; programs: Program[]; times: number[]; note: string }[] = [];
   const bits = new Map<string, Uint32Array>();
   for (const text of list.split(",")) {
     if (late()) break;
-    const [format, kind, dots, tile, pairs, groups, stage, edit = ""] = text.split(".");
+    const [format, kind, dots, tile, pairs, groups, stage, edits = ""] = text.split(".");
     const stored = format as Matrix["format"];
     if (!matrices.has(stored)) {
       const copies = flags.small
         ? 1
-        : Math.min(8, Math.max(2, Math.ceil((160 << 20) / (WEIGHT_BYTES[stored] * n * k))));
+        : Math.min(8, Math.ceil((160 << 20) / (WEIGHT_BYTES[stored] * n * k)));
       const made: Matrix[] = [];
-      for (let i = 0; i < copies; i++) made.push(await matrixOf(stored, shape, 10 + i));
+      const all = { n: n * (mixture?.experts ?? 1), k };
+      for (let i = 0; i < (mixture ? 1 : copies); i++) {
+        made.push(await matrixOf(stored, all, 10 + i));
+      }
       matrices.set(stored, made);
     }
     const launch = {
@@ -138,26 +178,20 @@ async function caseOf(text: string): Promise<void> {
       const from = performance.now();
       const programs: Program[] = [];
       for (const matrix of matrices.get(stored) ?? []) {
-        const shard = matrix.shards[0]!;
-        programs.push(
-          await make.compile([dispatch(kernelOf(matrix, launch, edit), {
-            buffers: { weights: shard.operand, x, out, scales: shard.scales ?? shard.operand },
-            constants: {
-              COLS: k,
-              MATRIX_ROWS: n,
-              OUT_COLS: n,
-              FIRST: 0,
-              SPLIT_K: 1,
-              LANES: matrix.lanes,
-              GROUPS: launch.groups,
-            },
-            workgroups: [Math.ceil(rows / launch.rows), columnWorkgroups(shard, launch), 1],
-            label: "matmul",
-          })]),
-        );
+        const edit = editedBy(edits);
+        const plan = mixture
+          ? expertDispatch(matrix, {
+            ...{ x, out },
+            tiles: lists(gpu, mixture, { rows, tile: launch.rows }),
+          }, {
+            shape: { ...launch, tile: launch.rows } as unknown as ExpertShape,
+            ...{ mixture, rows, edit },
+          })
+          : denseDispatch(matrix, { x, out }, { shape: launch, rows, edit });
+        programs.push(await make.compile([plan]));
       }
       await sample(programs.slice(0, 1), 1);
-      const size = 4 * n * Math.min(rows, 16);
+      const size = 4 * n * Math.min(jobs, 16);
       const found = new Uint32Array(await readBuffer(gpu, { buffer: out.buffer, size }));
       const first = bits.getOrInsertComputed(stored, () => found);
       const differ = found.some((word, i) => word !== first[i]);
@@ -181,7 +215,7 @@ async function caseOf(text: string): Promise<void> {
   }
   for (const { text, times, note } of variants) {
     const us = median(times);
-    const rate = 2 * rows * n * k / us / 1e6;
+    const rate = 2 * jobs * n * k / us / 1e6;
     say(
       `${name}/${rows} ${us.toFixed(1).padStart(7)} us ${rate.toFixed(1)} TFLOP/s ${text} ${note}`,
     );
