@@ -15,7 +15,7 @@ import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { median } from "../src/bench/statistics.ts";
 import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
-import { dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 import {
   isInteger,
   lanesFor,
