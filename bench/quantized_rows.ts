@@ -2,7 +2,8 @@
 //
 //   deno run -A bench/quantized_rows.ts [--small] [--seconds 17] CASE ...
 //
-// A case is shape/rows/VARIANT,VARIANT,..., a variant format.kind.dots.rows.pairs.groups.stage[.edit]. Microseconds on
+// A case is shape/rows/VARIANT,VARIANT,..., a variant format.kind.dots.rows.pairs.groups.stage[.edit], where the kind may
+// be resident2: x stays, with 2 blocks ahead. Microseconds on
 // warm clocks, weights that no cache holds, the median of rounds in which the variants of a case take turns. The bits
 // of all variants of a format must be the same but for edits that say otherwise.
 import { parseArgs } from "node:util";
@@ -167,7 +168,8 @@ async function caseOf(text: string): Promise<void> {
       matrices.set(stored, made);
     }
     const launch = {
-      kind,
+      kind: kind?.startsWith("resident") ? "resident" : kind,
+      ahead: Number(kind?.slice("resident".length)),
       dots,
       rows: Number(tile),
       pairs: Number(pairs),
