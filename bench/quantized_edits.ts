@@ -41,6 +41,28 @@ fn whole_bytes(p: Packed) -> Whole { return Whole(Vec8(magic(p.lo), magic(p.hi))
 }
 fn whole_bytes(p: Packed) -> Whole { return Whole(Vec8(vec4<f32>(unpack4xI8(p.lo)), magic(p.hi)), p.scale); }`,
     ),
+  // Bytes of x one by one.
+  single: (code) =>
+    replaced(
+      code,
+      /\/\/ The low 16 bits of x and z[\s\S]*?fn x_of[^}]*\}/,
+      `fn upper(n: vec4<u32>) -> u32 {
+  let b = n & vec4<u32>(0xff00u);
+  return (b.x >> 8u) | b.y | (b.z << 8u) | (b.w << 16u);
+}
+
+fn lower(n: vec4<u32>) -> u32 {
+  let b = n & vec4<u32>(0xffu);
+  return (b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u)) ^ 0x80808080u;
+}
+
+fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X {
+  let scale = scale_of(lo, hi);
+  let a = with_bias(lo, scale.inverse);
+  let b = with_bias(hi, scale.inverse);
+  return X(vec4<u32>(upper(a), upper(b), lower(a), lower(b)), scale.step);
+}`,
+    ),
   // q4's nibbles as bytes.
   bytes: (code) =>
     replaced(
