@@ -7,7 +7,9 @@ const EDITS: Readonly<Record<string, (code: string) => string>> = {
       code,
       /fn x_of\(lo: vec4<f32>, hi: vec4<f32>\) -> X \{[^}]*\}/,
       code.includes("dot4I8Packed")
-        ? "fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X { return X(bitcast<vec4<u32>>(lo), hi.x); }"
+        ? code.includes("step: i32")
+          ? "fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X { return X(bitcast<vec4<u32>>(lo), bitcast<i32>(hi.x)); }"
+          : "fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X { return X(bitcast<vec4<u32>>(lo), hi.x); }"
         : "fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X { return X(lo, hi); }",
     ),
   // Without the product with the scale. Other bits.
@@ -40,6 +42,32 @@ fn whole_bytes(p: Packed) -> Whole { return Whole(Vec8(magic(p.lo), magic(p.hi))
   return bitcast<vec4<f32>>(b) - vec4<f32>(8388736.0);
 }
 fn whole_bytes(p: Packed) -> Whole { return Whole(Vec8(vec4<f32>(unpack4xI8(p.lo)), magic(p.hi)), p.scale); }`,
+    ),
+  shift: (code) => replaced(code, "f32(256 * h + l)", "f32((h << 8u) + l)"),
+  chain: (code) =>
+    replaced(
+      code,
+      /let l = dot4I8Packed\(x.bytes.z, w.lo\) \+ dot4I8Packed\(x.bytes.w, w.hi\);/,
+      "let l = (dot4I8Packed(x.bytes.z, w.lo) + (h << 8u)) + dot4I8Packed(x.bytes.w, w.hi);",
+    ).replace("f32(256 * h + l)", "f32(l)"),
+  // The steps of x are added to the exponents of scales.
+  expo: (code) =>
+    replaced(
+      replaced(
+        replaced(
+          replaced(
+            code,
+            /bytes: vec4<u32>,([^\n]*)\n\s*step: f32,/,
+            "bytes: vec4<u32>,\n step: i32,",
+          ),
+          "lower(a), lower(b)), scale.step)",
+          "lower(a), lower(b)), bitcast<i32>(scale.step) - 0x3f800000)",
+        ),
+        "x.step * w.scale",
+        "bitcast<f32>(bitcast<i32>(w.scale) + x.step)",
+      ),
+      "staged_steps: array<f32",
+      "staged_steps: array<i32",
     ),
   // Bytes of x one by one.
   single: (code) =>

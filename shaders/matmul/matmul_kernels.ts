@@ -9,7 +9,7 @@ import type { MatmulShape } from "./matmul_shape.ts";
 const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
 /** Rows whose sums go through workgroup memory at once. */
-const MOST_SUMS = 7;
+export const TRIAL = { sums: 7 };
 
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
@@ -47,6 +47,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     ...stage,
     ...part,
     ...resident,
+    ...TRIAL.sums === 7 ? [] : [`sums${TRIAL.sums}`],
   ]
     .join("_");
   return kernels.getOrInsertComputed(name, () => {
@@ -177,6 +178,8 @@ function vectorsOf(shape: MatmulShape, lanes: number): number {
 }
 
 function sumsAtOnce(rows: number): number {
-  if (rows <= MOST_SUMS) return rows;
-  return Math.max(...[2, 3, 4, 5, 6, 7].filter((sums) => rows % sums === 0));
+  if (rows <= TRIAL.sums) return rows;
+  return Math.max(
+    ...[1, 2, 3, 4, 5, 6, 7, 8, 12, 16].filter((sums) => sums <= TRIAL.sums && rows % sums === 0),
+  );
 }
