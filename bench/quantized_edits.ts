@@ -50,6 +50,23 @@ fn whole_bytes(p: Packed) -> Whole { return Whole(Vec8(vec4<f32>(unpack4xI8(p.lo
       /let l = dot4I8Packed\(x.bytes.z, w.lo\) \+ dot4I8Packed\(x.bytes.w, w.hi\);/,
       "let l = (dot4I8Packed(x.bytes.z, w.lo) + (h << 8u)) + dot4I8Packed(x.bytes.w, w.hi);",
     ).replace("f32(256 * h + l)", "f32(l)"),
+  // Bytes of x where the sums go afterwards.
+  union: (code) =>
+    replaced(
+      replaced(
+        replaced(code, /var<workgroup> staged_bytes[^;]*;/, ""),
+        /staged_bytes\[([^\]]*)\] = own.bytes;/,
+        "staged[AT] = bitcast<vec4<f32>>(own.bytes);",
+      ).replace(
+        "staged[AT]",
+        /staged_bytes\[([^\]]*)\] = own.bytes;/.exec(code)?.[0].replace("staged_bytes", "staged")
+          .replace(" = own.bytes;", "") ?? "",
+      ),
+      /X\(staged_bytes\[([^\]]*)\]/,
+      `X(bitcast<vec4<u32>>(${
+        /X\((staged_bytes\[[^\]]*\])/.exec(code)?.[1]?.replace("staged_bytes", "staged")
+      })`,
+    ),
   // The steps of x are added to the exponents of scales.
   expo: (code) =>
     replaced(

@@ -93,7 +93,8 @@ async function matrixOf(
   if (!isInteger(format)) return { ...of, shards: [{ operand, first: 0, rows: n }] };
   const bytes = scaleBytes(format, k) * n;
   const scales = { buffer: storage(device, "scales", bytes) };
-  const halves = Float16Array.from({ length: bytes / 2 }, (_, i) => 0.001 * (1 + i % 97 / 97));
+  const halves = new Float16Array(bytes / 2);
+  for (let i = 0; i < halves.length; i++) halves[i] = 0.001 * (1 + i % 97 / 97);
   device.queue.writeBuffer(scales.buffer, 0, new Uint32Array(halves.buffer));
   return { ...of, shards: [{ operand, scales, first: 0, rows: n }] };
 }
@@ -167,7 +168,7 @@ async function caseOf(text: string): Promise<void> {
       }
       matrices.set(stored, made);
     }
-    TRIAL.sums = edits.includes("sums8") ? 8 : 7;
+    TRIAL.sums = Number(/sums(\d+)/.exec(edits)?.[1] ?? 7);
     const launch = {
       kind: kind?.startsWith("resident") ? "resident" : kind,
       ahead: Number(kind?.slice("resident".length)),
@@ -181,7 +182,7 @@ async function caseOf(text: string): Promise<void> {
       const from = performance.now();
       const programs: Program[] = [];
       for (const matrix of matrices.get(stored) ?? []) {
-        const edit = editedBy(edits.replace(/\+?sums8/, ""));
+        const edit = editedBy(edits.replace(/\+?sums\d+/, ""));
         const plan = mixture
           ? expertDispatch(matrix, {
             ...{ x, out },
@@ -208,7 +209,9 @@ async function caseOf(text: string): Promise<void> {
   }
   const from = performance.now();
   const warm = variants[0];
-  while (!flags.small && warm && performance.now() - from < 300) await sample(warm.programs, 8);
+  while (!flags.small && warm && performance.now() - from < (n * k > 1 << 24 ? 700 : 300)) {
+    await sample(warm.programs, 8);
+  }
   for (let round = 0; round < (flags.small ? 1 : Number(flags.rounds)); round++) {
     if (late() && round > 0) break;
     for (const { programs, times } of variants) {
