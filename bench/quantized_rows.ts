@@ -177,12 +177,15 @@ async function caseOf(text: string): Promise<void> {
       pairs: Number(pairs),
       groups: Number(groups),
       stage: Number(stage),
+      tiles: Number(/by(\d+)/.exec(edits)?.[1] ?? 1),
     } as MatmulShape;
     try {
       const from = performance.now();
       const programs: Program[] = [];
       for (const matrix of matrices.get(stored) ?? []) {
-        const edit = editedBy(edits.replace(/\+?sums\d+/, ""));
+        const edit = editedBy(
+          edits.replace(/\+?sums\d+/, "").replace(/\+?by\d+/, "").replace(/^\+/, ""),
+        );
         const plan = mixture
           ? expertDispatch(matrix, {
             ...{ x, out },

@@ -47,6 +47,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     ...stage,
     ...part,
     ...resident,
+    ...tilesOf(shape) > 1 ? [`by${tilesOf(shape)}`] : [],
     ...TRIAL.sums === 7 ? [] : [`sums${TRIAL.sums}`],
   ]
     .join("_");
@@ -111,12 +112,17 @@ function countsOf(
 ): Record<string, number> {
   const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
-  const threads = lanes * groups;
+  const tiles = tilesOf(shape);
+  const threads = lanes * groups * tiles;
   const stage = shape.kind === "cached" ? 0 : shape.stage;
   const parts = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;
-  const sums = sumsAtOnce(rows);
+  const own = rows / tiles;
+  const sums = sumsAtOnce(own);
   return {
     ROWS: rows,
+    TILES: tiles,
+    OWN_ROWS: own,
+    ROWS_APART: tiles > 1 ? own : 0,
     PAIRS: pairs,
     PAIR_HALVES: pairs / 2,
     BLOCK_VEC8S: vec8s,
@@ -129,7 +135,7 @@ function countsOf(
     THREADS: threads,
     BUFFERS: buffersOf(shape),
     SUMS: sums,
-    SUM_TILES: rows / sums,
+    SUM_TILES: own / sums,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
@@ -164,6 +170,11 @@ export function workgroupBytes(shape: MatmulShape, lanes: number): number {
   return bytes + 16 * vectorsOf(shape, lanes);
 }
 
+/** Tiles of rows that share a workgroup. */
+function tilesOf(shape: MatmulShape): number {
+  return shape.kind === "staged" ? shape.tiles ?? 1 : 1;
+}
+
 /** Stages of x that workgroup memory holds at a time. */
 function buffersOf({ kind }: MatmulShape): number {
   return kind === "prefetch" ? 2 : 1;
@@ -174,7 +185,8 @@ function vectorsOf(shape: MatmulShape, lanes: number): number {
   const { kind, rows, groups } = shape;
   const floats = kind !== "cached" && shape.dots !== "packed";
   const staged = floats ? rows * shape.stage * 2 * buffersOf(shape) : 0;
-  return Math.max(staged, sumsAtOnce(rows) * groups * (lanes + 1));
+  const tiles = tilesOf(shape);
+  return Math.max(staged, sumsAtOnce(rows / tiles) * groups * tiles * (lanes + 1));
 }
 
 function sumsAtOnce(rows: number): number {

@@ -41,6 +41,11 @@ export type MatmulShape =
       readonly stage: number;
       /** Whether the last stage of a range of k is a part of one; default false. */
       readonly part?: boolean;
+      /**
+       * Where staged, equal tiles that the rows are cut into, each with invocations of its own beside the others':
+       * all but the first find the weights in the cache. Default 1.
+       */
+      readonly tiles?: number;
     }
     | {
       /** x of the whole range of k stays in workgroup memory. */
