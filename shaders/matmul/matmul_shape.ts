@@ -18,6 +18,7 @@ import {
   isSmall,
   MANY_WEIGHTS,
   type MatmulUse,
+  type TileUse,
   tileUse,
 } from "./matmul_rows.ts";
 
@@ -105,6 +106,9 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
     return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
   }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
+  if (use.packed) {
+    return { kind: "staged", dots, stage, part, ...even, pairs: pairsOf(matrix, all, even) };
+  }
   if (isCut(matrix, all) && stage <= CUT_STAGE) {
     return { kind: "prefetch", dots, stage, part, ...even };
   }
@@ -120,15 +124,27 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
  */
 function prefetchTile(
   matrix: Matrix,
-  { rows, splitK, tuning }: MatmulUse,
+  use: MatmulUse,
   { groups }: Pick<Launch, "groups">,
 ): { readonly rows: number; readonly pairs: number } {
-  const { pairs, stagedRows } = tuning;
+  const { rows, tuning: { pairs, stagedRows } } = use;
   if (rows > TILE_ROWS && rows <= stagedRows) return { rows: stagedRows, pairs };
-  const tiles = Math.ceil(rows / TILE_ROWS) * splitK;
-  const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
-  const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
-  return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
+  const many = rows > stagedRows;
+  return {
+    rows: TILE_ROWS,
+    pairs: many ? pairsOf(matrix, use, { rows: TILE_ROWS, groups }) : pairs,
+  };
+}
+
+/** Output pairs of a group of lanes: twice as many where workgroups are enough all the same. */
+function pairsOf(
+  matrix: Matrix,
+  { rows, splitK, tuning: { pairs } }: MatmulUse,
+  tile: Pick<MatmulShape, "rows" | "groups">,
+): number {
+  const tiles = Math.ceil(rows / tile.rows) * splitK;
+  const workgroups = matrix.rows / (4 * pairs * tile.groups) * tiles;
+  return workgroups >= ENOUGH_WORKGROUPS ? 2 * pairs : pairs;
 }
 
 /** Whether x of a whole range of k may stay in workgroup memory. */
@@ -146,12 +162,12 @@ export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 }
 
 /** Whether a stage is the whole range of k, which has a kernel of its own. */
-function isResident(matrix: Matrix, use: MatmulUse, stage: number): boolean {
+function isResident(matrix: Matrix, use: TileUse, stage: number): boolean {
   return residentStages(matrix, use).includes(stage);
 }
 
 /** The whole range of k, where x of few rows fits into workgroup memory. */
-function residentStages(matrix: Matrix, use: MatmulUse): number[] {
+function residentStages(matrix: Matrix, use: TileUse): number[] {
   const { format, cols } = matrix;
   const range = cols / 8 / use.splitK;
   const lanes = lanesOf(matrix, use.tuning);
@@ -197,7 +213,7 @@ export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
   const { software, groups } = all.tuning;
   if (software) return { stage: 0, groups };
   const use = tileUse(matrix, all);
-  const small = use.rows <= RESIDENT_ROWS && isSmall(matrix, use);
+  const small = use.rows <= RESIDENT_ROWS && !use.packed && isSmall(matrix, use);
   const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
   return { stage: stages[0] ?? 0, groups };
 }
@@ -217,7 +233,7 @@ export function dotsOf(
  */
 export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
-  use: MatmulUse,
+  use: TileUse,
 ): number[] {
   const range = cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[format] * lanesOf({ format, lanes }, use.tuning);
@@ -230,8 +246,8 @@ export function stagesOf(
 }
 
 /** Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. */
-function stages(format: WeightFormat, use: MatmulUse): number[] {
-  if (use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
+function stages(format: WeightFormat, use: TileUse): number[] {
+  if (use.packed || use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
   const long = dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
   return long ? [128, 64, 32] : [64, 32];
 }
@@ -242,16 +258,16 @@ export function shapeKey({ format, rows, cols, lanes }: Omit<Matrix, "shards">):
 }
 
 function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
-  const { rows } = tileUse(matrix, use);
+  const tile = tileUse(matrix, use);
   const measured = use.tuning.launches?.get(shapeKey(matrix));
-  const launch = measured && nearest(measured, rows);
+  const launch = measured && nearest(measured, (tile.packed ? use : tile).rows);
   return launch && launchStages(matrix, use).includes(launch.stage) ? launch : undefined;
 }
 
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
 export function launchStages(matrix: Matrix, all: MatmulUse): number[] {
   const use = tileUse(matrix, all);
-  const resident = residentStages(matrix, use);
+  const resident = use.packed ? [] : residentStages(matrix, use);
   const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
