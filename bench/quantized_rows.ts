@@ -205,6 +205,7 @@ async function caseOf(text: string): Promise<void> {
       const note = `compiled in ${(performance.now() - from).toFixed(0)} ms${
         differ ? ", OTHER BITS" : ""
       }`;
+      if (performance.now() - from > 1500) say(`${text} ${note}`);
       variants.push({ text, programs, times: [], note });
     } catch (error) {
       say(`${name}/${rows} FAILED ${text}: ${String(error).slice(0, 300)}`);
