@@ -62,9 +62,12 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   o8: { n: 4096, k: 4096 },
   gateUp: { n: 6144, k: 1024 },
   qkv: { n: 4096, k: 1024 },
+  // Four ranges of k of Qwen3-0.6B's o and down.
+  o: { n: 4096, k: 512 },
+  down: { n: 4096, k: 768 },
   tiny: { n: 256, k: 1024 },
   experts: { n: 1536, k: 2048, mixture: { experts: 128, topK: 8, epilogue: "swiglu" } },
-  down: { n: 2048, k: 768, mixture: { experts: 128, topK: 8, epilogue: "store" } },
+  expertsDown: { n: 2048, k: 768, mixture: { experts: 128, topK: 8, epilogue: "store" } },
   tinyExperts: { n: 64, k: 512, mixture: { experts: 4, topK: 2, epilogue: "swiglu" } },
 };
 
