@@ -9,7 +9,7 @@
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { PLAIN } from "../shaders/fragments/epilogue.ts";
-import { matmulKernel, TRIAL } from "../shaders/matmul/matmul_kernels.ts";
+import { matmulKernel } from "../shaders/matmul/matmul_kernels.ts";
 import { columnWorkgroups, type MatmulShape } from "../shaders/matmul/matmul_shape.ts";
 import type { ExpertShape } from "../shaders/experts/expert_shape.ts";
 import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
@@ -171,7 +171,6 @@ async function caseOf(text: string): Promise<void> {
       }
       matrices.set(stored, made);
     }
-    TRIAL.sums = Number(/sums(\d+)/.exec(edits)?.[1] ?? 7);
     const launch = {
       kind: kind?.startsWith("resident") ? "resident" : kind,
       ahead: Number(kind?.slice("resident".length)),
@@ -180,15 +179,13 @@ async function caseOf(text: string): Promise<void> {
       pairs: Number(pairs),
       groups: Number(groups),
       stage: Number(stage),
-      tiles: Number(/by(\d+)/.exec(edits)?.[1] ?? 1),
+      roomy: edits.includes("sums8"),
     } as MatmulShape;
     try {
       const from = performance.now();
       const programs: Program[] = [];
       for (const matrix of matrices.get(stored) ?? []) {
-        const edit = editedBy(
-          edits.replace(/\+?sums\d+/, "").replace(/\+?by\d+/, "").replace(/^\+/, ""),
-        );
+        const edit = editedBy(edits.replace("sums8", ""));
         const plan = mixture
           ? expertDispatch(matrix, {
             ...{ x, out },

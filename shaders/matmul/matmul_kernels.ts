@@ -8,8 +8,8 @@ import type { MatmulShape } from "./matmul_shape.ts";
 
 const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
-/** Rows whose sums go through workgroup memory at once. */
-export const TRIAL = { sums: 7 };
+/** Rows whose sums go through workgroup memory at once, where 16 KiB must do and where there is more. */
+const MOST_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
 
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
@@ -47,8 +47,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     ...stage,
     ...part,
     ...resident,
-    ...tilesOf(shape) > 1 ? [`by${tilesOf(shape)}`] : [],
-    ...TRIAL.sums === 7 ? [] : [`sums${TRIAL.sums}`],
+    ...mostSums(shape) > 7 && rows === mostSums(shape) ? ["sums"] : [],
   ]
     .join("_");
   return kernels.getOrInsertComputed(name, () => {
@@ -112,17 +111,12 @@ function countsOf(
 ): Record<string, number> {
   const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
-  const tiles = tilesOf(shape);
-  const threads = lanes * groups * tiles;
+  const threads = lanes * groups;
   const stage = shape.kind === "cached" ? 0 : shape.stage;
   const parts = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;
-  const own = rows / tiles;
-  const sums = sumsAtOnce(own);
+  const sums = sumsAtOnce(shape);
   return {
     ROWS: rows,
-    TILES: tiles,
-    OWN_ROWS: own,
-    ROWS_APART: tiles > 1 ? own : 0,
     PAIRS: pairs,
     PAIR_HALVES: pairs / 2,
     BLOCK_VEC8S: vec8s,
@@ -135,7 +129,7 @@ function countsOf(
     THREADS: threads,
     BUFFERS: buffersOf(shape),
     SUMS: sums,
-    SUM_TILES: own / sums,
+    SUM_TILES: rows / sums,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
@@ -170,11 +164,6 @@ export function workgroupBytes(shape: MatmulShape, lanes: number): number {
   return bytes + 16 * vectorsOf(shape, lanes);
 }
 
-/** Tiles of rows that share a workgroup. */
-function tilesOf(shape: MatmulShape): number {
-  return shape.kind === "staged" ? shape.tiles ?? 1 : 1;
-}
-
 /** Stages of x that workgroup memory holds at a time. */
 function buffersOf({ kind }: MatmulShape): number {
   return kind === "prefetch" ? 2 : 1;
@@ -185,13 +174,16 @@ function vectorsOf(shape: MatmulShape, lanes: number): number {
   const { kind, rows, groups } = shape;
   const floats = kind !== "cached" && shape.dots !== "packed";
   const staged = floats ? rows * shape.stage * 2 * buffersOf(shape) : 0;
-  const tiles = tilesOf(shape);
-  return Math.max(staged, sumsAtOnce(rows / tiles) * groups * tiles * (lanes + 1));
+  return Math.max(staged, sumsAtOnce(shape) * groups * (lanes + 1));
 }
 
-function sumsAtOnce(rows: number): number {
-  if (rows <= TRIAL.sums) return rows;
-  return Math.max(
-    ...[1, 2, 3, 4, 5, 6, 7, 8, 12, 16].filter((sums) => sums <= TRIAL.sums && rows % sums === 0),
-  );
+function sumsAtOnce(shape: MatmulShape): number {
+  const { rows } = shape;
+  const most = mostSums(shape);
+  if (rows <= most) return rows;
+  return Math.max(...MOST_SUMS[most].filter((sums) => rows % sums === 0));
+}
+
+function mostSums(shape: MatmulShape): 7 | 8 {
+  return shape.kind === "prefetch" && shape.roomy ? 8 : 7;
 }

@@ -16,6 +16,8 @@ export interface TileUse extends MatmulUse {
   readonly rows: number;
   /** Whether integers stay packed however many rows there are, in tiles of few of them. */
   readonly packed: boolean;
+  /** Output pairs of a group of lanes. */
+  readonly pairs: number;
 }
 
 /** Workgroups that fill a large GPU at one row. */
@@ -26,6 +28,12 @@ export const ENOUGH_WORKGROUPS = 512;
  * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
  */
 export const MANY_WEIGHTS: number = 1 << 23;
+
+/** Workgroups with twice the outputs that fill a large GPU with packed integers, whose weights take fewer loads. */
+const ENOUGH_PACKED = 384;
+
+/** Rows from which on integers have tiles of FEW_TILE_ROWS, one or more. */
+const LEAST_PACKED_ROWS = 3;
 
 /** Most rows that a small matrix takes in tiles of FEW_TILE_ROWS. */
 const MOST_SMALL_ROWS = 16;
@@ -40,17 +48,26 @@ const FEW_WORKGROUPS = 256;
  * few registers, so that many workgroups wait for memory at once.
  */
 export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
-  const { rows, tuning: { software } } = use;
-  const whole = { ...use, packed: false };
+  const { rows, tuning: { software, pairs } } = use;
+  const whole = { ...use, packed: false, pairs };
   if (software || matrix.lanes === 1) return whole;
   if (isCut(matrix, use)) return { ...whole, rows: 2 };
   const few = { ...whole, rows: evenTile(rows, FEW_TILE_ROWS) };
-  if (rows <= MOST_SMALL_ROWS && isSmall(matrix, use)) return few;
-  return staysPacked(matrix, use) ? { ...few, packed: true } : whole;
+  if (staysPacked(matrix, use)) {
+    return { ...few, packed: true, pairs: packedPairs(matrix, use, few) };
+  }
+  return rows <= MOST_SMALL_ROWS && isSmall(matrix, use) ? few : whole;
 }
 
 function staysPacked({ format }: Matrix, { rows, tuning: { packedRows } }: MatmulUse): boolean {
-  return isInteger(format) && rows > FEW_TILE_ROWS && packedRows >= FEW_TILE_ROWS;
+  return isInteger(format) && rows >= LEAST_PACKED_ROWS && packedRows >= FEW_TILE_ROWS;
+}
+
+/** Twice as many where workgroups are enough all the same: each x that is read makes more outputs. */
+function packedPairs(matrix: Matrix, use: MatmulUse, { rows }: Pick<TileUse, "rows">): number {
+  const { tuning: { pairs } } = use;
+  const workgroups = workgroupsOf(matrix, use) / 2 * Math.ceil(use.rows / rows);
+  return workgroups >= ENOUGH_PACKED ? 2 * pairs : pairs;
 }
 
 /**

@@ -42,11 +42,8 @@ export type MatmulShape =
       readonly stage: number;
       /** Whether the last stage of a range of k is a part of one; default false. */
       readonly part?: boolean;
-      /**
-       * Where staged, equal tiles that the rows are cut into, each with invocations of its own beside the others':
-       * all but the first find the weights in the cache. Default 1.
-       */
-      readonly tiles?: number;
+      /** Whether there is workgroup memory for the sums of eight rows at once; default false. */
+      readonly roomy?: boolean;
     }
     | {
       /** x of the whole range of k stays in workgroup memory. */
@@ -95,27 +92,35 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 }
 
 /** The shape of a launch at a number of rows. */
-export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
+export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulShape {
   const use = tileUse(matrix, all);
-  const { rows, tuning } = use;
-  const groups = launch.groups * tuning.lanes / lanesOf(matrix, tuning);
-  const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
+  const { stage } = launch;
+  const { rows } = use;
+  if (!use.packed && isResident(matrix, use, stage)) return residentOf(matrix, use, launch);
+  const even = { ...evenOf(matrix, use, launch), pairs: use.pairs };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
-  if (isResident(matrix, use, stage)) {
-    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
-  }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
-  if (use.packed) {
-    return { kind: "staged", dots, stage, part, ...even, pairs: pairsOf(matrix, all, even) };
-  }
+  if (use.packed) return { kind: "staged", dots, stage, part, ...even };
   if (isCut(matrix, all) && stage <= CUT_STAGE) {
     return { kind: "prefetch", dots, stage, part, ...even };
   }
   if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, part, ...even };
   }
-  return { kind: "prefetch", dots, stage, part, ...prefetchTile(matrix, use, launch), groups };
+  return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
+}
+
+/** The shape of a launch whose stage is the whole range of k. */
+function residentOf(matrix: Matrix, use: TileUse, launch: Launch): MatmulShape {
+  const { stage } = launch;
+  const of = { stage, dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, stage, use) };
+  return { kind: "resident", ...of, ...evenOf(matrix, use, launch) };
+}
+
+function evenOf(matrix: Matrix, { rows, tuning }: TileUse, launch: Launch) {
+  const groups = launch.groups * tuning.lanes / lanesOf(matrix, tuning);
+  return { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
 }
 
 /**
@@ -124,27 +129,16 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
  */
 function prefetchTile(
   matrix: Matrix,
-  use: MatmulUse,
+  { rows, splitK, tuning }: MatmulUse,
   { groups }: Pick<Launch, "groups">,
-): { readonly rows: number; readonly pairs: number } {
-  const { rows, tuning: { pairs, stagedRows } } = use;
+): { readonly rows: number; readonly pairs: number; readonly roomy?: boolean } {
+  const { pairs, stagedRows } = tuning;
   if (rows > TILE_ROWS && rows <= stagedRows) return { rows: stagedRows, pairs };
-  const many = rows > stagedRows;
-  return {
-    rows: TILE_ROWS,
-    pairs: many ? pairsOf(matrix, use, { rows: TILE_ROWS, groups }) : pairs,
-  };
-}
-
-/** Output pairs of a group of lanes: twice as many where workgroups are enough all the same. */
-function pairsOf(
-  matrix: Matrix,
-  { rows, splitK, tuning: { pairs } }: MatmulUse,
-  tile: Pick<MatmulShape, "rows" | "groups">,
-): number {
-  const tiles = Math.ceil(rows / tile.rows) * splitK;
-  const workgroups = matrix.rows / (4 * pairs * tile.groups) * tiles;
-  return workgroups >= ENOUGH_WORKGROUPS ? 2 * pairs : pairs;
+  const tiles = Math.ceil(rows / TILE_ROWS) * splitK;
+  const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
+  const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
+  const roomy = stagedRows > TILE_ROWS;
+  return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs, roomy };
 }
 
 /** Whether x of a whole range of k may stay in workgroup memory. */
@@ -158,7 +152,7 @@ export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
  */
 export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   const stage = matrix.cols / 8 / use.splitK;
-  return shapeOf(matrix, use, { ...defaultLaunch(matrix, use), stage });
+  return residentOf(matrix, tileUse(matrix, use), { ...defaultLaunch(matrix, use), stage });
 }
 
 /** Whether a stage is the whole range of k, which has a kernel of its own. */
@@ -247,7 +241,8 @@ export function stagesOf(
 
 /** Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. */
 function stages(format: WeightFormat, use: TileUse): number[] {
-  if (use.packed || use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
+  const wide = use.packed && use.pairs > use.tuning.pairs;
+  if (wide || use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
   const long = dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
   return long ? [128, 64, 32] : [64, 32];
 }

@@ -17,9 +17,9 @@
 //use dot
 //use matmul/part/within
 
-const THREADS = $THREADSu; // LANES * GROUPS * $TILES
+const THREADS = $THREADSu; // LANES * GROUPS
 
-@compute @workgroup_size(LANES * GROUPS * $TILESu)
+@compute @workgroup_size(LANES * GROUPS)
 fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
@@ -27,11 +27,10 @@ fn main(
   //use matmul/prologue_rows
   let mine = within(lane, range - 1u);
   let last = range - 1u - mine;
-  let first_row = thread / (LANES * GROUPS) * $ROWS_APARTu; // of the invocation's
 
   //for p in PAIRS
   let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + mine;
-  //for r in OWN_ROWS
+  //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
   //end
@@ -65,9 +64,9 @@ fn main(
       let wa$p = weights_$c(block_a$p_$j);
       let wb$p = weights_$c(block_b$p_$j);
       //end
-      //for r in OWN_ROWS
+      //for r in ROWS
       {
-        let own = get_vec8(first_row + $ru, k);
+        let own = get_vec8($ru, k);
         //for p in PAIRS
         a$p_$r = add_dot(a$p_$r, own, wa$p);
         b$p_$r = add_dot(b$p_$r, own, wb$p);

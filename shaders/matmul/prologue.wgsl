@@ -3,4 +3,4 @@
 let half = MATRIX_ROWS / 2u; // output pairs of the matrix
 let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
 let lane = thread % LANES;
-let pair = (tile.y * GROUPS + thread / LANES % GROUPS) * $PAIRSu;
+let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;

@@ -17,24 +17,23 @@ fn add_lanes(
 ) {
   let half = MATRIX_ROWS / 2u;
   let rows = arrayLength(&x) / (COLS / 4u);
-  let groups = GROUPS * $TILESu;
-  let stride = groups * (LANES + 1u);
+  let stride = GROUPS * (LANES + 1u);
   workgroupBarrier();
   //for s in SUMS
   staged[$su * stride + thread + thread / LANES] = sums$s;
   //end
   workgroupBarrier();
-  for (var i = thread; i < groups * $SUMSu; i += LANES * groups) {
-    let group = i % groups;
-    let s = i / groups + group / GROUPS * $ROWS_APARTu;
-    let first = i / groups * stride + group * (LANES + 1u);
+  for (var i = thread; i < GROUPS * $SUMSu; i += LANES * GROUPS) {
+    let group = i % GROUPS;
+    let s = i / GROUPS;
+    let first = s * stride + group * (LANES + 1u);
     var sum = vec4<f32>(0.0);
     for (var l = 0u; l < LANES; l += $UNROLLu) {
       //for l in UNROLL
       sum += staged[first + l + $lu];
       //end
     }
-    let c = column + group % GROUPS * step;
+    let c = column + group * step;
     if (row + s < rows && c < half) {
       epilogue(split * rows + row + s, c, half, sum.xy);
     }
