@@ -36,7 +36,7 @@ const ENOUGH_PACKED = 384;
 const LEAST_PACKED_ROWS = 3;
 
 /** Most rows that a small matrix takes in tiles of FEW_TILE_ROWS. */
-const MOST_SMALL_ROWS = 16;
+export const MOST_SMALL_ROWS: number = 16;
 const FEW_TILE_ROWS = 4;
 
 /** Workgroups of a large matrix below which a tile of three or four rows is cut in two. */

@@ -18,6 +18,7 @@ import {
   isSmall,
   MANY_WEIGHTS,
   type MatmulUse,
+  MOST_SMALL_ROWS,
   type TileUse,
   tileUse,
 } from "./matmul_rows.ts";
@@ -95,8 +96,7 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulShape {
   const use = tileUse(matrix, all);
   const { stage } = launch;
-  const { rows } = use;
-  if (!use.packed && isResident(matrix, use, stage)) return residentOf(matrix, use, launch);
+  if (isResident(matrix, use, stage)) return residentOf(matrix, use, launch);
   const even = { ...evenOf(matrix, use, launch), pairs: use.pairs };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
@@ -105,7 +105,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
   if (isCut(matrix, all) && stage <= CUT_STAGE) {
     return { kind: "prefetch", dots, stage, part, ...even };
   }
-  if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
+  if (use.rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, part, ...even };
   }
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
@@ -113,9 +113,8 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
 
 /** The shape of a launch whose stage is the whole range of k. */
 function residentOf(matrix: Matrix, use: TileUse, launch: Launch): MatmulShape {
-  const { stage } = launch;
-  const of = { stage, dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, stage, use) };
-  return { kind: "resident", ...of, ...evenOf(matrix, use, launch) };
+  const of = { dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, launch.stage, use) };
+  return { kind: "resident", stage: launch.stage, ...of, ...evenOf(matrix, use, launch) };
 }
 
 function evenOf(matrix: Matrix, { rows, tuning }: TileUse, launch: Launch) {
@@ -137,7 +136,7 @@ function prefetchTile(
   const tiles = Math.ceil(rows / TILE_ROWS) * splitK;
   const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
   const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
-  const roomy = stagedRows > TILE_ROWS;
+  const roomy = stagedRows > TILE_ROWS && groups <= tuning.groups;
   return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs, roomy };
 }
 
@@ -155,9 +154,10 @@ export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return residentOf(matrix, tileUse(matrix, use), { ...defaultLaunch(matrix, use), stage });
 }
 
-/** Whether a stage is the whole range of k, which has a kernel of its own. */
+/** Whether a stage is the whole range of k, which has a kernel of its own, but for packed integers. */
 function isResident(matrix: Matrix, use: TileUse, stage: number): boolean {
-  return residentStages(matrix, use).includes(stage);
+  const short = use.packed && stagesOf(matrix, use).includes(stage);
+  return !short && residentStages(matrix, use).includes(stage);
 }
 
 /** The whole range of k, where x of few rows fits into workgroup memory. */
@@ -262,7 +262,7 @@ function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
 export function launchStages(matrix: Matrix, all: MatmulUse): number[] {
   const use = tileUse(matrix, all);
-  const resident = use.packed ? [] : residentStages(matrix, use);
+  const resident = all.rows > MOST_SMALL_ROWS ? [] : residentStages(matrix, use);
   const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
