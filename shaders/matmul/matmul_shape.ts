@@ -212,7 +212,7 @@ export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
   return { stage: stages[0] ?? 0, groups };
 }
 
-/** Few rows do not pay for unpacking integers to floats. */
+/** Tiles of few rows do not pay for unpacking integers to floats. */
 export function dotsOf(
   format: WeightFormat,
   { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">,

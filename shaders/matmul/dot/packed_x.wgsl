@@ -1,5 +1,5 @@
-// Inner products of rounded activations and integers of 8 bits, four products an instruction: for few
-// rows, where unpacking the weights to floats would take longer than reading them.
+// Inner products of rounded activations and integers of 8 bits, four products an instruction, in tiles of
+// few rows: weights are never unpacked, and take a quarter of the registers that floats would.
 //
 // n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over a vec8 is exact, so this has the
 // bits of whole_x.wgsl.
