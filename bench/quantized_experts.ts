@@ -4,7 +4,7 @@ import type { ExpertShape } from "../shaders/experts/expert_shape.ts";
 import { listWords, mostTiles } from "../shaders/experts/job_lists.ts";
 import { storage } from "../src/gpu/arena.ts";
 import type { Gpu } from "../src/gpu/device.ts";
-import { type Dispatch, dispatch, type Kernel, type Operand } from "../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";
 import type { Matrix } from "../src/gpu/matrix.ts";
 import { shuffled } from "../tests/gpu/numbers.ts";
 
@@ -43,18 +43,17 @@ export function lists(
 export function expertDispatch(
   matrix: Matrix,
   { x, out, tiles }: { readonly x: Operand; readonly out: Operand; readonly tiles: Operand },
-  { shape, mixture, rows, edit }: {
+  { shape, mixture, rows }: {
     readonly shape: ExpertShape;
     readonly mixture: Mixture;
     readonly rows: number;
-    readonly edit: (kernel: Kernel) => Kernel;
   },
 ): Dispatch {
   const { experts: numExperts, topK, epilogue } = mixture;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / numExperts;
   const shard = matrix.shards[0]!;
-  return dispatch(edit(expertKernel(matrix, epilogue, shape, "tiled")), {
+  return dispatch(expertKernel(matrix, epilogue, shape, "tiled"), {
     buffers: {
       weights: shard.operand,
       ...{ x, out, tiles },

@@ -2,10 +2,10 @@
 //
 //   deno run -A bench/quantized_rows.ts [--small] [--seconds 17] CASE ...
 //
-// A case is shape/rows/VARIANT,VARIANT,..., a variant format.kind.dots.rows.pairs.groups.stage[.edit], where the kind may
-// be resident2: x stays, with 2 blocks ahead. Microseconds on
+// A case is shape/rows/VARIANT,VARIANT,..., a variant format.kind.dots.rows.pairs.groups.stage[.roomy], where the kind
+// may be resident2: x stays, with 2 blocks ahead. Microseconds on
 // warm clocks, weights that no cache holds, the median of rounds in which the variants of a case take turns. The bits
-// of all variants of a format must be the same but for edits that say otherwise.
+// of all variants of a format must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { PLAIN } from "../shaders/fragments/epilogue.ts";
@@ -16,7 +16,7 @@ import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { median } from "../src/bench/statistics.ts";
 import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
-import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";
 import {
   isInteger,
   lanesFor,
@@ -28,14 +28,11 @@ import {
 import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, type Program, submit } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
-import { edited } from "./quantized_edits.ts";
 import { expertDispatch, lists, type Mixture } from "./quantized_experts.ts";
-import { rates } from "./quantized_rates.ts";
 
 const { values: flags, positionals } = parseArgs({
   options: {
     small: { type: "boolean", default: false },
-    rates: { type: "boolean", default: false },
     seconds: { type: "string", default: "17" },
     rounds: { type: "string", default: "4" },
   },
@@ -102,28 +99,15 @@ async function matrixOf(
   return { ...of, shards: [{ operand, scales, first: 0, rows: n }] };
 }
 
-/** A kernel with its text edited. */
-function editedBy(edit: string): (made: Kernel) => Kernel {
-  return (made) =>
-    edit === "" ? made : kernel(`${made.name}_${edit}`, edited(made.code, edit), {
-      bindings: [...made.bindings],
-      constants: [...made.constants],
-    });
-}
-
 function denseDispatch(
   matrix: Matrix,
   { x, out }: { readonly x: Operand; readonly out: Operand },
-  { shape, rows, edit }: {
-    readonly shape: MatmulShape;
-    readonly rows: number;
-    readonly edit: (made: Kernel) => Kernel;
-  },
+  { shape, rows }: { readonly shape: MatmulShape; readonly rows: number },
 ): Dispatch {
   const { format, lanes, cols } = matrix;
   const shard = matrix.shards[0]!;
   const made = matmulKernel(shape, { format, epilogue: PLAIN.store, lanes });
-  return dispatch(edit(made), {
+  return dispatch(made, {
     buffers: { weights: shard.operand, x, out, scales: shard.scales ?? shard.operand },
     constants: {
       COLS: cols,
@@ -158,7 +142,7 @@ async function caseOf(text: string): Promise<void> {
   const bits = new Map<string, Uint32Array>();
   for (const text of list.split(",")) {
     if (late()) break;
-    const [format, kind, dots, tile, pairs, groups, stage, edits = ""] = text.split(".");
+    const [format, kind, dots, tile, pairs, groups, stage, memory] = text.split(".");
     const stored = format as Matrix["format"];
     if (!matrices.has(stored)) {
       const copies = flags.small
@@ -179,22 +163,21 @@ async function caseOf(text: string): Promise<void> {
       pairs: Number(pairs),
       groups: Number(groups),
       stage: Number(stage),
-      roomy: edits.includes("sums8"),
+      roomy: memory === "roomy",
     } as MatmulShape;
     try {
       const from = performance.now();
       const programs: Program[] = [];
       for (const matrix of matrices.get(stored) ?? []) {
-        const edit = editedBy(edits.replace("sums8", ""));
         const plan = mixture
           ? expertDispatch(matrix, {
             ...{ x, out },
             tiles: lists(gpu, mixture, { rows, tile: launch.rows }),
           }, {
             shape: { ...launch, tile: launch.rows } as unknown as ExpertShape,
-            ...{ mixture, rows, edit },
+            ...{ mixture, rows },
           })
-          : denseDispatch(matrix, { x, out }, { shape: launch, rows, edit });
+          : denseDispatch(matrix, { x, out }, { shape: launch, rows });
         programs.push(await make.compile([plan]));
       }
       await sample(programs.slice(0, 1), 1);
@@ -237,7 +220,6 @@ async function caseOf(text: string): Promise<void> {
 }
 
 say(gpu.info.adapter);
-if (flags.rates) await rates({ gpu, make, sample, say, small: flags.small });
 for (const text of positionals) if (!late()) await caseOf(text);
 say(`${((performance.now() - started) / 1000).toFixed(1)} s`);
 Deno.exit(0);
