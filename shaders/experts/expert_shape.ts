@@ -50,8 +50,8 @@ const MANY_WORKGROUPS = 512;
 /** The same for a job alone. */
 const MOST_ALONE = 12;
 
-/** Tiles of hardware by the most jobs that an expert has on average. Packed integers are fast at two alone. */
-const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2]] } as const;
+/** Tiles of hardware by the most jobs that an expert has on average; packed integers want few registers. */
+const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2], [Infinity, 4]] } as const;
 
 /**
  * Most rows whose jobs are all alone on hardware: what two rows share of an expert comes from the cache, and nobody
@@ -92,10 +92,11 @@ export function expertShape(
   const dots = dotsOf(matrix, tile, tuning);
   const block = BLOCK_VEC8S[format] * lanes;
   const each = cols / 8 / block;
-  if (tile >= PREFETCH_TILE && block <= PREFETCH_STAGE) {
-    const stage = block * steps(each, PREFETCH_STAGE / block);
+  if (tile >= PREFETCH_TILE && (dots === "packed" || block <= PREFETCH_STAGE)) {
+    const stage = block * steps(each, Math.max(1, PREFETCH_STAGE / block));
+    const kind = dots === "packed" ? "staged" : "prefetch";
     // Many jobs let an invocation make twice as many outputs of each x that it reads.
-    return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
+    return { kind, dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
   const many = tile === 1 && outputs >= MANY_WORKGROUPS * 2 * tuning.pairs * groups;
   const most = many ? MOST_OF_MANY : MOST_STEPS;

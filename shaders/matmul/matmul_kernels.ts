@@ -8,8 +8,8 @@ import type { MatmulShape } from "./matmul_shape.ts";
 
 const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
-/** Rows whose sums go through workgroup memory at once. */
-const MOST_SUMS = 7;
+/** Rows whose sums go through workgroup memory at once, where 16 KiB must do and where there is more. */
+const MOST_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
 
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
@@ -47,6 +47,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     ...stage,
     ...part,
     ...resident,
+    ...mostSums(shape) > 7 && rows === mostSums(shape) ? ["sums"] : [],
   ]
     .join("_");
   return kernels.getOrInsertComputed(name, () => {
@@ -116,7 +117,7 @@ function countsOf(
   const threads = lanes * groups;
   const stage = shape.kind === "cached" ? 0 : shape.stage;
   const parts = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;
-  const sums = sumsAtOnce(rows);
+  const sums = sumsAtOnce(shape);
   return {
     ROWS: rows,
     PAIRS: pairs,
@@ -176,10 +177,16 @@ function vectorsOf(shape: MatmulShape, lanes: number): number {
   const { kind, rows, groups } = shape;
   const floats = kind !== "cached" && shape.dots !== "packed";
   const staged = floats ? rows * shape.stage * 2 * buffersOf(shape) : 0;
-  return Math.max(staged, sumsAtOnce(rows) * groups * (lanes + 1));
+  return Math.max(staged, sumsAtOnce(shape) * groups * (lanes + 1));
 }
 
-function sumsAtOnce(rows: number): number {
-  if (rows <= MOST_SUMS) return rows;
-  return Math.max(...[2, 3, 4, 5, 6, 7].filter((sums) => rows % sums === 0));
+function sumsAtOnce(shape: MatmulShape): number {
+  const { rows } = shape;
+  const most = mostSums(shape);
+  if (rows <= most) return rows;
+  return Math.max(...MOST_SUMS[most].filter((sums) => rows % sums === 0));
+}
+
+function mostSums(shape: MatmulShape): 7 | 8 {
+  return shape.kind === "prefetch" && shape.roomy ? 8 : 7;
 }

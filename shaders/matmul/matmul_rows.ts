@@ -10,6 +10,16 @@ export interface MatmulUse {
   readonly tuning: Tuning;
 }
 
+/** The same of a tile of the rows. */
+export interface TileUse extends MatmulUse {
+  /** Rows of the tile. */
+  readonly rows: number;
+  /** Whether integers stay packed however many rows there are, in tiles of few of them. */
+  readonly packed: boolean;
+  /** Output pairs of a group of lanes. */
+  readonly pairs: number;
+}
+
 /** Workgroups that fill a large GPU at one row. */
 export const ENOUGH_WORKGROUPS = 512;
 
@@ -19,23 +29,45 @@ export const ENOUGH_WORKGROUPS = 512;
  */
 export const MANY_WEIGHTS: number = 1 << 23;
 
-/** Most rows that a small matrix takes in tiles of SMALL_TILE_ROWS. */
-const MOST_SMALL_ROWS = 16;
-const SMALL_TILE_ROWS = 4;
+/** Workgroups with twice the outputs that fill a large GPU with packed integers, whose weights take fewer loads. */
+const ENOUGH_PACKED = 384;
+
+/** Rows from which on integers have tiles of FEW_TILE_ROWS, one or more. */
+const LEAST_PACKED_ROWS = 3;
+
+/** Most rows that a small matrix takes in tiles of FEW_TILE_ROWS. */
+export const MOST_SMALL_ROWS: number = 16;
+const FEW_TILE_ROWS = 4;
 
 /** Workgroups of a large matrix below which a tile of three or four rows is cut in two. */
 const FEW_WORKGROUPS = 256;
 
 /**
  * The rows of a tile for all of them: where a matrix has few workgroups, tiles of few rows are more of them. Those
- * of the same columns read the weights at the same time, and integers stay packed.
+ * of the same columns read the weights at the same time. Integers have such tiles everywhere: packed ones need
+ * few registers, so that many workgroups wait for memory at once.
  */
-export function tileUse(matrix: Matrix, use: MatmulUse): MatmulUse {
-  const { rows, tuning: { software } } = use;
-  if (software || matrix.lanes === 1) return use;
-  if (isCut(matrix, use)) return { ...use, rows: 2 };
-  const small = rows <= MOST_SMALL_ROWS && isSmall(matrix, use);
-  return small ? { ...use, rows: evenTile(rows, SMALL_TILE_ROWS) } : use;
+export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
+  const { rows, tuning: { software, pairs } } = use;
+  const whole = { ...use, packed: false, pairs };
+  if (software || matrix.lanes === 1) return whole;
+  if (isCut(matrix, use)) return { ...whole, rows: 2 };
+  const few = { ...whole, rows: evenTile(rows, FEW_TILE_ROWS) };
+  if (staysPacked(matrix, use)) {
+    return { ...few, packed: true, pairs: packedPairs(matrix, use, few) };
+  }
+  return rows <= MOST_SMALL_ROWS && isSmall(matrix, use) ? few : whole;
+}
+
+function staysPacked({ format }: Matrix, { rows, tuning: { packedRows } }: MatmulUse): boolean {
+  return isInteger(format) && rows >= LEAST_PACKED_ROWS && packedRows >= FEW_TILE_ROWS;
+}
+
+/** Twice as many where workgroups are enough all the same: each x that is read makes more outputs. */
+function packedPairs(matrix: Matrix, use: MatmulUse, { rows }: Pick<TileUse, "rows">): number {
+  const { tuning: { pairs } } = use;
+  const workgroups = workgroupsOf(matrix, use) / 2 * Math.ceil(use.rows / rows);
+  return workgroups >= ENOUGH_PACKED ? 2 * pairs : pairs;
 }
 
 /**

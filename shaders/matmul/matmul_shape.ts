@@ -18,6 +18,8 @@ import {
   isSmall,
   MANY_WEIGHTS,
   type MatmulUse,
+  MOST_SMALL_ROWS,
+  type TileUse,
   tileUse,
 } from "./matmul_rows.ts";
 
@@ -41,6 +43,8 @@ export type MatmulShape =
       readonly stage: number;
       /** Whether the last stage of a range of k is a part of one; default false. */
       readonly part?: boolean;
+      /** Whether there is workgroup memory for the sums of eight rows at once; default false. */
+      readonly roomy?: boolean;
     }
     | {
       /** x of the whole range of k stays in workgroup memory. */
@@ -96,26 +100,36 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 }
 
 /** The shape of a launch at a number of rows. */
-export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
+export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulShape {
   const use = tileUse(matrix, all);
-  const { rows, tuning } = use;
-  const groups = launch.groups * tuning.lanes / lanesOf(matrix, tuning);
-  const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
+  const { stage } = launch;
+  if (isResident(matrix, use, stage)) return residentOf(matrix, use, launch);
+  const even = { ...evenOf(matrix, use, launch), pairs: use.pairs };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
-  if (isResident(matrix, use, stage)) {
-    const workgroups = matrix.rows / (2 * even.pairs * groups) * use.splitK;
-    const pairs = rows === 1 && workgroups < FEW_WORKGROUPS ? 1 : even.pairs;
-    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even, pairs };
-  }
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
+  if (use.packed) return { kind: "staged", dots, stage, part, ...even };
   if (isCut(matrix, all) && stage <= CUT_STAGE) {
     return { kind: "prefetch", dots, stage, part, ...even };
   }
-  if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
+  if (use.rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, part, ...even };
   }
-  return { kind: "prefetch", dots, stage, part, ...prefetchTile(matrix, use, launch), groups };
+  return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
+}
+
+/** The shape of a launch whose stage is the whole range of k. */
+function residentOf(matrix: Matrix, use: TileUse, launch: Launch): MatmulShape {
+  const of = { dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, launch.stage, use) };
+  const even = evenOf(matrix, use, launch);
+  const workgroups = matrix.rows / (2 * even.pairs * even.groups) * use.splitK;
+  const pairs = use.rows === 1 && workgroups < FEW_WORKGROUPS ? 1 : even.pairs;
+  return { kind: "resident", stage: launch.stage, ...of, ...even, pairs };
+}
+
+function evenOf(matrix: Matrix, { rows, tuning }: TileUse, launch: Launch) {
+  const groups = launch.groups * tuning.lanes / lanesOf(matrix, tuning);
+  return { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
 }
 
 /**
@@ -126,13 +140,14 @@ function prefetchTile(
   matrix: Matrix,
   { rows, splitK, tuning }: MatmulUse,
   { groups }: Pick<Launch, "groups">,
-): { readonly rows: number; readonly pairs: number } {
+): { readonly rows: number; readonly pairs: number; readonly roomy?: boolean } {
   const { pairs, stagedRows } = tuning;
   if (rows > TILE_ROWS && rows <= stagedRows) return { rows: stagedRows, pairs };
   const tiles = Math.ceil(rows / TILE_ROWS) * splitK;
   const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
   const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
-  return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
+  const roomy = stagedRows > TILE_ROWS && groups <= tuning.groups;
+  return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs, roomy };
 }
 
 /** Whether x of a whole range of k may stay in workgroup memory. */
@@ -146,16 +161,17 @@ export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
  */
 export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   const stage = matrix.cols / 8 / use.splitK;
-  return shapeOf(matrix, use, { ...defaultLaunch(matrix, use), stage });
+  return residentOf(matrix, tileUse(matrix, use), { ...defaultLaunch(matrix, use), stage });
 }
 
-/** Whether a stage is the whole range of k, which has a kernel of its own. */
-function isResident(matrix: Matrix, use: MatmulUse, stage: number): boolean {
-  return residentStages(matrix, use).includes(stage);
+/** Whether a stage is the whole range of k, which has a kernel of its own, but for packed integers. */
+function isResident(matrix: Matrix, use: TileUse, stage: number): boolean {
+  const short = use.packed && stagesOf(matrix, use).includes(stage);
+  return !short && residentStages(matrix, use).includes(stage);
 }
 
 /** The whole range of k, where x of few rows fits into workgroup memory. */
-function residentStages(matrix: Matrix, use: MatmulUse): number[] {
+function residentStages(matrix: Matrix, use: TileUse): number[] {
   const { format, cols } = matrix;
   const range = cols / 8 / use.splitK;
   const lanes = lanesOf(matrix, use.tuning);
@@ -204,12 +220,12 @@ export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
   const { software, groups } = all.tuning;
   if (software) return { stage: 0, groups };
   const use = tileUse(matrix, all);
-  const small = use.rows <= RESIDENT_ROWS && isSmall(matrix, use);
+  const small = use.rows <= RESIDENT_ROWS && !use.packed && isSmall(matrix, use);
   const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
   return { stage: stages[0] ?? 0, groups };
 }
 
-/** Few rows do not pay for unpacking integers to floats. */
+/** Tiles of few rows do not pay for unpacking integers to floats. */
 export function dotsOf(
   format: WeightFormat,
   { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">,
@@ -224,7 +240,7 @@ export function dotsOf(
  */
 export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
-  use: MatmulUse,
+  use: TileUse,
 ): number[] {
   const range = cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[format] * lanesOf({ format, lanes }, use.tuning);
@@ -237,8 +253,9 @@ export function stagesOf(
 }
 
 /** Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. */
-function stages(format: WeightFormat, use: MatmulUse): number[] {
-  if (use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
+function stages(format: WeightFormat, use: TileUse): number[] {
+  const wide = use.packed && use.pairs > use.tuning.pairs;
+  if (wide || use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
   const long = dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
   return long ? [128, 64, 32] : [64, 32];
 }
@@ -249,16 +266,16 @@ export function shapeKey({ format, rows, cols, lanes }: Omit<Matrix, "shards">):
 }
 
 function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
-  const { rows } = tileUse(matrix, use);
+  const tile = tileUse(matrix, use);
   const measured = use.tuning.launches?.get(shapeKey(matrix));
-  const launch = measured && nearest(measured, rows);
+  const launch = measured && nearest(measured, (tile.packed ? use : tile).rows);
   return launch && launchStages(matrix, use).includes(launch.stage) ? launch : undefined;
 }
 
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
 export function launchStages(matrix: Matrix, all: MatmulUse): number[] {
   const use = tileUse(matrix, all);
-  const resident = residentStages(matrix, use);
+  const resident = all.rows > MOST_SMALL_ROWS ? [] : residentStages(matrix, use);
   const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];

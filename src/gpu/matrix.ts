@@ -209,7 +209,7 @@ export interface Tuning {
   readonly pairs: number;
   /** Most rows of x in one tile of a matmul that prefetches x: its workgroup memory. */
   readonly stagedRows: number;
-  /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
+  /** Most rows of a tile of x that are multiplied with packed integers four at a time, see `Dots`; 0: none. */
   readonly packedRows: number;
   /** Most storage buffers of a kernel. */
   readonly storageBuffers: number;

@@ -152,6 +152,11 @@ const ROWS_OF: Readonly<Record<string, Case>> = {
   "staged": { ...STAGED, shards: [4, 2] },
   "staged, tiles of 8 for many": { ...STAGED, numExperts: 2, topK: 2, n: 10, shards: [1, 1] },
   "q8 of 16 lanes": { ...STAGED, format: "q8" },
+  "q8 that cannot be packed": {
+    ...STAGED,
+    format: "q8",
+    tuning: tuning(false, undefined, "metal"),
+  },
   "q8 of 8 lanes, 11 blocks each": { ...STAGED, format: "q8", k: 1408, n: 6 },
   "q4 of 8 lanes": { ...STAGED, format: "q4" },
   "q4 of 16 lanes, down": { ...STAGED, format: "q4", k: 1024, n: 10, epilogue: "store" },
@@ -170,7 +175,7 @@ for (const [name, of] of Object.entries(ROWS_OF)) {
       alone.push(await run(matrix, rowOf(r), own, of));
     }
     assert.ok(alone.flat().every((words) => words.every((word) => word << 1 !== 0)));
-    // Tiles of 2 to 8 on software; 1, 2 and 4, or of integers 2 and 8, on hardware.
+    // Tiles of 2 to 8 on software; 1, 2 and 4 on hardware, or of integers that cannot be packed 8.
     for (const count of [2, 3, 6, 8, most]) {
       const order = shuffled(most, count).slice(0, count);
       const some = Float32Array.from(order.flatMap((r) => [...rowOf(r)]));

@@ -16,6 +16,8 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const HARDWARE = tuning(false);
 const SOFTWARE = tuning(true);
+/** Has no instruction for packed integers. */
+const WITHOUT = tuning(false, undefined, "metal");
 // Two stages of floats and one of packed integers; the others end in a part of a stage, packed for 8, 4 or 2 lanes.
 const WIDTHS = [1024, 1152, 1088, 64] as const;
 
@@ -95,6 +97,10 @@ for (const format of ["q8", "q4"] as const) {
         const of = { epilogue: "store", rows, tuning: HARDWARE } as const;
         const together = await run(quantized, x, of);
         assert.deepEqual([...together], alone.slice(0, rows).flat(), `${rows} rows`);
+      }
+      for (const rows of [1, 5, 13]) {
+        const whole = await run(quantized, x, { epilogue: "store", rows, tuning: WITHOUT });
+        assert.deepEqual([...whole], alone.slice(0, rows).flat(), `${rows} rows of whole numbers`);
       }
     });
 

@@ -88,8 +88,8 @@ Deno.test("launches to measure: integers never come through the cache at some ro
   const whole = ["128x16", "128x4", "128x8"];
   assert.deepEqual(texts(reachable(of, 4)), [...whole, ...all]);
   assert.deepEqual(texts(reachable(of, 1)), [...whole, ...all]);
-  assert.deepEqual(texts(reachable({ ...of, rows: 28672 }, 7)), all);
-  assert.deepEqual(texts(reachable(of, 7)), [...whole, ...all]); // small: tiles of four
+  assert.deepEqual(texts(reachable(of, 7)), [...whole, ...all]);
+  assert.deepEqual(texts(reachable(of, 17)), all);
   assert.deepEqual(texts(reachable(matrix(1088, "q8"), 4)), ["0x16", "0x4", "0x8"]);
 });
 
@@ -146,8 +146,28 @@ Deno.test("many rows: full tiles, x prefetched, more pairs where workgroups are 
   ]);
   assert.equal(tileOf(40, matrix(4096)), "prefetch 8 2");
   assert.equal(tileOf(9, { ...matrix(4096), rows: 28672 }, tuning(false, SMALL)), "prefetch 8 4");
-  // A packed block of q4 alone is longer than a stage of those.
-  assert.equal(tileOf(12, { ...matrix(4096, "q4"), rows: 28672 }), "staged 6 2");
+});
+
+Deno.test("many rows of integers: packed in tiles of four, more pairs where workgroups are enough", () => {
+  const shapeAt = (rows: number, { of = {}, from = HARDWARE }: {
+    readonly of?: Partial<Matrix>;
+    readonly from?: Tuning;
+  } = {}) => {
+    const shape = matmulShape({ ...matrix(4096, "q8"), rows: 28672, ...of }, {
+      ...{ rows, splitK: 1, tuning: from },
+    });
+    assert.ok(shape.kind !== "cached");
+    return `${shape.kind} ${shape.dots} ${shape.rows} ${shape.pairs} ${shape.stage}`;
+  };
+  assert.deepEqual([4, 5, 8, 12, 13, 40].map((rows) => shapeAt(rows)), [
+    ...["staged packed 4 4 32", "staged packed 3 4 32", "staged packed 4 4 32"],
+    ...["staged packed 4 4 32", "staged packed 4 4 32", "staged packed 4 4 32"],
+  ]);
+  // A packed block of q4 alone is longer than the stage of q8.
+  assert.equal(shapeAt(12, { of: { format: "q4" } }), "staged packed 4 4 64");
+  assert.equal(shapeAt(40, { of: { rows: 64 } }), "staged packed 4 2 64");
+  const without = tuning(false, LARGE, "metal");
+  assert.equal(shapeAt(40, { from: without }), "prefetch whole 8 4 32");
 });
 
 Deno.test("small matrices: up to 16 rows in tiles of four, integers packed in all of them", () => {
@@ -155,12 +175,13 @@ Deno.test("small matrices: up to 16 rows in tiles of four, integers packed in al
     const shape = matmulShape(matrix(1024, format), { rows, splitK: 1, tuning: HARDWARE });
     return `${shape.kind} ${shape.rows} ${"dots" in shape ? shape.dots : ""}`;
   };
-  assert.deepEqual([3, 4, 5, 6, 7, 8, 9, 16, 17].map((rows) => shapeAt(rows, "q8")), [
-    ...["resident 3 packed", "resident 4 packed", "resident 3 packed", "resident 3 packed"],
-    ...["resident 4 packed", "resident 4 packed", "resident 3 packed", "resident 4 packed"],
-    "prefetch 8 whole",
+  assert.deepEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17].map((rows) => shapeAt(rows, "q8")), [
+    ...["resident 1 packed", "resident 2 packed", "staged 3 packed", "staged 4 packed"],
+    ...["staged 3 packed", "staged 3 packed", "staged 4 packed", "staged 4 packed"],
+    ...["staged 3 packed", "staged 4 packed", "staged 4 packed"],
   ]);
   assert.equal(shapeAt(16, "bf16"), "resident 4 floats");
+  assert.equal(shapeAt(17, "bf16"), "prefetch 8 floats");
 });
 
 Deno.test("large matrices of few workgroups: three and four rows in tiles of two, prefetched", () => {

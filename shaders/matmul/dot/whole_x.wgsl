@@ -1,5 +1,5 @@
-// Inner products of rounded activations and whole numbers in f32: what packed_x.wgsl sums, to the bit,
-// with the weights unpacked once for many rows.
+// Inner products of rounded activations and whole numbers in f32: what packed_x.wgsl sums, to the bit, where
+// the adapter has no instruction for that, with the weights unpacked once for all rows of a tile.
 
 //use matmul/dot/rounded
 //use matmul/dot/add8

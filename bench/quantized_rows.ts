@@ -1,0 +1,225 @@
+// Quantized matmuls of many rows: shapes of the SIMT kernels beside those of the same weights in bf16.
+//
+//   deno run -A bench/quantized_rows.ts [--small] [--seconds 17] CASE ...
+//
+// A case is shape/rows/VARIANT,VARIANT,..., a variant format.kind.dots.rows.pairs.groups.stage[.roomy], where the kind
+// may be resident2: x stays, with 2 blocks ahead. Microseconds on
+// warm clocks, weights that no cache holds, the median of rounds in which the variants of a case take turns. The bits
+// of all variants of a format must be the same.
+import { parseArgs } from "node:util";
+import process from "node:process";
+import { PLAIN } from "../shaders/fragments/epilogue.ts";
+import { matmulKernel } from "../shaders/matmul/matmul_kernels.ts";
+import { columnWorkgroups, type MatmulShape } from "../shaders/matmul/matmul_shape.ts";
+import type { ExpertShape } from "../shaders/experts/expert_shape.ts";
+import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
+import { median } from "../src/bench/statistics.ts";
+import { storage } from "../src/gpu/arena.ts";
+import { openGpu } from "../src/gpu/device.ts";
+import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";
+import {
+  isInteger,
+  lanesFor,
+  type Matrix,
+  scaleBytes,
+  tuning,
+  WEIGHT_BYTES,
+} from "../src/gpu/matrix.ts";
+import { openProfiler } from "../src/gpu/profile.ts";
+import { compiler, type Program, submit } from "../src/gpu/program.ts";
+import { readBuffer } from "../src/gpu/readback.ts";
+import { expertDispatch, lists, type Mixture } from "./quantized_experts.ts";
+
+const { values: flags, positionals } = parseArgs({
+  options: {
+    small: { type: "boolean", default: false },
+    seconds: { type: "string", default: "17" },
+    rounds: { type: "string", default: "4" },
+  },
+  allowPositionals: true,
+});
+const started = performance.now();
+const gpu = await openGpu({});
+const { device } = gpu;
+const say = (text: string) => process.stdout.write(`${text}\n`);
+const profiler = await openProfiler(gpu, { queries: 2 });
+const make = compiler(gpu);
+const rules = tuning(false, gpu.limits, gpu.info.backend);
+const late = () => performance.now() - started > 1000 * Number(flags.seconds);
+
+interface Shape {
+  /** Of an expert where there are some. */
+  readonly n: number;
+  readonly k: number;
+  readonly mixture?: Mixture;
+}
+const SHAPES: Readonly<Record<string, Shape>> = {
+  gateUp8: { n: 28672, k: 4096 },
+  qkv8: { n: 6144, k: 4096 },
+  o8: { n: 4096, k: 4096 },
+  gateUp: { n: 6144, k: 1024 },
+  qkv: { n: 4096, k: 1024 },
+  // Four ranges of k of Qwen3-0.6B's o and down.
+  o: { n: 4096, k: 512 },
+  down: { n: 4096, k: 768 },
+  tiny: { n: 256, k: 1024 },
+  experts: { n: 1536, k: 2048, mixture: { experts: 128, topK: 8, epilogue: "swiglu" } },
+  expertsDown: { n: 2048, k: 768, mixture: { experts: 128, topK: 8, epilogue: "store" } },
+  tinyExperts: { n: 64, k: 512, mixture: { experts: 4, topK: 2, epilogue: "swiglu" } },
+};
+
+async function sample(programs: readonly Program[], runs: number): Promise<number> {
+  const steps = Array.from(
+    { length: runs },
+    (_, i) => (programs[i % programs.length] as Program).steps,
+  );
+  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
+}
+
+async function matrixOf(
+  format: Matrix["format"],
+  { n, k }: { readonly n: number; readonly k: number },
+  seed: number,
+): Promise<Matrix> {
+  const operand = { buffer: storage(device, "weights", WEIGHT_BYTES[format] * n * k) };
+  const params = storage(device, "params", 16);
+  device.queue.writeBuffer(params, 0, fillParams({ seed: 1, stream: seed, std: 0.02 }));
+  submit(
+    gpu,
+    await make.compile([fillRandom({ params: { buffer: params }, out: operand }, "fill")]),
+  );
+  const lanes = lanesFor(format, k, rules.lanes);
+  const of = { format, rows: n, cols: k, lanes };
+  if (!isInteger(format)) return { ...of, shards: [{ operand, first: 0, rows: n }] };
+  const bytes = scaleBytes(format, k) * n;
+  const scales = { buffer: storage(device, "scales", bytes) };
+  const halves = new Float16Array(bytes / 2);
+  for (let i = 0; i < halves.length; i++) halves[i] = 0.001 * (1 + i % 97 / 97);
+  device.queue.writeBuffer(scales.buffer, 0, new Uint32Array(halves.buffer));
+  return { ...of, shards: [{ operand, scales, first: 0, rows: n }] };
+}
+
+function denseDispatch(
+  matrix: Matrix,
+  { x, out }: { readonly x: Operand; readonly out: Operand },
+  { shape, rows }: { readonly shape: MatmulShape; readonly rows: number },
+): Dispatch {
+  const { format, lanes, cols } = matrix;
+  const shard = matrix.shards[0]!;
+  const made = matmulKernel(shape, { format, epilogue: PLAIN.store, lanes });
+  return dispatch(made, {
+    buffers: { weights: shard.operand, x, out, scales: shard.scales ?? shard.operand },
+    constants: {
+      COLS: cols,
+      MATRIX_ROWS: shard.rows,
+      OUT_COLS: shard.rows,
+      FIRST: 0,
+      SPLIT_K: 1,
+      LANES: lanes,
+      GROUPS: shape.groups,
+    },
+    workgroups: [Math.ceil(rows / shape.rows), columnWorkgroups(shard, shape), 1],
+    label: "matmul",
+  });
+}
+
+async function caseOf(text: string): Promise<void> {
+  const [name = "", count = "", list = ""] = text.split("/");
+  const shape = SHAPES[name];
+  if (!shape) throw new Error(name);
+  const { n, k, mixture } = shape;
+  const rows = Number(count);
+  const jobs = rows * (mixture?.topK ?? 1);
+  const x = { buffer: storage(device, "x", 4 * jobs * k) };
+  const out = { buffer: storage(device, "out", 4 * jobs * n) };
+  device.queue.writeBuffer(
+    x.buffer,
+    0,
+    Float32Array.from({ length: jobs * k }, (_, i) => Math.sin(i * 12.9898) * (1 + i % 7)),
+  );
+  const matrices = new Map<string, Matrix[]>();
+  const variants: { text: string; programs: Program[]; times: number[]; note: string }[] = [];
+  const bits = new Map<string, Uint32Array>();
+  for (const text of list.split(",")) {
+    if (late()) break;
+    const [format, kind, dots, tile, pairs, groups, stage, memory] = text.split(".");
+    const stored = format as Matrix["format"];
+    if (!matrices.has(stored)) {
+      const copies = flags.small
+        ? 1
+        : Math.min(8, Math.ceil((160 << 20) / (WEIGHT_BYTES[stored] * n * k)));
+      const made: Matrix[] = [];
+      const all = { n: n * (mixture?.experts ?? 1), k };
+      for (let i = 0; i < (mixture ? 1 : copies); i++) {
+        made.push(await matrixOf(stored, all, 10 + i));
+      }
+      matrices.set(stored, made);
+    }
+    const launch = {
+      kind: kind?.startsWith("resident") ? "resident" : kind,
+      ahead: Number(kind?.slice("resident".length)),
+      dots,
+      rows: Number(tile),
+      pairs: Number(pairs),
+      groups: Number(groups),
+      stage: Number(stage),
+      roomy: memory === "roomy",
+    } as MatmulShape;
+    try {
+      const from = performance.now();
+      const programs: Program[] = [];
+      for (const matrix of matrices.get(stored) ?? []) {
+        const plan = mixture
+          ? expertDispatch(matrix, {
+            ...{ x, out },
+            tiles: lists(gpu, mixture, { rows, tile: launch.rows }),
+          }, {
+            shape: { ...launch, tile: launch.rows } as unknown as ExpertShape,
+            ...{ mixture, rows },
+          })
+          : denseDispatch(matrix, { x, out }, { shape: launch, rows });
+        programs.push(await make.compile([plan]));
+      }
+      await sample(programs.slice(0, 1), 1);
+      const size = 4 * n * Math.min(jobs, 16);
+      const found = new Uint32Array(await readBuffer(gpu, { buffer: out.buffer, size }));
+      const first = bits.getOrInsertComputed(stored, () => found);
+      const differ = found.some((word, i) => word !== first[i]);
+      const note = `compiled in ${(performance.now() - from).toFixed(0)} ms${
+        differ ? ", OTHER BITS" : ""
+      }`;
+      if (performance.now() - from > 1500) say(`${text} ${note}`);
+      variants.push({ text, programs, times: [], note });
+    } catch (error) {
+      say(`${name}/${rows} FAILED ${text}: ${String(error).slice(0, 300)}`);
+    }
+  }
+  const from = performance.now();
+  const warm = variants[0];
+  while (!flags.small && warm && performance.now() - from < (n * k > 1 << 24 ? 700 : 300)) {
+    await sample(warm.programs, 8);
+  }
+  for (let round = 0; round < (flags.small ? 1 : Number(flags.rounds)); round++) {
+    if (late() && round > 0) break;
+    for (const { programs, times } of variants) {
+      const once = await sample(programs, programs.length);
+      times.push(1000 * await sample(programs, Math.max(programs.length, Math.ceil(2.5 / once))));
+    }
+  }
+  for (const { text, times, note } of variants) {
+    const us = median(times);
+    const rate = 2 * jobs * n * k / us / 1e6;
+    say(
+      `${name}/${rows} ${us.toFixed(1).padStart(7)} us ${rate.toFixed(1)} TFLOP/s ${text} ${note}`,
+    );
+  }
+  for (const { shards } of [...matrices.values()].flat()) {
+    for (const { operand, scales } of shards) [operand, scales].forEach((o) => o?.buffer.destroy());
+  }
+  for (const { buffer } of [x, out]) buffer.destroy();
+}
+
+say(gpu.info.adapter);
+for (const text of positionals) if (!late()) await caseOf(text);
+say(`${((performance.now() - started) / 1000).toFixed(1)} s`);
+Deno.exit(0);
