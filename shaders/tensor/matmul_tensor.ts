@@ -32,6 +32,9 @@ export interface TensorTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  readonly old?: boolean;
+  readonly early?: boolean;
+  readonly touch?: number;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -41,8 +44,8 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile);
-  return 16 * (WEIGHT_WORDS + X_WORDS);
+  const { WEIGHT_WORDS, X_WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
+  return 16 * (WEIGHT_WORDS + X_WORDS) + 4 * (TILE_ROWS + TILE_COLS);
 }
 
 function countsOf(
@@ -75,6 +78,13 @@ function countsOf(
     STEPS: STAGE / unit.k,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
+    ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
+    COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    EARLY: Number(tile.early ?? false),
+    LATE: Number(!tile.early),
+    TOUCH: tile.touch ?? 0,
+    TOUCH_USED: tile.touch ? 1 : 0,
+    TOUCHES: tile.touch ? Math.ceil(TILE_COLS * CHUNKS / 2 / THREADS) : 0,
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * 2 * SUM_WORDS),
     X_WORDS: (1 + LOW) * TILE_ROWS * (CHUNKS + 1),
   };
@@ -118,11 +128,11 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const { subgroups, grid, own, stage, ahead } = tile;
   // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
   const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
-  const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
+  const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead, ...tile.old ? ["old"] : [], ...tile.early ? ["early"] : [], ...tile.touch ? [`touch${tile.touch}`] : []];
   const kind = `${format.name}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("tensor/matmul_tensor", {
+    const code = shader(tile.old ? "tensor/matmul_tensor_old" : "tensor/matmul_tensor", {
       slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },

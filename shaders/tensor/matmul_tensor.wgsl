@@ -24,6 +24,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
 
 override COLS: u32;
 override MATRIX_ROWS: u32; // even
@@ -46,17 +47,21 @@ const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+const LINES = max(1u, CHUNKS / 2u);
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 // hi [TILE_ROWS, PITCH], then lo where there is one.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+// What the sums need at the end is asked for before them: no cache has the scales of weights.
+var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
+var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
-// Four sums of hi and of lo.
-fn sum_at(at: u32) -> vec4<f32> {
-  var sum = bitcast<vec4<f32>>(ws[at]);
+// A number of a tile's sums of hi and of lo.
+fn sum_at(at: u32) -> f32 {
+  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<vec4<f32>>(ws[at + $SUM_WORDSu]);
+  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu][at % 4u]);
   //end
   return sum;
 }
@@ -102,6 +107,33 @@ fn main(
   //end
   //end
 
+  //for u in ROW_LOADS
+  let own_r$u = min(thread + $uu * THREADS, $TILE_ROWSu - 1u);
+  let own_x$u = x_scales[min(row + own_r$u, rows - 1u)];
+  if (thread + $uu * THREADS < $TILE_ROWSu) {
+    x_inverses[own_r$u] = inverse(own_x$u);
+  }
+  //end
+  //for u in COLUMN_LOADS
+  let own_c$u = min(thread + $uu * THREADS, $TILE_COLSu - 1u);
+  let own_pair$u = min(pair + own_c$u / $UNIT_Nu * $UNIT_HALFu + own_c$u % $UNIT_HALFu, half - 1u);
+  let own_w$u = w_scales[own_pair$u + own_c$u % $UNIT_Nu / $UNIT_HALFu * half];
+  if (thread + $uu * THREADS < $TILE_COLSu) {
+    w_inverses[own_c$u] = inverse(own_w$u);
+  }
+  //end
+  //for t in TOUCH_USED
+  var touched = 0u;
+  //end
+  //for u in TOUCHES
+  let touch_line$u = thread + $uu * THREADS;
+  let touch_column$u = touch_line$u / LINES;
+  let touch_pair$u = min(pair + touch_column$u / $UNIT_Nu * $UNIT_HALFu + touch_column$u % $UNIT_HALFu, half - 1u);
+  let touch_row$u = touch_pair$u + touch_column$u % $UNIT_Nu / $UNIT_HALFu * half;
+  let touch_from$u = touch_row$u * (COLS / $(8 * VEC8S)u) + begin + touch_line$u % LINES * 2u;
+  var touch$u = weights[touch_from$u + min($TOUCHu * BLOCKS, range - BLOCKS)].x;
+  //end
+
   //for r in OWN_R
   //for c in OWN_C
   var hi$r_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
@@ -137,7 +169,7 @@ fn main(
         //end
       }
       //end
-      workgroupBarrier();
+      //for e in EARLY
       let next = k + ($au + $AHEADu) * BLOCKS;
       // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
       if (next < range) {
@@ -149,6 +181,29 @@ fn main(
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
+      //for u in TOUCHES
+      touched |= touch$u;
+      touch$u = weights[touch_from$u + min(k + $(a + TOUCH + AHEAD)u * BLOCKS, range - BLOCKS)].x;
+      //end
+      //end
+      workgroupBarrier();
+      //for e in LATE
+      let next = k + ($au + $AHEADu) * BLOCKS;
+      // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
+      if (next < range) {
+        //for u in W_LOADS
+        w$a_$u = load_weights(w_from$u + next);
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
+        //end
+      }
+      //for u in TOUCHES
+      touched |= touch$u;
+      touch$u = weights[touch_from$u + min(k + $(a + TOUCH + AHEAD)u * BLOCKS, range - BLOCKS)].x;
+      //end
+      //end
       if (multiplies) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for r in OWN_R
@@ -187,25 +242,31 @@ fn main(
   }
   workgroupBarrier();
   if (multiplies) {
-    for (var i = lane; i < $SUM_WORDSu / 2u; i += $LANESu) {
-      let r = row + own_row + $ru * $UNIT_Mu + i / $HALF_WORDSu;
-      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
-      let at = sums + i / $HALF_WORDSu * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
-      let first = sum_at(at);
-      let second = sum_at(at + $HALF_WORDSu);
-      for (var e = 0u; e < 4u; e++) {
-        if (r < rows && c + e < half) {
-          let w = vec2(inverse(w_scales[c + e]), inverse(w_scales[c + e + half]));
-          let y = vec2(first[e], second[e]) * inverse(x_scales[r]) * w;
-          epilogue(tile.z * rows + r, c + e, half, y);
-        }
+    // Lanes side by side have outputs side by side.
+    for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
+      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
+      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
+      let r = row + own_r;
+      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
+      let at = sums * 4u + i / $UNIT_HALFu * $UNIT_Nu + i % $UNIT_HALFu;
+      if (r < rows && c < half) {
+        let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
+        let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
+        epilogue(tile.z * rows + r, c, half, y);
       }
-      if (r < rows) {
+      fold($UNIT_HALFu);
+      if (r < rows && i % $UNIT_HALFu == 0u) {
         end_row(r);
       }
     }
   }
   workgroupBarrier();
   //end
+  //end
+  //for t in TOUCH_USED
+  if (touched == 0x12345u && rows == 0u) {
+    end_row(0u);
+    out[0] = 1.0;
+  }
   //end
 }
