@@ -25,6 +25,9 @@ export interface ExpertTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  readonly branched?: boolean;
+  readonly early?: boolean;
+  readonly touch?: number;
 }
 
 /** Columns of outputs of a workgroup. */
@@ -64,6 +67,12 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    EARLY: Number(tile.early ?? false),
+    BRANCHED: Number((tile.branched ?? false) && !tile.early),
+    CLAMPED: Number(!tile.branched && !tile.early),
+    TOUCH: tile.touch ?? 0,
+    TOUCH_USED: tile.touch ? 1 : 0,
+    TOUCHES: tile.touch ? Math.ceil(TILE_COLS * CHUNKS / 2 / THREADS) : 0,
     JOB_LOADS: Math.ceil(JOBS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
@@ -87,7 +96,7 @@ function expertKernel(
   const { counts: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
-  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
+  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead, ...tile.branched ? ["b"] : [], ...tile.early ? ["early"] : [], ...tile.touch ? [`touch${tile.touch}`] : []];
   const kind = `${load.name}_${epilogue.name}`;
   const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {

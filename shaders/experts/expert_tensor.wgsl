@@ -25,6 +25,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
 
 override COLS: u32; // a multiple of $STAGE
 override MATRIX_ROWS: u32; // of an expert, even
@@ -64,11 +65,11 @@ var<workgroup> jobs: array<u32, $JOBS>; // of the tile
 var<workgroup> x_inverses: array<f32, $JOBS>; // 1 / scale
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
-// Four sums of hi and of lo.
-fn sum_at(at: u32) -> vec4<f32> {
-  var sum = bitcast<vec4<f32>>(ws[at]);
+// A number of a tile's sums of hi and of lo.
+fn sum_at(at: u32) -> f32 {
+  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<vec4<f32>>(ws[at + $LO_SUMu]);
+  sum += bitcast<f32>(ws[at / 4u + $LO_SUMu][at % 4u]);
   //end
   return sum;
 }
@@ -139,6 +140,17 @@ fn main(
   }
   //end
 
+  //for t in TOUCH_USED
+  var touched = 0u;
+  //end
+  //for u in TOUCHES
+  let touch_at$u = (thread + $uu * THREADS) * 2u;
+  let touch_column$u = column_of(touch_at$u);
+  let touch_pair$u = min(pair + touch_column$u / $UNIT_Nu * GROUP + touch_column$u % GROUP, half - 1u);
+  let touch_row$u = rows.first + touch_pair$u * rows.step + touch_column$u % $UNIT_Nu / GROUP * rows.pair;
+  let touch_from$u = begin_of(touch_row$u, block_of(touch_at$u), range);
+  var touch$u = weights[touch_from$u + min($TOUCHu * BLOCKS, range - BLOCKS) * STEP].x;
+  //end
   //for r in OWN_R
   //for p in PARTS
   //for c in OWN_C
@@ -170,7 +182,32 @@ fn main(
         //end
       }
       //end
+      //for e in EARLY
+      let next = k + $(a + AHEAD)u * BLOCKS;
+      if (next < range) {
+        //for u in W_LOADS
+        w$a_$u = load_weights(w_from$u + next * STEP);
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
+        xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
+        //end
+      }
+      //end
       workgroupBarrier();
+      //for e in BRANCHED
+      let next = k + $(a + AHEAD)u * BLOCKS;
+      if (next < range) {
+        //for u in W_LOADS
+        w$a_$u = load_weights(w_from$u + next * STEP);
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
+        xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
+        //end
+      }
+      //end
+      //for e in CLAMPED
       // Past the end it is the last stage again.
       let next = min(k + $(a + AHEAD)u * BLOCKS, range - BLOCKS);
       //for u in W_LOADS
@@ -179,6 +216,11 @@ fn main(
       //for u in X_LOADS
       xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
       xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
+      //end
+      //end
+      //for u in TOUCHES
+      touched |= touch$u;
+      touch$u = weights[touch_from$u + min(k + $(a + TOUCH + AHEAD)u * BLOCKS, range - BLOCKS) * STEP].x;
       //end
       if (used && there) {
         for (var s = 0u; s < $STEPSu; s++) {
@@ -210,27 +252,29 @@ fn main(
   subgroupMatrixStore<row_major>(&ws, sums + $pu * $SUM_WORDSu, sum$r_$p_$c, $UNIT_Nu / 4u);
   //end
   workgroupBarrier();
-  for (var i = lane; i < $TILE_Ru * $HALF_WORDSu; i += $LANESu) {
-    let row = own_row + $ru * $TILE_Ru + i / $HALF_WORDSu;
+  // Lanes side by side have outputs side by side.
+  for (var i = lane; i < $TILE_Ru * GROUP; i += $LANESu) {
+    let row = own_row + $ru * $TILE_Ru + i / GROUP;
     let job = select(NOTHING, jobs[min(row, $JOBSu - 1u)], row < $JOBSu);
-    let x_inverse = x_inverses[min(row, $JOBSu - 1u)];
-    let column = own_column + $cu * $UNIT_Nu + i % $HALF_WORDSu * 4u;
-    let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
-    let at = sums + i / $HALF_WORDSu * ($HALF_WORDSu * 2u) + i % $HALF_WORDSu;
-    let first = sum_at(at);
-    let second = sum_at(at + $HALF_WORDSu);
-    for (var e = 0u; e < 4u; e++) {
-      if (job != NOTHING && c + e < half) {
-        let w = vec2(w_inverses[column + e], w_inverses[column + e + GROUP]);
-        let y = vec2(first[e], second[e]) * x_inverse * w;
-        epilogue(job, c + e, half, y);
-      }
+    let column = own_column + $cu * $UNIT_Nu + i % GROUP;
+    let c = pair + own_column / 2u + $cu * GROUP + i % GROUP;
+    if (job != NOTHING && c < half) {
+      let at = sums * 4u + i / GROUP * $UNIT_Nu + i % GROUP;
+      let w = vec2(w_inverses[column], w_inverses[column + GROUP]);
+      let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
+      epilogue(job, c, half, y);
     }
-    if (job != NOTHING) {
+    fold(GROUP);
+    if (job != NOTHING && i % GROUP == 0u) {
       end_row(job);
     }
   }
   workgroupBarrier();
   //end
+  //end
+  //for t in TOUCH_USED
+  if (touched == 0x12345u && arrayLength(&x) == 1u) {
+    out[0] = 1.0;
+  }
   //end
 }
