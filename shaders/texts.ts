@@ -11,6 +11,8 @@ import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 
+import noteGroupNothing from "./attention/note_group_nothing.wgsl" with { type: "text" };
+import noteGroupScale from "./attention/note_group_scale.wgsl" with { type: "text" };
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
 import prepareOwn from "./attention/queries/prepare_own.wgsl" with { type: "text" };
@@ -264,6 +266,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
+  "attention/note_group_nothing": noteGroupNothing,
+  "attention/note_group_scale": noteGroupScale,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
   "attention/queries/prepare_own": prepareOwn,

@@ -1,6 +1,13 @@
 // Throw-away: matmuls of 512 rows on matrix units, tiles by turns.
 import process from "node:process";
-import { halveWeights, matmulTensor, rowScales, type TensorTile, tileBytes, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import {
+  halveWeights,
+  matmulTensor,
+  rowScales,
+  type TensorTile,
+  tileBytes,
+  weightScales,
+} from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
@@ -39,9 +46,19 @@ const names = Deno.args.find((a) => a.startsWith("--shapes="))?.slice(9).split("
 const tilesArg = Deno.args.find((a) => a.startsWith("--tiles="))?.slice(8).split(",") ?? [];
 
 function tileOf(text: string): TensorTile {
-  const [g0 = 1, g1 = 1, o0 = 1, o1 = 1, stage = 32, ahead = 1] = text.split(/[a-z]/)[0]!.split(".").map(Number);
+  const [g0 = 1, g1 = 1, o0 = 1, o1 = 1, stage = 32, ahead = 1] = text.split(/[a-z]/)[0]!.split(".")
+    .map(Number);
   const touch = Number(text.match(/t(\d)/)?.[1] ?? 0);
-  return { subgroups: g0 * g1, grid: [g0, g1], own: [o0, o1], stage, ahead, ...text.includes("o") ? { old: true } : {}, ...text.includes("e") ? { early: true } : {}, ...touch ? { touch } : {} };
+  return {
+    subgroups: g0 * g1,
+    grid: [g0, g1],
+    own: [o0, o1],
+    stage,
+    ahead,
+    ...text.includes("o") ? { old: true } : {},
+    ...text.includes("e") ? { early: true } : {},
+    ...touch ? { touch } : {},
+  };
 }
 
 async function prepare(d: Dispatch): Promise<(d: Dispatch) => Program> {
@@ -58,47 +75,89 @@ async function prepare(d: Dispatch): Promise<(d: Dispatch) => Program> {
         resource: e.buffers[name] as Operand,
       })),
     });
-    return { steps: [{ pipeline, bound: { group }, workgroups: e.workgroups, label: e.label, kernel: e.kernel.name } as never] };
+    return {
+      steps: [
+        {
+          pipeline,
+          bound: { group },
+          workgroups: e.workgroups,
+          label: e.label,
+          kernel: e.kernel.name,
+        } as never,
+      ],
+    };
   };
 }
 
 async function sample(programs: readonly Program[], runs: number): Promise<number> {
-  const steps = Array.from({ length: runs }, (_, i) => (programs[i % programs.length] as Program).steps);
+  const steps = Array.from(
+    { length: runs },
+    (_, i) => (programs[i % programs.length] as Program).steps,
+  );
   return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
 }
 
 const of = (bytes: number): Operand => ({ buffer: storage(gpu.device, "b", bytes) });
-interface V { what: string; programs: Program[]; us: number[] }
+interface V {
+  what: string;
+  programs: Program[];
+  us: number[];
+}
 
 for (const shape of SHAPES.filter(({ name }) => !names || names.includes(name))) {
   if (elapsed() > limitS - 1) break;
   const { name, n, k, split, end } = small ? { ...shape, n: 96, k: 256 * shape.split } : shape;
   const count = small ? 2 : Math.max(2, Math.ceil((140 << 20) / (2 * n * k)));
   const weights = Array.from({ length: count }, () => of(2 * n * k));
-  const [wScales, faults, x, xScales, out] = [of(4 * n), of(4 * n), of(4 * ROWS * k), of(4 * ROWS), of(4 * ROWS * n * split)];
+  const [wScales, faults, x, xScales, out] = [
+    of(4 * n),
+    of(4 * n),
+    of(4 * ROWS * k),
+    of(4 * ROWS),
+    of(4 * ROWS * n * split),
+  ];
   const fills = [...weights, x].map((out, i) => {
     const params = of(16);
     gpu.device.queue.writeBuffer(params.buffer, 0, fillParams({ seed: 1, stream: i, std: 0.02 }));
     return fillRandom({ params, out }, "fill");
   });
-  submit(gpu, await make.compile([
-    ...fills,
-    weightScales({ weights: weights[0]!, scales: wScales, faults }, { rows: n, cols: k }),
-    ...weights.map((w) => halveWeights({ weights: w, scales: wScales }, { rows: n, cols: k })),
-  ]));
+  submit(
+    gpu,
+    await make.compile([
+      ...fills,
+      weightScales({ weights: weights[0]!, scales: wScales, faults }, { rows: n, cols: k }),
+      ...weights.map((w) => halveWeights({ weights: w, scales: wScales }, { rows: n, cols: k })),
+    ]),
+  );
   // x as f32
   const xs = Float32Array.from({ length: ROWS * k }, (_, i) => ((i * 7919) % 2003 - 1001) / 997);
   gpu.device.queue.writeBuffer(x.buffer, 0, xs);
   submit(gpu, await make.compile([rowScales({ x, scales: xScales }, { rows: ROWS, cols: k })]));
-  const rule = tensorTile(unit, gpu.limits, { rows: ROWS, columns: n, range: k / split, splitK: split })!;
+  const rule = tensorTile(unit, gpu.limits, {
+    rows: ROWS,
+    columns: n,
+    range: k / split,
+    splitK: split,
+  })!;
   const tiles = [["rule", rule] as const, ...tilesArg.map((t) => [t, tileOf(t)] as const)];
   const variants: V[] = [];
   await Promise.all(tiles.map(async ([what, tile]) => {
-    if ((k / split) % tile.stage !== 0 || tile.stage % unit.k || tileBytes(unit, tile) > gpu.limits.maxComputeWorkgroupStorageSize) return;
-    const planOf = (w: Operand) => matmulTensor({ x, out, wScales, xScales }, {
-      unit, tile, rows: ROWS, matrix: { rows: n, cols: k }, shard: { operand: w, first: 0, rows: n },
-      splitK: split, halved: true, epilogue: PLAIN[end], label: name,
-    });
+    if (
+      (k / split) % tile.stage !== 0 || tile.stage % unit.k ||
+      tileBytes(unit, tile) > gpu.limits.maxComputeWorkgroupStorageSize
+    ) return;
+    const planOf = (w: Operand) =>
+      matmulTensor({ x, out, wScales, xScales }, {
+        unit,
+        tile,
+        rows: ROWS,
+        matrix: { rows: n, cols: k },
+        shard: { operand: w, first: 0, rows: n },
+        splitK: split,
+        halved: true,
+        epilogue: PLAIN[end],
+        label: name,
+      });
     try {
       const bind = await prepare(planOf(weights[0]!));
       variants.push({ what, programs: weights.map((w) => bind(planOf(w))), us: [] });
@@ -106,25 +165,39 @@ for (const shape of SHAPES.filter(({ name }) => !names || names.includes(name)))
       say(`FAILED ${what} ${String(error).slice(0, 300)}`);
     }
   }));
-  variants.sort((a, b) => tiles.findIndex(([w]) => w === a.what) - tiles.findIndex(([w]) => w === b.what));
+  variants.sort((a, b) =>
+    tiles.findIndex(([w]) => w === a.what) - tiles.findIndex(([w]) => w === b.what)
+  );
   const compiled = elapsed();
   const warm = performance.now();
   while (!small && performance.now() - warm < 500) await sample(variants[0]!.programs, 200);
   for (let round = 0; round < (small ? 1 : 5); round++) {
-    for (const { programs, us } of variants) us.push(1000 * await sample(programs, n * k > 5e7 ? 6 : 40));
+    for (const { programs, us } of variants) {
+      us.push(1000 * await sample(programs, n * k > 5e7 ? 6 : 40));
+    }
   }
   const size = 4 * ROWS * (end === "store" ? n * split : n / 2);
   let first: Uint32Array | undefined;
-  say(`${name} [${n}, ${k}] split ${split}, compiled at ${compiled.toFixed(1)} s, now ${elapsed().toFixed(1)}`);
+  say(
+    `${name} [${n}, ${k}] split ${split}, compiled at ${compiled.toFixed(1)} s, now ${
+      elapsed().toFixed(1)
+    }`,
+  );
   for (const { what, programs, us } of variants) {
     await sample(programs.slice(0, 1), 1);
     const bits = new Uint32Array(await readBuffer(gpu, { buffer: out.buffer, size }));
     first ??= bits;
     const ref = first;
     let differ = 0;
-    if (small || performance.now() > 0) for (let i = 0; i < bits.length; i += small ? 1 : 97) differ += Number(bits[i] !== ref[i]);
+    if (small || performance.now() > 0) {
+      for (let i = 0; i < bits.length; i += small ? 1 : 97) differ += Number(bits[i] !== ref[i]);
+    }
     const t = median(us);
-    say(`  ${t.toFixed(1).padStart(6)} us min ${Math.min(...us).toFixed(1)} ${(2 * ROWS * n * k / t / 1e6).toFixed(0)} TF ${what}${differ ? ` OTHER BITS ${differ}` : ""}`);
+    say(
+      `  ${t.toFixed(1).padStart(6)} us min ${Math.min(...us).toFixed(1)} ${
+        (2 * ROWS * n * k / t / 1e6).toFixed(0)
+      } TF ${what}${differ ? ` OTHER BITS ${differ}` : ""}`,
+    );
   }
   for (const { buffer } of [...weights, wScales, faults, x, xScales, out]) buffer.destroy();
 }

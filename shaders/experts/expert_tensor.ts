@@ -96,7 +96,20 @@ function expertKernel(
   const { counts: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
-  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead, ...tile.branched ? ["b"] : [], ...tile.early ? ["early"] : [], ...tile.touch ? [`touch${tile.touch}`] : []];
+  const shape = [
+    m,
+    n,
+    k,
+    lanes,
+    jobs,
+    ...grid,
+    ...own,
+    stage,
+    ahead,
+    ...tile.branched ? ["b"] : [],
+    ...tile.early ? ["early"] : [],
+    ...tile.touch ? [`touch${tile.touch}`] : [],
+  ];
   const kind = `${load.name}_${epilogue.name}`;
   const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {

@@ -128,7 +128,20 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const { subgroups, grid, own, stage, ahead } = tile;
   // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
   const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
-  const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead, ...tile.old ? ["old"] : [], ...tile.early ? ["early"] : [], ...tile.touch ? [`touch${tile.touch}`] : []];
+  const parts = [
+    m,
+    n,
+    k,
+    lanes,
+    subgroups,
+    ...grid,
+    ...own,
+    stage,
+    ahead,
+    ...tile.old ? ["old"] : [],
+    ...tile.early ? ["early"] : [],
+    ...tile.touch ? [`touch${tile.touch}`] : [],
+  ];
   const kind = `${format.name}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
