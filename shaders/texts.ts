@@ -220,7 +220,6 @@ import unitsLoadQ4 from "./tensor/load/q4.wgsl" with { type: "text" };
 import unitsLoadQ8 from "./tensor/load/q8.wgsl" with { type: "text" };
 import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
-import matmulTensorOld from "./tensor/matmul_tensor_old.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
@@ -475,7 +474,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/load/q8": unitsLoadQ8,
   "tensor/load/whole": unitsLoadWhole,
   "tensor/matmul_tensor": matmulTensor,
-  "tensor/matmul_tensor_old": matmulTensorOld,
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,
   "tensor/out_store": outStore,

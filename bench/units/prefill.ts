@@ -40,29 +40,57 @@ const SHAPES: S[] = [
   { name: "30b.qkv", n: 5120, k: 2048, split: 1, end: "store" },
   { name: "30b.o", n: 2048, k: 4096, split: 4, end: "store" },
   { name: "8b.gateUp", n: 28672, k: 4096, split: 1, end: "swiglu" },
+  { name: "probe", n: 4096, k: 4096, split: 1, end: "store" },
+  { name: "8b.down", n: 4096, k: 14336, split: 4, end: "store" },
   { name: "8b.qkv", n: 6144, k: 4096, split: 1, end: "store" },
 ];
 const names = Deno.args.find((a) => a.startsWith("--shapes="))?.slice(9).split(",");
 const tilesArg = Deno.args.find((a) => a.startsWith("--tiles="))?.slice(8).split(",") ?? [];
 
 function tileOf(text: string): TensorTile {
-  const [g0 = 1, g1 = 1, o0 = 1, o1 = 1, stage = 32, ahead = 1] = text.split(/[a-z]/)[0]!.split(".")
+  const [g0 = 1, g1 = 1, o0 = 1, o1 = 1, stage = 32, ahead = 1] = text.split(/[a-zA-Z]/)[0]!.split(
+    ".",
+  )
     .map(Number);
-  const touch = Number(text.match(/t(\d)/)?.[1] ?? 0);
+  const together = Number(text.match(/y(\d)/)?.[1] ?? 1);
   return {
     subgroups: g0 * g1,
     grid: [g0, g1],
     own: [o0, o1],
     stage,
     ahead,
-    ...text.includes("o") ? { old: true } : {},
+    together,
     ...text.includes("e") ? { early: true } : {},
-    ...touch ? { touch } : {},
   };
 }
 
-async function prepare(d: Dispatch): Promise<(d: Dispatch) => Program> {
-  const module = gpu.device.createShaderModule({ code: d.kernel.code });
+/** Leaves parts of the loop out, to see what they take. */
+function without(code: string, flags: string): string {
+  const from = code.indexOf("  for (var k = 0u;");
+  const to = code.indexOf("tiles of columns at a time");
+  let loop = code.slice(from, to);
+  let before = "";
+  if (flags.includes("L")) loop = loop.replaceAll(/^\s+(w\d_\d|x[ab]\d_\d) = .*$/gm, "");
+  if (flags.includes("S")) loop = loop.replaceAll(/^\s+staged\[.*\] = .*$/gm, "");
+  if (flags.includes("B")) loop = loop.replaceAll("workgroupBarrier();", "");
+  if (flags.includes("F")) {
+    loop = loop.replaceAll(/^ +let (at\d|xh\d|xl\d|w_tile\d) = [^;]*;$/gm, (line) => {
+      before += line.replaceAll("s * ", "0u * ") + "\n";
+      return "";
+    });
+  }
+  if (flags.includes("P")) {
+    code = code.replace(/const PITCH = (\d+)u \+ 1u/, "const PITCH = $1u + 2u").replace(
+      /(staged: array<vec4<u32>, )(\d+)/,
+      (_, a, n) => a + 2 * Number(n),
+    );
+    return code;
+  }
+  return code.slice(0, from) + before + loop + code.slice(to);
+}
+
+async function prepare(d: Dispatch, flags: string): Promise<(d: Dispatch) => Program> {
+  const module = gpu.device.createShaderModule({ code: without(d.kernel.code, flags) });
   const pipeline = await gpu.device.createComputePipelineAsync({
     layout: "auto",
     compute: { module, entryPoint: "main", constants: d.constants },
@@ -159,7 +187,10 @@ for (const shape of SHAPES.filter(({ name }) => !names || names.includes(name)))
         label: name,
       });
     try {
-      const bind = await prepare(planOf(weights[0]!));
+      const bind = await prepare(
+        planOf(weights[0]!),
+        what === "rule" ? "" : what.replaceAll(/[^A-Z]/g, ""),
+      );
       variants.push({ what, programs: weights.map((w) => bind(planOf(w))), us: [] });
     } catch (error) {
       say(`FAILED ${what} ${String(error).slice(0, 300)}`);

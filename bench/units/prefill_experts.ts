@@ -52,16 +52,16 @@ const tilesArg = Deno.args.find((a) => a.startsWith("--tiles="))?.slice(8).split
 function tileOf(text: string): ExpertTile {
   const [g0 = 1, g1 = 1, o0 = 1, o1 = 1, stage = 32, ahead = 1] = text.split(/[a-z]/)[0]!.split(".")
     .map(Number);
-  const touch = Number(text.match(/t(\d)/)?.[1] ?? 0);
+  const together = Number(text.match(/y(\d)/)?.[1] ?? 1);
   return {
     jobs: g0 * o0 * unit.m,
     grid: [g0, g1],
     own: [o0, o1],
     stage,
     ahead,
-    ...text.includes("b") ? { branched: true } : {},
+    together,
+    ...text.includes("s") ? { skips: true } : {},
     ...text.includes("e") ? { early: true } : {},
-    ...touch ? { touch } : {},
   };
 }
 

@@ -25,9 +25,12 @@ export interface ExpertTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  readonly branched?: boolean;
+  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
-  readonly touch?: number;
+  /** Own tiles of columns whose sums go through workgroup memory at once, a power of two; default 1. */
+  readonly together?: number;
+  /** Whether tiles of the unit's rows without a job are not multiplied; default false. */
+  readonly skips?: boolean;
 }
 
 /** Columns of outputs of a workgroup. */
@@ -42,42 +45,46 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
 
 /** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
-  const { W_WORDS, X_WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
-  return 16 * (W_WORDS + X_WORDS) + 4 * (2 * JOBS + TILE_COLS);
+  const { WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
+  return 16 * WORDS + 4 * (2 * JOBS + TILE_COLS);
 }
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8s = 1) {
   const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
-  const { stage: STAGE, ahead: AHEAD } = tile;
+  const { stage: STAGE, ahead: AHEAD, together: TOGETHER = 1 } = tile;
   const TILE_COLS = tileColumns(unit, tile);
   const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
-  const SUM_WORDS = unit.m * unit.n / 4;
+  const SUM_PITCH = unit.n / 4 + 1;
   // hi and lo of few jobs are rows of one tile.
   const packed = JOBS <= unit.m / 2;
   const LO_ROW = packed ? unit.m / 2 : JOBS;
   const PARTS = packed || precision === "f16" ? 1 : 2;
+  // Tiles side by side do not begin in the same bank either.
+  const TILE_SUMS = PARTS * unit.m * SUM_PITCH + 2;
   return {
     ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
-    ...{ THREADS, CHUNKS, SUM_WORDS, LO_ROW, PARTS },
+    ...{ THREADS, CHUNKS, LO_ROW, PARTS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
-    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
+    ...{ UNIT_HALF: unit.n / 2 },
     TILE_R: packed ? LO_ROW : unit.m,
-    LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
+    LO_SUM: (packed ? LO_ROW : unit.m) * SUM_PITCH,
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
-    EARLY: Number(tile.early ?? false),
-    BRANCHED: Number((tile.branched ?? false) && !tile.early),
-    CLAMPED: Number(!tile.branched && !tile.early),
-    TOUCH: tile.touch ?? 0,
-    TOUCH_USED: tile.touch ? 1 : 0,
-    TOUCHES: tile.touch ? Math.ceil(TILE_COLS * CHUNKS / 2 / THREADS) : 0,
+    ...{
+      EARLY: Number(tile.early ?? false),
+      LATE: Number(!tile.early),
+      SKIPS: Number(tile.skips ?? false),
+    },
+    ...{ TOGETHER, TURNS: OWN_C / TOGETHER, SUM_PITCH, TILE_SUMS },
     JOB_LOADS: Math.ceil(JOBS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
-    W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
     // A tile of the unit is whole, with or without lo.
-    X_WORDS: (packed ? 2 : PARTS) * LO_ROW * (CHUNKS + 1),
+    WORDS: Math.max(
+      (TILE_COLS + (packed ? 2 : PARTS) * LO_ROW) * (CHUNKS + 1),
+      GRID_R * GRID_C * TOGETHER * TILE_SUMS,
+    ),
   };
 }
 
@@ -95,20 +102,12 @@ function expertKernel(
   const load = formatOf({ ...of, halved: format === "bf16" });
   const { counts: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
-  const { jobs, grid, own, stage, ahead } = tile;
+  const { jobs, grid, own, stage, ahead, together = 1 } = tile;
   const shape = [
-    m,
-    n,
-    k,
-    lanes,
-    jobs,
-    ...grid,
-    ...own,
-    stage,
-    ahead,
-    ...tile.branched ? ["b"] : [],
+    ...[m, n, k, lanes, jobs, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
-    ...tile.touch ? [`touch${tile.touch}`] : [],
+    ...tile.skips ? ["skips"] : [],
+    ...together > 1 ? [`by${together}`] : [],
   ];
   const kind = `${load.name}_${epilogue.name}`;
   const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;

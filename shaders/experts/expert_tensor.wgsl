@@ -56,10 +56,14 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 //use load
 //use place
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
-var<workgroup> ws: array<vec4<u32>, $W_WORDS>;
-// hi [LO_ROW, PITCH], then lo where there is one
-var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+const XS = $TILE_COLSu * PITCH;
+const PAIRS = $TOGETHERu * GROUP; // of outputs side by side
+const FOLDED = min(PAIRS, $LANESu);
+const SUM_PITCH = $SUM_PITCHu; // as PITCH
+
+// Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [LO_ROW, PITCH] and then lo where there is one. Later, of
+// each subgroup, the sums of $TOGETHER tiles: [$UNIT_M, SUM_PITCH] of four f32, hi and then lo.
+var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them.
 var<workgroup> jobs: array<u32, $JOBS>; // of the tile
 var<workgroup> x_inverses: array<f32, $JOBS>; // 1 / scale
@@ -67,9 +71,9 @@ var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
 // A number of a tile's sums of hi and of lo.
 fn sum_at(at: u32) -> f32 {
-  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
+  var sum = bitcast<f32>(staged[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<f32>(ws[at / 4u + $LO_SUMu][at % 4u]);
+  sum += bitcast<f32>(staged[at / 4u + $LO_SUMu][at % 4u]);
   //end
   return sum;
 }
@@ -92,9 +96,15 @@ fn main(
   let own_row = subgroup % $GRID_Ru * ($OWN_Ru * $TILE_Ru);
   let own_column = subgroup / $GRID_Ru * ($OWN_Cu * $UNIT_Nu);
   let w_own = own_column * PITCH;
-  let x_own = own_row * PITCH;
+  let x_own = XS + own_row * PITCH;
   // Subgroups with the last rows of the tile may have no job.
   let used = $GRID_Ru == 1u || job_of(tile.x, own_row) != NOTHING;
+
+  //for k in SKIPS
+  //for r in OWN_R
+  let used$r = job_of(tile.x, min(own_row + $ru * $TILE_Ru, $JOBSu - 1u)) != NOTHING;
+  //end
+  //end
 
   //for u in W_LOADS
   let w_at$u = thread + $uu * THREADS;
@@ -115,7 +125,7 @@ fn main(
   let x_job$u = select(NOTHING, job_of(tile.x, x_chunk$u / CHUNKS), x_chunk$u < $JOBSu * CHUNKS);
   let x_row$u = select(x_job$u, first_job, x_job$u == NOTHING) / ROW_JOBS;
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
-  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u];
@@ -140,17 +150,6 @@ fn main(
   }
   //end
 
-  //for t in TOUCH_USED
-  var touched = 0u;
-  //end
-  //for u in TOUCHES
-  let touch_at$u = (thread + $uu * THREADS) * 2u;
-  let touch_column$u = column_of(touch_at$u);
-  let touch_pair$u = min(pair + touch_column$u / $UNIT_Nu * GROUP + touch_column$u % GROUP, half - 1u);
-  let touch_row$u = rows.first + touch_pair$u * rows.step + touch_column$u % $UNIT_Nu / GROUP * rows.pair;
-  let touch_from$u = begin_of(touch_row$u, block_of(touch_at$u), range);
-  var touch$u = weights[touch_from$u + min($TOUCHu * BLOCKS, range - BLOCKS) * STEP].x;
-  //end
   //for r in OWN_R
   //for p in PARTS
   //for c in OWN_C
@@ -166,7 +165,7 @@ fn main(
       let there = $UNEVENu == 0u || k + $au * BLOCKS < range;
       //for u in W_LOADS
       //for p in VEC8S
-      ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
+      staged[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
       //end
       //end
       //for u in X_LOADS
@@ -174,11 +173,11 @@ fn main(
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = eight_of_x(cut(a), cut(b));
-        xs[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u] = eight_of_x(cut(a), cut(b));
+        staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = eight_of_x(a, b);
+        staged[x_to$u] = eight_of_x(a, b);
         //end
       }
       //end
@@ -195,19 +194,7 @@ fn main(
       }
       //end
       workgroupBarrier();
-      //for e in BRANCHED
-      let next = k + $(a + AHEAD)u * BLOCKS;
-      if (next < range) {
-        //for u in W_LOADS
-        w$a_$u = load_weights(w_from$u + next * STEP);
-        //end
-        //for u in X_LOADS
-        xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
-        xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
-        //end
-      }
-      //end
-      //for e in CLAMPED
+      //for e in LATE
       // Past the end it is the last stage again.
       let next = min(k + $(a + AHEAD)u * BLOCKS, range - BLOCKS);
       //for u in W_LOADS
@@ -218,24 +205,25 @@ fn main(
       xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
       //end
       //end
-      //for u in TOUCHES
-      touched |= touch$u;
-      touch$u = weights[touch_from$u + min(k + $(a + TOUCH + AHEAD)u * BLOCKS, range - BLOCKS) * STEP].x;
-      //end
       if (used && there) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, w_own + $cu * $UNIT_Nu * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &staged, w_own + $cu * $UNIT_Nu * PITCH + s * $UNIT_Ku / 8u, PITCH);
           //end
           //for r in OWN_R
-          //for p in PARTS
-          let x_tile$r_$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-            &xs, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
-          //for c in OWN_C
-          sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$r_$p, w_tile$c, sum$r_$p_$c);
+          //for k in SKIPS
+          if (used$r)
           //end
-          //end
+          {
+            //for p in PARTS
+            let x_tile$r_$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+              &staged, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            //for c in OWN_C
+            sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$r_$p, w_tile$c, sum$r_$p_$c);
+            //end
+            //end
+          }
           //end
         }
       }
@@ -244,37 +232,36 @@ fn main(
     //end
   }
 
-  // Tile by tile: the sums of hi and of lo, then what they make.
-  let sums = subgroup * ($PARTSu * $SUM_WORDSu);
+  // $TOGETHER tiles of columns at a time: the sums of hi and of lo, then what they make.
+  let sums = subgroup * $(TOGETHER * TILE_SUMS)u;
   //for r in OWN_R
-  //for c in OWN_C
+  //for g in TURNS
+  //for t in TOGETHER
   //for p in PARTS
-  subgroupMatrixStore<row_major>(&ws, sums + $pu * $SUM_WORDSu, sum$r_$p_$c, $UNIT_Nu / 4u);
+  subgroupMatrixStore<row_major>(
+    &staged, sums + $tu * $TILE_SUMSu + $pu * ($UNIT_Mu * SUM_PITCH), sum$r_$p_$(g * TOGETHER + t), SUM_PITCH);
+  //end
   //end
   workgroupBarrier();
   // Lanes side by side have outputs side by side.
-  for (var i = lane; i < $TILE_Ru * GROUP; i += $LANESu) {
-    let row = own_row + $ru * $TILE_Ru + i / GROUP;
+  for (var i = lane; i < $TILE_Ru * PAIRS; i += $LANESu) {
+    let row = own_row + $ru * $TILE_Ru + i / PAIRS;
     let job = select(NOTHING, jobs[min(row, $JOBSu - 1u)], row < $JOBSu);
-    let column = own_column + $cu * $UNIT_Nu + i % GROUP;
-    let c = pair + own_column / 2u + $cu * GROUP + i % GROUP;
+    let own_pair = own_column / 2u + $gu * PAIRS + i % PAIRS;
+    let column = own_pair / GROUP * $UNIT_Nu + i % GROUP;
+    let c = pair + own_pair;
     if (job != NOTHING && c < half) {
-      let at = sums * 4u + i / GROUP * $UNIT_Nu + i % GROUP;
+      let at = (sums + i % PAIRS / GROUP * $TILE_SUMSu + i / PAIRS * SUM_PITCH) * 4u + i % GROUP;
       let w = vec2(w_inverses[column], w_inverses[column + GROUP]);
       let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
       epilogue(job, c, half, y);
     }
-    fold(GROUP);
-    if (job != NOTHING && i % GROUP == 0u) {
+    fold(FOLDED);
+    if (job != NOTHING && i % FOLDED == 0u) {
       end_row(job);
     }
   }
   workgroupBarrier();
   //end
-  //end
-  //for t in TOUCH_USED
-  if (touched == 0x12345u && arrayLength(&x) == 1u) {
-    out[0] = 1.0;
-  }
   //end
 }

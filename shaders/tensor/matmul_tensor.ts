@@ -32,9 +32,10 @@ export interface TensorTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  readonly old?: boolean;
+  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
-  readonly touch?: number;
+  /** Own tiles of columns whose sums go through workgroup memory at once, a power of two; default 1. */
+  readonly together?: number;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -44,8 +45,8 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
-  const { WEIGHT_WORDS, X_WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
-  return 16 * (WEIGHT_WORDS + X_WORDS) + 4 * (TILE_ROWS + TILE_COLS);
+  const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
+  return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
 }
 
 function countsOf(
@@ -54,11 +55,13 @@ function countsOf(
   { VEC8S: vec8s = 1, LOW = 1 }: Readonly<Record<string, number>> = {},
 ) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
-  const { ahead: AHEAD } = tile;
+  const { ahead: AHEAD, together: TOGETHER = 1 } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
-  const SUM_WORDS = unit.m * unit.n / 4;
+  const SUM_PITCH = unit.n / 4 + 1;
+  // Tiles side by side do not begin in the same bank either.
+  const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH + 2;
   return {
     ...{
       GRID_R,
@@ -71,10 +74,9 @@ function countsOf(
       TILE_COLS,
       THREADS,
       CHUNKS,
-      SUM_WORDS,
     },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
-    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
+    ...{ UNIT_HALF: unit.n / 2 },
     STEPS: STAGE / unit.k,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
@@ -82,11 +84,11 @@ function countsOf(
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
-    TOUCH: tile.touch ?? 0,
-    TOUCH_USED: tile.touch ? 1 : 0,
-    TOUCHES: tile.touch ? Math.ceil(TILE_COLS * CHUNKS / 2 / THREADS) : 0,
-    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * 2 * SUM_WORDS),
-    X_WORDS: (1 + LOW) * TILE_ROWS * (CHUNKS + 1),
+    ...{ TOGETHER, TURNS: OWN_C / TOGETHER, SUM_PITCH, TILE_SUMS },
+    WORDS: Math.max(
+      (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
+      GRID_R * GRID_C * TOGETHER * TILE_SUMS,
+    ),
   };
 }
 
@@ -125,27 +127,18 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const { unit, tile, matrix, splitK = 1 } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
-  const { subgroups, grid, own, stage, ahead } = tile;
+  const { subgroups, grid, own, stage, ahead, together = 1 } = tile;
   // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
   const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
   const parts = [
-    m,
-    n,
-    k,
-    lanes,
-    subgroups,
-    ...grid,
-    ...own,
-    stage,
-    ahead,
-    ...tile.old ? ["old"] : [],
+    ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
-    ...tile.touch ? [`touch${tile.touch}`] : [],
+    ...together > 1 ? [`by${together}`] : [],
   ];
   const kind = `${format.name}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader(tile.old ? "tensor/matmul_tensor_old" : "tensor/matmul_tensor", {
+    const code = shader("tensor/matmul_tensor", {
       slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },

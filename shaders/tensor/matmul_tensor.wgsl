@@ -47,21 +47,24 @@ const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
-const LINES = max(1u, CHUNKS / 2u);
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
-var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [TILE_ROWS, PITCH], then lo where there is one.
-var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+const XS = $TILE_COLSu * PITCH;
+const PAIRS = $(TOGETHER * UNIT_HALF)u; // of outputs side by side
+const FOLDED = min(PAIRS, $LANESu);
+const SUM_PITCH = $SUM_PITCHu; // as PITCH
+
+// Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [TILE_ROWS, PITCH] and then lo where there is one. Later, of
+// each subgroup, the sums of $TOGETHER tiles: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
+var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
 var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
 // A number of a tile's sums of hi and of lo.
 fn sum_at(at: u32) -> f32 {
-  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
+  var sum = bitcast<f32>(staged[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu][at % 4u]);
+  sum += bitcast<f32>(staged[at / 4u + $UNIT_Mu * SUM_PITCH][at % 4u]);
   //end
   return sum;
 }
@@ -99,7 +102,7 @@ fn main(
   let x_chunk$u = thread + $uu * THREADS;
   let x_row$u = min(row + x_chunk$u / CHUNKS, rows - 1u);
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
-  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
@@ -122,17 +125,6 @@ fn main(
     w_inverses[own_c$u] = inverse(own_w$u);
   }
   //end
-  //for t in TOUCH_USED
-  var touched = 0u;
-  //end
-  //for u in TOUCHES
-  let touch_line$u = thread + $uu * THREADS;
-  let touch_column$u = touch_line$u / LINES;
-  let touch_pair$u = min(pair + touch_column$u / $UNIT_Nu * $UNIT_HALFu + touch_column$u % $UNIT_HALFu, half - 1u);
-  let touch_row$u = touch_pair$u + touch_column$u % $UNIT_Nu / $UNIT_HALFu * half;
-  let touch_from$u = touch_row$u * (COLS / $(8 * VEC8S)u) + begin + touch_line$u % LINES * 2u;
-  var touch$u = weights[touch_from$u + min($TOUCHu * BLOCKS, range - BLOCKS)].x;
-  //end
 
   //for r in OWN_R
   //for c in OWN_C
@@ -152,7 +144,7 @@ fn main(
       //for u in W_LOADS
       if (w_block$u < $TILE_COLSu * BLOCKS) {
         //for p in VEC8S
-        ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
+        staged[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
         //end
       }
       //end
@@ -161,11 +153,11 @@ fn main(
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = eight_of_x(cut(a), cut(b));
-        xs[x_to$u + $TILE_ROWSu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u] = eight_of_x(cut(a), cut(b));
+        staged[x_to$u + $TILE_ROWSu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = eight_of_x(a, b);
+        staged[x_to$u] = eight_of_x(a, b);
         //end
       }
       //end
@@ -181,10 +173,6 @@ fn main(
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
-      //for u in TOUCHES
-      touched |= touch$u;
-      touch$u = weights[touch_from$u + min(k + $(a + TOUCH + AHEAD)u * BLOCKS, range - BLOCKS)].x;
-      //end
       //end
       workgroupBarrier();
       //for e in LATE
@@ -199,23 +187,19 @@ fn main(
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
-      //for u in TOUCHES
-      touched |= touch$u;
-      touch$u = weights[touch_from$u + min(k + $(a + TOUCH + AHEAD)u * BLOCKS, range - BLOCKS)].x;
-      //end
       //end
       if (multiplies) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for r in OWN_R
-          let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
-          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r, PITCH);
+          let at$r = XS + (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
+          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, PITCH);
           //for l in LOW
-          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r + $TILE_ROWSu * PITCH, PITCH);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + $TILE_ROWSu * PITCH, PITCH);
           //end
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &staged, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
           //for l in LOW
@@ -230,43 +214,41 @@ fn main(
     //end
   }
 
-  // Tile by tile: the sums of hi and of lo, then what they make.
-  let sums = subgroup * 2u * $SUM_WORDSu;
+  // $TOGETHER tiles of columns at a time: the sums of hi and of lo, then what they make.
+  let sums = subgroup * $(TOGETHER * TILE_SUMS)u;
   //for r in OWN_R
-  //for c in OWN_C
+  //for g in TURNS
   if (multiplies) {
-    subgroupMatrixStore<row_major>(&ws, sums, hi$r_$c, $UNIT_Nu / 4u);
+    //for t in TOGETHER
+    subgroupMatrixStore<row_major>(&staged, sums + $tu * $TILE_SUMSu, hi$r_$(g * TOGETHER + t), SUM_PITCH);
     //for l in LOW
-    subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$r_$c, $UNIT_Nu / 4u);
+    subgroupMatrixStore<row_major>(
+      &staged, sums + $tu * $TILE_SUMSu + $UNIT_Mu * SUM_PITCH, lo$r_$(g * TOGETHER + t), SUM_PITCH);
+    //end
     //end
   }
   workgroupBarrier();
   if (multiplies) {
     // Lanes side by side have outputs side by side.
-    for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
-      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
-      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
+    for (var i = lane; i < $UNIT_Mu * PAIRS; i += $LANESu) {
+      let own_r = own_row + $ru * $UNIT_Mu + i / PAIRS;
+      let own_pair = own_column / 2u + $gu * PAIRS + i % PAIRS;
+      let own_c = own_pair / $UNIT_HALFu * $UNIT_Nu + i % $UNIT_HALFu;
       let r = row + own_r;
-      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
-      let at = sums * 4u + i / $UNIT_HALFu * $UNIT_Nu + i % $UNIT_HALFu;
+      let c = pair + own_pair;
+      let at = (sums + i % PAIRS / $UNIT_HALFu * $TILE_SUMSu + i / PAIRS * SUM_PITCH) * 4u + i % $UNIT_HALFu;
       if (r < rows && c < half) {
         let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
         let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
         epilogue(tile.z * rows + r, c, half, y);
       }
-      fold($UNIT_HALFu);
-      if (r < rows && i % $UNIT_HALFu == 0u) {
+      fold(FOLDED);
+      if (r < rows && i % FOLDED == 0u) {
         end_row(r);
       }
     }
   }
   workgroupBarrier();
   //end
-  //end
-  //for t in TOUCH_USED
-  if (touched == 0x12345u && rows == 0u) {
-    end_row(0u);
-    out[0] = 1.0;
-  }
   //end
 }
