@@ -223,6 +223,7 @@ import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
+import rowOfChunk from "./tensor/row_of_chunk.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
@@ -477,6 +478,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,
   "tensor/out_store": outStore,
+  "tensor/row_of_chunk": rowOfChunk,
   "tensor/row_scales": rowScales,
   "tensor/scale_of": scaleOf,
   "tensor/weight_scales": weightScales,

@@ -50,7 +50,9 @@ const names = Deno.args.find((a) => a.startsWith("--shapes="))?.slice(9).split("
 const tilesArg = Deno.args.find((a) => a.startsWith("--tiles="))?.slice(8).split(",") ?? [];
 
 function tileOf(text: string): ExpertTile {
-  const [g0 = 1, g1 = 1, o0 = 1, o1 = 1, stage = 32, ahead = 1] = text.split(/[a-z]/)[0]!.split(".")
+  const [g0 = 1, g1 = 1, o0 = 1, o1 = 1, stage = 32, ahead = 1] = text.split(/[a-zA-Z]/)[0]!.split(
+    ".",
+  )
     .map(Number);
   const together = Number(text.match(/y(\d)/)?.[1] ?? 1);
   return {
@@ -65,8 +67,33 @@ function tileOf(text: string): ExpertTile {
   };
 }
 
-async function prepare(d: Dispatch): Promise<(d: Dispatch) => Program> {
-  const module = gpu.device.createShaderModule({ code: d.kernel.code });
+/** Leaves parts of the loop out, to see what they take. */
+function without(code: string, flags: string): string {
+  const from = code.indexOf("  for (var k = 0u;");
+  const to = code.indexOf("tiles of columns at a time");
+  let loop = code.slice(from, to);
+  let before = "";
+  if (flags.includes("L")) loop = loop.replaceAll(/^\s+(w\d_\d|x[ab]\d_\d) = .*$/gm, "");
+  if (flags.includes("S")) loop = loop.replaceAll(/^\s+staged\[.*\] = .*$/gm, "");
+  if (flags.includes("B")) loop = loop.replaceAll("workgroupBarrier();", "");
+  if (flags.includes("F")) {
+    loop = loop.replaceAll(/^ +let (at\d|xh\d|xl\d|w_tile\d|x_tile\d_\d) = [^;]*;$/gm, (line) => {
+      before += line.replaceAll("s * ", "0u * ") + "\n";
+      return "";
+    });
+  }
+  if (flags.includes("P")) {
+    code = code.replace(/const PITCH = (\d+)u \+ 1u/, "const PITCH = $1u + 2u").replace(
+      /(staged: array<vec4<u32>, )(\d+)/,
+      (_, a, n) => a + 2 * Number(n),
+    );
+    return code;
+  }
+  return code.slice(0, from) + before + loop + code.slice(to);
+}
+
+async function prepare(d: Dispatch, flags: string): Promise<(d: Dispatch) => Program> {
+  const module = gpu.device.createShaderModule({ code: without(d.kernel.code, flags) });
   const pipeline = await gpu.device.createComputePipelineAsync({
     layout: "auto",
     compute: { module, entryPoint: "main", constants: d.constants },
@@ -187,7 +214,7 @@ for (const shape of SHAPES.filter(({ name }) => !names || names.includes(name)))
     try {
       variants.push({
         what: `${what} ${list.tiles} tiles`,
-        programs: [(await prepare(d))(d)],
+        programs: [(await prepare(d, what === "rule" ? "" : what.replaceAll(/[^A-Z]/g, "")))(d)],
         us: [],
       });
     } catch (error) {

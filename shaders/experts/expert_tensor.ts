@@ -10,7 +10,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatOf } from "../tensor/loads.ts";
-import { unitsSlots } from "../tensor/matmul_tensor.ts";
+import { spread, unitsSlots } from "../tensor/matmul_tensor.ts";
 import { type ExpertEpilogue, sharedRows } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
@@ -69,6 +69,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
     ...{ UNIT_HALF: unit.n / 2 },
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: (packed ? LO_ROW : unit.m) * SUM_PITCH,
+    ...spread(CHUNKS, JOBS),
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),

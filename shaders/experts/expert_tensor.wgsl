@@ -56,6 +56,8 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 //use load
 //use place
 
+//use tensor/row_of_chunk
+
 const XS = $TILE_COLSu * PITCH;
 const PAIRS = $TOGETHERu * GROUP; // of outputs side by side
 const FOLDED = min(PAIRS, $LANESu);
@@ -122,10 +124,11 @@ fn main(
   let first_job = job_of(tile.x, 0u);
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
-  let x_job$u = select(NOTHING, job_of(tile.x, x_chunk$u / CHUNKS), x_chunk$u < $JOBSu * CHUNKS);
+  let own_x_row$u = row_of_chunk(x_chunk$u);
+  let x_job$u = select(NOTHING, job_of(tile.x, own_x_row$u), x_chunk$u < $JOBSu * CHUNKS);
   let x_row$u = select(x_job$u, first_job, x_job$u == NOTHING) / ROW_JOBS;
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
-  let x_to$u = XS + x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u];

@@ -49,6 +49,12 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
 }
 
+/** Counts of tensor/row_of_chunk for rows of `chunks`. */
+export function spread(chunks: number, ...rows: number[]): { SPREAD: number; IN_ORDER: number } {
+  const can = 8 % chunks === 0 && rows.every((count) => count % 8 === 0);
+  return { SPREAD: Number(can), IN_ORDER: Number(!can) };
+}
+
 function countsOf(
   unit: MatrixUnit,
   tile: TensorTile,
@@ -77,6 +83,8 @@ function countsOf(
     },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2 },
+    ...spread(CHUNKS, TILE_ROWS, TILE_COLS),
+    ...{ WHOLE_BLOCKS: Number(vec8s === 1), LONG_BLOCKS: Number(vec8s > 1) },
     STEPS: STAGE / unit.k,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),

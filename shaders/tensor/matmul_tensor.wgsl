@@ -48,6 +48,8 @@ const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
+//use tensor/row_of_chunk
+
 const XS = $TILE_COLSu * PITCH;
 const PAIRS = $(TOGETHER * UNIT_HALF)u; // of outputs side by side
 const FOLDED = min(PAIRS, $LANESu);
@@ -59,6 +61,16 @@ var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
 var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
+
+// Column of the tile whose block a lane brings.
+fn w_row_of(at: u32) -> u32 {
+  //for b in WHOLE_BLOCKS
+  return row_of_chunk(at);
+  //end
+  //for b in LONG_BLOCKS
+  return at / BLOCKS;
+  //end
+}
 
 // A number of a tile's sums of hi and of lo.
 fn sum_at(at: u32) -> f32 {
@@ -88,7 +100,7 @@ fn main(
 
   //for u in W_LOADS
   let w_block$u = thread + $uu * THREADS;
-  let w_column$u = w_block$u / BLOCKS;
+  let w_column$u = w_row_of(w_block$u);
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
   let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
@@ -100,9 +112,10 @@ fn main(
   //end
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
-  let x_row$u = min(row + x_chunk$u / CHUNKS, rows - 1u);
+  let own_x_row$u = row_of_chunk(x_chunk$u);
+  let x_row$u = min(row + own_x_row$u, rows - 1u);
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
-  let x_to$u = XS + x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
