@@ -52,14 +52,12 @@ function tileOf(text: string): TensorTile {
     ".",
   )
     .map(Number);
-  const together = Number(text.match(/y(\d)/)?.[1] ?? 1);
   return {
     subgroups: g0 * g1,
     grid: [g0, g1],
     own: [o0, o1],
     stage,
     ahead,
-    together,
     ...text.includes("e") ? { early: true } : {},
   };
 }
@@ -67,10 +65,22 @@ function tileOf(text: string): TensorTile {
 /** Leaves parts of the loop out, to see what they take. */
 function without(code: string, flags: string): string {
   const from = code.indexOf("  for (var k = 0u;");
-  const to = code.indexOf("tiles of columns at a time");
+  const to = code.indexOf("// Tile by tile: the sums");
   let loop = code.slice(from, to);
   let before = "";
   if (flags.includes("L")) loop = loop.replaceAll(/^\s+(w\d_\d|x[ab]\d_\d) = .*$/gm, "");
+  if (flags.includes("X")) {
+    loop = loop.replaceAll(/^ +let [ab] = x[ab]\d_\d \* x_scale\d;$/gm, "");
+    const stores = [...loop.matchAll(/^ +(staged\[x_to(\d)\]) = .*\n +(staged\[x_to.*\]) = .*$/gm)];
+    for (const [text, hi, u, lo] of stores) {
+      const at = loop.indexOf(text);
+      const stage = loop.slice(0, at).split("workgroupBarrier").length > 2 && false ? 1 : 0;
+      loop = loop.replace(
+        text,
+        `${hi} = bitcast<vec4<u32>>(xa${stage}_${u});\n${lo} = bitcast<vec4<u32>>(xb${stage}_${u});`,
+      );
+    }
+  }
   if (flags.includes("S")) loop = loop.replaceAll(/^\s+staged\[.*\] = .*$/gm, "");
   if (flags.includes("B")) loop = loop.replaceAll("workgroupBarrier();", "");
   if (flags.includes("F")) {

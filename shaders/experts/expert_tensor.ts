@@ -27,10 +27,6 @@ export interface ExpertTile {
   readonly ahead: number;
   /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
-  /** Own tiles of columns whose sums go through workgroup memory at once, a power of two; default 1. */
-  readonly together?: number;
-  /** Whether tiles of the unit's rows without a job are not multiplied; default false. */
-  readonly skips?: boolean;
 }
 
 /** Columns of outputs of a workgroup. */
@@ -51,7 +47,7 @@ export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8s = 1) {
   const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
-  const { stage: STAGE, ahead: AHEAD, together: TOGETHER = 1 } = tile;
+  const { stage: STAGE, ahead: AHEAD } = tile;
   const TILE_COLS = tileColumns(unit, tile);
   const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
@@ -60,8 +56,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
   const packed = JOBS <= unit.m / 2;
   const LO_ROW = packed ? unit.m / 2 : JOBS;
   const PARTS = packed || precision === "f16" ? 1 : 2;
-  // Tiles side by side do not begin in the same bank either.
-  const TILE_SUMS = PARTS * unit.m * SUM_PITCH + 2;
+  const TILE_SUMS = PARTS * unit.m * SUM_PITCH;
   return {
     ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
     ...{ THREADS, CHUNKS, LO_ROW, PARTS },
@@ -76,15 +71,14 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
     ...{
       EARLY: Number(tile.early ?? false),
       LATE: Number(!tile.early),
-      SKIPS: Number(tile.skips ?? false),
     },
-    ...{ TOGETHER, TURNS: OWN_C / TOGETHER, SUM_PITCH, TILE_SUMS },
+    ...{ SUM_PITCH, TILE_SUMS },
     JOB_LOADS: Math.ceil(JOBS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     // A tile of the unit is whole, with or without lo.
     WORDS: Math.max(
       (TILE_COLS + (packed ? 2 : PARTS) * LO_ROW) * (CHUNKS + 1),
-      GRID_R * GRID_C * TOGETHER * TILE_SUMS,
+      GRID_R * GRID_C * TILE_SUMS,
     ),
   };
 }
@@ -103,12 +97,10 @@ function expertKernel(
   const load = formatOf({ ...of, halved: format === "bf16" });
   const { counts: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
-  const { jobs, grid, own, stage, ahead, together = 1 } = tile;
+  const { jobs, grid, own, stage, ahead } = tile;
   const shape = [
     ...[m, n, k, lanes, jobs, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
-    ...tile.skips ? ["skips"] : [],
-    ...together > 1 ? [`by${together}`] : [],
   ];
   const kind = `${load.name}_${epilogue.name}`;
   const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;

@@ -59,12 +59,10 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 //use tensor/row_of_chunk
 
 const XS = $TILE_COLSu * PITCH;
-const PAIRS = $TOGETHERu * GROUP; // of outputs side by side
-const FOLDED = min(PAIRS, $LANESu);
 const SUM_PITCH = $SUM_PITCHu; // as PITCH
 
 // Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [LO_ROW, PITCH] and then lo where there is one. Later, of
-// each subgroup, the sums of $TOGETHER tiles: [$UNIT_M, SUM_PITCH] of four f32, hi and then lo.
+// each subgroup, the sums of a tile: [$UNIT_M, SUM_PITCH] of four f32, hi and then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them.
 var<workgroup> jobs: array<u32, $JOBS>; // of the tile
@@ -101,12 +99,6 @@ fn main(
   let x_own = XS + own_row * PITCH;
   // Subgroups with the last rows of the tile may have no job.
   let used = $GRID_Ru == 1u || job_of(tile.x, own_row) != NOTHING;
-
-  //for k in SKIPS
-  //for r in OWN_R
-  let used$r = job_of(tile.x, min(own_row + $ru * $TILE_Ru, $JOBSu - 1u)) != NOTHING;
-  //end
-  //end
 
   //for u in W_LOADS
   let w_at$u = thread + $uu * THREADS;
@@ -215,18 +207,13 @@ fn main(
             &staged, w_own + $cu * $UNIT_Nu * PITCH + s * $UNIT_Ku / 8u, PITCH);
           //end
           //for r in OWN_R
-          //for k in SKIPS
-          if (used$r)
+          //for p in PARTS
+          let x_tile$r_$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+            &staged, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+          //for c in OWN_C
+          sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$r_$p, w_tile$c, sum$r_$p_$c);
           //end
-          {
-            //for p in PARTS
-            let x_tile$r_$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-              &staged, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
-            //for c in OWN_C
-            sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$r_$p, w_tile$c, sum$r_$p_$c);
-            //end
-            //end
-          }
+          //end
           //end
         }
       }
@@ -235,32 +222,28 @@ fn main(
     //end
   }
 
-  // $TOGETHER tiles of columns at a time: the sums of hi and of lo, then what they make.
-  let sums = subgroup * $(TOGETHER * TILE_SUMS)u;
+  // Tile by tile: the sums of hi and of lo, then what they make.
+  let sums = subgroup * $TILE_SUMSu;
   //for r in OWN_R
-  //for g in TURNS
-  //for t in TOGETHER
+  //for c in OWN_C
   //for p in PARTS
-  subgroupMatrixStore<row_major>(
-    &staged, sums + $tu * $TILE_SUMSu + $pu * ($UNIT_Mu * SUM_PITCH), sum$r_$p_$(g * TOGETHER + t), SUM_PITCH);
-  //end
+  subgroupMatrixStore<row_major>(&staged, sums + $pu * ($UNIT_Mu * SUM_PITCH), sum$r_$p_$c, SUM_PITCH);
   //end
   workgroupBarrier();
   // Lanes side by side have outputs side by side.
-  for (var i = lane; i < $TILE_Ru * PAIRS; i += $LANESu) {
-    let row = own_row + $ru * $TILE_Ru + i / PAIRS;
+  for (var i = lane; i < $TILE_Ru * GROUP; i += $LANESu) {
+    let row = own_row + $ru * $TILE_Ru + i / GROUP;
     let job = select(NOTHING, jobs[min(row, $JOBSu - 1u)], row < $JOBSu);
-    let own_pair = own_column / 2u + $gu * PAIRS + i % PAIRS;
-    let column = own_pair / GROUP * $UNIT_Nu + i % GROUP;
-    let c = pair + own_pair;
+    let column = own_column + $cu * $UNIT_Nu + i % GROUP;
+    let c = pair + own_column / 2u + $cu * GROUP + i % GROUP;
     if (job != NOTHING && c < half) {
-      let at = (sums + i % PAIRS / GROUP * $TILE_SUMSu + i / PAIRS * SUM_PITCH) * 4u + i % GROUP;
+      let at = (sums + i / GROUP * SUM_PITCH) * 4u + i % GROUP;
       let w = vec2(w_inverses[column], w_inverses[column + GROUP]);
       let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
       epilogue(job, c, half, y);
     }
-    fold(FOLDED);
-    if (job != NOTHING && i % FOLDED == 0u) {
+    fold(GROUP);
+    if (job != NOTHING && i % GROUP == 0u) {
       end_row(job);
     }
   }

@@ -34,8 +34,6 @@ export interface TensorTile {
   readonly ahead: number;
   /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
-  /** Own tiles of columns whose sums go through workgroup memory at once, a power of two; default 1. */
-  readonly together?: number;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -61,13 +59,12 @@ function countsOf(
   { VEC8S: vec8s = 1, LOW = 1 }: Readonly<Record<string, number>> = {},
 ) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
-  const { ahead: AHEAD, together: TOGETHER = 1 } = tile;
+  const { ahead: AHEAD } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
   const SUM_PITCH = unit.n / 4 + 1;
-  // Tiles side by side do not begin in the same bank either.
-  const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH + 2;
+  const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH;
   return {
     ...{
       GRID_R,
@@ -92,10 +89,10 @@ function countsOf(
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
-    ...{ TOGETHER, TURNS: OWN_C / TOGETHER, SUM_PITCH, TILE_SUMS },
+    ...{ SUM_PITCH, TILE_SUMS },
     WORDS: Math.max(
       (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
-      GRID_R * GRID_C * TOGETHER * TILE_SUMS,
+      GRID_R * GRID_C * TILE_SUMS,
     ),
   };
 }
@@ -135,13 +132,12 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const { unit, tile, matrix, splitK = 1 } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
-  const { subgroups, grid, own, stage, ahead, together = 1 } = tile;
+  const { subgroups, grid, own, stage, ahead } = tile;
   // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
   const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
   const parts = [
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
-    ...together > 1 ? [`by${together}`] : [],
   ];
   const kind = `${format.name}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;

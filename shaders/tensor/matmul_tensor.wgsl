@@ -51,12 +51,10 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 //use tensor/row_of_chunk
 
 const XS = $TILE_COLSu * PITCH;
-const PAIRS = $(TOGETHER * UNIT_HALF)u; // of outputs side by side
-const FOLDED = min(PAIRS, $LANESu);
 const SUM_PITCH = $SUM_PITCHu; // as PITCH
 
 // Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [TILE_ROWS, PITCH] and then lo where there is one. Later, of
-// each subgroup, the sums of $TOGETHER tiles: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
+// each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
 var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
@@ -227,36 +225,32 @@ fn main(
     //end
   }
 
-  // $TOGETHER tiles of columns at a time: the sums of hi and of lo, then what they make.
-  let sums = subgroup * $(TOGETHER * TILE_SUMS)u;
+  // Tile by tile: the sums of hi and of lo, then what they make.
+  let sums = subgroup * $TILE_SUMSu;
   //for r in OWN_R
-  //for g in TURNS
+  //for c in OWN_C
   if (multiplies) {
-    //for t in TOGETHER
-    subgroupMatrixStore<row_major>(&staged, sums + $tu * $TILE_SUMSu, hi$r_$(g * TOGETHER + t), SUM_PITCH);
+    subgroupMatrixStore<row_major>(&staged, sums, hi$r_$c, SUM_PITCH);
     //for l in LOW
-    subgroupMatrixStore<row_major>(
-      &staged, sums + $tu * $TILE_SUMSu + $UNIT_Mu * SUM_PITCH, lo$r_$(g * TOGETHER + t), SUM_PITCH);
-    //end
+    subgroupMatrixStore<row_major>(&staged, sums + $UNIT_Mu * SUM_PITCH, lo$r_$c, SUM_PITCH);
     //end
   }
   workgroupBarrier();
   if (multiplies) {
-    // Lanes side by side have outputs side by side.
-    for (var i = lane; i < $UNIT_Mu * PAIRS; i += $LANESu) {
-      let own_r = own_row + $ru * $UNIT_Mu + i / PAIRS;
-      let own_pair = own_column / 2u + $gu * PAIRS + i % PAIRS;
-      let own_c = own_pair / $UNIT_HALFu * $UNIT_Nu + i % $UNIT_HALFu;
+    // Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again of a small matrix.
+    for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
+      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
+      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
       let r = row + own_r;
-      let c = pair + own_pair;
-      let at = (sums + i % PAIRS / $UNIT_HALFu * $TILE_SUMSu + i / PAIRS * SUM_PITCH) * 4u + i % $UNIT_HALFu;
+      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
+      let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
       if (r < rows && c < half) {
         let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
         let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
         epilogue(tile.z * rows + r, c, half, y);
       }
-      fold(FOLDED);
-      if (r < rows && i % FOLDED == 0u) {
+      fold($UNIT_HALFu);
+      if (r < rows && i % $UNIT_HALFu == 0u) {
         end_row(r);
       }
     }
