@@ -30,7 +30,7 @@ const profiler = await openProfiler(gpu, { queries: 2 });
 const make = compiler(gpu);
 say(`${gpu.info.adapter} ${elapsed().toFixed(1)} s`);
 
-const ROWS = small ? 40 : 512;
+const ROWS = small ? 40 : Number(Deno.args.find((a) => a.startsWith("--rows="))?.slice(7) ?? 512);
 type S = {
   name: string;
   E: number;
