@@ -90,6 +90,22 @@ function without(code: string, flags: string): string {
       return "";
     });
   }
+  const gather = /fn gather\([^]*?\n}\n/;
+  const head = "fn gather(own: u32, lane: u32, lanes: u32) {\n";
+  const at = "atomicMax(&row_peaks[own], bitcast<u32>(peak));\n peak = 0.0;\n}\n";
+  const shuffles =
+    "for (var apart = 1u; apart < lanes; apart *= 2u) { peak = max(peak, subgroupShuffleXor(peak, apart)); }\n";
+  if (flags.includes("D")) return code.replace(gather, head + at);
+  if (flags.includes("C")) return code.replace(gather, head + "peak = 0.0;\n}\n");
+  if (flags.includes("K")) return code.replace(gather, head + "}\n");
+  if (flags.includes("E")) return code.replace(gather, head + shuffles + "}\n");
+  if (flags.includes("G")) {
+    return code.replace(
+      gather,
+      head +
+        "if (lane % lanes == 0u) { atomicMax(&row_peaks[own], bitcast<u32>(peak)); }\n peak = 0.0;\n}\n",
+    );
+  }
   if (flags.includes("P")) {
     code = code.replace(/const PITCH = (\d+)u \+ 1u/, "const PITCH = $1u + 2u").replace(
       /(staged: array<vec4<u32>, )(\d+)/,
