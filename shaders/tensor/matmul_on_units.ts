@@ -75,14 +75,19 @@ export function matmulOnUnits(
   return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
 }
 
-/** Whether `matmul` with an epilogue that notes scales does, at any number of rows: on matrix units. */
+/**
+ * Whether `matmul` of some rows with an epilogue that notes scales does: on matrix units, for rows of one
+ * unit. At 512 rows noting took 34 us of Qwen3-0.6B's gate-up's 97, and the dispatch that finds the scales takes 4.
+ */
 export function notesOnUnits(
   matrix: Matrix,
-  { epilogue, tuning: { tensor } }: {
+  { rows, epilogue, tuning: { tensor } }: {
+    readonly rows: number;
     readonly epilogue: Epilogue;
     readonly tuning: Pick<Tuning, "tensor">;
   },
 ): boolean {
   if (!tensor || !tensorShards(matrix, tensor)) return false;
-  return tensorBindings(epilogue, matrix) <= tensor.limits.maxStorageBuffersPerShaderStage;
+  const { unit, limits: { maxStorageBuffersPerShaderStage } } = tensor;
+  return rows <= unit.m && tensorBindings(epilogue, matrix) <= maxStorageBuffersPerShaderStage;
 }

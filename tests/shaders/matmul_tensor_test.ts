@@ -225,3 +225,17 @@ Deno.test("the scale of a row makes its largest number one from 2^14 on", async 
   await device.run([rowScales({ x: device.floats(x), scales }, { rows: 4, cols: 4 })]);
   assert.deepEqual([...await device.readFloats(scales)].map(Math.log2), [12, 74, 74, -113]);
 });
+
+for (const rows of [5, 2051]) {
+  Deno.test(`the scales of ${rows} rows are those of their largest numbers`, async () => {
+    const cols = 196;
+    const x = numbers(rows * cols, 4, (i) => 2 ** ((i / cols | 0) % 23 - 11) / (1 + i % 50));
+    const scales = device.filled(rows, 3);
+    await device.run([rowScales({ x: device.floats(x), scales }, { rows, cols })]);
+    const expected = Float32Array.from({ length: rows }, (_, r) => {
+      const peak = Math.max(...x.subarray(r * cols, (r + 1) * cols).map(Math.abs));
+      return 2 ** (14 - Math.floor(Math.log2(peak)));
+    });
+    assert.deepEqual(await device.readFloats(scales), expected);
+  });
+}
