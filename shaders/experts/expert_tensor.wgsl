@@ -18,7 +18,7 @@
 //   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
 //   load: as of tensor/matmul_tensor.wgsl.
 //   place: where blocks of weights lie, experts/place/*.wgsl.
-//   out: tensor/out_*_tile.wgsl; its rows are jobs.
+//   out: tensor/tile/out_*.wgsl; its rows are jobs.
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
 enable f16;

@@ -117,8 +117,8 @@ export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): 
 
 /** The same of one whose workgroups make many rows. */
 export function tileSlots(epilogue: Epilogue): Slots {
-  const slots = unitsSlots(epilogue);
-  return { ...slots, out: `${slots.out}_tile` };
+  const { out = "", ...slots } = unitsSlots(epilogue);
+  return { ...slots, out: out.replace("tensor/", "tensor/tile/") };
 }
 
 /** What a kernel with an epilogue binds, and its constants. */
@@ -280,47 +280,5 @@ export function rowScales(
     workgroups: [Math.ceil(rows / (SCALE_THREADS / lanes))],
     label,
     work: { bytes: 4 * rows * cols, flops: 0 },
-  });
-}
-
-const WEIGHT_SCALES = kernel("weight_scales", shader("tensor/weight_scales"), {
-  bindings: ["weights", "scales", "faults"],
-  constants: ["COLS", "ROWS_ACROSS"],
-});
-
-/** Workgroups of `weightScales` across: a vocabulary has more rows than a dimension may have workgroups. */
-const ROWS_ACROSS = 1 << 15;
-
-/**
- * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row
- * are no f16 times its scale: a matrix with any stays with the other kernels.
- */
-export function weightScales(
-  buffers: { readonly weights: Operand; readonly scales: Operand; readonly faults: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
-): Dispatch {
-  return dispatch(WEIGHT_SCALES, {
-    buffers,
-    constants: { COLS: cols, ROWS_ACROSS },
-    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
-    label: "weight_scales",
-  });
-}
-
-const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/halve_weights"), {
-  bindings: ["weights", "scales"],
-  constants: ["COLS", "ROWS_ACROSS"],
-});
-
-/** Records that a bf16 matrix [rows, cols], cols even, becomes f16 in place, each row times its scale. */
-export function halveWeights(
-  buffers: { readonly weights: Operand; readonly scales: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
-): Dispatch {
-  return dispatch(HALVE_WEIGHTS, {
-    buffers,
-    constants: { COLS: cols, ROWS_ACROSS },
-    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
-    label: "halve_weights",
   });
 }

@@ -17,7 +17,7 @@
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: tensor/out_*_tile.wgsl.
+//   out: tensor/tile/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
 
 enable f16;

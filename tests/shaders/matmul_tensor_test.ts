@@ -2,13 +2,8 @@
 // rows and in every shape of workgroup. Adapters have units with EYRIE_WEBGPU=dawn, if any.
 
 import assert from "node:assert/strict";
-import {
-  halveWeights,
-  matmulTensor,
-  rowScales,
-  type TensorTile,
-  weightScales,
-} from "../../shaders/tensor/matmul_tensor.ts";
+import { matmulTensor, rowScales, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/weight_scales.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";

@@ -1,4 +1,4 @@
-// As out_noted.wgsl, for workgroups of many rows: each row's largest number is found in workgroup memory first, and
+// As tensor/out_noted.wgsl, for workgroups of many rows: each row's largest number is found in workgroup memory first, and
 // lowers its scale once.
 
 //use tensor/scale_of
