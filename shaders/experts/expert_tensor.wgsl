@@ -25,7 +25,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
 
 override COLS: u32; // a multiple of $STAGE
 override MATRIX_ROWS: u32; // of an expert, even
@@ -242,7 +241,7 @@ fn main(
       let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
       epilogue(job, c, half, y);
     }
-    gather(min(row, $JOBSu - 1u), lane, GROUP);
+    gather(min(row, $JOBSu - 1u));
   }
   workgroupBarrier();
   //end

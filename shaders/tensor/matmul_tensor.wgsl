@@ -24,7 +24,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
 
 override COLS: u32;
 override MATRIX_ROWS: u32; // even
@@ -249,7 +248,7 @@ fn main(
         let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
         epilogue(tile.z * rows + r, c, half, y);
       }
-      gather(own_r, lane, $UNIT_HALFu);
+      gather(own_r);
     }
   }
   workgroupBarrier();
