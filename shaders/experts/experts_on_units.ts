@@ -40,8 +40,8 @@ export function expertScales(
 }
 
 /**
- * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for rows of one unit, as
- * `notesOnUnits` has it.
+ * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for rows of one unit. What it
+ * takes of more was not timed.
  */
 export function notesExperts(
   matrix: Pick<Matrix, "shards">,

@@ -32,6 +32,8 @@ export interface TensorTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  readonly early?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -41,8 +43,14 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile);
-  return 16 * (WEIGHT_WORDS + X_WORDS);
+  const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
+  return 16 * WORDS + 4 * (2 * TILE_ROWS + TILE_COLS);
+}
+
+/** Counts of tensor/row_of_chunk for rows of `chunks`. */
+export function spread(chunks: number, ...rows: number[]): { SPREAD: number; IN_ORDER: number } {
+  const can = 8 % chunks === 0 && rows.every((count) => count % 8 === 0);
+  return { SPREAD: Number(can), IN_ORDER: Number(!can) };
 }
 
 function countsOf(
@@ -55,7 +63,8 @@ function countsOf(
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
-  const SUM_WORDS = unit.m * unit.n / 4;
+  const SUM_PITCH = unit.n / 4 + 1;
+  const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH;
   return {
     ...{
       GRID_R,
@@ -68,15 +77,23 @@ function countsOf(
       TILE_COLS,
       THREADS,
       CHUNKS,
-      SUM_WORDS,
     },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
-    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
+    ...{ UNIT_HALF: unit.n / 2 },
+    ...spread(CHUNKS, TILE_ROWS, TILE_COLS),
+    ...{ WHOLE_BLOCKS: Number(vec8s === 1), LONG_BLOCKS: Number(vec8s > 1) },
     STEPS: STAGE / unit.k,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
-    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * 2 * SUM_WORDS),
-    X_WORDS: (1 + LOW) * TILE_ROWS * (CHUNKS + 1),
+    ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
+    COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    EARLY: Number(tile.early ?? false),
+    LATE: Number(!tile.early),
+    ...{ SUM_PITCH, TILE_SUMS },
+    WORDS: Math.max(
+      (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
+      GRID_R * GRID_C * TILE_SUMS,
+    ),
   };
 }
 
@@ -96,6 +113,12 @@ export function tensorBindings(
 /** Slots of a kernel with an epilogue. */
 export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): Slots {
   return { ...slots, out: unitsOut };
+}
+
+/** The same of one whose workgroups make many rows. */
+export function tileSlots(epilogue: Epilogue): Slots {
+  const { out = "", ...slots } = unitsSlots(epilogue);
+  return { ...slots, out: out.replace("tensor/", "tensor/tile/") };
 }
 
 /** What a kernel with an epilogue binds, and its constants. */
@@ -118,12 +141,15 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const { subgroups, grid, own, stage, ahead } = tile;
   // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
   const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
-  const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
+  const parts = [
+    ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
+    ...tile.early ? ["early"] : [],
+  ];
   const kind = `${format.name}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...unitsSlots(epilogue), ...format.slots },
+      slots: { ...tileSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
         ...{ ...format.counts, ...epilogue.counts },
@@ -228,10 +254,15 @@ export function tensorShards(
   return found.length === shards.length ? found : undefined;
 }
 
-const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {
+const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales", { counts: { LOADS: 4 } }), {
   bindings: ["x", "scales"],
-  constants: ["COLS"],
+  constants: ["COLS", "LANES"],
 });
+
+/** Invocations of `rowScales`: of a workgroup, and of a row where rows are so many that these fill a large GPU. */
+const SCALE_THREADS = 256;
+const SCALE_LANES = 32;
+const MANY_ROWS = 2048;
 
 /** Records the scales [rows] of x [rows, cols], cols a multiple of 4. */
 export function rowScales(
@@ -242,53 +273,12 @@ export function rowScales(
     readonly label?: string;
   },
 ): Dispatch {
+  const lanes = rows >= MANY_ROWS ? SCALE_LANES : SCALE_THREADS;
   return dispatch(ROW_SCALES, {
     buffers: { x: { ...x, size: 4 * rows * cols }, scales },
-    constants: { COLS: cols },
-    workgroups: [rows],
+    constants: { COLS: cols, LANES: lanes },
+    workgroups: [Math.ceil(rows / (SCALE_THREADS / lanes))],
     label,
     work: { bytes: 4 * rows * cols, flops: 0 },
-  });
-}
-
-const WEIGHT_SCALES = kernel("weight_scales", shader("tensor/weight_scales"), {
-  bindings: ["weights", "scales", "faults"],
-  constants: ["COLS", "ROWS_ACROSS"],
-});
-
-/** Workgroups of `weightScales` across: a vocabulary has more rows than a dimension may have workgroups. */
-const ROWS_ACROSS = 1 << 15;
-
-/**
- * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row
- * are no f16 times its scale: a matrix with any stays with the other kernels.
- */
-export function weightScales(
-  buffers: { readonly weights: Operand; readonly scales: Operand; readonly faults: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
-): Dispatch {
-  return dispatch(WEIGHT_SCALES, {
-    buffers,
-    constants: { COLS: cols, ROWS_ACROSS },
-    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
-    label: "weight_scales",
-  });
-}
-
-const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/halve_weights"), {
-  bindings: ["weights", "scales"],
-  constants: ["COLS", "ROWS_ACROSS"],
-});
-
-/** Records that a bf16 matrix [rows, cols], cols even, becomes f16 in place, each row times its scale. */
-export function halveWeights(
-  buffers: { readonly weights: Operand; readonly scales: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
-): Dispatch {
-  return dispatch(HALVE_WEIGHTS, {
-    buffers,
-    constants: { COLS: cols, ROWS_ACROSS },
-    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
-    label: "halve_weights",
   });
 }

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { expertTensor, type ExpertTile } from "../../shaders/experts/expert_tensor.ts";
 import { tileWeights } from "../../shaders/experts/tile_weights.ts";
-import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { weightScales } from "../../shaders/tensor/weight_scales.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -35,7 +36,7 @@ const TILES: readonly ExpertTile[] = [
   { ...base, jobs: half, ahead: 4 },
   { ...base, jobs: half, own: [1, 2] },
   { ...base, jobs: 2 * half, grid: [1, 2], stage: 64 },
-  { ...base, jobs: 4 * half, own: [2, 2] },
+  { ...base, jobs: 4 * half, own: [2, 2], early: true },
   { ...base, jobs: 4 * half, grid: [2, 2], stage: 16, ahead: 2 },
   { ...base, jobs: 8 * half, grid: [2, 1], own: [2, 1] },
 ];
