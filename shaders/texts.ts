@@ -103,6 +103,8 @@ import latentAttention from "./latent/latent_attention.wgsl" with { type: "text"
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
+import latentManyAbsorb from "./latent/many/absorb.wgsl" with { type: "text" };
+import latentManyValue from "./latent/many/value.wgsl" with { type: "text" };
 import latentPrepare from "./latent/latent_prepare.wgsl" with { type: "text" };
 import latentRope from "./latent/latent_rope.wgsl" with { type: "text" };
 import latentRunsChunks from "./latent/latent_runs_chunks.wgsl" with { type: "text" };
@@ -364,6 +366,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "latent/latent_values": latentValues,
   "latent/latent_value_mixed": latentValueMixed,
   "latent/latent_value_runs": latentValueRuns,
+  "latent/many/absorb": latentManyAbsorb,
+  "latent/many/value": latentManyValue,
   "matmul/common": common,
   "matmul/common_rows": commonRows,
   "matmul/dot/add8": dotAdd8,

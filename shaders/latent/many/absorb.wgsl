@@ -1,0 +1,129 @@
+// out[r, h] = W_h^T q_n[r, h] of many rows: what latent_prepare.wgsl absorbs, every sum in its order.
+//
+// One workgroup per (head and $COLS columns, $ROWS rows); an invocation has $TR rows by $TC fours of columns. Column
+// by column: chain p of CHAINS sums the rows i = p, p + CHAINS, ... of W_h, the first NOPE of the NOPE + VALUE rows
+// that head h has in kv_b_proj, and the chains are added in order of p. All of q_n is in workgroup
+// memory, chain by chain; a stage brings $STEPS rows of a chain, while the one before is summed.
+// Slot:
+//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+
+//use weights
+
+override HEADS: u32;
+override NOPE: u32;
+override ROPE: u32;
+override VALUE: u32;
+override X_COLS: u32; // of a row of x, which begins with q of all heads
+override BLOCKS: u32; // workgroups of a head
+override WIDTH: u32; // of a row of out, a multiple of 8
+
+const CHAINS = $CHAINSu;
+const VEC8S = $VEC8Su; // of a latent
+const ROWS = $ROWSu;
+const COL4S = $COLSu / 4u;
+const THREADS = $THREADSu;
+const WIDE = $WIDEu; // invocations side by side along columns
+const TALL = THREADS / WIDE; // along rows
+const STEPS = $STEPSu; // rows of a stage
+const STAGES = $STAGESu; // of a chain
+const FOURS = STAGES * STEPS / 4u; // of q, of a chain
+const PITCH = CHAINS * FOURS + 1u; // odd: rows begin in different banks
+
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, WIDTH / 4]
+
+var<workgroup> queries: array<vec4<f32>, ROWS * PITCH>;
+var<workgroup> matrix: array<vec4<f32>, STEPS * COL4S>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let head = tile.x / BLOCKS;
+  let first_col = tile.x % BLOCKS * (COL4S / 2u); // vec8
+  let first_row = tile.y * ROWS;
+  let count = arrayLength(&x) / X_COLS;
+  let vec8 = thread % (COL4S / 2u);
+  let e = min(first_col + vec8, VEC8S - 1u);
+  let first_w = head * (NOPE + VALUE);
+  //for u in W_LOADS
+  let step$u = (thread + $uu * THREADS) / (COL4S / 2u);
+  var block$u = load_block((first_w + min(step$u * CHAINS, NOPE - 1u)) * VEC8S + e);
+  //end
+  for (var n = thread; n < ROWS * CHAINS * FOURS; n += THREADS) {
+    let p = n % CHAINS;
+    let four = n / CHAINS % FOURS;
+    let own = n / (CHAINS * FOURS);
+    let query = min(first_row + own, count - 1u) * X_COLS + head * (NOPE + ROPE);
+    let i = p + 4u * four * CHAINS;
+    queries[own * PITCH + p * FOURS + four] = vec4<f32>(
+      select(0.0, x[query + min(i, NOPE - 1u)], i < NOPE),
+      select(0.0, x[query + min(i + CHAINS, NOPE - 1u)], i + CHAINS < NOPE),
+      select(0.0, x[query + min(i + 2u * CHAINS, NOPE - 1u)], i + 2u * CHAINS < NOPE),
+      select(0.0, x[query + min(i + 3u * CHAINS, NOPE - 1u)], i + 3u * CHAINS < NOPE),
+    );
+  }
+  let wide = thread % WIDE;
+  let tall = thread / WIDE;
+  //for r in TR
+  //for c in TC
+  var sum$r_$c = vec4<f32>();
+  var whole$r_$c = vec4<f32>();
+  //end
+  //end
+
+  for (var stage = 0u; stage < CHAINS * STAGES; stage++) {
+    workgroupBarrier(); // what is read of the stage before
+    //for u in W_LOADS
+    if (($uu + 1u) * THREADS <= STEPS * COL4S / 2u || step$u < STEPS) {
+      let w = vec8_0(block$u);
+      matrix[step$u * COL4S + vec8] = w.lo;
+      matrix[step$u * COL4S + vec8 + COL4S / 2u] = w.hi;
+    }
+    //end
+    workgroupBarrier();
+    let next = min(stage + 1u, CHAINS * STAGES - 1u);
+    //for u in W_LOADS
+    block$u = load_block(
+      (first_w + min(next / STAGES + (next % STAGES * STEPS + step$u) * CHAINS, NOPE - 1u)) * VEC8S + e,
+    );
+    //end
+    for (var f = 0u; f < STEPS / 4u; f++) {
+      //for r in TR
+      let a$r = queries[(tall + $ru * TALL) * PITCH + stage * (STEPS / 4u) + f];
+      //end
+      //for k in FOUR
+      //for c in TC
+      {
+        let b = matrix[(4u * f + $ku) * COL4S + wide + $cu * WIDE];
+        //for r in TR
+        sum$r_$c = fma(vec4<f32>(a$r[$k]), b, sum$r_$c);
+        //end
+      }
+      //end
+      //end
+    }
+    if (stage % STAGES == STAGES - 1u) {
+      //for r in TR
+      //for c in TC
+      whole$r_$c += sum$r_$c;
+      sum$r_$c = vec4<f32>();
+      //end
+      //end
+    }
+  }
+
+  //for c in TC
+  {
+    // Lower halves of the eights of a workgroup lie before all upper ones.
+    let four = wide + $cu * WIDE;
+    let own = first_col + four % (COL4S / 2u);
+    //for r in TR
+    {
+      let row = first_row + tall + $ru * TALL;
+      if (row < count && own < VEC8S) {
+        out[(row * HEADS + head) * (WIDTH / 4u) + 2u * own + four / (COL4S / 2u)] = whole$r_$c;
+      }
+    }
+    //end
+  }
+  //end
+}
