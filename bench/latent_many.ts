@@ -3,10 +3,11 @@
  * prompt's chunk of DeepSeek-V2-Lite, by the kernels of few rows and by those of many: microseconds, and whether
  * the bits are the same.
  */
-import process from "node:process";
 import { parseArgs } from "node:util";
 import { latentPrepare } from "../shaders/latent/latent.ts";
 import { latentValue } from "../shaders/latent/latent_value.ts";
+import { latentAttention, latentPartialWords } from "../shaders/latent/latent_attention.ts";
+import { manyAttended, type SumTile, type WeighTile } from "../shaders/latent/many/attend.ts";
 import { type BlockTile, manyAbsorbed, manyValues } from "../shaders/latent/many/kv_b.ts";
 import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
@@ -56,7 +57,7 @@ async function warm(program: Program, least: number): Promise<number> {
 /** Times them by turns; the first one's `out` is what all others must have. */
 async function compare(part: string, out: Operand, variants: readonly Variant[]): Promise<void> {
   if (positionals.length > 0 && !positionals.includes(part)) return;
-  const made: { name: string; program: Program; same: boolean; us: number[] }[] = [];
+  const made: { name: string; program: Program; same: boolean }[] = [];
   let first: Uint32Array | undefined;
   for (const { name, plan } of variants) {
     const program = await make.compile(plan);
@@ -67,19 +68,16 @@ async function compare(part: string, out: Operand, variants: readonly Variant[])
     const bits = new Uint32Array(await readBuffer(gpu, out));
     first ??= bits;
     const same = bits.every((word, i) => word === first![i]) && bits.some((word) => word !== 0);
-    made.push({ name, program, same, us: [] });
+    made.push({ name, program, same });
   }
-  const turns = flags.small ? 1 : 3;
+  const each = flags.small ? { turns: 1, warmMs: 0, runs: 1 } : { turns: 2, warmMs: 10, runs: 30 };
   await warm(made[0]!.program, flags.small ? 0 : 500);
-  for (let turn = 0; turn < turns; turn++) {
-    for (const { program, us } of made) {
-      await warm(program, flags.small ? 0 : 15);
-      us.push(1000 * await ms(program, flags.small ? 1 : 50));
+  for (let turn = 0; turn < each.turns; turn++) {
+    for (const { name, same, program } of made) {
+      await warm(program, each.warmMs);
+      const us = 1000 * await ms(program, each.runs);
+      console.log(`${part} ${name}: ${us.toFixed(1)} us${same ? "" : " DIFFERENT BITS"}`);
     }
-  }
-  for (const { name, same, us } of made) {
-    const times = us.map((each) => each.toFixed(1)).join(" ");
-    process.stdout.write(`${part} ${name}: ${times} us${same ? "" : " DIFFERENT BITS"}\n`);
   }
 }
 
@@ -108,6 +106,63 @@ const normWeight = from.random(rank);
 const turns = from.random(COUNT * rope);
 await from.filled();
 const input = { x: short, cols, latent: cols - rank - rope, queries: true };
+
+const heads4 = {
+  heads,
+  kvHeads: 1,
+  headDim: rank + rope,
+  rank,
+  tablePages,
+  kvDtype: "f32",
+} as const;
+const partial = latentPartialWords(heads4, COUNT);
+const sums = floats(partial.sums);
+const q = from.random(COUNT * heads * (rank + rope));
+await from.filled();
+const few = latentAttention(
+  { q, latents, rows, pages, out: made, partial: { sums, stats: floats(partial.stats) } },
+  { ...heads4, count: COUNT, perSlot: COUNT, paths: false, scale: 0.3, tuning: rules, label: "a" },
+).filter(({ forCells }) =>
+  forCells === undefined || forCells.from <= COUNT && COUNT <= forCells.upTo
+);
+const many = (weigh: WeighTile, sum: SumTile) =>
+  manyAttended({ q, keys: latents, rows, pages, sums, out: made }, {
+    ...{ sizes: { rank, width: rank + rope, kvDtype: "f32" }, heads, tablePages, weigh, sum },
+    ...{
+      count: COUNT,
+      perSlot: COUNT,
+      firstRow: 0,
+      runs: Math.ceil(COUNT / 128),
+      scale: 0.3,
+      label: "a",
+    },
+  });
+const weigh = (queries: number, cells: number, lanes: number, tall: number, wide: number) => ({
+  ...{ queries, cells, lanes, tall, wide },
+});
+const sum = (queries: number, dims: number, tall: number, fours: number, staged: number) => ({
+  ...{ queries, dims, tall, fours, staged },
+});
+const [W, S] = [weigh(64, 32, 8, 8, 8), sum(64, 64, 8, 1, 1)];
+const pairs: [WeighTile, SumTile][] = [
+  [W, S],
+  [weigh(64, 32, 4, 8, 4), S],
+  [weigh(64, 16, 8, 8, 8), S],
+  [weigh(32, 32, 8, 8, 8), sum(32, 128, 8, 1, 1)],
+  [W, sum(64, 64, 8, 1, 2)],
+  [W, sum(64, 128, 8, 1, 1)],
+  [W, sum(64, 64, 4, 2, 1)],
+  [W, sum(64, 64, 4, 1, 1)],
+  [W, sum(64, 64, 8, 2, 1)],
+];
+await compare("attention", made, [
+  { name: "few", plan: few },
+  ...pairs.map(([weigh, sum]) => ({
+    name: [weigh, sum].map((tile) => Object.values(tile).join(",")).join(" "),
+    plan: many(weigh, sum),
+  })),
+  { name: "weigh (bits differ)", plan: many(W, S).slice(0, 1) },
+]);
 
 const values = floats(COUNT * heads * value);
 const mixed = from.random(COUNT * heads * (rank + rope));
