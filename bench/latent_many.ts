@@ -70,7 +70,7 @@ async function compare(part: string, out: Operand, variants: readonly Variant[])
     const same = bits.every((word, i) => word === first![i]) && bits.some((word) => word !== 0);
     made.push({ name, program, same });
   }
-  const each = flags.small ? { turns: 1, warmMs: 0, runs: 1 } : { turns: 2, warmMs: 10, runs: 30 };
+  const each = flags.small ? { turns: 1, warmMs: 0, runs: 1 } : { turns: 1, warmMs: 30, runs: 60 };
   await warm(made[0]!.program, flags.small ? 0 : 500);
   for (let turn = 0; turn < each.turns; turn++) {
     for (const { name, same, program } of made) {
@@ -155,6 +155,61 @@ const pairs: [WeighTile, SumTile][] = [
   [W, sum(64, 64, 4, 1, 1)],
   [W, sum(64, 64, 8, 2, 1)],
 ];
+type Edit = [from: string | RegExp, to: string];
+function edited([one]: readonly Dispatch[], name: string, ...edits: Edit[]): Variant {
+  if (!one) throw new Error("no dispatch");
+  let code = one.kernel.code;
+  for (const [from, to] of edits) {
+    if (code.replace(from, to) === code) throw new Error(`${name}: nothing to edit`);
+    code = code.replace(from, to);
+  }
+  const kernel = { ...one.kernel, name: `${one.kernel.name}_${name}`, code };
+  return { name: `ABLATED ${name}`, plan: [{ ...one, kernel }] };
+}
+const NO_FMA: Edit = [/\n *sum(\d+_\d+_\d+) = fma\(.*\);/g, ""];
+await compare("weigh", sums, [
+  ...[
+    W,
+    weigh(32, 32, 8, 8, 8),
+    weigh(64, 32, 4, 8, 4),
+    weigh(32, 64, 8, 8, 8),
+    weigh(32, 32, 4, 8, 4),
+  ].map((tile) => ({
+    name: Object.values(tile).join(","),
+    plan: many(tile, S).slice(0, 1),
+  })),
+  edited(many(W, S), "noload", ["if (t < SLABS) {", "if (t == 0u) {"]),
+  edited(many(W, S), "noreduce", [
+    "  workgroupBarrier(); // what is read of the last slab",
+    "  if (arrayLength(&sums) != 7u) { return; }\n  workgroupBarrier(); // what",
+  ]),
+  edited(many(W, S), "noload,noreduce", ["if (t < SLABS) {", "if (t == 0u) {"], [
+    "  workgroupBarrier(); // what is read of the last slab",
+    "  if (arrayLength(&sums) != 7u) { return; }\n  workgroupBarrier(); // what",
+  ]),
+  edited(many(W, S), "nofma", NO_FMA),
+]);
+const summed = many(W, S).slice(1);
+await compare("sum", made, [
+  ...pairs.map(([, tile]) => tile).concat(
+    sum(32, 64, 8, 1, 1),
+    sum(32, 128, 8, 1, 2),
+    sum(64, 128, 8, 1, 2),
+  ).map((tile) => ({
+    name: Object.values(tile).join(","),
+    plan: many(W, tile).slice(1),
+  })),
+  edited(summed, "noload", ["if (stage < stages) {", "if (stage == 0u) {"]),
+  edited(summed, "nofold", [
+    /if \(thread < QUERIES\) \{\n *let ended/,
+    "if (thread < QUERIES && arrayLength(&out) == 7u) {\nlet ended",
+  ]),
+  edited(summed, "noload,nofold", ["if (stage < stages) {", "if (stage == 0u) {"], [
+    /if \(thread < QUERIES\) \{\n *let ended/,
+    "if (thread < QUERIES && arrayLength(&out) == 7u) {\nlet ended",
+  ]),
+  edited(summed, "nofma", ["c < 4u; c++", "c < min(4u, arrayLength(&out) & 1u); c++"]),
+]);
 await compare("attention", made, [
   { name: "few", plan: few },
   ...pairs.map(([weigh, sum]) => ({
@@ -167,6 +222,10 @@ await compare("attention", made, [
 const values = floats(COUNT * heads * value);
 const mixed = from.random(COUNT * heads * (rank + rope));
 await from.filled();
+const blocks = (tile: BlockTile) => [
+  manyValues({ kvB, attentionOutput: mixed, out: values }, { ...launch, label: "v", tile }),
+];
+const [V, V8] = [tile(64, 64, 8, 4), tile(64, 64, 8, 8)];
 await compare("value", values, [
   {
     name: "few",
@@ -176,16 +235,16 @@ await compare("value", values, [
     tile(64, 64, 8, 4),
     tile(64, 64, 8, 8),
     tile(64, 64, 4, 4),
-    tile(32, 64, 4, 8),
     tile(32, 64, 8, 4),
-    tile(32, 64, 4, 4),
-    tile(32, 32, 4, 4),
   ].map((tile) => ({
     name: nameOf(tile),
     plan: [
       manyValues({ kvB, attentionOutput: mixed, out: values }, { ...launch, label: "v", tile }),
     ],
   })),
+  edited(blocks(V), "noload", ["if (stage < CHAINS * STAGES) {", "if (stage == 0u) {"]),
+  edited(blocks(V8), "noload8", ["if (stage < CHAINS * STAGES) {", "if (stage == 0u) {"]),
+  edited(blocks(V), "nofma", ["f < FOURS; f++", "f < min(FOURS, arrayLength(&out) & 1u); f++"]),
 ]);
 
 const prepare = latentPrepare(
@@ -204,7 +263,8 @@ await compare("absorb", made, [
     tile(64, 64, 8, 4),
     tile(64, 64, 4, 8),
     tile(64, 128, 8, 8),
-    tile(32, 64, 4, 8),
+    tile(64, 128, 8, 4),
+    tile(32, 128, 8, 8),
   ].map((tile) => ({
     name: nameOf(tile),
     plan: [manyAbsorbed({ kvB, input, out: made }, { ...launch, label: "p", tile }), rest],

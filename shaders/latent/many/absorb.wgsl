@@ -48,18 +48,26 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let step$u = (thread + $uu * THREADS) / (COL4S / 2u);
   var block$u = load_block((first_w + min(step$u * CHAINS, NOPE - 1u)) * VEC8S + e);
   //end
-  for (var n = thread; n < ROWS * CHAINS * FOURS; n += THREADS) {
-    let p = n % CHAINS;
-    let four = n / CHAINS % FOURS;
-    let own = n / (CHAINS * FOURS);
-    let query = min(first_row + own, count - 1u) * X_COLS + head * (NOPE + ROPE);
-    let i = p + 4u * four * CHAINS;
-    queries[own * PITCH + p * FOURS + four] = vec4<f32>(
-      select(0.0, x[query + min(i, NOPE - 1u)], i < NOPE),
-      select(0.0, x[query + min(i + CHAINS, NOPE - 1u)], i + CHAINS < NOPE),
-      select(0.0, x[query + min(i + 2u * CHAINS, NOPE - 1u)], i + 2u * CHAINS < NOPE),
-      select(0.0, x[query + min(i + 3u * CHAINS, NOPE - 1u)], i + 3u * CHAINS < NOPE),
-    );
+  // Many are asked for at a time.
+  for (var first = thread; first < ROWS * CHAINS * FOURS; first += THREADS * $AT_ONCEu) {
+    //for u in AT_ONCE
+    let n$u = first + $uu * THREADS;
+    let i$u = n$u % CHAINS + n$u / CHAINS % FOURS * 4u * CHAINS;
+    let row$u = min(first_row + n$u / (CHAINS * FOURS), count - 1u);
+    let query$u = row$u * X_COLS + head * (NOPE + ROPE);
+    //for k in FOUR
+    let x$u_$k = x[query$u + min(i$u + $ku * CHAINS, NOPE - 1u)];
+    //end
+    //end
+    //for u in AT_ONCE
+    if (n$u < ROWS * CHAINS * FOURS) {
+      queries[n$u / (CHAINS * FOURS) * PITCH + n$u % CHAINS * FOURS + n$u / CHAINS % FOURS] = vec4<f32>(
+        //for k in FOUR
+        select(0.0, x$u_$k, i$u + $ku * CHAINS < NOPE),
+        //end
+      );
+    }
+    //end
   }
   let wide = thread % WIDE;
   let tall = thread / WIDE;

@@ -42,6 +42,27 @@ export const RECORD_WORDS = 144;
 /** Lanes whose segments are added apart, see latent_lanes.wgsl: decides bits. */
 const LANES = 4;
 
+/** Bytes of workgroup memory of either kernel, which has 256 invocations. */
+export function manyBytes(): number {
+  const weighed = 16 * slabOf(WEIGH) + 4 * WEIGH.queries;
+  const stage = 16 * (SUM.queries * (4 * SUM.staged + 1) + SUM.staged * 16 * SUM.dims / 4);
+  return Math.max(weighed, stage + SUM.queries * (8 * 8 + 8 + 8 + 4));
+}
+
+/** Queries of an invocation whose sums are added at a time. */
+function batchOf({ queries, cells, lanes, tall }: WeighTile): number {
+  const each = lanes * (queries / tall) * (cells / 4);
+  const room = 17 * (queries + cells) - queries * (cells / 4 + 1);
+  return [8, 4, 2, 1].find((batch) => tall % batch === 0 && batch * each <= room) ?? 1;
+}
+
+/** Fours of queries and keys, whose rows begin in different banks; later of sums and scores. */
+function slabOf(tile: WeighTile): number {
+  const { queries, cells, lanes, tall } = tile;
+  const pool = batchOf(tile) * lanes * (queries / tall) * (cells / 4);
+  return Math.max(17 * (queries + cells), pool + queries * (cells / 4 + 1));
+}
+
 interface Shape {
   readonly sizes: LatentSizes;
   readonly heads: number;
@@ -52,7 +73,7 @@ interface Shape {
   readonly runs: number;
   readonly scale: number;
   readonly label: string;
-  readonly forCells?: Dispatch["forCells"];
+  readonly forCells?: Dispatch["forCells"] | undefined;
   readonly weigh?: WeighTile;
   readonly sum?: SumTile;
 }
@@ -133,14 +154,11 @@ export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): K
     const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
     const THREADS = TALL * WIDE * LANES;
     const SIDES = 16 / LANES;
-    const slab = (QUERIES + CELLS) * 17;
-    const BATCH = [8, 4, 2, 1].find((batch) =>
-      TQ % batch === 0 && LANES * batch * TALL * WIDE * QUADS <= slab
-    ) as number;
+    const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
     const counts = {
       ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
       BATCHES: TQ / BATCH,
-      SLAB: slab,
+      SLAB,
       WIDTH4: width / 4,
       Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
       K_LOADS: Math.ceil(CELLS * 16 / THREADS),

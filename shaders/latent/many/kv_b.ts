@@ -7,9 +7,10 @@ import {
   kernel,
   type Operand,
 } from "../../../src/gpu/kernel.ts";
-import type { FloatFormat, Table } from "../../../src/gpu/matrix.ts";
+import type { FloatFormat, Table, Tuning } from "../../../src/gpu/matrix.ts";
 import { shader } from "../../shader.ts";
-import { type LatentHeads, type LatentInput, onlyShard } from "../latent.ts";
+import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "../latent.ts";
+import { latentValue } from "../latent_value.ts";
 
 /** A workgroup: `rows` by `outs` sums, of which an invocation has `tall` by `wide`. Touches no bit. */
 export interface BlockTile {
@@ -26,6 +27,9 @@ const ABSORB_CHAINS = 8;
 const VALUE_DEPTH = 4;
 const ABSORB_STEPS = 16;
 
+/** Rows from which blocks beat the kernels of few rows, measured on an H200. */
+const LEAST_ROWS = 64;
+
 /** Measured on an H200. */
 export const VALUE_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 4 };
 export const ABSORB_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 8 };
@@ -37,6 +41,35 @@ interface Launch extends LatentHeads {
 }
 
 const kernels = new Map<string, Kernel>();
+
+type PrepareBuffers = Parameters<typeof latentPrepare>[0];
+type PrepareShape = Omit<Parameters<typeof latentPrepare>[1], "absorbs" | "tuning">;
+type ValueBuffers = Parameters<typeof latentValue>[0];
+type ValueShape = Omit<Parameters<typeof latentValue>[1], "tuning">;
+interface Adapter {
+  readonly tuning: Pick<Tuning, "software" | "rowLanes" | "workgroupBytes">;
+}
+
+/** Records `latentPrepare`, of many rows in two launches: queries are absorbed in blocks. */
+export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapter): Dispatch[] {
+  const { count, nope, label, tuning: { software, workgroupBytes } } = shape;
+  const blocks = buffers.input.queries && !software && count >= LEAST_ROWS &&
+    absorbBytes(nope, ABSORB_TILE) <= workgroupBytes;
+  return blocks
+    ? [
+      manyAbsorbed(buffers, { ...shape, label: `${label}.absorb` }),
+      latentPrepare(buffers, { ...shape, absorbs: false }),
+    ]
+    : [latentPrepare(buffers, shape)];
+}
+
+/** Records `latentValue`, of many rows in blocks where nobody wants their scales. */
+export function valueRows(buffers: ValueBuffers, shape: ValueShape & Adapter): Dispatch {
+  const { count, tuning: { software } } = shape;
+  return software || buffers.scales || count < LEAST_ROWS
+    ? latentValue(buffers, shape)
+    : manyValues(buffers, shape);
+}
 
 /** Records what `latentValue` does, to the bit. */
 export function manyValues(
@@ -108,6 +141,7 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
       STAGES: Math.ceil(eights / DEPTH),
       X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
       W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
+      FOUR: 4,
     };
     const slots = { weights: `weights/weights_${format}` };
     return kernel(name, shader("latent/many/value", { slots, counts }), {
@@ -115,6 +149,12 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
       constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
     });
   });
+}
+
+/** Bytes of workgroup memory. */
+function absorbBytes(nope: number, { rows, outs }: BlockTile): number {
+  const steps = Math.ceil(nope / ABSORB_CHAINS / 4) * 4;
+  return 16 * (rows * (ABSORB_CHAINS * steps / 4 + 1) + Math.min(steps, ABSORB_STEPS) * outs / 4);
 }
 
 function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: BlockTile): Kernel {
@@ -128,6 +168,7 @@ function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: Blo
       ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, CHAINS: ABSORB_CHAINS, VEC8S: rank / 8 },
       STAGES: Math.ceil(steps / STEPS),
       W_LOADS: Math.ceil(STEPS * COLS / 8 / THREADS),
+      AT_ONCE: 8,
       FOUR: 4,
     };
     const slots = { weights: `weights/weights_${format}` };

@@ -21,7 +21,8 @@ override SLOT_QUERIES: u32; // queries of one slot that follow each other
 override FIRST_ROW: u32; // of `rows`
 
 const CHUNK = 16u; // cells
-const SEGMENT = 128u;
+const CHUNKS = 8u; // of a segment
+const SEGMENT = CHUNKS * CHUNK;
 const RECORD = 36u;
 const LANES = $LANESu;
 const THREADS = $THREADSu;
@@ -43,7 +44,8 @@ const PITCH = CELL4S + 1u; // odd: queries begin in different banks
 
 var<workgroup> weights: array<vec4<f32>, QUERIES * PITCH>;
 var<workgroup> latents: array<vec4<f32>, CELLS * DIM4S>;
-var<workgroup> folds: array<vec2<f32>, 8u * QUERIES>; // shrink, share of a chunk
+var<workgroup> places: array<u32, CHUNKS>; // pages of a segment
+var<workgroup> folds: array<vec2<f32>, CHUNKS * QUERIES>; // shrink, share of a chunk
 var<workgroup> segment_folds: array<vec2<f32>, QUERIES>;
 var<workgroup> lane_folds: array<vec2<f32>, QUERIES>;
 var<workgroup> totals: array<f32, QUERIES>; // 0: padding
@@ -82,6 +84,8 @@ fn main(
   let cell$u = (thread + $uu * THREADS) / DIM4S;
   var packed$u = vec4<u32>();
   //end
+  let last_page = slot * TABLE_PAGES + (max(end, 1u) - 1u) / PAGE;
+  var page = pages[min(slot * TABLE_PAGES + thread % CHUNKS, last_page)]; // of the segment to come
   var top = NEGATIVE; // of query `thread`
   var total = 0.0;
   //for r in TQ
@@ -100,6 +104,11 @@ fn main(
     //end
     for (var segment = lane; segment < segments; segment += LANES) {
       let stop = min(end, (segment + 1u) * SEGMENT);
+      if (thread < CHUNKS) {
+        places[thread] = page;
+      }
+      let after = select(lane + 1u, segment + LANES, segment + LANES < segments);
+      page = pages[min(slot * TABLE_PAGES + after * CHUNKS + thread % CHUNKS, last_page)];
       let stages = (stop - segment * SEGMENT + CELLS - 1u) / CELLS;
       //for r in TQ
       //for d in TD
@@ -128,8 +137,8 @@ fn main(
           //end
           //for u in L_LOADS
           {
-            let cell = min(first + cell$u, end - 1u);
-            packed$u = load_four(pages[slot * TABLE_PAGES + cell / PAGE] * PAGE + cell % PAGE, four$u);
+            let cell = min(first + cell$u, end - 1u) % SEGMENT;
+            packed$u = load_four(places[cell / PAGE] * PAGE + cell % PAGE, four$u);
           }
           //end
         }

@@ -33,10 +33,6 @@ const PITCH = FOURS + 1u; // odd: rows begin in different banks
 var<workgroup> mixed: array<vec4<f32>, ROWS * PITCH>;
 var<workgroup> matrix: array<vec4<f32>, OUTS * PITCH>;
 
-fn dot4(sum: f32, a: vec4<f32>, b: vec4<f32>) -> f32 {
-  return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
-}
-
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let head = tile.x / BLOCKS;
@@ -104,8 +100,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //for o in TO
         {
           let b = matrix[(wide + $ou * WIDE) * PITCH + f];
+          //for k in FOUR
           //for r in TR
-          sum$r_$o = dot4(sum$r_$o, a$r, b);
+          sum$r_$o = fma(a$r[$k], b[$k], sum$r_$o);
+          //end
           //end
         }
         //end

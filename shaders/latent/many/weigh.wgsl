@@ -36,7 +36,8 @@ const TALL = $TALLu; // along queries
 const PITCH = 17u; // odd: rows begin in different banks
 const KEYS_AT = QUERIES * PITCH;
 const POOL = $BATCHu * TALL * WIDE * $QUADSu; // fours of a lane, of a batch of its queries
-const SCORE_PITCH = CELLS + 1u;
+const SCORES_AT = $LANESu * POOL; // [QUERIES, SCORE_PITCH], fours of cells c, c + WIDE, c + 2 WIDE, c + 3 WIDE
+const SCORE_PITCH = CELLS / 4u + 1u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
 @group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
@@ -44,12 +45,12 @@ const SCORE_PITCH = CELLS + 1u;
 @group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RECORD]
 
-var<workgroup> slab: array<vec4<f32>, $SLAB>; // of queries, then of keys; then the lanes' sums
-var<workgroup> scores: array<f32, QUERIES * SCORE_PITCH>;
+var<workgroup> slab: array<vec4<f32>, $SLAB>; // of queries, then of keys; later the lanes' sums and the scores
 var<workgroup> ends: array<u32, QUERIES>; // cells that a query sees
 
-fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
-  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
+fn score_of(query: u32, cell: u32) -> f32 {
+  let at = query * SCORE_PITCH + cell / (4u * WIDE) * WIDE + cell % WIDE;
+  return slab[SCORES_AT + at][cell / WIDE % 4u];
 }
 
 @compute @workgroup_size(THREADS)
@@ -131,8 +132,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //for c in TC
         {
           let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + e];
+          //for k in FOUR
           //for r in TQ
-          sum$n_$r_$c = dot4(sum$n_$r_$c, a$r, b);
+          sum$n_$r_$c = fma(a$r[$k], b[$k], sum$n_$r_$c);
+          //end
           //end
         }
         //end
@@ -180,22 +183,21 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
     //end
     let own = at / $QUADSu / WIDE + $su * $BATCHu * TALL; // query
-    let cell = at / $QUADSu % WIDE + at % $QUADSu * 4u * WIDE;
-    let score = SCALE * sum$(LEVELS)_0;
-    //for j in FOUR
-    scores[own * SCORE_PITCH + cell + $ju * WIDE] =
-      select(NEGATIVE, score[$j], first + cell + $ju * WIDE < ends[own]);
-    //end
+    let quad = at % $QUADSu;
+    let cell = first + at / $QUADSu % WIDE + 4u * WIDE * quad;
+    let seen = vec4<u32>(cell, cell + WIDE, cell + 2u * WIDE, cell + 3u * WIDE) < vec4<u32>(ends[own]);
+    slab[SCORES_AT + own * SCORE_PITCH + quad * WIDE + at / $QUADSu % WIDE] =
+      select(vec4<f32>(NEGATIVE), SCALE * sum$(LEVELS)_0, seen);
   }
   //end
   workgroupBarrier();
 
   for (var at = thread; at < QUERIES * CELLS / CHUNK; at += THREADS) {
     let own = at % QUERIES;
-    let from_cell = own * SCORE_PITCH + at / QUERIES * CHUNK;
+    let begin = at / QUERIES * CHUNK;
     var top = NEGATIVE;
     for (var c = 0u; c < CHUNK; c++) {
-      top = max(top, scores[from_cell + c]);
+      top = max(top, score_of(own, begin + c));
     }
     let chunk = first / CHUNK + at / QUERIES;
     let to = ((query + own) * RUNS + chunk / CHUNKS) * RECORD;
@@ -205,7 +207,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         var weight = vec4<f32>();
         //for j in FOUR
         {
-          let score = scores[from_cell + 4u * c + $ju];
+          let score = score_of(own, begin + 4u * c + $ju);
           weight[$j] = select(exp(score - top), 0.0, score == NEGATIVE);
           total += weight[$j];
         }
