@@ -81,10 +81,11 @@ async function compare(part: string, out: Operand, variants: readonly Variant[])
   }
 }
 
-const tile = (rows: number, outs: number, tall: number, wide: number): BlockTile => ({
-  ...{ rows, outs, tall, wide },
+const tile = (rows: number, outs: number, tall: number, wide: number, held = 1): BlockTile => ({
+  ...{ rows, outs, tall, wide, held },
 });
-const nameOf = ({ rows, outs, tall, wide }: BlockTile) => `${rows}x${outs} ${tall}x${wide}`;
+const nameOf = ({ rows, outs, tall, wide, held }: BlockTile) =>
+  `${rows}x${outs} ${tall}x${wide} ${held}`;
 const matrix = from.matrix(heads * (nope + value), rank, "bf16");
 const kvB = { ...matrix, format: "bf16" as const };
 const launch = { ...sizes, count: COUNT, tuning: rules };
@@ -155,60 +156,28 @@ const pairs: [WeighTile, SumTile][] = [
   [W, sum(64, 64, 4, 1, 1)],
   [W, sum(64, 64, 8, 2, 1)],
 ];
-type Edit = [from: string | RegExp, to: string];
-function edited([one]: readonly Dispatch[], name: string, ...edits: Edit[]): Variant {
-  if (!one) throw new Error("no dispatch");
-  let code = one.kernel.code;
-  for (const [from, to] of edits) {
-    if (code.replace(from, to) === code) throw new Error(`${name}: nothing to edit`);
-    code = code.replace(from, to);
-  }
-  const kernel = { ...one.kernel, name: `${one.kernel.name}_${name}`, code };
-  return { name: `ABLATED ${name}`, plan: [{ ...one, kernel }] };
-}
-const NO_FMA: Edit = [/\n *sum(\d+_\d+_\d+) = fma\(.*\);/g, ""];
 await compare("weigh", sums, [
   ...[
-    W,
-    weigh(32, 32, 8, 8, 8),
-    weigh(64, 32, 4, 8, 4),
-    weigh(32, 64, 8, 8, 8),
     weigh(32, 32, 4, 8, 4),
+    weigh(32, 32, 8, 8, 4),
+    weigh(32, 64, 4, 8, 4),
+    weigh(64, 32, 4, 8, 4),
+    weigh(64, 32, 8, 8, 4),
+    weigh(32, 16, 8, 8, 4),
+    weigh(16, 32, 4, 8, 4),
   ].map((tile) => ({
     name: Object.values(tile).join(","),
     plan: many(tile, S).slice(0, 1),
   })),
-  edited(many(W, S), "noload", ["if (t < SLABS) {", "if (t == 0u) {"]),
-  edited(many(W, S), "noreduce", [
-    "  workgroupBarrier(); // what is read of the last slab",
-    "  if (arrayLength(&sums) != 7u) { return; }\n  workgroupBarrier(); // what",
-  ]),
-  edited(many(W, S), "noload,noreduce", ["if (t < SLABS) {", "if (t == 0u) {"], [
-    "  workgroupBarrier(); // what is read of the last slab",
-    "  if (arrayLength(&sums) != 7u) { return; }\n  workgroupBarrier(); // what",
-  ]),
-  edited(many(W, S), "nofma", NO_FMA),
 ]);
-const summed = many(W, S).slice(1);
 await compare("sum", made, [
-  ...pairs.map(([, tile]) => tile).concat(
-    sum(32, 64, 8, 1, 1),
+  ...[
+    sum(64, 64, 8, 1, 2),
     sum(32, 128, 8, 1, 2),
-    sum(64, 128, 8, 1, 2),
-  ).map((tile) => ({
-    name: Object.values(tile).join(","),
-    plan: many(W, tile).slice(1),
-  })),
-  edited(summed, "noload", ["if (stage < stages) {", "if (stage == 0u) {"]),
-  edited(summed, "nofold", [
-    /if \(thread < QUERIES\) \{\n *let ended/,
-    "if (thread < QUERIES && arrayLength(&out) == 7u) {\nlet ended",
-  ]),
-  edited(summed, "noload,nofold", ["if (stage < stages) {", "if (stage == 0u) {"], [
-    /if \(thread < QUERIES\) \{\n *let ended/,
-    "if (thread < QUERIES && arrayLength(&out) == 7u) {\nlet ended",
-  ]),
-  edited(summed, "nofma", ["c < 4u; c++", "c < min(4u, arrayLength(&out) & 1u); c++"]),
+    sum(32, 64, 8, 1, 2),
+    sum(16, 128, 8, 1, 2),
+    sum(16, 128, 8, 1, 1),
+  ].map((tile) => ({ name: Object.values(tile).join(","), plan: many(W, tile).slice(1) })),
 ]);
 await compare("attention", made, [
   { name: "few", plan: few },
@@ -225,7 +194,6 @@ await from.filled();
 const blocks = (tile: BlockTile) => [
   manyValues({ kvB, attentionOutput: mixed, out: values }, { ...launch, label: "v", tile }),
 ];
-const [V, V8] = [tile(64, 64, 8, 4), tile(64, 64, 8, 8)];
 await compare("value", values, [
   {
     name: "few",
@@ -233,18 +201,17 @@ await compare("value", values, [
   },
   ...[
     tile(64, 64, 8, 4),
-    tile(64, 64, 8, 8),
-    tile(64, 64, 4, 4),
-    tile(32, 64, 8, 4),
+    tile(64, 64, 8, 4, 2),
+    tile(64, 64, 8, 8, 2),
+    tile(64, 64, 4, 4, 2),
+    tile(64, 32, 8, 4, 2),
+    tile(32, 64, 8, 4, 2),
   ].map((tile) => ({
     name: nameOf(tile),
     plan: [
       manyValues({ kvB, attentionOutput: mixed, out: values }, { ...launch, label: "v", tile }),
     ],
   })),
-  edited(blocks(V), "noload", ["if (stage < CHAINS * STAGES) {", "if (stage == 0u) {"]),
-  edited(blocks(V8), "noload8", ["if (stage < CHAINS * STAGES) {", "if (stage == 0u) {"]),
-  edited(blocks(V), "nofma", ["f < FOURS; f++", "f < min(FOURS, arrayLength(&out) & 1u); f++"]),
 ]);
 
 const prepare = latentPrepare(

@@ -18,6 +18,8 @@ export interface BlockTile {
   readonly outs: number;
   readonly tall: number;
   readonly wide: number;
+  /** Chains of a stage where each is whole in one: 1 or 2. */
+  readonly held?: number;
 }
 
 /** Chains of a sum: decides bits, those of latent_value.wgsl and of latent_prepare.wgsl. */
@@ -131,16 +133,17 @@ export function manyAbsorbed(
 
 function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
-  const name = `latent_values_${format}_${rank}_${nameOf(tile)}`;
+  const eights = Math.ceil(rank / 8 / VALUE_CHAINS);
+  const DEPTH = Math.min(eights, VALUE_DEPTH);
+  const HELD = eights === DEPTH ? (tile.held ?? 1) : 1;
+  const name = `latent_values_${format}_${rank}_${nameOf(tile)}_${HELD}`;
   return kernels.getOrInsertComputed(name, () => {
-    const eights = Math.ceil(rank / 8 / VALUE_CHAINS);
-    const DEPTH = Math.min(eights, VALUE_DEPTH);
     const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
     const counts = {
-      ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, DEPTH, CHAINS: VALUE_CHAINS, VEC8S: rank / 8 },
+      ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, HELD, DEPTH, CHAINS: VALUE_CHAINS, VEC8S: rank / 8 },
       STAGES: Math.ceil(eights / DEPTH),
-      X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
-      W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
+      X_LOADS: Math.ceil(ROWS * 2 * HELD * DEPTH / THREADS),
+      W_LOADS: Math.ceil(OUTS * HELD * DEPTH / THREADS),
       FOUR: 4,
     };
     const slots = { weights: `weights/weights_${format}` };
