@@ -10,7 +10,7 @@
 //use weights
 
 override HEADS: u32;
-override NOPE: u32;
+override NOPE: u32; // it, ROPE and X_COLS are multiples of 4
 override ROPE: u32;
 override VALUE: u32;
 override X_COLS: u32; // of a row of x, which begins with q of all heads
@@ -24,12 +24,11 @@ const COL4S = $COLSu / 4u;
 const THREADS = $THREADSu;
 const WIDE = $WIDEu; // invocations side by side along columns
 const TALL = THREADS / WIDE; // along rows
-const STEPS = $STEPSu; // rows of a stage
-const STAGES = $STAGESu; // of a chain
-const FOURS = STAGES * STEPS / 4u; // of q, of a chain
+const STEPS = $STEPSu; // of a chain, a multiple of 4
+const FOURS = STEPS / 4u; // of q, of a chain
 const PITCH = CHAINS * FOURS + 1u; // odd: rows begin in different banks
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, WIDTH / 4]
 
 var<workgroup> queries: array<vec4<f32>, ROWS * PITCH>;
@@ -40,7 +39,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let head = tile.x / BLOCKS;
   let first_col = tile.x % BLOCKS * (COL4S / 2u); // vec8
   let first_row = tile.y * ROWS;
-  let count = arrayLength(&x) / X_COLS;
+  let count = arrayLength(&x) / (X_COLS / 4u);
   let vec8 = thread % (COL4S / 2u);
   let e = min(first_col + vec8, VEC8S - 1u);
   let first_w = head * (NOPE + VALUE);
@@ -48,24 +47,27 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let step$u = (thread + $uu * THREADS) / (COL4S / 2u);
   var block$u = load_block((first_w + min(step$u * CHAINS, NOPE - 1u)) * VEC8S + e);
   //end
-  // Many are asked for at a time.
-  for (var first = thread; first < ROWS * CHAINS * FOURS; first += THREADS * $AT_ONCEu) {
+  // An invocation brings four rows' parts of four neighbouring chains.
+  for (var first = thread; first < ROWS * 2u * FOURS; first += THREADS * $AT_ONCEu) {
     //for u in AT_ONCE
     let n$u = first + $uu * THREADS;
-    let i$u = n$u % CHAINS + n$u / CHAINS % FOURS * 4u * CHAINS;
-    let row$u = min(first_row + n$u / (CHAINS * FOURS), count - 1u);
-    let query$u = row$u * X_COLS + head * (NOPE + ROPE);
+    let i$u = n$u / 2u % FOURS * 4u * CHAINS + n$u % 2u * 4u;
+    let row$u = min(first_row + n$u / (2u * FOURS), count - 1u);
+    let query$u = (row$u * X_COLS + head * (NOPE + ROPE)) / 4u;
     //for k in FOUR
-    let x$u_$k = x[query$u + min(i$u + $ku * CHAINS, NOPE - 1u)];
+    let x$u_$k = x[query$u + min(i$u + $ku * CHAINS, NOPE - 4u) / 4u];
     //end
     //end
     //for u in AT_ONCE
-    if (n$u < ROWS * CHAINS * FOURS) {
-      queries[n$u / (CHAINS * FOURS) * PITCH + n$u % CHAINS * FOURS + n$u / CHAINS % FOURS] = vec4<f32>(
+    if (n$u < ROWS * 2u * FOURS) {
+      let to = n$u / (2u * FOURS) * PITCH + n$u % 2u * 4u * FOURS + n$u / 2u % FOURS;
+      //for p in FOUR
+      queries[to + $pu * FOURS] = vec4<f32>(
         //for k in FOUR
-        select(0.0, x$u_$k, i$u + $ku * CHAINS < NOPE),
+        select(0.0, x$u_$k[$p], i$u + $ku * CHAINS < NOPE),
         //end
       );
+      //end
     }
     //end
   }
@@ -73,13 +75,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let tall = thread / WIDE;
   //for r in TR
   //for c in TC
-  var sum$r_$c = vec4<f32>();
   var whole$r_$c = vec4<f32>();
   //end
   //end
 
-  for (var stage = 0u; stage < CHAINS * STAGES; stage++) {
-    workgroupBarrier(); // what is read of the stage before
+  for (var chain = 0u; chain < CHAINS; chain++) {
+    workgroupBarrier(); // what is read of the chain before
     //for u in W_LOADS
     if (($uu + 1u) * THREADS <= STEPS * COL4S / 2u || step$u < STEPS) {
       let w = vec8_0(block$u);
@@ -88,15 +89,18 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //end
     workgroupBarrier();
-    let next = min(stage + 1u, CHAINS * STAGES - 1u);
+    let next = min(chain + 1u, CHAINS - 1u);
     //for u in W_LOADS
-    block$u = load_block(
-      (first_w + min(next / STAGES + (next % STAGES * STEPS + step$u) * CHAINS, NOPE - 1u)) * VEC8S + e,
-    );
+    block$u = load_block((first_w + min(next + step$u * CHAINS, NOPE - 1u)) * VEC8S + e);
     //end
-    for (var f = 0u; f < STEPS / 4u; f++) {
+    //for r in TR
+    //for c in TC
+    var sum$r_$c = vec4<f32>();
+    //end
+    //end
+    for (var f = 0u; f < FOURS; f++) {
       //for r in TR
-      let a$r = queries[(tall + $ru * TALL) * PITCH + stage * (STEPS / 4u) + f];
+      let a$r = queries[(tall + $ru * TALL) * PITCH + chain * FOURS + f];
       //end
       //for k in FOUR
       //for c in TC
@@ -109,14 +113,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //end
     }
-    if (stage % STAGES == STAGES - 1u) {
-      //for r in TR
-      //for c in TC
-      whole$r_$c += sum$r_$c;
-      sum$r_$c = vec4<f32>();
-      //end
-      //end
-    }
+    //for r in TR
+    //for c in TC
+    whole$r_$c += sum$r_$c;
+    //end
+    //end
   }
 
   //for c in TC

@@ -14,11 +14,13 @@ import { type LatentSizes, SEGMENT } from "../latent_kernels.ts";
 export interface WeighTile {
   readonly queries: number;
   readonly cells: number;
-  /** Invocations a block of scores: 4 or 8. */
+  /** Invocations a block of scores: 4, 8 or 16. */
   readonly lanes: number;
   /** Queries and cells of a block. */
   readonly tall: number;
   readonly wide: number;
+  /** Slabs in workgroup memory: 1, or 2 for a barrier less. */
+  readonly buffers: number;
 }
 
 /** A workgroup of sum.wgsl. Touches no bit. */
@@ -31,12 +33,26 @@ export interface SumTile {
   readonly fours: number;
   /** Chunks of 16 cells of a stage: 1 or 2. */
   readonly staged: number;
+  /** Stages in workgroup memory: 1, or 2 for a barrier less. */
+  readonly buffers: number;
+  /** Whether sums of lanes are kept in workgroup memory. */
+  readonly aside: boolean;
 }
 
 /** Measured on an H200. The first's queries are a multiple of the second's. */
-export const WEIGH: WeighTile = { queries: 64, cells: 32, lanes: 8, tall: 8, wide: 8 };
-export const SUM: SumTile = { queries: 64, dims: 64, tall: 8, fours: 1, staged: 1 };
+export const WEIGH: WeighTile = { queries: 64, cells: 32, lanes: 8, tall: 8, wide: 8, buffers: 1 };
+export const SUM: SumTile = {
+  queries: 64,
+  dims: 64,
+  tall: 8,
+  fours: 1,
+  staged: 1,
+  buffers: 1,
+  aside: false,
+};
 
+/** Workgroup memory that adapters have, if not that of `manyBytes`. */
+const LEAST_BYTES = 32768;
 /** Words of a record of weigh.wgsl. */
 export const RECORD_WORDS = 144;
 /** Lanes whose segments are added apart, see latent_lanes.wgsl: decides bits. */
@@ -44,23 +60,25 @@ const LANES = 4;
 
 /** Bytes of workgroup memory of either kernel, which has 256 invocations. */
 export function manyBytes(): number {
-  const weighed = 16 * slabOf(WEIGH) + 4 * WEIGH.queries;
-  const stage = 16 * (SUM.queries * (4 * SUM.staged + 1) + SUM.staged * 16 * SUM.dims / 4);
-  return Math.max(weighed, stage + SUM.queries * (8 * 8 + 8 + 8 + 4));
+  const weighed = 16 * poolOf(WEIGH) + 4 * WEIGH.queries;
+  const { queries, dims, staged, buffers, aside } = SUM;
+  const stage = 16 * buffers * (queries * (4 * staged + 1) + staged * 16 * dims / 4);
+  const kept = 4 * queries * dims * (aside ? 2 : 1);
+  return Math.max(weighed, stage + kept + queries * (8 * 8 + 8 + 8 + 4) + 32);
 }
 
 /** Queries of an invocation whose sums are added at a time. */
 function batchOf({ queries, cells, lanes, tall }: WeighTile): number {
   const each = lanes * (queries / tall) * (cells / 4);
-  const room = 17 * (queries + cells) - queries * (cells / 4 + 1);
+  const room = LEAST_BYTES / 16 - queries * (cells / 4 + 1) - queries / 4;
   return [8, 4, 2, 1].find((batch) => tall % batch === 0 && batch * each <= room) ?? 1;
 }
 
-/** Fours of queries and keys, whose rows begin in different banks; later of sums and scores. */
-function slabOf(tile: WeighTile): number {
-  const { queries, cells, lanes, tall } = tile;
+/** Fours of queries and keys in slabs, whose rows begin in different banks; later of sums and scores. */
+function poolOf(tile: WeighTile): number {
+  const { queries, cells, lanes, tall, buffers } = tile;
   const pool = batchOf(tile) * lanes * (queries / tall) * (cells / 4);
-  return Math.max(17 * (queries + cells), pool + queries * (cells / 4 + 1));
+  return Math.max(buffers * 17 * (queries + cells), pool + queries * (cells / 4 + 1));
 }
 
 interface Shape {
@@ -148,25 +166,29 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
 const kernels = new Map<string, Kernel>();
 
 export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
-  const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
-  const name = `latent_weigh_${kvDtype}_${width}_${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
+  const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC, buffers: BUFFERS } =
+    tile;
+  const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}_${BUFFERS}`;
+  const name = `latent_weigh_${kvDtype}_${width}_${shape}`;
   return kernels.getOrInsertComputed(name, () => {
     const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
     const THREADS = TALL * WIDE * LANES;
     const SIDES = 16 / LANES;
-    const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
+    const [POOL, BATCH] = [poolOf(tile), batchOf(tile)];
     const counts = {
-      ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
+      ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH, BUFFERS },
       BATCHES: TQ / BATCH,
-      SLAB,
+      POOL,
       WIDTH4: width / 4,
       Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
       K_LOADS: Math.ceil(CELLS * 16 / THREADS),
+      ONE_SIDE: Number(SIDES === 1),
       TWO_SIDES: Number(SIDES === 2),
       FOUR_SIDES: Number(SIDES === 4),
       LANES_2: LANES / 2,
       LANES_4: LANES / 4,
       LANES_8: Math.floor(LANES / 8),
+      LANES_16: Math.floor(LANES / 16),
       LEVELS: Math.log2(LANES),
       FOUR: 4,
     };
@@ -189,13 +211,17 @@ export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): K
 }
 
 export function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel {
-  const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED } = tile;
-  const name = `latent_sum_${kvDtype}_${rank}_${width}_${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}`;
+  const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED, aside } = tile;
+  const { buffers: BUFFERS } = tile;
+  const shape = `${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}_${BUFFERS}${aside ? "_aside" : ""}`;
+  const name = `latent_sum_${kvDtype}_${rank}_${width}_${shape}`;
   return kernels.getOrInsertComputed(name, () => {
     const WIDE = DIMS / 4 / TD;
     const THREADS = QUERIES / TQ * WIDE;
     const counts = {
-      ...{ QUERIES, DIMS, TQ, TD, STAGED, WIDE, THREADS, LANES },
+      ...{ QUERIES, DIMS, TQ, TD, STAGED, BUFFERS, WIDE, THREADS, LANES },
+      LANES_HELD: Number(!aside),
+      LANES_ASIDE: Number(aside),
       WIDTH4: width / 4,
       RANK4: rank / 4,
       W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),

@@ -18,23 +18,22 @@ export interface BlockTile {
   readonly outs: number;
   readonly tall: number;
   readonly wide: number;
-  /** Chains of a stage where each is whole in one: 1 or 2. */
-  readonly held?: number;
+  /** Stages in workgroup memory, of values: 1, or 2 for a barrier less. Default 1. */
+  readonly buffers?: number;
 }
 
 /** Chains of a sum: decides bits, those of latent_value.wgsl and of latent_prepare.wgsl. */
 const VALUE_CHAINS = 16;
 const ABSORB_CHAINS = 8;
-/** Most eights of a chain that are staged at a time, and rows of absorbed weights. */
+/** Most eights of a chain that are staged at a time. */
 const VALUE_DEPTH = 4;
-const ABSORB_STEPS = 16;
 
 /** Rows from which blocks beat the kernels of few rows, measured on an H200. */
 const LEAST_ROWS = 64;
 
 /** Measured on an H200. */
 export const VALUE_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 4 };
-export const ABSORB_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 8 };
+export const ABSORB_TILE: BlockTile = { rows: 64, outs: 128, tall: 8, wide: 4 };
 
 interface Launch extends LatentHeads {
   readonly count: number;
@@ -54,8 +53,10 @@ interface Adapter {
 
 /** Records `latentPrepare`, of many rows in two launches: queries are absorbed in blocks. */
 export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapter): Dispatch[] {
-  const { count, nope, label, tuning: { software, workgroupBytes } } = shape;
-  const blocks = buffers.input.queries && !software && count >= LEAST_ROWS &&
+  const { count, nope, rope, label, tuning: { software, workgroupBytes } } = shape;
+  const { queries, cols } = buffers.input;
+  const blocks = queries && !software && count >= LEAST_ROWS &&
+    [nope, rope, cols].every((each) => each % 4 === 0) &&
     absorbBytes(nope, ABSORB_TILE) <= workgroupBytes;
   return blocks
     ? [
@@ -135,15 +136,26 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
   const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
   const eights = Math.ceil(rank / 8 / VALUE_CHAINS);
   const DEPTH = Math.min(eights, VALUE_DEPTH);
-  const HELD = eights === DEPTH ? (tile.held ?? 1) : 1;
-  const name = `latent_values_${format}_${rank}_${nameOf(tile)}_${HELD}`;
+  const { buffers: BUFFERS = 1 } = tile;
+  const name = `latent_values_${format}_${rank}_${nameOf(tile)}_${BUFFERS}`;
   return kernels.getOrInsertComputed(name, () => {
     const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
     const counts = {
-      ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, HELD, DEPTH, CHAINS: VALUE_CHAINS, VEC8S: rank / 8 },
+      ...{
+        ROWS,
+        OUTS,
+        TR,
+        TO,
+        WIDE,
+        THREADS,
+        DEPTH,
+        BUFFERS,
+        CHAINS: VALUE_CHAINS,
+        VEC8S: rank / 8,
+      },
       STAGES: Math.ceil(eights / DEPTH),
-      X_LOADS: Math.ceil(ROWS * 2 * HELD * DEPTH / THREADS),
-      W_LOADS: Math.ceil(OUTS * HELD * DEPTH / THREADS),
+      X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
+      W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
       FOUR: 4,
     };
     const slots = { weights: `weights/weights_${format}` };
@@ -154,24 +166,27 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
   });
 }
 
+/** Rows of weights of a chain, with those that are zero. */
+function stepsOf(nope: number): number {
+  return Math.ceil(nope / ABSORB_CHAINS / 4) * 4;
+}
+
 /** Bytes of workgroup memory. */
 function absorbBytes(nope: number, { rows, outs }: BlockTile): number {
-  const steps = Math.ceil(nope / ABSORB_CHAINS / 4) * 4;
-  return 16 * (rows * (ABSORB_CHAINS * steps / 4 + 1) + Math.min(steps, ABSORB_STEPS) * outs / 4);
+  const steps = stepsOf(nope);
+  return 16 * (rows * (ABSORB_CHAINS * steps / 4 + 1) + steps * outs / 4);
 }
 
 function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: COLS, tall: TR, wide } = tile;
   const name = `latent_absorb_${format}_${rank}_${nope}_${nameOf(tile)}`;
   return kernels.getOrInsertComputed(name, () => {
-    const steps = Math.ceil(nope / ABSORB_CHAINS / 4) * 4;
-    const STEPS = Math.min(steps, ABSORB_STEPS);
+    const STEPS = stepsOf(nope);
     const [TC, WIDE, THREADS] = [wide / 4, COLS / wide, ROWS / TR * COLS / wide];
     const counts = {
       ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, CHAINS: ABSORB_CHAINS, VEC8S: rank / 8 },
-      STAGES: Math.ceil(steps / STEPS),
       W_LOADS: Math.ceil(STEPS * COLS / 8 / THREADS),
-      AT_ONCE: 8,
+      AT_ONCE: 2,
       FOUR: 4,
     };
     const slots = { weights: `weights/weights_${format}` };

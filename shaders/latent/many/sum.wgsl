@@ -32,6 +32,8 @@ const RANK4 = $RANK4u;
 const DIM4S = $DIMSu / 4u;
 const WIDE = $WIDEu; // invocations side by side along elements
 const TALL = THREADS / WIDE; // along queries
+const LANES_AT = $TQu * $TDu * THREADS;
+const BUFFERS = $BUFFERSu; // stages in workgroup memory
 const CELLS = $STAGEDu * CHUNK; // of a stage
 const CELL4S = CELLS / 4u;
 const PITCH = CELL4S + 1u; // odd: queries begin in different banks
@@ -42,13 +44,15 @@ const PITCH = CELL4S + 1u; // odd: queries begin in different banks
 @group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
 
-var<workgroup> weights: array<vec4<f32>, QUERIES * PITCH>;
-var<workgroup> latents: array<vec4<f32>, CELLS * DIM4S>;
+var<workgroup> weights: array<vec4<f32>, BUFFERS * QUERIES * PITCH>;
+var<workgroup> latents: array<vec4<f32>, BUFFERS * CELLS * DIM4S>;
 var<workgroup> places: array<u32, CHUNKS>; // pages of a segment
 var<workgroup> folds: array<vec2<f32>, CHUNKS * QUERIES>; // shrink, share of a chunk
 var<workgroup> segment_folds: array<vec2<f32>, QUERIES>;
 var<workgroup> lane_folds: array<vec2<f32>, QUERIES>;
 var<workgroup> totals: array<f32, QUERIES>; // 0: padding
+// What an invocation adds to once a segment or less: sums of lanes, and those of a lane where registers are dear.
+var<workgroup> aside: array<vec4<f32>, (1u + $LANES_ASIDEu) * $TQu * $TDu * THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -88,18 +92,18 @@ fn main(
   var page = pages[min(slot * TABLE_PAGES + thread % CHUNKS, last_page)]; // of the segment to come
   var top = NEGATIVE; // of query `thread`
   var total = 0.0;
-  //for r in TQ
-  //for d in TD
-  var whole$r_$d = vec4<f32>();
-  //end
-  //end
 
   for (var lane = 0u; lane < LANES; lane++) {
     var lane_peak = NEGATIVE;
     var lane_total = 0.0;
     //for r in TQ
     //for d in TD
+    //for n in LANES_HELD
     var lane$r_$d = vec4<f32>();
+    //end
+    //for n in LANES_ASIDE
+    aside[LANES_AT + $(r * TD + d)u * THREADS + thread] = vec4<f32>();
+    //end
     //end
     //end
     for (var segment = lane; segment < segments; segment += LANES) {
@@ -116,16 +120,19 @@ fn main(
       //end
       //end
       for (var stage = 0u; stage <= stages; stage++) {
-        workgroupBarrier(); // what is read of the stage before
+        if (BUFFERS == 1u || stage == 0u) {
+          workgroupBarrier(); // what is read of the stage before, or of the segment before
+        }
         if (stage > 0u) {
           //for u in W_LOADS
           if (($uu + 1u) * THREADS <= QUERIES * CELL4S || thread + $uu * THREADS < QUERIES * CELL4S) {
-            weights[(thread + $uu * THREADS) / CELL4S * PITCH + (thread + $uu * THREADS) % CELL4S] = weight$u;
+            weights[stage % BUFFERS * QUERIES * PITCH + (thread + $uu * THREADS) / CELL4S * PITCH
+              + (thread + $uu * THREADS) % CELL4S] = weight$u;
           }
           //end
           //for u in L_LOADS
           if (($uu + 1u) * THREADS <= CELLS * DIM4S || thread + $uu * THREADS < CELLS * DIM4S) {
-            latents[thread + $uu * THREADS] = four_of(packed$u, four$u);
+            latents[stage % BUFFERS * CELLS * DIM4S + thread + $uu * THREADS] = four_of(packed$u, four$u);
           }
           //end
           workgroupBarrier();
@@ -168,6 +175,8 @@ fn main(
             segment_folds[thread] = fold.xy;
           }
         } else {
+          let weights_at = stage % BUFFERS * QUERIES * PITCH + tall * PITCH;
+          let latents_at = stage % BUFFERS * CELLS * DIM4S + wide;
           //for s in STAGED
           {
             //for r in TQ
@@ -177,12 +186,12 @@ fn main(
             //end
             for (var c = 0u; c < 4u; c++) {
               //for r in TQ
-              let own$r = weights[(tall + $ru * TALL) * PITCH + $su * 4u + c];
+              let own$r = weights[weights_at + $ru * TALL * PITCH + $su * 4u + c];
               //end
               //for k in FOUR
               //for d in TD
               {
-                let value = latents[($su * CHUNK + 4u * c + $ku) * DIM4S + wide + $du * WIDE];
+                let value = latents[latents_at + ($su * CHUNK + 4u * c + $ku) * DIM4S + $du * WIDE];
                 //for r in TQ
                 part$r_$d = fma(vec4<f32>(own$r[$k]), value, part$r_$d);
                 //end
@@ -207,7 +216,15 @@ fn main(
       {
         let fold = segment_folds[tall + $ru * TALL];
         //for d in TD
+        //for n in LANES_HELD
         lane$r_$d = fma(sum$r_$d, vec4<f32>(fold.y), lane$r_$d * fold.x);
+        //end
+        //for n in LANES_ASIDE
+        {
+          let at = LANES_AT + $(r * TD + d)u * THREADS + thread;
+          aside[at] = fma(sum$r_$d, vec4<f32>(fold.y), aside[at] * fold.x);
+        }
+        //end
         //end
       }
       //end
@@ -224,7 +241,15 @@ fn main(
     {
       let fold = lane_folds[tall + $ru * TALL];
       //for d in TD
-      whole$r_$d = fma(lane$r_$d, vec4<f32>(fold.y), whole$r_$d * fold.x);
+      {
+        let at = $(r * TD + d)u * THREADS + thread;
+        //for n in LANES_HELD
+        aside[at] = fma(lane$r_$d, vec4<f32>(fold.y), aside[at] * fold.x);
+        //end
+        //for n in LANES_ASIDE
+        aside[at] = fma(aside[LANES_AT + at], vec4<f32>(fold.y), aside[at] * fold.x);
+        //end
+      }
       //end
     }
     //end
@@ -238,7 +263,7 @@ fn main(
     //for d in TD
     if (own < count && first_four + wide + $du * WIDE < RANK4) {
       out[(query + own) * WIDTH4 + first_four + wide + $du * WIDE] =
-        select(vec4<f32>(), whole$r_$d / totals[own], seen);
+        select(vec4<f32>(), aside[$(r * TD + d)u * THREADS + thread] / totals[own], seen);
     }
     //end
   }

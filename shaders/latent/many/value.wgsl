@@ -2,8 +2,8 @@
 //
 // One workgroup per (head and $OUTS outputs, $ROWS rows); an invocation has $TR rows by $TO outputs. Output by
 // output: chain l of CHAINS sums k = 8 * (l + j * CHAINS) .. + 7 in order of j, one k after the other, and the
-// chains are added in order of l. A stage brings $DEPTH eights of each of $HELD chains into workgroup memory as
-// floats, while the one before is summed.
+// chains are added in order of l. A stage brings $DEPTH eights of a chain into workgroup memory as floats, while
+// the one before is summed.
 // Slot:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 
@@ -22,18 +22,17 @@ const OUTS = $OUTSu;
 const THREADS = $THREADSu;
 const WIDE = $WIDEu; // invocations side by side along outputs
 const TALL = THREADS / WIDE; // along rows
-const HELD = $HELDu; // chains of a stage
-const DEPTH = $DEPTHu; // eights of each
+const DEPTH = $DEPTHu; // eights of a stage
+const BUFFERS = $BUFFERSu; // stages in workgroup memory
 const STAGES = $STAGESu; // of a chain
-const EIGHTS = HELD * DEPTH; // of a stage
-const FOURS = 2u * DEPTH; // of a chain
-const PITCH = 2u * EIGHTS + 1u; // odd: rows begin in different banks
+const FOURS = 2u * DEPTH;
+const PITCH = FOURS + 1u; // odd: rows begin in different banks
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, HEADS, WIDTH / 4]
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
-var<workgroup> mixed: array<vec4<f32>, ROWS * PITCH>;
-var<workgroup> matrix: array<vec4<f32>, OUTS * PITCH>;
+var<workgroup> mixed: array<vec4<f32>, BUFFERS * ROWS * PITCH>;
+var<workgroup> matrix: array<vec4<f32>, BUFFERS * OUTS * PITCH>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -41,22 +40,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let first_out = tile.x % BLOCKS * OUTS;
   let first_row = tile.y * ROWS;
   let count = arrayLength(&x) / (HEADS * WIDTH / 4u);
-  // Neighbours bring neighbouring chains, of which the memory has neighbouring eights.
-  let four = thread % (2u * EIGHTS);
-  let four_chain = four / 2u % HELD;
-  let four_depth = four / 2u / HELD;
-  let four_to = four_chain * FOURS + 2u * four_depth + four % 2u;
+  let depth = thread % DEPTH;
   //for u in X_LOADS
-  let row$u = (thread + $uu * THREADS) / (2u * EIGHTS);
-  let x$u = (min(first_row + row$u, count - 1u) * HEADS + head) * (WIDTH / 4u);
-  var packed$u = vec4<f32>();
+  let x$u = (min(first_row + (thread + $uu * THREADS) / DEPTH, count - 1u) * HEADS + head) * (WIDTH / 4u);
+  var lo$u = vec4<f32>();
+  var hi$u = vec4<f32>();
   //end
-  let eight_chain = thread % HELD;
-  let eight_depth = thread % EIGHTS / HELD;
-  let eight_to = eight_chain * FOURS + 2u * eight_depth;
   //for u in W_LOADS
-  let out$u = (thread + $uu * THREADS) / EIGHTS;
-  let w$u = (head * (NOPE + VALUE) + NOPE + min(first_out + out$u, VALUE - 1u)) * VEC8S;
+  let w$u = (head * (NOPE + VALUE) + NOPE
+    + min(first_out + (thread + $uu * THREADS) / DEPTH, VALUE - 1u)) * VEC8S;
   var block$u: PackedBlock;
   //end
   let wide = thread % WIDE;
@@ -68,65 +60,66 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
 
-  for (var stage = 0u; stage <= CHAINS / HELD * STAGES; stage++) {
+  var there = false; // what is asked for is in the matrix
+  for (var stage = 0u; stage <= CHAINS * STAGES; stage++) {
     if (stage > 0u) {
-      workgroupBarrier(); // what is read of the stage before
-      let last = stage - 1u;
-      let four_there = last / STAGES * HELD + four_chain
-        + (last % STAGES * DEPTH + four_depth) * CHAINS < VEC8S;
+      if (BUFFERS == 1u) {
+        workgroupBarrier(); // what is read of the stage before
+      }
       //for u in X_LOADS
-      if (($uu + 1u) * THREADS <= ROWS * 2u * EIGHTS || row$u < ROWS) {
-        mixed[row$u * PITCH + four_to] = select(vec4<f32>(), packed$u, four_there);
+      if (($uu + 1u) * THREADS <= ROWS * DEPTH || thread + $uu * THREADS < ROWS * DEPTH) {
+        let to = stage % BUFFERS * ROWS * PITCH + (thread + $uu * THREADS) / DEPTH * PITCH + 2u * depth;
+        mixed[to] = select(vec4<f32>(), lo$u, there);
+        mixed[to + 1u] = select(vec4<f32>(), hi$u, there);
       }
       //end
-      let eight_there = last / STAGES * HELD + eight_chain
-        + (last % STAGES * DEPTH + eight_depth) * CHAINS < VEC8S;
       //for u in W_LOADS
-      if (($uu + 1u) * THREADS <= OUTS * EIGHTS || out$u < OUTS) {
+      if (($uu + 1u) * THREADS <= OUTS * DEPTH || thread + $uu * THREADS < OUTS * DEPTH) {
+        let to = stage % BUFFERS * OUTS * PITCH + (thread + $uu * THREADS) / DEPTH * PITCH + 2u * depth;
         let w = vec8_0(block$u);
-        matrix[out$u * PITCH + eight_to] = select(vec4<f32>(), w.lo, eight_there);
-        matrix[out$u * PITCH + eight_to + 1u] = select(vec4<f32>(), w.hi, eight_there);
+        matrix[to] = select(vec4<f32>(), w.lo, there);
+        matrix[to + 1u] = select(vec4<f32>(), w.hi, there);
       }
       //end
       workgroupBarrier();
     }
-    if (stage < CHAINS / HELD * STAGES) {
-      let chain = stage / STAGES * HELD;
-      let first = stage % STAGES * DEPTH;
-      let at = min(chain + four_chain + (first + four_depth) * CHAINS, VEC8S - 1u);
+    if (stage < CHAINS * STAGES) {
+      let eight = stage / STAGES + (stage % STAGES * DEPTH + depth) * CHAINS;
+      there = eight < VEC8S;
+      let at = min(eight, VEC8S - 1u);
       //for u in X_LOADS
-      packed$u = x[x$u + 2u * at + four % 2u];
+      lo$u = x[x$u + 2u * at];
+      hi$u = x[x$u + 2u * at + 1u];
       //end
-      let own = min(chain + eight_chain + (first + eight_depth) * CHAINS, VEC8S - 1u);
       //for u in W_LOADS
-      block$u = load_block(w$u + own);
+      block$u = load_block(w$u + at);
       //end
     }
     if (stage > 0u) {
-      for (var held = 0u; held < HELD; held++) {
-        for (var f = held * FOURS; f < (held + 1u) * FOURS; f++) {
+      let rows_at = stage % BUFFERS * ROWS * PITCH + tall * PITCH;
+      let outs_at = stage % BUFFERS * OUTS * PITCH + wide * PITCH;
+      for (var f = 0u; f < FOURS; f++) {
+        //for r in TR
+        let a$r = mixed[rows_at + $ru * TALL * PITCH + f];
+        //end
+        //for o in TO
+        {
+          let b = matrix[outs_at + $ou * WIDE * PITCH + f];
+          //for k in FOUR
           //for r in TR
-          let a$r = mixed[(tall + $ru * TALL) * PITCH + f];
-          //end
-          //for o in TO
-          {
-            let b = matrix[(wide + $ou * WIDE) * PITCH + f];
-            //for k in FOUR
-            //for r in TR
-            sum$r_$o = fma(a$r[$k], b[$k], sum$r_$o);
-            //end
-            //end
-          }
-          //end
-        }
-        if (stage % STAGES == 0u) {
-          //for r in TR
-          //for o in TO
-          whole$r_$o += sum$r_$o;
-          sum$r_$o = 0.0;
+          sum$r_$o = fma(a$r[$k], b[$k], sum$r_$o);
           //end
           //end
         }
+        //end
+      }
+      if (stage % STAGES == 0u) {
+        //for r in TR
+        //for o in TO
+        whole$r_$o += sum$r_$o;
+        sum$r_$o = 0.0;
+        //end
+        //end
       }
     }
   }

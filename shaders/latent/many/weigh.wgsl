@@ -34,6 +34,8 @@ const SLABS = (WIDTH4 + 15u) / 16u;
 const WIDE = $WIDEu; // blocks side by side along cells
 const TALL = $TALLu; // along queries
 const PITCH = 17u; // odd: rows begin in different banks
+const BUFFERS = $BUFFERSu; // slabs in workgroup memory
+const SLAB = (QUERIES + CELLS) * PITCH;
 const KEYS_AT = QUERIES * PITCH;
 const POOL = $BATCHu * TALL * WIDE * $QUADSu; // fours of a lane, of a batch of its queries
 const SCORES_AT = $LANESu * POOL; // [QUERIES, SCORE_PITCH], fours of cells c, c + WIDE, c + 2 WIDE, c + 3 WIDE
@@ -45,7 +47,7 @@ const SCORE_PITCH = CELLS / 4u + 1u;
 @group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RECORD]
 
-var<workgroup> slab: array<vec4<f32>, $SLAB>; // of queries, then of keys; later the lanes' sums and the scores
+var<workgroup> slab: array<vec4<f32>, $POOL>; // of queries, then of keys; later the lanes' sums and the scores
 var<workgroup> ends: array<u32, QUERIES>; // cells that a query sees
 
 fn score_of(query: u32, cell: u32) -> f32 {
@@ -99,15 +101,18 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var t = 0u; t <= SLABS; t++) {
     if (t > 0u) {
       let e = 16u * (t - 1u) + four;
-      workgroupBarrier(); // what is read of the slab before
+      if (BUFFERS == 1u) {
+        workgroupBarrier(); // what is read of the slab before
+      }
+      let to = t % BUFFERS * SLAB + four;
       //for u in Q_LOADS
       if (($uu + 1u) * THREADS <= QUERIES * 16u || thread + $uu * THREADS < QUERIES * 16u) {
-        slab[(thread + $uu * THREADS) / 16u * PITCH + four] = select(vec4<f32>(), x$u, e < WIDTH4);
+        slab[to + (thread + $uu * THREADS) / 16u * PITCH] = select(vec4<f32>(), x$u, e < WIDTH4);
       }
       //end
       //for u in K_LOADS
       if (($uu + 1u) * THREADS <= CELLS * 16u || thread + $uu * THREADS < CELLS * 16u) {
-        slab[KEYS_AT + (thread + $uu * THREADS) / 16u * PITCH + four] =
+        slab[to + KEYS_AT + (thread + $uu * THREADS) / 16u * PITCH] =
           select(vec4<f32>(), four_of(packed$u, e), e < WIDTH4);
       }
       //end
@@ -123,15 +128,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
     }
     if (t > 0u) {
+      let queries_at = t % BUFFERS * SLAB + tall * PITCH;
+      let keys_at = t % BUFFERS * SLAB + KEYS_AT + wide * PITCH;
       //for n in SIDES
       {
         let e = lane * $SIDESu + $nu;
         //for r in TQ
-        let a$r = slab[(tall + $ru * TALL) * PITCH + e];
+        let a$r = slab[queries_at + $ru * TALL * PITCH + e];
         //end
         //for c in TC
         {
-          let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + e];
+          let b = slab[keys_at + $cu * WIDE * PITCH + e];
           //for k in FOUR
           //for r in TQ
           sum$n_$r_$c = fma(a$r[$k], b[$k], sum$n_$r_$c);
@@ -150,6 +157,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for h in QUADS
   {
     let to = lane * POOL + (($bu * TALL + tall) * WIDE + wide) * $QUADSu + $hu;
+    //for t in ONE_SIDE
+    slab[to] = vec4<f32>(
+      //for j in FOUR
+      sum0_$(s * BATCH + b)_$(4 * h + j),
+      //end
+    );
+    //end
     //for t in TWO_SIDES
     slab[to] = vec4<f32>(
       //for j in FOUR
@@ -181,6 +195,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     //for l in LANES_8
     let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
+    //end
+    //for l in LANES_16
+    let sum4_$l = sum3_$(2 * l) + sum3_$(2 * l + 1);
     //end
     let own = at / $QUADSu / WIDE + $su * $BATCHu * TALL; // query
     let quad = at % $QUADSu;
