@@ -154,9 +154,8 @@ const weigh = (
   lanes: number,
   tall: number,
   wide: number,
-  buffers = 1,
 ) => ({
-  ...{ queries, cells, lanes, tall, wide, buffers },
+  ...{ queries, cells, lanes, tall, wide },
 });
 const sum = (
   queries: number,
@@ -164,9 +163,7 @@ const sum = (
   tall: number,
   fours: number,
   staged: number,
-  buffers = 1,
-  aside = false,
-) => ({ queries, dims, tall, fours, staged, buffers, aside });
+) => ({ queries, dims, tall, fours, staged });
 const [W, S] = [weigh(64, 32, 8, 8, 8), sum(64, 64, 8, 1, 1)];
 const pairs: [WeighTile, SumTile][] = [
   [W, S],
@@ -181,20 +178,15 @@ const pairs: [WeighTile, SumTile][] = [
 ];
 await compare("attention", made, [
   { name: "few", plan: few },
-  { name: "many", plan: many(weigh(32, 32, 4, 8, 4), sum(32, 64, 8, 1, 1)) },
-  { name: "many", plan: many(weigh(32, 32, 4, 8, 4, 2), sum(32, 64, 8, 1, 1, 2, true)) },
-  { name: "many", plan: many(weigh(32, 32, 16, 8, 8), sum(32, 64, 8, 1, 1, 1, true)) },
+  { name: "many", plan: many(weigh(32, 32, 4, 8, 4), sum(32, 128, 8, 1, 2)) },
 ]);
 await compare("weigh", sums, [
   ...[
     weigh(32, 32, 4, 8, 4),
-    weigh(32, 32, 4, 8, 4, 2),
     weigh(64, 32, 4, 8, 4),
-    weigh(32, 32, 16, 8, 8),
-    weigh(64, 32, 16, 8, 8),
-    weigh(32, 32, 8, 8, 8, 2),
-    weigh(32, 32, 16, 8, 4),
-    weigh(64, 16, 4, 8, 4),
+    weigh(32, 32, 8, 8, 8),
+    weigh(64, 32, 8, 8, 8),
+    weigh(64, 64, 4, 8, 4),
   ].map((tile) => ({
     name: Object.values(tile).join(","),
     plan: many(tile, S).slice(0, 1),
@@ -202,15 +194,13 @@ await compare("weigh", sums, [
 ]);
 await compare("sum", made, [
   ...[
-    sum(64, 64, 8, 1, 1),
+    sum(32, 128, 8, 1, 2),
+    sum(32, 128, 8, 1, 1),
     sum(64, 64, 8, 1, 2),
-    sum(64, 64, 8, 1, 1, 2),
-    sum(64, 64, 8, 1, 1, 1, true),
-    sum(32, 128, 8, 1, 1, 1, true),
-    sum(32, 128, 8, 1, 1, 2, false),
-    sum(32, 64, 8, 1, 1, 2, true),
-    sum(32, 128, 8, 2, 1, 1, true),
-    sum(64, 64, 8, 2, 1, 1, true),
+    sum(64, 64, 8, 1, 1),
+    sum(64, 64, 8, 2, 1),
+    sum(32, 128, 8, 2, 1),
+    sum(32, 64, 8, 1, 1),
   ].map((tile) => ({ name: Object.values(tile).join(","), plan: many(W, tile).slice(1) })),
 ]);
 const values = floats(COUNT * heads * value);

@@ -14,13 +14,11 @@ import { type LatentSizes, SEGMENT } from "../latent_kernels.ts";
 export interface WeighTile {
   readonly queries: number;
   readonly cells: number;
-  /** Invocations a block of scores: 4, 8 or 16. */
+  /** Invocations a block of scores: 4 or 8. */
   readonly lanes: number;
   /** Queries and cells of a block. */
   readonly tall: number;
   readonly wide: number;
-  /** Slabs in workgroup memory: 1, or 2 for a barrier less. */
-  readonly buffers: number;
 }
 
 /** A workgroup of sum.wgsl. Touches no bit. */
@@ -33,26 +31,12 @@ export interface SumTile {
   readonly fours: number;
   /** Chunks of 16 cells of a stage: 1 or 2. */
   readonly staged: number;
-  /** Stages in workgroup memory: 1, or 2 for a barrier less. */
-  readonly buffers: number;
-  /** Whether sums of lanes are kept in workgroup memory. */
-  readonly aside: boolean;
 }
 
 /** Measured on an H200. The first's queries are a multiple of the second's. */
-export const WEIGH: WeighTile = { queries: 64, cells: 32, lanes: 8, tall: 8, wide: 8, buffers: 1 };
-export const SUM: SumTile = {
-  queries: 64,
-  dims: 64,
-  tall: 8,
-  fours: 1,
-  staged: 1,
-  buffers: 1,
-  aside: false,
-};
+export const WEIGH: WeighTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
+export const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 2 };
 
-/** Workgroup memory that adapters have, if not that of `manyBytes`. */
-const LEAST_BYTES = 32768;
 /** Words of a record of weigh.wgsl. */
 export const RECORD_WORDS = 144;
 /** Lanes whose segments are added apart, see latent_lanes.wgsl: decides bits. */
@@ -61,24 +45,23 @@ const LANES = 4;
 /** Bytes of workgroup memory of either kernel, which has 256 invocations. */
 export function manyBytes(): number {
   const weighed = 16 * poolOf(WEIGH) + 4 * WEIGH.queries;
-  const { queries, dims, staged, buffers, aside } = SUM;
-  const stage = 16 * buffers * (queries * (4 * staged + 1) + staged * 16 * dims / 4);
-  const kept = 4 * queries * dims * (aside ? 2 : 1);
-  return Math.max(weighed, stage + kept + queries * (8 * 8 + 8 + 8 + 4) + 32);
+  const { queries, dims, staged } = SUM;
+  const stage = 16 * (queries * (4 * staged + 1) + staged * 16 * dims / 4);
+  return Math.max(weighed, stage + queries * (8 * 8 + 8 + 8 + 4) + 32);
 }
 
 /** Queries of an invocation whose sums are added at a time. */
 function batchOf({ queries, cells, lanes, tall }: WeighTile): number {
   const each = lanes * (queries / tall) * (cells / 4);
-  const room = LEAST_BYTES / 16 - queries * (cells / 4 + 1) - queries / 4;
+  const room = (2 * lanes + 1) * (queries + cells) - queries * (cells / 4 + 1);
   return [8, 4, 2, 1].find((batch) => tall % batch === 0 && batch * each <= room) ?? 1;
 }
 
 /** Fours of queries and keys in slabs, whose rows begin in different banks; later of sums and scores. */
 function poolOf(tile: WeighTile): number {
-  const { queries, cells, lanes, tall, buffers } = tile;
+  const { queries, cells, lanes, tall } = tile;
   const pool = batchOf(tile) * lanes * (queries / tall) * (cells / 4);
-  return Math.max(buffers * 17 * (queries + cells), pool + queries * (cells / 4 + 1));
+  return Math.max((2 * lanes + 1) * (queries + cells), pool + queries * (cells / 4 + 1));
 }
 
 interface Shape {
@@ -166,9 +149,8 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
 const kernels = new Map<string, Kernel>();
 
 export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
-  const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC, buffers: BUFFERS } =
-    tile;
-  const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}_${BUFFERS}`;
+  const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
+  const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
   const name = `latent_weigh_${kvDtype}_${width}_${shape}`;
   return kernels.getOrInsertComputed(name, () => {
     const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
@@ -176,19 +158,16 @@ export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): K
     const SIDES = 16 / LANES;
     const [POOL, BATCH] = [poolOf(tile), batchOf(tile)];
     const counts = {
-      ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH, BUFFERS },
+      ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
       BATCHES: TQ / BATCH,
       POOL,
       WIDTH4: width / 4,
-      Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
-      K_LOADS: Math.ceil(CELLS * 16 / THREADS),
-      ONE_SIDE: Number(SIDES === 1),
-      TWO_SIDES: Number(SIDES === 2),
-      FOUR_SIDES: Number(SIDES === 4),
+      Q_LOADS: Math.ceil(QUERIES * 2 * LANES / THREADS),
+      K_LOADS: Math.ceil(CELLS * 2 * LANES / THREADS),
+      TURNS: SIDES / 2,
       LANES_2: LANES / 2,
       LANES_4: LANES / 4,
       LANES_8: Math.floor(LANES / 8),
-      LANES_16: Math.floor(LANES / 16),
       LEVELS: Math.log2(LANES),
       FOUR: 4,
     };
@@ -211,17 +190,14 @@ export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): K
 }
 
 export function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel {
-  const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED, aside } = tile;
-  const { buffers: BUFFERS } = tile;
-  const shape = `${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}_${BUFFERS}${aside ? "_aside" : ""}`;
+  const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED } = tile;
+  const shape = `${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}`;
   const name = `latent_sum_${kvDtype}_${rank}_${width}_${shape}`;
   return kernels.getOrInsertComputed(name, () => {
     const WIDE = DIMS / 4 / TD;
     const THREADS = QUERIES / TQ * WIDE;
     const counts = {
-      ...{ QUERIES, DIMS, TQ, TD, STAGED, BUFFERS, WIDE, THREADS, LANES },
-      LANES_HELD: Number(!aside),
-      LANES_ASIDE: Number(aside),
+      ...{ QUERIES, DIMS, TQ, TD, STAGED, WIDE, THREADS, LANES },
       WIDTH4: width / 4,
       RANK4: rank / 4,
       W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),

@@ -32,8 +32,6 @@ const RANK4 = $RANK4u;
 const DIM4S = $DIMSu / 4u;
 const WIDE = $WIDEu; // invocations side by side along elements
 const TALL = THREADS / WIDE; // along queries
-const LANES_AT = $TQu * $TDu * THREADS;
-const BUFFERS = $BUFFERSu; // stages in workgroup memory
 const CELLS = $STAGEDu * CHUNK; // of a stage
 const CELL4S = CELLS / 4u;
 const PITCH = CELL4S + 1u; // odd: queries begin in different banks
@@ -44,15 +42,13 @@ const PITCH = CELL4S + 1u; // odd: queries begin in different banks
 @group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
 
-var<workgroup> weights: array<vec4<f32>, BUFFERS * QUERIES * PITCH>;
-var<workgroup> latents: array<vec4<f32>, BUFFERS * CELLS * DIM4S>;
+var<workgroup> weights: array<vec4<f32>, QUERIES * PITCH>;
+var<workgroup> latents: array<vec4<f32>, CELLS * DIM4S>;
 var<workgroup> places: array<u32, CHUNKS>; // pages of a segment
 var<workgroup> folds: array<vec2<f32>, CHUNKS * QUERIES>; // shrink, share of a chunk
 var<workgroup> segment_folds: array<vec2<f32>, QUERIES>;
 var<workgroup> lane_folds: array<vec2<f32>, QUERIES>;
 var<workgroup> totals: array<f32, QUERIES>; // 0: padding
-// What an invocation adds to once a segment or less: sums of lanes, and those of a lane where registers are dear.
-var<workgroup> aside: array<vec4<f32>, (1u + $LANES_ASIDEu) * $TQu * $TDu * THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -78,6 +74,7 @@ fn main(
   let tall = thread / WIDE;
   let first_four = tile.x * DIM4S;
   let segments = (end + SEGMENT - 1u) / SEGMENT;
+  let lanes = clamp(segments, 1u, LANES); // that have segments
   //for u in W_LOADS
   let w$u = (query + min((thread + $uu * THREADS) / CELL4S, count - 1u)) * RUNS * RECORD
     + (thread + $uu * THREADS) % CELL4S;
@@ -98,12 +95,7 @@ fn main(
     var lane_total = 0.0;
     //for r in TQ
     //for d in TD
-    //for n in LANES_HELD
     var lane$r_$d = vec4<f32>();
-    //end
-    //for n in LANES_ASIDE
-    aside[LANES_AT + $(r * TD + d)u * THREADS + thread] = vec4<f32>();
-    //end
     //end
     //end
     for (var segment = lane; segment < segments; segment += LANES) {
@@ -120,19 +112,17 @@ fn main(
       //end
       //end
       for (var stage = 0u; stage <= stages; stage++) {
-        if (BUFFERS == 1u || stage == 0u) {
-          workgroupBarrier(); // what is read of the stage before, or of the segment before
-        }
+        workgroupBarrier(); // what is read of the stage before
         if (stage > 0u) {
           //for u in W_LOADS
           if (($uu + 1u) * THREADS <= QUERIES * CELL4S || thread + $uu * THREADS < QUERIES * CELL4S) {
-            weights[stage % BUFFERS * QUERIES * PITCH + (thread + $uu * THREADS) / CELL4S * PITCH
+            weights[(thread + $uu * THREADS) / CELL4S * PITCH
               + (thread + $uu * THREADS) % CELL4S] = weight$u;
           }
           //end
           //for u in L_LOADS
           if (($uu + 1u) * THREADS <= CELLS * DIM4S || thread + $uu * THREADS < CELLS * DIM4S) {
-            latents[stage % BUFFERS * CELLS * DIM4S + thread + $uu * THREADS] = four_of(packed$u, four$u);
+            latents[thread + $uu * THREADS] = four_of(packed$u, four$u);
           }
           //end
           workgroupBarrier();
@@ -175,8 +165,8 @@ fn main(
             segment_folds[thread] = fold.xy;
           }
         } else {
-          let weights_at = stage % BUFFERS * QUERIES * PITCH + tall * PITCH;
-          let latents_at = stage % BUFFERS * CELLS * DIM4S + wide;
+          let weights_at = tall * PITCH;
+          let latents_at = wide;
           //for s in STAGED
           {
             //for r in TQ
@@ -216,15 +206,7 @@ fn main(
       {
         let fold = segment_folds[tall + $ru * TALL];
         //for d in TD
-        //for n in LANES_HELD
         lane$r_$d = fma(sum$r_$d, vec4<f32>(fold.y), lane$r_$d * fold.x);
-        //end
-        //for n in LANES_ASIDE
-        {
-          let at = LANES_AT + $(r * TD + d)u * THREADS + thread;
-          aside[at] = fma(sum$r_$d, vec4<f32>(fold.y), aside[at] * fold.x);
-        }
-        //end
         //end
       }
       //end
@@ -237,35 +219,29 @@ fn main(
       totals[thread] = total;
     }
     workgroupBarrier();
-    //for r in TQ
-    {
-      let fold = lane_folds[tall + $ru * TALL];
-      //for d in TD
+    if (lane < lanes) {
+      //for r in TQ
       {
-        let at = $(r * TD + d)u * THREADS + thread;
-        //for n in LANES_HELD
-        aside[at] = fma(lane$r_$d, vec4<f32>(fold.y), aside[at] * fold.x);
-        //end
-        //for n in LANES_ASIDE
-        aside[at] = fma(aside[LANES_AT + at], vec4<f32>(fold.y), aside[at] * fold.x);
+        let own = tall + $ru * TALL;
+        let fold = lane_folds[own];
+        let seen = visible_end(rows[FIRST_ROW + (query + min(own, count - 1u)) / HEADS]) > 0u;
+        //for d in TD
+        if (own < count && first_four + wide + $du * WIDE < RANK4) {
+          let at = (query + own) * WIDTH4 + first_four + wide + $du * WIDE;
+          var whole = vec4<f32>(); // of the lanes before, which only this invocation writes
+          if (lane > 0u) {
+            whole = out[at];
+          }
+          whole = fma(lane$r_$d, vec4<f32>(fold.y), whole * fold.x);
+          if (lane + 1u == lanes) {
+            whole = select(vec4<f32>(), whole / totals[own], seen);
+          }
+          out[at] = whole;
+        }
         //end
       }
       //end
     }
-    //end
     workgroupBarrier();
   }
-
-  //for r in TQ
-  {
-    let own = tall + $ru * TALL;
-    let seen = visible_end(rows[FIRST_ROW + (query + min(own, count - 1u)) / HEADS]) > 0u;
-    //for d in TD
-    if (own < count && first_four + wide + $du * WIDE < RANK4) {
-      out[(query + own) * WIDTH4 + first_four + wide + $du * WIDE] =
-        select(vec4<f32>(), aside[$(r * TD + d)u * THREADS + thread] / totals[own], seen);
-    }
-    //end
-  }
-  //end
 }

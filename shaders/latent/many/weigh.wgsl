@@ -3,8 +3,8 @@
 //
 // One workgroup per ($QUERIES queries of a slot, $CELLS cells). Queries are numbered row * HEADS + head. $LANES
 // invocations share a block of $TQ x $TC scores: of each, an invocation has $SIDES neighbours of its 16 sums of fours
-// l, l + 16, ... of q . k; those of all lanes are added as a binary tree. A slab of 16 fours is brought into
-// workgroup memory while the one before is multiplied.
+// l, l + 16, ... of q . k, two at a time; those of all lanes are added as a binary tree. A slab of two fours a lane
+// is brought into workgroup memory while the one before is multiplied.
 //
 // For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, 8 peaks, 8 totals. Cells
 // from the last one on that a row of the workgroup sees are left out, in steps of $CELLS.
@@ -33,9 +33,10 @@ const WIDTH4 = $WIDTH4u; // of a latent and its rotated part
 const SLABS = (WIDTH4 + 15u) / 16u;
 const WIDE = $WIDEu; // blocks side by side along cells
 const TALL = $TALLu; // along queries
-const PITCH = 17u; // odd: rows begin in different banks
-const BUFFERS = $BUFFERSu; // slabs in workgroup memory
-const SLAB = (QUERIES + CELLS) * PITCH;
+const SIDES = $SIDESu; // of the 16 sums of a score, those of an invocation
+const TURNS = $TURNSu; // two of them at a time
+const FOURS = $(2 * LANES)u; // of a slab
+const PITCH = FOURS + 1u; // odd: rows begin in different banks
 const KEYS_AT = QUERIES * PITCH;
 const POOL = $BATCHu * TALL * WIDE * $QUADSu; // fours of a lane, of a batch of its queries
 const SCORES_AT = $LANESu * POOL; // [QUERIES, SCORE_PITCH], fours of cells c, c + WIDE, c + 2 WIDE, c + 3 WIDE
@@ -77,49 +78,47 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread < QUERIES) {
     ends[thread] = visible_end(rows[FIRST_ROW + (query + min(thread, count - 1u)) / HEADS]);
   }
-  let four = thread % 16u;
+  let four = thread % FOURS;
+  let four_first = four / 2u * SIDES + four % 2u; // of the first turn
   //for u in Q_LOADS
-  let q$u = (query + min((thread + $uu * THREADS) / 16u, count - 1u)) * WIDTH4;
+  let q$u = (query + min((thread + $uu * THREADS) / FOURS, count - 1u)) * WIDTH4;
   var x$u = vec4<f32>();
   //end
   //for u in K_LOADS
-  let cell$u = min(first + min((thread + $uu * THREADS) / 16u, CELLS - 1u), end - 1u);
+  let cell$u = min(first + min((thread + $uu * THREADS) / FOURS, CELLS - 1u), end - 1u);
   let k$u = pages[slot * TABLE_PAGES + cell$u / PAGE] * PAGE + cell$u % PAGE;
   var packed$u = vec4<u32>();
   //end
   let wide = thread % WIDE;
   let tall = thread / WIDE % TALL;
   let lane = thread / WIDE / TALL;
-  //for n in SIDES
   //for r in TQ
   //for c in TC
-  var sum$n_$r_$c = 0.0;
-  //end
+  var score$r_$c = 0.0;
+  var even$r_$c = 0.0;
+  var odd$r_$c = 0.0;
   //end
   //end
 
-  for (var t = 0u; t <= SLABS; t++) {
-    if (t > 0u) {
-      let e = 16u * (t - 1u) + four;
-      if (BUFFERS == 1u) {
-        workgroupBarrier(); // what is read of the slab before
-      }
-      let to = t % BUFFERS * SLAB + four;
+  for (var i = 0u; i <= TURNS * SLABS; i++) {
+    if (i > 0u) {
+      let e = (i - 1u) % SLABS * 16u + (i - 1u) / SLABS * 2u + four_first;
+      workgroupBarrier(); // what is read of the slab before
       //for u in Q_LOADS
-      if (($uu + 1u) * THREADS <= QUERIES * 16u || thread + $uu * THREADS < QUERIES * 16u) {
-        slab[to + (thread + $uu * THREADS) / 16u * PITCH] = select(vec4<f32>(), x$u, e < WIDTH4);
+      if (($uu + 1u) * THREADS <= QUERIES * FOURS || thread + $uu * THREADS < QUERIES * FOURS) {
+        slab[(thread + $uu * THREADS) / FOURS * PITCH + four] = select(vec4<f32>(), x$u, e < WIDTH4);
       }
       //end
       //for u in K_LOADS
-      if (($uu + 1u) * THREADS <= CELLS * 16u || thread + $uu * THREADS < CELLS * 16u) {
-        slab[to + KEYS_AT + (thread + $uu * THREADS) / 16u * PITCH] =
+      if (($uu + 1u) * THREADS <= CELLS * FOURS || thread + $uu * THREADS < CELLS * FOURS) {
+        slab[KEYS_AT + (thread + $uu * THREADS) / FOURS * PITCH + four] =
           select(vec4<f32>(), four_of(packed$u, e), e < WIDTH4);
       }
       //end
       workgroupBarrier();
     }
-    if (t < SLABS) {
-      let e = min(16u * t + four, WIDTH4 - 1u);
+    if (i < TURNS * SLABS) {
+      let e = min(i % SLABS * 16u + i / SLABS * 2u + four_first, WIDTH4 - 1u);
       //for u in Q_LOADS
       x$u = q[q$u + e];
       //end
@@ -127,27 +126,44 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       packed$u = load_four(k$u, e);
       //end
     }
-    if (t > 0u) {
-      let queries_at = t % BUFFERS * SLAB + tall * PITCH;
-      let keys_at = t % BUFFERS * SLAB + KEYS_AT + wide * PITCH;
-      //for n in SIDES
+    if (i > 0u) {
+      //for r in TQ
+      let a$r = slab[(tall + $ru * TALL) * PITCH + 2u * lane];
+      //end
+      //for c in TC
       {
-        let e = lane * $SIDESu + $nu;
+        let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + 2u * lane];
+        //for k in FOUR
         //for r in TQ
-        let a$r = slab[queries_at + $ru * TALL * PITCH + e];
+        even$r_$c = fma(a$r[$k], b[$k], even$r_$c);
+        //end
+        //end
+      }
+      //end
+      {
+        //for r in TQ
+        let a$r = slab[(tall + $ru * TALL) * PITCH + 2u * lane + 1u];
         //end
         //for c in TC
         {
-          let b = slab[keys_at + $cu * WIDE * PITCH + e];
+          let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + 2u * lane + 1u];
           //for k in FOUR
           //for r in TQ
-          sum$n_$r_$c = fma(a$r[$k], b[$k], sum$n_$r_$c);
+          odd$r_$c = fma(a$r[$k], b[$k], odd$r_$c);
           //end
           //end
         }
         //end
       }
-      //end
+      if (i % SLABS == 0u) {
+        //for r in TQ
+        //for c in TC
+        score$r_$c += even$r_$c + odd$r_$c;
+        even$r_$c = 0.0;
+        odd$r_$c = 0.0;
+        //end
+        //end
+      }
     }
   }
 
@@ -157,28 +173,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for h in QUADS
   {
     let to = lane * POOL + (($bu * TALL + tall) * WIDE + wide) * $QUADSu + $hu;
-    //for t in ONE_SIDE
     slab[to] = vec4<f32>(
       //for j in FOUR
-      sum0_$(s * BATCH + b)_$(4 * h + j),
+      score$(s * BATCH + b)_$(4 * h + j),
       //end
     );
-    //end
-    //for t in TWO_SIDES
-    slab[to] = vec4<f32>(
-      //for j in FOUR
-      sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j),
-      //end
-    );
-    //end
-    //for t in FOUR_SIDES
-    slab[to] = vec4<f32>(
-      //for j in FOUR
-      (sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j))
-        + (sum2_$(s * BATCH + b)_$(4 * h + j) + sum3_$(s * BATCH + b)_$(4 * h + j)),
-      //end
-    );
-    //end
   }
   //end
   //end
@@ -195,9 +194,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     //for l in LANES_8
     let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
-    //end
-    //for l in LANES_16
-    let sum4_$l = sum3_$(2 * l) + sum3_$(2 * l + 1);
     //end
     let own = at / $QUADSu / WIDE + $su * $BATCHu * TALL; // query
     let quad = at % $QUADSu;
