@@ -35,7 +35,7 @@ export interface SumTile {
 
 /** Measured on an H200. The first's queries are a multiple of the second's. */
 export const WEIGH: WeighTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
-export const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 2 };
+export const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
 
 /** Words of a record of weigh.wgsl. */
 export const RECORD_WORDS = 144;
@@ -44,7 +44,7 @@ const LANES = 4;
 
 /** Bytes of workgroup memory of either kernel, which has 256 invocations. */
 export function manyBytes(): number {
-  const weighed = 16 * poolOf(WEIGH) + 4 * WEIGH.queries;
+  const weighed = 16 * slabOf(WEIGH) + 4 * WEIGH.queries;
   const { queries, dims, staged } = SUM;
   const stage = 16 * (queries * (4 * staged + 1) + staged * 16 * dims / 4);
   return Math.max(weighed, stage + queries * (8 * 8 + 8 + 8 + 4) + 32);
@@ -53,15 +53,15 @@ export function manyBytes(): number {
 /** Queries of an invocation whose sums are added at a time. */
 function batchOf({ queries, cells, lanes, tall }: WeighTile): number {
   const each = lanes * (queries / tall) * (cells / 4);
-  const room = (2 * lanes + 1) * (queries + cells) - queries * (cells / 4 + 1);
+  const room = 17 * (queries + cells) - queries * (cells / 4 + 1);
   return [8, 4, 2, 1].find((batch) => tall % batch === 0 && batch * each <= room) ?? 1;
 }
 
-/** Fours of queries and keys in slabs, whose rows begin in different banks; later of sums and scores. */
-function poolOf(tile: WeighTile): number {
+/** Fours of queries and keys, whose rows begin in different banks; later of sums and scores. */
+function slabOf(tile: WeighTile): number {
   const { queries, cells, lanes, tall } = tile;
   const pool = batchOf(tile) * lanes * (queries / tall) * (cells / 4);
-  return Math.max((2 * lanes + 1) * (queries + cells), pool + queries * (cells / 4 + 1));
+  return Math.max(17 * (queries + cells), pool + queries * (cells / 4 + 1));
 }
 
 interface Shape {
@@ -156,15 +156,16 @@ export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): K
     const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
     const THREADS = TALL * WIDE * LANES;
     const SIDES = 16 / LANES;
-    const [POOL, BATCH] = [poolOf(tile), batchOf(tile)];
+    const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
     const counts = {
       ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
       BATCHES: TQ / BATCH,
-      POOL,
+      SLAB,
       WIDTH4: width / 4,
-      Q_LOADS: Math.ceil(QUERIES * 2 * LANES / THREADS),
-      K_LOADS: Math.ceil(CELLS * 2 * LANES / THREADS),
-      TURNS: SIDES / 2,
+      Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
+      K_LOADS: Math.ceil(CELLS * 16 / THREADS),
+      TWO_SIDES: Number(SIDES === 2),
+      FOUR_SIDES: Number(SIDES === 4),
       LANES_2: LANES / 2,
       LANES_4: LANES / 4,
       LANES_8: Math.floor(LANES / 8),

@@ -3,8 +3,8 @@
 //
 // One workgroup per ($QUERIES queries of a slot, $CELLS cells). Queries are numbered row * HEADS + head. $LANES
 // invocations share a block of $TQ x $TC scores: of each, an invocation has $SIDES neighbours of its 16 sums of fours
-// l, l + 16, ... of q . k, two at a time; those of all lanes are added as a binary tree. A slab of two fours a lane
-// is brought into workgroup memory while the one before is multiplied.
+// l, l + 16, ... of q . k; those of all lanes are added as a binary tree. A slab of 16 fours is brought into
+// workgroup memory while the one before is multiplied.
 //
 // For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, 8 peaks, 8 totals. Cells
 // from the last one on that a row of the workgroup sees are left out, in steps of $CELLS.
@@ -33,10 +33,7 @@ const WIDTH4 = $WIDTH4u; // of a latent and its rotated part
 const SLABS = (WIDTH4 + 15u) / 16u;
 const WIDE = $WIDEu; // blocks side by side along cells
 const TALL = $TALLu; // along queries
-const SIDES = $SIDESu; // of the 16 sums of a score, those of an invocation
-const TURNS = $TURNSu; // two of them at a time
-const FOURS = $(2 * LANES)u; // of a slab
-const PITCH = FOURS + 1u; // odd: rows begin in different banks
+const PITCH = 17u; // odd: rows begin in different banks
 const KEYS_AT = QUERIES * PITCH;
 const POOL = $BATCHu * TALL * WIDE * $QUADSu; // fours of a lane, of a batch of its queries
 const SCORES_AT = $LANESu * POOL; // [QUERIES, SCORE_PITCH], fours of cells c, c + WIDE, c + 2 WIDE, c + 3 WIDE
@@ -48,7 +45,7 @@ const SCORE_PITCH = CELLS / 4u + 1u;
 @group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RECORD]
 
-var<workgroup> slab: array<vec4<f32>, $POOL>; // of queries, then of keys; later the lanes' sums and the scores
+var<workgroup> slab: array<vec4<f32>, $SLAB>; // of queries, then of keys; later the lanes' sums and the scores
 var<workgroup> ends: array<u32, QUERIES>; // cells that a query sees
 
 fn score_of(query: u32, cell: u32) -> f32 {
@@ -78,47 +75,46 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread < QUERIES) {
     ends[thread] = visible_end(rows[FIRST_ROW + (query + min(thread, count - 1u)) / HEADS]);
   }
-  let four = thread % FOURS;
-  let four_first = four / 2u * SIDES + four % 2u; // of the first turn
+  let four = thread % 16u;
   //for u in Q_LOADS
-  let q$u = (query + min((thread + $uu * THREADS) / FOURS, count - 1u)) * WIDTH4;
+  let q$u = (query + min((thread + $uu * THREADS) / 16u, count - 1u)) * WIDTH4;
   var x$u = vec4<f32>();
   //end
   //for u in K_LOADS
-  let cell$u = min(first + min((thread + $uu * THREADS) / FOURS, CELLS - 1u), end - 1u);
+  let cell$u = min(first + min((thread + $uu * THREADS) / 16u, CELLS - 1u), end - 1u);
   let k$u = pages[slot * TABLE_PAGES + cell$u / PAGE] * PAGE + cell$u % PAGE;
   var packed$u = vec4<u32>();
   //end
   let wide = thread % WIDE;
   let tall = thread / WIDE % TALL;
   let lane = thread / WIDE / TALL;
+  //for n in SIDES
   //for r in TQ
   //for c in TC
-  var score$r_$c = 0.0;
-  var even$r_$c = 0.0;
-  var odd$r_$c = 0.0;
+  var sum$n_$r_$c = 0.0;
+  //end
   //end
   //end
 
-  for (var i = 0u; i <= TURNS * SLABS; i++) {
-    if (i > 0u) {
-      let e = (i - 1u) % SLABS * 16u + (i - 1u) / SLABS * 2u + four_first;
+  for (var t = 0u; t <= SLABS; t++) {
+    if (t > 0u) {
+      let e = 16u * (t - 1u) + four;
       workgroupBarrier(); // what is read of the slab before
       //for u in Q_LOADS
-      if (($uu + 1u) * THREADS <= QUERIES * FOURS || thread + $uu * THREADS < QUERIES * FOURS) {
-        slab[(thread + $uu * THREADS) / FOURS * PITCH + four] = select(vec4<f32>(), x$u, e < WIDTH4);
+      if (($uu + 1u) * THREADS <= QUERIES * 16u || thread + $uu * THREADS < QUERIES * 16u) {
+        slab[(thread + $uu * THREADS) / 16u * PITCH + four] = select(vec4<f32>(), x$u, e < WIDTH4);
       }
       //end
       //for u in K_LOADS
-      if (($uu + 1u) * THREADS <= CELLS * FOURS || thread + $uu * THREADS < CELLS * FOURS) {
-        slab[KEYS_AT + (thread + $uu * THREADS) / FOURS * PITCH + four] =
+      if (($uu + 1u) * THREADS <= CELLS * 16u || thread + $uu * THREADS < CELLS * 16u) {
+        slab[KEYS_AT + (thread + $uu * THREADS) / 16u * PITCH + four] =
           select(vec4<f32>(), four_of(packed$u, e), e < WIDTH4);
       }
       //end
       workgroupBarrier();
     }
-    if (i < TURNS * SLABS) {
-      let e = min(i % SLABS * 16u + i / SLABS * 2u + four_first, WIDTH4 - 1u);
+    if (t < SLABS) {
+      let e = min(16u * t + four, WIDTH4 - 1u);
       //for u in Q_LOADS
       x$u = q[q$u + e];
       //end
@@ -126,44 +122,25 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       packed$u = load_four(k$u, e);
       //end
     }
-    if (i > 0u) {
-      //for r in TQ
-      let a$r = slab[(tall + $ru * TALL) * PITCH + 2u * lane];
-      //end
-      //for c in TC
+    if (t > 0u) {
+      //for n in SIDES
       {
-        let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + 2u * lane];
-        //for k in FOUR
+        let e = lane * $SIDESu + $nu;
         //for r in TQ
-        even$r_$c = fma(a$r[$k], b[$k], even$r_$c);
-        //end
-        //end
-      }
-      //end
-      {
-        //for r in TQ
-        let a$r = slab[(tall + $ru * TALL) * PITCH + 2u * lane + 1u];
+        let a$r = slab[(tall + $ru * TALL) * PITCH + e];
         //end
         //for c in TC
         {
-          let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + 2u * lane + 1u];
+          let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + e];
           //for k in FOUR
           //for r in TQ
-          odd$r_$c = fma(a$r[$k], b[$k], odd$r_$c);
+          sum$n_$r_$c = fma(a$r[$k], b[$k], sum$n_$r_$c);
           //end
           //end
         }
         //end
       }
-      if (i % SLABS == 0u) {
-        //for r in TQ
-        //for c in TC
-        score$r_$c += even$r_$c + odd$r_$c;
-        even$r_$c = 0.0;
-        odd$r_$c = 0.0;
-        //end
-        //end
-      }
+      //end
     }
   }
 
@@ -173,11 +150,21 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for h in QUADS
   {
     let to = lane * POOL + (($bu * TALL + tall) * WIDE + wide) * $QUADSu + $hu;
+    //for t in TWO_SIDES
     slab[to] = vec4<f32>(
       //for j in FOUR
-      score$(s * BATCH + b)_$(4 * h + j),
+      sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j),
       //end
     );
+    //end
+    //for t in FOUR_SIDES
+    slab[to] = vec4<f32>(
+      //for j in FOUR
+      (sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j))
+        + (sum2_$(s * BATCH + b)_$(4 * h + j) + sum3_$(s * BATCH + b)_$(4 * h + j)),
+      //end
+    );
+    //end
   }
   //end
   //end
