@@ -82,11 +82,11 @@ async function compare(part: string, out: Operand, variants: readonly Variant[])
   }
 }
 
-const tile = (rows: number, outs: number, tall: number, wide: number, buffers = 1): BlockTile => ({
-  ...{ rows, outs, tall, wide, buffers },
+const tile = (rows: number, outs: number, tall: number, wide: number, staged = 8): BlockTile => ({
+  ...{ rows, outs, tall, wide, staged },
 });
-const nameOf = ({ rows, outs, tall, wide, buffers }: BlockTile) =>
-  `${rows}x${outs} ${tall}x${wide} ${buffers}`;
+const nameOf = ({ rows, outs, tall, wide, staged }: BlockTile) =>
+  `${rows}x${outs} ${tall}x${wide} ${staged}`;
 const matrix = from.matrix(heads * (nope + value), rank, "bf16");
 const kvB = { ...matrix, format: "bf16" as const };
 const launch = { ...sizes, count: COUNT, tuning: rules };
@@ -213,9 +213,6 @@ await compare("value", values, [
   },
   ...[
     tile(64, 64, 8, 4),
-    tile(64, 64, 8, 4, 2),
-    tile(64, 64, 4, 4, 2),
-    tile(32, 64, 8, 4, 2),
   ].map((tile) => ({
     name: nameOf(tile),
     plan: [
@@ -236,11 +233,13 @@ await compare("absorb", made, [
   { name: "few", plan: [prepare] },
   { name: "all but absorbing (bits differ)", plan: [rest] },
   ...[
-    tile(64, 128, 8, 4),
-    tile(64, 128, 8, 8),
-    tile(64, 64, 8, 4),
-    tile(32, 128, 8, 4),
-    tile(32, 256, 8, 8),
+    tile(64, 128, 8, 4, 8),
+    tile(64, 128, 8, 4, 16),
+    tile(64, 128, 8, 8, 8),
+    tile(64, 256, 8, 4, 8),
+    tile(64, 64, 8, 4, 16),
+    tile(32, 128, 8, 4, 16),
+    tile(32, 128, 4, 4, 16),
   ].map((tile) => ({
     name: nameOf(tile),
     plan: [manyAbsorbed({ kvB, input, out: made }, { ...launch, label: "p", tile }), rest],

@@ -26,13 +26,15 @@ const WIDE = $WIDEu; // invocations side by side along columns
 const TALL = THREADS / WIDE; // along rows
 const STEPS = $STEPSu; // of a chain, a multiple of 4
 const FOURS = STEPS / 4u; // of q, of a chain
-const PITCH = CHAINS * FOURS + 1u; // odd: rows begin in different banks
+const STAGED = $STAGEDu; // steps of a stage, a multiple of 4
+const STAGES = STEPS / STAGED; // of a chain
+const PITCH = 4u * FOURS + 1u; // odd: rows begin in different banks
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, WIDTH / 4]
 
 var<workgroup> queries: array<vec4<f32>, ROWS * PITCH>;
-var<workgroup> matrix: array<vec4<f32>, STEPS * COL4S>;
+var<workgroup> matrix: array<vec4<f32>, STAGED * COL4S>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -47,30 +49,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let step$u = (thread + $uu * THREADS) / (COL4S / 2u);
   var block$u = load_block((first_w + min(step$u * CHAINS, NOPE - 1u)) * VEC8S + e);
   //end
-  // An invocation brings four rows' parts of four neighbouring chains.
-  for (var first = thread; first < ROWS * 2u * FOURS; first += THREADS * $AT_ONCEu) {
-    //for u in AT_ONCE
-    let n$u = first + $uu * THREADS;
-    let i$u = n$u / 2u % FOURS * 4u * CHAINS + n$u % 2u * 4u;
-    let row$u = min(first_row + n$u / (2u * FOURS), count - 1u);
-    let query$u = (row$u * X_COLS + head * (NOPE + ROPE)) / 4u;
-    //for k in FOUR
-    let x$u_$k = x[query$u + min(i$u + $ku * CHAINS, NOPE - 4u) / 4u];
-    //end
-    //end
-    //for u in AT_ONCE
-    if (n$u < ROWS * 2u * FOURS) {
-      let to = n$u / (2u * FOURS) * PITCH + n$u % 2u * 4u * FOURS + n$u / 2u % FOURS;
-      //for p in FOUR
-      queries[to + $pu * FOURS] = vec4<f32>(
-        //for k in FOUR
-        select(0.0, x$u_$k[$p], i$u + $ku * CHAINS < NOPE),
-        //end
-      );
-      //end
-    }
-    //end
-  }
   let wide = thread % WIDE;
   let tall = thread / WIDE;
   //for r in TR
@@ -79,28 +57,49 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
 
-  for (var chain = 0u; chain < CHAINS; chain++) {
-    workgroupBarrier(); // what is read of the chain before
+  //for r in TR
+  //for c in TC
+  var sum$r_$c = vec4<f32>();
+  //end
+  //end
+  for (var stage = 0u; stage < CHAINS * STAGES; stage++) {
+    workgroupBarrier(); // what is read of the stage before
+    if (stage % (4u * STAGES) == 0u) {
+      // An invocation brings four steps of four neighbouring chains.
+      for (var n = thread; n < ROWS * FOURS; n += THREADS) {
+        let i = n % FOURS * 4u * CHAINS + stage / STAGES;
+        let from_row = min(first_row + n / FOURS, count - 1u);
+        let query = (from_row * X_COLS + head * (NOPE + ROPE)) / 4u;
+        //for k in FOUR
+        let x$k = x[query + min(i + $ku * CHAINS, NOPE - 4u) / 4u];
+        //end
+        //for p in FOUR
+        queries[n / FOURS * PITCH + $pu * FOURS + n % FOURS] = vec4<f32>(
+          //for k in FOUR
+          select(0.0, x$k[$p], i + $ku * CHAINS < NOPE),
+          //end
+        );
+        //end
+      }
+    }
     //for u in W_LOADS
-    if (($uu + 1u) * THREADS <= STEPS * COL4S / 2u || step$u < STEPS) {
+    if (($uu + 1u) * THREADS <= STAGED * COL4S / 2u || step$u < STAGED) {
       let w = vec8_0(block$u);
       matrix[step$u * COL4S + vec8] = w.lo;
       matrix[step$u * COL4S + vec8 + COL4S / 2u] = w.hi;
     }
     //end
     workgroupBarrier();
-    let next = min(chain + 1u, CHAINS - 1u);
+    let next = min(stage + 1u, CHAINS * STAGES - 1u);
     //for u in W_LOADS
-    block$u = load_block((first_w + min(next + step$u * CHAINS, NOPE - 1u)) * VEC8S + e);
+    block$u = load_block(
+      (first_w + min(next / STAGES + (next % STAGES * STAGED + step$u) * CHAINS, NOPE - 1u)) * VEC8S + e,
+    );
     //end
-    //for r in TR
-    //for c in TC
-    var sum$r_$c = vec4<f32>();
-    //end
-    //end
-    for (var f = 0u; f < FOURS; f++) {
+    let queries_at = tall * PITCH + stage / STAGES % 4u * FOURS + stage % STAGES * (STAGED / 4u);
+    for (var f = 0u; f < STAGED / 4u; f++) {
       //for r in TR
-      let a$r = queries[(tall + $ru * TALL) * PITCH + chain * FOURS + f];
+      let a$r = queries[queries_at + $ru * TALL * PITCH + f];
       //end
       //for k in FOUR
       //for c in TC
@@ -113,11 +112,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //end
     }
-    //for r in TR
-    //for c in TC
-    whole$r_$c += sum$r_$c;
-    //end
-    //end
+    if (stage % STAGES == STAGES - 1u) {
+      //for r in TR
+      //for c in TC
+      whole$r_$c += sum$r_$c;
+      sum$r_$c = vec4<f32>();
+      //end
+      //end
+    }
   }
 
   //for c in TC

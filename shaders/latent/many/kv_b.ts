@@ -18,8 +18,8 @@ export interface BlockTile {
   readonly outs: number;
   readonly tall: number;
   readonly wide: number;
-  /** Stages in workgroup memory, of values: 1, or 2 for a barrier less. Default 1. */
-  readonly buffers?: number;
+  /** Steps of a stage of absorbed weights, a multiple of 4: all of a chain's where they are no multiple of it. */
+  readonly staged?: number;
 }
 
 /** Chains of a sum: decides bits, those of latent_value.wgsl and of latent_prepare.wgsl. */
@@ -29,7 +29,10 @@ const ABSORB_CHAINS = 8;
 const VALUE_DEPTH = 4;
 
 /** Rows from which blocks beat the kernels of few rows, measured on an H200. */
-const LEAST_ROWS = 64;
+const LEAST_ROWS = 16;
+
+/** Steps of a stage of absorbed weights where a tile does not say. */
+const STAGED = 8;
 
 /** Measured on an H200. */
 export const VALUE_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 4 };
@@ -136,8 +139,7 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
   const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
   const eights = Math.ceil(rank / 8 / VALUE_CHAINS);
   const DEPTH = Math.min(eights, VALUE_DEPTH);
-  const { buffers: BUFFERS = 1 } = tile;
-  const name = `latent_values_${format}_${rank}_${nameOf(tile)}_${BUFFERS}`;
+  const name = `latent_values_${format}_${rank}_${nameOf(tile)}`;
   return kernels.getOrInsertComputed(name, () => {
     const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
     const counts = {
@@ -149,7 +151,6 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
         WIDE,
         THREADS,
         DEPTH,
-        BUFFERS,
         CHAINS: VALUE_CHAINS,
         VEC8S: rank / 8,
       },
@@ -171,22 +172,39 @@ function stepsOf(nope: number): number {
   return Math.ceil(nope / ABSORB_CHAINS / 4) * 4;
 }
 
-/** Bytes of workgroup memory. */
-function absorbBytes(nope: number, { rows, outs }: BlockTile): number {
+/** Of them, those of a stage. */
+function stagedOf(nope: number, { staged = STAGED }: BlockTile): number {
   const steps = stepsOf(nope);
-  return 16 * (rows * (ABSORB_CHAINS * steps / 4 + 1) + steps * outs / 4);
+  return steps % staged === 0 ? staged : steps;
+}
+
+/** Bytes of workgroup memory. */
+function absorbBytes(nope: number, tile: BlockTile): number {
+  const { rows, outs } = tile;
+  const steps = stepsOf(nope);
+  return 16 * (rows * (steps + 1) + stagedOf(nope, tile) * outs / 4);
 }
 
 function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: COLS, tall: TR, wide } = tile;
-  const name = `latent_absorb_${format}_${rank}_${nope}_${nameOf(tile)}`;
+  const name = `latent_absorb_${format}_${rank}_${nope}_${nameOf(tile)}_${stagedOf(nope, tile)}`;
   return kernels.getOrInsertComputed(name, () => {
-    const STEPS = stepsOf(nope);
+    const [STEPS, STAGED] = [stepsOf(nope), stagedOf(nope, tile)];
     const [TC, WIDE, THREADS] = [wide / 4, COLS / wide, ROWS / TR * COLS / wide];
     const counts = {
-      ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, CHAINS: ABSORB_CHAINS, VEC8S: rank / 8 },
-      W_LOADS: Math.ceil(STEPS * COLS / 8 / THREADS),
-      AT_ONCE: 2,
+      ...{
+        ROWS,
+        COLS,
+        TR,
+        TC,
+        WIDE,
+        THREADS,
+        STEPS,
+        STAGED,
+        CHAINS: ABSORB_CHAINS,
+        VEC8S: rank / 8,
+      },
+      W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
       FOUR: 4,
     };
     const slots = { weights: `weights/weights_${format}` };

@@ -23,7 +23,6 @@ const THREADS = $THREADSu;
 const WIDE = $WIDEu; // invocations side by side along outputs
 const TALL = THREADS / WIDE; // along rows
 const DEPTH = $DEPTHu; // eights of a stage
-const BUFFERS = $BUFFERSu; // stages in workgroup memory
 const STAGES = $STAGESu; // of a chain
 const FOURS = 2u * DEPTH;
 const PITCH = FOURS + 1u; // odd: rows begin in different banks
@@ -31,8 +30,8 @@ const PITCH = FOURS + 1u; // odd: rows begin in different banks
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, HEADS, WIDTH / 4]
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
-var<workgroup> mixed: array<vec4<f32>, BUFFERS * ROWS * PITCH>;
-var<workgroup> matrix: array<vec4<f32>, BUFFERS * OUTS * PITCH>;
+var<workgroup> mixed: array<vec4<f32>, ROWS * PITCH>;
+var<workgroup> matrix: array<vec4<f32>, OUTS * PITCH>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -63,19 +62,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var there = false; // what is asked for is in the matrix
   for (var stage = 0u; stage <= CHAINS * STAGES; stage++) {
     if (stage > 0u) {
-      if (BUFFERS == 1u) {
-        workgroupBarrier(); // what is read of the stage before
-      }
+      workgroupBarrier(); // what is read of the stage before
       //for u in X_LOADS
       if (($uu + 1u) * THREADS <= ROWS * DEPTH || thread + $uu * THREADS < ROWS * DEPTH) {
-        let to = stage % BUFFERS * ROWS * PITCH + (thread + $uu * THREADS) / DEPTH * PITCH + 2u * depth;
+        let to = (thread + $uu * THREADS) / DEPTH * PITCH + 2u * depth;
         mixed[to] = select(vec4<f32>(), lo$u, there);
         mixed[to + 1u] = select(vec4<f32>(), hi$u, there);
       }
       //end
       //for u in W_LOADS
       if (($uu + 1u) * THREADS <= OUTS * DEPTH || thread + $uu * THREADS < OUTS * DEPTH) {
-        let to = stage % BUFFERS * OUTS * PITCH + (thread + $uu * THREADS) / DEPTH * PITCH + 2u * depth;
+        let to = (thread + $uu * THREADS) / DEPTH * PITCH + 2u * depth;
         let w = vec8_0(block$u);
         matrix[to] = select(vec4<f32>(), w.lo, there);
         matrix[to + 1u] = select(vec4<f32>(), w.hi, there);
@@ -96,8 +93,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
     }
     if (stage > 0u) {
-      let rows_at = stage % BUFFERS * ROWS * PITCH + tall * PITCH;
-      let outs_at = stage % BUFFERS * OUTS * PITCH + wide * PITCH;
+      let rows_at = tall * PITCH;
+      let outs_at = wide * PITCH;
       for (var f = 0u; f < FOURS; f++) {
         //for r in TR
         let a$r = mixed[rows_at + $ru * TALL * PITCH + f];
