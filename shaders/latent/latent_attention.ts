@@ -27,7 +27,7 @@ import {
 /** Most rows whose chunks go to workgroups of their own. */
 const FEW_ROWS = 16;
 /** Queries of a slot from which two products beat one kernel, measured on an H200. */
-const MANY_QUERIES = 256;
+const MANY_QUERIES = 1024;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;

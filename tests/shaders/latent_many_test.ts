@@ -142,7 +142,7 @@ const PRODUCTS: readonly KvB[] = [
     rank: 64,
     interleaved: true,
     format: "bf16",
-    count: 64,
+    count: 256,
   },
   {
     heads: 3,
@@ -152,7 +152,7 @@ const PRODUCTS: readonly KvB[] = [
     rank: 136,
     interleaved: false,
     format: "f32",
-    count: 67,
+    count: 259,
   },
   {
     heads: 1,
@@ -162,7 +162,7 @@ const PRODUCTS: readonly KvB[] = [
     rank: 520,
     interleaved: true,
     format: "f16",
-    count: 65,
+    count: 257,
   },
 ];
 

@@ -11,7 +11,7 @@ import { shader } from "../../shader.ts";
 import { type LatentSizes, SEGMENT } from "../latent_kernels.ts";
 
 /** A workgroup of weigh.wgsl. Touches no bit. */
-export interface WeighTile {
+interface WeighTile {
   readonly queries: number;
   readonly cells: number;
   /** Invocations a block of scores: 4 or 8. */
@@ -22,7 +22,7 @@ export interface WeighTile {
 }
 
 /** A workgroup of sum.wgsl. Touches no bit. */
-export interface SumTile {
+interface SumTile {
   readonly queries: number;
   /** Elements of latents. */
   readonly dims: number;
@@ -34,15 +34,15 @@ export interface SumTile {
 }
 
 /** Measured on an H200. The first's queries are a multiple of the second's. */
-export const WEIGH: WeighTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
-export const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
+const WEIGH: WeighTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
+const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
 
 /** Words of a record of weigh.wgsl. */
 export const RECORD_WORDS = 144;
 /** Lanes whose segments are added apart, see latent_lanes.wgsl: decides bits. */
 const LANES = 4;
 
-/** Bytes of workgroup memory of either kernel, which has 256 invocations. */
+/** Bytes of workgroup memory that either kernel takes at most. */
 export function manyBytes(): number {
   const weighed = 16 * slabOf(WEIGH) + 4 * WEIGH.queries;
   const { queries, dims, staged } = SUM;
@@ -75,8 +75,6 @@ interface Shape {
   readonly scale: number;
   readonly label: string;
   readonly forCells?: Dispatch["forCells"] | undefined;
-  readonly weigh?: WeighTile;
-  readonly sum?: SumTile;
 }
 
 interface Buffers {
@@ -92,7 +90,6 @@ interface Buffers {
 export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
   const { sizes, heads, tablePages, count, perSlot, firstRow, runs, scale, label, forCells } =
     shape;
-  const { weigh = WEIGH, sum = SUM } = shape;
   const { q, keys, rows, pages, sums, out } = buffers;
   const { rank, width, kvDtype } = sizes;
   const tiles = (queries: number) => {
@@ -100,7 +97,7 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
     const each = Math.ceil(SLOT_QUERIES / queries);
     return { SLOT_QUERIES, tiles: count * heads / SLOT_QUERIES * each };
   };
-  const [scored, summed] = [tiles(weigh.queries), tiles(sum.queries)];
+  const [scored, summed] = [tiles(WEIGH.queries), tiles(SUM.queries)];
   const common = {
     HEADS: heads,
     TABLE_PAGES: tablePages,
@@ -110,11 +107,11 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
   };
   const latentBytes = KV_BYTES[kvDtype];
   return [
-    dispatch(weighKernel(sizes, weigh), {
+    dispatch(weighKernel(sizes, WEIGH), {
       buffers: { q, keys, rows, pages, sums },
       constants: { ...common, SLOT_QUERIES: scored.SLOT_QUERIES, SCALE: scale },
-      workgroups: [scored.tiles, 1, runs * SEGMENT / weigh.cells],
-      cellsEach: weigh.cells,
+      workgroups: [scored.tiles, 1, runs * SEGMENT / WEIGH.cells],
+      cellsEach: WEIGH.cells,
       forCells,
       label: `${label}.weights`,
       work: {
@@ -127,10 +124,10 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
         },
       },
     }),
-    dispatch(sumKernel(sizes, sum), {
+    dispatch(sumKernel(sizes, SUM), {
       buffers: { sums, keys, rows, pages, out },
       constants: { ...common, SLOT_QUERIES: summed.SLOT_QUERIES },
-      workgroups: [Math.ceil(rank / sum.dims), summed.tiles],
+      workgroups: [Math.ceil(rank / SUM.dims), summed.tiles],
       forCells,
       label,
       work: {
@@ -148,7 +145,7 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
 
 const kernels = new Map<string, Kernel>();
 
-export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
+function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
   const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
   const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
   const name = `latent_weigh_${kvDtype}_${width}_${shape}`;
@@ -190,7 +187,7 @@ export function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): K
   });
 }
 
-export function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel {
+function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel {
   const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED } = tile;
   const shape = `${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}`;
   const name = `latent_sum_${kvDtype}_${rank}_${width}_${shape}`;

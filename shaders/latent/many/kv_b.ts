@@ -13,13 +13,11 @@ import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "..
 import { latentValue } from "../latent_value.ts";
 
 /** A workgroup: `rows` by `outs` sums, of which an invocation has `tall` by `wide`. Touches no bit. */
-export interface BlockTile {
+interface BlockTile {
   readonly rows: number;
   readonly outs: number;
   readonly tall: number;
   readonly wide: number;
-  /** Steps of a stage of absorbed weights, a multiple of 4: all of a chain's where they are no multiple of it. */
-  readonly staged?: number;
 }
 
 /** Chains of a sum: decides bits, those of latent_value.wgsl and of latent_prepare.wgsl. */
@@ -29,19 +27,18 @@ const ABSORB_CHAINS = 8;
 const VALUE_DEPTH = 4;
 
 /** Rows from which blocks beat the kernels of few rows, measured on an H200. */
-const LEAST_ROWS = 16;
+const LEAST_ROWS = { absorb: 128, value: 256 };
 
-/** Steps of a stage of absorbed weights where a tile does not say. */
+/** Steps of a chain of absorbed weights that are staged at a time, a multiple of 4. */
 const STAGED = 8;
 
 /** Measured on an H200. */
-export const VALUE_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 4 };
-export const ABSORB_TILE: BlockTile = { rows: 64, outs: 128, tall: 8, wide: 4 };
+const VALUE_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 4 };
+const ABSORB_TILE: BlockTile = { rows: 64, outs: 128, tall: 8, wide: 4 };
 
 interface Launch extends LatentHeads {
   readonly count: number;
   readonly label: string;
-  readonly tile?: BlockTile;
 }
 
 const kernels = new Map<string, Kernel>();
@@ -58,7 +55,7 @@ interface Adapter {
 export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapter): Dispatch[] {
   const { count, nope, rope, label, tuning: { software, workgroupBytes } } = shape;
   const { queries, cols } = buffers.input;
-  const blocks = queries && !software && count >= LEAST_ROWS &&
+  const blocks = queries && !software && count >= LEAST_ROWS.absorb &&
     [nope, rope, cols].every((each) => each % 4 === 0) &&
     absorbBytes(nope, ABSORB_TILE) <= workgroupBytes;
   return blocks
@@ -71,23 +68,24 @@ export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapt
 
 /** Records `latentValue`, of many rows in blocks where nobody wants their scales. */
 export function valueRows(buffers: ValueBuffers, shape: ValueShape & Adapter): Dispatch {
-  const { count, tuning: { software } } = shape;
-  return software || buffers.scales || count < LEAST_ROWS
-    ? latentValue(buffers, shape)
-    : manyValues(buffers, shape);
+  const { count, rank, tuning: { software, workgroupBytes } } = shape;
+  const blocks = !software && !buffers.scales && count >= LEAST_ROWS.value &&
+    valueBytes(rank, VALUE_TILE) <= workgroupBytes;
+  return blocks ? manyValues(buffers, shape) : latentValue(buffers, shape);
 }
 
 /** Records what `latentValue` does, to the bit. */
-export function manyValues(
+function manyValues(
   { kvB, attentionOutput, out }: {
     readonly kvB: Table;
     readonly attentionOutput: Operand;
     readonly out: Operand;
   },
-  { heads, nope, value, rank, rope, count, label, tile = VALUE_TILE }: Launch,
+  { heads, nope, value, rank, rope, count, label }: Launch,
 ): Dispatch {
   const width = rank + rope;
   const weights = onlyShard(kvB);
+  const tile = VALUE_TILE;
   const blocks = Math.ceil(value / tile.outs);
   const size = 4 * count * heads * width;
   return dispatch(valueKernel(kvB.format, rank, tile), {
@@ -103,16 +101,17 @@ export function manyValues(
 }
 
 /** Records the absorbed queries of `latentPrepare`, to the bit; their rotated parts are left. */
-export function manyAbsorbed(
+function manyAbsorbed(
   { kvB, input, out }: {
     readonly kvB: Table;
     readonly input: Pick<LatentInput, "x" | "cols">;
     readonly out: Operand;
   },
-  { heads, nope, value, rank, rope, count, label, tile = ABSORB_TILE }: Launch,
+  { heads, nope, value, rank, rope, count, label }: Launch,
 ): Dispatch {
   const width = rank + rope;
   const weights = onlyShard(kvB);
+  const tile = ABSORB_TILE;
   const blocks = Math.ceil(rank / tile.outs);
   const size = 4 * count * input.cols;
   return dispatch(absorbKernel(kvB.format, rank, nope, tile), {
@@ -135,26 +134,28 @@ export function manyAbsorbed(
   });
 }
 
+/** Eights of a chain, and those of a stage. */
+function eightsOf(rank: number): { readonly all: number; readonly staged: number } {
+  const all = Math.ceil(rank / 8 / VALUE_CHAINS);
+  return { all, staged: Math.min(all, VALUE_DEPTH) };
+}
+
+/** Bytes of workgroup memory. */
+function valueBytes(rank: number, { rows, outs }: BlockTile): number {
+  return 16 * (rows + outs) * (2 * eightsOf(rank).staged + 1);
+}
+
 function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
-  const eights = Math.ceil(rank / 8 / VALUE_CHAINS);
-  const DEPTH = Math.min(eights, VALUE_DEPTH);
+  const { all, staged: DEPTH } = eightsOf(rank);
   const name = `latent_values_${format}_${rank}_${nameOf(tile)}`;
   return kernels.getOrInsertComputed(name, () => {
     const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
     const counts = {
-      ...{
-        ROWS,
-        OUTS,
-        TR,
-        TO,
-        WIDE,
-        THREADS,
-        DEPTH,
-        CHAINS: VALUE_CHAINS,
-        VEC8S: rank / 8,
-      },
-      STAGES: Math.ceil(eights / DEPTH),
+      ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, DEPTH },
+      CHAINS: VALUE_CHAINS,
+      VEC8S: rank / 8,
+      STAGES: Math.ceil(all / DEPTH),
       X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
       W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
       FOUR: 4,
@@ -173,37 +174,28 @@ function stepsOf(nope: number): number {
 }
 
 /** Of them, those of a stage. */
-function stagedOf(nope: number, { staged = STAGED }: BlockTile): number {
+function stagedOf(nope: number): number {
   const steps = stepsOf(nope);
-  return steps % staged === 0 ? staged : steps;
+  return steps % STAGED === 0 ? STAGED : steps;
 }
 
 /** Bytes of workgroup memory. */
 function absorbBytes(nope: number, tile: BlockTile): number {
   const { rows, outs } = tile;
   const steps = stepsOf(nope);
-  return 16 * (rows * (steps + 1) + stagedOf(nope, tile) * outs / 4);
+  return 16 * (rows * (steps + 1) + stagedOf(nope) * outs / 4);
 }
 
 function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: COLS, tall: TR, wide } = tile;
-  const name = `latent_absorb_${format}_${rank}_${nope}_${nameOf(tile)}_${stagedOf(nope, tile)}`;
+  const name = `latent_absorb_${format}_${rank}_${nope}_${nameOf(tile)}_${stagedOf(nope)}`;
   return kernels.getOrInsertComputed(name, () => {
-    const [STEPS, STAGED] = [stepsOf(nope), stagedOf(nope, tile)];
+    const [STEPS, STAGED] = [stepsOf(nope), stagedOf(nope)];
     const [TC, WIDE, THREADS] = [wide / 4, COLS / wide, ROWS / TR * COLS / wide];
     const counts = {
-      ...{
-        ROWS,
-        COLS,
-        TR,
-        TC,
-        WIDE,
-        THREADS,
-        STEPS,
-        STAGED,
-        CHAINS: ABSORB_CHAINS,
-        VEC8S: rank / 8,
-      },
+      ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, STAGED },
+      CHAINS: ABSORB_CHAINS,
+      VEC8S: rank / 8,
       W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
       FOUR: 4,
     };
