@@ -60,7 +60,7 @@ export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapt
     absorbBytes(nope, ABSORB_TILE) <= workgroupBytes;
   return blocks
     ? [
-      manyAbsorbed(buffers, { ...shape, label: `${label}.absorb` }),
+      manyAbsorbed(buffers, { ...shape, label: `${label}.absorbed` }),
       latentPrepare(buffers, { ...shape, absorbs: false }),
     ]
     : [latentPrepare(buffers, shape)];
