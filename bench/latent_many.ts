@@ -3,6 +3,7 @@
  * latent attention does of a prompt's chunk of DeepSeek-V2-Lite that ends at cell N, by the kernels of few rows
  * and by those of many: microseconds, and whether the bits are the same. Parts: absorb, attention, value.
  */
+import process from "node:process";
 import { parseArgs } from "node:util";
 import { latentPrepare } from "../shaders/latent/latent.ts";
 import { latentAttention, latentPartialWords } from "../shaders/latent/latent_attention.ts";
@@ -77,13 +78,13 @@ async function compare(
     const us = 1000 * await ms(program, flags.small ? 1 : Math.ceil(5 / once));
     lines.push(`${us.toFixed(1)}${same ? "" : " (DIFFERENT BITS)"}`);
   }
-  console.log(`${part}: ${lines.join(" -> ")} us`);
+  process.stdout.write(`${part}: ${lines.join(" -> ")} us\n`);
 }
 
 for (const count of counts) {
   using from = openAllocations(gpu);
   const context = Math.max(count, Number(flags.context ?? count));
-  console.log(`${count} rows up to cell ${context}`);
+  process.stdout.write(`${count} rows up to cell ${context}\n`);
   const floats = (count: number): Operand => ({
     buffer: storage(gpu.device, "out", 4 * count),
   });
