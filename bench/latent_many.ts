@@ -39,7 +39,7 @@ const sizes = flags.small
 const { heads, nope, rope, value, rank } = sizes;
 const width = rank + rope;
 const kvDtype = "f32";
-const counts = (flags.counts ?? (flags.small ? "70" : "32,64,128,256,512")).split(",").map(Number);
+const counts = (flags.counts ?? (flags.small ? "260" : "64,128,256,512")).split(",").map(Number);
 
 async function ms(program: Program, runs: number): Promise<number> {
   const steps = Array.from({ length: runs }, () => program.steps).flat();
