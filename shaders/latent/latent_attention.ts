@@ -64,7 +64,7 @@ interface Launch extends Omit<LatentShape, "kvHeads"> {
   /** Cells that a row sees, its own the last; undefined = all. */
   readonly window?: number | undefined;
   readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
-  /** Default: by the queries of a slot. */
+  /** Default: by the queries of a slot, of which many go by manyAttended. */
   readonly tile?: LatentTile | undefined;
   /** What adds the runs of all rows; default: a kernel that writes `out`. Not where rows go in blocks. */
   readonly finish?: ((runs: LatentRuns) => Dispatch) | undefined;
