@@ -106,6 +106,13 @@ import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
+import latentManyAbsorb from "./latent/many/absorb.wgsl" with { type: "text" };
+import latentManyFourBf16 from "./latent/many/four_bf16.wgsl" with { type: "text" };
+import latentManyFourF16 from "./latent/many/four_f16.wgsl" with { type: "text" };
+import latentManyFourF32 from "./latent/many/four_f32.wgsl" with { type: "text" };
+import latentManySum from "./latent/many/sum.wgsl" with { type: "text" };
+import latentManyValue from "./latent/many/value.wgsl" with { type: "text" };
+import latentManyWeigh from "./latent/many/weigh.wgsl" with { type: "text" };
 import latentPrepare from "./latent/latent_prepare.wgsl" with { type: "text" };
 import latentRope from "./latent/latent_rope.wgsl" with { type: "text" };
 import latentRunsChunks from "./latent/latent_runs_chunks.wgsl" with { type: "text" };
@@ -374,6 +381,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "latent/latent_values": latentValues,
   "latent/latent_value_mixed": latentValueMixed,
   "latent/latent_value_runs": latentValueRuns,
+  "latent/many/absorb": latentManyAbsorb,
+  "latent/many/four_bf16": latentManyFourBf16,
+  "latent/many/four_f16": latentManyFourF16,
+  "latent/many/four_f32": latentManyFourF32,
+  "latent/many/sum": latentManySum,
+  "latent/many/value": latentManyValue,
+  "latent/many/weigh": latentManyWeigh,
   "matmul/common": common,
   "matmul/common_rows": commonRows,
   "matmul/dot/add8": dotAdd8,

@@ -4,8 +4,8 @@ import {
   tilesLatents,
 } from "../../shaders/latent/latent_attention.ts";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import { type LatentHeads, latentPrepare } from "../../shaders/latent/latent.ts";
-import { latentValue } from "../../shaders/latent/latent_value.ts";
+import type { LatentHeads } from "../../shaders/latent/latent.ts";
+import { prepareRows, valueRows } from "../../shaders/latent/many/kv_b.ts";
 import type { LatentTile } from "../../shaders/latent/latent_kernels.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
@@ -107,11 +107,11 @@ function kvBCase(software: boolean, kind: "prepare" | "value", count: number): M
         const matrix = from.matrix(heads * (nope + value), rank, "bf16");
         const kvB = { ...matrix, format: "bf16" as const };
         return kind === "prepare"
-          ? [latentPrepare(
+          ? prepareRows(
             { ...{ kvB, input, out: made, normWeight, latents }, rope: turns, rows, pages },
             { ...launch, ...kept },
-          )]
-          : [latentValue({ kvB, attentionOutput: made, out: short }, launch)];
+          )
+          : [valueRows({ kvB, attentionOutput: made, out: short }, launch)];
       });
     },
   };

@@ -75,19 +75,22 @@ export function latentPrepare(
     readonly eps: number;
     readonly tablePages: number;
     readonly kvDtype: KvDtype;
+    /** Default: W_h^T q_n is made here too. */
+    readonly absorbs?: boolean;
   },
 ): Dispatch {
   const { heads, nope, value, rank, count, eps, tablePages, kvDtype, label } = shape;
+  const { absorbs = true } = shape;
   const { software } = shape.tuning;
   const { queries, latent } = input;
   const width = rank + shape.rope;
   const ROWS = rowTile(count);
   const weights = onlyShard(kvB);
   const ahead = software ? 1 : AHEAD;
-  const absorbing = queries ? heads * Math.ceil(rank / BLOCK_COLS) : 0;
+  const absorbing = queries && absorbs ? heads * Math.ceil(rank / BLOCK_COLS) : 0;
   const turning = queries ? Math.ceil(heads * shape.rope / 4 / THREADS) : 0;
   const size = 4 * count * input.cols;
-  const absorbed = queries
+  const absorbed = absorbing > 0
     ? bytesOf(weights) * nope / (nope + value) + 4 * count * heads * width
     : 0;
   return dispatch(prepareKernel(kvB.format, kvDtype, { rank, width, ROWS, ahead }), {
@@ -115,7 +118,7 @@ export function latentPrepare(
     label,
     work: {
       bytes: size + absorbed + (latent === undefined ? 0 : KV_BYTES[kvDtype] * count * width),
-      flops: (queries ? 2 * count * heads * nope * rank : 0) + 6 * count * width,
+      flops: (absorbing > 0 ? 2 * count * heads * nope * rank : 0) + 6 * count * width,
     },
   });
 }

@@ -10,6 +10,7 @@ import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums } from "../attention/attention.ts";
 import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES, rowBlock } from "../attention/row_blocks.ts";
+import { manyAttended, manyBytes, RECORD_WORDS } from "./many/attend.ts";
 import {
   CHUNK,
   CHUNK_CELLS,
@@ -27,6 +28,8 @@ import {
 
 /** Most rows whose chunks go to workgroups of their own. */
 const FEW_ROWS = 16;
+/** Queries of a slot from which two products beat one kernel, measured on an H200. */
+const MANY_QUERIES = 1024;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;
@@ -63,7 +66,7 @@ interface Launch extends Omit<LatentShape, "kvHeads"> {
   /** Cells that a row sees, its own the last; undefined = all. */
   readonly window?: number | undefined;
   readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
-  /** Default: by the queries of a slot. */
+  /** Default: by the queries of a slot, of which many go by manyAttended. */
   readonly tile?: LatentTile | undefined;
   /** What adds the runs of all rows; default: a kernel that writes `out`. Not where rows go in blocks. */
   readonly finish?: ((runs: LatentRuns) => Dispatch) | undefined;
@@ -118,7 +121,21 @@ export function latentPartialWords(
 export function latentAttention(buffers: Buffers, shape: Launch): Dispatch[] {
   const { count, perSlot } = shape;
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
-  return passesOf(buffers.partial, shape).flatMap((pass) => passOf(buffers, shape, pass));
+  const { sums, stats } = buffers.partial;
+  const [kept, ends] = [bytesOf(sums) / 4 / shape.heads, bytesOf(stats) / 8 / shape.heads];
+  return goesInProducts(shape)
+    ? passesOf(Math.floor(kept / RECORD_WORDS), shape)
+      .flatMap((pass) => productsOf(buffers, shape, pass))
+    : passesOf(Math.floor(Math.min(ends, kept / shape.rank)), shape)
+      .flatMap((pass) => passOf(buffers, shape, pass));
+}
+
+/** Whether many rows go by manyAttended: chains, without a window, of many queries. */
+function goesInProducts(
+  { perSlot, heads, rank, paths, window, tile, finish, tuning }: Launch,
+): boolean {
+  return perSlot * heads >= MANY_QUERIES && !paths && !window && !tile && !finish &&
+    rank >= RECORD_WORDS && manyBytes() <= tuning.workgroupBytes;
 }
 
 function segmentsOf(tablePages: number): number {
@@ -131,11 +148,7 @@ function chunksOf(tablePages: number): number {
 }
 
 /** Few rows of short contexts by chunks; all others by segments, block by block where they must. */
-function passesOf(
-  { sums, stats }: PartialSums,
-  { count, perSlot, heads, rank, tablePages }: Launch,
-): Pass[] {
-  const room = Math.floor(Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / rank) / heads);
+function passesOf(room: number, { count, perSlot, tablePages }: Launch): Pass[] {
   const whole = { first: 0, count, perSlot };
   const [chunks, segments] = [chunksOf(tablePages), segmentsOf(tablePages)];
   const few = count <= FEW_ROWS && count * chunks <= room;
@@ -162,13 +175,37 @@ function blocks(whole: Pass, room: number): Pass[] {
   });
 }
 
+/** What a pass reads and writes. */
+function placesOf(
+  { q, rows, out }: Buffers,
+  { heads, headDim }: Pick<Launch, "heads" | "headDim">,
+  first: number,
+) {
+  const before = 4 * first * heads * headDim;
+  const ahead = first % ALIGNED_ROWS;
+  return {
+    ...{ q: from(q, before), out: from(out, before) },
+    rows: from(rows, (first - ahead) * ROW_BYTES),
+    firstRow: ahead,
+  };
+}
+
+function productsOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
+  const { rank, headDim: width, kvDtype } = shape;
+  const { latents: keys, pages, partial: { sums } } = buffers;
+  const { firstRow, ...places } = placesOf(buffers, shape, pass.first);
+  const { count, perSlot, runs, forCells } = pass;
+  return manyAttended({ ...places, keys, pages, sums }, {
+    ...{ ...shape, count, perSlot, runs, forCells, firstRow },
+    sizes: { rank, width, kvDtype },
+  });
+}
+
 function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const { heads, headDim, rank, kvDtype, window, label } = shape;
   const { latents: keys, pages, partial: { sums, stats } } = buffers;
   const { first, count, perSlot, run, runs, forCells } = pass;
-  const before = 4 * first * heads * headDim;
-  const [q, out] = [from(buffers.q, before), from(buffers.out, before)];
-  const rows = from(buffers.rows, (first - first % ALIGNED_ROWS) * ROW_BYTES);
+  const { q, out, rows, firstRow } = placesOf(buffers, shape, first);
   const sizes: LatentSizes = { rank, width: headDim, kvDtype };
   const { tile = tileOf(perSlot * heads, run) } = shape;
   const SLOT_QUERIES = perSlot * heads % tile.queries === 0 ? tile.queries : perSlot * heads;
@@ -176,10 +213,10 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const common = {
     HEADS: heads,
     RUNS: runs,
-    FIRST_ROW: first % ALIGNED_ROWS,
+    FIRST_ROW: firstRow,
     WINDOW: window ?? 0xffffffff,
   };
-  const ended = { sums, stats, rows, run, runs, window, forCells, firstRow: first % ALIGNED_ROWS };
+  const ended = { sums, stats, rows, run, runs, window, forCells, firstRow };
   if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
   const partialBytes = 4 * heads * (rank + 2) / run;
   const single = run === CHUNK && isChunkTile(tile, shape.paths);

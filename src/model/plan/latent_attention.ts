@@ -13,12 +13,9 @@ import {
   latentAttention as tiledAttention,
   tilesLatents,
 } from "../../../shaders/latent/latent_attention.ts";
-import {
-  type LatentHeads,
-  type LatentInput,
-  latentPrepare,
-} from "../../../shaders/latent/latent.ts";
-import { latentRunsValue, latentValue, mergesRuns } from "../../../shaders/latent/latent_value.ts";
+import type { LatentHeads, LatentInput } from "../../../shaders/latent/latent.ts";
+import { latentRunsValue, mergesRuns } from "../../../shaders/latent/latent_value.ts";
+import { prepareRows, valueRows } from "../../../shaders/latent/many/kv_b.ts";
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
@@ -140,7 +137,7 @@ function attended(
   const launch = { count, perSlot, paths, tuning, label: `${label}.attention`, scale: spec.scale };
   const buffers = { q, rows, pages, partial, out: mixed };
   const valueShape = { ...latentHeads(spec), count, tuning, label: `${label}.value` };
-  const value = () => latentValue({ kvB, attentionOutput: mixed, out, scales }, valueShape);
+  const value = () => valueRows({ kvB, attentionOutput: mixed, out, scales }, valueShape);
   if (!tilesLatents(heads, tuning)) {
     return [...attention({ ...buffers, keys, values }, { ...heads, ...launch }), value()];
   }
@@ -175,14 +172,14 @@ function prepared(
     const latent = numHeads * (nopeDim + ropeDim);
     return [
       ...product(matrix, input, qkv, "qKvA"),
-      prepare({ x: qkv, cols: matrix.rows, latent, queries: true }, "prepare"),
+      ...prepare({ x: qkv, cols: matrix.rows, latent, queries: true }, "prepare"),
     ];
   }
   const { query, queryLatent, kvA } = made;
   const latents = { x: attentionOutput, cols: kvA.rows, latent: 0, queries: false };
   return [
     ...product(kvA, input, attentionOutput, "kvA"),
-    prepare(latents, "latent"),
+    ...prepare(latents, "latent"),
     ...queryLatent ? product(queryLatent.matrix, input, q, "qA") : [],
     ...queryLatent
       ? rmsNorm({ from: { x: q }, weight: queryLatent.norm, out: attentionOutput }, {
@@ -194,7 +191,7 @@ function prepared(
       })
       : [],
     ...product(query, queryLatent ? { x: attentionOutput } : input, qkv, "q"),
-    prepare({ x: qkv, cols: query.rows, latent: undefined, queries: true }, "absorb"),
+    ...prepare({ x: qkv, cols: query.rows, latent: undefined, queries: true }, "absorb"),
   ];
 }
 
@@ -204,9 +201,9 @@ function preparing(
   { rows, count }: RowsOf,
   input: LatentInput,
   role: string,
-): Dispatch {
+): Dispatch[] {
   const rope = ropes[spec.rope] as Operand;
-  return latentPrepare(
+  return prepareRows(
     { kvB, input, out, normWeight, rope, rows, pages, latents: kv.keys },
     {
       ...{ ...latentHeads(spec), count, eps: EPS, tuning, tablePages, kvDtype },

@@ -1,0 +1,13 @@
+// Fours of latents kept in f16: word w of a row is (element w, element w + half the row), low half first.
+
+fn load_four(row: u32, e: u32) -> vec4<u32> {
+  return keys[row * (WIDTH4 / 2u) + e % (WIDTH4 / 2u)];
+}
+
+fn four_of(packed: vec4<u32>, e: u32) -> vec4<f32> {
+  let x = unpack2x16float(packed.x);
+  let y = unpack2x16float(packed.y);
+  let z = unpack2x16float(packed.z);
+  let w = unpack2x16float(packed.w);
+  return select(vec4<f32>(x.y, y.y, z.y, w.y), vec4<f32>(x.x, y.x, z.x, w.x), e < WIDTH4 / 2u);
+}
