@@ -8,7 +8,6 @@
 // choose the drafts; "plain" is decoding without drafts.
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { markdownTable } from "markdown-table";
 import { median } from "../src/bench/statistics.ts";
 import type { RoundsAsked } from "../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../src/engine/device/direct.ts";
@@ -114,8 +113,20 @@ async function timed(batch: number): Promise<string[][]> {
   });
 }
 
-const rows: string[][] = [["batch", "drafts", "rows", "draft ms", "verify ms", "extend ms"]];
-for (const batch of batches) rows.push(...await timed(batch));
-process.stdout.write(
-  `${engine.device.adapter}\n${markdownTable(rows, { align: ["r", "l", "r", "r", "r", "r"] })}\n`,
+/** Columns of the table: rows are printed as they come, so that a run that is cut short has told some. */
+const HEAD = ["batch", "drafts", "rows", "draft ms", "verify ms", "extend ms"];
+const say = (text: string) => process.stdout.write(`${text}\n`);
+const line = (cells: readonly string[]) =>
+  `| ${cells.map((cell, i) => cell.padStart(HEAD[i]?.length ?? 0)).join(" | ")} |`;
+
+say(engine.device.adapter);
+say(line(HEAD));
+say(
+  `| ${
+    HEAD.map((name, i) => i === 1 ? ":".padEnd(name.length, "-") : ":".padStart(name.length, "-"))
+      .join(" | ")
+  } |`,
 );
+for (const batch of batches) {
+  for (const row of await timed(batch)) say(line(row));
+}

@@ -1,0 +1,425 @@
+// Throw-away: variants of the workgroups of matmul_tensor.wgsl and matmul_tensor_few.wgsl, compiled side by side.
+// spec: SHAPE:ROWS:VARIANT,VARIANT...  variant: f.columns.stage.ahead.branched | [phu]*t.subgroups.gr.gc.or.oc.stage.ahead
+import process from "node:process";
+import { expand } from "../../src/gpu/expand.ts";
+import { link } from "../../src/gpu/link.ts";
+import { TEXTS } from "../../shaders/texts.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { storage } from "../../src/gpu/arena.ts";
+import { openReadback, readBuffer } from "../../src/gpu/readback.ts";
+import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { compiler, submit } from "../../src/gpu/program.ts";
+import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+
+const args = Deno.args;
+const small = args.includes("--small");
+const wait = args.includes("--wait");
+const specs = args.filter((one) => !one.startsWith("--"));
+const say = (text: string) => process.stdout.write(`${text}\n`);
+const started = performance.now();
+const gpu = await openGpu({ webgpu: "dawn" });
+const unit = gpu.matrixUnit as MatrixUnit;
+const { device } = gpu;
+const make = compiler(gpu);
+const { m: M, n: N, k: K, lanes: L } = unit;
+say(`${gpu.info.adapter} ${JSON.stringify(unit)}`);
+
+const SHAPES: Record<string, [number, number, number]> = {
+  gateUp: [28672, 4096, 1],
+  down: [4096, 14336, 4],
+  qkv: [6144, 4096, 1],
+  o: [4096, 4096, 4],
+  qGateUp: [6144, 1024, 1],
+  qDown: [1024, 3072, 4],
+  qQkv: [4096, 1024, 1],
+  qO: [1024, 2048, 4],
+  mQkv: [5120, 2048, 1],
+  mO: [2048, 4096, 4],
+};
+if (small) {
+  for (const name of Object.keys(SHAPES)) {
+    SHAPES[name] = [7 * 8 * 6, 1024, (SHAPES[name] as number[])[2] as number];
+  }
+}
+
+const format = { LOW: 1, ROUNDED: 0, HALVED: 1, CONVERTED: 0, VEC8S: 1 };
+const slots = {
+  out: "tensor/out_store",
+  epilogue: "matmul/epilogue/store",
+  load: "tensor/load/whole",
+};
+
+function swap(text: string, from: string | RegExp, to: string): string {
+  const out = text.replaceAll(from as string, to);
+  if (out === text) throw new Error(`nothing to replace: ${from}`);
+  return out;
+}
+
+interface Variant {
+  name: string;
+  code: string;
+  tile: [number, number];
+  pairs: boolean;
+}
+
+function tensorVariant(name: string, kinds: string, t: number[], range: number): Variant {
+  const [S = 1, gr = 1, gc = 1, or = 1, oc = 1, stage = 64, ahead = 1] = t;
+  const pairs = kinds.includes("p");
+  const half = kinds.includes("h");
+  const tileRows = gr * or * M, tileCols = gc * oc * N;
+  const threads = S * L, chunks = stage / 8, sumWords = M * N / 4;
+  if (range % stage !== 0) throw new Error("range");
+  const xRows = half ? M / 2 : tileRows;
+  const counts: Record<string, number> = {
+    ...format,
+    GRID_R: gr,
+    GRID_C: gc,
+    OWN_R: or,
+    OWN_C: oc,
+    STAGE: stage,
+    AHEAD: ahead,
+    TILE_ROWS: tileRows,
+    TILE_COLS: tileCols,
+    THREADS: threads,
+    CHUNKS: chunks,
+    SUM_WORDS: sumWords,
+    LANES: L,
+    UNIT_M: M,
+    UNIT_N: N,
+    UNIT_K: K,
+    UNIT_HALF: N / 2,
+    HALF_WORDS: N / 8,
+    STEPS: stage / K,
+    W_LOADS: Math.ceil(tileCols * chunks / threads),
+    X_LOADS: Math.ceil(xRows * chunks / threads),
+    WEIGHT_WORDS: Math.max(tileCols * (chunks + 1), gr * gc * 2 * sumWords),
+    X_WORDS: (half ? 1 : 2) * tileRows * (chunks + 1),
+    RAGGED: Number(range % (stage * ahead) !== 0 || gr * or === 1),
+  };
+  if (16 * ((counts.WEIGHT_WORDS ?? 0) + (counts.X_WORDS ?? 0)) > 49152) throw new Error("room");
+  let text = TEXTS["tensor/matmul_tensor"] as string;
+  if (pairs) {
+    text = swap(text, "x: array<vec4<f32>>", "x: array<vec4<u32>>");
+    text = swap(text, "in_stage(x_chunk$u % CHUNKS)) * 2u;", "in_stage(x_chunk$u % CHUNKS));");
+    text = swap(text, /(xa\$a_\$u = x\[.*) \* 2u\];/g, "$1];");
+    text = swap(text, /(xb\$a_\$u = x\[.*) \* 2u \+ 1u\];/g, "$1 + low];");
+    text = swap(
+      text,
+      "let half = MATRIX_ROWS / 2u;",
+      "let half = MATRIX_ROWS / 2u;\n  let low = rows * (COLS / 8u);",
+    );
+    text = swap(text, "eight_of_x(cut(a), cut(b))", "xa$a_$u");
+    text = swap(text, "eight_of_x(a - cut(a), b - cut(b))", "xb$a_$u");
+    text = swap(text, "let a = xa$a_$u * x_scale$u;", "");
+    text = swap(text, "let b = xb$a_$u * x_scale$u;", "");
+  }
+  if (half) {
+    counts.LOW = 0;
+    counts.ROUNDED = 1;
+    text = swap(
+      text,
+      "xs[x_to$u] = eight_of_x(a, b);",
+      "xs[x_to$u] = eight_of_x(cut(a), cut(b)); xs[x_to$u + $(UNIT_HALFM)u * PITCH] = eight_of_x(a - cut(a), b - cut(b));",
+    );
+    counts.UNIT_HALFM = M / 2;
+    text = swap(text, "x_chunk$u < $TILE_ROWSu * CHUNKS", "x_chunk$u < $UNIT_HALFMu * CHUNKS");
+    text = swap(text, "i < $SUM_WORDSu / 2u", "i < $SUM_WORDSu / 4u");
+    text = swap(
+      text,
+      "var sum = bitcast<vec4<f32>>(ws[at]);",
+      "var sum = bitcast<vec4<f32>>(ws[at]) + bitcast<vec4<f32>>(ws[at + $SUM_WORDSu / 2u]);",
+    );
+  }
+  if (kinds.includes("u")) {
+    text = swap(text, "for (var s = 0u; s < $STEPSu; s++) {", "//for q in STEPS\n{\nlet s = $qu;");
+    text = swap(
+      text,
+      "          //end\n          //end\n        }\n      }\n      workgroupBarrier();",
+      "          //end\n          //end\n        }\n//end\n      }\n      workgroupBarrier();",
+    );
+  }
+  const code = expand(
+    link("tensor/matmul_tensor", { ...TEXTS, "tensor/matmul_tensor": text }, slots),
+    counts,
+  );
+  return { name, code, tile: [tileRows, tileCols], pairs };
+}
+
+function fewVariant(name: string, t: number[], rows: number, range: number): Variant {
+  const [columns = 1, stage = 64, ahead = 2, b = 1] = t;
+  if (range % stage !== 0) throw new Error("range");
+  const branched = b > 0;
+  const chunks = stage / 8, tileCols = columns * N, sumWords = M * N / 4;
+  const ragged = branched || range % (stage * ahead) !== 0;
+  const counts = {
+    ...format,
+    X_ROWS: rows,
+    OWN_C: columns,
+    STAGE: stage,
+    AHEAD: ahead,
+    STEPS: stage / K,
+    CHUNKS: chunks,
+    TILE_COLS: tileCols,
+    SUM_WORDS: sumWords,
+    LANES: L,
+    UNIT_M: M,
+    UNIT_N: N,
+    UNIT_K: K,
+    UNIT_HALF: N / 2,
+    HALF_WORDS: N / 8,
+    W_LOADS: Math.ceil(tileCols * chunks / L),
+    X_LOADS: Math.ceil(rows * chunks / L),
+    WEIGHT_WORDS: Math.max(tileCols * (chunks + 1), columns * sumWords),
+    X_WORDS: M * (chunks + 1),
+    TURNS: Math.ceil(rows * columns * N / 2 / L),
+    RAGGED: Number(ragged),
+    BRANCHED: Number(branched),
+    STRAIGHT: Number(!branched),
+    OWN_STEPS: branched ? stage / K : 1,
+  };
+  const code = expand(link("tensor/matmul_tensor_few", TEXTS, slots), counts);
+  return { name, code, tile: [1e9, tileCols], pairs: false };
+}
+
+function variantOf(name: string, rows: number, range: number): Variant {
+  const [kinds = "", ...numbers] = name.split(".");
+  const t = numbers.map(Number);
+  return kinds === "f" ? fewVariant(name, t, rows, range) : tensorVariant(name, kinds, t, range);
+}
+
+const of = (label: string, bytes: number) => storage(device, label, bytes);
+
+/** x scaled, hi then lo, [2, rows, cols / 8]. */
+const PAIR = device.createComputePipeline({
+  layout: "auto",
+  compute: {
+    module: device.createShaderModule({
+      code: expand(
+        link("pair", {
+          ...TEXTS,
+          pair: `enable f16;
+//use tensor/to_f16
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> scales: array<f32>;
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> cols: array<u32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let n = arrayLength(&x) / 2u;
+  if (id.x >= n) { return; }
+  let s = scales[id.x / (cols[0] / 8u)];
+  let a = x[2u * id.x] * s; let b = x[2u * id.x + 1u] * s;
+  out[id.x] = packed(cut(a), cut(b));
+  out[id.x + n] = packed(a - cut(a), b - cut(b));
+}`,
+        }, {}),
+        format,
+      ),
+    }),
+    entryPoint: "main",
+  },
+});
+
+interface Copy {
+  weights: GPUBuffer;
+  wScales: GPUBuffer;
+}
+interface Data {
+  copies: Copy[];
+  x: Map<number, { x: GPUBuffer; scales: GPUBuffer; pairs: GPUBuffer }>;
+  out: GPUBuffer;
+}
+const datas = new Map<string, Data>();
+async function dataOf(name: string, rows: number): Promise<Data> {
+  const [n, k, split] = SHAPES[name] as [number, number, number];
+  let data = datas.get(name);
+  const fill = (buffer: GPUBuffer, stream: number) => {
+    const params = of("params", 16);
+    device.queue.writeBuffer(params, 0, fillParams({ seed: 1, stream, std: 0.02 }));
+    return fillRandom({ params: { buffer: params }, out: { buffer } }, "fill");
+  };
+  if (!data) {
+    const copies: Copy[] = [];
+    const count = small ? 1 : Math.max(1, Math.ceil((160 << 20) / (2 * n * k)));
+    for (let i = 0; i < count; i++) {
+      const weights = of("w", 2 * n * k), wScales = of("s", 4 * n), faults = of("f", 4 * n);
+      const b = { weights: { buffer: weights }, scales: { buffer: wScales } };
+      submit(
+        gpu,
+        await make.compile([
+          fill(weights, 10 + i),
+          weightScales({ ...b, faults: { buffer: faults } }, { rows: n, cols: k }),
+          halveWeights(b, { rows: n, cols: k }),
+        ]),
+      );
+      copies.push({ weights, wScales });
+    }
+    data = { copies, x: new Map(), out: of("out", 4 * 64 * n * split) };
+    datas.set(name, data);
+  }
+  if (!data.x.has(rows)) {
+    const x = of("x", 4 * rows * k),
+      scales = of("xs", 4 * rows),
+      pairs = of("pairs", 4 * rows * k),
+      cols = of("c", 16);
+    device.queue.writeBuffer(cols, 0, new Uint32Array([k, 0, 0, 0]));
+    submit(
+      gpu,
+      await make.compile([
+        fill(x, 7),
+        rowScales({ x: { buffer: x }, scales: { buffer: scales } }, { rows, cols: k }),
+      ]),
+    );
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(PAIR);
+    pass.setBindGroup(
+      0,
+      device.createBindGroup({
+        layout: PAIR.getBindGroupLayout(0),
+        entries: [x, scales, pairs, cols].map((buffer, binding) => ({
+          binding,
+          resource: { buffer },
+        })),
+      }),
+    );
+    pass.dispatchWorkgroups(Math.ceil(rows * k / 8 / 64));
+    pass.end();
+    device.queue.submit([encoder.finish()]);
+    data.x.set(rows, { x, scales, pairs });
+  }
+  return data;
+}
+
+const COUNT = 2;
+const querySet = device.createQuerySet({ type: "timestamp", count: COUNT });
+const resolved = device.createBuffer({
+  size: 16,
+  usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+});
+const readback = await openReadback(gpu, 4);
+
+interface Run {
+  pipeline: GPUComputePipeline;
+  groups: GPUBindGroup[];
+  size: [number, number, number];
+}
+async function time({ pipeline, groups, size }: Run, runs: number): Promise<number> {
+  const encoder = device.createCommandEncoder();
+  const pass = encoder.beginComputePass({
+    timestampWrites: { querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 },
+  });
+  pass.setPipeline(pipeline);
+  for (let i = 0; i < runs; i++) {
+    pass.setBindGroup(0, groups[i % groups.length] as GPUBindGroup);
+    pass.dispatchWorkgroups(...size);
+  }
+  pass.end();
+  encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
+  encoder.copyBufferToBuffer(resolved, 0, readback.buffer, 0, 16);
+  device.queue.submit([encoder.finish()]);
+  const [begin = 0n, end = 0n] = new BigUint64Array((await readback.read()).buffer, 0, 2);
+  return Number(end - begin) / 1000 / runs;
+}
+
+interface Made {
+  variant: Variant;
+  run: Run;
+  us: number[];
+}
+interface Group {
+  title: string;
+  made: Promise<Made | undefined>[];
+  out: GPUBuffer;
+  bytes: number;
+}
+let warmed = false;
+const groups: Group[] = [];
+for (const spec of specs) {
+  const [name = "", rowText = "", list = ""] = spec.split(":");
+  const rows = Number(rowText);
+  const [n, k, split] = SHAPES[name] as [number, number, number];
+  const data = await dataOf(name, rows);
+  const made = list.split(",").map(async (text) => {
+    try {
+      const variant = variantOf(text, rows, k / split);
+      const module = device.createShaderModule({ code: variant.code });
+      const pipeline = await device.createComputePipelineAsync({
+        layout: "auto",
+        compute: {
+          module,
+          entryPoint: "main",
+          constants: { COLS: k, MATRIX_ROWS: n, OUT_COLS: n, FIRST: 0, SPLIT_K: split },
+        },
+      });
+      const rowsOf = data.x.get(rows) as { x: GPUBuffer; scales: GPUBuffer; pairs: GPUBuffer };
+      const layout = pipeline.getBindGroupLayout(0);
+      const bound = data.copies.map(({ weights, wScales }) =>
+        device.createBindGroup({
+          layout,
+          entries: ([[0, weights], [1, variant.pairs ? rowsOf.pairs : rowsOf.x], [2, data.out], [
+            14,
+            wScales,
+          ], [15, rowsOf.scales]] as [number, GPUBuffer][])
+            .filter(([b]) => b !== 1 || true).map(([binding, buffer]) => ({
+              binding,
+              resource: { buffer },
+            })),
+        })
+      );
+      const size: [number, number, number] = [
+        Math.ceil(rows / variant.tile[0]),
+        Math.ceil(n / variant.tile[1]),
+        split,
+      ];
+      return { variant, run: { pipeline, groups: bound, size }, us: [] };
+    } catch (error) {
+      say(`${name} ${rows} FAILED ${text}: ${String(error).slice(0, 300)}`);
+      return undefined;
+    }
+  });
+  groups.push({
+    title: `${name} ${rows}`,
+    made,
+    out: data.out,
+    bytes: 4 * Math.min(rows * n * split, 1 << 18),
+  });
+}
+
+if (wait) {
+  await new Response(Deno.stdin.readable).text();
+  say(`waited ${((performance.now() - started) / 1000).toFixed(1)} s`);
+}
+for (const { title, made, out, bytes } of groups) {
+  const all = (await Promise.all(made)).filter((one) => one !== undefined);
+  const [first] = all;
+  const from = performance.now();
+  while (first && !small && performance.now() - from < (warmed ? 20 : 800)) {
+    await time(first.run, 100);
+  }
+  warmed = true;
+  let reference: Uint32Array | undefined;
+  const marks: string[] = [];
+  for (const { run } of all) {
+    const encoder = device.createCommandEncoder();
+    encoder.clearBuffer(out);
+    device.queue.submit([encoder.finish()]);
+    await time({ ...run, groups: run.groups.slice(0, 1) }, 1);
+    const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size: bytes }));
+    reference ??= bits;
+    marks.push(bits.some((word, i) => word !== reference?.[i]) ? " DIFFERENT" : "");
+  }
+  const each = (us: number) => Math.max(6, Math.min(60, Math.round(2500 / us)));
+  for (let round = 0; round < (small ? 1 : 5); round++) {
+    for (const one of all) one.us.push(await time(one.run, small ? 1 : each(one.us[0] ?? 100)));
+  }
+  const medians = all.map(({ us }) => us.toSorted((a, b) => a - b)[us.length >> 1] ?? NaN);
+  say(
+    `${title}: ` +
+      all.map(({ variant }, i) => `${variant.name} ${medians[i]?.toFixed(1)}${marks[i]}`).join(
+        "; ",
+      ),
+  );
+}
+say(`${((performance.now() - started) / 1000).toFixed(1)} s`);
+Deno.exit(0);
