@@ -10,6 +10,7 @@ import { openReadback, readBuffer } from "../../src/gpu/readback.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 
 const args = Deno.args;
@@ -44,16 +45,206 @@ if (small) {
 }
 
 const format = { LOW: 1, ROUNDED: 0, HALVED: 1, CONVERTED: 0, VEC8S: 1 };
-const slots = {
-  out: "tensor/out_store",
-  epilogue: "matmul/epilogue/store",
+const slotsOf = (end: string) => ({
   load: "tensor/load/whole",
-};
+  ...end === "store" ? { out: "tensor/out_store", epilogue: "matmul/epilogue/store" } : {},
+  ...end === "swiglu"
+    ? {
+      out: "tensor/out_noted",
+      epilogue: "matmul/epilogue/gated_noted",
+      gate: "matmul/epilogue/gate_silu",
+    }
+    : {},
+  ...end === "qkv"
+    ? {
+      out: "tensor/out_store",
+      epilogue: "matmul/epilogue/qkv",
+      kv_store: "fragments/kv_store_f32",
+      bias: "matmul/epilogue/qkv_plain",
+    }
+    : {},
+});
+const ENDS: Record<string, string> = { gateUp: "swiglu", qGateUp: "swiglu", qkv: "qkv" };
 
 function swap(text: string, from: string | RegExp, to: string): string {
   const out = text.replaceAll(from as string, to);
   if (out === text) throw new Error(`nothing to replace: ${from}`);
   return out;
+}
+
+const PREPARE = `fn prepare(row: u32, c: u32) -> HeadPlace {
+  let pair = FIRST + c;
+  return head_place(row, pair / (HEAD_DIM / 2u), pair % (HEAD_DIM / 2u));
+}
+fn finish(place: HeadPlace, c: u32, sum: vec2<f32>) {
+  let pair = FIRST + c;
+  let head = pair / (HEAD_DIM / 2u);
+  let w = pair % (HEAD_DIM / 2u);
+  put_head(place, head, w, biased(sum, head * HEAD_DIM + w));
+}
+`;
+
+/** Scales of weights asked for first, and what the epilogue reads before what it writes. */
+function early(text: string, kinds: string, counts: Record<string, number>, end: string): string {
+  counts.PREPARED = Number(end === "qkv");
+  counts.UNPREPARED = 1 - counts.PREPARED;
+  counts.AT_START = kinds.includes("E") ? counts.PREPARED : 0;
+  counts.AT_END = kinds.includes("E") ? 0 : counts.PREPARED;
+  counts.PARTS_OF_TILE = (counts.UNIT_M as number) * (counts.UNIT_N as number) / 2 /
+    (counts.LANES as number);
+  counts.ROWS_AT_ONCE = (counts.LANES as number) / (counts.UNIT_N as number) * 2;
+  if (end === "qkv") text = text.replace("@compute", PREPARE + "@compute");
+  if (text.includes("fn sum_of")) {
+    text = swap(
+      text,
+      "  //for u in W_LOADS\n  let w_block$u",
+      `  //for p in AT_START
+  //for t in TURNS
+  let place$t = prepare(min(row$t, $X_ROWSu - 1u), own);
+  //end
+  //end
+  //for u in W_LOADS\n  let w_block$u`,
+    );
+    text = swap(
+      text,
+      "  let sums_at =",
+      `  //for p in AT_END
+  //for t in TURNS
+  let place$t = prepare(min(row$t, $X_ROWSu - 1u), own);
+  //end
+  //end
+  let sums_at =`,
+    );
+    return swap(
+      text,
+      "      epilogue(tile.z * $X_ROWSu + row$t, column, half, y);",
+      `//for p in PREPARED
+      finish(place$t, column, y);
+//end
+//for p in UNPREPARED
+      epilogue(tile.z * $X_ROWSu + row$t, column, half, y);
+//end`,
+    );
+  }
+  text = swap(
+    text,
+    "  //for u in W_LOADS\n  let w_block$u",
+    `  //for c in OWN_C
+  let column$c = pair + own_column / 2u + $cu * $UNIT_HALFu + lane % $UNIT_HALFu;
+  let own$c = min(column$c, half - 1u);
+  let own_scales$c = vec2(w_scales[own$c], w_scales[own$c + half]);
+  //end
+  //for r in OWN_R
+  //for t in PARTS_OF_TILE
+  let row$r_$t = row + own_row + $ru * $UNIT_Mu + $tu * $ROWS_AT_ONCEu + lane / $UNIT_HALFu;
+  //end
+  //for p in AT_START
+  //for c in OWN_C
+  //for t in PARTS_OF_TILE
+  let place$r_$c_$t = prepare(min(row$r_$t, rows - 1u), own$c);
+  //end
+  //end
+  //end
+  //end
+  //for u in W_LOADS\n  let w_block$u`,
+  );
+  text = swap(
+    text,
+    "fn sum_at(at: u32)",
+    `fn sum_of(at: u32) -> f32 {
+  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
+  //for l in LOW
+  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu][at % 4u]);
+  //end
+  return sum;
+}
+fn sum_at(at: u32)`,
+  );
+  const from = text.indexOf("  // Tile by tile");
+  return text.slice(0, from) + `
+  let sums = subgroup * 2u * $SUM_WORDSu;
+  //for r in OWN_R
+  //for t in PARTS_OF_TILE
+  let row_scale$r_$t = x_scales[min(row$r_$t, rows - 1u)];
+  //end
+  //for c in OWN_C
+  {
+    if (multiplies) {
+      subgroupMatrixStore<row_major>(&ws, sums, hi$r_$c, $UNIT_Nu / 4u);
+      //for l in LOW
+      subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$r_$c, $UNIT_Nu / 4u);
+      //end
+    }
+    //for p in AT_END
+    //for t in PARTS_OF_TILE
+    let place$r_$c_$t = prepare(min(row$r_$t, rows - 1u), own$c);
+    //end
+    //end
+    let out_scale = vec2(inverse(own_scales$c.x), inverse(own_scales$c.y));
+    workgroupBarrier();
+    //for t in PARTS_OF_TILE
+    if (multiplies && row$r_$t < rows && column$c < half) {
+      let at = sums * 4u + ($tu * $ROWS_AT_ONCEu + lane / $UNIT_HALFu) * $UNIT_Nu + lane % $UNIT_HALFu;
+      let y = vec2(sum_of(at), sum_of(at + $UNIT_HALFu)) * inverse(row_scale$r_$t) * out_scale;
+      //for p in PREPARED
+      finish(place$r_$c_$t, column$c, y);
+      //end
+      //for p in UNPREPARED
+      epilogue(tile.z * rows + row$r_$t, column$c, half, y);
+      //end
+    }
+    fold($UNIT_HALFu);
+    if (multiplies && row$r_$t < rows && lane % $UNIT_HALFu == 0u) {
+      end_row(row$r_$t);
+    }
+    //end
+    workgroupBarrier();
+  }
+  //end
+  //end
+}
+`;
+}
+
+/** Workgroup memory that nothing needs. */
+function padded(text: string, kinds: string): string {
+  const bytes = Number(kinds.match(/M(\d+)/)?.[1] ?? 0) * 1024;
+  if (bytes === 0) return text;
+  text = text.replace("@compute", `var<workgroup> pad: array<vec4<u32>, ${bytes / 16}>;\n@compute`);
+  const at = text.lastIndexOf("}");
+  return text.slice(0, at) +
+    "  if (COLS == 3u) { pad[tile.y] = vec4(tile.z); workgroupBarrier(); out[0] = f32(pad[tile.z + 1u].x); }\n}\n";
+}
+
+/** The loop over k as one run of instructions; loads clamped instead of in branches. */
+function shaped(
+  text: string,
+  kinds: string,
+  counts: Record<string, number>,
+  range: number,
+): string {
+  if (kinds.includes("s")) {
+    text = swap(
+      text,
+      "let next = k + ($au + $AHEADu) * BLOCKS;",
+      "let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);",
+    );
+    text = swap(text, "if (next < range) {", "{");
+  }
+  if (kinds.includes("U")) {
+    const { STAGE = 1, AHEAD = 1 } = counts;
+    counts.WHOLE = Math.ceil(range / (STAGE * AHEAD));
+    text = swap(
+      text,
+      "for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {",
+      "//for y in WHOLE\n{\nlet k = $yu * $AHEADu * BLOCKS;",
+    );
+    const end = text.includes("//for o in STRAIGHT")
+      ? "      workgroupBarrier();\n    }\n    //end\n  }\n\n  //for c in OWN_C"
+      : "      workgroupBarrier();\n    }\n    //end\n  }\n\n  // Tile by tile";
+    text = swap(text, end, end.replace("\n  }\n\n", "\n  }\n  //end\n\n"));
+  }
+  return text;
 }
 
 interface Variant {
@@ -63,7 +254,13 @@ interface Variant {
   pairs: boolean;
 }
 
-function tensorVariant(name: string, kinds: string, t: number[], range: number): Variant {
+function tensorVariant(
+  name: string,
+  kinds: string,
+  t: number[],
+  range: number,
+  end: string,
+): Variant {
   const [S = 1, gr = 1, gc = 1, or = 1, oc = 1, stage = 64, ahead = 1] = t;
   const pairs = kinds.includes("p");
   const half = kinds.includes("h");
@@ -139,20 +336,30 @@ function tensorVariant(name: string, kinds: string, t: number[], range: number):
       "          //end\n          //end\n        }\n//end\n      }\n      workgroupBarrier();",
     );
   }
+  text = shaped(text, kinds, counts, range);
+  if (/[eE]/.test(kinds)) text = early(text, kinds, counts, end);
+  text = padded(text, kinds);
   const code = expand(
-    link("tensor/matmul_tensor", { ...TEXTS, "tensor/matmul_tensor": text }, slots),
+    link("tensor/matmul_tensor", { ...TEXTS, "tensor/matmul_tensor": text }, slotsOf(end)),
     counts,
   );
   return { name, code, tile: [tileRows, tileCols], pairs };
 }
 
-function fewVariant(name: string, t: number[], rows: number, range: number): Variant {
+function fewVariant(
+  name: string,
+  kinds: string,
+  t: number[],
+  rows: number,
+  range: number,
+  end: string,
+): Variant {
   const [columns = 1, stage = 64, ahead = 2, b = 1] = t;
   if (range % stage !== 0) throw new Error("range");
   const branched = b > 0;
   const chunks = stage / 8, tileCols = columns * N, sumWords = M * N / 4;
   const ragged = branched || range % (stage * ahead) !== 0;
-  const counts = {
+  const counts: Record<string, number> = {
     ...format,
     X_ROWS: rows,
     OWN_C: columns,
@@ -178,14 +385,22 @@ function fewVariant(name: string, t: number[], rows: number, range: number): Var
     STRAIGHT: Number(!branched),
     OWN_STEPS: branched ? stage / K : 1,
   };
-  const code = expand(link("tensor/matmul_tensor_few", TEXTS, slots), counts);
+  let text = shaped(TEXTS["tensor/matmul_tensor_few"] as string, kinds, counts, range);
+  if (/[eE]/.test(kinds)) text = early(text, kinds, counts, end);
+  text = padded(text, kinds);
+  const code = expand(
+    link("tensor/matmul_tensor_few", { ...TEXTS, "tensor/matmul_tensor_few": text }, slotsOf(end)),
+    counts,
+  );
   return { name, code, tile: [1e9, tileCols], pairs: false };
 }
 
-function variantOf(name: string, rows: number, range: number): Variant {
+function variantOf(name: string, rows: number, range: number, end: string): Variant {
   const [kinds = "", ...numbers] = name.split(".");
   const t = numbers.map(Number);
-  return kinds === "f" ? fewVariant(name, t, rows, range) : tensorVariant(name, kinds, t, range);
+  return kinds.includes("f")
+    ? fewVariant(name, kinds, t, rows, range, end)
+    : tensorVariant(name, kinds, t, range, end);
 }
 
 const of = (label: string, bytes: number) => storage(device, label, bytes);
@@ -291,6 +506,47 @@ async function dataOf(name: string, rows: number): Promise<Data> {
   return data;
 }
 
+function constantsOf(end: string, n: number): Record<string, number> {
+  if (end === "swiglu") return { OUT_COLS: n / 2 };
+  if (end !== "qkv") return { OUT_COLS: n };
+  const headDim = small ? 56 : 128;
+  const kvHeads = n / headDim / 6;
+  return {
+    OUT_COLS: n,
+    HEAD_DIM: headDim,
+    Q_HEADS: 4 * kvHeads,
+    KV_HEADS: kvHeads,
+    TABLE_PAGES: 32,
+  };
+}
+const noted = of("noted", 4096);
+const keys = of("keys", small ? 16 << 20 : 160 << 20),
+  values = of("values", small ? 16 << 20 : 160 << 20);
+const ropes = of("rope", 512 * 64 * 8);
+device.queue.writeBuffer(ropes, 0, new Float32Array(512 * 64 * 2).map((_, i) => Math.cos(i)));
+const rowBuffers = new Map<number, [GPUBuffer, GPUBuffer]>();
+/** Rows of slots of their own. */
+function boundOf(end: string, _: Data, rows: number): [number, GPUBuffer][] {
+  if (end === "swiglu") return [[13, noted]];
+  if (end !== "qkv") return [];
+  const [fields, pages] = rowBuffers.getOrInsertComputed(rows, () => {
+    const words = new Uint32Array(
+      packRows(
+        Array.from({ length: rows }, (_, slot) => ({ slot, position: 440, cell: 440, base: 441 })),
+      ),
+    );
+    const table = Uint32Array.from(blockTable(rows, 32));
+    const made = [of("rows", words.byteLength), of("pages", table.byteLength)] as [
+      GPUBuffer,
+      GPUBuffer,
+    ];
+    device.queue.writeBuffer(made[0], 0, words);
+    device.queue.writeBuffer(made[1], 0, table);
+    return made;
+  });
+  return [[3, ropes], [4, fields], [5, pages], [6, keys], [7, values]];
+}
+
 const COUNT = 2;
 const querySet = device.createQuerySet({ type: "timestamp", count: COUNT });
 const resolved = device.createBuffer({
@@ -340,16 +596,17 @@ for (const spec of specs) {
   const rows = Number(rowText);
   const [n, k, split] = SHAPES[name] as [number, number, number];
   const data = await dataOf(name, rows);
+  const end = args.includes("--store") ? "store" : ENDS[name] ?? "store";
   const made = list.split(",").map(async (text) => {
     try {
-      const variant = variantOf(text, rows, k / split);
+      const variant = variantOf(text, rows, k / split, end);
       const module = device.createShaderModule({ code: variant.code });
       const pipeline = await device.createComputePipelineAsync({
         layout: "auto",
         compute: {
           module,
           entryPoint: "main",
-          constants: { COLS: k, MATRIX_ROWS: n, OUT_COLS: n, FIRST: 0, SPLIT_K: split },
+          constants: { COLS: k, MATRIX_ROWS: n, FIRST: 0, SPLIT_K: split, ...constantsOf(end, n) },
         },
       });
       const rowsOf = data.x.get(rows) as { x: GPUBuffer; scales: GPUBuffer; pairs: GPUBuffer };
@@ -357,14 +614,17 @@ for (const spec of specs) {
       const bound = data.copies.map(({ weights, wScales }) =>
         device.createBindGroup({
           layout,
-          entries: ([[0, weights], [1, variant.pairs ? rowsOf.pairs : rowsOf.x], [2, data.out], [
-            14,
-            wScales,
-          ], [15, rowsOf.scales]] as [number, GPUBuffer][])
-            .filter(([b]) => b !== 1 || true).map(([binding, buffer]) => ({
-              binding,
-              resource: { buffer },
-            })),
+          entries: ([
+            [0, weights],
+            [1, variant.pairs ? rowsOf.pairs : rowsOf.x],
+            [2, data.out],
+            [14, wScales],
+            [15, rowsOf.scales],
+            ...boundOf(end, data, rows),
+          ] as [number, GPUBuffer][]).map(([binding, buffer]) => ({
+            binding,
+            resource: { buffer },
+          })),
         })
       );
       const size: [number, number, number] = [
@@ -403,9 +663,12 @@ for (const { title, made, out, bytes } of groups) {
   for (const { run } of all) {
     const encoder = device.createCommandEncoder();
     encoder.clearBuffer(out);
+    encoder.clearBuffer(keys);
     device.queue.submit([encoder.finish()]);
     await time({ ...run, groups: run.groups.slice(0, 1) }, 1);
-    const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size: bytes }));
+    const bits = new Uint32Array(1 << 19);
+    bits.set(new Uint32Array(await readBuffer(gpu, { buffer: out, size: bytes })));
+    bits.set(new Uint32Array(await readBuffer(gpu, { buffer: keys, size: 1 << 20 })), 1 << 18);
     reference ??= bits;
     marks.push(bits.some((word, i) => word !== reference?.[i]) ? " DIFFERENT" : "");
   }
