@@ -70,6 +70,10 @@ export function fewFits(
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
 
+function preparedCounts({ prepares = false }: Epilogue): Record<string, number> {
+  return { PREPARED: Number(prepares), UNPREPARED: Number(!prepares) };
+}
+
 const kernels = new Map<string, Kernel>();
 
 function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
@@ -88,6 +92,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
       counts: {
         ...countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S }),
         ...format.counts,
+        ...preparedCounts(epilogue),
         ...epilogue.counts,
       },
     });

@@ -8,7 +8,8 @@
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
 //   out: of matrix units, tensor/out_*.wgsl.
-//   epilogue: as of matmul/matmul.wgsl.
+//   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
+//     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
 
 enable f16;
 enable subgroups;
@@ -168,13 +169,23 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   workgroupBarrier();
   let out_scale = vec2(inverse(own_scales.x), inverse(own_scales.y));
+  //for p in PREPARED
+  //for t in TURNS
+  let prepared$t = prepare(min(row$t, $X_ROWSu - 1u), own);
+  //end
+  //end
   let sums_at = lane % PER_ROW / $UNIT_HALFu * $(SUM_WORDS * 4)u + lane % $UNIT_HALFu;
   //for t in TURNS
   {
     if (row$t < $X_ROWSu && column < half) {
       let at = sums_at + row$t * $UNIT_Nu;
       let y = vec2(sum_of(at), sum_of(at + $UNIT_HALFu)) * inverse(row_scale$t) * out_scale;
+      //for p in PREPARED
+      finish(prepared$t, column, y);
+      //end
+      //for p in UNPREPARED
       epilogue(tile.z * $X_ROWSu + row$t, column, half, y);
+      //end
     }
     fold(PER_ROW);
     if (row$t < $X_ROWSu && lane % PER_ROW == 0u) {
