@@ -12,6 +12,7 @@ import {
   type Matrix,
   type Precision,
   type Shard,
+  type TensorLimits,
   type TensorMatrices,
   type TensorShard,
 } from "../../src/gpu/matrix.ts";
@@ -43,6 +44,17 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile);
   return 16 * (WEIGHT_WORDS + X_WORDS);
+}
+
+/** Whether an adapter can run a workgroup. */
+export function fitsTile(
+  unit: MatrixUnit,
+  tile: TensorTile,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+): boolean {
+  return tile.stage % unit.k === 0 &&
+    tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
+    tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup;
 }
 
 function countsOf(
