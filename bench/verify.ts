@@ -2,6 +2,7 @@
 //
 //   deno run -A bench/verify.ts [--target CONFIG --draft CONFIG] [--batches 1,8,32] [--steps 7]
 //     [--context 512] [--shares 0,0.25,0.5,0.75] [--times 15] [--autotune on]
+//   --shares "" has no programs for packed rows: it opens sooner.
 //
 // CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. Medians
 // over rounds of all settings in turn, milliseconds by timestamps. "chosen" rounds have the device
@@ -31,7 +32,7 @@ const { values: flags } = parseArgs({
     autotune: { type: "string", default: "off" },
   },
 });
-const numbers = (text: string) => text.split(",").map(Number);
+const numbers = (text: string) => text === "" ? [] : text.split(",").map(Number);
 const batches = numbers(flags.batches);
 const [depth, context] = [Number(flags.steps), Number(flags.context)];
 const tier = chain(depth);
@@ -40,7 +41,8 @@ const random = flags.target === undefined
   ? undefined
   : { target: flags.target, ...flags.draft === undefined ? {} : { draft: flags.draft } };
 
-const policy = { ...fixed(tier), tiers: [chain(0), tier], confident: true };
+const partial = numbers(flags.shares).length > 0;
+const policy = { ...fixed(tier), tiers: [chain(0), tier], ...partial ? { confident: true } : {} };
 using engine = await openEngine({
   ...{ maxBatch, profile: true, speculate: { policy }, contextLength: context + 8 * (depth + 1) },
   ...random ? { random } : {},

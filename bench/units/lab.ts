@@ -294,7 +294,9 @@ function tensorVariant(
     X_WORDS: (half ? 1 : 2) * tileRows * (chunks + 1),
     RAGGED: Number(range % (stage * ahead) !== 0 || gr * or === 1),
   };
-  if (16 * ((counts.WEIGHT_WORDS ?? 0) + (counts.X_WORDS ?? 0)) > 49152) throw new Error("room");
+  if (!kinds.includes("i") && 16 * ((counts.WEIGHT_WORDS ?? 0) + (counts.X_WORDS ?? 0)) > 49152) {
+    throw new Error("room");
+  }
   let text = TEXTS["tensor/matmul_tensor"] as string;
   if (pairs === "pairs") {
     text = swap(text, "x: array<vec4<f32>>", "x: array<vec4<u32>>");
@@ -361,6 +363,48 @@ function tensorVariant(
   }
   text = shaped(text, kinds, counts, range);
   if (/[eE]/.test(kinds)) text = early(text, kinds, counts, end);
+  if (kinds.includes("i")) {
+    const F = Number(kinds.match(/i(\d)/)?.[1] ?? 2);
+    const P = F * chunks + 1;
+    counts.TOGETHER = F;
+    counts.LINE = P;
+    counts.WEIGHT_WORDS = Math.max(Math.ceil(gc * oc / F) * N * P, gr * gc * 2 * sumWords);
+    counts.X_WORDS = Math.ceil(2 * gr * or / F) * M * P;
+    if (16 * (counts.WEIGHT_WORDS + counts.X_WORDS) > 49152) throw new Error("room");
+    text = swap(
+      text,
+      "@compute",
+      `fn place(row: u32, unit: u32) -> u32 {
+  let t = row / unit;
+  return t / $TOGETHERu * (unit * $LINEu) + row % unit * $LINEu + t % $TOGETHERu * CHUNKS;
+}
+
+@compute`,
+    );
+    text = swap(text, "const PITCH = $CHUNKSu + 1u;", "const PITCH = $LINEu;");
+    text = swap(
+      text,
+      "let w_to$u = w_column$u * PITCH +",
+      "let w_to$u = place(w_column$u, $UNIT_Nu) +",
+    );
+    text = swap(
+      text,
+      "let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;",
+      "let x_to$u = place(x_chunk$u / CHUNKS, $UNIT_Mu) + x_chunk$u % CHUNKS;\n  let x_low$u = place(x_chunk$u / CHUNKS + $TILE_ROWSu, $UNIT_Mu) + x_chunk$u % CHUNKS;",
+    );
+    text = swap(text, "xs[x_to$u + $TILE_ROWSu * PITCH] =", "xs[x_low$u] =");
+    text = swap(
+      text,
+      "let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;",
+      "let at$r = place(own_row + $ru * $UNIT_Mu, $UNIT_Mu) + s * $UNIT_Ku / 8u;\nlet low$r = place(own_row + $ru * $UNIT_Mu + $TILE_ROWSu, $UNIT_Mu) + s * $UNIT_Ku / 8u;",
+    );
+    text = swap(text, "&xs, at$r + $TILE_ROWSu * PITCH, PITCH", "&xs, low$r, PITCH");
+    text = swap(
+      text,
+      "&ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH",
+      "&ws, place(own_column + $cu * $UNIT_Nu, $UNIT_Nu) + s * $UNIT_Ku / 8u, PITCH",
+    );
+  }
   text = padded(text, kinds);
   const code = expand(
     link("tensor/matmul_tensor", { ...TEXTS, "tensor/matmul_tensor": text }, slotsOf(end)),
