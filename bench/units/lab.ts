@@ -72,18 +72,6 @@ function swap(text: string, from: string | RegExp, to: string): string {
   return out;
 }
 
-const PREPARE = `fn prepare(row: u32, c: u32) -> HeadPlace {
-  let pair = FIRST + c;
-  return head_place(row, pair / (HEAD_DIM / 2u), pair % (HEAD_DIM / 2u));
-}
-fn finish(place: HeadPlace, c: u32, sum: vec2<f32>) {
-  let pair = FIRST + c;
-  let head = pair / (HEAD_DIM / 2u);
-  let w = pair % (HEAD_DIM / 2u);
-  put_head(place, head, w, biased(sum, head * HEAD_DIM + w));
-}
-`;
-
 /** Scales of weights asked for first, and what the epilogue reads before what it writes. */
 function early(text: string, kinds: string, counts: Record<string, number>, end: string): string {
   counts.PREPARED = Number(end === "qkv");
@@ -93,7 +81,6 @@ function early(text: string, kinds: string, counts: Record<string, number>, end:
   counts.PARTS_OF_TILE = (counts.UNIT_M as number) * (counts.UNIT_N as number) / 2 /
     (counts.LANES as number);
   counts.ROWS_AT_ONCE = (counts.LANES as number) / (counts.UNIT_N as number) * 2;
-  if (end === "qkv") text = text.replace("@compute", PREPARE + "@compute");
   if (text.includes("fn sum_of")) {
     text = swap(
       text,
@@ -427,6 +414,8 @@ function fewVariant(
   const chunks = stage / 8, tileCols = columns * N, sumWords = M * N / 4;
   const ragged = branched || range % (stage * ahead) !== 0;
   const counts: Record<string, number> = {
+    PREPARED: Number(end === "qkv"),
+    UNPREPARED: Number(end !== "qkv"),
     ...format,
     X_ROWS: rows,
     OWN_C: columns,
