@@ -11,6 +11,8 @@ import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 
+import noteGroupNothing from "./attention/note_group_nothing.wgsl" with { type: "text" };
+import noteGroupScale from "./attention/note_group_scale.wgsl" with { type: "text" };
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
 import prepareOwn from "./attention/queries/prepare_own.wgsl" with { type: "text" };
@@ -221,6 +223,7 @@ import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
+import rowOfChunk from "./tensor/row_of_chunk.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
@@ -263,6 +266,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
+  "attention/note_group_nothing": noteGroupNothing,
+  "attention/note_group_scale": noteGroupScale,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
   "attention/queries/prepare_own": prepareOwn,
@@ -473,6 +478,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,
   "tensor/out_store": outStore,
+  "tensor/row_of_chunk": rowOfChunk,
   "tensor/row_scales": rowScales,
   "tensor/scale_of": scaleOf,
   "tensor/weight_scales": weightScales,

@@ -28,17 +28,16 @@ export function combineSums(
     readonly work: Work;
   },
 ): Dispatch {
-  const constants = { HEADS: heads, KV_SPLITS: kept, FIRST_ROW: firstRow, WINDOW: window };
-  if (!noted && many && kept <= COMBINE_LANES) {
-    return dispatch(combineRowsKernel(headDim), {
-      ...{ buffers, constants, label, work },
-      workgroups: [Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count],
-    });
-  }
-  return dispatch(combineKernel(headDim, noted !== undefined), {
+  const inRows = many && kept <= COMBINE_LANES;
+  return dispatch((inRows ? combineRowsKernel : combineKernel)(headDim, noted !== undefined), {
     ...{ label, work },
     buffers: { ...buffers, ...noted ? { scales: noted.scales } : {} },
-    constants: { ...constants, ...noted ? { NOTED_FIRST: noted.first } : {} },
-    workgroups: [heads, count, combineTiles(headDim)],
+    constants: {
+      ...{ HEADS: heads, KV_SPLITS: kept, FIRST_ROW: firstRow, WINDOW: window },
+      ...noted ? { NOTED_FIRST: noted.first } : {},
+    },
+    workgroups: inRows
+      ? [Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
+      : [heads, count, combineTiles(headDim)],
   });
 }

@@ -179,13 +179,14 @@ export function combineKernel(headDim: number, noted: boolean): Kernel {
 export const COMBINE_ROWS_THREADS = 256;
 
 /** Adds the splits of many rows. */
-export function combineRowsKernel(headDim: number): Kernel {
-  const name = `attention_combine_rows_${headDim}`;
+export function combineRowsKernel(headDim: number, noted: boolean): Kernel {
+  const name = `attention_combine_rows_${headDim}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = { HEAD: headDim / 4, PREFETCH: 4 };
-    return kernel(name, shader("attention/combine_rows", { counts }), {
-      bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
+    const slots = { note: `attention/note_group_${noted ? "scale" : "nothing"}` };
+    return kernel(name, shader("attention/combine_rows", { slots, counts }), {
+      bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
+      constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
     });
   });
 }

@@ -1,10 +1,13 @@
 // What attention_combine.wgsl makes, to the bit, of rows that keep at most as many partial sums as it has lanes:
 //   out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c.
 //
-// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one.
+// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. Slot:
+//   note: `fn note_group(row, thread, y)`, what is noted of numbers of one row, by all of a workgroup
+//     (note_group_*.wgsl).
 
 //use fragments/rows
 //use attention/visible
+//use note
 
 override HEADS: u32;
 override KV_SPLITS: u32; // partial sums of a query, in order of the splits of keys
@@ -22,16 +25,22 @@ const NEGATIVE = -3.0e38; // below every score
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let own = rows[FIRST_ROW + group.y];
   let at = group.x * THREADS + thread;
-  if (at >= HEADS * HEAD) {
-    return;
+  var y = vec4<f32>(0.0);
+  if (at < HEADS * HEAD) {
+    y = combined(group.y, at);
+    out[group.y * HEADS * HEAD + at] = y;
   }
-  let query = group.y * HEADS + at / HEAD;
+  note_group(group.y, thread, y);
+}
+
+// Four numbers of a row.
+fn combined(row: u32, at: u32) -> vec4<f32> {
+  let own = rows[FIRST_ROW + row];
+  let query = row * HEADS + at / HEAD;
   let kept = min((visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
   if (kept == 0u) {
-    out[query * HEAD + at % HEAD] = vec4<f32>(0.0);
-    return;
+    return vec4<f32>(0.0);
   }
   let first = visible_begin(own) / SPLIT_CELLS;
   var top = NEGATIVE;
@@ -54,5 +63,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     //end
   }
-  out[query * HEAD + at % HEAD] = sum / total;
+  return sum / total;
 }

@@ -10,13 +10,23 @@ import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
 
+/**
+ * Heads of a workgroup where rows are many: a multiprocessor has 32 workgroups at a time, which of one subgroup each
+ * are half of what it could have.
+ */
+const SIDE_BY_SIDE = 8;
+const MANY_ROWS = 64;
+
 const kernels = new Map<string, ReturnType<typeof normRopeStoreKernel>>();
 
 function normRopeStoreKernel(
   name: string,
-  { dtype, lanes, pairs }: {
+  { dtype, lanes, pairs, side }: {
     readonly dtype: KvDtype;
+    /** Of a head. */
     readonly lanes: number;
+    /** Heads of a workgroup. */
+    readonly side: number;
     /** Of a head, a lane. */
     readonly pairs: number;
   },
@@ -25,7 +35,7 @@ function normRopeStoreKernel(
   "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const slots = { kv_store: `fragments/kv_store_${dtype}` };
-  const counts = { LANES: lanes, PAIRS: pairs };
+  const counts = { LANES: lanes, PAIRS: pairs, HEADS: side };
   return kernel(name, shader("attention/norm_rope_store", { slots, counts }), {
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["EPS", "Q_SPAN", "K_SPAN", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
@@ -51,10 +61,11 @@ export function normRopeStore(
   const { heads, kvHeads, headDim, count, kvDtype: dtype } = shape;
   const lanes = shape.tuning.software ? 8 : 32;
   const pairs = Math.ceil(headDim / 2 / lanes);
-  const name = `norm_rope_store_${dtype}_${lanes}x${pairs}`;
+  const side = !shape.tuning.software && count >= MANY_ROWS ? SIDE_BY_SIDE : 1;
+  const name = `norm_rope_store_${dtype}_${lanes}x${pairs}${side > 1 ? `_${side}` : ""}`;
   const code = kernels.getOrInsertComputed(
     name,
-    () => normRopeStoreKernel(name, { dtype, lanes, pairs }),
+    () => normRopeStoreKernel(name, { dtype, lanes, pairs, side }),
   );
   return dispatch(code, {
     buffers: { out, ...others },
@@ -67,7 +78,7 @@ export function normRopeStore(
       KV_HEADS: kvHeads,
       TABLE_PAGES: shape.tablePages,
     },
-    workgroups: [heads + 2 * kvHeads, count],
+    workgroups: [Math.ceil((heads + 2 * kvHeads) / side), count],
     label: shape.label,
     work: {
       bytes: 2 * 4 * count * (heads + 2 * kvHeads) * headDim + 4 * count * headDim,

@@ -1,8 +1,8 @@
 // RMSNorm of q and k over each head (Qwen3) or over all of a row's (OLMo-2): x / sqrt(mean(x^2) + EPS) *
 // weight; then rotates and stores them and v (fragments/place_head.wgsl).
 //
-// One workgroup per (head, row); heads run over q, k, v of a qkv row. Lane l takes rope pairs l,
-// l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l. All that
+// One workgroup per ($HEADS heads, row); heads run over q, k, v of a qkv row. Of a head's $LANES invocations lane l
+// takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l. All that
 // is read is asked for before the sum is waited for.
 
 //use fragments/place_head
@@ -17,11 +17,14 @@ const LANES = $LANESu;
 @group(0) @binding(1) var<storage, read> weight: array<f32>; // [Q_SPAN + K_SPAN, HEAD_DIM]: of q, of k
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, Q_HEADS, HEAD_DIM]: q
 
-var<workgroup> squares: array<f32, $LANES>;
+var<workgroup> squares: array<f32, $(LANES * HEADS)>;
 
-@compute @workgroup_size($LANES)
-fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let head = tile.x;
+@compute @workgroup_size($(LANES * HEADS))
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let lane = thread % LANES;
+  let own_head = tile.x * $HEADSu + thread / LANES;
+  let there = own_head < Q_HEADS + 2u * KV_HEADS;
+  let head = min(own_head, Q_HEADS + 2u * KV_HEADS - 1u);
   let half = HEAD_DIM / 2u;
   let row = tile.y * (Q_HEADS + 2u * KV_HEADS);
   let first = (row + head) * HEAD_DIM;
@@ -55,15 +58,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
     }
   }
-  squares[lane] = square;
+  squares[thread] = square;
   workgroupBarrier();
   var sum = 0.0;
   //for l in LANES
-  sum += squares[$l];
+  sum += squares[thread - lane + $lu];
   //end
   let scale = norm_scale(sum, span * HEAD_DIM);
   //for p in PAIRS
-  if (w$p < half) {
+  if (there && w$p < half) {
     put_head(place$p, head, w$p, select(pair$p, pair$p * scale * gain$p, normed));
   }
   //end

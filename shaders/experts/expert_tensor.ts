@@ -10,7 +10,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatOf } from "../tensor/loads.ts";
-import { unitsSlots } from "../tensor/matmul_tensor.ts";
+import { spread, unitsSlots } from "../tensor/matmul_tensor.ts";
 import { type ExpertEpilogue, sharedRows } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
@@ -25,6 +25,8 @@ export interface ExpertTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  readonly early?: boolean;
 }
 
 /** Columns of outputs of a workgroup. */
@@ -39,8 +41,8 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
 
 /** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
-  const { W_WORDS, X_WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
-  return 16 * (W_WORDS + X_WORDS) + 4 * (2 * JOBS + TILE_COLS);
+  const { WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
+  return 16 * WORDS + 4 * (2 * JOBS + TILE_COLS);
 }
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8s = 1) {
@@ -49,26 +51,35 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
   const TILE_COLS = tileColumns(unit, tile);
   const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
-  const SUM_WORDS = unit.m * unit.n / 4;
+  const SUM_PITCH = unit.n / 4 + 1;
   // hi and lo of few jobs are rows of one tile.
   const packed = JOBS <= unit.m / 2;
   const LO_ROW = packed ? unit.m / 2 : JOBS;
   const PARTS = packed || precision === "f16" ? 1 : 2;
+  const TILE_SUMS = PARTS * unit.m * SUM_PITCH;
   return {
     ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
-    ...{ THREADS, CHUNKS, SUM_WORDS, LO_ROW, PARTS },
+    ...{ THREADS, CHUNKS, LO_ROW, PARTS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
-    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
+    ...{ UNIT_HALF: unit.n / 2 },
     TILE_R: packed ? LO_ROW : unit.m,
-    LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
+    LO_SUM: (packed ? LO_ROW : unit.m) * SUM_PITCH,
+    ...spread(CHUNKS, JOBS),
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    ...{
+      EARLY: Number(tile.early ?? false),
+      LATE: Number(!tile.early),
+    },
+    ...{ SUM_PITCH, TILE_SUMS },
     JOB_LOADS: Math.ceil(JOBS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
-    W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
     // A tile of the unit is whole, with or without lo.
-    X_WORDS: (packed ? 2 : PARTS) * LO_ROW * (CHUNKS + 1),
+    WORDS: Math.max(
+      (TILE_COLS + (packed ? 2 : PARTS) * LO_ROW) * (CHUNKS + 1),
+      GRID_R * GRID_C * TILE_SUMS,
+    ),
   };
 }
 
@@ -87,7 +98,10 @@ function expertKernel(
   const { counts: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
-  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
+  const shape = [
+    ...[m, n, k, lanes, jobs, ...grid, ...own, stage, ahead],
+    ...tile.early ? ["early"] : [],
+  ];
   const kind = `${load.name}_${epilogue.name}`;
   const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {

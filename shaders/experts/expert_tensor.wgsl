@@ -25,6 +25,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
 
 override COLS: u32; // a multiple of $STAGE
 override MATRIX_ROWS: u32; // of an expert, even
@@ -55,20 +56,24 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 //use load
 //use place
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
-var<workgroup> ws: array<vec4<u32>, $W_WORDS>;
-// hi [LO_ROW, PITCH], then lo where there is one
-var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+//use tensor/row_of_chunk
+
+const XS = $TILE_COLSu * PITCH;
+const SUM_PITCH = $SUM_PITCHu; // as PITCH
+
+// Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [LO_ROW, PITCH] and then lo where there is one. Later, of
+// each subgroup, the sums of a tile: [$UNIT_M, SUM_PITCH] of four f32, hi and then lo.
+var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them.
 var<workgroup> jobs: array<u32, $JOBS>; // of the tile
 var<workgroup> x_inverses: array<f32, $JOBS>; // 1 / scale
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
-// Four sums of hi and of lo.
-fn sum_at(at: u32) -> vec4<f32> {
-  var sum = bitcast<vec4<f32>>(ws[at]);
+// A number of a tile's sums of hi and of lo.
+fn sum_at(at: u32) -> f32 {
+  var sum = bitcast<f32>(staged[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<vec4<f32>>(ws[at + $LO_SUMu]);
+  sum += bitcast<f32>(staged[at / 4u + $LO_SUMu][at % 4u]);
   //end
   return sum;
 }
@@ -91,7 +96,7 @@ fn main(
   let own_row = subgroup % $GRID_Ru * ($OWN_Ru * $TILE_Ru);
   let own_column = subgroup / $GRID_Ru * ($OWN_Cu * $UNIT_Nu);
   let w_own = own_column * PITCH;
-  let x_own = own_row * PITCH;
+  let x_own = XS + own_row * PITCH;
   // Subgroups with the last rows of the tile may have no job.
   let used = $GRID_Ru == 1u || job_of(tile.x, own_row) != NOTHING;
 
@@ -111,10 +116,11 @@ fn main(
   let first_job = job_of(tile.x, 0u);
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
-  let x_job$u = select(NOTHING, job_of(tile.x, x_chunk$u / CHUNKS), x_chunk$u < $JOBSu * CHUNKS);
+  let own_x_row$u = row_of_chunk(x_chunk$u);
+  let x_job$u = select(NOTHING, job_of(tile.x, own_x_row$u), x_chunk$u < $JOBSu * CHUNKS);
   let x_row$u = select(x_job$u, first_job, x_job$u == NOTHING) / ROW_JOBS;
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
-  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u];
@@ -154,7 +160,7 @@ fn main(
       let there = $UNEVENu == 0u || k + $au * BLOCKS < range;
       //for u in W_LOADS
       //for p in VEC8S
-      ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
+      staged[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
       //end
       //end
       //for u in X_LOADS
@@ -162,15 +168,28 @@ fn main(
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = eight_of_x(cut(a), cut(b));
-        xs[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u] = eight_of_x(cut(a), cut(b));
+        staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = eight_of_x(a, b);
+        staged[x_to$u] = eight_of_x(a, b);
+        //end
+      }
+      //end
+      //for e in EARLY
+      let next = k + $(a + AHEAD)u * BLOCKS;
+      if (next < range) {
+        //for u in W_LOADS
+        w$a_$u = load_weights(w_from$u + next * STEP);
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
+        xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
         //end
       }
       //end
       workgroupBarrier();
+      //for e in LATE
       // Past the end it is the last stage again.
       let next = min(k + $(a + AHEAD)u * BLOCKS, range - BLOCKS);
       //for u in W_LOADS
@@ -180,16 +199,17 @@ fn main(
       xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
       xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
       //end
+      //end
       if (used && there) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, w_own + $cu * $UNIT_Nu * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &staged, w_own + $cu * $UNIT_Nu * PITCH + s * $UNIT_Ku / 8u, PITCH);
           //end
           //for r in OWN_R
           //for p in PARTS
           let x_tile$r_$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-            &xs, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &staged, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
           //for c in OWN_C
           sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$r_$p, w_tile$c, sum$r_$p_$c);
           //end
@@ -203,30 +223,27 @@ fn main(
   }
 
   // Tile by tile: the sums of hi and of lo, then what they make.
-  let sums = subgroup * ($PARTSu * $SUM_WORDSu);
+  let sums = subgroup * $TILE_SUMSu;
   //for r in OWN_R
   //for c in OWN_C
   //for p in PARTS
-  subgroupMatrixStore<row_major>(&ws, sums + $pu * $SUM_WORDSu, sum$r_$p_$c, $UNIT_Nu / 4u);
+  subgroupMatrixStore<row_major>(&staged, sums + $pu * ($UNIT_Mu * SUM_PITCH), sum$r_$p_$c, SUM_PITCH);
   //end
   workgroupBarrier();
-  for (var i = lane; i < $TILE_Ru * $HALF_WORDSu; i += $LANESu) {
-    let row = own_row + $ru * $TILE_Ru + i / $HALF_WORDSu;
+  // Lanes side by side have outputs side by side.
+  for (var i = lane; i < $TILE_Ru * GROUP; i += $LANESu) {
+    let row = own_row + $ru * $TILE_Ru + i / GROUP;
     let job = select(NOTHING, jobs[min(row, $JOBSu - 1u)], row < $JOBSu);
-    let x_inverse = x_inverses[min(row, $JOBSu - 1u)];
-    let column = own_column + $cu * $UNIT_Nu + i % $HALF_WORDSu * 4u;
-    let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
-    let at = sums + i / $HALF_WORDSu * ($HALF_WORDSu * 2u) + i % $HALF_WORDSu;
-    let first = sum_at(at);
-    let second = sum_at(at + $HALF_WORDSu);
-    for (var e = 0u; e < 4u; e++) {
-      if (job != NOTHING && c + e < half) {
-        let w = vec2(w_inverses[column + e], w_inverses[column + e + GROUP]);
-        let y = vec2(first[e], second[e]) * x_inverse * w;
-        epilogue(job, c + e, half, y);
-      }
+    let column = own_column + $cu * $UNIT_Nu + i % GROUP;
+    let c = pair + own_column / 2u + $cu * GROUP + i % GROUP;
+    if (job != NOTHING && c < half) {
+      let at = (sums + i / GROUP * SUM_PITCH) * 4u + i % GROUP;
+      let w = vec2(w_inverses[column], w_inverses[column + GROUP]);
+      let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
+      epilogue(job, c, half, y);
     }
-    if (job != NOTHING) {
+    fold(GROUP);
+    if (job != NOTHING && i % GROUP == 0u) {
       end_row(job);
     }
   }

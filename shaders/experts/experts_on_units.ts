@@ -39,16 +39,12 @@ export function expertScales(
   return scales.length === shards.length ? scales : undefined;
 }
 
-/**
- * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for rows of one unit, as
- * `notesOnUnits` has it.
- */
+/** Whether `expertMatmul` lowers the scales of jobs, at any number of rows: on matrix units. */
 export function notesExperts(
   matrix: Pick<Matrix, "shards">,
-  { rows, tensor }: { readonly rows: number; readonly tensor: TensorMatrices | undefined },
+  tensor: TensorMatrices | undefined,
 ): boolean {
-  return tensor !== undefined && rows <= tensor.unit.m &&
-    expertScales(matrix, tensor) !== undefined;
+  return tensor !== undefined && expertScales(matrix, tensor) !== undefined;
 }
 
 /**

@@ -75,19 +75,14 @@ export function matmulOnUnits(
   return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
 }
 
-/**
- * Whether `matmul` of some rows with an epilogue that notes scales does: on matrix units, for rows of one
- * unit. The dispatch that finds the scales of more takes less of their time.
- */
+/** Whether `matmul` with an epilogue that notes scales does, at any number of rows: on matrix units. */
 export function notesOnUnits(
   matrix: Matrix,
-  { rows, epilogue, tuning: { tensor } }: {
-    readonly rows: number;
+  { epilogue, tuning: { tensor } }: {
     readonly epilogue: Epilogue;
     readonly tuning: Pick<Tuning, "tensor">;
   },
 ): boolean {
   if (!tensor || !tensorShards(matrix, tensor)) return false;
-  const { unit, limits: { maxStorageBuffersPerShaderStage } } = tensor;
-  return rows <= unit.m && tensorBindings(epilogue, matrix) <= maxStorageBuffersPerShaderStage;
+  return tensorBindings(epilogue, matrix) <= tensor.limits.maxStorageBuffersPerShaderStage;
 }

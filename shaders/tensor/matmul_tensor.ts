@@ -33,6 +33,8 @@ export interface TensorTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  readonly early?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -42,8 +44,14 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile);
-  return 16 * (WEIGHT_WORDS + X_WORDS);
+  const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
+  return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
+}
+
+/** Counts of tensor/row_of_chunk for rows of `chunks`. */
+export function spread(chunks: number, ...rows: number[]): { SPREAD: number; IN_ORDER: number } {
+  const can = 8 % chunks === 0 && rows.every((count) => count % 8 === 0);
+  return { SPREAD: Number(can), IN_ORDER: Number(!can) };
 }
 
 /** Whether an adapter can run a workgroup. */
@@ -67,7 +75,8 @@ function countsOf(
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
-  const SUM_WORDS = unit.m * unit.n / 4;
+  const SUM_PITCH = unit.n / 4 + 1;
+  const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH;
   return {
     ...{
       GRID_R,
@@ -80,15 +89,23 @@ function countsOf(
       TILE_COLS,
       THREADS,
       CHUNKS,
-      SUM_WORDS,
     },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
-    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
+    ...{ UNIT_HALF: unit.n / 2 },
+    ...spread(CHUNKS, TILE_ROWS, TILE_COLS),
+    ...{ WHOLE_BLOCKS: Number(vec8s === 1), LONG_BLOCKS: Number(vec8s > 1) },
     STEPS: STAGE / unit.k,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
-    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * 2 * SUM_WORDS),
-    X_WORDS: (1 + LOW) * TILE_ROWS * (CHUNKS + 1),
+    ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
+    COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    EARLY: Number(tile.early ?? false),
+    LATE: Number(!tile.early),
+    ...{ SUM_PITCH, TILE_SUMS },
+    WORDS: Math.max(
+      (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
+      GRID_R * GRID_C * TILE_SUMS,
+    ),
   };
 }
 
@@ -130,7 +147,10 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const { subgroups, grid, own, stage, ahead } = tile;
   // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
   const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
-  const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
+  const parts = [
+    ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
+    ...tile.early ? ["early"] : [],
+  ];
   const kind = `${format.name}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {

@@ -24,6 +24,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
 
 override COLS: u32;
 override MATRIX_ROWS: u32; // even
@@ -47,16 +48,33 @@ const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
-var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [TILE_ROWS, PITCH], then lo where there is one.
-var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+//use tensor/row_of_chunk
 
-// Four sums of hi and of lo.
-fn sum_at(at: u32) -> vec4<f32> {
-  var sum = bitcast<vec4<f32>>(ws[at]);
+const XS = $TILE_COLSu * PITCH;
+const SUM_PITCH = $SUM_PITCHu; // as PITCH
+
+// Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [TILE_ROWS, PITCH] and then lo where there is one. Later, of
+// each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
+var<workgroup> staged: array<vec4<u32>, $WORDS>;
+// What the sums need at the end is asked for before them: no cache has the scales of weights.
+var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
+var<workgroup> w_inverses: array<f32, $TILE_COLS>;
+
+// Column of the tile whose block a lane brings.
+fn w_row_of(at: u32) -> u32 {
+  //for b in WHOLE_BLOCKS
+  return row_of_chunk(at);
+  //end
+  //for b in LONG_BLOCKS
+  return at / BLOCKS;
+  //end
+}
+
+// A number of a tile's sums of hi and of lo.
+fn sum_at(at: u32) -> f32 {
+  var sum = bitcast<f32>(staged[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<vec4<f32>>(ws[at + $SUM_WORDSu]);
+  sum += bitcast<f32>(staged[at / 4u + $UNIT_Mu * SUM_PITCH][at % 4u]);
   //end
   return sum;
 }
@@ -80,7 +98,7 @@ fn main(
 
   //for u in W_LOADS
   let w_block$u = thread + $uu * THREADS;
-  let w_column$u = w_block$u / BLOCKS;
+  let w_column$u = w_row_of(w_block$u);
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
   let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
@@ -92,14 +110,31 @@ fn main(
   //end
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
-  let x_row$u = min(row + x_chunk$u / CHUNKS, rows - 1u);
+  let own_x_row$u = row_of_chunk(x_chunk$u);
+  let x_row$u = min(row + own_x_row$u, rows - 1u);
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
-  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
   var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
   //end
+  //end
+
+  //for u in ROW_LOADS
+  let own_r$u = min(thread + $uu * THREADS, $TILE_ROWSu - 1u);
+  let own_x$u = x_scales[min(row + own_r$u, rows - 1u)];
+  if (thread + $uu * THREADS < $TILE_ROWSu) {
+    x_inverses[own_r$u] = inverse(own_x$u);
+  }
+  //end
+  //for u in COLUMN_LOADS
+  let own_c$u = min(thread + $uu * THREADS, $TILE_COLSu - 1u);
+  let own_pair$u = min(pair + own_c$u / $UNIT_Nu * $UNIT_HALFu + own_c$u % $UNIT_HALFu, half - 1u);
+  let own_w$u = w_scales[own_pair$u + own_c$u % $UNIT_Nu / $UNIT_HALFu * half];
+  if (thread + $uu * THREADS < $TILE_COLSu) {
+    w_inverses[own_c$u] = inverse(own_w$u);
+  }
   //end
 
   //for r in OWN_R
@@ -120,7 +155,7 @@ fn main(
       //for u in W_LOADS
       if (w_block$u < $TILE_COLSu * BLOCKS) {
         //for p in VEC8S
-        ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
+        staged[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
         //end
       }
       //end
@@ -129,15 +164,15 @@ fn main(
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = eight_of_x(cut(a), cut(b));
-        xs[x_to$u + $TILE_ROWSu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u] = eight_of_x(cut(a), cut(b));
+        staged[x_to$u + $TILE_ROWSu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = eight_of_x(a, b);
+        staged[x_to$u] = eight_of_x(a, b);
         //end
       }
       //end
-      workgroupBarrier();
+      //for e in EARLY
       let next = k + ($au + $AHEADu) * BLOCKS;
       // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
       if (next < range) {
@@ -149,18 +184,33 @@ fn main(
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
+      //end
+      workgroupBarrier();
+      //for e in LATE
+      let next = k + ($au + $AHEADu) * BLOCKS;
+      // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
+      if (next < range) {
+        //for u in W_LOADS
+        w$a_$u = load_weights(w_from$u + next);
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
+        //end
+      }
+      //end
       if (multiplies) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for r in OWN_R
-          let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
-          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r, PITCH);
+          let at$r = XS + (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
+          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, PITCH);
           //for l in LOW
-          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r + $TILE_ROWSu * PITCH, PITCH);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + $TILE_ROWSu * PITCH, PITCH);
           //end
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &staged, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
           //for l in LOW
@@ -176,31 +226,31 @@ fn main(
   }
 
   // Tile by tile: the sums of hi and of lo, then what they make.
-  let sums = subgroup * 2u * $SUM_WORDSu;
+  let sums = subgroup * $TILE_SUMSu;
   //for r in OWN_R
   //for c in OWN_C
   if (multiplies) {
-    subgroupMatrixStore<row_major>(&ws, sums, hi$r_$c, $UNIT_Nu / 4u);
+    subgroupMatrixStore<row_major>(&staged, sums, hi$r_$c, SUM_PITCH);
     //for l in LOW
-    subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$r_$c, $UNIT_Nu / 4u);
+    subgroupMatrixStore<row_major>(&staged, sums + $UNIT_Mu * SUM_PITCH, lo$r_$c, SUM_PITCH);
     //end
   }
   workgroupBarrier();
   if (multiplies) {
-    for (var i = lane; i < $SUM_WORDSu / 2u; i += $LANESu) {
-      let r = row + own_row + $ru * $UNIT_Mu + i / $HALF_WORDSu;
-      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
-      let at = sums + i / $HALF_WORDSu * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
-      let first = sum_at(at);
-      let second = sum_at(at + $HALF_WORDSu);
-      for (var e = 0u; e < 4u; e++) {
-        if (r < rows && c + e < half) {
-          let w = vec2(inverse(w_scales[c + e]), inverse(w_scales[c + e + half]));
-          let y = vec2(first[e], second[e]) * inverse(x_scales[r]) * w;
-          epilogue(tile.z * rows + r, c + e, half, y);
-        }
+    // Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again of a small matrix.
+    for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
+      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
+      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
+      let r = row + own_r;
+      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
+      let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
+      if (r < rows && c < half) {
+        let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
+        let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
+        epilogue(tile.z * rows + r, c, half, y);
       }
-      if (r < rows) {
+      fold($UNIT_HALFu);
+      if (r < rows && i % $UNIT_HALFu == 0u) {
         end_row(r);
       }
     }

@@ -8,19 +8,23 @@
 @group(0) @binding(13) var<storage, read_write> noted: array<atomic<u32>>;
 
 var<private> peak: f32 = 0.0;
+var<private> folded: f32 = 0.0;
 
 fn consider(y: f32) {
   peak = max(peak, abs(y));
 }
 
 fn end_row(row: u32) {
-  atomicMin(&noted[row], bitcast<u32>(scale_of(peak)));
+  atomicMin(&noted[row], bitcast<u32>(scale_of(max(peak, folded))));
   peak = 0.0;
+  folded = 0.0;
 }
 
 // An invocation's outputs of a row and those of its neighbours, `lanes` together, a power of two, are one's.
 fn fold(lanes: u32) {
+  folded = peak;
+  peak = 0.0;
   for (var apart = 1u; apart < lanes; apart *= 2u) {
-    peak = max(peak, subgroupShuffleXor(peak, apart));
+    folded = max(folded, subgroupShuffleXor(folded, apart));
   }
 }

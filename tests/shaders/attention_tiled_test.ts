@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
@@ -91,17 +92,21 @@ function tensors(shape: Shape): Tensors {
 async function run(
   shape: Shape,
   of: Tensors,
-  { perSlot, tiles, room }: {
+  { perSlot, tiles, room, noted = false }: {
     readonly perSlot: number;
     readonly tiles: boolean;
     readonly room: number;
+    readonly noted?: boolean;
   },
-): Promise<{ readonly kernels: string[]; readonly out: Uint32Array }> {
+): Promise<
+  { readonly kernels: string[]; readonly out: Uint32Array; readonly scales: Uint32Array }
+> {
   const { group, kvHeads, headDim, kvDtype = "f32", cap, window } = shape;
   const rows = rowsOf(shape);
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
   const words = partialWords(heads, room, TUNING);
   const out = device.filled(rows.length * heads.heads * headDim, -7);
+  const scales = device.filled(rows.length, 2 ** 74);
   const plan = attention({
     q: device.floats(of.q),
     keys: device.words(packedKv(kvDtype, of.keys, headDim)),
@@ -109,6 +114,7 @@ async function run(
     rows: device.words(packRows(rows)),
     pages: device.words(PAGES),
     out,
+    ...noted && { scales },
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
   }, {
     ...heads,
@@ -117,7 +123,16 @@ async function run(
     tuning: { ...TUNING, tiles },
   });
   await device.run(plan);
-  return { kernels: plan.map(({ kernel }) => kernel.name), out: await device.readWords(out) };
+  if (!noted) {
+    await device.run([
+      rowScales({ x: out, scales }, { rows: rows.length, cols: heads.heads * headDim }),
+    ]);
+  }
+  return {
+    kernels: plan.map(({ kernel }) => kernel.name),
+    out: await device.readWords(out),
+    scales: await device.readWords(scales),
+  };
 }
 
 /** Output of one head of one row, [headDim]. */
@@ -147,8 +162,11 @@ for (const shape of SHAPES) {
   Deno.test(`attention over many rows, ${JSON.stringify(shape)}`, async () => {
     const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
     const of = tensors(shape);
-    const { kernels, out } = await run(shape, of, { perSlot, tiles: true, room });
+    const { kernels, out, scales } = await run(shape, of, { perSlot, tiles: true, room });
     assert.ok(kernels.some((name) => name.startsWith("attention_tiled")), kernels.join());
+    const noted = await run(shape, of, { perSlot, tiles: true, room, noted: true });
+    assert.deepEqual(noted.out, out);
+    assert.deepEqual(noted.scales, scales);
     // As if each row were alone in its forward.
     const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
     assert.ok(!alone.kernels.some((name) => name.startsWith("attention_tiled")));

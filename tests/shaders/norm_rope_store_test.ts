@@ -1,7 +1,11 @@
+import assert from "node:assert/strict";
 import { normRopeStore } from "../../shaders/attention/norm_rope_store.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
+import { ropeTable } from "../../src/model/plan/rope.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
+import { blockTable, packRows } from "./rows.ts";
 import { assertPlaced, PLACED_ROWS, type PlacedShape, placing } from "./placed.ts";
 
 const device = await openDevice();
@@ -62,3 +66,40 @@ for (const { heads, kvHeads, headDim, kvDtype } of SHAPES) {
     });
   });
 }
+
+Deno.test("norm_rope_store: many rows, heads side by side, have the bits of few", async () => {
+  const [heads, kvHeads, headDim, count] = [5, 3, 80, 70];
+  const tablePages = Math.ceil(count / PAGE);
+  const positions = tablePages * PAGE;
+  const rope = { theta: 10000, width: headDim, scaling: { kind: "default" } } as const;
+  const shared = {
+    rope: device.floats(ropeTable(rope, headDim, { positions, context: positions })),
+    pages: device.words(blockTable(1, tablePages)),
+    weight: device.floats(numbers(2 * headDim, 1)),
+  };
+  const width = (heads + 2 * kvHeads) * headDim;
+  const qkv = numbers(count * width, 2);
+  const sizes = { heads, kvHeads, headDim, tablePages, kvDtype: "f32" } as const;
+  const kv = () => device.filled(positions * kvHeads * headDim, 7);
+  const run = async (each: number) => {
+    const [keys, values] = [kv(), kv()];
+    const q: number[] = [];
+    for (let first = 0; first < count; first += each) {
+      const rows = Array.from(
+        { length: each },
+        (_, i) => ({ cell: first + i, position: first + i }),
+      );
+      const out = device.filled(each * heads * headDim);
+      await device.run([normRopeStore(
+        {
+          ...{ ...shared, keys, values, q: out, rows: device.words(packRows(rows)) },
+          qkv: device.floats(qkv.slice(first * width, (first + each) * width)),
+        },
+        { ...sizes, count: each, eps: EPS, tuning: tuning(false), label: "test" },
+      )]);
+      q.push(...await device.readWords(out));
+    }
+    return [q, [...await device.readWords(keys)], [...await device.readWords(values)]];
+  };
+  assert.deepEqual(await run(count), await run(10));
+});

@@ -53,17 +53,22 @@ export interface Scratch {
 /** Inputs of matmuls whose rows' scales are noted by who writes them. */
 export type ScaledInput = "normed" | "attentionOutput" | "act";
 
-/** Most rows whose scales many workgroups lower together: beyond, finding them takes little of the time. */
+/** Most rows whose attention lowers scales where each of its invocations does. */
 const MOST_LOWERED = 16;
 
-/** Scales of the rows of an input, f32 [rows], of `act` [jobs]; undefined where nobody notes them. */
+/**
+ * Scales of the rows of an input, f32 [rows], of `act` [jobs]; undefined where nobody notes them.
+ *
+ * @param most rows whose attention lowers them.
+ */
 export function scalesOf(
   { scratch: { scales } }: DecoderContext,
   input: ScaledInput,
   rows: number,
+  most: number = MOST_LOWERED,
 ): Operand | undefined {
   if (input === "normed") return scales?.normed;
-  if (!scales || rows > MOST_LOWERED) return undefined;
+  if (!scales || input === "attentionOutput" && rows > most) return undefined;
   const { lowered: { buffer, offset = 0, size = buffer.size - offset }, stride } = scales;
   return input === "act"
     ? { buffer, offset: offset + 4 * stride, size: size - 4 * stride }

@@ -59,7 +59,7 @@ export function denseMlp(
   const name = EPILOGUE[spec.activation];
   const scales = input.xScales && scalesOf(context, "act", rows);
   const noted = scales && notedEpilogue(name, scales);
-  const notes = noted && notesOnUnits(gateUp, { rows, epilogue: noted, tuning })
+  const notes = noted && notesOnUnits(gateUp, { epilogue: noted, tuning })
     ? { epilogue: noted, scales }
     : undefined;
   const out = branchEnd(

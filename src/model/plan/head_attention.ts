@@ -81,13 +81,14 @@ export function headAttention(
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
+  const onUnits = unitsOf(heads, tuning) !== undefined;
   const scales = input.xScales && attendNotes(heads, tuning)
-    ? scalesOf(context, "attentionOutput", count)
+    // The sums of many rows are added by workgroups of a row.
+    ? scalesOf(context, "attentionOutput", count, onUnits ? undefined : Infinity)
     : undefined;
   const io = { matrix: o, x: attentionOutput, xScales: scales };
   const out = branchEnd(context, io, end);
   const launch = { ...heads, count, perSlot, paths, tuning };
-  const onUnits = unitsOf(heads, tuning) !== undefined;
   const own = !onUnits && ownsHeads(launch) ? ownHeads(context, kept) : undefined;
   const attended = attend(
     { q, own, keys, values, rows, pages, partial, out: attentionOutput, scales },
