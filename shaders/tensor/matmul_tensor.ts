@@ -101,7 +101,7 @@ function countsOf(
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
-    ...{ SUM_PITCH, TILE_SUMS },
+    ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
     WORDS: Math.max(
       (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
       GRID_R * GRID_C * TILE_SUMS,
@@ -138,6 +138,17 @@ export function declared(
   };
 }
 
+/** Counts of what an epilogue reads before it writes, where it can. */
+export function preparedCounts(
+  { prepares = false }: Epilogue,
+  wanted = true,
+): { readonly PREPARED: number; readonly UNPREPARED: number } {
+  return { PREPARED: Number(prepares && wanted), UNPREPARED: Number(!prepares || !wanted) };
+}
+
+/** Most tiles of a subgroup whose text has the epilogue once for each of a lane's outputs. */
+const MOST_PREPARED = 4;
+
 const kernels = new Map<string, Kernel>();
 
 function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
@@ -151,13 +162,15 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
   ];
-  const kind = `${format.name}${ragged ? "_ragged" : ""}`;
+  const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
       slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
+        ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },
+        ...preparedCounts(epilogue, own[0] * own[1] <= MOST_PREPARED),
         ...{ ...format.counts, ...epilogue.counts },
       },
     });
@@ -181,12 +194,14 @@ export interface TensorMatmul {
   readonly epilogue?: Epilogue;
   /** Of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
+  /** Whether x is two f16 numbers already, [rows, 2, cols / 8] vectors of eight; default false. */
+  readonly paired?: boolean | undefined;
   readonly label: string;
 }
 
 /** The scales are what `rowScales` and `weightScales` write. */
 export interface TensorBuffers {
-  /** f32 [rows, cols] */
+  /** f32 [rows, cols], or in as many bytes what `paired` says. */
   readonly x: Operand;
   readonly out: Operand;
   readonly wScales: Operand;

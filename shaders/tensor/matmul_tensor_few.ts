@@ -6,6 +6,7 @@ import { shader } from "../shader.ts";
 import { formatOf } from "./loads.ts";
 import {
   declared,
+  preparedCounts,
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
@@ -68,10 +69,6 @@ export function fewFits(
   const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1, ragged: true });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
-}
-
-function preparedCounts({ prepares = false }: Epilogue): Record<string, number> {
-  return { PREPARED: Number(prepares), UNPREPARED: Number(!prepares) };
 }
 
 const kernels = new Map<string, Kernel>();

@@ -38,8 +38,10 @@ const TILES: readonly Timed[] = [
 /** Multiprocessors of an H200. */
 const CORES = 132;
 
-/** Most rows, in those of the unit, that the tiles are for. */
-const MOST_UNITS = 4;
+/** Most rows that the tiles are for. */
+export function roundRows({ m }: MatrixUnit): number {
+  return 4 * m;
+}
 
 /** Of so many workgroups in turn. */
 function usOf({ us }: Timed, workgroups: number): number {
@@ -59,7 +61,7 @@ export function roundTile(
     readonly splitK: number;
   },
 ): TensorTile | undefined {
-  if (rows > MOST_UNITS * unit.m) return undefined;
+  if (rows > roundRows(unit)) return undefined;
   const timeOf = (timed: Timed) => {
     const [tileRows, tileColumns] = tileSize(unit, timed.tile);
     const workgroups = Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
