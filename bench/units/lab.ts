@@ -9,7 +9,16 @@ import { storage } from "../../src/gpu/arena.ts";
 import { openReadback, readBuffer } from "../../src/gpu/readback.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
-import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import {
+  halveWeights,
+  matmulTensor,
+  rowScales,
+  tileBytes,
+  weightScales,
+} from "../../shaders/tensor/matmul_tensor.ts";
+import { matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
+import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
+import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 
@@ -44,419 +53,114 @@ if (small) {
   }
 }
 
-const format = { LOW: 1, ROUNDED: 0, HALVED: 1, CONVERTED: 0, VEC8S: 1 };
-const slotsOf = (end: string) => ({
-  load: "tensor/load/whole",
-  ...end === "store" ? { out: "tensor/out_store", epilogue: "matmul/epilogue/store" } : {},
-  ...end === "swiglu"
-    ? {
-      out: "tensor/out_noted",
-      epilogue: "matmul/epilogue/gated_noted",
-      gate: "matmul/epilogue/gate_silu",
-    }
-    : {},
-  ...end === "qkv"
-    ? {
-      out: "tensor/out_store",
-      epilogue: "matmul/epilogue/qkv",
-      kv_store: "fragments/kv_store_f32",
-      bias: "matmul/epilogue/qkv_plain",
-    }
-    : {},
-});
-const ENDS: Record<string, string> = { gateUp: "swiglu", qGateUp: "swiglu", qkv: "qkv" };
-
-function swap(text: string, from: string | RegExp, to: string): string {
-  const out = text.replaceAll(from as string, to);
-  if (out === text) throw new Error(`nothing to replace: ${from}`);
-  return out;
-}
-
-/** Scales of weights asked for first, and what the epilogue reads before what it writes. */
-function early(text: string, kinds: string, counts: Record<string, number>, end: string): string {
-  counts.PREPARED = Number(end === "qkv");
-  counts.UNPREPARED = 1 - counts.PREPARED;
-  counts.AT_START = kinds.includes("E") ? counts.PREPARED : 0;
-  counts.AT_END = kinds.includes("E") ? 0 : counts.PREPARED;
-  counts.PARTS_OF_TILE = (counts.UNIT_M as number) * (counts.UNIT_N as number) / 2 /
-    (counts.LANES as number);
-  counts.ROWS_AT_ONCE = (counts.LANES as number) / (counts.UNIT_N as number) * 2;
-  if (text.includes("fn sum_of")) {
-    text = swap(
-      text,
-      "  //for u in W_LOADS\n  let w_block$u",
-      `  //for p in AT_START
-  //for t in TURNS
-  let place$t = prepare(min(row$t, $X_ROWSu - 1u), own);
-  //end
-  //end
-  //for u in W_LOADS\n  let w_block$u`,
-    );
-    text = swap(
-      text,
-      "  let sums_at =",
-      `  //for p in AT_END
-  //for t in TURNS
-  let place$t = prepare(min(row$t, $X_ROWSu - 1u), own);
-  //end
-  //end
-  let sums_at =`,
-    );
-    return swap(
-      text,
-      "      epilogue(tile.z * $X_ROWSu + row$t, column, half, y);",
-      `//for p in PREPARED
-      finish(place$t, column, y);
-//end
-//for p in UNPREPARED
-      epilogue(tile.z * $X_ROWSu + row$t, column, half, y);
-//end`,
-    );
-  }
-  text = swap(
-    text,
-    "  //for u in W_LOADS\n  let w_block$u",
-    `  //for c in OWN_C
-  let column$c = pair + own_column / 2u + $cu * $UNIT_HALFu + lane % $UNIT_HALFu;
-  let own$c = min(column$c, half - 1u);
-  let own_scales$c = vec2(w_scales[own$c], w_scales[own$c + half]);
-  //end
-  //for r in OWN_R
-  //for t in PARTS_OF_TILE
-  let row$r_$t = row + own_row + $ru * $UNIT_Mu + $tu * $ROWS_AT_ONCEu + lane / $UNIT_HALFu;
-  //end
-  //for p in AT_START
-  //for c in OWN_C
-  //for t in PARTS_OF_TILE
-  let place$r_$c_$t = prepare(min(row$r_$t, rows - 1u), own$c);
-  //end
-  //end
-  //end
-  //end
-  //for u in W_LOADS\n  let w_block$u`,
-  );
-  text = swap(
-    text,
-    "fn sum_at(at: u32)",
-    `fn sum_of(at: u32) -> f32 {
-  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
-  //for l in LOW
-  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu][at % 4u]);
-  //end
-  return sum;
-}
-fn sum_at(at: u32)`,
-  );
-  const from = text.indexOf("  // Tile by tile");
-  return text.slice(0, from) + `
-  let sums = subgroup * 2u * $SUM_WORDSu;
-  //for r in OWN_R
-  //for t in PARTS_OF_TILE
-  let row_scale$r_$t = x_scales[min(row$r_$t, rows - 1u)];
-  //end
-  //for c in OWN_C
-  {
-    if (multiplies) {
-      subgroupMatrixStore<row_major>(&ws, sums, hi$r_$c, $UNIT_Nu / 4u);
-      //for l in LOW
-      subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$r_$c, $UNIT_Nu / 4u);
-      //end
-    }
-    //for p in AT_END
-    //for t in PARTS_OF_TILE
-    let place$r_$c_$t = prepare(min(row$r_$t, rows - 1u), own$c);
-    //end
-    //end
-    let out_scale = vec2(inverse(own_scales$c.x), inverse(own_scales$c.y));
-    workgroupBarrier();
-    //for t in PARTS_OF_TILE
-    if (multiplies && row$r_$t < rows && column$c < half) {
-      let at = sums * 4u + ($tu * $ROWS_AT_ONCEu + lane / $UNIT_HALFu) * $UNIT_Nu + lane % $UNIT_HALFu;
-      let y = vec2(sum_of(at), sum_of(at + $UNIT_HALFu)) * inverse(row_scale$r_$t) * out_scale;
-      //for p in PREPARED
-      finish(place$r_$c_$t, column$c, y);
-      //end
-      //for p in UNPREPARED
-      epilogue(tile.z * rows + row$r_$t, column$c, half, y);
-      //end
-    }
-    fold($UNIT_HALFu);
-    if (multiplies && row$r_$t < rows && lane % $UNIT_HALFu == 0u) {
-      end_row(row$r_$t);
-    }
-    //end
-    workgroupBarrier();
-  }
-  //end
-  //end
-}
-`;
-}
-
-/** Workgroup memory that nothing needs. */
-function padded(text: string, kinds: string): string {
-  const bytes = Number(kinds.match(/M(\d+)/)?.[1] ?? 0) * 1024;
-  if (bytes === 0) return text;
-  text = text.replace("@compute", `var<workgroup> pad: array<vec4<u32>, ${bytes / 16}>;\n@compute`);
-  const at = text.lastIndexOf("}");
-  return text.slice(0, at) +
-    "  if (COLS == 3u) { pad[tile.y] = vec4(tile.z); workgroupBarrier(); out[0] = f32(pad[tile.z + 1u].x); }\n}\n";
-}
-
-/** The loop over k as one run of instructions; loads clamped instead of in branches. */
-function shaped(
-  text: string,
-  kinds: string,
-  counts: Record<string, number>,
-  range: number,
-): string {
-  if (kinds.includes("s")) {
-    text = swap(
-      text,
-      "let next = k + ($au + $AHEADu) * BLOCKS;",
-      "let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);",
-    );
-    text = swap(text, "if (next < range) {", "{");
-  }
-  if (kinds.includes("U")) {
-    const { STAGE = 1, AHEAD = 1 } = counts;
-    counts.WHOLE = Math.ceil(range / (STAGE * AHEAD));
-    text = swap(
-      text,
-      "for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {",
-      "//for y in WHOLE\n{\nlet k = $yu * $AHEADu * BLOCKS;",
-    );
-    const end = text.includes("//for o in STRAIGHT")
-      ? "      workgroupBarrier();\n    }\n    //end\n  }\n\n  //for c in OWN_C"
-      : "      workgroupBarrier();\n    }\n    //end\n  }\n\n  // Tile by tile";
-    text = swap(text, end, end.replace("\n  }\n\n", "\n  }\n  //end\n\n"));
-  }
-  return text;
-}
-
 interface Variant {
   name: string;
   code: string;
   tile: [number, number];
-  pairs: "x" | "pairs" | "tiles";
+  pairs: "x" | "pairs";
 }
-
-function tensorVariant(
+const ENDS: Record<string, string> = { gateUp: "swiglu", qGateUp: "swiglu", qkv: "qkv" };
+const nothing = {} as { buffer: GPUBuffer };
+const slot = { buffer: nothing } as unknown as { buffer: GPUBuffer };
+function epilogueOf(end: string): Epilogue {
+  if (end === "swiglu") return notedEpilogue("swiglu", slot);
+  if (end === "store") return PLAIN.store;
+  const place = { rope: slot, rows: slot, pages: slot, keys: slot, values: slot };
+  return qkvEpilogue(place, {
+    heads: 32,
+    kvHeads: 8,
+    headDim: 128,
+    tablePages: 32,
+    kvDtype: "f32",
+  });
+}
+function variantOf(
   name: string,
-  kinds: string,
-  t: number[],
-  range: number,
-  end: string,
-): Variant {
-  const [S = 1, gr = 1, gc = 1, or = 1, oc = 1, stage = 64, ahead = 1] = t;
-  const pairs = kinds.includes("p") ? "pairs" : kinds.includes("d") ? "tiles" : "x";
-  const half = kinds.includes("h");
-  const tileRows = gr * or * M, tileCols = gc * oc * N;
-  const threads = S * L, chunks = stage / 8, sumWords = M * N / 4;
-  if (range % stage !== 0) throw new Error("range");
-  const xRows = half ? M / 2 : tileRows;
-  const counts: Record<string, number> = {
-    ...format,
-    GRID_R: gr,
-    GRID_C: gc,
-    OWN_R: or,
-    OWN_C: oc,
-    STAGE: stage,
-    AHEAD: ahead,
-    TILE_ROWS: tileRows,
-    TILE_COLS: tileCols,
-    THREADS: threads,
-    CHUNKS: chunks,
-    SUM_WORDS: sumWords,
-    LANES: L,
-    UNIT_M: M,
-    UNIT_N: N,
-    UNIT_K: K,
-    UNIT_HALF: N / 2,
-    HALF_WORDS: N / 8,
-    STEPS: stage / K,
-    W_LOADS: Math.ceil(tileCols * chunks / threads),
-    X_LOADS: Math.ceil(xRows * chunks / threads),
-    WEIGHT_WORDS: Math.max(tileCols * (chunks + 1), gr * gc * 2 * sumWords),
-    X_WORDS: (half ? 1 : 2) * tileRows * (chunks + 1),
-    RAGGED: Number(range % (stage * ahead) !== 0 || gr * or === 1),
-  };
-  if (!kinds.includes("i") && 16 * ((counts.WEIGHT_WORDS ?? 0) + (counts.X_WORDS ?? 0)) > 49152) {
-    throw new Error("room");
-  }
-  let text = TEXTS["tensor/matmul_tensor"] as string;
-  if (pairs === "pairs") {
-    text = swap(text, "x: array<vec4<f32>>", "x: array<vec4<u32>>");
-    text = swap(text, "in_stage(x_chunk$u % CHUNKS)) * 2u;", "in_stage(x_chunk$u % CHUNKS));");
-    text = swap(text, /(xa\$a_\$u = x\[.*) \* 2u\];/g, "$1];");
-    text = swap(text, /(xb\$a_\$u = x\[.*) \* 2u \+ 1u\];/g, "$1 + low];");
-    text = swap(
-      text,
-      "let half = MATRIX_ROWS / 2u;",
-      "let half = MATRIX_ROWS / 2u;\n  let low = rows * (COLS / 8u);",
-    );
-    text = swap(text, "eight_of_x(cut(a), cut(b))", "xa$a_$u");
-    text = swap(text, "eight_of_x(a - cut(a), b - cut(b))", "xb$a_$u");
-    text = swap(text, "let a = xa$a_$u * x_scale$u;", "");
-    text = swap(text, "let b = xb$a_$u * x_scale$u;", "");
-  }
-  if (kinds.includes("d")) {
-    counts.X_LOADS = 0;
-    counts.X_WORDS = 1;
-    counts.TILE_VEC4S = M * K / 8;
-    counts.TILE_STRIDE = K / 8;
-    text = swap(text, "x: array<vec4<f32>>", "x: array<vec4<u32>>");
-    text = swap(
-      text,
-      "let rows = arrayLength(&x) / (COLS / 4u);",
-      "let rows = arrayLength(&x_scales);",
-    );
-    text = swap(
-      text,
-      "let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;",
-      "let at$r = ((min((row + own_row) / $UNIT_Mu + $ru, (rows - 1u) / $UNIT_Mu) * (COLS / $UNIT_Ku) + (begin + k + $au * BLOCKS) / ($UNIT_Ku / 8u) + s) * 2u) * $TILE_VEC4Su;",
-    );
-    text = swap(text, "row_major>(&xs, at$r, PITCH)", "row_major>(&x, at$r, $TILE_STRIDEu)");
-    text = swap(
-      text,
-      "row_major>(&xs, at$r + $TILE_ROWSu * PITCH, PITCH)",
-      "row_major>(&x, at$r + $TILE_VEC4Su, $TILE_STRIDEu)",
-    );
-  }
-  if (half) {
-    counts.LOW = 0;
-    counts.ROUNDED = 1;
-    text = swap(
-      text,
-      "xs[x_to$u] = eight_of_x(a, b);",
-      "xs[x_to$u] = eight_of_x(cut(a), cut(b)); xs[x_to$u + $(UNIT_HALFM)u * PITCH] = eight_of_x(a - cut(a), b - cut(b));",
-    );
-    counts.UNIT_HALFM = M / 2;
-    text = swap(text, "x_chunk$u < $TILE_ROWSu * CHUNKS", "x_chunk$u < $UNIT_HALFMu * CHUNKS");
-    text = swap(text, "i < $SUM_WORDSu / 2u", "i < $SUM_WORDSu / 4u");
-    text = swap(
-      text,
-      "var sum = bitcast<vec4<f32>>(ws[at]);",
-      "var sum = bitcast<vec4<f32>>(ws[at]) + bitcast<vec4<f32>>(ws[at + $SUM_WORDSu / 2u]);",
-    );
-  }
-  if (kinds.includes("u")) {
-    text = swap(text, "for (var s = 0u; s < $STEPSu; s++) {", "//for q in STEPS\n{\nlet s = $qu;");
-    text = swap(
-      text,
-      "          //end\n          //end\n        }\n      }\n      workgroupBarrier();",
-      "          //end\n          //end\n        }\n//end\n      }\n      workgroupBarrier();",
-    );
-  }
-  text = shaped(text, kinds, counts, range);
-  if (/[eE]/.test(kinds)) text = early(text, kinds, counts, end);
-  if (kinds.includes("i")) {
-    const F = Number(kinds.match(/i(\d)/)?.[1] ?? 2);
-    const P = F * chunks + 1;
-    counts.TOGETHER = F;
-    counts.LINE = P;
-    counts.WEIGHT_WORDS = Math.max(Math.ceil(gc * oc / F) * N * P, gr * gc * 2 * sumWords);
-    counts.X_WORDS = Math.ceil(2 * gr * or / F) * M * P;
-    if (16 * (counts.WEIGHT_WORDS + counts.X_WORDS) > 49152) throw new Error("room");
-    text = swap(
-      text,
-      "@compute",
-      `fn place(row: u32, unit: u32) -> u32 {
-  let t = row / unit;
-  return t / $TOGETHERu * (unit * $LINEu) + row % unit * $LINEu + t % $TOGETHERu * CHUNKS;
-}
-
-@compute`,
-    );
-    text = swap(text, "const PITCH = $CHUNKSu + 1u;", "const PITCH = $LINEu;");
-    text = swap(
-      text,
-      "let w_to$u = w_column$u * PITCH +",
-      "let w_to$u = place(w_column$u, $UNIT_Nu) +",
-    );
-    text = swap(
-      text,
-      "let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;",
-      "let x_to$u = place(x_chunk$u / CHUNKS, $UNIT_Mu) + x_chunk$u % CHUNKS;\n  let x_low$u = place(x_chunk$u / CHUNKS + $TILE_ROWSu, $UNIT_Mu) + x_chunk$u % CHUNKS;",
-    );
-    text = swap(text, "xs[x_to$u + $TILE_ROWSu * PITCH] =", "xs[x_low$u] =");
-    text = swap(
-      text,
-      "let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;",
-      "let at$r = place(own_row + $ru * $UNIT_Mu, $UNIT_Mu) + s * $UNIT_Ku / 8u;\nlet low$r = place(own_row + $ru * $UNIT_Mu + $TILE_ROWSu, $UNIT_Mu) + s * $UNIT_Ku / 8u;",
-    );
-    text = swap(text, "&xs, at$r + $TILE_ROWSu * PITCH, PITCH", "&xs, low$r, PITCH");
-    text = swap(
-      text,
-      "&ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH",
-      "&ws, place(own_column + $cu * $UNIT_Nu, $UNIT_Nu) + s * $UNIT_Ku / 8u, PITCH",
-    );
-  }
-  text = padded(text, kinds);
-  const code = expand(
-    link("tensor/matmul_tensor", { ...TEXTS, "tensor/matmul_tensor": text }, slotsOf(end)),
-    counts,
-  );
-  return { name, code, tile: [tileRows, tileCols], pairs };
-}
-
-function fewVariant(
-  name: string,
-  kinds: string,
-  t: number[],
   rows: number,
-  range: number,
+  [n, k, splitK]: [number, number, number],
   end: string,
 ): Variant {
-  const [columns = 1, stage = 64, ahead = 2, b = 1] = t;
-  if (range % stage !== 0) throw new Error("range");
-  const branched = b > 0;
-  const chunks = stage / 8, tileCols = columns * N, sumWords = M * N / 4;
-  const ragged = branched || range % (stage * ahead) !== 0;
-  const counts: Record<string, number> = {
-    PREPARED: Number(end === "qkv"),
-    UNPREPARED: Number(end !== "qkv"),
-    ...format,
-    X_ROWS: rows,
-    OWN_C: columns,
-    STAGE: stage,
-    AHEAD: ahead,
-    STEPS: stage / K,
-    CHUNKS: chunks,
-    TILE_COLS: tileCols,
-    SUM_WORDS: sumWords,
-    LANES: L,
-    UNIT_M: M,
-    UNIT_N: N,
-    UNIT_K: K,
-    UNIT_HALF: N / 2,
-    HALF_WORDS: N / 8,
-    W_LOADS: Math.ceil(tileCols * chunks / L),
-    X_LOADS: Math.ceil(rows * chunks / L),
-    WEIGHT_WORDS: Math.max(tileCols * (chunks + 1), columns * sumWords),
-    X_WORDS: M * (chunks + 1),
-    TURNS: Math.ceil(rows * columns * N / 2 / L),
-    RAGGED: Number(ragged),
-    BRANCHED: Number(branched),
-    STRAIGHT: Number(!branched),
-    OWN_STEPS: branched ? stage / K : 1,
-  };
-  let text = shaped(TEXTS["tensor/matmul_tensor_few"] as string, kinds, counts, range);
-  if (/[eE]/.test(kinds)) text = early(text, kinds, counts, end);
-  text = padded(text, kinds);
-  const code = expand(
-    link("tensor/matmul_tensor_few", { ...TEXTS, "tensor/matmul_tensor_few": text }, slotsOf(end)),
-    counts,
-  );
-  return { name, code, tile: [1e9, tileCols], pairs: "x" };
-}
-
-function variantOf(name: string, rows: number, range: number, end: string): Variant {
   const [kinds = "", ...numbers] = name.split(".");
   const t = numbers.map(Number);
-  return kinds.includes("f")
-    ? fewVariant(name, kinds, t, rows, range, end)
-    : tensorVariant(name, kinds, t, range, end);
+  const shard = { operand: { buffer: { size: 1 } as GPUBuffer }, first: 0, rows: n };
+  const of = {
+    unit,
+    rows,
+    matrix: { rows: n, cols: k },
+    shard,
+    splitK,
+    halved: true,
+    epilogue: epilogueOf(end),
+    label: name,
+  };
+  const buffers = { x: slot, out: slot, wScales: slot, xScales: slot };
+  if (kinds.includes("f")) {
+    const [columns = 1, stage = 64, ahead = 2, b = 1] = t;
+    const tile = { columns, stage, ahead, branched: b > 0 };
+    const { kernel: { code } } = matmulTensorFew(buffers, { ...of, tile });
+    return { name, code, tile: [1e9, columns * N], pairs: "x" };
+  }
+  const [subgroups = 1, gr = 1, gc = 1, or = 1, oc = 1, stage = 64, ahead = 1] = t;
+  const tile = {
+    subgroups,
+    grid: [gr, gc],
+    own: [or, oc],
+    stage,
+    ahead,
+    early: kinds.includes("e"),
+  } as const;
+  if (tileBytes(unit, tile) > 49152 && !kinds.includes("i")) {
+    throw new Error(`room ${tileBytes(unit, tile)}`);
+  }
+  let { kernel: { code } } = matmulTensor(buffers, { ...of, tile, paired: kinds.includes("p") });
+  if (kinds.includes("i")) {
+    const F = Number(kinds.match(/i(\d)/)?.[1] ?? 2);
+    const chunks = stage / 8;
+    const P = F * chunks + 1;
+    const xs = Math.ceil(gc * oc / F) * N * P;
+    const words = Math.max(xs + Math.ceil(2 * gr * or / F) * M * P, gr * gc * 2 * M * (N / 4 + 1));
+    if (16 * words + 4 * (gc * oc * N + gr * or * M) > 49152) throw new Error(`room ${16 * words}`);
+    const swap = (from: RegExp, to: string) => {
+      const out = code.replaceAll(from, to);
+      if (out === code) throw new Error(`nothing to replace: ${from}`);
+      code = out;
+    };
+    swap(
+      /const PITCH = .*;/g,
+      `const PITCH = ${P}u;
+fn place(row: u32, unit: u32) -> u32 {
+  let t = row / unit;
+  return t / ${F}u * (unit * PITCH) + row % unit * PITCH + t % ${F}u * CHUNKS;
+}`,
+    );
+    swap(/const XS = .*;/g, `const XS = ${xs}u;`);
+    swap(
+      /var<workgroup> staged: array<vec4<u32>, \d+>;/g,
+      `var<workgroup> staged: array<vec4<u32>, ${words}>;`,
+    );
+    swap(/let (w_to\d+) = (w_column\d+) \* PITCH \+/g, `let $1 = place($2, ${N}u) +`);
+    swap(
+      /let x_to(\d+) = XS \+ own_x_row\d+ \* PITCH \+ (.*);/g,
+      `let x_to$1 = XS + place(own_x_row$1, ${M}u) + $2; let x_low$1 = XS + place(own_x_row$1 + ${
+        gr * or * M
+      }u, ${M}u) + $2;`,
+    );
+    swap(/staged\[x_to(\d+) \+ \d+u \* PITCH\]/g, "staged[x_low$1]");
+    swap(
+      /let at(\d+) = XS \+ (\(.*?\)) \* PITCH \+ (.*);/g,
+      `let at$1 = XS + place($2, ${M}u) + $3; let low$1 = XS + place($2 + ${
+        gr * or * M
+      }u, ${M}u) + $3;`,
+    );
+    swap(/&staged, at(\d+) \+ \d+u \* PITCH, PITCH/g, "&staged, low$1, PITCH");
+    swap(/&staged, (\(own_column.*?\)) \* PITCH \+/g, `&staged, place($1, ${N}u) +`);
+  }
+  return {
+    name,
+    code,
+    tile: [gr * or * M, gc * oc * N],
+    pairs: kinds.includes("p") ? "pairs" : "x",
+  };
 }
 
 const of = (label: string, bytes: number) => storage(device, label, bytes);
@@ -470,28 +174,23 @@ const PAIR = device.createComputePipeline({
         link("pair", {
           ...TEXTS,
           pair: `enable f16;
-//use tensor/to_f16
+//use tensor/cut
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> scales: array<f32>;
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> cols: array<u32>;
-@group(0) @binding(4) var<storage, read_write> tiles: array<vec4<u32>>;
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let n = arrayLength(&x) / 2u;
   if (id.x >= n) { return; }
-  let s = scales[id.x / (cols[0] / 8u)];
-  let a = x[2u * id.x] * s; let b = x[2u * id.x + 1u] * s;
-  out[id.x] = packed(cut(a), cut(b));
-  out[id.x + n] = packed(a - cut(a), b - cut(b));
   let r = id.x / (cols[0] / 8u); let c = id.x % (cols[0] / 8u);
-  let at = ((r / ${M}u * (cols[0] / ${K}u) + c / ${K / 8}u) * 2u) * ${M * K / 8}u + r % ${M}u * ${
-            K / 8
-          }u + c % ${K / 8}u;
-  tiles[at] = packed(cut(a), cut(b));
-  tiles[at + ${M * K / 8}u] = packed(a - cut(a), b - cut(b));
+  let s = scales[r];
+  let a = x[2u * id.x] * s; let b = x[2u * id.x + 1u] * s;
+  let at = r * (cols[0] / 4u) + c;
+  out[at] = packed(cut(a), cut(b));
+  out[at + cols[0] / 8u] = packed(a - cut(a), b - cut(b));
 }`,
         }, {}),
-        format,
+        {},
       ),
     }),
     entryPoint: "main",
@@ -504,7 +203,7 @@ interface Copy {
 }
 interface Data {
   copies: Copy[];
-  x: Map<number, { x: GPUBuffer; scales: GPUBuffer; pairs: GPUBuffer; tiles: GPUBuffer }>;
+  x: Map<number, { x: GPUBuffer; scales: GPUBuffer; pairs: GPUBuffer }>;
   out: GPUBuffer;
 }
 const datas = new Map<string, Data>();
@@ -539,7 +238,6 @@ async function dataOf(name: string, rows: number): Promise<Data> {
     const x = of("x", 4 * rows * k),
       scales = of("xs", 4 * rows),
       pairs = of("pairs", 4 * rows * k),
-      tiles = of("tiles", 4 * Math.ceil(rows / M) * M * k),
       cols = of("c", 16);
     device.queue.writeBuffer(cols, 0, new Uint32Array([k, 0, 0, 0]));
     submit(
@@ -556,7 +254,7 @@ async function dataOf(name: string, rows: number): Promise<Data> {
       0,
       device.createBindGroup({
         layout: PAIR.getBindGroupLayout(0),
-        entries: [x, scales, pairs, cols, tiles].map((buffer, binding) => ({
+        entries: [x, scales, pairs, cols].map((buffer, binding) => ({
           binding,
           resource: { buffer },
         })),
@@ -565,7 +263,7 @@ async function dataOf(name: string, rows: number): Promise<Data> {
     pass.dispatchWorkgroups(Math.ceil(rows * k / 8 / 64));
     pass.end();
     device.queue.submit([encoder.finish()]);
-    data.x.set(rows, { x, scales, pairs, tiles });
+    data.x.set(rows, { x, scales, pairs });
   }
   return data;
 }
@@ -663,7 +361,7 @@ for (const spec of specs) {
   const end = args.includes("--store") ? "store" : ENDS[name] ?? "store";
   const made = list.split(",").map(async (text) => {
     try {
-      const variant = variantOf(text, rows, k / split, end);
+      const variant = variantOf(text, rows, [n, k, split], end);
       const module = device.createShaderModule({ code: variant.code });
       const pipeline = await device.createComputePipelineAsync({
         layout: "auto",
@@ -677,7 +375,6 @@ for (const spec of specs) {
         x: GPUBuffer;
         scales: GPUBuffer;
         pairs: GPUBuffer;
-        tiles: GPUBuffer;
       };
       const layout = pipeline.getBindGroupLayout(0);
       const bound = data.copies.map(({ weights, wScales }) =>
