@@ -24,7 +24,7 @@ const TILES: readonly Timed[] = [
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   { us: [84], tile: { subgroups: 14, grid: [2, 7], own: [1, 2], stage: 64, ahead: 2 } },
   { us: [86], tile: { subgroups: 8, grid: [1, 8], own: [2, 2], stage: 64, ahead: 1 } },
-  { us: [47, 58], tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
+  { us: [43, 58], tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
   { us: [33], tile: { subgroups: 6, grid: [2, 3], own: [1, 1], stage: 128, ahead: 2 } },
   { us: [28], tile: { subgroups: 4, grid: [2, 2], own: [1, 1], stage: 128, ahead: 1 } },
   { us: [100], tile: { subgroups: 7, grid: [1, 7], own: [3, 2], stage: 64, ahead: 1 } },
