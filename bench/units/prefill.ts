@@ -9,7 +9,7 @@ import {
   weightScales,
 } from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
-import { PLAIN } from "../../shaders/fragments/epilogue.ts";
+import { notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -30,12 +30,13 @@ const profiler = await openProfiler(gpu, { queries: 2 });
 const make = compiler(gpu);
 say(`${gpu.info.adapter} ${elapsed().toFixed(1)} s`);
 
-const ROWS = small ? 40 : 512;
-type S = { name: string; n: number; k: number; split: number; end: "store" | "swiglu" };
+const ROWS = small ? 40 : Number(Deno.args.find((a) => a.startsWith("--rows="))?.slice(7) ?? 512);
+type S = { name: string; n: number; k: number; split: number; end: "store" | "swiglu" | "noted" };
 const SHAPES: S[] = [
   { name: "06b.o", n: 1024, k: 2048, split: 4, end: "store" },
   { name: "06b.qkv", n: 4096, k: 1024, split: 1, end: "store" },
   { name: "06b.gateUp", n: 6144, k: 1024, split: 1, end: "swiglu" },
+  { name: "06b.noted", n: 6144, k: 1024, split: 1, end: "noted" },
   { name: "06b.down", n: 1024, k: 3072, split: 4, end: "store" },
   { name: "30b.qkv", n: 5120, k: 2048, split: 1, end: "store" },
   { name: "30b.o", n: 2048, k: 4096, split: 4, end: "store" },
@@ -88,6 +89,22 @@ function without(code: string, flags: string): string {
       before += line.replaceAll("s * ", "0u * ") + "\n";
       return "";
     });
+  }
+  const gather = /fn gather\([^]*?\n}\n/;
+  const head = "fn gather(own: u32, lane: u32, lanes: u32) {\n";
+  const at = "atomicMax(&row_peaks[own], bitcast<u32>(peak));\n peak = 0.0;\n}\n";
+  const shuffles =
+    "for (var apart = 1u; apart < lanes; apart *= 2u) { peak = max(peak, subgroupShuffleXor(peak, apart)); }\n";
+  if (flags.includes("D")) return code.replace(gather, head + at);
+  if (flags.includes("C")) return code.replace(gather, head + "peak = 0.0;\n}\n");
+  if (flags.includes("K")) return code.replace(gather, head + "}\n");
+  if (flags.includes("E")) return code.replace(gather, head + shuffles + "}\n");
+  if (flags.includes("G")) {
+    return code.replace(
+      gather,
+      head +
+        "if (lane % lanes == 0u) { atomicMax(&row_peaks[own], bitcast<u32>(peak)); }\n peak = 0.0;\n}\n",
+    );
   }
   if (flags.includes("P")) {
     code = code.replace(/const PITCH = (\d+)u \+ 1u/, "const PITCH = $1u + 2u").replace(
@@ -178,6 +195,7 @@ for (const shape of SHAPES.filter(({ name }) => !names || names.includes(name)))
     splitK: split,
   })!;
   const tiles = [["rule", rule] as const, ...tilesArg.map((t) => [t, tileOf(t)] as const)];
+  const notedScales = of(4 * ROWS);
   const variants: V[] = [];
   await Promise.all(tiles.map(async ([what, tile]) => {
     if (
@@ -193,7 +211,7 @@ for (const shape of SHAPES.filter(({ name }) => !names || names.includes(name)))
         shard: { operand: w, first: 0, rows: n },
         splitK: split,
         halved: true,
-        epilogue: PLAIN[end],
+        epilogue: end === "noted" ? notedEpilogue("swiglu", notedScales) : PLAIN[end],
         label: name,
       });
     try {

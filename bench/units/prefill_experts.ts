@@ -30,7 +30,7 @@ const profiler = await openProfiler(gpu, { queries: 2 });
 const make = compiler(gpu);
 say(`${gpu.info.adapter} ${elapsed().toFixed(1)} s`);
 
-const ROWS = small ? 40 : 512;
+const ROWS = small ? 40 : Number(Deno.args.find((a) => a.startsWith("--rows="))?.slice(7) ?? 512);
 type S = {
   name: string;
   E: number;
@@ -209,7 +209,14 @@ for (const shape of SHAPES.filter(({ name }) => !names || names.includes(name)))
       expertTileBytes(unit, tile) > gpu.limits.maxComputeWorkgroupStorageSize
     ) return say(`${what} does not fit`);
     const list = lists(experts, all, tile.jobs);
-    const d = expertTensor({ x, out, lists: words(list.words), wScales, xScales }, {
+    const d = expertTensor({
+      x,
+      out,
+      noted: what.includes("n") ? of(4 * ROWS * each) : undefined,
+      lists: words(list.words),
+      wScales,
+      xScales,
+    }, {
       unit,
       tile,
       matrix: { cols: k },

@@ -10,7 +10,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatOf } from "../tensor/loads.ts";
-import { spread, unitsSlots } from "../tensor/matmul_tensor.ts";
+import { spread, tileSlots } from "../tensor/matmul_tensor.ts";
 import { type ExpertEpilogue, sharedRows } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
@@ -42,7 +42,7 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
 /** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
   const { WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
-  return 16 * WORDS + 4 * (2 * JOBS + TILE_COLS);
+  return 16 * WORDS + 4 * (3 * JOBS + TILE_COLS);
 }
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8s = 1) {
@@ -58,7 +58,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
   const PARTS = packed || precision === "f16" ? 1 : 2;
   const TILE_SUMS = PARTS * unit.m * SUM_PITCH;
   return {
-    ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
+    ...{ JOBS, TILE: JOBS, TILE_ROWS: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
     ...{ THREADS, CHUNKS, LO_ROW, PARTS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2 },
@@ -107,7 +107,7 @@ function expertKernel(
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
-        ...unitsSlots(epilogue),
+        ...tileSlots(epilogue),
         ...load.slots,
         place: format === "bf16" ? "experts/place/tiled" : "experts/place/rows",
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",

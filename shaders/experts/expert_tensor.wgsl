@@ -18,7 +18,7 @@
 //   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
 //   load: as of tensor/matmul_tensor.wgsl.
 //   place: where blocks of weights lie, experts/place/*.wgsl.
-//   out: of matrix units, tensor/out_*.wgsl; its rows are jobs.
+//   out: tensor/out_*_tile.wgsl; its rows are jobs.
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
 enable f16;
@@ -242,12 +242,14 @@ fn main(
       let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
       epilogue(job, c, half, y);
     }
-    fold(GROUP);
-    if (job != NOTHING && i % GROUP == 0u) {
-      end_row(job);
-    }
+    gather(min(row, $JOBSu - 1u), lane, GROUP);
   }
   workgroupBarrier();
   //end
   //end
+  for (var i = thread; i < $JOBSu; i += THREADS) {
+    if (jobs[i] != NOTHING) {
+      end_row(jobs[i], i);
+    }
+  }
 }

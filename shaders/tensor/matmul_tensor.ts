@@ -45,7 +45,7 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
-  return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
+  return 16 * WORDS + 4 * (2 * TILE_ROWS + TILE_COLS);
 }
 
 /** Counts of tensor/row_of_chunk for rows of `chunks`. */
@@ -127,6 +127,12 @@ export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): 
   return { ...slots, out: unitsOut };
 }
 
+/** The same of one whose workgroups make many rows. */
+export function tileSlots(epilogue: Epilogue): Slots {
+  const slots = unitsSlots(epilogue);
+  return { ...slots, out: `${slots.out}_tile` };
+}
+
 /** What a kernel with an epilogue binds, and its constants. */
 export function declared(
   { bindings, constants }: UnitsLoad,
@@ -166,7 +172,7 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...unitsSlots(epilogue), ...format.slots },
+      slots: { ...tileSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
         ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },

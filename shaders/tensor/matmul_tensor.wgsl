@@ -17,7 +17,7 @@
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: of matrix units, tensor/out_*.wgsl.
+//   out: tensor/out_*_tile.wgsl.
 //   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
 //     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
 
@@ -272,10 +272,7 @@ fn main(
         let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
         epilogue(tile.z * rows + r, c, half, y);
       }
-      fold($UNIT_HALFu);
-      if (r < rows && i % $UNIT_HALFu == 0u) {
-        end_row(r);
-      }
+      gather(own_r, lane, $UNIT_HALFu);
     }
     //end
     //for p in PREPARED
@@ -298,10 +295,7 @@ fn main(
         let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
         finish(prepared$q, c, y);
       }
-      fold($UNIT_HALFu);
-      if (r < rows && i % $UNIT_HALFu == 0u) {
-        end_row(r);
-      }
+      gather(own_r, lane, $UNIT_HALFu);
     }
     //end
     //end
@@ -309,4 +303,9 @@ fn main(
   workgroupBarrier();
   //end
   //end
+  for (var i = thread; i < $TILE_ROWSu; i += THREADS) {
+    if (row + i < rows) {
+      end_row(row + i, i);
+    }
+  }
 }

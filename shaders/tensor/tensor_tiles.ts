@@ -17,25 +17,21 @@ interface Candidate {
   readonly tile: TensorTile;
 }
 
-/** For the many rows of a prompt: the fastest where a core has many workgroups, two at a time. */
-const PROMPTS: TensorTile = {
-  subgroups: 4,
-  grid: [2, 2],
-  own: [2, 4],
-  stage: 32,
-  ahead: 1,
-  early: true,
-};
+/**
+ * For the many rows of a prompt: 64 rows by 128, 96 or 160 columns, of which a multiprocessor runs two at a time.
+ * `wave` is what all of them at once take, of 4,096 numbers of k, in us.
+ */
+const PROMPTS: readonly { readonly tile: TensorTile; readonly wave: number }[] = [
+  { tile: promptTile(4), wave: 132 },
+  { tile: promptTile(3), wave: 107 },
+  { tile: promptTile(5), wave: 170 },
+];
 
-/** The same outputs, faster where it has a core to itself. */
-const LONE: TensorTile = {
-  subgroups: 8,
-  grid: [2, 4],
-  own: [2, 2],
-  stage: 64,
-  ahead: 1,
-  early: true,
-};
+function promptTile(columns: number): TensorTile {
+  return { subgroups: 4, grid: [2, 2], own: [2, columns], stage: 32, ahead: 1, early: true };
+}
+
+const [{ tile: PROMPT }] = PROMPTS as [(typeof PROMPTS)[number]];
 
 /** Larger tiles first; the fastest on an H200 of those in bench/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
@@ -44,8 +40,8 @@ const CANDIDATES: readonly Candidate[] = [
     of: "bytes",
     tile: { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
   },
-  { beyond: 8, of: "floats", tile: PROMPTS },
-  { beyond: 2, tile: LONE },
+  { beyond: 8, of: "floats", tile: PROMPT },
+  { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { beyond: 1, tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
   { beyond: 0, tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2 } },
@@ -57,16 +53,8 @@ const CANDIDATES: readonly Candidate[] = [
 /** Workgroups that keep a large GPU busy: with one tile of rows, which waits for weights, and with more. */
 const ENOUGH = { few: 192, many: 96 };
 
-/** Multiprocessors of an H200. */
-const CORES = 132;
-
-/**
- * Whether cores would have one of PROMPTS' workgroups to themselves in the end, and had few before: alone,
- * four subgroups leave a core idle, and one with eight that makes the same outputs takes a sixth less.
- */
-function endsAlone(workgroups: number): boolean {
-  return [1, 3].includes(Math.ceil(workgroups / CORES));
-}
+/** Workgroups that an H200 runs at once: two on each of its multiprocessors. */
+const AT_ONCE = 264;
 
 /** Ranges of k divide into stages of some tile where they are a multiple of this. */
 export const LEAST_STAGE = 32;
@@ -101,6 +89,10 @@ export function tensorTile(
   const enough = rows > unit.m ? ENOUGH.many : ENOUGH.few;
   const most = fitting.toSorted((a, b) => workgroups(b) - workgroups(a))[0];
   const found = fitting.find((tile) => workgroups(tile) >= enough) ?? most;
-  const lone = found === PROMPTS && endsAlone(workgroups(found));
-  return lone && fitting.includes(LONE) ? LONE : found;
+  if (found !== PROMPT) return found;
+  // The last wave takes nearly as long as any, however few are left.
+  const time = ({ tile, wave }: (typeof PROMPTS)[number]) =>
+    Math.ceil(workgroups(tile) / AT_ONCE) * wave;
+  return PROMPTS.filter(({ tile }) => fitsTile(unit, tile, limits))
+    .toSorted((a, b) => time(a) - time(b))[0]?.tile;
 }

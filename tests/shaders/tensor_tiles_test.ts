@@ -21,19 +21,15 @@ Deno.test("tiles of a prompt: four subgroups where cores have many of them", () 
   assert.equal(tile.subgroups, 4);
 });
 
-Deno.test("tiles of a prompt: eight subgroups where cores end with one alone", () => {
-  for (const columns of [6144, 2048]) {
-    const { tile, tileRows, tileColumns } = chosen(512, columns, 4096);
-    assert.deepEqual([tile.subgroups, tileRows, tileColumns], [8, 64, 128]);
-  }
-});
-
-Deno.test("tiles of a prompt: where no other fits, four subgroups that end alone", () => {
-  const narrow = { ...LIMITS, maxComputeWorkgroupStorageSize: 24 << 10 };
-  const of = { rows: 512, columns: 6144, range: 4096, splitK: 1 };
-  const tile = tensorTile(UNIT, narrow, of);
-  assert.deepEqual(tile && tileSize(UNIT, tile), [64, 128]);
-  assert.equal(tile?.subgroups, 4);
+Deno.test("tiles of a prompt: as wide as makes the fewest waves", () => {
+  const of = (columns: number, range: number, splitK = 1) => {
+    const { tileRows, tileColumns, workgroups } = chosen(512, columns, range, splitK);
+    return [tileRows, tileColumns, workgroups];
+  };
+  assert.deepEqual(of(4096, 1024), [64, 128, 256]);
+  assert.deepEqual(of(5120, 2048), [64, 160, 256]);
+  assert.deepEqual(of(6144, 4096), [64, 96, 512]);
+  assert.deepEqual(of(1024, 512, 4), [64, 128, 256]);
 });
 
 Deno.test("tiles of rounds: no more workgroups than cores have room for, where columns allow", () => {
