@@ -18,18 +18,33 @@ interface Timed {
 
 /** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels.md). */
 const TILES: readonly Timed[] = [
-  { us: [55, 69], tile: { subgroups: 7, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2 } },
-  { us: [58, 73], tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2 } },
-  { us: [38, 48, 59], tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2 } },
+  {
+    us: [55, 69],
+    tile: { subgroups: 7, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2, early: true },
+  },
+  {
+    us: [58, 73],
+    tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2, early: true },
+  },
+  {
+    us: [38, 48, 59],
+    tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2, early: true },
+  },
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   { us: [84], tile: { subgroups: 14, grid: [2, 7], own: [1, 2], stage: 64, ahead: 2 } },
   { us: [86], tile: { subgroups: 8, grid: [1, 8], own: [2, 2], stage: 64, ahead: 1 } },
-  { us: [43, 58], tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
+  {
+    us: [43, 58],
+    tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2, early: true },
+  },
   { us: [33], tile: { subgroups: 6, grid: [2, 3], own: [1, 1], stage: 128, ahead: 2 } },
   { us: [28], tile: { subgroups: 4, grid: [2, 2], own: [1, 1], stage: 128, ahead: 1 } },
   { us: [100], tile: { subgroups: 7, grid: [1, 7], own: [3, 2], stage: 64, ahead: 1 } },
-  { us: [44], tile: { subgroups: 9, grid: [3, 3], own: [1, 1], stage: 128, ahead: 1 } },
-  { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
+  {
+    us: [44],
+    tile: { subgroups: 9, grid: [3, 3], own: [1, 1], stage: 128, ahead: 1, early: true },
+  },
+  { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
   { us: [58], tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { us: [51], tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 1 } },
   { us: [50, 60], tile: { subgroups: 8, grid: [4, 2], own: [1, 1], stage: 64, ahead: 1 } },
