@@ -5,13 +5,13 @@ import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
 /** Most loads on their way at once: the tile where columns are fewest, in the last place that suits. */
 const CANDIDATES: readonly FewTile[] = [
-  { columns: 2, stage: 64, ahead: 2, branched: true },
-  { columns: 1, stage: 64, ahead: 2, branched: true },
-  { columns: 1, stage: 128, ahead: 2, branched: true },
+  { columns: 2, stage: 64, ahead: 2 },
+  { columns: 1, stage: 64, ahead: 2 },
+  { columns: 1, stage: 128, ahead: 2 },
 ];
 
 /** What every range of k divides into, see LEAST_STAGE; for the subgroups of a processor. */
-const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
+const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1 };
 
 /** Fewer lanes has a processor's subgroup. */
 const LEAST_LANES = 16;

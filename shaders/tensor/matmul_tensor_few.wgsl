@@ -99,10 +99,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
-    //for g in RAGGED
-    if (k + $au * BLOCKS < range)
-    //end
-    {
+    if (k + $au * BLOCKS < range) {
       //for u in W_LOADS
       if (w_block$u < $TILE_COLSu * BLOCKS) {
         //for p in VEC8S
@@ -124,14 +121,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       //end
       workgroupBarrier();
-      //for b in BRANCHED
+      // In a branch, which compilers move no load out of: fewer registers, and so more workgroups at once.
       let next = k + ($au + $AHEADu) * BLOCKS;
-      if (next < range)
-      //end
-      //for b in STRAIGHT
-      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
-      //end
-      {
+      if (next < range) {
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
@@ -140,25 +132,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
-      //for o in STRAIGHT
-      for (var s = 0u; s < $STEPSu; s++)
-      //end
+      //for t in STEPS
       {
-        //for o in BRANCHED
-        let s = 0u;
-        //end
-        //for t in OWN_STEPS
-        {
-          let at = (s + $tu) * $UNIT_Ku / 8u;
-          let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
-          //for c in OWN_C
-          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
-          sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
-          //end
-        }
+        let at = $tu * $UNIT_Ku / 8u;
+        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
+        //for c in OWN_C
+        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
+        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
         //end
       }
+      //end
       workgroupBarrier();
     }
     //end

@@ -29,10 +29,10 @@ const TILES: readonly TensorTile[] = [
 
 /** For few rows. */
 const FEW_TILES: readonly FewTile[] = [
-  { columns: 1, stage: 16, ahead: 1, branched: false },
-  { columns: 2, stage: 16, ahead: 3, branched: true },
-  { columns: 1, stage: 32, ahead: 2, branched: false },
-  { columns: 2, stage: 16, ahead: 5, branched: false },
+  { columns: 1, stage: 16, ahead: 1 },
+  { columns: 2, stage: 16, ahead: 3 },
+  { columns: 1, stage: 32, ahead: 2 },
+  { columns: 2, stage: 16, ahead: 5 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
