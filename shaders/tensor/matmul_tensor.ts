@@ -35,6 +35,11 @@ export interface TensorTile {
   readonly ahead: number;
   /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
+  /**
+   * Whether the text has a lane's outputs of a tile one after the other, so that they do not wait for each other,
+   * and not a loop over them: for few tiles of a subgroup; default false.
+   */
+  readonly unrolled?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -147,13 +152,10 @@ export function declared(
 /** Counts of what an epilogue reads before it writes, where it can. */
 export function preparedCounts(
   { prepares = false }: Epilogue,
-  wanted = true,
+  wanted: boolean = true,
 ): { readonly PREPARED: number; readonly UNPREPARED: number } {
   return { PREPARED: Number(prepares && wanted), UNPREPARED: Number(!prepares || !wanted) };
 }
-
-/** Most tiles of a subgroup whose text has the epilogue once for each of a lane's outputs. */
-const MOST_PREPARED = 4;
 
 const kernels = new Map<string, Kernel>();
 
@@ -167,16 +169,18 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const parts = [
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
+    ...tile.unrolled ? ["unrolled"] : [],
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...tileSlots(epilogue), ...format.slots },
+      slots: { ...tile.unrolled ? unitsSlots(epilogue) : tileSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
         ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },
-        ...preparedCounts(epilogue, own[0] * own[1] <= MOST_PREPARED),
+        ...preparedCounts(epilogue, tile.unrolled ?? false),
+        ...{ UNROLLED: Number(tile.unrolled ?? false), LOOPED: Number(!tile.unrolled) },
         ...{ ...format.counts, ...epilogue.counts },
       },
     });

@@ -17,7 +17,8 @@
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: tensor/out_*_tile.wgsl.
+//   out: tensor/out_*_tile.wgsl where $LOOPED is 1, else as of matmul_tensor_few.wgsl: where outputs do not wait for each
+//     other, lowering scales at once takes less than finding a row's largest number first.
 //   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
 //     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
 
@@ -260,7 +261,7 @@ fn main(
   workgroupBarrier();
   if (multiplies) {
     // Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again of a small matrix.
-    //for p in UNPREPARED
+    //for l in LOOPED
     for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
       let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
       let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
@@ -282,6 +283,8 @@ fn main(
       min(pair + own_column / 2u + $cu * $UNIT_HALFu + (lane + $qu * $LANESu) % $UNIT_HALFu, half - 1u),
     );
     //end
+    //end
+    //for l in UNROLLED
     //for q in PARTS
     {
       let i = lane + $qu * $LANESu;
@@ -293,9 +296,17 @@ fn main(
       if (r < rows && c < half) {
         let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
         let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
+        //for p in PREPARED
         finish(prepared$q, c, y);
+        //end
+        //for p in UNPREPARED
+        epilogue(tile.z * rows + r, c, half, y);
+        //end
       }
-      gather(own_r, lane, $UNIT_HALFu);
+      fold($UNIT_HALFu);
+      if (r < rows && i % $UNIT_HALFu == 0u) {
+        end_row(r);
+      }
     }
     //end
     //end
@@ -303,9 +314,11 @@ fn main(
   workgroupBarrier();
   //end
   //end
+  //for l in LOOPED
   for (var i = thread; i < $TILE_ROWSu; i += THREADS) {
     if (row + i < rows) {
       end_row(row + i, i);
     }
   }
+  //end
 }

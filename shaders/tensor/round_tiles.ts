@@ -82,6 +82,8 @@ export function roundTile(
     const workgroups = Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
     return usOf(timed, workgroups);
   };
-  return TILES.filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits))
-    .toSorted((a, b) => timeOf(a) - timeOf(b))[0]?.tile;
+  const [fastest] = TILES
+    .filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits))
+    .toSorted((a, b) => timeOf(a) - timeOf(b));
+  return fastest && { ...fastest.tile, unrolled: true };
 }

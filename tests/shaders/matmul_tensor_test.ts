@@ -24,7 +24,7 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 16, ahead: 5 },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1, early: true },
   // As many stages as the loop brings in its turns.
-  { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2 },
+  { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2, unrolled: true },
 ];
 
 /** For few rows. */
