@@ -224,9 +224,9 @@ import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
-import outNotedTile from "./tensor/out_noted_tile.wgsl" with { type: "text" };
+import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
-import outStoreTile from "./tensor/out_store_tile.wgsl" with { type: "text" };
+import outStoreTile from "./tensor/tile/out_store.wgsl" with { type: "text" };
 import rowOfChunk from "./tensor/row_of_chunk.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
@@ -483,9 +483,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/matmul_tensor": matmulTensor,
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,
-  "tensor/out_noted_tile": outNotedTile,
+  "tensor/tile/out_noted": outNotedTile,
   "tensor/out_store": outStore,
-  "tensor/out_store_tile": outStoreTile,
+  "tensor/tile/out_store": outStoreTile,
   "tensor/row_of_chunk": rowOfChunk,
   "tensor/row_scales": rowScales,
   "tensor/scale_of": scaleOf,

@@ -18,12 +18,8 @@ import {
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
-import {
-  halveWeights,
-  matmulTensor,
-  rowScales,
-  tileBytes,
-} from "../../shaders/tensor/matmul_tensor.ts";
+import { matmulTensor, rowScales, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights } from "../../shaders/tensor/weight_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";

@@ -1,13 +1,12 @@
 // Throw-away: matmuls of 512 rows on matrix units, tiles by turns.
 import process from "node:process";
 import {
-  halveWeights,
   matmulTensor,
   rowScales,
   type TensorTile,
   tileBytes,
-  weightScales,
 } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/weight_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
@@ -74,8 +73,7 @@ function without(code: string, flags: string): string {
     loop = loop.replaceAll(/^ +let [ab] = x[ab]\d_\d \* x_scale\d;$/gm, "");
     const stores = [...loop.matchAll(/^ +(staged\[x_to(\d)\]) = .*\n +(staged\[x_to.*\]) = .*$/gm)];
     for (const [text, hi, u, lo] of stores) {
-      const at = loop.indexOf(text);
-      const stage = loop.slice(0, at).split("workgroupBarrier").length > 2 && false ? 1 : 0;
+      const stage = 0;
       loop = loop.replace(
         text,
         `${hi} = bitcast<vec4<u32>>(xa${stage}_${u});\n${lo} = bitcast<vec4<u32>>(xb${stage}_${u});`,

@@ -75,8 +75,7 @@ function without(code: string, flags: string): string {
     loop = loop.replaceAll(/^ +let [ab] = x[ab]\d_\d \* x_scale\d;$/gm, "");
     const stores = [...loop.matchAll(/^ +(staged\[x_to(\d)\]) = .*\n +(staged\[x_to.*\]) = .*$/gm)];
     for (const [text, hi, u, lo] of stores) {
-      const at = loop.indexOf(text);
-      const stage = loop.slice(0, at).split("workgroupBarrier").length > 2 && false ? 1 : 0;
+      const stage = 0;
       loop = loop.replace(
         text,
         `${hi} = bitcast<vec4<u32>>(xa${stage}_${u});\n${lo} = bitcast<vec4<u32>>(xb${stage}_${u});`,

@@ -18,14 +18,13 @@
 //   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
 //   load: as of tensor/matmul_tensor.wgsl.
 //   place: where blocks of weights lie, experts/place/*.wgsl.
-//   out: tensor/out_*_tile.wgsl; its rows are jobs.
+//   out: tensor/tile/out_*.wgsl; its rows are jobs.
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
 
 override COLS: u32; // a multiple of $STAGE
 override MATRIX_ROWS: u32; // of an expert, even
@@ -242,7 +241,7 @@ fn main(
       let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
       epilogue(job, c, half, y);
     }
-    gather(min(row, $JOBSu - 1u), lane, GROUP);
+    gather(min(row, $JOBSu - 1u));
   }
   workgroupBarrier();
   //end

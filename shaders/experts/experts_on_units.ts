@@ -39,12 +39,16 @@ export function expertScales(
   return scales.length === shards.length ? scales : undefined;
 }
 
-/** Whether `expertMatmul` lowers the scales of jobs, at any number of rows: on matrix units. */
+/**
+ * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for rows of one unit. What it
+ * takes of more was not timed.
+ */
 export function notesExperts(
   matrix: Pick<Matrix, "shards">,
-  tensor: TensorMatrices | undefined,
+  { rows, tensor }: { readonly rows: number; readonly tensor: TensorMatrices | undefined },
 ): boolean {
-  return tensor !== undefined && expertScales(matrix, tensor) !== undefined;
+  return tensor !== undefined && rows <= tensor.unit.m &&
+    expertScales(matrix, tensor) !== undefined;
 }
 
 /**

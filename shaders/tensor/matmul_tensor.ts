@@ -134,8 +134,8 @@ export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): 
 
 /** The same of one whose workgroups make many rows. */
 export function tileSlots(epilogue: Epilogue): Slots {
-  const slots = unitsSlots(epilogue);
-  return { ...slots, out: `${slots.out}_tile` };
+  const { out = "", ...slots } = unitsSlots(epilogue);
+  return { ...slots, out: out.replace("tensor/", "tensor/tile/") };
 }
 
 /** What a kernel with an epilogue binds, and its constants. */
@@ -285,10 +285,15 @@ export function tensorShards(
   return found.length === shards.length ? found : undefined;
 }
 
-const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {
+const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales", { counts: { LOADS: 4 } }), {
   bindings: ["x", "scales"],
-  constants: ["COLS"],
+  constants: ["COLS", "LANES"],
 });
+
+/** Invocations of `rowScales`: of a workgroup, and of a row where rows are so many that these fill a large GPU. */
+const SCALE_THREADS = 256;
+const SCALE_LANES = 32;
+const MANY_ROWS = 2048;
 
 /** Records the scales [rows] of x [rows, cols], cols a multiple of 4. */
 export function rowScales(
@@ -299,53 +304,12 @@ export function rowScales(
     readonly label?: string;
   },
 ): Dispatch {
+  const lanes = rows >= MANY_ROWS ? SCALE_LANES : SCALE_THREADS;
   return dispatch(ROW_SCALES, {
     buffers: { x: { ...x, size: 4 * rows * cols }, scales },
-    constants: { COLS: cols },
-    workgroups: [rows],
+    constants: { COLS: cols, LANES: lanes },
+    workgroups: [Math.ceil(rows / (SCALE_THREADS / lanes))],
     label,
     work: { bytes: 4 * rows * cols, flops: 0 },
-  });
-}
-
-const WEIGHT_SCALES = kernel("weight_scales", shader("tensor/weight_scales"), {
-  bindings: ["weights", "scales", "faults"],
-  constants: ["COLS", "ROWS_ACROSS"],
-});
-
-/** Workgroups of `weightScales` across: a vocabulary has more rows than a dimension may have workgroups. */
-const ROWS_ACROSS = 1 << 15;
-
-/**
- * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row
- * are no f16 times its scale: a matrix with any stays with the other kernels.
- */
-export function weightScales(
-  buffers: { readonly weights: Operand; readonly scales: Operand; readonly faults: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
-): Dispatch {
-  return dispatch(WEIGHT_SCALES, {
-    buffers,
-    constants: { COLS: cols, ROWS_ACROSS },
-    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
-    label: "weight_scales",
-  });
-}
-
-const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/halve_weights"), {
-  bindings: ["weights", "scales"],
-  constants: ["COLS", "ROWS_ACROSS"],
-});
-
-/** Records that a bf16 matrix [rows, cols], cols even, becomes f16 in place, each row times its scale. */
-export function halveWeights(
-  buffers: { readonly weights: Operand; readonly scales: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
-): Dispatch {
-  return dispatch(HALVE_WEIGHTS, {
-    buffers,
-    constants: { COLS: cols, ROWS_ACROSS },
-    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
-    label: "halve_weights",
   });
 }

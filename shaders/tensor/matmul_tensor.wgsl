@@ -17,7 +17,7 @@
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: tensor/out_*_tile.wgsl where $LOOPED is 1, else as of matmul_tensor_few.wgsl: where outputs do not wait for each
+//   out: tensor/tile/out_*.wgsl where $LOOPED is 1, else as of matmul_tensor_few.wgsl: where outputs do not wait for each
 //     other, lowering scales at once takes less than finding a row's largest number first.
 //   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
 //     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
@@ -26,7 +26,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
 
 override COLS: u32;
 override MATRIX_ROWS: u32; // even
@@ -273,7 +272,7 @@ fn main(
         let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
         epilogue(tile.z * rows + r, c, half, y);
       }
-      gather(own_r, lane, $UNIT_HALFu);
+      gather(own_r);
     }
     //end
     //for p in PREPARED

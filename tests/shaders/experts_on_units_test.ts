@@ -6,7 +6,8 @@ import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/
 import { fitsExpertUnits } from "../../shaders/experts/experts_on_units.ts";
 import { unitLaunch, unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
 import { tileWeights } from "../../shaders/experts/tile_weights.ts";
-import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { weightScales } from "../../shaders/tensor/weight_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Shard, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";

@@ -2,13 +2,8 @@
 // rows and in every shape of workgroup. Adapters have units with EYRIE_WEBGPU=dawn, if any.
 
 import assert from "node:assert/strict";
-import {
-  halveWeights,
-  matmulTensor,
-  rowScales,
-  type TensorTile,
-  weightScales,
-} from "../../shaders/tensor/matmul_tensor.ts";
+import { matmulTensor, rowScales, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/weight_scales.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -225,3 +220,17 @@ Deno.test("the scale of a row makes its largest number one from 2^14 on", async 
   await device.run([rowScales({ x: device.floats(x), scales }, { rows: 4, cols: 4 })]);
   assert.deepEqual([...await device.readFloats(scales)].map(Math.log2), [12, 74, 74, -113]);
 });
+
+for (const rows of [5, 2051]) {
+  Deno.test(`the scales of ${rows} rows are those of their largest numbers`, async () => {
+    const cols = 196;
+    const x = numbers(rows * cols, 4, (i) => 2 ** ((i / cols | 0) % 23 - 11) / (1 + i % 50));
+    const scales = device.filled(rows, 3);
+    await device.run([rowScales({ x: device.floats(x), scales }, { rows, cols })]);
+    const expected = Float32Array.from({ length: rows }, (_, r) => {
+      const peak = Math.max(...x.subarray(r * cols, (r + 1) * cols).map(Math.abs));
+      return 2 ** (14 - Math.floor(Math.log2(peak)));
+    });
+    assert.deepEqual(await device.readFloats(scales), expected);
+  });
+}

@@ -2,7 +2,7 @@
 import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
 import { tileWeights } from "../../../shaders/experts/tile_weights.ts";
 import { groupScales } from "../../../shaders/tensor/group_scales.ts";
-import { weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
+import { weightScales } from "../../../shaders/tensor/weight_scales.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";

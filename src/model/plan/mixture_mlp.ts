@@ -191,7 +191,7 @@ function expertPlans(
   const { experts, tiles, outputs } = mixture as MixtureScratch;
   const { gateUp, down, stacked: shared } = weights;
   // A shared expert apart has lowered the scales before.
-  const notes = xScales && !weights.shared && notesExperts(gateUp, tuning.tensor);
+  const notes = xScales && !weights.shared && notesExperts(gateUp, { rows, tensor: tuning.tensor });
   const noted = notes ? scalesOf(context, "act", rows) : undefined;
   const lists = { experts, tiles };
   const jobs = jobsOf(weights, rows);
