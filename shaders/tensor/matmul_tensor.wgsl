@@ -26,6 +26,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
 
 override COLS: u32;
 override MATRIX_ROWS: u32; // even
