@@ -10,7 +10,13 @@ import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { choiceConstants, type Routing } from "../router/route.ts";
 import { shader } from "../shader.ts";
-import { type ExpertEpilogue, expertKernel, type JobSource, sharedRows } from "./expert_kernels.ts";
+import {
+  type ExpertEpilogue,
+  expertKernel,
+  type JobSource,
+  RANKED,
+  sharedRows,
+} from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
@@ -83,7 +89,8 @@ function choosingConstants(
   { lanes, shared = 0 }: { readonly lanes: number; readonly shared?: number },
 ) {
   const constants = choiceConstants(routing, { lanes, shared });
-  return { ...constants, STRIDE: stride, VECTORS: constants.PADDED / 4 };
+  const turns = Math.ceil(routing.numExperts / 4 / RANKED);
+  return { ...constants, STRIDE: stride, VECTORS: turns * RANKED };
 }
 
 /** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
@@ -145,10 +152,10 @@ export function expertMatmul(
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;
-  const launch = expertShape(matrix, tile, tuning);
+  const total = shape.rows * topK;
+  const launch = expertShape(matrix, { tile, outputs: total * expertRows }, tuning);
   const { pairs, groups } = launch;
   const source = choice ? "chosen" : sourceOf(shape, tuning);
-  const total = shape.rows * topK;
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   const choosing = choice && choosingConstants(choice, { lanes: lanes * groups, ...shape });
   return matrix.shards.map((shard) =>
