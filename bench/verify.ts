@@ -2,13 +2,13 @@
 //
 //   deno run -A bench/verify.ts [--target CONFIG --draft CONFIG] [--batches 1,8,32] [--steps 7]
 //     [--context 512] [--shares 0,0.25,0.5,0.75] [--times 15] [--autotune on]
+//   --shares "" has no programs for packed rows: it opens sooner.
 //
 // CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. Medians
 // over rounds of all settings in turn, milliseconds by timestamps. "chosen" rounds have the device
 // choose the drafts; "plain" is decoding without drafts.
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { markdownTable } from "markdown-table";
 import { median } from "../src/bench/statistics.ts";
 import type { RoundsAsked } from "../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../src/engine/device/direct.ts";
@@ -32,7 +32,7 @@ const { values: flags } = parseArgs({
     autotune: { type: "string", default: "off" },
   },
 });
-const numbers = (text: string) => text.split(",").map(Number);
+const numbers = (text: string) => text === "" ? [] : text.split(",").map(Number);
 const batches = numbers(flags.batches);
 const [depth, context] = [Number(flags.steps), Number(flags.context)];
 const tier = chain(depth);
@@ -41,7 +41,8 @@ const random = flags.target === undefined
   ? undefined
   : { target: flags.target, ...flags.draft === undefined ? {} : { draft: flags.draft } };
 
-const policy = { ...fixed(tier), tiers: [chain(0), tier], confident: true };
+const partial = numbers(flags.shares).length > 0;
+const policy = { ...fixed(tier), tiers: [chain(0), tier], ...partial ? { confident: true } : {} };
 using engine = await openEngine({
   ...{ maxBatch, profile: true, speculate: { policy }, contextLength: context + 8 * (depth + 1) },
   ...random ? { random } : {},
@@ -114,8 +115,20 @@ async function timed(batch: number): Promise<string[][]> {
   });
 }
 
-const rows: string[][] = [["batch", "drafts", "rows", "draft ms", "verify ms", "extend ms"]];
-for (const batch of batches) rows.push(...await timed(batch));
-process.stdout.write(
-  `${engine.device.adapter}\n${markdownTable(rows, { align: ["r", "l", "r", "r", "r", "r"] })}\n`,
+/** Columns of the table: rows are printed as they come, so that a run that is cut short has told some. */
+const HEAD = ["batch", "drafts", "rows", "draft ms", "verify ms", "extend ms"];
+const say = (text: string) => process.stdout.write(`${text}\n`);
+const line = (cells: readonly string[]) =>
+  `| ${cells.map((cell, i) => cell.padStart(HEAD[i]?.length ?? 0)).join(" | ")} |`;
+
+say(engine.device.adapter);
+say(line(HEAD));
+say(
+  `| ${
+    HEAD.map((name, i) => i === 1 ? ":".padEnd(name.length, "-") : ":".padStart(name.length, "-"))
+      .join(" | ")
+  } |`,
 );
+for (const batch of batches) {
+  for (const row of await timed(batch)) say(line(row));
+}

@@ -185,6 +185,7 @@ import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
 import normNoteNothing from "./norm/norm_note_nothing.wgsl" with { type: "text" };
 import normNoteScale from "./norm/norm_note_scale.wgsl" with { type: "text" };
 import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
+import normPutPair from "./norm/norm_put_pair.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
 import placesPacked from "./packed/places_packed.wgsl" with { type: "text" };
@@ -219,6 +220,7 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import tensorCut from "./tensor/cut.wgsl" with { type: "text" };
 import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
 import groupScales from "./tensor/group_scales.wgsl" with { type: "text" };
 import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
@@ -451,6 +453,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_note_nothing": normNoteNothing,
   "norm/norm_note_scale": normNoteScale,
   "norm/norm_put_add": normPutAdd,
+  "norm/norm_put_pair": normPutPair,
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
   "packed/places_packed": placesPacked,
@@ -485,6 +488,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/cut": tensorCut,
   "tensor/to_f16": toF16,
   "tensor/group_scales": groupScales,
   "tensor/halve_weights": halveWeights,

@@ -1,9 +1,9 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2.1,1.128.2.0]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2,1.128.2]
 //
-// A tile is columns.stage.ahead.branched, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
+// A tile is columns.stage.ahead, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
 // subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
 // same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
 // two times of a round, so that clocks matter little. The bits of all variants must be the same.
@@ -80,19 +80,15 @@ const ODD = ["store", "swiglu", "qkv"].map((end) =>
 const SHAPES = small ? ODD : ALL.filter(({ name }) => flags.shapes.split(",").includes(name));
 
 const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
-  [32, 64, 128, 256].flatMap((stage) =>
-    [1, 2, 3, 4].flatMap((ahead) =>
-      [true, false].map((branched) => ({ columns, stage, ahead, branched }))
-    )
-  )
+  [32, 64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
 ).filter(({ columns, stage, ahead }) =>
   columns * stage * ahead <= 512 && columns * stage * ahead >= 128
 );
 const TILES: readonly FewTile[] = flags.tiles === ""
   ? DEFAULT
   : flags.tiles.split(",").map((text) => {
-    const [columns = 1, stage = 64, ahead = 2, branched = 1] = text.split(".").map(Number);
-    return { columns, stage, ahead, branched: branched > 0 };
+    const [columns = 1, stage = 64, ahead = 2] = text.split(".").map(Number);
+    return { columns, stage, ahead };
   });
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {

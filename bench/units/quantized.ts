@@ -78,8 +78,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 const TILES: readonly FewTile[] = flags.tiles.split(",").map((text) => {
-  const [columns = 1, stage = 64, ahead = 1, branched = 1] = text.split("/").map(Number);
-  return { columns, stage, ahead, branched: branched === 1 };
+  const [columns = 1, stage = 64, ahead = 1] = text.split("/").map(Number);
+  return { columns, stage, ahead };
 });
 
 /** For many rows. */

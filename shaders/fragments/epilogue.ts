@@ -12,6 +12,11 @@ export interface Epilogue {
   readonly slots: Slots & { readonly epilogue: string };
   /** `out` of matrix units instead, with `fn end_row`; absent: tensor/out_store. */
   readonly unitsOut?: string;
+  /**
+   * Whether it is also `prepare(row, c)` and `finish(prepared, c, sum)`, so that what it reads can be asked
+   * for before anything is written; default false.
+   */
+  readonly prepares?: boolean;
   /** Bound after weights, x and out, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;

@@ -54,7 +54,3 @@ fn put_head(place: HeadPlace, head: u32, w: u32, pair: vec2<f32>) {
     store_value(place.to, w, pair);
   }
 }
-
-fn place_head(r: u32, head: u32, w: u32, pair: vec2<f32>) {
-  put_head(head_place(r, head, w), head, w, pair);
-}

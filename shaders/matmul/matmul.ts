@@ -33,6 +33,8 @@ export function matmul(
     readonly x: Operand;
     /** Of x's rows, f32 [rows], where who wrote them noted them: for matrix units. */
     readonly xScales?: Operand | undefined;
+    /** Whether x is what matrix units take: see `takesPairs`, without which no other kernel does. */
+    readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
   shape: {
@@ -51,6 +53,7 @@ export function matmul(
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
   const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
   if (onUnits) return onUnits;
+  if (buffers.paired) throw new Error(`${label}: its x is f16 pairs, for matrix units alone`);
   if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
     throw new Error(`${label}: its weights are f16, for matrix units alone`);
   }

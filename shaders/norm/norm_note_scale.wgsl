@@ -19,7 +19,7 @@ fn seen(peak: f32, y: Vec8) -> f32 {
   return max(max(peak, max(size.x, size.y)), max(size.z, size.w));
 }
 
-fn note(row: u32, lane: u32, peak: f32) {
+fn note(row: u32, lane: u32, peak: f32) -> f32 {
   for (var j = lane; j < ROW_JOBS; j += LANES) {
     lowered[LOWERED_ROWS + row * ROW_JOBS + j] = bitcast<f32>(LARGEST_SCALE);
   }
@@ -38,12 +38,14 @@ fn note(row: u32, lane: u32, peak: f32) {
     workgroupBarrier();
   }
   //end
+  var highest = 0.0;
+  //for j in REST
+  highest = max(highest, note_peaks[$j]);
+  //end
+  let scale = scale_of(highest);
   if (lane == 0u) {
-    var highest = 0.0;
-    //for j in REST
-    highest = max(highest, note_peaks[$j]);
-    //end
-    scales[row] = scale_of(highest);
+    scales[row] = scale;
     lowered[row] = bitcast<f32>(LARGEST_SCALE);
   }
+  return scale;
 }

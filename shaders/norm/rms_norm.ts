@@ -73,8 +73,11 @@ export interface NormShape {
   /** Row stride of out, a multiple of 4; default cols. */
   readonly outCols?: number | undefined;
   readonly outFirst?: number | undefined;
-  /** What happens to the result: `out = y`, the default, or `out += y`. */
-  readonly put?: "store" | "add";
+  /**
+   * What happens to the result: `out = y`, the default, `out += y`, or "pair" with scales that are noted: as
+   * matmuls on matrix units take x that is `paired`, in rows of cols.
+   */
+  readonly put?: "store" | "add" | "pair";
   readonly label: string;
 }
 
@@ -207,7 +210,7 @@ function source(
 function normKernel(
   source: Source,
   { put, keep, note, cols, lanes }: {
-    readonly put: "store" | "add";
+    readonly put: "store" | "add" | "pair";
     readonly keep: keyof typeof KEEP;
     readonly note: keyof typeof NOTE;
     readonly cols: number;
@@ -231,6 +234,7 @@ function normKernel(
         KEPT: bindings.length,
         SLOT: bindings.length + 1,
         EACH: each,
+        ...{ PAIRED: Number(put === "pair"), UNPAIRED: Number(put !== "pair") },
         ...source.counts,
         ...foldCounts(lanes),
       },

@@ -6,10 +6,11 @@
 // Slots:
 //   from: `fn source(row)`, the row of the input or NO_ROW; `fn load(source, i)`, its vec8 i; binding 0
 //     and, where it needs others, 3 and 4 (norm_from_*.wgsl).
-//   put: `fn put(at, y)`, how y is stored at vector `at` of out (norm_put_*.wgsl).
+//   put: `out`, and `fn put(at, y)`, how y is stored at vector `at` of it (norm_put_*.wgsl). Where $PAIRED is 1
+//     `fn put_pair(row, i, a, b)` instead, once the row's scale is known.
 //   keep: `fn keep(row, i, v, y)`, a second output (norm_keep_*.wgsl).
 //   note: `fn seen(peak, y)`, the largest of peak and of a lane's numbers; `fn note(row, lane, peak)`, what is
-//     noted of the row (norm_note_*.wgsl).
+//     noted of the row, its scale (norm_note_*.wgsl).
 
 //use from
 //use put
@@ -28,7 +29,6 @@ alias Sum = f32;
 const NO_ROW = 0xffffffffu;
 
 @group(0) @binding(1) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
-@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]
 
 fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
   return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
@@ -57,11 +57,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for j in EACH
   if (i$j < COLS / 8u) {
     let y = Vec8(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
+    //for u in UNPAIRED
     put(first + 2u * i$j, y.lo);
     put(first + 2u * i$j + 1u, y.hi);
+    //end
     keep(tile.x, i$j, v$j, y);
     peak = seen(peak, y);
   }
   //end
-  note(tile.x, lane, peak);
+  let y_scale = note(tile.x, lane, peak);
+  //for p in PAIRED
+  //for j in EACH
+  if (i$j < COLS / 8u) {
+    put_pair(tile.x, i$j, v$j.lo * scale * g$j.lo * y_scale, v$j.hi * scale * g$j.hi * y_scale);
+  }
+  //end
+  //end
 }

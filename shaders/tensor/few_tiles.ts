@@ -5,22 +5,13 @@ import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
 /** Most loads on their way at once: the tile where columns are fewest, in the last place that suits. */
 const CANDIDATES: readonly FewTile[] = [
-  { columns: 2, stage: 64, ahead: 2, branched: true },
-  { columns: 1, stage: 64, ahead: 2, branched: true },
-  { columns: 1, stage: 128, ahead: 2, branched: true },
+  { columns: 2, stage: 64, ahead: 2 },
+  { columns: 1, stage: 64, ahead: 2 },
+  { columns: 1, stage: 128, ahead: 2 },
 ];
 
-/**
- * Instead of the last one where x is a load a lane and the range is long: 24 us instead of 30. Of a short one it took
- * 7.8 instead of 7.2, and of more rows it was not timed.
- */
-const LONG: FewTile = { columns: 1, stage: 128, ahead: 2, branched: false };
-
-/** The shortest range that is long, between two that were measured. */
-const LONG_RANGE = 2048;
-
 /** What every range of k divides into, see LEAST_STAGE; for the subgroups of a processor. */
-const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
+const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1 };
 
 /** Fewer lanes has a processor's subgroup. */
 const LEAST_LANES = 16;
@@ -43,9 +34,5 @@ export function fewTile(
   if (rows > fewRows(unit) || !fits(LEAST)) return undefined;
   const fitting = unit.lanes < LEAST_LANES ? [] : CANDIDATES.filter(fits);
   const workgroups = (tile: FewTile) => Math.ceil(columns / (tile.columns * unit.n)) * splitK;
-  const enough = fitting.find((tile) => workgroups(tile) >= ENOUGH);
-  const last = fitting.at(-1);
-  const long = range >= LONG_RANGE && last?.stage === LONG.stage &&
-    rows * LONG.stage / 8 <= unit.lanes;
-  return enough ?? (long ? LONG : last) ?? LEAST;
+  return fitting.find((tile) => workgroups(tile) >= ENOUGH) ?? fitting.at(-1) ?? LEAST;
 }

@@ -8,7 +8,7 @@ import {
   type Tuning,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import type { Epilogue } from "../fragments/epilogue.ts";
+import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import {
   matmulTensor,
   rowScales,
@@ -17,7 +17,8 @@ import {
   type TensorTile,
 } from "./matmul_tensor.ts";
 import { fewTile } from "./few_tiles.ts";
-import { matmulTensorFew } from "./matmul_tensor_few.ts";
+import { fewRows, matmulTensorFew } from "./matmul_tensor_few.ts";
+import { roundRows } from "./round_tiles.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
@@ -41,10 +42,12 @@ export function fitsUnits(
  * where the matrix has no scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
  */
 export function matmulOnUnits(
-  { matrix, x, xScales, out }: {
+  { matrix, x, xScales, paired, out }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
+    /** Whether x is what `takesPairs` is about. */
+    readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
   { rows, epilogue, splitK, tuning: { tensor }, label }: {
@@ -69,7 +72,7 @@ export function matmulOnUnits(
     const few = fewTile(unit, limits, { ...use, columns: shard.rows });
     if (few) return matmulTensorFew(buffers, { ...of, tile: few });
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
-    return matmulTensor(buffers, { ...of, tile });
+    return matmulTensor(buffers, { ...of, tile, paired });
   });
   const first = { rows, cols, label: `${label}.scales` };
   return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
@@ -85,4 +88,25 @@ export function notesOnUnits(
 ): boolean {
   if (!tensor || !tensorShards(matrix, tensor)) return false;
   return tensorBindings(epilogue, matrix) <= tensor.limits.maxStorageBuffersPerShaderStage;
+}
+
+/**
+ * Whether matmuls of some rows want x as two f16 numbers, in place of f32, from who writes it and knows its scales:
+ * those of rounds, whose workgroups would split the same rows again and again. Few rows are too few for it to
+ * count, and prompts wait for other things.
+ *
+ * @param bound storage buffers of the epilogue.
+ */
+export function takesPairs(
+  matrix: Matrix,
+  { rows, bound, tuning: { tensor } }: {
+    readonly rows: number;
+    readonly bound: number;
+    readonly tuning: Pick<Tuning, "tensor">;
+  },
+): boolean {
+  if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return false;
+  const { unit, limits, precision } = tensor;
+  return precision !== "f16" && rows > fewRows(unit) && rows <= roundRows(unit) &&
+    tensorBindings(PLAIN.store, matrix) + bound <= limits.maxStorageBuffersPerShaderStage;
 }

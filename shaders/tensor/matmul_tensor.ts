@@ -12,6 +12,7 @@ import {
   type Matrix,
   type Precision,
   type Shard,
+  type TensorLimits,
   type TensorMatrices,
   type TensorShard,
 } from "../../src/gpu/matrix.ts";
@@ -34,6 +35,11 @@ export interface TensorTile {
   readonly ahead: number;
   /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
+  /**
+   * Whether the text has a lane's outputs of a tile one after the other, so that they do not wait for each other,
+   * and not a loop over them: for few tiles of a subgroup; default false.
+   */
+  readonly unrolled?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -51,6 +57,17 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
 export function spread(chunks: number, ...rows: number[]): { SPREAD: number; IN_ORDER: number } {
   const can = 8 % chunks === 0 && rows.every((count) => count % 8 === 0);
   return { SPREAD: Number(can), IN_ORDER: Number(!can) };
+}
+
+/** Whether an adapter can run a workgroup. */
+export function fitsTile(
+  unit: MatrixUnit,
+  tile: TensorTile,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+): boolean {
+  return tile.stage % unit.k === 0 &&
+    tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
+    tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup;
 }
 
 function countsOf(
@@ -89,7 +106,7 @@ function countsOf(
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
-    ...{ SUM_PITCH, TILE_SUMS },
+    ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
     WORDS: Math.max(
       (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
       GRID_R * GRID_C * TILE_SUMS,
@@ -132,6 +149,14 @@ export function declared(
   };
 }
 
+/** Counts of what an epilogue reads before it writes, where it can. */
+export function preparedCounts(
+  { prepares = false }: Epilogue,
+  wanted: boolean = true,
+): { readonly PREPARED: number; readonly UNPREPARED: number } {
+  return { PREPARED: Number(prepares && wanted), UNPREPARED: Number(!prepares || !wanted) };
+}
+
 const kernels = new Map<string, Kernel>();
 
 function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
@@ -144,14 +169,18 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const parts = [
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
+    ...tile.unrolled ? ["unrolled"] : [],
   ];
-  const kind = `${format.name}${ragged ? "_ragged" : ""}`;
+  const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...tileSlots(epilogue), ...format.slots },
+      slots: { ...tile.unrolled ? unitsSlots(epilogue) : tileSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
+        ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },
+        ...preparedCounts(epilogue, tile.unrolled ?? false),
+        ...{ UNROLLED: Number(tile.unrolled ?? false), LOOPED: Number(!tile.unrolled) },
         ...{ ...format.counts, ...epilogue.counts },
       },
     });
@@ -175,12 +204,14 @@ export interface TensorMatmul {
   readonly epilogue?: Epilogue;
   /** Of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
+  /** Whether x is two f16 numbers already, [rows, 2, cols / 8] vectors of eight; default false. */
+  readonly paired?: boolean | undefined;
   readonly label: string;
 }
 
 /** The scales are what `rowScales` and `weightScales` write. */
 export interface TensorBuffers {
-  /** f32 [rows, cols] */
+  /** f32 [rows, cols], or in as many bytes what `paired` says. */
   readonly x: Operand;
   readonly out: Operand;
   readonly wScales: Operand;

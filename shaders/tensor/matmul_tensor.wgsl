@@ -3,7 +3,7 @@
 // x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x cut to 11 bits, by its bits: a driver takes
 // unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly; quantized
 // weights are rounded to it, and k is in the order in which they lie.
-// The scales are powers of two. An output is
+// Where $PAIRED is 1 who wrote x has split it. The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
 // or, where $LOW is 0, the first sum alone of x rounded to the nearest f16: half the products,
 // each sum over tiles of $UNIT_K in order of k, of one of SPLIT_K equal ranges: the same bits at any
@@ -17,13 +17,16 @@
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: tensor/tile/out_*.wgsl.
-//   epilogue: as of matmul/matmul.wgsl.
+//   out: tensor/tile/out_*.wgsl where $LOOPED is 1, else as of matmul_tensor_few.wgsl: where outputs do not wait for each
+//     other, lowering scales at once takes less than finding a row's largest number first.
+//   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
+//     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
 
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
 
 override COLS: u32;
 override MATRIX_ROWS: u32; // even
@@ -35,8 +38,17 @@ override SPLIT_K: u32;
 //use epilogue
 //use load
 
-// [rows, COLS / 4]: its size gives the rows
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+// Its size gives the rows.
+//for p in UNPAIRED
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
+
+const X_STEP = 2u; // vectors of eight numbers, one after the other
+//end
+//for p in PAIRED
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // hi and lo as f16, [rows, 2, COLS / 8]
+
+const X_STEP = 1u;
+//end
 // [MATRIX_ROWS]
 @group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [rows]
@@ -91,6 +103,12 @@ fn main(
   let begin = tile.z * range;
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
+  //for p in UNPAIRED
+  let x_second = 1u; // behind the first of the two vectors of eight numbers
+  //end
+  //for p in PAIRED
+  let x_second = COLS / 8u;
+  //end
   let multiplies = subgroup < $GRID_Ru * $GRID_Cu;
   let own_row = subgroup % $GRID_Ru * $OWN_Ru * $UNIT_Mu;
   let own_column = subgroup / $GRID_Ru * $OWN_Cu * $UNIT_Nu;
@@ -111,12 +129,12 @@ fn main(
   let x_chunk$u = thread + $uu * THREADS;
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_row$u = min(row + own_x_row$u, rows - 1u);
-  let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
+  let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
   let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
-  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
-  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
+  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
+  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
   //end
   //end
 
@@ -160,6 +178,11 @@ fn main(
       //end
       //for u in X_LOADS
       if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
+        //for p in PAIRED
+        staged[x_to$u] = xa$a_$u;
+        staged[x_to$u + $TILE_ROWSu * PITCH] = xb$a_$u;
+        //end
+        //for p in UNPAIRED
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
@@ -168,6 +191,7 @@ fn main(
         //end
         //for l in ROUNDED
         staged[x_to$u] = eight_of_x(a, b);
+        //end
         //end
       }
       //end
@@ -179,8 +203,8 @@ fn main(
         w$a_$u = load_weights(w_from$u + next);
         //end
         //for u in X_LOADS
-        xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
-        xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
         //end
       }
       //end
@@ -193,8 +217,8 @@ fn main(
         w$a_$u = load_weights(w_from$u + next);
         //end
         //for u in X_LOADS
-        xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
-        xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
         //end
       }
       //end
@@ -237,6 +261,7 @@ fn main(
   workgroupBarrier();
   if (multiplies) {
     // Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again of a small matrix.
+    //for l in LOOPED
     for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
       let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
       let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
@@ -250,13 +275,50 @@ fn main(
       }
       gather(own_r);
     }
+    //end
+    //for p in PREPARED
+    //for q in PARTS
+    let prepared$q = prepare(
+      min(row + own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu, rows - 1u),
+      min(pair + own_column / 2u + $cu * $UNIT_HALFu + (lane + $qu * $LANESu) % $UNIT_HALFu, half - 1u),
+    );
+    //end
+    //end
+    //for l in UNROLLED
+    //for q in PARTS
+    {
+      let i = lane + $qu * $LANESu;
+      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
+      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
+      let r = row + own_r;
+      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
+      let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
+      if (r < rows && c < half) {
+        let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
+        let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
+        //for p in PREPARED
+        finish(prepared$q, c, y);
+        //end
+        //for p in UNPREPARED
+        epilogue(tile.z * rows + r, c, half, y);
+        //end
+      }
+      fold($UNIT_HALFu);
+      if (r < rows && i % $UNIT_HALFu == 0u) {
+        end_row(r);
+      }
+    }
+    //end
+    //end
   }
   workgroupBarrier();
   //end
   //end
+  //for l in LOOPED
   for (var i = thread; i < $TILE_ROWSu; i += THREADS) {
     if (row + i < rows) {
       end_row(row + i, i);
     }
   }
+  //end
 }

@@ -6,6 +6,7 @@ import { shader } from "../shader.ts";
 import { formatOf } from "./loads.ts";
 import {
   declared,
+  preparedCounts,
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
@@ -21,11 +22,6 @@ export interface FewTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  /**
-   * Whether they are loaded in branches, which compilers move no load out of: fewer registers, and so more
-   * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
-   */
-  readonly branched: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
@@ -37,12 +33,8 @@ export function fewRows({ m }: MatrixUnit): number {
 
 function countsOf(
   { m, n, k, lanes }: MatrixUnit,
-  { columns, stage, ahead, branched }: FewTile,
-  { rows, ragged, vec8s = 1 }: {
-    readonly rows: number;
-    readonly ragged: boolean;
-    readonly vec8s?: number;
-  },
+  { columns, stage, ahead }: FewTile,
+  { rows, vec8s = 1 }: { readonly rows: number; readonly vec8s?: number },
 ) {
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
   return {
@@ -54,8 +46,6 @@ function countsOf(
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: m * (CHUNKS + 1),
     TURNS: Math.ceil(rows * columns * n / 2 / lanes),
-    ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
-    OWN_STEPS: branched ? stage / k : 1,
   };
 }
 
@@ -65,7 +55,7 @@ export function fewFits(
   tile: FewTile,
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1, ragged: true });
+  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1 });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
@@ -73,21 +63,19 @@ export function fewFits(
 const kernels = new Map<string, Kernel>();
 
 function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, rows, matrix, splitK = 1 } = of;
+  const { unit, tile, rows } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
-  const { columns, stage, ahead, branched } = tile;
-  // In branches, one more costs nothing.
-  const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
-  const loads = branched ? "branched" : ragged ? "ragged" : "straight";
-  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads];
+  const { columns, stage, ahead } = tile;
+  const parts = [m, n, k, lanes, rows, columns, stage, ahead];
   const name = `matmul_tensor_few${format.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
       slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
-        ...countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S }),
+        ...countsOf(unit, tile, { rows, vec8s: format.counts.VEC8S }),
         ...format.counts,
+        ...preparedCounts(epilogue),
         ...epilogue.counts,
       },
     });

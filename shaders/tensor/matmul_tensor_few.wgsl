@@ -8,7 +8,8 @@
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
 //   out: of matrix units, tensor/out_*.wgsl.
-//   epilogue: as of matmul/matmul.wgsl.
+//   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
+//     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
 
 enable f16;
 enable subgroups;
@@ -98,10 +99,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
-    //for g in RAGGED
-    if (k + $au * BLOCKS < range)
-    //end
-    {
+    if (k + $au * BLOCKS < range) {
       //for u in W_LOADS
       if (w_block$u < $TILE_COLSu * BLOCKS) {
         //for p in VEC8S
@@ -123,14 +121,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       //end
       workgroupBarrier();
-      //for b in BRANCHED
+      // In a branch, which compilers move no load out of: fewer registers, and so more workgroups at once.
       let next = k + ($au + $AHEADu) * BLOCKS;
-      if (next < range)
-      //end
-      //for b in STRAIGHT
-      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
-      //end
-      {
+      if (next < range) {
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
@@ -139,25 +132,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
-      //for o in STRAIGHT
-      for (var s = 0u; s < $STEPSu; s++)
-      //end
+      //for t in STEPS
       {
-        //for o in BRANCHED
-        let s = 0u;
-        //end
-        //for t in OWN_STEPS
-        {
-          let at = (s + $tu) * $UNIT_Ku / 8u;
-          let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
-          //for c in OWN_C
-          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
-          sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
-          //end
-        }
+        let at = $tu * $UNIT_Ku / 8u;
+        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
+        //for c in OWN_C
+        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
+        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
         //end
       }
+      //end
       workgroupBarrier();
     }
     //end
@@ -168,13 +153,23 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   workgroupBarrier();
   let out_scale = vec2(inverse(own_scales.x), inverse(own_scales.y));
+  //for p in PREPARED
+  //for t in TURNS
+  let prepared$t = prepare(min(row$t, $X_ROWSu - 1u), own);
+  //end
+  //end
   let sums_at = lane % PER_ROW / $UNIT_HALFu * $(SUM_WORDS * 4)u + lane % $UNIT_HALFu;
   //for t in TURNS
   {
     if (row$t < $X_ROWSu && column < half) {
       let at = sums_at + row$t * $UNIT_Nu;
       let y = vec2(sum_of(at), sum_of(at + $UNIT_HALFu)) * inverse(row_scale$t) * out_scale;
+      //for p in PREPARED
+      finish(prepared$t, column, y);
+      //end
+      //for p in UNPREPARED
       epilogue(tile.z * $X_ROWSu + row$t, column, half, y);
+      //end
     }
     fold(PER_ROW);
     if (row$t < $X_ROWSu && lane % PER_ROW == 0u) {

@@ -6,7 +6,8 @@ import {
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { type TensorTile, tileBytes, tileSize } from "./matmul_tensor.ts";
+import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
+import { roundTile } from "./round_tiles.ts";
 
 /** A tile, and beyond how many rows, in those of the unit, it is looked at. */
 interface Candidate {
@@ -73,12 +74,13 @@ export function tensorTile(
     readonly splitK: number;
   },
 ): TensorTile | undefined {
+  const few = roundTile(unit, limits, { rows, columns, range, splitK });
+  if (few) return few;
   const kind = !isQuantized(format) ? "floats" : WEIGHT_BYTES[format] === 1 ? "bytes" : "nibbles";
   const fitting = CANDIDATES.filter(({ beyond, of = kind, tile }) =>
     of === kind &&
     (rows > beyond * unit.m || beyond === 0) && range % tile.stage === 0 &&
-    tile.stage % unit.k === 0 && tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
-    tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup
+    fitsTile(unit, tile, limits)
   ).map(({ tile }) => tile);
   const workgroups = (tile: TensorTile) => {
     const [tileRows, tileColumns] = tileSize(unit, tile);
@@ -91,8 +93,6 @@ export function tensorTile(
   // The last wave takes nearly as long as any, however few are left.
   const time = ({ tile, wave }: (typeof PROMPTS)[number]) =>
     Math.ceil(workgroups(tile) / AT_ONCE) * wave;
-  return PROMPTS.filter(({ tile }) =>
-    tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize
-  )
+  return PROMPTS.filter(({ tile }) => fitsTile(unit, tile, limits))
     .toSorted((a, b) => time(a) - time(b))[0]?.tile;
 }

@@ -2,6 +2,8 @@
 //
 // Weights: bf16 times the scale of its row; where $HALVED is 1 they are that already (halve_weights.wgsl).
 
+//use tensor/cut
+
 // Two bf16 as two f16.
 fn halves(pair: u32, scale: f32) -> u32 {
   return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
@@ -20,20 +22,6 @@ fn eight_halves(stored: vec4<u32>, scale: f32) -> vec4<u32> {
     halves(stored.w, scale),
   );
   //end
-}
-
-// x with the 11 bits that f16 has.
-fn cut(x: vec4<f32>) -> vec4<f32> {
-  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4(0xffffe000u));
-}
-
-fn packed(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
-  return vec4(
-    pack2x16float(a.xy),
-    pack2x16float(a.zw),
-    pack2x16float(b.xy),
-    pack2x16float(b.zw),
-  );
 }
 
 // 1 / scale, exactly.

@@ -19,15 +19,15 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 16, ahead: 5 },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1, early: true },
   // As many stages as the loop brings in its turns.
-  { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2 },
+  { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2, unrolled: true },
 ];
 
 /** For few rows. */
 const FEW_TILES: readonly FewTile[] = [
-  { columns: 1, stage: 16, ahead: 1, branched: false },
-  { columns: 2, stage: 16, ahead: 3, branched: true },
-  { columns: 1, stage: 32, ahead: 2, branched: false },
-  { columns: 2, stage: 16, ahead: 5, branched: false },
+  { columns: 1, stage: 16, ahead: 1 },
+  { columns: 2, stage: 16, ahead: 3 },
+  { columns: 1, stage: 32, ahead: 2 },
+  { columns: 2, stage: 16, ahead: 5 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */

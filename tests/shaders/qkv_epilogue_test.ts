@@ -1,10 +1,13 @@
+import assert from "node:assert/strict";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { type TensorMatrices, type TensorShard, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadPair } from "./matrices.ts";
 import { assertPlaced, PLACED_ROWS, type PlacedShape, placing } from "./placed.ts";
+import { packRows } from "./rows.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -55,4 +58,60 @@ for (const software of [true, false]) {
         }));
     });
   }
+}
+
+const unit = device.gpu.matrixUnit;
+/** A row of q is 256 bytes, so that any can be the first of a binding. */
+const ON_UNITS = { heads: 4, kvHeads: 2, headDim: 16, kvDtype: "f32" } as const;
+
+for (const together of [1, 3, PLACED_ROWS.length]) {
+  Deno.test({
+    name: `qkv epilogue on matrix units, ${together} rows at a time`,
+    ignore: unit === undefined,
+    async fn() {
+      if (!unit) return;
+      const places = placing(device, ON_UNITS);
+      const { heads, kvHeads, headDim } = ON_UNITS;
+      const all = heads + 2 * kvHeads;
+      const weights = numbers(all * headDim * COLS, headDim);
+      new Uint32Array(weights.buffer).forEach((word, i, bits) => bits[i] = word & 0xffff0000);
+      const matrix = uploadPair(device, weights, { format: "bf16", cols: COLS, shards: [20, 44] });
+      const shards = new Map<typeof matrix.shards[number], TensorShard>();
+      for (const shard of matrix.shards) {
+        const [scales, faults] = [device.filled(shard.rows), device.filled(shard.rows)];
+        await device.run([
+          weightScales({ weights: shard.operand, scales, faults }, {
+            rows: shard.rows,
+            cols: COLS,
+          }),
+        ]);
+        shards.set(shard, { scales, halved: false });
+      }
+      const { limits } = device.gpu;
+      const xScales = device.filled(together);
+      const tensor: TensorMatrices = { unit, limits, shards, experts: new Map(), xScales };
+      const x = numbers(PLACED_ROWS.length * COLS, 5);
+      for (let first = 0; first < PLACED_ROWS.length; first += together) {
+        const rows = device.words(packRows(PLACED_ROWS.slice(first, first + together)));
+        const input = device.floats(x.slice(first * COLS, (first + together) * COLS));
+        const out = { ...places.q, offset: 4 * first * heads * headDim };
+        const plan = matmul({ matrix, x: input, out }, {
+          rows: together,
+          epilogue: qkvEpilogue({ ...places.place, rows }, places.shape),
+          tuning: { ...tuning(true), tensor },
+          label: "test",
+        });
+        assert.ok(plan.some(({ kernel }) => kernel.name.startsWith("matmul_tensor")));
+        await device.run(plan);
+      }
+      await assertPlaced(device, places, (row, head) =>
+        Array.from({ length: headDim }, (_, d) => {
+          const half = headDim / 2;
+          const n = Math.floor(d / half) * all * half + head * half + d % half;
+          return Array.from({ length: COLS }, (_, k) => k).reduce((sum, k) => {
+            return sum + (x[row * COLS + k] ?? NaN) * (weights[n * COLS + k] ?? NaN);
+          }, 0);
+        }));
+    },
+  });
 }

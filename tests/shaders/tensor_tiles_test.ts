@@ -32,10 +32,34 @@ Deno.test("tiles of a prompt: as wide as makes the fewest waves", () => {
   assert.deepEqual(of(1024, 512, 4), [64, 128, 256]);
 });
 
-Deno.test("tiles of two units' rows are two stages ahead, ranges of k that no such stage divides are not", () => {
-  assert.equal(chosen(32, 28672, 4096).tile.ahead, 2);
-  assert.equal(chosen(32, 6144, 4096).workgroups, 96);
+Deno.test("tiles of rounds: no more workgroups than cores have room for, where columns allow", () => {
+  for (
+    const { rows, shape: [columns, cols, splitK], size, workgroups } of [
+      { rows: 16, shape: [28672, 4096, 1], size: [16, 112], workgroups: 256 },
+      { rows: 16, shape: [6144, 4096, 1], size: [16, 16], workgroups: 384 },
+      { rows: 16, shape: [4096, 14336, 4], size: [16, 64], workgroups: 256 },
+      { rows: 17, shape: [28672, 4096, 1], size: [32, 224], workgroups: 128 },
+      { rows: 32, shape: [6144, 4096, 1], size: [32, 48], workgroups: 128 },
+      { rows: 32, shape: [4096, 1024, 1], size: [32, 32], workgroups: 128 },
+      { rows: 48, shape: [28672, 4096, 1], size: [48, 224], workgroups: 128 },
+      { rows: 64, shape: [6144, 4096, 1], size: [64, 48], workgroups: 128 },
+      { rows: 64, shape: [4096, 4096, 4], size: [64, 128], workgroups: 128 },
+    ] as const
+  ) {
+    const found = chosen(rows, columns, cols / splitK, splitK);
+    assert.deepEqual([found.tileRows, found.tileColumns], size, `${rows} rows, ${columns}`);
+    assert.equal(found.workgroups, workgroups);
+  }
+});
+
+Deno.test("tiles of rounds: as many columns as leave fewest cores idle in the end", () => {
+  assert.equal(chosen(16, 128256, 4096).tileColumns, 128);
+  assert.equal(chosen(16, 28672, 4096).tileColumns, 112);
+});
+
+Deno.test("tiles of rounds: stages divide any range of k", () => {
   assert.equal(chosen(32, 28672, 4096 + 32).tile.stage, 32);
+  assert.equal(chosen(16, 6144, 4096 + 64).tile.stage, 64);
 });
 
 Deno.test("no tile where the adapter has room for none", () => {

@@ -22,6 +22,7 @@ export function qkvEpilogue(
       kv_store: `fragments/kv_store_${kvDtype}`,
       bias: bias ? "matmul/epilogue/qkv_bias" : "matmul/epilogue/qkv_plain",
     },
+    prepares: true,
     buffers: bias ? { ...place, bias } : place,
     constants: {
       HEAD_DIM: headDim,

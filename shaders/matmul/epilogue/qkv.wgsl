@@ -5,9 +5,19 @@
 //use fragments/place_head
 //use bias
 
-fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+// All that is read to place the elements c and c + half of a row, but the bias.
+fn prepare(row: u32, c: u32) -> HeadPlace {
+  let pair = FIRST + c;
+  return head_place(row, pair / (HEAD_DIM / 2u), pair % (HEAD_DIM / 2u));
+}
+
+fn finish(place: HeadPlace, c: u32, sum: vec2<f32>) {
   let pair = FIRST + c;
   let head = pair / (HEAD_DIM / 2u);
   let w = pair % (HEAD_DIM / 2u);
-  place_head(row, head, w, biased(sum, head * HEAD_DIM + w));
+  put_head(place, head, w, biased(sum, head * HEAD_DIM + w));
+}
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  finish(prepare(row, c), c, sum);
 }

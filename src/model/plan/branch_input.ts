@@ -3,10 +3,14 @@ import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
 import { normsRows, type NormUse } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { normedRows, type NormOfRows } from "../../../shaders/matmul/hold/hold.ts";
 import { type NormInput, type NormKept, normLanes } from "../../../shaders/norm/rms_norm.ts";
+import { takesPairs } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Epilogue } from "../../../shaders/fragments/epilogue.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import { type DecoderContext, norm, scalesOf } from "./decoder_context.ts";
+
+/** Storage buffers of an epilogue that notes scales. */
+const NOTED_BUFFERS = 1;
 
 /** What the first matmul of a branch reads. */
 export interface BranchInput {
@@ -15,6 +19,8 @@ export interface BranchInput {
   readonly norm?: NormOfRows;
   /** Of x's rows, where their norm noted them, as those of the layer's other inputs then are. */
   readonly xScales?: Operand | undefined;
+  /** Whether x is two f16 numbers in place of each, see `takesPairs`. */
+  readonly paired?: boolean | undefined;
   /** The residual stream that the branch is added to, [rows, hidden]. */
   readonly stream: Operand;
 }
@@ -43,8 +49,12 @@ export function enterBranch(
   const itself = first && !keep && ("x" in from && !("index" in from) || "outputs" in from) &&
     normsRows(first.matrix, { rows, added, bound: first.bound, tuning });
   if (!itself) {
-    const plan = norm(context, { from, weight, out, keep, noted }, rows, label);
-    return { plan, input: { x: out, xScales: scalesOf(context, "normed", rows), stream: x } };
+    const bound = Math.max(first?.bound ?? 0, NOTED_BUFFERS);
+    const paired = first && noted && takesPairs(first.matrix, { rows, bound, tuning });
+    const put = paired ? "pair" : "store";
+    const plan = norm(context, { from, weight, out, keep, noted, put }, rows, label);
+    const xScales = scalesOf(context, "normed", rows);
+    return { plan, input: { x: out, xScales, paired, stream: x } };
   }
   const stream = added ? otherStream(context, x) : x;
   const lanes = normLanes({ cols: config.hiddenSize, lanes: tuning.rowLanes });
@@ -69,7 +79,7 @@ export function otherStream({ scratch: { x, otherX } }: DecoderContext, stream: 
 /** out = epilogue(input W^T), the input normed on the way where it is not yet. */
 export function project(
   { tuning }: DecoderContext,
-  { x, norm, xScales }: Omit<BranchInput, "stream">,
+  { x, norm, xScales, paired }: Omit<BranchInput, "stream">,
   { matrix, out }: { readonly matrix: Matrix; readonly out: Operand },
   { rows, ...shape }: {
     readonly rows: number;
@@ -78,5 +88,5 @@ export function project(
   },
 ): Dispatch[] {
   const hold = norm && { hold: normedRows(norm, { cols: matrix.cols, rows }) };
-  return matmul({ matrix, x, xScales, out }, { rows, tuning, ...shape, ...hold });
+  return matmul({ matrix, x, xScales, paired, out }, { rows, tuning, ...shape, ...hold });
 }

@@ -172,7 +172,7 @@ export function norm(
     readonly outCols?: number;
     readonly outFirst?: number;
     readonly keep?: NormKept | undefined;
-    readonly put?: "store" | "add";
+    readonly put?: "store" | "add" | "pair";
   },
   rows: number,
   label: string,

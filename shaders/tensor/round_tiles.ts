@@ -1,0 +1,89 @@
+/**
+ * Which workgroups matmuls on matrix units have for the rows of rounds, up to four tiles of a unit's rows. None of
+ * it touches a bit of the result.
+ */
+import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
+
+/** A tile and what it takes on an H200. */
+interface Timed {
+  readonly tile: TensorTile;
+  /**
+   * Microseconds for 4,096 of k, of one workgroup on a core, of two, ... as many as it has room for: those on
+   * one core have 48 KiB of workgroup memory together, whatever one alone may have.
+   */
+  readonly us: readonly number[];
+}
+
+/** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels.md). */
+const TILES: readonly Timed[] = [
+  {
+    us: [55, 69],
+    tile: { subgroups: 7, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2, early: true },
+  },
+  {
+    us: [58, 73],
+    tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2, early: true },
+  },
+  {
+    us: [38, 48, 59],
+    tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2, early: true },
+  },
+  { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
+  { us: [84], tile: { subgroups: 14, grid: [2, 7], own: [1, 2], stage: 64, ahead: 2 } },
+  { us: [86], tile: { subgroups: 8, grid: [1, 8], own: [2, 2], stage: 64, ahead: 1 } },
+  {
+    us: [43, 58],
+    tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2, early: true },
+  },
+  { us: [33], tile: { subgroups: 6, grid: [2, 3], own: [1, 1], stage: 128, ahead: 2 } },
+  { us: [28], tile: { subgroups: 4, grid: [2, 2], own: [1, 1], stage: 128, ahead: 1 } },
+  { us: [100], tile: { subgroups: 7, grid: [1, 7], own: [3, 2], stage: 64, ahead: 1 } },
+  {
+    us: [44],
+    tile: { subgroups: 9, grid: [3, 3], own: [1, 1], stage: 128, ahead: 1, early: true },
+  },
+  { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
+  { us: [58], tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
+  { us: [51], tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 1 } },
+  { us: [50, 60], tile: { subgroups: 8, grid: [4, 2], own: [1, 1], stage: 64, ahead: 1 } },
+];
+
+/** Multiprocessors of an H200. */
+const CORES = 132;
+
+/** Most rows that the tiles are for. */
+export function roundRows({ m }: MatrixUnit): number {
+  return 4 * m;
+}
+
+/** Of so many workgroups in turn. */
+function usOf({ us }: Timed, workgroups: number): number {
+  const each = Math.ceil(workgroups / CORES);
+  const [last, rest] = [us.at(-1) ?? NaN, us[each % us.length - 1] ?? 0];
+  return Math.floor(each / us.length) * last + rest;
+}
+
+/** The tile that takes least time; undefined for more rows, or where none fits the range of k or the adapter. */
+export function roundTile(
+  unit: MatrixUnit,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+  { rows, columns, range, splitK }: {
+    readonly rows: number;
+    readonly columns: number;
+    readonly range: number;
+    readonly splitK: number;
+  },
+): TensorTile | undefined {
+  if (rows > roundRows(unit)) return undefined;
+  const timeOf = (timed: Timed) => {
+    const [tileRows, tileColumns] = tileSize(unit, timed.tile);
+    const workgroups = Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
+    return usOf(timed, workgroups);
+  };
+  const [fastest] = TILES
+    .filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits))
+    .toSorted((a, b) => timeOf(a) - timeOf(b));
+  return fastest && { ...fastest.tile, unrolled: true };
+}
