@@ -219,6 +219,7 @@ import unitsLoadQ8 from "./tensor/load/q8.wgsl" with { type: "text" };
 import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
+import matmulTensorRow from "./tensor/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
@@ -471,6 +472,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/load/whole": unitsLoadWhole,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/matmul_tensor_few": matmulTensorFew,
+  "tensor/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/out_store": outStore,
   "tensor/row_scales": rowScales,

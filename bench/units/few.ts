@@ -15,6 +15,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
+import { matmulTensorRow } from "../../shaders/tensor/matmul_tensor_row.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
@@ -46,6 +47,7 @@ const { values: flags } = parseArgs({
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
     tiles: { type: "string", default: "" },
     tensor: { type: "string", default: "" },
+    row: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "60" },
   },
@@ -81,7 +83,11 @@ const ALL: readonly Shape[] = [
 const ODD = ["store", "swiglu", "qkv"].map((end) =>
   ({ name: `odd ${end}`, n: 768, k: 256, split: 1, end }) as Shape
 );
-const SHAPES = small ? ODD : ALL.filter(({ name }) => flags.shapes.split(",").includes(name));
+const SHAPES = small ? ODD.slice(0, 2) : flags.shapes.split(",").map((text) => {
+  const [name, split] = text.split("/");
+  const shape = ALL.find((one) => one.name === name) as Shape;
+  return { ...shape, split: Number(split ?? shape.split) };
+});
 
 const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
   [32, 64, 128, 256].flatMap((stage) =>
@@ -132,6 +138,21 @@ function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
   }
   const end = shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
   return [end, end];
+}
+
+/** Of the first row: eights of hi and then of lo, 64 of k at a time. */
+async function halvesOf({ x, xScales }: Buffers, k: number): Promise<Operand> {
+  const row = new Float32Array(await readBuffer(gpu, { ...x, size: 4 * k }));
+  const [scale = 1] = new Float32Array(await readBuffer(gpu, { ...xScales, size: 4 }));
+  const halves = new Float16Array(2 * k);
+  for (const [i, value] of row.entries()) {
+    const bits = new Uint32Array(Float32Array.of(value * scale).buffer);
+    const hi = new Float32Array(Uint32Array.of((bits[0] ?? 0) & 0xffffe000).buffer)[0] ?? 0;
+    const at = Math.floor(i / 64) * 128 + i % 64;
+    halves[at] = hi;
+    halves[at + 64] = value * scale - hi;
+  }
+  return words(new Uint32Array(halves.buffer));
 }
 
 /** Milliseconds of one run of all the programs in turn. */
@@ -206,6 +227,21 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
       matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
     ]);
   }
+  for (const text of flags.row === "" ? [] : flags.row.split(",")) {
+    const [columns = 1, stage = 64, ahead = 2, branched = 1, halves = 0] = text.split(".").map(Number);
+    const tile = { columns, stage, ahead, branched: branched > 0, halves: halves > 0 };
+    if (range % stage !== 0) continue;
+    const inputs = new Map<Buffers, Operand>();
+    if (halves) for (const b of all) inputs.set(b, await halvesOf(b, k));
+    await add(`row ${text}`, (b) => [
+      matmulTensorRow({ ...b, x: inputs.get(b) ?? b.x }, {
+        ...of,
+        unit: { ...unit, n: 8 },
+        shard: shardOf(b),
+        tile,
+      }),
+    ]);
+  }
   await timeRounds(variants);
   const out = (all[0] as Buffers).out.buffer;
   const size = 4 * rows * Math.round(n * epilogue.outShare) * split;
@@ -233,10 +269,11 @@ async function timeRounds(variants: readonly Variant[]): Promise<void> {
   const from = performance.now();
   while (first && !small && performance.now() - from < 300) await sample(first.programs, 600);
   for (let round = 0; round < Number(flags.rounds); round++) {
-    for (const { programs, us } of variants) us.push(1000 * await sample(programs, 48));
+    for (const { programs, us } of variants) us.push(1000 * await sample(programs, small ? 2 : 48));
   }
 }
 
+say(JSON.stringify([...(gpu.device as unknown as { adapterInfo: { subgroupMatrixConfigs: unknown[] } }).adapterInfo.subgroupMatrixConfigs ?? []]).slice(0, 600));
 say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
 for (const rows of flags.rows.split(",").map(Number)) {
   for (const shape of SHAPES) await shapeAt(shape, rows);
