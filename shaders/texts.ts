@@ -56,6 +56,8 @@ import choice from "./router/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsChosen from "./experts/few/expert_jobs_chosen.wgsl" with { type: "text" };
+import expertJobsPicked from "./experts/few/expert_jobs_picked.wgsl" with { type: "text" };
+import rowChoice from "./experts/few/row_choice.wgsl" with { type: "text" };
 import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
@@ -309,6 +311,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/few/expert_jobs_chosen": expertJobsChosen,
+  "experts/few/expert_jobs_picked": expertJobsPicked,
+  "experts/few/row_choice": rowChoice,
   "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,

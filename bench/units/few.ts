@@ -228,11 +228,13 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     ]);
   }
   for (const text of flags.row === "" ? [] : flags.row.split(",")) {
-    const [columns = 1, stage = 64, ahead = 2, branched = 1, halves = 0] = text.split(".").map(Number);
+    const [columns = 1, stage = 64, ahead = 2, branched = 1, halves = 0] = text.split(".").map(
+      Number,
+    );
     const tile = { columns, stage, ahead, branched: branched > 0, halves: halves > 0 };
     if (range % stage !== 0) continue;
     const inputs = new Map<Buffers, Operand>();
-    if (halves) for (const b of all) inputs.set(b, await halvesOf(b, k));
+    if (halves) { for (const b of all) inputs.set(b, await halvesOf(b, k)); }
     await add(`row ${text}`, (b) => [
       matmulTensorRow({ ...b, x: inputs.get(b) ?? b.x }, {
         ...of,
@@ -273,7 +275,12 @@ async function timeRounds(variants: readonly Variant[]): Promise<void> {
   }
 }
 
-say(JSON.stringify([...(gpu.device as unknown as { adapterInfo: { subgroupMatrixConfigs: unknown[] } }).adapterInfo.subgroupMatrixConfigs ?? []]).slice(0, 600));
+say(
+  JSON.stringify([
+    ...(gpu.device as unknown as { adapterInfo: { subgroupMatrixConfigs: unknown[] } }).adapterInfo
+      .subgroupMatrixConfigs ?? [],
+  ]).slice(0, 600),
+);
 say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
 for (const rows of flags.rows.split(",").map(Number)) {
   for (const shape of SHAPES) await shapeAt(shape, rows);

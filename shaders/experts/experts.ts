@@ -8,13 +8,16 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { choiceConstants, type Routing } from "../router/route.ts";
+import type { Routing } from "../router/route.ts";
 import { shader } from "../shader.ts";
 import { type ExpertEpilogue, expertKernel, type JobSource, sharedRows } from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
+import { choosingConstants, type ExpertChoice } from "./few/expert_choice.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
+
+export type { ExpertChoice };
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   bindings: ["y", "weights", "out"],
@@ -68,36 +71,21 @@ export function expertTiles(
 /** Jobs that a workgroup of hardware can look at, one a lane. */
 const MOST_FOUND = 128;
 
-/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
-export interface ExpertChoice {
-  readonly routing: Routing;
-  /** [rows, stride] */
-  readonly logits: Operand;
-  readonly stride: number;
-  /** Of the chosen ones, f32 [rows, topK]. */
-  readonly weights: Operand;
-}
-
-function choosingConstants(
-  { routing, stride }: ExpertChoice,
-  { lanes, shared = 0 }: { readonly lanes: number; readonly shared?: number },
-) {
-  const constants = choiceConstants(routing, { lanes, shared });
-  return { ...constants, STRIDE: stride, VECTORS: constants.PADDED / 4 };
-}
-
 /** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
 export function canChoose(
   matrix: Pick<Matrix, "shards">,
   { scores, groups, topGroups }: Routing,
   { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
 ): boolean {
-  return tile === 1 && !tuning.software && tuning.storageBuffers >= CHOOSING_BUFFERS &&
-    scores === "softmax" && topGroups === groups && !expertScales(matrix, tuning.tensor);
+  const buffers = expertScales(matrix, tuning.tensor)
+    ? CHOOSING_BUFFERS.units
+    : CHOOSING_BUFFERS.others;
+  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
+    scores === "softmax" && topGroups === groups;
 }
 
-/** Storage buffers that it binds at most. */
-const CHOOSING_BUFFERS = 7;
+/** Storage buffers that it binds at most, on matrix units and elsewhere. */
+const CHOOSING_BUFFERS = { units: 10, others: 7 };
 
 /** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
 function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
@@ -140,7 +128,7 @@ export function expertMatmul(
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
-  const onUnits = !choice && expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
+  const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
     ...{ ...shape, tensor: tuning.tensor },
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
@@ -150,7 +138,8 @@ export function expertMatmul(
   const source = choice ? "chosen" : sourceOf(shape, tuning);
   const total = shape.rows * topK;
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
-  const choosing = choice && choosingConstants(choice, { lanes: lanes * groups, ...shape });
+  const choosing = choice &&
+    choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
   return matrix.shards.map((shard) =>
     dispatch(expertKernel(matrix, epilogue, launch, source), {
       buffers: {
@@ -171,8 +160,8 @@ export function expertMatmul(
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
         GROUPS: groups,
-        ...source === "found" || choice ? { JOBS: total } : {},
-        ...choosing,
+        ...source === "found" ? { JOBS: total } : {},
+        ...choosing ? { ...choosing, VECTORS: choosing.PADDED / 4 } : {},
       },
       workgroups: [
         // Where experts are chosen, each row has a tile besides that stores them.
