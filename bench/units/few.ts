@@ -249,7 +249,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   const size = 4 * rows * Math.round(n * epilogue.outShare) * split;
   let reference: Uint32Array | undefined;
   const [simt] = variants;
-  say(`${name} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
+  say(`${name}/${split} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
   for (const { what, programs, us } of variants.slice(1)) {
     await sample(programs, programs.length);
     const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size }));
@@ -269,18 +269,12 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
 async function timeRounds(variants: readonly Variant[]): Promise<void> {
   const [first] = variants;
   const from = performance.now();
-  while (first && !small && performance.now() - from < 300) await sample(first.programs, 600);
+  while (first && !small && !gpu.info.software && performance.now() - from < 300) await sample(first.programs, 600);
   for (let round = 0; round < Number(flags.rounds); round++) {
     for (const { programs, us } of variants) us.push(1000 * await sample(programs, small ? 2 : 48));
   }
 }
 
-say(
-  JSON.stringify([
-    ...(gpu.device as unknown as { adapterInfo: { subgroupMatrixConfigs: unknown[] } }).adapterInfo
-      .subgroupMatrixConfigs ?? [],
-  ]).slice(0, 600),
-);
 say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
 for (const rows of flags.rows.split(",").map(Number)) {
   for (const shape of SHAPES) await shapeAt(shape, rows);
