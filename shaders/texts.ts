@@ -220,6 +220,8 @@ import unitsLoadQ4 from "./tensor/load/q4.wgsl" with { type: "text" };
 import unitsLoadQ8 from "./tensor/load/q8.wgsl" with { type: "text" };
 import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
+import lowerNothing from "./tensor/lower_nothing.wgsl" with { type: "text" };
+import lowerScales from "./tensor/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import matmulTensorRow from "./tensor/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
@@ -475,6 +477,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/load/q8": unitsLoadQ8,
   "tensor/load/whole": unitsLoadWhole,
   "tensor/matmul_tensor": matmulTensor,
+  "tensor/lower_nothing": lowerNothing,
+  "tensor/lower_scales": lowerScales,
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,

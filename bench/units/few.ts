@@ -269,7 +269,9 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
 async function timeRounds(variants: readonly Variant[]): Promise<void> {
   const [first] = variants;
   const from = performance.now();
-  while (first && !small && !gpu.info.software && performance.now() - from < 300) await sample(first.programs, 600);
+  while (first && !small && !gpu.info.software && performance.now() - from < 300) {
+    await sample(first.programs, 600);
+  }
   for (let round = 0; round < Number(flags.rounds); round++) {
     for (const { programs, us } of variants) us.push(1000 * await sample(programs, small ? 2 : 48));
   }

@@ -18,6 +18,8 @@ import {
 } from "./matmul_tensor.ts";
 import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
+import { holdOnUnits } from "./few_hold.ts";
+import type { Hold } from "../matmul/hold/hold.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
@@ -47,10 +49,12 @@ export function matmulOnUnits(
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
   },
-  { rows, epilogue, splitK, tuning: { tensor }, label }: {
+  { rows, epilogue, splitK, hold, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
     readonly splitK: number;
+    /** How x of one row comes to workgroup memory whole, see `normsOnUnits`. */
+    readonly hold?: Hold | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -67,12 +71,20 @@ export function matmulOnUnits(
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
     const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
     const few = fewTile(unit, limits, { ...use, columns: shard.rows });
-    if (few) return matmulTensorFew(buffers, { ...of, tile: few });
+    if (few) {
+      return matmulTensorFew(buffers, {
+        ...{ ...of, tile: few },
+        hold: hold && holdOnUnits(hold, hold.lowers),
+      });
+    }
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile });
   });
   const first = { rows, cols, label: `${label}.scales` };
-  return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
+  return [
+    ...xScales || hold ? [] : [rowScales({ x, scales: tensor.xScales }, first)],
+    ...dispatches,
+  ];
 }
 
 /**

@@ -13,14 +13,18 @@ export interface BranchInput {
   /** [rows, cols]; not normed yet where `norm` says how. */
   readonly x: Operand;
   readonly norm?: NormOfRows;
-  /** Of x's rows, where their norm noted them, as those of the layer's other inputs then are. */
+  /** Of x's rows, where scales are noted, as those of the layer's other inputs then are; not read where `norm` is. */
   readonly xScales?: Operand | undefined;
   /** The residual stream that the branch is added to, [rows, hidden]. */
   readonly stream: Operand;
 }
 
 /** The first matmul of a branch, where it is the only one that reads the input. */
-export type FirstMatmul = Pick<NormUse, "bound"> & { readonly matrix: Matrix };
+export type FirstMatmul = Pick<NormUse, "bound"> & {
+  readonly matrix: Matrix;
+  /** Whether it comes before all those whose inputs' scales are lowered by who writes them. */
+  readonly lowers: boolean;
+};
 
 /**
  * x + its sums, normed: where the first matmul does so itself, nothing is dispatched and the stream moves to
@@ -48,10 +52,16 @@ export function enterBranch(
   }
   const stream = added ? otherStream(context, x) : x;
   const lanes = normLanes({ cols: config.hiddenSize, lanes: tuning.rowLanes });
-  const how = { weight, eps: config.rmsNormEps, lanes };
+  const lowers = first.lowers ? noted : undefined;
+  const how = { weight, eps: config.rmsNormEps, lanes, lowers };
   return {
     plan: [],
-    input: { x, stream, norm: { ...how, added: added && { ...added, stream } } },
+    input: {
+      x,
+      stream,
+      xScales: scalesOf(context, "normed", rows),
+      norm: { ...how, added: added && { ...added, stream } },
+    },
   };
 }
 

@@ -1,0 +1,43 @@
+/** Where a matmul of one row on matrix units norms it itself. */
+import { isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import { addendBuffers, addendsOf, type NormAddends } from "../matmul/hold/hold.ts";
+import { fewTile } from "./few_tiles.ts";
+import { tensorShards } from "./matmul_tensor.ts";
+import { fewFits } from "./matmul_tensor_few.ts";
+
+/** Most bytes that all workgroups together read to norm x themselves. */
+const MOST_READ = 12 * 2 ** 20;
+
+/** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
+const NORM_BYTES = 2048;
+
+/** Storage buffers besides those of the epilogue and of what is added: of the matmul, the norm, and the scales. */
+const BUFFERS = 6;
+
+/** Whether a matmul on matrix units had better norm one row itself, by `normedRows`. */
+export function normsOnUnits(
+  matrix: Matrix,
+  { added, bound, tuning: { tensor, software } }: {
+    readonly added: NormAddends | undefined;
+    /** Storage buffers that the epilogue binds. */
+    readonly bound: number;
+    readonly tuning: Pick<Tuning, "tensor" | "software">;
+  },
+): boolean {
+  if (!tensor || software || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) {
+    return false;
+  }
+  const { unit, limits } = tensor;
+  const { cols, shards } = matrix;
+  const room = {
+    maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize - NORM_BYTES,
+  };
+  const reads = shards.map(({ rows: columns }) => {
+    const tile = fewTile(unit, limits, { rows: 1, columns, range: cols, splitK: 1 });
+    if (!tile || !fewFits(unit, tile, room, cols / 8)) return Infinity;
+    const workgroups = Math.ceil(columns / (tile.columns * unit.n));
+    return workgroups * cols * (2 + addendsOf(added)) * 4;
+  });
+  return BUFFERS + bound + addendBuffers(added) <= limits.maxStorageBuffersPerShaderStage &&
+    reads.every((read) => read <= MOST_READ);
+}
