@@ -1,31 +1,37 @@
-/** How x of one row comes to the workgroup memory of a matmul on matrix units. */
+/** How x of one row comes whole to the workgroup memory of a matmul on matrix units. */
+import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Slots } from "../../src/gpu/link.ts";
-import type { Hold } from "../matmul/hold/hold.ts";
 import type { RowScales } from "../norm/rms_norm.ts";
 
-/** A hold of matmul_tensor_few.wgsl. */
-export type UnitsHold = Omit<Hold, "slots"> & {
-  readonly slots: Hold["slots"] & { readonly lowers: string };
-};
+/** What brings x, as of the other matmuls (matmul/hold/hold.ts). */
+export interface HeldRow {
+  /** Part of the kernel's name. */
+  readonly name: string;
+  /** `hold` and `held`. */
+  readonly slots: Slots;
+  readonly buffers: Readonly<Record<string, Operand>>;
+  readonly constants: Readonly<Record<string, number>>;
+  /** Whose scales the first workgroup makes the largest. */
+  readonly lowers?: RowScales | undefined;
+  /** Numbers that its texts name with a dollar, for workgroups of so many invocations. */
+  counts(of: { readonly threads: number }): Record<string, number>;
+}
 
 /** Slots where x is not held. */
-export const STAGED: { readonly slots: Slots } = {
-  slots: {
-    hold: "matmul/hold/rows_held",
-    held: "matmul/hold/rows_held",
-    lowers: "tensor/lower_nothing",
-  },
+export const STAGED: Slots = {
+  hold: "tensor/lower_nothing",
+  held: "tensor/lower_nothing",
+  lowers: "tensor/lower_nothing",
 };
 
-/** A hold whose first workgroup makes the scales of the layer's other inputs the largest, where there are any. */
-export function holdOnUnits(hold: Hold, scales: RowScales | undefined): UnitsHold {
-  const { name, slots, buffers, constants } = hold;
-  if (!scales) return { ...hold, slots: { ...slots, lowers: "tensor/lower_nothing" } };
+/** A row with the texts for its `lowers`. */
+export function holdOnUnits({ lowers, ...row }: HeldRow): HeldRow {
+  if (!lowers) return { ...row, slots: { ...row.slots, lowers: "tensor/lower_nothing" } };
   return {
-    ...hold,
-    name: `${name}_lowers`,
-    slots: { ...slots, lowers: "tensor/lower_scales" },
-    buffers: { ...buffers, lowered: scales.lowered },
-    constants: { ...constants, LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs },
+    ...row,
+    name: `${row.name}_lowers`,
+    slots: { ...row.slots, lowers: "tensor/lower_scales" },
+    buffers: { ...row.buffers, lowered: lowers.lowered },
+    constants: { ...row.constants, LOWERED_ROWS: lowers.stride, ROW_JOBS: lowers.jobs },
   };
 }

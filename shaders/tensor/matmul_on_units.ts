@@ -5,21 +5,15 @@ import {
   MOST_DISPATCHED,
   type TensorLimits,
   type TensorShard,
+  tensorShards,
   type Tuning,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import type { Epilogue } from "../fragments/epilogue.ts";
-import {
-  matmulTensor,
-  rowScales,
-  tensorBindings,
-  tensorShards,
-  type TensorTile,
-} from "./matmul_tensor.ts";
+import { matmulTensor, rowScales, tensorBindings, type TensorTile } from "./matmul_tensor.ts";
 import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
-import { holdOnUnits } from "./few_hold.ts";
-import type { Hold } from "../matmul/hold/hold.ts";
+import { type HeldRow, holdOnUnits } from "./few_hold.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
@@ -54,7 +48,7 @@ export function matmulOnUnits(
     readonly epilogue: Epilogue;
     readonly splitK: number;
     /** How x of one row comes to workgroup memory whole, see `normsOnUnits`. */
-    readonly hold?: Hold | undefined;
+    readonly hold?: HeldRow | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -74,7 +68,7 @@ export function matmulOnUnits(
     if (few) {
       return matmulTensorFew(buffers, {
         ...{ ...of, tile: few },
-        hold: hold && holdOnUnits(hold, hold.lowers),
+        hold: hold && holdOnUnits(hold),
       });
     }
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;

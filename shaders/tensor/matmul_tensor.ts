@@ -7,14 +7,7 @@ import {
   type Operand,
   type Work,
 } from "../../src/gpu/kernel.ts";
-import {
-  isQuantized,
-  type Matrix,
-  type Precision,
-  type Shard,
-  type TensorMatrices,
-  type TensorShard,
-} from "../../src/gpu/matrix.ts";
+import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
 import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
@@ -217,15 +210,6 @@ export function matmulTensor(
     label,
     work: tensorWork(of, epilogue),
   });
-}
-
-/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
-export function tensorShards(
-  { shards }: Pick<Matrix, "shards">,
-  tensor: TensorMatrices | undefined,
-): TensorShard[] | undefined {
-  const found = shards.flatMap((shard) => tensor?.shards.get(shard) ?? []);
-  return found.length === shards.length ? found : undefined;
 }
 
 const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {

@@ -4,7 +4,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
 import { formatOf } from "./loads.ts";
-import { STAGED, type UnitsHold } from "./few_hold.ts";
+import { type HeldRow, STAGED } from "./few_hold.ts";
 import {
   declared,
   type TensorBuffers,
@@ -32,7 +32,7 @@ export interface FewTile {
 type FewMatmul = Omit<TensorMatmul, "tile"> & {
   readonly tile: FewTile;
   /** How x of one row comes to workgroup memory whole; default as it is, stage by stage. */
-  readonly hold?: UnitsHold | undefined;
+  readonly hold?: HeldRow | undefined;
 };
 
 /** Most rows that the kernel is for. */
@@ -106,7 +106,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const name = `matmul_tensor_few${format.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
-      slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold ?? STAGED).slots },
+      slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold?.slots ?? STAGED) },
       counts: {
         ...countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S, held }),
         ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1, THREADS: lanes } : {},
@@ -123,7 +123,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
 }
 
 /** Bound in the order of their numbers: those of a hold before the scales that an epilogue notes. */
-function heldBindings(bindings: readonly string[], { buffers }: UnitsHold): string[] {
+function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string[] {
   const last = ["noted", "w_scales"].filter((binding) => bindings.includes(binding));
   const first = bindings.filter((binding) => !last.includes(binding) && binding !== "x_scales");
   const { lowered, ...held } = buffers;

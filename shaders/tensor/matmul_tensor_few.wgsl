@@ -9,8 +9,9 @@
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
 //   out: of matrix units, tensor/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
-//   hold, held: for one row whose x is whole in workgroup memory before the first stage ($HELD is 1), those of
+//   hold: for one row whose x is whole in workgroup memory before the first stage ($HELD is 1), as of
 //     matmul/matmul_resident.wgsl. Its scale is found on the way.
+//   held: what it declares.
 //   lowers: `fn lower_scales(lane)`, what the first workgroup does for scales of other inputs (tensor/lower_*.wgsl).
 
 enable f16;

@@ -1,7 +1,5 @@
-import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
+import { isQuantized, type Matrix, tensorShards, type Tuning } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf, type NormAddends } from "./hold.ts";
-import { tensorShards } from "../../tensor/matmul_tensor.ts";
-import { normsOnUnits } from "../../tensor/few_norms.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
 import { canBeResident } from "../matmul_shape.ts";
 
@@ -30,10 +28,7 @@ export interface NormUse {
 /** Whether a matmul had better norm x itself, by `normedRows`, than have it normed before. */
 export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUse): boolean {
   const { software, tensor, storageBuffers } = tuning;
-  if (tensorShards(matrix, tensor)) {
-    return rows === 1 && normsOnUnits(matrix, { added, bound, tuning });
-  }
-  if (software || rows > MOST_NORMED_ROWS) return false;
+  if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return false;
   const buffers = 3 + bound + 1 + addendBuffers(added) + Number(isQuantized(matrix.format));
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
   const read = workgroups * rows * matrix.cols * (1 + addendsOf(added)) * 4;

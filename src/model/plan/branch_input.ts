@@ -1,6 +1,7 @@
 /** How a branch of a layer is entered: normed in a dispatch of its own, or by the first matmul. */
 import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
 import { normsRows, type NormUse } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { normsOnUnits } from "../../../shaders/matmul/hold/norms_on_units.ts";
 import { normedRows, type NormOfRows } from "../../../shaders/matmul/hold/hold.ts";
 import { type NormInput, type NormKept, normLanes } from "../../../shaders/norm/rms_norm.ts";
 import type { Epilogue } from "../../../shaders/fragments/epilogue.ts";
@@ -45,7 +46,9 @@ export function enterBranch(
   const added = "sums" in from || "outputs" in from ? from : undefined;
   const x = streamOf(context, from);
   const itself = first && !keep && ("x" in from && !("index" in from) || "outputs" in from) &&
-    normsRows(first.matrix, { rows, added, bound: first.bound, tuning });
+    [normsRows, normsOnUnits].some((norms) =>
+      norms(first.matrix, { rows, added, bound: first.bound, tuning })
+    );
   if (!itself) {
     const plan = norm(context, { from, weight, out, keep, noted }, rows, label);
     return { plan, input: { x: out, xScales: scalesOf(context, "normed", rows), stream: x } };

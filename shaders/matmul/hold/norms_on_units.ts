@@ -1,9 +1,9 @@
 /** Where a matmul of one row on matrix units norms it itself. */
-import { isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
-import { addendBuffers, addendsOf, type NormAddends } from "../matmul/hold/hold.ts";
-import { fewTile } from "./few_tiles.ts";
-import { tensorShards } from "./matmul_tensor.ts";
-import { fewFits } from "./matmul_tensor_few.ts";
+import { isQuantized, type Matrix, tensorShards, type Tuning } from "../../../src/gpu/matrix.ts";
+import { addendBuffers, addendsOf } from "./hold.ts";
+import type { NormUse } from "./norms_rows.ts";
+import { fewTile } from "../../tensor/few_tiles.ts";
+import { fewFits } from "../../tensor/matmul_tensor_few.ts";
 
 /** Most bytes that all workgroups together read to norm x themselves. */
 const MOST_READ = 12 * 2 ** 20;
@@ -14,17 +14,14 @@ const NORM_BYTES = 2048;
 /** Storage buffers besides those of the epilogue and of what is added: of the matmul, the norm, and the scales. */
 const BUFFERS = 6;
 
-/** Whether a matmul on matrix units had better norm one row itself, by `normedRows`. */
+/** Whether a matmul on matrix units had better norm its row itself, by `normedRows`: one, of those that are not quantized. */
 export function normsOnUnits(
   matrix: Matrix,
-  { added, bound, tuning: { tensor, software } }: {
-    readonly added: NormAddends | undefined;
-    /** Storage buffers that the epilogue binds. */
-    readonly bound: number;
-    readonly tuning: Pick<Tuning, "tensor" | "software">;
-  },
+  { rows, added, bound, tuning: { tensor, software } }: NormUse,
 ): boolean {
-  if (!tensor || software || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) {
+  if (
+    !tensor || software || rows > 1 || isQuantized(matrix.format) || !tensorShards(matrix, tensor)
+  ) {
     return false;
   }
   const { unit, limits } = tensor;
