@@ -78,6 +78,10 @@ const ALL: readonly Shape[] = [
   { name: "smallGateUp", n: 6144, k: 1024, split: 1, end: "swiglu" },
   { name: "smallO", n: 1024, k: 2048, split: 4, end: "store" },
   { name: "smallDown", n: 1024, k: 3072, split: 4, end: "store" },
+  { name: "mixQkv", n: 5120, k: 2048, split: 1, end: "store" },
+  { name: "mixO", n: 2048, k: 4096, split: 4, end: "store" },
+  { name: "latentQ", n: 3648, k: 2048, split: 1, end: "store" },
+  { name: "latentO", n: 2048, k: 2048, split: 4, end: "store" },
   { name: "head", n: 128256, k: 4096, split: 1, end: "store" },
 ];
 const ODD = ["store", "swiglu", "qkv"].map((end) =>
