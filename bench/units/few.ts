@@ -105,8 +105,10 @@ const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
 const TILES: readonly FewTile[] = flags.tiles === ""
   ? DEFAULT
   : flags.tiles.split(",").map((text) => {
-    const [columns = 1, stage = 64, ahead = 2, branched = 1] = text.split(".").map(Number);
-    return { columns, stage, ahead, branched: branched > 0 };
+    const [columns = 1, stage = 64, ahead = 2, branched = 1, whole = 0] = text.split(".").map(
+      Number,
+    );
+    return { columns, stage, ahead, branched: branched > 0, whole: whole > 0 };
   });
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {

@@ -27,6 +27,7 @@ export interface FewTile {
    * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
    */
   readonly branched: boolean;
+  readonly whole?: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & {
@@ -42,7 +43,7 @@ export function fewRows({ m }: MatrixUnit): number {
 
 function countsOf(
   { m, n, k, lanes }: MatrixUnit,
-  { columns, stage, ahead, branched }: FewTile,
+  { columns, stage, ahead, branched, whole = false }: FewTile,
   { rows, ragged, vec8s = 1, held = 0 }: {
     readonly rows: number;
     readonly ragged: boolean;
@@ -62,6 +63,8 @@ function countsOf(
     // Held, eights of hi and of lo take turns, m and m; the last rows of a tile reach behind them.
     X_WORDS: held > 0 ? 2 * m * (Math.ceil(held / m) + 1) : m * (CHUNKS + 1),
     ...{ HELD: Number(held > 0), STAGED: Number(held === 0) },
+    W_PART: Number(!whole || TILE_COLS * CHUNKS / vec8s % lanes !== 0),
+    X_PART: Number(!whole || Math.ceil(rows * CHUNKS / lanes) * lanes > m / 2 * CHUNKS),
     TURNS: Math.ceil(rows * columns * n / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
     OWN_STEPS: branched ? stage / k : 1,
@@ -87,7 +90,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const held = hold ? matrix.cols / splitK / 8 : 0;
-  const { columns, stage, ahead, branched } = tile;
+  const { columns, stage, ahead, branched, whole = false } = tile;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
@@ -100,7 +103,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
     columns,
     stage,
     ahead,
-    loads,
+    whole ? `${loads}_whole` : loads,
     ...hold ? [held, hold.name] : [],
   ];
   const name = `matmul_tensor_few${format.name}_${epilogue.name}_${parts.join("_")}`;
