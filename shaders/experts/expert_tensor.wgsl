@@ -158,7 +158,10 @@ fn main(
       //end
       //end
       //for u in X_LOADS
-      if (x_job$u != NOTHING) {
+      //for p in X_PART
+      if (x_job$u != NOTHING)
+      //end
+      {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW

@@ -90,7 +90,13 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const held = hold ? matrix.cols / splitK / 8 : 0;
-  const { columns, stage, ahead, branched, whole = false } = tile;
+  const {
+    columns,
+    stage,
+    ahead,
+    branched,
+    whole = (globalThis as { WHOLE?: boolean }).WHOLE ?? false,
+  } = tile;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
@@ -111,7 +117,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
     const code = shader("tensor/matmul_tensor_few", {
       slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold?.slots ?? STAGED) },
       counts: {
-        ...countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S, held }),
+        ...countsOf(unit, { ...tile, whole }, { rows, ragged, vec8s: format.counts.VEC8S, held }),
         ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1, THREADS: lanes } : {},
         ...format.counts,
         ...epilogue.counts,
