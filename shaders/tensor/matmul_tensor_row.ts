@@ -54,6 +54,8 @@ function countsOf(
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: n * (CHUNKS + 1),
+    W_PART: Number(TILE_COLS * CHUNKS / vec8s % lanes !== 0),
+    X_PART: Number(Math.ceil(rows * CHUNKS / lanes) * lanes > n / 2 * CHUNKS),
     TURNS: Math.ceil(rows * columns * m / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
     OWN_STEPS: branched ? stage / k : 1,

@@ -113,7 +113,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     {
       //for u in W_LOADS
-      if (w_block$u < $TILE_COLSu * BLOCKS) {
+      //for p in W_PART
+      if (w_block$u < $TILE_COLSu * BLOCKS)
+      //end
+      {
         //for p in VEC8S
         ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
         //end
@@ -121,7 +124,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //for h in FLOATS_X
       //for u in X_LOADS
-      if (x_chunk$u < $X_ROWSu * CHUNKS) {
+      //for p in X_PART
+      if (x_chunk$u < $X_ROWSu * CHUNKS)
+      //end
+      {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
