@@ -15,7 +15,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow } from "../../shaders/tensor/matmul_tensor_row.ts";
+import { matmulTensorRow, rowFits } from "../../shaders/tensor/matmul_tensor_row.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
@@ -102,14 +102,11 @@ const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
 ).filter(({ columns, stage, ahead }) =>
   columns * stage * ahead <= 512 && columns * stage * ahead >= 128
 );
-const TILES: readonly FewTile[] = flags.tiles === ""
-  ? DEFAULT
-  : flags.tiles.split(",").map((text) => {
-    const [columns = 1, stage = 64, ahead = 2, branched = 1, whole = 0] = text.split(".").map(
-      Number,
-    );
-    return { columns, stage, ahead, branched: branched > 0, whole: whole > 0 };
-  });
+function tileOf(text: string): FewTile {
+  const [columns = 1, stage = 64, ahead = 2, branched = 1] = text.split(".").map(Number);
+  return { columns, stage, ahead, branched: branched > 0 };
+}
+const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : flags.tiles.split(",").map(tileOf);
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {
   const buffer = storage(gpu.device, "words", values.byteLength);
@@ -144,21 +141,6 @@ function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
   }
   const end = shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
   return [end, end];
-}
-
-/** Of the first row: eights of hi and then of lo, 64 of k at a time. */
-async function halvesOf({ x, xScales }: Buffers, k: number): Promise<Operand> {
-  const row = new Float32Array(await readBuffer(gpu, { ...x, size: 4 * k }));
-  const [scale = 1] = new Float32Array(await readBuffer(gpu, { ...xScales, size: 4 }));
-  const halves = new Float16Array(2 * k);
-  for (const [i, value] of row.entries()) {
-    const bits = new Uint32Array(Float32Array.of(value * scale).buffer);
-    const hi = new Float32Array(Uint32Array.of((bits[0] ?? 0) & 0xffffe000).buffer)[0] ?? 0;
-    const at = Math.floor(i / 64) * 128 + i % 64;
-    halves[at] = hi;
-    halves[at + 64] = value * scale - hi;
-  }
-  return words(new Uint32Array(halves.buffer));
 }
 
 /** Milliseconds of one run of all the programs in turn. */
@@ -233,21 +215,11 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
       matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
     ]);
   }
-  for (const text of flags.row === "" ? [] : flags.row.split(",")) {
-    const [columns = 1, stage = 64, ahead = 2, branched = 1, halves = 0] = text.split(".").map(
-      Number,
-    );
-    const tile = { columns, stage, ahead, branched: branched > 0, halves: halves > 0 };
-    if (range % stage !== 0) continue;
-    const inputs = new Map<Buffers, Operand>();
-    if (halves) { for (const b of all) inputs.set(b, await halvesOf(b, k)); }
+  for (const text of flags.row === "" || rows > 1 ? [] : flags.row.split(",")) {
+    const one = tileOf(text);
+    if (range % one.stage !== 0 || !rowFits(unit, one, gpu.limits)) continue;
     await add(`row ${text}`, (b) => [
-      matmulTensorRow({ ...b, x: inputs.get(b) ?? b.x }, {
-        ...of,
-        unit: { ...unit, n: 8 },
-        shard: shardOf(b),
-        tile,
-      }),
+      matmulTensorRow(b, { ...of, shard: shardOf(b), tile: one }),
     ]);
   }
   await timeRounds(variants);

@@ -67,9 +67,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
     // One job's lanes that load nothing of their own store it again, in rows that nobody reads.
-    X_PART: Number(
-      JOBS > 1 || THREADS > LO_ROW * CHUNKS || (globalThis as { WHOLE?: boolean }).WHOLE === false,
-    ),
+    X_PART: Number(JOBS > 1 || THREADS > LO_ROW * CHUNKS),
     JOB_LOADS: Math.ceil(JOBS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
@@ -102,7 +100,6 @@ function expertKernel(
     ...shape,
     ...uneven ? ["uneven"] : [],
     ...picks > 0 ? [`picked_${picks}`] : [],
-    ...(globalThis as { WHOLE?: boolean }).WHOLE === false ? ["part"] : [],
   ].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {

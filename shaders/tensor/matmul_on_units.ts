@@ -13,6 +13,8 @@ import type { Epilogue } from "../fragments/epilogue.ts";
 import { matmulTensor, rowScales, tensorBindings, type TensorTile } from "./matmul_tensor.ts";
 import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
+import { matmulTensorRow } from "./matmul_tensor_row.ts";
+import { rowTile } from "./row_tiles.ts";
 import { type HeldRow, holdOnUnits } from "./few_hold.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
@@ -64,13 +66,12 @@ export function matmulOnUnits(
     const { scales: wScales, halved } = shards[i] as TensorShard;
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
     const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
-    const few = fewTile(unit, limits, { ...use, columns: shard.rows });
-    if (few) {
-      return matmulTensorFew(buffers, {
-        ...{ ...of, tile: few },
-        hold: hold && holdOnUnits(hold),
-      });
+    const row = rows === 1 ? rowTile(unit, limits, { ...use, columns: shard.rows }) : undefined;
+    if (row) {
+      return matmulTensorRow(buffers, { ...of, tile: row, hold: hold && holdOnUnits(hold) });
     }
+    const few = fewTile(unit, limits, { ...use, columns: shard.rows });
+    if (few) return matmulTensorFew(buffers, { ...of, tile: few });
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile });
   });

@@ -183,9 +183,26 @@ export function tensorWork(
   };
 }
 
+/** What a dispatch binds, by name. */
+export function tensorOperands(
+  { x, out, wScales, xScales }: TensorBuffers,
+  { rows, matrix: { cols }, shard }: Omit<TensorMatmul, "tile">,
+  { buffers }: Epilogue,
+): Record<string, Operand> {
+  return {
+    weights: shard.operand,
+    x: { ...x, size: 4 * rows * cols },
+    out,
+    ...buffers,
+    w_scales: wScales,
+    x_scales: xScales,
+    scales: shard.scales ?? shard.operand,
+  };
+}
+
 /** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */
 export function matmulTensor(
-  { x, out, wScales, xScales }: TensorBuffers,
+  buffers: TensorBuffers,
   of: TensorMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
@@ -195,15 +212,7 @@ export function matmulTensor(
   }
   const [tileRows, tileCols] = tileSize(unit, tile);
   return dispatch(tensorKernel(of, epilogue), {
-    buffers: {
-      weights: shard.operand,
-      x: { ...x, size: 4 * rows * cols },
-      out,
-      ...epilogue.buffers,
-      w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
-    },
+    buffers: tensorOperands(buffers, of, epilogue),
     constants: tensorConstants(of, epilogue),
     // Tiles of the same columns run side by side and share the weights in the cache.
     workgroups: [Math.ceil(rows / tileRows), Math.ceil(shard.rows / tileCols), splitK],

@@ -4,12 +4,12 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
 import { formatOf } from "./loads.ts";
-import { type HeldRow, STAGED } from "./few_hold.ts";
 import {
   declared,
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
+  tensorOperands,
   tensorWork,
   unitsSlots,
 } from "./matmul_tensor.ts";
@@ -27,14 +27,9 @@ export interface FewTile {
    * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
    */
   readonly branched: boolean;
-  readonly whole?: boolean;
 }
 
-type FewMatmul = Omit<TensorMatmul, "tile"> & {
-  readonly tile: FewTile;
-  /** How x of one row comes to workgroup memory whole; default as it is, stage by stage. */
-  readonly hold?: HeldRow | undefined;
-};
+type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
 
 /** Most rows that the kernel is for. */
 export function fewRows({ m }: MatrixUnit): number {
@@ -43,13 +38,11 @@ export function fewRows({ m }: MatrixUnit): number {
 
 function countsOf(
   { m, n, k, lanes }: MatrixUnit,
-  { columns, stage, ahead, branched, whole = false }: FewTile,
-  { rows, ragged, vec8s = 1, held = 0 }: {
+  { columns, stage, ahead, branched }: FewTile,
+  { rows, ragged, vec8s = 1 }: {
     readonly rows: number;
     readonly ragged: boolean;
     readonly vec8s?: number;
-    /** Eights of x that are held. */
-    readonly held?: number;
   },
 ) {
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
@@ -60,25 +53,24 @@ function countsOf(
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / lanes),
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
-    // Held, eights of hi and of lo take turns, m and m; the last rows of a tile reach behind them.
-    X_WORDS: held > 0 ? 2 * m * (Math.ceil(held / m) + 1) : m * (CHUNKS + 1),
-    ...{ HELD: Number(held > 0), STAGED: Number(held === 0) },
-    W_PART: Number(!whole || TILE_COLS * CHUNKS / vec8s % lanes !== 0),
-    X_PART: Number(!whole || Math.ceil(rows * CHUNKS / lanes) * lanes > m / 2 * CHUNKS),
+    X_WORDS: m * (CHUNKS + 1),
+    // Lanes with nothing of their own to bring of x bring it again, in rows that nobody reads: stores in a branch
+    // cost up to a tenth.
+    W_PART: Number(TILE_COLS * CHUNKS / vec8s % lanes !== 0),
+    X_PART: Number(Math.ceil(rows * CHUNKS / lanes) * lanes > m / 2 * CHUNKS),
     TURNS: Math.ceil(rows * columns * n / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
     OWN_STEPS: branched ? stage / k : 1,
   };
 }
 
-/** Whether an adapter can run a workgroup. @param held eights of x that it holds, besides what brings them. */
+/** Whether an adapter can run a workgroup. */
 export function fewFits(
   unit: MatrixUnit,
   tile: FewTile,
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
-  held = 0,
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1, ragged: true, held });
+  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1, ragged: true });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
@@ -86,82 +78,41 @@ export function fewFits(
 const kernels = new Map<string, Kernel>();
 
 function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, rows, matrix, splitK = 1, hold } = of;
+  const { unit, tile, rows, matrix, splitK = 1 } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
-  const held = hold ? matrix.cols / splitK / 8 : 0;
-  const {
-    columns,
-    stage,
-    ahead,
-    branched,
-    whole = (globalThis as { WHOLE?: boolean }).WHOLE ?? false,
-  } = tile;
+  const { columns, stage, ahead, branched } = tile;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
-  const parts = [
-    m,
-    n,
-    k,
-    lanes,
-    rows,
-    columns,
-    stage,
-    ahead,
-    whole ? `${loads}_whole` : loads,
-    ...hold ? [held, hold.name] : [],
-  ];
+  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads];
   const name = `matmul_tensor_few${format.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
-      slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold?.slots ?? STAGED) },
+      slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
-        ...countsOf(unit, { ...tile, whole }, { rows, ragged, vec8s: format.counts.VEC8S, held }),
-        ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1, THREADS: lanes } : {},
+        ...countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S }),
         ...format.counts,
         ...epilogue.counts,
       },
     });
-    const { bindings, constants } = declared(format, epilogue);
-    return kernel(name, code, {
-      bindings: hold ? heldBindings(bindings, hold) : bindings,
-      constants: [...constants, ...Object.keys(hold?.constants ?? {})],
-    });
+    return kernel(name, code, declared(format, epilogue));
   });
-}
-
-/** Bound in the order of their numbers: those of a hold before the scales that an epilogue notes. */
-function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string[] {
-  const last = ["noted", "w_scales"].filter((binding) => bindings.includes(binding));
-  const first = bindings.filter((binding) => !last.includes(binding) && binding !== "x_scales");
-  const { lowered, ...held } = buffers;
-  return [...first, ...Object.keys(held), ...last, ...lowered ? ["lowered"] : []];
 }
 
 /** Records what `matmulTensor` does, to the bit, for at most `fewRows` rows. */
 export function matmulTensorFew(
-  { x, out, wScales, xScales }: TensorBuffers,
+  buffers: TensorBuffers,
   of: FewMatmul,
 ): Dispatch {
-  const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, hold, label } = of;
+  const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, label } = of;
   const epilogue = of.epilogue ?? PLAIN.store;
   if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit)) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
-  if (hold && rows > 1) throw new Error(`${label}: ${rows} rows that are held`);
   return dispatch(fewKernel(of, epilogue), {
-    buffers: {
-      weights: shard.operand,
-      x: { ...x, size: 4 * rows * cols },
-      out,
-      ...epilogue.buffers,
-      ...hold?.buffers,
-      w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
-    },
-    constants: { ...tensorConstants(of, epilogue), ...hold?.constants },
+    buffers: tensorOperands(buffers, of, epilogue),
+    constants: tensorConstants(of, epilogue),
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.n)), splitK],
     label,
     work: tensorWork(of, epilogue),

@@ -9,10 +9,6 @@
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
 //   out: of matrix units, tensor/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
-//   hold: for one row whose x is whole in workgroup memory before the first stage ($HELD is 1), as of
-//     matmul/matmul_resident.wgsl. Its scale is found on the way.
-//   held: what it declares.
-//   lowers: `fn lower_scales(lane)`, what the first workgroup does for scales of other inputs (tensor/lower_*.wgsl).
 
 enable f16;
 enable subgroups;
@@ -33,10 +29,8 @@ override SPLIT_K: u32;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 // [MATRIX_ROWS]
 @group(0) @binding(14) var<storage, read> w_scales: array<f32>;
-//for h in STAGED
 // [X_ROWS]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
-//end
 
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
@@ -46,50 +40,8 @@ const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns, one a lane
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; rows beyond X_ROWS stay zero. Held: see `place_of`.
+// hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; nobody reads what rows beyond X_ROWS have.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
-
-//for h in HELD
-//use held
-//use lowers
-//use tensor/scale_of
-
-const THREADS = $LANESu;
-const X_BLOCK = $UNIT_Mu; // eights of hi side by side, then those of lo
-
-// The largest number of those an invocation has put.
-var<private> x_peak: f32 = 0.0;
-
-// Where an eight of x has hi; its lo is X_BLOCK behind. A tile's rows are 2 apart, the first is hi, the one that is
-// LO_ROW behind is lo, and what the others have nobody looks at.
-fn place_of(i: u32) -> u32 {
-  return i / X_BLOCK * (2u * X_BLOCK) + i % X_BLOCK;
-}
-
-// As f32 at first.
-fn put_vec8(r: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
-  xs[place_of(i)] = bitcast<vec4<u32>>(a);
-  xs[place_of(i) + X_BLOCK] = bitcast<vec4<u32>>(b);
-  let size = max(abs(a), abs(b));
-  x_peak = max(max(x_peak, max(size.x, size.y)), max(size.z, size.w));
-}
-
-// All of x is there; hi and lo take the places of f32.
-fn split_x(lane: u32, count: u32, scale: f32) {
-  for (var i = lane; i < count; i += THREADS) {
-    let at = place_of(i);
-    let a = bitcast<vec4<f32>>(xs[at]) * scale;
-    let b = bitcast<vec4<f32>>(xs[at + X_BLOCK]) * scale;
-    //for l in LOW
-    xs[at] = eight_of_x(cut(a), cut(b));
-    xs[at + X_BLOCK] = eight_of_x(a - cut(a), b - cut(b));
-    //end
-    //for l in ROUNDED
-    xs[at] = eight_of_x(a, b);
-    //end
-  }
-}
-//end
 
 // The sums of hi and of lo.
 fn sum_of(at: u32) -> f32 {
@@ -113,9 +65,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let own_scales = vec2(w_scales[own], w_scales[own + half]);
   //for t in TURNS
   let row$t = $tu * ($LANESu / PER_ROW) + lane / PER_ROW;
-  //for h in STAGED
   let row_scale$t = x_scales[min(row$t, $X_ROWSu - 1u)];
-  //end
   //end
 
   //for u in W_LOADS
@@ -130,7 +80,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
   //end
   //end
-  //for h in STAGED
   //for u in X_LOADS
   let x_chunk$u = lane + $uu * $LANESu;
   let x_row$u = min(x_chunk$u / CHUNKS, $X_ROWSu - 1u);
@@ -140,23 +89,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
   var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
-  //end
-  //end
-  //end
-  //for h in HELD
-  let thread = lane;
-  let row = 0u;
-  let rows = 1u;
-  //use hold
-  if (tile.y == 0u) {
-    lower_scales(lane);
-  }
-  workgroupBarrier();
-  let x_scale = scale_of(subgroupMax(x_peak));
-  split_x(lane, range, x_scale);
-  workgroupBarrier();
-  //for t in TURNS
-  let row_scale$t = x_scale;
   //end
   //end
 
@@ -180,7 +112,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //end
       }
       //end
-      //for h in STAGED
       //for u in X_LOADS
       //for p in X_PART
       if (x_chunk$u < $X_ROWSu * CHUNKS)
@@ -197,7 +128,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //end
       }
       //end
-      //end
       workgroupBarrier();
       //for b in BRANCHED
       let next = k + ($au + $AHEADu) * BLOCKS;
@@ -210,11 +140,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
-        //for h in STAGED
         //for u in X_LOADS
         xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
-        //end
         //end
       }
       //for o in STRAIGHT
@@ -227,13 +155,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //for t in OWN_STEPS
         {
           let at = (s + $tu) * $UNIT_Ku / 8u;
-          //for h in STAGED
           let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
-          //end
-          //for h in HELD
-          let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-            &xs, place_of(k + $au * BLOCKS + at), 2u);
-          //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
             &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);

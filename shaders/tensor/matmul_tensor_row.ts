@@ -3,72 +3,67 @@ import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
+import { type HeldRow, STAGED } from "./few_hold.ts";
 import { formatOf } from "./loads.ts";
 import {
   declared,
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
+  tensorOperands,
   tensorWork,
   unitsSlots,
 } from "./matmul_tensor.ts";
+import type { FewTile } from "./matmul_tensor_few.ts";
 
-/** A workgroup of matmul_tensor_row.wgsl. No number of these changes a bit of what it computes. */
-export interface RowTile {
-  /** Tiles of columns. */
-  readonly columns: number;
-  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
-  readonly stage: number;
-  /** Stages that are loaded ahead, 1 or more. */
-  readonly ahead: number;
-  /**
-   * Whether they are loaded in branches, which compilers move no load out of: fewer registers, and so more
-   * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
-   */
-  readonly branched: boolean;
-  readonly halves: boolean;
-}
+/** Its tile's columns are tiles of the unit's m outputs. */
+type RowMatmul = Omit<TensorMatmul, "tile" | "rows"> & {
+  readonly tile: FewTile;
+  /** How x comes to workgroup memory whole; default as it is, stage by stage. */
+  readonly hold?: HeldRow | undefined;
+};
 
-type RowMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: RowTile };
-
-/** Most rows that the kernel is for. */
-export function rowRows({ m }: MatrixUnit): number {
-  return m / 4;
+/** The unit's fewest columns: half of them are the row's, as hi and as lo. */
+function rowUnit({ narrow, ...unit }: MatrixUnit): MatrixUnit {
+  return { ...unit, n: narrow ?? unit.n };
 }
 
 function countsOf(
-  { m, n, k, lanes }: MatrixUnit,
-  { columns, stage, ahead, branched, halves }: RowTile,
-  { rows, ragged, vec8s = 1 }: {
-    readonly rows: number;
+  of: MatrixUnit,
+  { columns, stage, ahead, branched }: FewTile,
+  { ragged, vec8s = 1, held = 0 }: {
     readonly ragged: boolean;
     readonly vec8s?: number;
+    /** Eights of x that are held; 0: x comes stage by stage. */
+    readonly held?: number;
   },
 ) {
+  const { m, n, k, lanes } = rowUnit(of);
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * m, m * n / 4];
+  const X_LOADS = Math.ceil(CHUNKS / lanes);
   return {
-    ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
+    ...{ OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
     ...{ CHUNKS, TILE_COLS, SUM_WORDS, LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k },
-    ...{ UNIT_HALF: m / 2, FLOATS_X: Number(!halves), HALVES_X: Number(halves) },
-    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / lanes),
-    X_LOADS: Math.ceil(rows * CHUNKS / lanes),
-    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
-    X_WORDS: n * (CHUNKS + 1),
+    ...{ UNIT_HALF: m / 2, HELD: Number(held > 0), STAGED: Number(held === 0) },
+    ...{ W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / lanes), X_LOADS },
     W_PART: Number(TILE_COLS * CHUNKS / vec8s % lanes !== 0),
-    X_PART: Number(Math.ceil(rows * CHUNKS / lanes) * lanes > n / 2 * CHUNKS),
-    TURNS: Math.ceil(rows * columns * m / 2 / lanes),
+    X_PART: Number(X_LOADS * lanes > n / 2 * CHUNKS),
+    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
+    // Held, eights of hi and of lo take turns, n and n; the last columns of a tile reach behind them.
+    X_WORDS: held > 0 ? 2 * n * (Math.ceil(held / n) + 1) : n * (CHUNKS + 1),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
     OWN_STEPS: branched ? stage / k : 1,
   };
 }
 
-/** Whether an adapter can run a workgroup. */
+/** Whether an adapter can run a workgroup. @param held eights of x that it holds, besides what brings them. */
 export function rowFits(
   unit: MatrixUnit,
-  tile: RowTile,
+  tile: FewTile,
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
+  held = 0,
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1, ragged: true });
+  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { ragged: true, held });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.m / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
@@ -76,51 +71,56 @@ export function rowFits(
 const kernels = new Map<string, Kernel>();
 
 function rowKernel(of: RowMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, rows, matrix, splitK = 1 } = of;
+  const { unit, tile, matrix, splitK = 1, hold } = of;
   const format = formatOf(of);
-  const { m, n, k, lanes } = unit;
-  const { columns, stage, ahead, branched, halves } = tile;
+  const { m, n, k, lanes } = rowUnit(unit);
+  const { columns, stage, ahead, branched } = tile;
+  const held = hold ? matrix.cols / splitK / 8 : 0;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
-  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads, ...(halves ? ["halves"] : [])];
-  const name = `matmul_tensor_row${format.name}_${epilogue.name}_${parts.join("_")}`;
+  const parts = [m, n, k, lanes, columns, stage, ahead, loads];
+  const holds = hold ? `_${held}_${hold.name}` : "";
+  const name = `matmul_tensor_row${format.name}_${epilogue.name}_${parts.join("_")}${holds}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_row", {
-      slots: { ...unitsSlots(epilogue), ...format.slots },
+      slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold?.slots ?? STAGED) },
       counts: {
-        ...countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S }),
+        ...countsOf(unit, tile, { ragged, vec8s: format.counts.VEC8S, held }),
+        ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1, THREADS: lanes } : {},
         ...format.counts,
         ...epilogue.counts,
       },
     });
-    return kernel(name, code, declared(format, epilogue));
+    const { bindings, constants } = declared(format, epilogue);
+    return kernel(name, code, {
+      bindings: hold ? heldBindings(bindings, hold) : bindings,
+      constants: [...constants, ...Object.keys(hold?.constants ?? {})],
+    });
   });
 }
 
-/** Records what `matmulTensor` does, to the bit, for at most `rowRows` rows. */
-export function matmulTensorRow(
-  { x, out, wScales, xScales }: TensorBuffers,
-  of: RowMatmul,
-): Dispatch {
-  const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, label } = of;
+/** Bound in the order of their numbers: those of a hold before the scales that an epilogue notes. */
+function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string[] {
+  const last = ["noted", "w_scales"].filter((binding) => bindings.includes(binding));
+  const first = bindings.filter((binding) => !last.includes(binding) && binding !== "x_scales");
+  const { lowered, ...held } = buffers;
+  return [...first, ...Object.keys(held), ...last, ...lowered ? ["lowered"] : []];
+}
+
+/** Records what `matmulTensor` does, to the bit, for one row. */
+export function matmulTensorRow(buffers: TensorBuffers, of: RowMatmul): Dispatch {
+  const { unit, tile, matrix: { cols }, shard, splitK = 1, hold, label } = of;
   const epilogue = of.epilogue ?? PLAIN.store;
-  if (cols % (tile.stage * splitK) !== 0 || rows > rowRows(unit)) {
-    throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
+  const one = { ...of, rows: 1 };
+  if (cols % (tile.stage * splitK) !== 0) {
+    throw new Error(`${label}: ${cols} columns in ${splitK} ranges`);
   }
   return dispatch(rowKernel(of, epilogue), {
-    buffers: {
-      weights: shard.operand,
-      x: { ...x, size: 4 * rows * cols },
-      out,
-      ...epilogue.buffers,
-      w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
-    },
-    constants: tensorConstants(of, epilogue),
+    buffers: { ...tensorOperands(buffers, one, epilogue), ...hold?.buffers },
+    constants: { ...tensorConstants(one, epilogue), ...hold?.constants },
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.m)), splitK],
     label,
-    work: tensorWork(of, epilogue),
+    work: tensorWork(one, epilogue),
   });
 }

@@ -2,8 +2,8 @@
 import { isQuantized, type Matrix, tensorShards, type Tuning } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf } from "./hold.ts";
 import type { NormUse } from "./norms_rows.ts";
-import { fewTile } from "../../tensor/few_tiles.ts";
-import { fewFits } from "../../tensor/matmul_tensor_few.ts";
+import { rowTile } from "../../tensor/row_tiles.ts";
+import { rowFits } from "../../tensor/matmul_tensor_row.ts";
 
 /** Most bytes that all workgroups together read to norm x themselves. */
 const MOST_READ = 12 * 2 ** 20;
@@ -30,9 +30,9 @@ export function normsOnUnits(
     maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize - NORM_BYTES,
   };
   const reads = shards.map(({ rows: columns }) => {
-    const tile = fewTile(unit, limits, { rows: 1, columns, range: cols, splitK: 1 });
-    if (!tile || !fewFits(unit, tile, room, cols / 8)) return Infinity;
-    const workgroups = Math.ceil(columns / (tile.columns * unit.n));
+    const tile = rowTile(unit, limits, { columns, range: cols, splitK: 1 });
+    if (!tile || !rowFits(unit, tile, room, cols / 8)) return Infinity;
+    const workgroups = Math.ceil(columns / (tile.columns * unit.m));
     return workgroups * cols * (2 + addendsOf(added)) * 4;
   });
   return BUFFERS + bound + addendBuffers(added) <= limits.maxStorageBuffersPerShaderStage &&
