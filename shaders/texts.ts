@@ -220,10 +220,10 @@ import unitsLoadQ4 from "./tensor/load/q4.wgsl" with { type: "text" };
 import unitsLoadQ8 from "./tensor/load/q8.wgsl" with { type: "text" };
 import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
-import lowerNothing from "./tensor/lower_nothing.wgsl" with { type: "text" };
-import lowerScales from "./tensor/lower_scales.wgsl" with { type: "text" };
+import lowerNothing from "./tensor/row/lower_nothing.wgsl" with { type: "text" };
+import lowerScales from "./tensor/row/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
-import matmulTensorRow from "./tensor/matmul_tensor_row.wgsl" with { type: "text" };
+import matmulTensorRow from "./tensor/row/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
@@ -477,10 +477,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/load/q8": unitsLoadQ8,
   "tensor/load/whole": unitsLoadWhole,
   "tensor/matmul_tensor": matmulTensor,
-  "tensor/lower_nothing": lowerNothing,
-  "tensor/lower_scales": lowerScales,
+  "tensor/row/lower_nothing": lowerNothing,
+  "tensor/row/lower_scales": lowerScales,
   "tensor/matmul_tensor_few": matmulTensorFew,
-  "tensor/matmul_tensor_row": matmulTensorRow,
+  "tensor/row/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/out_store": outStore,
   "tensor/row_scales": rowScales,

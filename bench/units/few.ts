@@ -15,7 +15,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow, rowFits } from "../../shaders/tensor/matmul_tensor_row.ts";
+import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor_row.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";

@@ -13,9 +13,9 @@ import type { Epilogue } from "../fragments/epilogue.ts";
 import { matmulTensor, rowScales, tensorBindings, type TensorTile } from "./matmul_tensor.ts";
 import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
-import { matmulTensorRow } from "./matmul_tensor_row.ts";
-import { rowTile } from "./row_tiles.ts";
-import { type HeldRow, holdOnUnits } from "./few_hold.ts";
+import { matmulTensorRow } from "./row/matmul_tensor_row.ts";
+import { rowTile } from "./row/row_tiles.ts";
+import { type HeldRow, holdOnUnits } from "./row/held_row.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */

@@ -272,6 +272,7 @@ export async function openEngine(
         tiers,
         batch: capacity.batch,
         kvTokens: capacity.pages * PAGE,
+        unit: gpu.matrixUnit,
       }),
     },
     ...text,

@@ -10,7 +10,7 @@ import {
   weightScales,
 } from "../../shaders/tensor/matmul_tensor.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow } from "../../shaders/tensor/matmul_tensor_row.ts";
+import { matmulTensorRow } from "../../shaders/tensor/row/matmul_tensor_row.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -2,8 +2,8 @@
 import { isQuantized, type Matrix, tensorShards, type Tuning } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf } from "./hold.ts";
 import type { NormUse } from "./norms_rows.ts";
-import { rowTile } from "../../tensor/row_tiles.ts";
-import { rowFits } from "../../tensor/matmul_tensor_row.ts";
+import { rowTile } from "../../tensor/row/row_tiles.ts";
+import { rowFits } from "../../tensor/row/matmul_tensor_row.ts";
 
 /** Most bytes that all workgroups together read to norm x themselves. */
 const MOST_READ = 12 * 2 ** 20;

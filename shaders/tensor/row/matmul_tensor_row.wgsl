@@ -13,7 +13,7 @@
 //   hold: where x is whole in workgroup memory before the first stage ($HELD is 1), as of
 //     matmul/matmul_resident.wgsl. Its scale is found on the way.
 //   held: what it declares.
-//   lowers: `fn lower_scales(lane)`, what the first workgroup does for scales of other inputs (tensor/lower_*.wgsl).
+//   lowers: `fn lower_scales(lane)`, what the first workgroup does for scales of other inputs (tensor/row/lower_*.wgsl).
 
 enable f16;
 enable subgroups;

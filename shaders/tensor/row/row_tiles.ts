@@ -1,7 +1,7 @@
 /** Which workgroups matmuls of one row on matrix units have. None of it touches a bit of the result. */
-import type { TensorLimits } from "../../src/gpu/matrix.ts";
-import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import type { FewTile } from "./matmul_tensor_few.ts";
+import type { TensorLimits } from "../../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import type { FewTile } from "../matmul_tensor_few.ts";
 import { rowFits } from "./matmul_tensor_row.ts";
 
 /** Most loads on their way at once: the tile where columns are fewest, in the last place that suits. */

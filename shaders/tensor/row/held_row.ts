@@ -1,7 +1,7 @@
 /** How x of one row comes whole to the workgroup memory of a matmul on matrix units. */
-import type { Operand } from "../../src/gpu/kernel.ts";
-import type { Slots } from "../../src/gpu/link.ts";
-import type { RowScales } from "../norm/rms_norm.ts";
+import type { Operand } from "../../../src/gpu/kernel.ts";
+import type { Slots } from "../../../src/gpu/link.ts";
+import type { RowScales } from "../../norm/rms_norm.ts";
 
 /** What brings x, as of the other matmuls (matmul/hold/hold.ts). */
 export interface HeldRow {
@@ -19,18 +19,18 @@ export interface HeldRow {
 
 /** Slots where x is not held. */
 export const STAGED: Slots = {
-  hold: "tensor/lower_nothing",
-  held: "tensor/lower_nothing",
-  lowers: "tensor/lower_nothing",
+  hold: "tensor/row/lower_nothing",
+  held: "tensor/row/lower_nothing",
+  lowers: "tensor/row/lower_nothing",
 };
 
 /** A row with the texts for its `lowers`. */
 export function holdOnUnits({ lowers, ...row }: HeldRow): HeldRow {
-  if (!lowers) return { ...row, slots: { ...row.slots, lowers: "tensor/lower_nothing" } };
+  if (!lowers) return { ...row, slots: { ...row.slots, lowers: "tensor/row/lower_nothing" } };
   return {
     ...row,
     name: `${row.name}_lowers`,
-    slots: { ...row.slots, lowers: "tensor/lower_scales" },
+    slots: { ...row.slots, lowers: "tensor/row/lower_scales" },
     buffers: { ...row.buffers, lowered: lowers.lowered },
     constants: { ...row.constants, LOWERED_ROWS: lowers.stride, ROW_JOBS: lowers.jobs },
   };

@@ -1,10 +1,10 @@
-import { type Dispatch, dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
-import type { TensorLimits } from "../../src/gpu/matrix.ts";
-import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
-import { shader } from "../shader.ts";
-import { type HeldRow, STAGED } from "./few_hold.ts";
-import { formatOf } from "./loads.ts";
+import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
+import type { TensorLimits } from "../../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { type Epilogue, PLAIN } from "../../fragments/epilogue.ts";
+import { shader } from "../../shader.ts";
+import { type HeldRow, STAGED } from "./held_row.ts";
+import { formatOf } from "../loads.ts";
 import {
   declared,
   type TensorBuffers,
@@ -13,8 +13,8 @@ import {
   tensorOperands,
   tensorWork,
   unitsSlots,
-} from "./matmul_tensor.ts";
-import type { FewTile } from "./matmul_tensor_few.ts";
+} from "../matmul_tensor.ts";
+import type { FewTile } from "../matmul_tensor_few.ts";
 
 /** Its tile's columns are tiles of the unit's m outputs. */
 type RowMatmul = Omit<TensorMatmul, "tile" | "rows"> & {
@@ -83,7 +83,7 @@ function rowKernel(of: RowMatmul, epilogue: Epilogue): Kernel {
   const holds = hold ? `_${held}_${hold.name}` : "";
   const name = `matmul_tensor_row${format.name}_${epilogue.name}_${parts.join("_")}${holds}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("tensor/matmul_tensor_row", {
+    const code = shader("tensor/row/matmul_tensor_row", {
       slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold?.slots ?? STAGED) },
       counts: {
         ...countsOf(unit, tile, { ragged, vec8s: format.counts.VEC8S, held }),
