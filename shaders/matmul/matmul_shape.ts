@@ -298,5 +298,6 @@ function halvesRanges(
 ): boolean {
   const range = cols / splitK;
   return !isQuantized(format) && tensorShards({ shards }, tensor) !== undefined &&
-    splitK <= MOST_SPLIT_K.units && range >= LONG_RANGE && range % UNIT_STAGE === 0;
+    splitK <= MOST_SPLIT_K.units &&
+    range >= ((globalThis as { LONG?: number }).LONG ?? LONG_RANGE) && range % UNIT_STAGE === 0;
 }
