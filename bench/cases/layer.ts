@@ -106,7 +106,7 @@ export function contextOf(
       ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
       ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
-      sums: floats(MOST_SPLIT_K.units * hidden),
+      sums: floats(MOST_SPLIT_K * hidden),
     },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
     pages: from.words(Uint32Array.from(blockTable(slots, tablePages))),

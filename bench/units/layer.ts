@@ -137,8 +137,8 @@ async function shapeOf(name: keyof typeof SHAPES): Promise<void> {
   };
   const variants: { what: string; programs: Program[]; us: number[]; count: number }[] = [];
   for (const text of flags.reads.split(",")) {
-    const [mib = 0, picks = 1, long = 1792] = text.split(".").map(Number);
-    (globalThis as { LONG?: number }).LONG = long;
+    const [mib = 0, picks = 1] = text.split(".").map(Number);
+    (globalThis as { WIDEST?: number }).WIDEST = 2048;
     (globalThis as { NORM_READ?: number }).NORM_READ = mib * 2 ** 20;
     const rules = picks === 1 ? tuning : { ...tuning, storageBuffers: 9 };
     const plans = planOf({ ...context, tuning: rules });

@@ -7,7 +7,6 @@ import {
   type Matrix,
   MOST_SPLIT_K,
   type Shard,
-  tensorShards,
   type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
@@ -268,36 +267,17 @@ function nearest(
  * Equal ranges of k (split-K) whose sums are stored apart and added by the next kernel: as few as fill
  * the GPU at one row. Part of the order of the sum, so it is one number for every row count.
  */
-export function splitKOf({ rows, cols, format, lanes, shards }: Matrix, tuning: Tuning): number {
+export function splitKOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning): number {
   if (tuning.software) return 1;
   const workgroups = rows / (2 * tuning.pairs * tuning.groups);
   const block = BLOCK_VEC8S[format] * lanes;
   /** Ranges are so many vec8s, or multiples. */
   const ofUnits = (...units: number[]) =>
-    Array.from({ length: MOST_SPLIT_K.others }, (_, i) => i + 1).filter((splitK) =>
+    Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter((splitK) =>
       cols / splitK >= SHORTEST_RANGE && units.every((unit) => cols / 8 % (splitK * unit) === 0)
     );
   const whole = ofUnits(PREFETCH_STAGE, block);
   const possible = whole.length > 1 ? whole : ofUnits(UNIT_VEC8S, isQuantized(format) ? block : 1);
-  const enough = possible.find((splitK) => workgroups * splitK >= ENOUGH_WORKGROUPS) ??
+  return possible.find((splitK) => workgroups * splitK >= ENOUGH_WORKGROUPS) ??
     possible.at(-1) ?? 1;
-  return halvesRanges({ cols, format, shards }, tuning, 2 * enough) ? 2 * enough : enough;
-}
-
-/** The shortest half of a range that pays on matrix units: workgroups then have twice the columns. */
-const LONG_RANGE = 1792;
-
-/** Numbers of k that such a workgroup brings at a time. */
-const UNIT_STAGE = 64;
-
-/** Whether a matrix on matrix units has so many ranges, twice those that would fill the GPU elsewhere. */
-function halvesRanges(
-  { cols, format, shards }: Pick<Matrix, "cols" | "format" | "shards">,
-  { tensor }: Pick<Tuning, "tensor">,
-  splitK: number,
-): boolean {
-  const range = cols / splitK;
-  return !isQuantized(format) && tensorShards({ shards }, tensor) !== undefined &&
-    splitK <= MOST_SPLIT_K.units &&
-    range >= ((globalThis as { LONG?: number }).LONG ?? LONG_RANGE) && range % UNIT_STAGE === 0;
 }

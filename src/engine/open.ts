@@ -272,7 +272,6 @@ export async function openEngine(
         tiers,
         batch: capacity.batch,
         kvTokens: capacity.pages * PAGE,
-        unit: gpu.matrixUnit,
       }),
     },
     ...text,

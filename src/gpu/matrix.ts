@@ -117,13 +117,8 @@ export interface Table extends Matrix {
   readonly format: FloatFormat;
 }
 
-/** Most ranges of k whose sums a split-K matmul stores apart, on matrix units and elsewhere. */
-export const MOST_SPLIT_K = { units: 8, others: 4 } as const;
-
-/** Of the matmuls of a device, which may have units. */
-export function mostSplitK(unit: MatrixUnit | undefined): number {
-  return MOST_SPLIT_K[unit ? "units" : "others"];
-}
+/** Most ranges of k whose sums a split-K matmul stores apart. */
+export const MOST_SPLIT_K = 4;
 
 /** How a matmul is launched on hardware. None of it touches a bit of the result. */
 export interface Launch {

@@ -74,7 +74,7 @@ function context(config: ModelConfig): DecoderContext {
       partial: { sums: floats(chunked.sums), stats: floats(chunked.stats) },
       attentionOutput: floats(numHeads * headDim),
       act: floats(intermediateSize),
-      sums: floats(MOST_SPLIT_K.units * hiddenSize),
+      sums: floats(MOST_SPLIT_K * hiddenSize),
     },
     ropes: ropes.map((rope) =>
       device.floats(ropeTable(rope, headDim, { positions: PAGE, context: PAGE }))

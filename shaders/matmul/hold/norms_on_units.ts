@@ -8,6 +8,9 @@ import { rowFits } from "../../tensor/row/matmul_tensor_row.ts";
 /** Most bytes that all workgroups together read to norm x themselves. */
 const MOST_READ = 12 * 2 ** 20;
 
+/** Widest row: one of 2,048 numbers takes a subgroup longer than a dispatch of its own does. */
+const WIDEST = 1024;
+
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
@@ -32,6 +35,7 @@ export function normsOnUnits(
   const reads = shards.map(({ rows: columns }) => {
     const tile = rowTile(unit, limits, { columns, range: cols, splitK: 1 });
     if (!tile || !rowFits(unit, tile, room, cols / 8)) return Infinity;
+    if (cols > ((globalThis as { WIDEST?: number }).WIDEST ?? WIDEST)) return Infinity;
     const workgroups = Math.ceil(columns / (tile.columns * unit.m));
     return workgroups * cols * (2 + addendsOf(added)) * 4;
   });

@@ -10,7 +10,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import {
   type AttentionUnits,
   type Launches,
-  mostSplitK,
+  MOST_SPLIT_K,
   type TensorMatrices,
   tuning,
 } from "../../gpu/matrix.ts";
@@ -168,7 +168,7 @@ function scratch(
       widest(({ attention }) => attentionSizes(attention).attentionOutput),
     ),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
-    sums: floats("sums", mostSplitK(unit) * hiddenSize),
+    sums: floats("sums", MOST_SPLIT_K * hiddenSize),
     mixture: mixtureScratch(gpu, name, config, { rows, unit }),
   };
 }

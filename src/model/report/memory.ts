@@ -7,7 +7,6 @@ import { PREFILL_ROWS } from "../plan/rows_layout.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { attentionSizes, type LayerSpec } from "../config/layer_spec.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
-import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import { rowElements } from "./scratch.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
@@ -114,20 +113,18 @@ export function kvBytesPerToken({ layers }: ModelConfig, kvDtype: KvDtype = "f32
 export function tierBytes(
   target: ModelConfig,
   draft: AnyDraftConfig | undefined,
-  { tiers, batch, kvTokens, unit }: {
+  { tiers, batch, kvTokens }: {
     readonly tiers: readonly TierShape[];
     readonly batch: number;
     /** Tokens whose keys and values are kept. */
     readonly kvTokens: number;
-    /** Where there are matrix units. */
-    readonly unit?: MatrixUnit | undefined;
   },
 ): number {
   const rows = Math.ceil(batch * Math.max(...tiers.map(({ rows }) => rows)) / 8) * 8;
   const drafting = draft && tiers.some(({ depth }) => depth > 0);
   const logits = rows * target.vocabSize + (drafting ? batch * draft.draftVocabSize : 0);
   const beyond = Math.max(0, rows - PREFILL_ROWS);
-  const perRow = rowElements(target, unit) + (drafting ? rowElements(draft.layer, unit) : 0);
+  const perRow = rowElements(target) + (drafting ? rowElements(draft.layer) : 0);
   const kept = drafting && tiers.some(({ depth }) => depth === 0)
     ? kvTokens * featureBytes(target, draft)
     : 0;

@@ -3,7 +3,7 @@ import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
-import { mostSplitK, type Tuning, tuning } from "../../gpu/matrix.ts";
+import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
   actWidth,
@@ -86,7 +86,7 @@ function decoderElements(
   const mixtures = new Set(layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []));
   const tiles = [...mixtures].map((mlp) => mixtureTileWords(mlp, rows, { rules, unit }));
   const positions = Math.ceil(context / PAGE) * PAGE;
-  return rows * rowElements(config, unit) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
+  return rows * rowElements(config) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
 }
@@ -103,12 +103,9 @@ function choiceElements(
 }
 
 /** Of a row in the widest layer: attention and MLP take turns in the same buffers. */
-export function rowElements(
-  { hiddenSize, layers }: ModelConfig,
-  unit: MatrixUnit | undefined,
-): number {
+export function rowElements({ hiddenSize, layers }: ModelConfig): number {
   const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
-  return (2 + mostSplitK(unit)) * hiddenSize +
+  return (2 + MOST_SPLIT_K) * hiddenSize +
     widest(({ attention }) => attentionSizes(attention).qkv) +
     widest(({ attention }) => attentionSizes(attention).q) +
     widest(({ attention }) => attentionSizes(attention).attentionOutput) +
