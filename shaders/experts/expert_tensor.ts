@@ -11,9 +11,7 @@ import { shader } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatOf } from "../tensor/loads.ts";
 import { unitsSlots } from "../tensor/matmul_tensor.ts";
-import { choiceCounts } from "../router/route.ts";
-import { type ExpertEpilogue, sharedRows, UNBOUND_BIAS } from "./expert_kernels.ts";
-import { CHOOSING, choosingConstants, type ExpertChoice } from "./few/expert_choice.ts";
+import { type ExpertEpilogue, sharedRows } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {
@@ -66,8 +64,6 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
-    // One job's lanes that load nothing of their own store it again, in rows that nobody reads.
-    X_PART: Number(JOBS > 1 || THREADS > LO_ROW * CHUNKS),
     JOB_LOADS: Math.ceil(JOBS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
@@ -80,10 +76,8 @@ const kernels = new Map<string, Kernel>();
 
 function expertKernel(
   of: ExpertTensor,
-  { epilogue, uneven, picks }: {
+  { epilogue, uneven }: {
     readonly epilogue: Epilogue;
-    /** Logits that each lane looks through where the experts are still to be chosen; else 0. */
-    readonly picks: number;
     /** Whether the stages are no multiple of those ahead. */
     readonly uneven: boolean;
   },
@@ -95,33 +89,25 @@ function expertKernel(
   const { jobs, grid, own, stage, ahead } = tile;
   const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
   const kind = `${load.name}_${epilogue.name}`;
-  const name = [
-    "expert_tensor" + kind,
-    ...shape,
-    ...uneven ? ["uneven"] : [],
-    ...picks > 0 ? [`picked_${picks}`] : [],
-  ].join("_");
+  const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
         ...unitsSlots(epilogue),
         ...load.slots,
         place: format === "bf16" ? "experts/place/tiled" : "experts/place/rows",
-        ...picks > 0
-          ? { jobs: "experts/few/expert_jobs_picked", scores: "router/route_softmax" }
-          : { jobs: `experts/expert_jobs_${jobs === 1 ? "alone" : "tiled"}` },
+        jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
       },
       counts: {
         ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
         ...load.counts,
         UNEVEN: Number(uneven),
-        ...picks > 0 ? { ...choiceCounts(UNBOUND_BIAS), EACH: picks } : {},
       },
     });
-    const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];
+    const lists = jobs === 1 ? "experts" : "tiles";
     return kernel(name, code, {
       bindings: [
-        ...["weights", "x", "out", ...lists],
+        ...["weights", "x", "out", lists],
         ...Object.keys(epilogue.buffers),
         ...["w_scales", "x_scales", ...load.bindings],
       ],
@@ -137,7 +123,6 @@ function expertKernel(
         "SHARED_NEXT",
         "SHARED_STEP",
         "ROW_JOBS",
-        ...picks > 0 ? CHOOSING.constants : [],
       ],
     });
   });
@@ -171,15 +156,13 @@ export interface ExpertTensor {
  * The scales of what "swiglu" makes are lowered where they are `noted`, f32 [jobs].
  */
 export function expertTensor(
-  { x, out, noted, lists, wScales, xScales, choice }: {
+  { x, out, noted, lists, wScales, xScales }: {
     readonly x: Operand;
     readonly out: Operand;
     readonly noted?: Operand | undefined;
     readonly lists: Operand;
     readonly wScales: Operand;
     readonly xScales: Operand;
-    /** Where each tile has a job whose expert is still to be chosen: `lists` gets the experts. */
-    readonly choice?: ExpertChoice | undefined;
   },
   of: ExpertTensor,
 ): Dispatch {
@@ -190,13 +173,11 @@ export function expertTensor(
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
-  const picks = choice ? Math.ceil(choice.routing.numExperts / unit.lanes) : 0;
-  return dispatch(expertKernel(of, { epilogue, uneven, picks }), {
+  return dispatch(expertKernel(of, { epilogue, uneven }), {
     buffers: {
       weights: shard.operand,
       ...{ x, out, w_scales: wScales, x_scales: xScales, ...epilogue.buffers },
       ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
-      ...choice ? { logits: choice.logits, shares: choice.weights } : {},
       scales: shard.scales ?? shard.operand,
     },
     constants: {
@@ -208,19 +189,8 @@ export function expertTensor(
       SHARD_EXPERTS: experts,
       ...sharedRows(experts, expertRows / 2, of),
       ROW_JOBS: of.rowJobs,
-      ...choice
-        ? choosingConstants(choice, {
-          jobs: of.tiles,
-          lanes: expertTileThreads(unit, tile),
-          shared: of.shared,
-        })
-        : {},
     },
-    // Where experts are chosen, each row has a tile besides that stores them.
-    workgroups: [
-      of.tiles + (choice ? of.tiles / of.rowJobs : 0),
-      Math.ceil(expertRows / tileColumns(unit, tile)),
-    ],
+    workgroups: [of.tiles, Math.ceil(expertRows / tileColumns(unit, tile))],
     label,
     ...work ? { work } : {},
   });

@@ -158,10 +158,7 @@ fn main(
       //end
       //end
       //for u in X_LOADS
-      //for p in X_PART
-      if (x_job$u != NOTHING)
-      //end
-      {
+      if (x_job$u != NOTHING) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW

@@ -1,6 +1,7 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, tensorShards, type Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { PARTIAL_WORDS, type PartialKind, partialSlot } from "../partial/partial.ts";
+import { tensorShards } from "../tensor/matmul_tensor.ts";
 import { type Epilogue, matmul } from "./matmul.ts";
 import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
 

@@ -5,12 +5,17 @@ import {
   MOST_DISPATCHED,
   type TensorLimits,
   type TensorShard,
-  tensorShards,
   type Tuning,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import type { Epilogue } from "../fragments/epilogue.ts";
-import { matmulTensor, rowScales, tensorBindings, type TensorTile } from "./matmul_tensor.ts";
+import {
+  matmulTensor,
+  rowScales,
+  tensorBindings,
+  tensorShards,
+  type TensorTile,
+} from "./matmul_tensor.ts";
 import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { matmulTensorRow } from "./row/matmul_tensor_row.ts";

@@ -7,7 +7,14 @@ import {
   type Operand,
   type Work,
 } from "../../src/gpu/kernel.ts";
-import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
+import {
+  isQuantized,
+  type Matrix,
+  type Precision,
+  type Shard,
+  type TensorMatrices,
+  type TensorShard,
+} from "../../src/gpu/matrix.ts";
 import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
@@ -183,26 +190,9 @@ export function tensorWork(
   };
 }
 
-/** What a dispatch binds, by name. */
-export function tensorOperands(
-  { x, out, wScales, xScales }: TensorBuffers,
-  { rows, matrix: { cols }, shard }: Omit<TensorMatmul, "tile">,
-  { buffers }: Epilogue,
-): Record<string, Operand> {
-  return {
-    weights: shard.operand,
-    x: { ...x, size: 4 * rows * cols },
-    out,
-    ...buffers,
-    w_scales: wScales,
-    x_scales: xScales,
-    scales: shard.scales ?? shard.operand,
-  };
-}
-
 /** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */
 export function matmulTensor(
-  buffers: TensorBuffers,
+  { x, out, wScales, xScales }: TensorBuffers,
   of: TensorMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
@@ -212,13 +202,30 @@ export function matmulTensor(
   }
   const [tileRows, tileCols] = tileSize(unit, tile);
   return dispatch(tensorKernel(of, epilogue), {
-    buffers: tensorOperands(buffers, of, epilogue),
+    buffers: {
+      weights: shard.operand,
+      x: { ...x, size: 4 * rows * cols },
+      out,
+      ...epilogue.buffers,
+      w_scales: wScales,
+      x_scales: xScales,
+      scales: shard.scales ?? shard.operand,
+    },
     constants: tensorConstants(of, epilogue),
     // Tiles of the same columns run side by side and share the weights in the cache.
     workgroups: [Math.ceil(rows / tileRows), Math.ceil(shard.rows / tileCols), splitK],
     label,
     work: tensorWork(of, epilogue),
   });
+}
+
+/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
+export function tensorShards(
+  { shards }: Pick<Matrix, "shards">,
+  tensor: TensorMatrices | undefined,
+): TensorShard[] | undefined {
+  const found = shards.flatMap((shard) => tensor?.shards.get(shard) ?? []);
+  return found.length === shards.length ? found : undefined;
 }
 
 const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {

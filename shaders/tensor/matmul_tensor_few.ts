@@ -9,7 +9,6 @@ import {
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
-  tensorOperands,
   tensorWork,
   unitsSlots,
 } from "./matmul_tensor.ts";
@@ -54,10 +53,6 @@ function countsOf(
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: m * (CHUNKS + 1),
-    // Lanes with nothing of their own to bring of x bring it again, in rows that nobody reads: stores in a branch
-    // cost up to a tenth.
-    W_PART: Number(TILE_COLS * CHUNKS / vec8s % lanes !== 0),
-    X_PART: Number(Math.ceil(rows * CHUNKS / lanes) * lanes > m / 2 * CHUNKS),
     TURNS: Math.ceil(rows * columns * n / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
     OWN_STEPS: branched ? stage / k : 1,
@@ -102,7 +97,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
 
 /** Records what `matmulTensor` does, to the bit, for at most `fewRows` rows. */
 export function matmulTensorFew(
-  buffers: TensorBuffers,
+  { x, out, wScales, xScales }: TensorBuffers,
   of: FewMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, label } = of;
@@ -111,7 +106,15 @@ export function matmulTensorFew(
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
   return dispatch(fewKernel(of, epilogue), {
-    buffers: tensorOperands(buffers, of, epilogue),
+    buffers: {
+      weights: shard.operand,
+      x: { ...x, size: 4 * rows * cols },
+      out,
+      ...epilogue.buffers,
+      w_scales: wScales,
+      x_scales: xScales,
+      scales: shard.scales ?? shard.operand,
+    },
     constants: tensorConstants(of, epilogue),
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.n)), splitK],
     label,

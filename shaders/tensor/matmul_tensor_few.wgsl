@@ -40,7 +40,7 @@ const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns, one a lane
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; nobody reads what rows beyond X_ROWS have.
+// hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; rows beyond X_ROWS stay zero.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // The sums of hi and of lo.
@@ -103,20 +103,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     {
       //for u in W_LOADS
-      //for p in W_PART
-      if (w_block$u < $TILE_COLSu * BLOCKS)
-      //end
-      {
+      if (w_block$u < $TILE_COLSu * BLOCKS) {
         //for p in VEC8S
         ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
         //end
       }
       //end
       //for u in X_LOADS
-      //for p in X_PART
-      if (x_chunk$u < $X_ROWSu * CHUNKS)
-      //end
-      {
+      if (x_chunk$u < $X_ROWSu * CHUNKS) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW

@@ -159,15 +159,6 @@ export interface TensorShard {
   readonly halved: boolean;
 }
 
-/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
-export function tensorShards(
-  { shards }: Pick<Matrix, "shards">,
-  tensor: TensorMatrices | undefined,
-): TensorShard[] | undefined {
-  const found = shards.flatMap((shard) => tensor?.shards.get(shard) ?? []);
-  return found.length === shards.length ? found : undefined;
-}
-
 /** The limits that matmuls on matrix units depend on. */
 export type TensorLimits = Pick<
   GPUSupportedLimits,

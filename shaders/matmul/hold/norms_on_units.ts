@@ -1,7 +1,8 @@
 /** Where a matmul of one row on matrix units norms it itself. */
-import { isQuantized, type Matrix, tensorShards, type Tuning } from "../../../src/gpu/matrix.ts";
+import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf } from "./hold.ts";
 import type { NormUse } from "./norms_rows.ts";
+import { tensorShards } from "../../tensor/matmul_tensor.ts";
 import { rowTile } from "../../tensor/row/row_tiles.ts";
 import { rowFits } from "../../tensor/row/matmul_tensor_row.ts";
 

@@ -10,7 +10,6 @@ import {
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
-  tensorOperands,
   tensorWork,
   unitsSlots,
 } from "../matmul_tensor.ts";
@@ -24,11 +23,12 @@ type RowMatmul = Omit<TensorMatmul, "tile" | "rows"> & {
 };
 
 /** The unit's fewest columns: half of them are the row's, as hi and as lo. */
-function rowUnit({ narrow, ...unit }: MatrixUnit): MatrixUnit {
+export function rowUnit({ narrow, ...unit }: MatrixUnit): MatrixUnit {
   return { ...unit, n: narrow ?? unit.n };
 }
 
-function countsOf(
+/** Numbers that its text names with a dollar, and that of experts alone. */
+export function rowCounts(
   of: MatrixUnit,
   { columns, stage, ahead, branched }: FewTile,
   { ragged, vec8s = 1, held = 0 }: {
@@ -37,7 +37,7 @@ function countsOf(
     /** Eights of x that are held; 0: x comes stage by stage. */
     readonly held?: number;
   },
-) {
+): Record<string, number> & { readonly WEIGHT_WORDS: number; readonly X_WORDS: number } {
   const { m, n, k, lanes } = rowUnit(of);
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * m, m * n / 4];
   const X_LOADS = Math.ceil(CHUNKS / lanes);
@@ -63,7 +63,7 @@ export function rowFits(
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
   held = 0,
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { ragged: true, held });
+  const { WEIGHT_WORDS, X_WORDS } = rowCounts(unit, tile, { ragged: true, held });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.m / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
@@ -86,7 +86,7 @@ function rowKernel(of: RowMatmul, epilogue: Epilogue): Kernel {
     const code = shader("tensor/row/matmul_tensor_row", {
       slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold?.slots ?? STAGED) },
       counts: {
-        ...countsOf(unit, tile, { ragged, vec8s: format.counts.VEC8S, held }),
+        ...rowCounts(unit, tile, { ragged, vec8s: format.counts.VEC8S, held }),
         ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1, THREADS: lanes } : {},
         ...format.counts,
         ...epilogue.counts,
@@ -109,7 +109,10 @@ function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string
 }
 
 /** Records what `matmulTensor` does, to the bit, for one row. */
-export function matmulTensorRow(buffers: TensorBuffers, of: RowMatmul): Dispatch {
+export function matmulTensorRow(
+  { x, out, wScales, xScales }: TensorBuffers,
+  of: RowMatmul,
+): Dispatch {
   const { unit, tile, matrix: { cols }, shard, splitK = 1, hold, label } = of;
   const epilogue = of.epilogue ?? PLAIN.store;
   const one = { ...of, rows: 1 };
@@ -117,7 +120,16 @@ export function matmulTensorRow(buffers: TensorBuffers, of: RowMatmul): Dispatch
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges`);
   }
   return dispatch(rowKernel(of, epilogue), {
-    buffers: { ...tensorOperands(buffers, one, epilogue), ...hold?.buffers },
+    buffers: {
+      weights: shard.operand,
+      x: { ...x, size: 4 * cols },
+      out,
+      ...epilogue.buffers,
+      ...hold?.buffers,
+      w_scales: wScales,
+      x_scales: xScales,
+      scales: shard.scales ?? shard.operand,
+    },
     constants: { ...tensorConstants(one, epilogue), ...hold?.constants },
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.m)), splitK],
     label,

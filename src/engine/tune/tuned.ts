@@ -1,6 +1,7 @@
 import { isLaunch } from "../../../shaders/matmul/matmul_tune.ts";
+import { tensorShards } from "../../../shaders/tensor/matmul_tensor.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, tensorShards, tuning } from "../../gpu/matrix.ts";
+import { type Launches, tuning } from "../../gpu/matrix.ts";
 import { autotune } from "./autotune.ts";
 import { groupMatmuls, type MatmulGroup, matmulsOf } from "../matrices/matmuls.ts";
 import type { LoadedWeights } from "../device/models.ts";
