@@ -40,6 +40,9 @@ export function expertRowTile(
   { cols, outputs }: { readonly cols: number; readonly outputs: number },
 ): FewTile | undefined {
   if (unit.m !== unit.n) return undefined;
+  const forced = (globalThis as { EXPERT_ROW?: Record<number, FewTile | null> }).EXPERT_ROW?.[cols];
+  if (forced === null) return undefined;
+  if (forced) return forced;
   return TILES.find((tile) =>
     cols % tile.stage === 0 && rowFits(unit, tile, limits) &&
     (tile.columns === 1 || outputs / (tile.columns * unit.m) >= ENOUGH)
