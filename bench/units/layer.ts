@@ -167,7 +167,7 @@ async function shapeOf(name: keyof typeof SHAPES): Promise<void> {
   const runs = gpu.info.software ? 2 : 24;
   const from = performance.now();
   for (const variant of variants) await sample(variant, runs);
-  while (!gpu.info.software && performance.now() - from < 600) await sample(variants[0]!, 100);
+  while (!gpu.info.software && performance.now() - from < 1500) await sample(variants[0]!, 100);
   for (let round = 0; round < Number(flags.rounds); round++) {
     for (const variant of variants) variant.us.push(1000 * await sample(variant, runs));
   }
