@@ -7,6 +7,7 @@ import { normsOnUnits } from "../../shaders/matmul/hold/norms_on_units.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
 import { normLanes, rmsNorm } from "../../shaders/norm/rms_norm.ts";
+import { rowTile } from "../../shaders/tensor/row/row_tiles.ts";
 import { halveWeights, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { type Matrix, type Shard, type TensorShard, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -142,6 +143,26 @@ Deno.test({
     assert.deepEqual(await device.readWords(own.out), await device.readWords(apart.out));
     assert.deepEqual(await device.readWords(own.noted), await device.readWords(apart.noted));
   },
+});
+
+Deno.test("tiles of one row: two of outputs where workgroups are many, long stages where ranges are short", () => {
+  const unit = { m: 16, n: 16, k: 16, lanes: 32, narrow: 8 };
+  const tileOf = (columns: number, cols: number, splitK = 1, bytes = 49152) => {
+    const limits = { maxComputeWorkgroupStorageSize: bytes };
+    const { columns: tiles, stage, branched } =
+      rowTile(unit, limits, { columns, range: cols / splitK, splitK }) ?? {};
+    return [tiles, stage, branched];
+  };
+  assert.deepEqual(tileOf(28672, 4096), [2, 64, true]);
+  assert.deepEqual(tileOf(4096, 14336, 4), [2, 128, true]);
+  assert.deepEqual(tileOf(6144, 4096), [1, 128, false]);
+  assert.deepEqual(tileOf(5120, 2048), [1, 128, true]);
+  assert.deepEqual(tileOf(4096, 1024), [1, 256, true]);
+  assert.deepEqual(tileOf(4096, 1152), [1, 128, true]);
+  assert.deepEqual(tileOf(64, 4160), [1, 64, true]);
+  assert.deepEqual(tileOf(64, 4192), [1, 32, true]);
+  assert.deepEqual(tileOf(4096, 1024, 1, 8192), [1, 128, true], "little workgroup memory");
+  assert.deepEqual(tileOf(64, 64, 1, 256), [undefined, undefined, undefined]);
 });
 
 Deno.test({

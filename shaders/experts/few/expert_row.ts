@@ -43,7 +43,9 @@ export function expertRowTile(
   const forced = (globalThis as { EXPERT_ROW?: Record<number, FewTile | null> }).EXPERT_ROW?.[cols];
   if (forced === null) return undefined;
   if (forced) return forced;
-  return TILES.find((tile) =>
+  // Fewer lanes has a processor's subgroup.
+  const tiles = unit.lanes < 16 ? TILES.slice(-1) : TILES;
+  return tiles.find((tile) =>
     cols % tile.stage === 0 && rowFits(unit, tile, limits) &&
     (tile.columns === 1 || outputs / (tile.columns * unit.m) >= ENOUGH)
   );
