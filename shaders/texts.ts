@@ -57,7 +57,6 @@ import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" 
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsChosen from "./experts/few/expert_jobs_chosen.wgsl" with { type: "text" };
 import expertJobsPicked from "./experts/few/expert_jobs_picked.wgsl" with { type: "text" };
-import expertRow from "./experts/few/expert_row.wgsl" with { type: "text" };
 import rowChoice from "./experts/few/row_choice.wgsl" with { type: "text" };
 import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
@@ -315,7 +314,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/few/expert_jobs_chosen": expertJobsChosen,
   "experts/few/expert_jobs_picked": expertJobsPicked,
-  "experts/few/expert_row": expertRow,
   "experts/few/row_choice": rowChoice,
   "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,

@@ -137,19 +137,7 @@ async function shapeOf(name: keyof typeof SHAPES): Promise<void> {
   };
   const variants: { what: string; programs: Program[]; us: number[]; count: number }[] = [];
   for (const text of flags.reads.split(",")) {
-    const [mib = 0, picks = 1, gate = 0, down = 0] = text.split(".").map(Number);
-    const tile = (columns: number, stage: number, ahead: number, branched = true) => ({
-      ...{ columns, stage, ahead, branched },
-    });
-    const EXPERTS_OWN = [
-      ...[undefined, null, tile(1, 64, 2), tile(2, 64, 2), tile(1, 128, 2), tile(2, 128, 2)],
-      ...[tile(1, 128, 2, false), tile(1, 64, 4), tile(2, 64, 3), tile(2, 128, 2, false)],
-      ...[tile(1, 256, 2), tile(2, 128, 1), tile(1, 128, 3)],
-    ];
-    (globalThis as { EXPERT_ROW?: unknown }).EXPERT_ROW = {
-      [hidden]: EXPERTS_OWN[gate],
-      [intermediate]: EXPERTS_OWN[down],
-    };
+    const [mib = 0, picks = 1] = text.split(".").map(Number);
     (globalThis as { WIDEST?: number }).WIDEST = 2048;
     (globalThis as { NORM_READ?: number }).NORM_READ = mib * 2 ** 20;
     const rules = picks === 1 ? tuning : { ...tuning, storageBuffers: 9 };

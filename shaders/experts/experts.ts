@@ -13,7 +13,7 @@ import { shader } from "../shader.ts";
 import { type ExpertEpilogue, expertKernel, type JobSource, sharedRows } from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
-import { choosesOnUnits, expertScales, expertsOnUnits } from "./experts_on_units.ts";
+import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
 import { choosingConstants, type ExpertChoice } from "./few/expert_choice.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
@@ -73,17 +73,15 @@ const MOST_FOUND = 128;
 
 /** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
 export function canChoose(
-  matrix: Pick<Matrix, "shards" | "cols">,
+  matrix: Pick<Matrix, "shards">,
   { scores, groups, topGroups }: Routing,
-  { tile, tuning: { software, storageBuffers, tensor } }: {
-    readonly tile: TileSize;
-    readonly tuning: Tuning;
-  },
+  { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
 ): boolean {
-  if (tile > 1 || software || scores !== "softmax" || topGroups !== groups) return false;
-  return tensor && expertScales(matrix, tensor)
-    ? storageBuffers >= CHOOSING_BUFFERS.units && choosesOnUnits(matrix, tensor)
-    : storageBuffers >= CHOOSING_BUFFERS.others;
+  const buffers = expertScales(matrix, tuning.tensor)
+    ? CHOOSING_BUFFERS.units
+    : CHOOSING_BUFFERS.others;
+  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
+    scores === "softmax" && topGroups === groups;
 }
 
 /** Storage buffers that it binds at most, on matrix units and elsewhere. */

@@ -12,7 +12,6 @@ import { rowScales } from "../tensor/matmul_tensor.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
 import type { ExpertChoice } from "./few/expert_choice.ts";
-import { expertRow, expertRowTile } from "./few/expert_row.ts";
 import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
 import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
@@ -53,14 +52,6 @@ export function notesExperts(
     expertScales(matrix, tensor) !== undefined;
 }
 
-/** Whether `expertsOnUnits` can choose the experts of one row: by logits, of which each lane looks through a few. */
-export function choosesOnUnits(
-  { cols }: Pick<Matrix, "cols">,
-  { unit, limits }: TensorMatrices,
-): boolean {
-  return expertRowTile(unit, limits, { cols, outputs: 0 }) !== undefined;
-}
-
 /**
  * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `xScales`, f32 [rows of
  * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
@@ -95,21 +86,21 @@ export function expertsOnUnits(
   const launch = unitLaunch(unit, limits, { tile, cols, outputs, format });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
   if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
-  const alone = tile === 1 ? expertRowTile(unit, limits, { cols, outputs }) : undefined;
-  const expertRows = matrix.rows / jobs.numExperts;
-  const count = mostTiles(jobs, tile);
-  const dispatches = matrix.shards.map((shard, i) => {
-    const io = { x, out, noted, wScales: scales[i] as Operand, xScales };
-    const of = {
-      ...{ unit, matrix, shard, shared, expertRows, epilogue, precision, label },
-      ...{ rowJobs: perJob ? 1 : jobs.topK, work: work(shard) },
-    };
-    return alone
-      ? expertRow({ ...io, experts, choice }, { ...of, tile: alone, jobs: count })
-      : expertTensor({ ...io, lists: tile === 1 ? experts : tiles }, {
-        ...{ ...of, tile: launch, tiles: count },
-      });
-  });
+  const dispatches = matrix.shards.map((shard, i) =>
+    expertTensor(
+      {
+        ...{ x, out, noted, lists: tile === 1 ? experts : tiles, xScales, choice },
+        wScales: scales[i] as Operand,
+      },
+      {
+        ...{ unit, tile: launch, matrix, shard, shared, epilogue, precision, label },
+        expertRows: matrix.rows / jobs.numExperts,
+        tiles: mostTiles(jobs, tile),
+        rowJobs: perJob ? 1 : jobs.topK,
+        work: work(shard),
+      },
+    )
+  );
   if (given) return dispatches;
   const scaling = { rows: xRows, cols, label: `${label}.scales` };
   return [rowScales({ x, scales: xScales }, scaling), ...dispatches];

@@ -71,7 +71,9 @@ export function matmulOnUnits(
     const { scales: wScales, halved } = shards[i] as TensorShard;
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
     const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
-    const row = rows === 1 ? rowTile(unit, limits, { ...use, columns: shard.rows }) : undefined;
+    const row = rows === 1
+      ? rowTile(unit, limits, { ...use, columns: shard.rows, held: hold !== undefined })
+      : undefined;
     if (row) {
       return matmulTensorRow(buffers, { ...of, tile: row, hold: hold && holdOnUnits(hold) });
     }

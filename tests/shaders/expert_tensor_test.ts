@@ -3,8 +3,6 @@
 
 import assert from "node:assert/strict";
 import { expertTensor, type ExpertTile } from "../../shaders/experts/expert_tensor.ts";
-import { expertRow } from "../../shaders/experts/few/expert_row.ts";
-import type { FewTile } from "../../shaders/tensor/matmul_tensor_few.ts";
 import { tileWeights } from "../../shaders/experts/tile_weights.ts";
 import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
@@ -42,12 +40,6 @@ const TILES: readonly ExpertTile[] = [
   { ...base, jobs: 8 * half, grid: [2, 1], own: [2, 1] },
 ];
 
-const ROW_TILES: readonly FewTile[] = [
-  { columns: 1, stage: 16, ahead: 2, branched: true },
-  { columns: 2, stage: 64, ahead: 1, branched: true },
-  { columns: 1, stage: 32, ahead: 4, branched: false },
-];
-
 /** Words of tiles, of `size` jobs each; one more has nobody's. */
 function tilesOf(experts: readonly number[], size: number): number[] {
   const used = LOADS.flatMap((_, e) => {
@@ -69,10 +61,8 @@ const EXPERTS = LOADS.flatMap((count, e) => Array<number>(count).fill(e))
 async function product(
   x: Float32Array,
   experts: readonly number[],
-  { tile, row, epilogue, rowJobs, precision }: {
+  { tile, epilogue, rowJobs, precision }: {
     readonly tile: ExpertTile;
-    /** Of jobs alone, by `expertRow`. */
-    readonly row?: FewTile;
     readonly epilogue: "store" | "swiglu";
     readonly rowJobs: number;
     readonly precision: Precision;
@@ -93,18 +83,19 @@ async function product(
     const operand = device.filled(part.length / 2);
     const [wScales, faults] = [device.filled(shardRows), device.filled(shardRows)];
     const shape = { rows: shardRows, cols: COLS };
-    const of = {
-      ...{ unit, matrix: { cols: COLS }, expertRows: ROWS, rowJobs, epilogue, precision },
-      ...{ shard: { operand, first: first * ROWS, rows: shardRows }, label: "test" },
-    };
-    const io = { x: input, out, wScales, xScales };
-    const tiles = tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs);
     await device.run([
       weightScales({ weights, scales: wScales, faults }, shape),
       tileWeights({ weights, scales: wScales, tiles: operand }, { ...shape, unit }),
-      row
-        ? expertRow({ ...io, experts: lists }, { ...of, tile: row, jobs: tiles })
-        : expertTensor({ ...io, lists }, { ...of, tile, tiles }),
+      expertTensor(
+        { x: input, out, lists, wScales, xScales },
+        {
+          ...{ unit, tile, matrix: { cols: COLS }, expertRows: ROWS, rowJobs },
+          ...{ epilogue, precision },
+          shard: { operand, first: first * ROWS, rows: shardRows },
+          tiles: tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs),
+          label: "test",
+        },
+      ),
     ]);
     first += count;
   }
@@ -166,10 +157,6 @@ for (
       for (const tile of TILES.slice(1)) {
         const found = await product(x, EXPERTS, { tile, ...of });
         assert.deepEqual(found, alone, JSON.stringify(tile));
-      }
-      for (const row of ROW_TILES) {
-        const found = await product(x, EXPERTS, { tile: first!, row, ...of });
-        assert.deepEqual(found, alone, JSON.stringify(row));
       }
       // Fewer of them, in another order.
       const rows = [3, 20, 11, 0, 8].map((r) => rowJobs === 3 ? r : 3 * r);

@@ -99,7 +99,7 @@ for (const [epilogue, precision] of CASES) {
             ...{ ...jobs, epilogue, perJob, label: "test" },
           }),
         ];
-        assert.equal(plan.some(({ kernel }) => /^expert_(tensor|row)_/.test(kernel.name)), units);
+        assert.equal(plan.some(({ kernel }) => kernel.name.startsWith("expert_tensor")), units);
         await device.run(plan);
         return await device.readFloats(out);
       };

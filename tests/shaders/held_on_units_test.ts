@@ -147,17 +147,19 @@ Deno.test({
 
 Deno.test("tiles of one row: two of outputs where workgroups are many, long stages where ranges are short", () => {
   const unit = { m: 16, n: 16, k: 16, lanes: 32, narrow: 8 };
-  const tileOf = (columns: number, cols: number, splitK = 1, bytes = 49152) => {
+  const tileOf = (columns: number, cols: number, splitK = 1, bytes = 49152, held = false) => {
     const limits = { maxComputeWorkgroupStorageSize: bytes };
     const { columns: tiles, stage, branched } =
-      rowTile(unit, limits, { columns, range: cols / splitK, splitK }) ?? {};
+      rowTile(unit, limits, { columns, range: cols / splitK, splitK, held }) ?? {};
     return [tiles, stage, branched];
   };
   assert.deepEqual(tileOf(28672, 4096), [2, 64, true]);
   assert.deepEqual(tileOf(4096, 14336, 4), [2, 128, true]);
   assert.deepEqual(tileOf(6144, 4096), [1, 128, false]);
-  assert.deepEqual(tileOf(5120, 2048), [1, 128, true]);
+  assert.deepEqual(tileOf(5120, 2048), [1, 256, true]);
   assert.deepEqual(tileOf(4096, 1024), [1, 256, true]);
+  assert.deepEqual(tileOf(4096, 1024, 1, 49152, true), [1, 128, true]);
+  assert.deepEqual(tileOf(2048, 4096, 4), [1, 128, true]);
   assert.deepEqual(tileOf(4096, 1152), [1, 128, true]);
   assert.deepEqual(tileOf(64, 4160), [1, 64, true]);
   assert.deepEqual(tileOf(64, 4192), [1, 32, true]);

@@ -4,7 +4,6 @@ import { addendBuffers, addendsOf } from "./hold.ts";
 import type { NormUse } from "./norms_rows.ts";
 import { tensorShards } from "../../tensor/matmul_tensor.ts";
 import { rowTile } from "../../tensor/row/row_tiles.ts";
-import { rowFits } from "../../tensor/row/matmul_tensor_row.ts";
 
 /** Most bytes that all workgroups together read to norm x themselves. */
 const MOST_READ = 12 * 2 ** 20;
@@ -34,8 +33,8 @@ export function normsOnUnits(
     maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize - NORM_BYTES,
   };
   const reads = shards.map(({ rows: columns }) => {
-    const tile = rowTile(unit, limits, { columns, range: cols, splitK: 1 });
-    if (!tile || !rowFits(unit, tile, room, cols / 8)) return Infinity;
+    const tile = rowTile(unit, room, { columns, range: cols, splitK: 1, held: true });
+    if (!tile) return Infinity;
     if (cols > ((globalThis as { WIDEST?: number }).WIDEST ?? WIDEST)) return Infinity;
     const workgroups = Math.ceil(columns / (tile.columns * unit.m));
     return workgroups * cols * (2 + addendsOf(added)) * 4;

@@ -4,23 +4,23 @@ import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import type { FewTile } from "../matmul_tensor_few.ts";
 import { rowFits } from "./matmul_tensor_row.ts";
 
-/** By the workgroups of two tiles of outputs: the first of which there are enough. */
-const WIDE: readonly (FewTile & { readonly enough: number })[] = [
+/** Of the first of which there are enough workgroups, which have so many loads on their way together. */
+const TILES: readonly (FewTile & { readonly enough: number })[] = [
   { columns: 2, stage: 64, ahead: 2, branched: true, enough: 800 },
   { columns: 2, stage: 128, ahead: 2, branched: true, enough: 400 },
+  { columns: 1, stage: 128, ahead: 2, branched: true, enough: 400 },
+  { columns: 1, stage: 256, ahead: 2, branched: true, enough: 0 },
 ];
-const NARROW: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
 
-/** Of a long range, which few workgroups have to go through: 20.6 us instead of 24.5; of half the length 11.6 instead of 11.4. */
-const LONG: FewTile = { ...NARROW, branched: false };
+/** Instead of the last one where the range is long: 8B's qkv takes 20.6 us, in branches 24.5. */
+const LONG: FewTile = { columns: 1, stage: 128, ahead: 2, branched: false };
 const LONG_RANGE = 4096;
 
-/** Of a range that few such stages are: 6.5 us instead of 7.1. */
-const SHORT: FewTile = { ...NARROW, stage: 256 };
-const SHORT_RANGE = 1024;
+/** Where x is held: stages of 256 take as much longer as the norm of its own saves. */
+const HELD: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
 
 /** Where the range has no such stages. */
-const ODD: FewTile = { ...NARROW, stage: 64 };
+const ODD: readonly FewTile[] = [HELD, { ...HELD, stage: 64 }];
 
 /** What every range of k divides into, see LEAST_STAGE; for the subgroups of a processor. */
 const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
@@ -28,21 +28,27 @@ const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
 /** Fewer lanes has a processor's subgroup. */
 const LEAST_LANES = 16;
 
-/** The tile for a shard of `columns` outputs, `range` of k at a time; undefined where there is no room. */
+/**
+ * The tile for a shard of `columns` outputs, `range` of k at a time; undefined where there is no room.
+ *
+ * @param held whether x is whole in workgroup memory before the first stage.
+ */
 export function rowTile(
   unit: MatrixUnit,
   limits: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
-  { columns, range, splitK }: {
+  { columns, range, splitK, held = false }: {
     readonly columns: number;
     readonly range: number;
     readonly splitK: number;
+    readonly held?: boolean;
   },
 ): FewTile | undefined {
-  const fits = (tile: FewTile) => range % tile.stage === 0 && rowFits(unit, tile, limits);
+  const fits = (tile: FewTile) =>
+    range % tile.stage === 0 && rowFits(unit, tile, limits, held ? range / 8 : 0);
   if (!fits(LEAST)) return undefined;
   if (unit.lanes < LEAST_LANES) return LEAST;
-  const workgroups = Math.ceil(columns / (2 * unit.m)) * splitK;
-  const wide = WIDE.filter(({ enough }) => workgroups >= enough);
-  const narrow = range >= LONG_RANGE ? [LONG] : range <= SHORT_RANGE ? [SHORT, NARROW] : [NARROW];
-  return [...wide, ...narrow, ODD].find(fits) ?? LEAST;
+  const workgroups = (tile: FewTile) => Math.ceil(columns / (tile.columns * unit.m)) * splitK;
+  const first = TILES.find((tile) => workgroups(tile) >= tile.enough) as FewTile;
+  const long = first === TILES.at(-1) && range >= LONG_RANGE;
+  return [held ? HELD : long ? LONG : first, ...ODD].find(fits) ?? LEAST;
 }
