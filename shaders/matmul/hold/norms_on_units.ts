@@ -22,23 +22,19 @@ export function normsOnUnits(
   matrix: Matrix,
   { rows, added, bound, tuning: { tensor, software } }: NormUse,
 ): boolean {
-  if (
-    !tensor || software || rows > 1 || isQuantized(matrix.format) || !tensorShards(matrix, tensor)
-  ) {
-    return false;
-  }
+  const { format, cols, shards } = matrix;
+  const one = rows === 1 && cols <= WIDEST && !software && !isQuantized(format);
+  if (!one || !tensor || !tensorShards(matrix, tensor)) return false;
   const { unit, limits } = tensor;
-  const { cols, shards } = matrix;
   const room = {
     maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize - NORM_BYTES,
   };
   const reads = shards.map(({ rows: columns }) => {
     const tile = rowTile(unit, room, { columns, range: cols, splitK: 1, held: true });
     if (!tile) return Infinity;
-    if (cols > ((globalThis as { WIDEST?: number }).WIDEST ?? WIDEST)) return Infinity;
     const workgroups = Math.ceil(columns / (tile.columns * unit.m));
     return workgroups * cols * (2 + addendsOf(added)) * 4;
   });
   return BUFFERS + bound + addendBuffers(added) <= limits.maxStorageBuffersPerShaderStage &&
-    reads.every((read) => read <= ((globalThis as { NORM_READ?: number }).NORM_READ ?? MOST_READ));
+    reads.every((read) => read <= MOST_READ);
 }
