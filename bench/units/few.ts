@@ -1,8 +1,9 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2.1,1.128.2.0]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 1.64.2.1,1.128.2.0] [--row TILES]
 //
+// A shape may be in another number of ranges of k: down/8. --row are tiles of row/matmul_tensor_row.wgsl, for one row.
 // A tile is columns.stage.ahead.branched, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
 // subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
 // same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
@@ -87,7 +88,7 @@ const ALL: readonly Shape[] = [
 const ODD = ["store", "swiglu", "qkv"].map((end) =>
   ({ name: `odd ${end}`, n: 768, k: 256, split: 1, end }) as Shape
 );
-const SHAPES = small ? ODD.slice(0, 2) : flags.shapes.split(",").map((text) => {
+const SHAPES = small ? ODD : flags.shapes.split(",").map((text) => {
   const [name, split] = text.split("/");
   const shape = ALL.find((one) => one.name === name) as Shape;
   return { ...shape, split: Number(split ?? shape.split) };
