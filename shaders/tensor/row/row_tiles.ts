@@ -6,14 +6,14 @@ import { rowFits } from "./matmul_tensor_row.ts";
 
 /** Of the first of which there are enough workgroups, which have so many loads on their way together. */
 const TILES: readonly (FewTile & { readonly enough: number })[] = [
-  { columns: 2, stage: 64, ahead: 2, branched: true, enough: 800 },
+  { columns: 2, stage: 64, ahead: 2, branched: false, enough: 800 },
   { columns: 2, stage: 128, ahead: 2, branched: true, enough: 400 },
   { columns: 1, stage: 128, ahead: 2, branched: true, enough: 400 },
   { columns: 1, stage: 256, ahead: 2, branched: true, enough: 0 },
 ];
 
-/** Instead of the last one where the range is long: 8B's qkv takes 20.6 us, in branches 24.5. */
-const LONG: FewTile = { columns: 1, stage: 128, ahead: 2, branched: false };
+/** Instead of the last one where the range is long: 8B's qkv takes 18.3 us, in branches 24.8. */
+const LONG: FewTile = { columns: 1, stage: 256, ahead: 2, branched: false };
 const LONG_RANGE = 4096;
 
 /** Where x is held: stages of 256 take as much longer as the norm of its own saves. */
