@@ -3,6 +3,7 @@ import process from "node:process";
 import { openGpu } from "../src/gpu/device.ts";
 import { attentionCases } from "./cases/attention.ts";
 import { latentCases } from "./cases/latent.ts";
+import { latentLayerCases } from "./cases/latent_layer.ts";
 import { matmulCases } from "./cases/matmul.ts";
 import { mixtureCases } from "./cases/mixture.ts";
 import { mixtureLayerCases } from "./cases/mixture_layer.ts";
@@ -35,6 +36,7 @@ export async function serve(): Promise<void> {
     ...rowCases(software),
     ...layerCases(software),
     ...mixtureLayerCases(software),
+    ...latentLayerCases(software),
     ...adjustCases(),
   ];
   const names = cases.map(({ name }) => name);

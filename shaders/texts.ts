@@ -7,16 +7,13 @@ import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
+import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
 import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
-import prepareOwn from "./attention/queries/prepare_own.wgsl" with { type: "text" };
-import prepareStored from "./attention/queries/prepare_stored.wgsl" with { type: "text" };
-import queriesOwn from "./attention/queries/own.wgsl" with { type: "text" };
-import queriesStored from "./attention/queries/stored.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
@@ -25,6 +22,7 @@ import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
 import combineUnits from "./attention_units/combine_units.wgsl" with { type: "text" };
 import unitsHalves from "./attention_units/halves.wgsl" with { type: "text" };
 import unitsPower from "./attention_units/power.wgsl" with { type: "text" };
+import unitsPutSums from "./attention_units/put_sums.wgsl" with { type: "text" };
 import unitsScores from "./attention_units/scores.wgsl" with { type: "text" };
 import unitsSoftmax from "./attention_units/softmax.wgsl" with { type: "text" };
 import unitsSumsKept from "./attention_units/sums_kept.wgsl" with { type: "text" };
@@ -66,6 +64,7 @@ import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" 
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
+import expertSumsHeld from "./experts/few/expert_sums_held.wgsl" with { type: "text" };
 import expertPlaceRows from "./experts/place/rows.wgsl" with { type: "text" };
 import expertPlaceTiled from "./experts/place/tiled.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
@@ -82,11 +81,12 @@ import drafts from "./fragments/drafts.wgsl" with { type: "text" };
 import kvLoadBf16 from "./fragments/kv_load_bf16.wgsl" with { type: "text" };
 import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
 import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
+import kvHalfF32 from "./kv/half_f32.wgsl" with { type: "text" };
+import kvHalfPacked from "./kv/half_packed.wgsl" with { type: "text" };
 import kvPackBf16 from "./kv/pack_bf16.wgsl" with { type: "text" };
 import kvPackF16 from "./kv/pack_f16.wgsl" with { type: "text" };
-import kvPutBf16 from "./kv/put_bf16.wgsl" with { type: "text" };
-import kvPutF16 from "./kv/put_f16.wgsl" with { type: "text" };
 import kvPutF32 from "./kv/put_f32.wgsl" with { type: "text" };
+import kvPutWords from "./kv/put_words.wgsl" with { type: "text" };
 import kvStoreBf16 from "./fragments/kv_store_bf16.wgsl" with { type: "text" };
 import kvStoreF16 from "./fragments/kv_store_f16.wgsl" with { type: "text" };
 import kvStoreF32 from "./fragments/kv_store_f32.wgsl" with { type: "text" };
@@ -102,6 +102,7 @@ import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
 import latentAttention from "./latent/latent_attention.wgsl" with { type: "text" };
+import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
@@ -129,6 +130,7 @@ import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" 
 import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
 import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
+import endingPair from "./matmul/ending/pair.wgsl" with { type: "text" };
 import epilogueAdd from "./matmul/epilogue/add.wgsl" with { type: "text" };
 import epilogueCap from "./matmul/epilogue/cap.wgsl" with { type: "text" };
 import epilogueGeglu from "./matmul/epilogue/geglu.wgsl" with { type: "text" };
@@ -265,15 +267,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
+  "attention/attention_row": attentionRow,
   "attention/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
-  "attention/queries/prepare_own": prepareOwn,
-  "attention/queries/prepare_stored": prepareStored,
-  "attention/queries/own": queriesOwn,
-  "attention/queries/stored": queriesStored,
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,
   "attention/visible": visible,
@@ -282,6 +281,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention_units/combine_units": combineUnits,
   "attention_units/halves": unitsHalves,
   "attention_units/power": unitsPower,
+  "attention_units/put_sums": unitsPutSums,
   "attention_units/scores": unitsScores,
   "attention_units/softmax": unitsSoftmax,
   "attention_units/sums_kept": unitsSumsKept,
@@ -323,6 +323,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/few/expert_sums": expertSums,
+  "experts/few/expert_sums_held": expertSumsHeld,
   "experts/place/rows": expertPlaceRows,
   "experts/place/tiled": expertPlaceTiled,
   "experts/expert_tensor": expertTensor,
@@ -339,11 +340,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/kv_load_bf16": kvLoadBf16,
   "fragments/kv_load_f16": kvLoadF16,
   "fragments/kv_load_f32": kvLoadF32,
+  "kv/half_f32": kvHalfF32,
+  "kv/half_packed": kvHalfPacked,
   "kv/pack_bf16": kvPackBf16,
   "kv/pack_f16": kvPackF16,
-  "kv/put_bf16": kvPutBf16,
-  "kv/put_f16": kvPutF16,
   "kv/put_f32": kvPutF32,
+  "kv/put_words": kvPutWords,
   "fragments/kv_store_bf16": kvStoreBf16,
   "fragments/kv_store_f16": kvStoreF16,
   "fragments/kv_store_f32": kvStoreF32,
@@ -359,6 +361,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,
   "latent/latent_attention": latentAttention,
+  "latent/latent_chunk": latentChunk,
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
   "latent/latent_lanes": latentLanes,
@@ -386,6 +389,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/ending/lanes": endingLanes,
   "matmul/ending/one_lane": endingOneLane,
   "matmul/ending/one_lane_sums": endingOneLaneSums,
+  "matmul/ending/pair": endingPair,
   "matmul/epilogue/add": epilogueAdd,
   "matmul/epilogue/cap": epilogueCap,
   "matmul/epilogue/geglu": epilogueGeglu,

@@ -91,9 +91,11 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "shaders": { from: ["src/gpu"], packages: false },
   "src/gpu": { from: [], packages: "node" },
   "src/errors.ts": { from: [], packages: false },
+  "src/defined.ts": { from: [], packages: false },
 };
 
 const ERRORS = "src/errors.ts";
+const DEFINED = "src/defined.ts";
 const ROOT = new URL("..", import.meta.url);
 
 /** Why `file` may not import `specifier`, or undefined where it may; paths from the root. */
@@ -108,7 +110,7 @@ export function importFault(file: string, specifier: string): string | undefined
   }
   const target = layerOf(new URL(specifier, new URL(file, ROOT)).href.slice(ROOT.href.length));
   if (target === layerName || layer.from.includes(target)) return undefined;
-  if (target === ERRORS && layerName !== "src/speculate") return undefined;
+  if (target === DEFINED || target === ERRORS && layerName !== "src/speculate") return undefined;
   const allowed = layer.from.join(", ") || "nothing";
   return `${layerName} may not import from ${target} (outside itself it may: ${allowed})`;
 }

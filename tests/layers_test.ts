@@ -16,6 +16,7 @@ Deno.test("imports go down the layers only", () => {
     ["src/model/plan/target.ts", "../../../shaders/norm/rms_norm.ts"],
     ["src/text/tokenizer.ts", "@huggingface/tokenizers"],
     ["src/text/tokenizer.ts", "../errors.ts"],
+    ["src/speculate/choose.ts", "../defined.ts"],
     ["shaders/accept.ts", "./accept.wgsl"],
     ["shaders/accept.ts", "../src/gpu/kernel.ts"],
     ["src/gpu/device.ts", "../errors.ts"],

@@ -3,6 +3,7 @@
  * tokens/s of outputs under a JSON schema over those of free ones, in one process, in turns.
  */
 import { parseArgs } from "node:util";
+import { defined } from "../src/defined.ts";
 import { statically } from "../src/engine/drafting.ts";
 import { openEngine } from "../src/engine/open.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
@@ -34,8 +35,7 @@ const grammar: Grammar = {
 };
 
 using engine = await openEngine({
-  ...model === undefined ? {} : { model },
-  ...draft === undefined ? {} : { draft },
+  ...defined({ model, draft }),
   constrained: true,
   speculate: statically(Number(steps), [0, Number(steps)]),
 });

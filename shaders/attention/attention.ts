@@ -11,7 +11,7 @@ import {
   splitsOf,
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
-import type { OwnHeads } from "./own_heads.ts";
+import { type OwnHeads, rowSums } from "./own_heads.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -209,31 +209,33 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const many = perSlot > MANY_ROWS && !shape.tuning.software;
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
-  const tile = tileOf(perSlot, most / group);
+  const tile = own ? 1 : tileOf(perSlot, most / group);
   const KV_SPLITS = splitsOf(shape);
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  const kernel = chunkKernel(shape, { group, tile, own: own !== undefined });
-  const queries = own ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight } : { q };
-  return dispatch(kernel, {
-    buffers: { ...queries, keys, values, rows, pages, sums, stats },
-    constants: {
-      ...own ? { EPS: own.eps } : {},
-      KV_HEADS: kvHeads,
-      HEAD_TILES: heads / kvHeads / group,
-      TABLE_PAGES: shape.tablePages,
-      KV_SPLITS,
-      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
-      FIRST_ROW: shape.firstRow,
-      PATHS: Number(shape.paths),
-      ...scoreConstants(shape),
-    },
+  const constants = {
+    ...{ KV_HEADS: kvHeads, HEAD_TILES: heads / kvHeads / group, KV_SPLITS },
+    ...{ TABLE_PAGES: shape.tablePages, FIRST_ROW: shape.firstRow },
+    ...scoreConstants(shape),
+  };
+  const launch = {
     workgroups: [tiles, heads / group, groupsBefore + launchedSplits(KV_SPLITS, shape, tile)],
     cellsEach: SPLIT_CELLS,
     groupsBefore,
     label,
     work: chunkWork(shape),
+  } as const;
+  const kept = { keys, values, rows, pages, sums, stats };
+  if (own) return rowSums({ ...kept, own }, { ...shape, group, constants, launch });
+  return dispatch(chunkKernel(shape, { group, tile }), {
+    buffers: { q, ...kept },
+    constants: {
+      ...constants,
+      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+      PATHS: Number(shape.paths),
+    },
+    ...launch,
   });
 }
 

@@ -23,16 +23,11 @@
 // Slots:
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
 //     `Vec8` and VEC8S as declared here.
-//   queries: bindings 0 to 2, and `fn query_vec8(query, at, e)`, vec8 e of a query of the workgroup whose head is at
-//     `at`: stored ones (queries/stored.wgsl), or ones that are made here (queries/own.wgsl).
-//   prepare: the statements that do so, once all keys are asked for (queries/prepare_*.wgsl): then STORED is 0
-//     and OWN 1.
 
 //use fragments/rows
 //use fragments/soft_cap
 //use attention/visible
 //use kv_load
-//use queries
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -56,6 +51,9 @@ const PARTS = $PARTSu; // of the split's cells, for the values
 const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, 2 VEC8S]
@@ -155,14 +153,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for c in CELLS
   var value$c = min(first + part + $cu * PARTS, end - 1u);
   //end
-  //for o in OWN
-  //for p in PASSES
-  let key_cell$p = key$p;
-  //end
-  //for c in CELLS
-  let value_cell$c = value$c;
-  //end
-  //end
   if (alone) {
     let own = rows[FIRST_ROW + row];
     if (scattered(own, first + SPLIT_CELLS)) {
@@ -180,7 +170,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for c in CELLS
   value$c = stored(slot, kv_head, value$c);
   //end
-  //use prepare
   //for j in QUADS
   //for h in QUERIES
   let query$j_$h = ((row + min((4u * $ju + $hu) / GROUP, count - 1u)) * heads
@@ -194,17 +183,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (($su + 1u) * LANES <= VEC8S || lane + $su * LANES < VEC8S) {
     let e = lane + $su * LANES;
     //for p in PASSES
-    //for o in STORED
     let k$p = vec8_of(load_key(key$p, e));
-    //end
-    //for o in OWN
-    let k$p = key_vec8(asked$s_$p, key_cell$p == newest, e);
-    //end
     //end
     //for j in QUADS
     //for h in QUERIES
     {
-      let own = query_vec8($(4 * j + h)u, query$j_$h, e);
+      let own = Vec8(q[query$j_$h + e], q[query$j_$h + VEC8S + e]);
       //for p in PASSES
       dot$j_$p_$h = add8(dot$j_$p_$h, own, k$p);
       //end
@@ -214,10 +198,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //end
   // Asked for early where registers allow: the wait is shared with the keys'.
-  //for o in STORED
   //for c in EARLY
   let packed$c = load_value(value$c, i);
-  //end
   //end
 
   //for j in QUADS
@@ -278,12 +260,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //for c in CELLS
   if (($cu + 1u) * PARTS <= SPLIT_CELLS || part + $cu * PARTS < SPLIT_CELLS) {
-    //for o in STORED
     let v = vec8_of(packed$c);
-    //end
-    //for o in OWN
-    let v = value_vec8(packed$c, value_cell$c == newest, i);
-    //end
     //for j in QUADS
     {
       let weight = scores[$ju * SPLIT_CELLS + part + $cu * PARTS];

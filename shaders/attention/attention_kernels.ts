@@ -9,7 +9,7 @@ export const SPLIT_CELLS = 64;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /** Invocations of its workgroup. */
-export const THREADS = 128;
+const THREADS = 128;
 /** Most parts of a split whose sums are added one after the other. */
 export const MOST_PARTS = 16;
 /** Most invocations of a workgroup of attention_combine.wgsl. */
@@ -25,38 +25,18 @@ const kernels = new Map<string, Kernel>();
 /** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
 export const NORM_LANES = 32;
 
-/**
- * Sums of a split of keys for `tile` rows and `group` heads at a time.
- *
- * @param of.own whether heads are normed and stored here: of one row.
- */
+/** Sums of a split of keys for `tile` rows and `group` heads at a time. */
 export function chunkKernel(
   { headDim, kvDtype }: Heads,
-  { group, tile, own }: {
-    readonly group: number;
-    readonly tile: number;
-    readonly own: boolean;
-  },
+  { group, tile }: { readonly group: number; readonly tile: number },
 ): Kernel {
-  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${own ? "_own" : ""}`;
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = { ...chunkCounts(headDim, group, tile), ...ownCounts(headDim, group, own) };
-    const kind = own ? "own" : "stored";
-    const slots = {
-      ...slotsOf(kvDtype),
-      queries: `attention/queries/${kind}`,
-      prepare: `attention/queries/prepare_${kind}`,
-      kv_put: `kv/put_${kvDtype}`,
-    };
-    const code = shader("attention/attention", { slots, counts });
+    const counts = chunkCounts(headDim, group, tile);
+    const code = shader("attention/attention", { slots: slotsOf(kvDtype), counts });
     return kernel(name, code, {
-      bindings: [
-        own ? "qkv" : "q",
-        ...["keys", "values", "rows", "pages", "sums", "stats"],
-        ...own ? ["rope", "norm_weight"] : [],
-      ],
+      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [
-        ...own ? ["EPS"] : [],
         "KV_HEADS",
         "HEAD_TILES",
         "TABLE_PAGES",
@@ -64,6 +44,40 @@ export function chunkKernel(
         "PER_SLOT",
         "FIRST_ROW",
         "PATHS",
+        ...SCORING,
+      ],
+    });
+  });
+}
+
+/** Invocations of a workgroup of attention_row.wgsl. */
+const ROW_THREADS = 256;
+
+/** The same of rows alone, whose heads are normed and stored there. */
+export function rowKernel({ headDim, kvDtype }: Heads, group: number): Kernel {
+  const name = `attention_row_${kvDtype}_${headDim}_${group}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const { VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT } = chunkCounts(headDim, group, 1);
+    const pairs = Math.ceil(group / 2);
+    const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
+    const counts = {
+      ...{ GROUP: group, UNUSED: 4 - group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS) },
+      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT, THREADS: ROW_THREADS },
+      PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
+      ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
+      POOL: Math.max(LANES * (SPLIT_CELLS + 1), PARTS * headDim),
+    };
+    const slots = {
+      ...slotsOf(kvDtype),
+      kv_half: `kv/half_${kvDtype === "f32" ? "f32" : "packed"}`,
+      ...putSlots(kvDtype),
+    };
+    return kernel(name, shader("attention/attention_row", { slots, counts }), {
+      bindings: [
+        ...["qkv", "keys", "values", "rows", "pages", "sums", "stats", "rope", "norm_weight"],
+      ],
+      constants: [
+        ...["EPS", "KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
         ...SCORING,
       ],
     });
@@ -98,7 +112,7 @@ export function chunkCounts(
   group: number,
   tile: number,
 ):
-  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number>
+  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS" | "EIGHT", number>
   & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
@@ -129,16 +143,6 @@ export function chunkCounts(
     QUERIES,
     UNUSED: 4 - QUERIES,
     EIGHT: 8,
-  };
-}
-
-/** Numbers of queries/own.wgsl. */
-function ownCounts(headDim: number, group: number, own: boolean): Record<string, number> {
-  return {
-    ...{ STORED: Number(!own), OWN: Number(own) },
-    TURNS_OF_HEADS: Math.ceil((group + 2) * NORM_LANES / THREADS),
-    NORM_LANES,
-    PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
   };
 }
 
@@ -217,4 +221,9 @@ export function groupOf(group: number, most: number): number {
 /** Slots of the kernels of attention over keys and values. */
 export function slotsOf(kvDtype: KvDtype): Slots {
   return { kv_load: `fragments/kv_load_${kvDtype}` };
+}
+
+function putSlots(kvDtype: KvDtype): Slots {
+  if (kvDtype === "f32") return { kv_put: "kv/put_f32" };
+  return { kv_put: "kv/put_words", kv_pack: `kv/pack_${kvDtype}` };
 }

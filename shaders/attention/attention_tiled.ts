@@ -21,29 +21,44 @@ import {
   splitsOf,
 } from "./attention_kernels.ts";
 
-/** Invocations of a workgroup. */
+/**
+ * Invocations of a workgroup. It takes 23 KiB of workgroup memory: with more than about 24, NVIDIA's driver has
+ * one on a multiprocessor at a time.
+ */
 const THREADS = 128;
 /** Fewer rows of a slot have better uses for a workgroup. */
 const LEAST_ROWS = 17;
 /** vec4s of a query or a key that pass through workgroup memory at a time. */
 const STAGED = 8;
+/** Vec8s of values that do so, as many as invocations bring. */
+const STAGED_VALUES = 128;
+/** Stages of values that are asked for before the first is needed. */
+const AHEAD = 2;
+
+/** Workgroups that keep a large GPU busy. */
+const ENOUGH = 96;
 
 /** How a forward's rows lie: whether this kernel takes them. */
 export interface TiledRows {
+  readonly count: number;
   readonly perSlot: number;
   readonly paths: boolean;
   readonly tuning: Tuning;
 }
 
 /**
- * A head's vec8s are a power of two that the workgroup's invocations divide into. Where a query may keep the
- * sums of all splits, attention.wgsl is as fast: 149 us for a prompt of 512 tokens on an H200, this one 193.
+ * A head's vec8s are a power of two that the workgroup's invocations divide into. Where a query may keep the sums of
+ * all splits, attention.wgsl is faster unless the rows' own cells make enough workgroups: 12 us for a prompt of 128
+ * tokens of Qwen3-0.6B's shape on an H200, this one 20; of 512 tokens 86 and 72.
  */
-export function isTiled(
-  { headDim, tablePages, perSlot, paths, tuning }: Heads & TiledRows,
-): boolean {
-  return tuning.tiles && !paths && perSlot >= LEAST_ROWS && [64, 128, 256].includes(headDim) &&
-    splitsOf({ tablePages }) > COMBINE_LANES;
+export function isTiled(shape: Heads & TiledRows): boolean {
+  const { headDim, heads, tablePages, count, perSlot, paths, tuning } = shape;
+  if (!tuning.tiles || paths || perSlot < LEAST_ROWS) return false;
+  if (![64, 128, 256].includes(headDim)) return false;
+  const { group, tile } = tiledShape(shape);
+  const tiles = count / perSlot * Math.ceil(perSlot / tile) * heads / group;
+  return splitsOf({ tablePages }) > COMBINE_LANES ||
+    tiles * Math.ceil(perSlot / SPLIT_CELLS) >= ENOUGH;
 }
 
 /** Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, all of them with a window. */
@@ -52,7 +67,9 @@ export function keptSums(splits: number, window: number | undefined): number {
 }
 
 /** Query heads and rows of a workgroup. */
-function tiledShape({ heads, kvHeads, headDim }: Heads): { group: number; tile: number } {
+function tiledShape(
+  { heads, kvHeads, headDim }: Pick<Heads, "heads" | "kvHeads" | "headDim">,
+): { group: number; tile: number } {
   const queries = queriesOf(headDim);
   const group = groupOf(heads / kvHeads, queries);
   return { group, tile: Math.floor(queries / group) };
@@ -87,9 +104,8 @@ export function tiledSums(
   buffers: Readonly<
     Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
   >,
-  shape: Heads & Pick<TiledRows, "perSlot" | "paths"> & {
+  shape: Heads & Pick<TiledRows, "count" | "perSlot" | "paths"> & {
     readonly window?: number | undefined;
-    readonly count: number;
     readonly firstRow: number;
     readonly kept: number;
     /** Of SCORING. */
@@ -129,14 +145,13 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
   const QUERIES = queriesOf(headDim);
   const AT_ONCE = STAGED / (2 * STEPS);
   const EIGHTS = AT_ONCE * STEPS;
-  const SCORED = QUERIES / 8;
+  const GROUPS = THREADS / 16;
+  const SCORED = QUERIES / GROUPS;
   const SUMMED = QUERIES * VEC8S / THREADS;
-  const BROUGHT = THREADS / VEC8S;
-  const staged = (QUERIES + SPLIT_CELLS) * (2 * EIGHTS + 1);
-  const weights = SPLIT_CELLS * (QUERIES / 4 + 1) + BROUGHT * 2 * VEC8S;
+  const BROUGHT = STAGED_VALUES / VEC8S;
   return {
-    ...{ GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
-    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, FOUR: 4 },
+    ...{ THREADS, GROUPS, GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AHEAD, FOUR: 4 },
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),
@@ -144,6 +159,7 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
     K_LOADS: SPLIT_CELLS * EIGHTS / THREADS,
     BROUGHT_PARTS: Math.max(1, BROUGHT / CELLS),
     BROUGHT_CELLS: Math.min(BROUGHT, CELLS),
-    POOL: Math.max(staged, weights),
+    PITCH: Math.max(4 * EIGHTS, QUERIES / 4) + 1,
+    VALUE_PITCH: 2 * VEC8S,
   };
 }

@@ -28,21 +28,19 @@ override FIRST_ROW: u32; // of `rows`
 override SCALE: f32; // of scores
 
 const SPLIT_CELLS = 64u; // cells
-const THREADS = 128u;
+const THREADS = $THREADSu;
+const GROUPS = $GROUPSu; // of queries, for scores: 16 invocations each
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
 const VEC8S = $VEC8Su; // of a head
 const LANES = $LANESu; // of attention.wgsl: lane l has vec8s l, l + LANES, ...
 const EIGHTS = $EIGHTSu; // vec8s of a query or a key in a stage: those of $AT_ONCE lanes
-const PITCH = 2u * EIGHTS + 1u; // odd: rows begin in different banks
-const K_AT = QUERIES * PITCH;
+const KEY_AT = 2u * EIGHTS; // in a line of the pool
 const QUADS = QUERIES / 4u;
-const WEIGHT_PITCH = QUADS + 1u;
 const PARTS = $PARTSu; // of attention.wgsl: part p has cells p, p + PARTS, ...
 const CELLS = $CELLSu; // of a part
 const BROUGHT = $BROUGHTu; // cells of values in a stage
-const V_AT = SPLIT_CELLS * WEIGHT_PITCH;
 const SHARES = THREADS / QUADS; // invocations that share the softmax of four queries
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
@@ -59,14 +57,16 @@ struct Vec8 {
   hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
 }
 
-// Queries and keys of a stage [QUERIES + SPLIT_CELLS, PITCH]; then weights [SPLIT_CELLS, WEIGHT_PITCH] of four queries
-// and values of a stage [BROUGHT, 2 VEC8S].
-var<workgroup> pool: array<vec4<f32>, $POOL>;
+// Line l: of query l % GROUPS * $SCORED + l / GROUPS and of cell l what a stage has; then of cell l the weights of
+// four queries each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that
+// places in them are constants which no check of bounds makes longer.
+var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
+var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage; before that peaks
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
 var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
-var<workgroup> peaks: array<vec4<f32>, THREADS>; // of four queries: [SHARES, QUADS]
-var<workgroup> tops: array<vec4<f32>, QUADS>; // the largest of those
-var<workgroup> totals: array<vec4<f32>, PARTS * QUADS>;
+var<workgroup> tops: array<vec4<f32>, QUADS>; // peaks of four queries
+var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the tile's rows
+var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some row sees
 var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
 var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of this one; -1: it sees none of it
 
@@ -84,6 +84,11 @@ fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
 // The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
 fn eighth(lane: u32, e: u32) -> u32 {
   return lane + e % $AT_ONCEu + e / $AT_ONCEu * LANES;
+}
+
+// Number n in the order in which cells are added.
+fn cell_at(n: u32) -> u32 {
+  return n / CELLS + n % CELLS * PARTS;
 }
 
 fn sees(query: u32, cell: u32) -> bool {
@@ -113,36 +118,42 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
 
-  var slot = 0u;
-  var begin = 0xffffffffu;
-  var end = 0u;
-  for (var r = 0u; r < count; r++) {
-    let own = rows[FIRST_ROW + row + r];
-    let here = own.live == 1u;
-    slot = select(slot, own.slot, here);
-    begin = select(begin, min(begin, visible_begin(own)), here);
-    end = max(end, visible_end(own));
-  }
-  let z = tile.z + begin / SPLIT_CELLS; // without a window a row sees the first split
-  if (z * SPLIT_CELLS >= end) {
-    return;
-  }
   if (thread < QUERIES) {
     let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
     let here = own.live == 1u && thread / GROUP < count;
     seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
     chains[thread] = vec2<f32>(NEGATIVE, 0.0);
+    if (here && thread % GROUP == 0u) {
+      atomicMax(&bounds[0], own.slot);
+      atomicMax(&bounds[1], ~visible_begin(own));
+      atomicMax(&bounds[2], visible_end(own));
+    }
+  }
+  workgroupBarrier();
+  if (thread == 0u) {
+    sight = vec3<u32>(atomicLoad(&bounds[0]), ~atomicLoad(&bounds[1]), atomicLoad(&bounds[2]));
+  }
+  let all_seen = workgroupUniformLoad(&sight);
+  let slot = all_seen.x;
+  let begin = all_seen.y;
+  let end = all_seen.z;
+  let z = tile.z + begin / SPLIT_CELLS; // without a window a row sees the first split
+  if (z * SPLIT_CELLS >= end) {
+    return;
   }
 
-  let group = thread / 16u; // of queries, for scores
-  let cell = thread % 16u;
+  // For scores 4 by 8 of them read the same queries and keys as neighbours do.
+  let group = thread / 64u * 4u + thread % 32u / 8u; // of queries
+  let cell = thread / 32u % 2u * 8u + thread % 8u;
   let summed = thread / VEC8S; // group of queries, for values
   let i = thread % VEC8S;
+  let brings = min(thread / VEC8S, BROUGHT - 1u); // cell of a stage
   //for u in Q_LOADS
   let q_eighth$u = thread + $uu * THREADS;
   let q_row$u = q_eighth$u / EIGHTS;
   let q_from$u = ((row + min(q_row$u / GROUP, count - 1u)) * heads + tile.y * GROUP + q_row$u % GROUP) * (2u * VEC8S);
-  let q_to$u = q_row$u * PITCH + q_eighth$u % EIGHTS * 2u;
+  let q_line$u = q_row$u % $SCOREDu * GROUPS + q_row$u / $SCOREDu;
+  let q_to$u = q_eighth$u % EIGHTS * 2u;
   //end
 
   for (var split = z; split * SPLIT_CELLS < end; split += KEPT) {
@@ -157,17 +168,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for u in K_LOADS
     let k_eighth$u = thread + $uu * THREADS;
     let k_place$u = places[k_eighth$u / EIGHTS];
-    let k_to$u = K_AT + k_eighth$u / EIGHTS * PITCH + k_eighth$u % EIGHTS * 2u;
+    let k_line$u = k_eighth$u / EIGHTS;
+    let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
     //end
 
     //use attention/tiled_scores
 
-    var value = load_value(places[thread / VEC8S / CELLS + thread / VEC8S % CELLS * PARTS], i);
+    //for u in AHEAD
+    var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
+    //end
     //for b in FOUR
     {
-      let at = (cell + $bu * 16u) * WEIGHT_PITCH + group * ($SCOREDu / 4u);
+      let at = group * ($SCOREDu / 4u);
       //for f in SCORED_QUADS
-      pool[at + $fu] = scores_of(
+      pool[cell + $bu * 16u][at + $fu] = scores_of(
         vec4<f32>(
           score$(f * FOUR)_$b,
           score$(f * FOUR + 1)_$b,
@@ -186,35 +200,30 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let share = thread / QUADS;
     var peak = vec4<f32>(NEGATIVE);
     for (var c = share; c < SPLIT_CELLS; c += SHARES) {
-      peak = max(peak, pool[c * WEIGHT_PITCH + quad]);
+      peak = max(peak, pool[c][quad]);
     }
-    peaks[thread] = peak;
+    brought[thread / $VALUE_PITCHu][thread % $VALUE_PITCHu] = peak;
     workgroupBarrier();
     //for s in SHARES
-    peak = max(peak, peaks[$su * QUADS + quad]);
+    peak = max(peak, brought[($su * QUADS + quad) / $VALUE_PITCHu][($su * QUADS + quad) % $VALUE_PITCHu]);
     //end
     if (share == 0u) {
       tops[quad] = peak;
     }
-    for (var p = share; p < PARTS; p += SHARES) {
-      var total = vec4<f32>(0.0);
-      //for c in CELLS
-      {
-        let at = (p + $cu * PARTS) * WEIGHT_PITCH + quad;
-        let weight = weighted(pool[at], peak);
-        pool[at] = weight;
-        total += weight;
-      }
-      //end
-      totals[p * QUADS + quad] = total;
+    for (var c = share; c < SPLIT_CELLS; c += SHARES) {
+      pool[c][quad] = weighted(pool[c][quad], peak);
     }
     workgroupBarrier();
     if (thread < QUERIES) {
       let peak = tops[thread / 4u][thread % 4u];
       var total = 0.0;
-      //for p in PARTS
-      total += totals[$pu * QUADS + thread / 4u][thread % 4u];
-      //end
+      for (var p = 0u; p < PARTS; p++) {
+        var part = 0.0;
+        //for c in CELLS
+        part += pool[p + $cu * PARTS][thread / 4u][thread % 4u];
+        //end
+        total += part;
+      }
       let sight = seen[thread];
       let chain = chains[thread];
       let top = max(chain.x, peak);

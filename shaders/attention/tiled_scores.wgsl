@@ -1,5 +1,6 @@
 // Of attention_tiled.wgsl: the dot products of a split's keys with all queries, in `score<query>_<cell>`; <query> of
-// $SCORED, <cell> of 4. Expects where they are: `q_from<load>`, `q_to<load>`, `k_place<load>` and `k_to<load>`.
+// $SCORED, <cell> of 4. Expects where they are: `q_from<load>`, `q_line<load>`, `q_to<load>`, `k_place<load>`,
+// `k_line<load>` and `k_to<load>`.
 
 //for a in SCORED
 //for b in FOUR
@@ -15,14 +16,14 @@ var key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
 //end
 for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
   //for u in Q_LOADS
-  pool[q_to$u] = q_lo$u;
-  pool[q_to$u + 1u] = q_hi$u;
+  pool[q_line$u][q_to$u] = q_lo$u;
+  pool[q_line$u][q_to$u + 1u] = q_hi$u;
   //end
   //for u in K_LOADS
   {
     let k = vec8_of(key$u);
-    pool[k_to$u] = k.lo;
-    pool[k_to$u + 1u] = k.hi;
+    pool[k_line$u][k_to$u] = k.lo;
+    pool[k_line$u][k_to$u + 1u] = k.hi;
   }
   //end
   workgroupBarrier();
@@ -43,15 +44,13 @@ for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
     //end
     //for s in STEPS
     {
-      let e = 2u * ($su * $AT_ONCEu + $ju);
+      const e = 2u * ($su * $AT_ONCEu + $ju);
       //for b in FOUR
-      let k$b_at = K_AT + (cell + $bu * 16u) * PITCH + e;
-      let k$b = Vec8(pool[k$b_at], pool[k$b_at + 1u]);
+      let k$b = Vec8(pool[cell + $bu * 16u][KEY_AT + e], pool[cell + $bu * 16u][KEY_AT + e + 1u]);
       //end
       //for a in SCORED
       {
-        let q_at = (group * $SCOREDu + $au) * PITCH + e;
-        let own = Vec8(pool[q_at], pool[q_at + 1u]);
+        let own = Vec8(pool[$(a * GROUPS)u + group][e], pool[$(a * GROUPS)u + group][e + 1u]);
         //for b in FOUR
         dot$a_$b = add8(dot$a_$b, own, k$b);
         //end

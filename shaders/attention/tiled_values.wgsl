@@ -1,5 +1,5 @@
 // Of attention_tiled.wgsl: the weighted values of a split, added to those of the splits before. Expects the
-// weights in `pool`, `shares` written by invocations of this workgroup, and `value`, the first vec8 of values.
+// weights in `pool`, `shares` written by invocations of this workgroup, and `value<stage>`, the first vec8s of values.
 
 //for h in SUMMED
 var sum_lo$h = vec4<f32>(0.0);
@@ -7,41 +7,43 @@ var sum_hi$h = vec4<f32>(0.0);
 var lo$h = vec4<f32>(0.0);
 var hi$h = vec4<f32>(0.0);
 //end
-for (var n = 0u; n < SPLIT_CELLS; n += BROUGHT) {
+for (var done = 0u; done < SPLIT_CELLS; done += $AHEADu * BROUGHT) {
+  //for u in AHEAD
   {
-    let v = vec8_of(value);
-    pool[V_AT + thread / VEC8S * (2u * VEC8S) + i] = v.lo;
-    pool[V_AT + thread / VEC8S * (2u * VEC8S) + VEC8S + i] = v.hi;
-  }
-  workgroupBarrier();
-  let next = min(n + BROUGHT, SPLIT_CELLS - BROUGHT) + thread / VEC8S;
-  value = load_value(places[next / CELLS + next % CELLS * PARTS], i);
-  //for p in BROUGHT_PARTS
-  //for c in BROUGHT_CELLS
-  {
-    let m = n + $(p * BROUGHT_CELLS + c)u;
-    let weight_at = (m / CELLS + m % CELLS * PARTS) * WEIGHT_PITCH + summed * ($SUMMEDu / 4u);
-    let v_at = V_AT + $(p * BROUGHT_CELLS + c)u * (2u * VEC8S) + i;
-    let v = Vec8(pool[v_at], pool[v_at + VEC8S]);
-    //for f in SUMMED_QUADS
-    let weight$f = pool[weight_at + $fu];
-    //for h in FOUR
-    lo$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * FOUR + h));
-    hi$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * FOUR + h));
+    let n = done + $uu * BROUGHT;
+    if (thread < BROUGHT * VEC8S) {
+      let v = vec8_of(value$u);
+      brought[brings][i] = v.lo;
+      brought[brings][VEC8S + i] = v.hi;
+    }
+    workgroupBarrier();
+    value$u = load_value(places[cell_at(min(n + $AHEADu * BROUGHT, SPLIT_CELLS - BROUGHT) + brings)], i);
+    //for p in BROUGHT_PARTS
+    //for c in BROUGHT_CELLS
+    {
+      let line = cell_at(n + $(p * BROUGHT_CELLS + c)u);
+      let v = Vec8(brought[$(p * BROUGHT_CELLS + c)][i], brought[$(p * BROUGHT_CELLS + c)][VEC8S + i]);
+      //for f in SUMMED_QUADS
+      let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
+      //for h in FOUR
+      lo$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * FOUR + h));
+      hi$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * FOUR + h));
+      //end
+      //end
+    }
     //end
+    if ((n + $(p * BROUGHT_CELLS + BROUGHT_CELLS)u) % CELLS == 0u) {
+      //for h in SUMMED
+      sum_lo$h += lo$h;
+      sum_hi$h += hi$h;
+      lo$h = vec4<f32>(0.0);
+      hi$h = vec4<f32>(0.0);
+      //end
+    }
     //end
+    workgroupBarrier();
   }
   //end
-  if ((n + $(p * BROUGHT_CELLS + BROUGHT_CELLS)u) % CELLS == 0u) {
-    //for h in SUMMED
-    sum_lo$h += lo$h;
-    sum_hi$h += hi$h;
-    lo$h = vec4<f32>(0.0);
-    hi$h = vec4<f32>(0.0);
-    //end
-  }
-  //end
-  workgroupBarrier();
 }
 
 //for h in SUMMED

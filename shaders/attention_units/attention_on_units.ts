@@ -15,6 +15,8 @@ import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
 import {
   cellsOf,
   combineUnitsKernel,
+  LEAST_THREADS,
+  mostThreads,
   SEGMENT_CELLS,
   unitsBytes,
   unitsKernel,
@@ -23,6 +25,10 @@ import {
 
 /** Workgroups of whole segments that keep a large GPU busy; fewer have a split each. */
 const ENOUGH = 96;
+/** Workgroups that keep a large GPU busy where rows are few: of contexts that have as many, each has several splits. */
+const ENOUGH_APART = 132;
+/** Those splits. */
+const APART = 4;
 /** Cells of a KV page: of rows.wgsl. */
 const PAGE = 16;
 /** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
@@ -50,22 +56,34 @@ export function attentionOnUnits(
   units: AttentionUnits,
   choose: Choose = unitsTile,
 ): Dispatch[] {
-  const inParts = (span: number) => inBlocks(buffers, shape, { units, span, choose });
+  const inParts = (span: number, apart = false) =>
+    inBlocks(buffers, shape, { units, span, apart, choose });
   const segment = SEGMENT_CELLS / cellsOf(units);
   const whole = choose(shape, units, segment);
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
-  if (shape.paths || tiles * (shape.heads / whole.group) < (units.enough ?? ENOUGH)) {
-    return inParts(1);
+  const workgroups = tiles * (shape.heads / whole.group);
+  if (shape.paths) return inParts(1);
+  if (workgroups < (units.enough ?? ENOUGH)) {
+    const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
+      cellsOf(units);
+    return parted(shape, few, inParts(1), () => inParts(APART, true));
   }
   if (buffers.scales) return inParts(segment);
   const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
-  if (shape.tablePages * PAGE <= SEGMENT_CELLS) return [direct];
+  return parted(shape, SEGMENT_CELLS, [direct], () => inParts(segment));
+}
+
+/** `short` where slots have at most so many cells, else `long`, if there may be more. */
+function parted(
+  { tablePages }: AttentionShape,
+  cells: number,
+  short: readonly Dispatch[],
+  long: () => Dispatch[],
+): Dispatch[] {
+  if (tablePages * PAGE <= cells) return [...short];
   return [
-    { ...direct, forCells: { from: 0, upTo: SEGMENT_CELLS } },
-    ...inParts(segment).map((each) => ({
-      ...each,
-      forCells: { from: SEGMENT_CELLS + 1, upTo: Infinity },
-    })),
+    ...short.map((each) => ({ ...each, forCells: { from: 0, upTo: cells } })),
+    ...long().map((each) => ({ ...each, forCells: { from: cells + 1, upTo: Infinity } })),
   ];
 }
 
@@ -81,22 +99,25 @@ export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: nu
   const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
-  return { queries, group, tile, span, direct: false, early: span === 1, held };
+  const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
+  const ways = { apart: false, direct: false, early: span === 1, held, threads };
+  return { queries, group, tile, span, ...ways };
 }
 
 /** Partial sums, then their combination, of as many rows at a time as those have room for. */
 function inBlocks(
   buffers: AttentionBuffers,
   shape: AttentionShape,
-  { units, span, choose }: {
+  { units, span, apart, choose }: {
     readonly units: AttentionUnits;
     readonly span: number;
+    readonly apart: boolean;
     readonly choose: Choose;
   },
 ): Dispatch[] {
   const { count, heads, headDim } = shape;
   const { sums, stats } = buffers.partial;
-  const cells = cellsOf(units) * span;
+  const cells = cellsOf(units) * (apart ? 1 : span);
   const kept = Math.ceil(shape.tablePages * PAGE / cells);
   const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
   const block = rowBlock(shape, Math.floor(room));
@@ -110,7 +131,7 @@ function inBlocks(
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     };
-    const tile = choose(of, units, span);
+    const tile = apart ? { ...choose(of, units, 1), span, apart } : choose(of, units, span);
     const from = fromRow(buffers, shape, first);
     return [partSums(from, of, { units, tile, kept }), combined(from, of, { cells, kept })];
   }).flat();
@@ -127,19 +148,20 @@ function partSums(
 ): Dispatch {
   const { heads, headDim, perSlot, paths } = shape;
   const cells = cellsOf(units) * tile.span;
+  const groups = tile.apart ? Math.ceil(kept / tile.span) : kept;
   const groupsBefore = paths ? pathGroups(tile.tile) : 0;
   const [x, y] = tilesOf(shape, tile);
   return dispatch(unitsKernel(shape, units, tile), {
     buffers: { q, keys, values, rows, pages, sums, stats },
     constants: { ...constantsOf(shape, tile, shape.firstRow), KEPT: kept },
-    workgroups: [x, y, groupsBefore + launched(kept, shape, { rows: tile.tile, cells })],
+    workgroups: [x, y, groupsBefore + launched(groups, shape, { rows: tile.tile, cells })],
     cellsEach: cells,
     groupsBefore,
     label: shape.label,
     work: cellWork(
       shape,
       0,
-      4 * perSlot * heads * (headDim + 2) / cells,
+      4 * perSlot * heads * (headDim + 2) / (tile.apart ? cellsOf(units) : cells),
     ),
   });
 }

@@ -1,5 +1,5 @@
 // softmax(cap(SCALE q . K)) V on matrix units that multiply f16 and add f32: sums, totals and peaks of splits of
-// $CELLS cells of keys, merged in order where a workgroup takes several.
+// $CELLS cells of keys, merged in order where a workgroup takes several and does not keep them apart.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, z): $SPAN splits
 // from z * SPAN on. Queries are numbered row * GROUP + head, $QUERIES with padding. For a split:
@@ -47,6 +47,7 @@ const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
 const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
+const APART = $APARTu; // 1: each split's sums are kept, not merged here
 const VEC8S = $VEC8Su; // of a head
 const WIDE = $WIDEu; // invocations that bring a row of keys or values, two vec8s each
 const BROUGHT = THREADS / WIDE; // rows at a time
@@ -78,6 +79,9 @@ struct Vec8 {
 
 var<workgroup> pool: array<vec4<u32>, $POOL>;
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
+var<workgroup> earliest: atomic<u32>; // ~ the first cell that some row sees, where there are windows
+var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the rows that are summed here
+var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some of them sees
 var<workgroup> places: array<u32, 2u * SPLIT_CELLS>; // rows of keys and values of this split and the next one
 var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
 var<workgroup> k_inverse: array<f32, SPLIT_CELLS>;
@@ -105,12 +109,18 @@ fn main(
   let before = PATHS * PATH_GROUPS;
   var z = tile.z - before;
   if (WINDOW != 0xffffffffu) {
-    var earliest = 0xffffffffu;
-    for (var r = 0u; r < count; r++) {
-      let own = rows[FIRST_ROW + row + r];
-      earliest = select(earliest, min(earliest, visible_begin(own)), own.live == 1u);
+    if (thread < count) {
+      let own = rows[FIRST_ROW + row + thread];
+      if (own.live == 1u) {
+        atomicMax(&earliest, ~visible_begin(own));
+      }
     }
-    z += select(earliest / (SPLIT_CELLS * SPAN), 0u, earliest == 0xffffffffu);
+    workgroupBarrier();
+    if (thread == 0u) {
+      let first = ~atomicLoad(&earliest);
+      sight.x = select(first / (SPLIT_CELLS * SPAN), 0u, first == 0xffffffffu);
+    }
+    z += workgroupUniformLoad(&sight).x;
   }
   let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
   if (tile.z < before) {
@@ -127,26 +137,30 @@ fn main(
   // Rows that are summed here, and the cells that some of them sees.
   let parted = PATHS == 1u && TILE > 1u;
   let past = (z + 1u) * SPLIT_CELLS; // of the only split, where there are paths
-  var slot = 0u;
-  var begin = 0xffffffffu;
-  var end = 0u;
-  for (var r = 0u; r < count; r++) {
-    let own = rows[FIRST_ROW + row + r];
-    let here = own.live == 1u && !(parted && scattered(own, past) != alone);
-    slot = select(slot, own.slot, here);
-    begin = select(begin, min(begin, visible_begin(own)), here);
-    end = select(end, max(end, visible_end(own)), here);
-  }
-  let last = max(end, 1u) - 1u;
-  let stop = min((z + 1u) * SPAN, (end + SPLIT_CELLS - 1u) / SPLIT_CELLS);
-  let start = max(z * SPAN, select(begin / SPLIT_CELLS, 0u, end == 0u));
-  if (start >= stop && DIRECT == 0u) {
-    return;
-  }
   if (thread < QUERIES) {
     let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
     let here = own.live == 1u && thread / GROUP < count && !(parted && scattered(own, past) != alone);
     seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
+    if (here && thread % GROUP == 0u) {
+      atomicMax(&bounds[0], own.slot);
+      atomicMax(&bounds[1], ~visible_begin(own));
+      atomicMax(&bounds[2], visible_end(own));
+    }
+  }
+  workgroupBarrier();
+  if (thread == 0u) {
+    sight = vec3<u32>(atomicLoad(&bounds[0]), ~atomicLoad(&bounds[1]), atomicLoad(&bounds[2]));
+  }
+  let all_seen = workgroupUniformLoad(&sight);
+  let slot = all_seen.x;
+  let begin = all_seen.y;
+  let end = all_seen.z;
+  let last = max(end, 1u) - 1u;
+  let start = max(z * SPAN, select(begin / SPLIT_CELLS, 0u, end == 0u));
+  // A split that no row sees makes zeros, which a workgroup writes that sees no others.
+  let stop = max(min((z + 1u) * SPAN, (end + SPLIT_CELLS - 1u) / SPLIT_CELLS), start + DIRECT);
+  if (start >= stop) {
+    return;
   }
   if (thread < SPLIT_CELLS) {
     var cell = min(start * SPLIT_CELLS + thread, last);
@@ -275,20 +289,9 @@ fn main(
 
     //use attention_units/values
     workgroupBarrier();
-  }
 
-  if (share == 0u) {
-    ends[query] = vec2(peak, total);
-  }
-  workgroupBarrier();
-  //for u in SUMS
-  {
-    let e = thread + $uu * THREADS;
-    let own = e / (2u * VEC8S);
-    if (e < QUERIES * 2u * VEC8S && own / GROUP < count) {
-      let at = (row + own / GROUP) * heads + tile.y * GROUP + own % GROUP;
-      put(at, z, e % (2u * VEC8S), sum$u, ends[own]);
+    if (APART == 1u || split + 1u == stop) {
+      //use attention_units/put_sums
     }
   }
-  //end
 }

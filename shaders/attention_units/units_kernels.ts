@@ -6,8 +6,9 @@ import { pathGroups, SCORING } from "../attention/attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
 
-/** Invocations of a workgroup, where nothing says otherwise. */
-const LEAST_THREADS = 128;
+/** Invocations of a workgroup: few where it has one split, more where it has a segment. */
+export const LEAST_THREADS = 128;
+const MANY_THREADS = 256;
 /** Cells of a split of keys, whose sums begin with zero: decides bits. */
 const CELLS = 64;
 /** Cells whose splits are merged in order before others are: decides bits. */
@@ -24,8 +25,10 @@ export interface UnitsTile {
   readonly group: number;
   /** Rows of a slot. */
   readonly tile: number;
-  /** Splits of keys: 1, or a segment's. */
+  /** Splits of keys: 1, a segment's, or some that are kept apart. */
   readonly span: number;
+  /** The sums of each of its splits are kept, as if it had a workgroup of its own. */
+  readonly apart: boolean;
   /** Its rows see no splits of other workgroups: it writes their output. */
   readonly direct: boolean;
   /** Values are asked for with the keys: they wait in registers. */
@@ -33,7 +36,7 @@ export interface UnitsTile {
   /** Tiles of queries stay in registers, not in workgroup memory. */
   readonly held: boolean;
   /** Invocations of the workgroup. */
-  readonly threads?: number;
+  readonly threads: number;
 }
 
 /** Of a split. */
@@ -63,6 +66,14 @@ export function whyNotUnits(
 /** Invocations that bring a row, a power of two: two of its vec8s each, some none. */
 function wideOf(headDim: number): number {
   return 2 ** Math.ceil(Math.log2(headDim / 16));
+}
+
+/** Invocations of a workgroup of many splits: they bring whole rows, and all bring as many. */
+export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
+  const { limits, unit } = units;
+  const fits = MANY_THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
+    cellsOf(units) * wideOf(headDim) % MANY_THREADS === 0 && MANY_THREADS % unit.lanes === 0;
+  return fits ? MANY_THREADS : LEAST_THREADS;
 }
 
 /** Whether the lower halves of queries and weights, of keys and values are there. */
@@ -103,9 +114,10 @@ function countsOf(
   units: AttentionUnits,
   tile: UnitsTile,
 ): Record<string, number> {
-  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, direct, early, held } = tile;
+  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, apart, direct, early, held } =
+    tile;
   const CELLS = cellsOf(units);
-  const { threads: THREADS = LEAST_THREADS } = tile;
+  const { threads: THREADS } = tile;
   const { m, n, k, lanes }: MatrixUnit = units.unit;
   const { headDim } = heads;
   const WIDE = wideOf(headDim);
@@ -126,6 +138,7 @@ function countsOf(
     HELD: Number(held),
     FETCHED: Number(!held),
     DIRECT: Number(direct),
+    APART: Number(apart),
     MANY: Number(SPAN > 1),
     PATH_GROUPS: pathGroups(TILE),
     VEC8S: headDim / 8,
@@ -152,10 +165,15 @@ const kernels = new Map<string, Kernel>();
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
-  const { queries, group, tile: rows, span, threads = LEAST_THREADS, direct, early, held } = tile;
+  const { queries, group, tile: rows, span, apart, threads, direct, early, held } = tile;
   const kind = [
     ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, cellsOf(units), span, threads],
-    ...[direct ? ["direct"] : [], early ? ["early"] : [], held ? ["held"] : []].flat(),
+    ...[
+      direct ? ["direct"] : [],
+      apart ? ["apart"] : [],
+      early ? ["early"] : [],
+      held ? ["held"] : [],
+    ].flat(),
     ...units.precision === "f16" ? ["f16"] : [],
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;

@@ -25,6 +25,10 @@ fn jobs_before(j: u32) -> u32 {
   return count;
 }
 
+fn is_idle(tile: vec2<u32>) -> bool {
+  return false;
+}
+
 fn expert_of(tile: u32, thread: u32) -> u32 {
   let expert = experts[tile];
   let mate = thread < JOBS && experts[min(thread, JOBS - 1u)] == expert;

@@ -51,6 +51,9 @@ const MOST_SUMS = 4;
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
 
+/** Fours of experts that one is compared with without a branch in between. */
+export const RANKED = 8;
+
 /** The binding of a bias that softmax scores have not. */
 export const UNBOUND_BIAS = 0;
 
@@ -85,7 +88,7 @@ export function expertKernel(
       counts: {
         ...countsOf(shape, format, lanes),
         ...{ TILE: tile, PAIRS: pairs },
-        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND_BIAS), RANKED: 2 } : {},
+        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
       },
     });
     const { bindings, constants } = JOBS[jobs];

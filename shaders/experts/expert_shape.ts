@@ -40,6 +40,13 @@ const PREFETCH_STAGE = 32;
 /** Packed blocks of a lane that are loaded at once. */
 const MOST_STEPS = 4;
 
+/**
+ * The same of jobs alone in that many workgroups and more: with fewer registers all of them are on their way at
+ * once, measured on an H200.
+ */
+const MOST_OF_MANY = 2;
+const MANY_WORKGROUPS = 512;
+
 /** The same for a job alone. */
 const MOST_ALONE = 12;
 
@@ -66,8 +73,16 @@ export function tileSize(
   return sizes.find(([most]) => average <= most)?.[1] ?? 8;
 }
 
-/** The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile. */
-export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): ExpertShape {
+/**
+ * The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile.
+ *
+ * @param of its jobs; `outputs` of all of them together.
+ */
+export function expertShape(
+  matrix: Matrix,
+  { tile, outputs }: { readonly tile: TileSize; readonly outputs: number },
+  tuning: Tuning,
+): ExpertShape {
   const { format, cols, lanes } = matrix;
   const groups = tuning.groups * tuning.lanes / lanes;
   const even = { tile, pairs: tuning.pairs, groups };
@@ -82,12 +97,14 @@ export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): Exp
     // Many jobs let an invocation make twice as many outputs of each x that it reads.
     return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
-  return { kind: "staged", dots, stage: block * stagedSteps(each, tile), ...even };
+  const many = tile === 1 && outputs >= MANY_WORKGROUPS * 2 * tuning.pairs * groups;
+  const most = many ? MOST_OF_MANY : MOST_STEPS;
+  return { kind: "staged", dots, stage: block * stagedSteps(each, tile, most), ...even };
 }
 
 /** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */
-function stagedSteps(each: number, tile: number): number {
-  const few = steps(each, MOST_STEPS);
+function stagedSteps(each: number, tile: number, most: number): number {
+  const few = steps(each, most);
   return few === 1 && tile === 1 && each <= MOST_ALONE ? each : few;
 }
 

@@ -10,7 +10,13 @@ import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import type { Routing } from "../router/route.ts";
 import { shader } from "../shader.ts";
-import { type ExpertEpilogue, expertKernel, type JobSource, sharedRows } from "./expert_kernels.ts";
+import {
+  type ExpertEpilogue,
+  expertKernel,
+  type JobSource,
+  RANKED,
+  sharedRows,
+} from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
@@ -70,6 +76,11 @@ export function expertTiles(
 
 /** Jobs that a workgroup of hardware can look at, one a lane. */
 const MOST_FOUND = 128;
+
+/** Fours of logits that a workgroup compares with, in whole turns. */
+function vectorsOf(experts: number): number {
+  return Math.ceil(experts / 4 / RANKED) * RANKED;
+}
 
 /** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
 export function canChoose(
@@ -133,10 +144,10 @@ export function expertMatmul(
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;
-  const launch = expertShape(matrix, tile, tuning);
+  const total = shape.rows * topK;
+  const launch = expertShape(matrix, { tile, outputs: total * expertRows }, tuning);
   const { pairs, groups } = launch;
   const source = choice ? "chosen" : sourceOf(shape, tuning);
-  const total = shape.rows * topK;
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   const choosing = choice &&
     choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
@@ -161,7 +172,7 @@ export function expertMatmul(
         LANES: lanes,
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},
-        ...choosing ? { ...choosing, VECTORS: choosing.PADDED / 4 } : {},
+        ...choosing ? { ...choosing, VECTORS: vectorsOf(choosing.EXPERTS) } : {},
       },
       workgroups: [
         // Where experts are chosen, each row has a tile besides that stores them.

@@ -35,6 +35,8 @@ export interface LatentLaunch {
 export const MOST_ROWS = 8;
 /** Invocations of a workgroup of latent_prepare.wgsl. */
 const THREADS = 64;
+/** Loads of weights of an invocation that are asked for at a time: 16 have a text that is a quarter longer. */
+const AHEAD = 8;
 /** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
 const BLOCK_COLS = 64;
 const BATCH_ROWS = 4;
@@ -81,7 +83,7 @@ export function latentPrepare(
   const width = rank + shape.rope;
   const ROWS = rowTile(count);
   const weights = onlyShard(kvB);
-  const ahead = software ? 1 : ROWS <= 2 ? 16 : 8;
+  const ahead = software ? 1 : AHEAD;
   const absorbing = queries ? heads * Math.ceil(rank / BLOCK_COLS) : 0;
   const turning = queries ? Math.ceil(heads * shape.rope / 4 / THREADS) : 0;
   const size = 4 * count * input.cols;
@@ -121,7 +123,7 @@ export function latentPrepare(
 function prepareKernel(
   format: FloatFormat,
   dtype: KvDtype,
-  { rank, width, ROWS, ahead: AHEAD }: {
+  { rank, width, ROWS, ahead }: {
     readonly rank: number;
     readonly width: number;
     readonly ROWS: number;
@@ -129,7 +131,7 @@ function prepareKernel(
     readonly ahead: number;
   },
 ): Kernel {
-  const name = `latent_prepare_${format}_${dtype}_${rank}_${width}_${ROWS}_${AHEAD}`;
+  const name = `latent_prepare_${format}_${dtype}_${rank}_${width}_${ROWS}_${ahead}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
       weights: `weights/weights_${format}`,
@@ -145,7 +147,7 @@ function prepareKernel(
       BATCHES: ROWS / BATCH,
       PARTS: 8,
       EIGHT: 8,
-      AHEAD,
+      AHEAD: ahead,
       STEPS: Math.ceil(rank / THREADS),
     };
     return kernel(name, shader("latent/latent_prepare", { slots, counts }), {

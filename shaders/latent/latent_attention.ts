@@ -13,6 +13,8 @@ import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES, rowBlock } from "../attentio
 import {
   CHUNK,
   CHUNK_CELLS,
+  chunkKernel,
+  isChunkTile,
   latentCombineKernel,
   latentCombineTiles,
   latentKernel,
@@ -180,14 +182,15 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const ended = { sums, stats, rows, run, runs, window, forCells, firstRow: first % ALIGNED_ROWS };
   if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
   const partialBytes = 4 * heads * (rank + 2) / run;
+  const single = run === CHUNK && isChunkTile(tile, shape.paths);
   return [
-    dispatch(latentKernel(sizes, tile, run), {
+    dispatch(single ? chunkKernel(sizes) : latentKernel(sizes, tile, run), {
       buffers: { q, keys, rows, pages, sums, stats },
       constants: {
         ...common,
         TABLE_PAGES: shape.tablePages,
         SLOT_QUERIES,
-        PATHS: Number(shape.paths),
+        ...single ? {} : { PATHS: Number(shape.paths) },
         SCALE: shape.scale,
       },
       workgroups: [tiles, 1, runs],
@@ -225,10 +228,10 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
 
 /** Queries of a slot share reads where there are workgroups enough (shorter runs make more); measured on an H200. */
 function tileOf(queries: number, run: number): LatentTile {
-  const { fours, eights, sixteens, many } = TILES;
+  const { fours, eights, long, sixteens, many } = TILES;
   const tiles = run === CHUNK
     ? [[16, fours], [32, eights], [128, sixteens]] as const
-    : [[16, eights], [64, sixteens]] as const;
+    : [[16, long], [64, sixteens]] as const;
   return tiles.find(([most]) => queries <= most)?.[1] ?? many;
 }
 

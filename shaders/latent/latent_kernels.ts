@@ -21,9 +21,12 @@ export interface LatentTile {
 }
 
 /** From few queries to many: threads = 16 / cells * lanes * queries / 4. */
-export const TILES: Readonly<Record<"fours" | "eights" | "sixteens" | "many", LatentTile>> = {
+export const TILES: Readonly<
+  Record<"fours" | "eights" | "long" | "sixteens" | "many", LatentTile>
+> = {
   fours: { queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 },
   eights: { queries: 8, threads: 128, lanes: 8, cells: 2, groups: 1 },
+  long: { queries: 8, threads: 256, lanes: 16, cells: 2, groups: 2 },
   sixteens: { queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 },
   many: { queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 },
 };
@@ -108,6 +111,43 @@ export function latentKernel(
   });
 }
 
+/** Queries of a workgroup of latent_chunk.wgsl, and cells of an invocation. */
+const [CHUNK_QUERIES, CHUNK_CELLS_EACH] = [TILES.fours.queries, 2];
+const SCORE_SUMS = 16;
+
+/** Whether `tile` of rows with or without paths is one for `chunkKernel`, where a run is a chunk. */
+export function isChunkTile({ queries }: LatentTile, paths: boolean): boolean {
+  return queries === CHUNK_QUERIES && !paths;
+}
+
+/** Sums of runs of one chunk, of four queries: the bits of `latentKernel`, which has a longer text. */
+export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
+  const threads = CHUNK / CHUNK_CELLS_EACH * SCORE_SUMS;
+  const name = `latent_chunk_${kvDtype}_${rank}_${width}_${threads}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const sums = SCORE_SUMS / CHUNK_QUERIES * (CHUNK + 1);
+    const counts = {
+      THREADS: threads,
+      VEC8S: width / 8,
+      RANK4: rank / 4,
+      CELLS: CHUNK_CELLS_EACH,
+      STEPS,
+      STEP_LOOPS: Math.ceil(width / 4 / SCORE_SUMS / STEPS),
+      POOL: Math.max(width / 4, sums),
+      QUERY_LOADS: Math.ceil(width / threads),
+      LOADS: Math.ceil(CHUNK * width / 8 / threads),
+      ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
+    };
+    const slots = { kv_load: `fragments/kv_load_${kvDtype}` };
+    return kernel(name, shader("latent/latent_chunk", { slots, counts }), {
+      bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
+      constants: [
+        ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
+      ],
+    });
+  });
+}
+
 /** Fours of a latent that a workgroup of latent_combine.wgsl makes. */
 const COMBINED_QUADS = 64;
 /** Queries from which an invocation adds all lanes of a four: there are workgroups enough. */
@@ -141,7 +181,13 @@ export function runsOf(
     };
   }
   const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
-  return { text: "latent/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };
+  return {
+    text: "latent/latent_runs_chunks",
+    counts: {
+      ...{ ...counts, SHARES, MOST_SEGMENTS },
+      CHUNK_TURNS: Math.ceil(MOST_SEGMENTS * SHARES / threads),
+    },
+  };
 }
 
 /** Adds runs of `run` cells of so many queries, which touches no bit. */

@@ -53,9 +53,10 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
       //end
     }
   }
+  weigh_lanes(thread);
   //for t in TURNS
   if (thread + $tu * THREADS < LANES * QUADS) {
-    lane_sums[thread + $tu * THREADS] = sum$t;
+    lane_sums[lane$t][(thread + $tu * THREADS) % QUADS] = sum$t;
   }
   //end
   workgroupBarrier();

@@ -27,7 +27,7 @@ const STRIDE = SUMS | 1u; // odd: invocations write to different banks
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
-var<workgroup> partial: array<f32, $THREADSu * STRIDE>;
+var<workgroup> partial: array<array<array<f32, STRIDE>, SHARERS>, GROUPS>;
 //for n in NOTED
 var<workgroup> peaks: array<atomic<u32>, $ROWSu>; // bits of the largest size of a row
 //end
@@ -60,7 +60,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   mix(query0, row, thread);
   for (var j = lane; j < VEC8S; j += SHARERS * $AHEADu) {
     //for e in EARLY
-    if (j > lane) {
+    if (VEC8S > SHARERS * $AHEADu && j > lane) {
       //for a in AHEAD
       //for o in OUTS
       block$a_$o = load_block(weights$o + min(j + $au * SHARERS, VEC8S - 1u));
@@ -93,7 +93,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //for o in OUTS
   //for r in ROWS
-  partial[thread * STRIDE + $ou * $ROWSu + $ru] = sum$o_$r;
+  partial[thread / SHARERS][lane][$(o * ROWS + r)] = sum$o_$r;
   //end
   //end
   workgroupBarrier();
@@ -101,7 +101,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let group = i / SUMS;
     var sum = 0.0;
     //for l in SHARERS
-    sum += partial[(group * SHARERS + $lu) * STRIDE + i % SUMS];
+    sum += partial[group][$l][i % SUMS];
     //end
     let o = (tile.x % BLOCKS * GROUPS + group) * $OUTSu + i % SUMS / $ROWSu;
     let r = row + i % $ROWSu;

@@ -18,14 +18,9 @@ fn mix(query: u32, row: u32, thread: u32) {
   let own = rows[FIRST_ROW + row];
   let seen = visible_end(own) > 0u;
   for (var first = 0u; first < RANK4; first += QUADS) {
-    if (seen) {
-      add_runs(query, own, first, thread);
-    }
+    add_runs(query, own, first, thread);
     if (thread < QUADS && first + thread < RANK4) {
-      whole[first + thread] = vec4<f32>(0.0);
-      if (seen) {
-        whole[first + thread] = weighted(thread);
-      }
+      whole[first + thread] = select(vec4<f32>(0.0), weighted(thread), seen);
     }
     workgroupBarrier();
   }

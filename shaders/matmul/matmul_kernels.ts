@@ -83,7 +83,10 @@ function slotsOf(
   const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
   const ending = lanes === 1
     ? { sums: "matmul/ending/one_lane_sums", ending: "matmul/ending/one_lane" }
-    : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
+    : {
+      sums: "matmul/ending/add_lanes",
+      ending: `matmul/ending/${shape.pairs === 1 ? "pair" : "lanes"}`,
+    };
   const staged = shape.kind === "cached" ? {} : {
     dot: `matmul/dot/${shape.dots}`,
     load: `matmul/${hasPart(shape) ? "part/" : ""}load_${
@@ -117,7 +120,7 @@ function countsOf(
   return {
     ROWS: rows,
     PAIRS: pairs,
-    PAIR_HALVES: pairs / 2,
+    PAIR_HALVES: Math.floor(pairs / 2),
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
     WHOLE: Number(!hasPart(shape)),

@@ -31,6 +31,8 @@ interface LogitsShape {
   readonly more: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly normed: number;
+  /** Of the split-K matmul before: read without a loop, whose loads wait for each other. */
+  readonly splitK: number;
 }
 
 /** Storage buffers of logits whose rows' scales are noted. */
@@ -44,7 +46,7 @@ export function logitsNote({ storageBuffers }: Pick<Tuning, "storageBuffers">): 
 const kernels = new Map<string, ReturnType<typeof logitsKernel>>();
 
 function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
-  const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
+  const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
   const code = shader("router/row_logits", {
     slots: {
       weights: `weights/weights_${format}`,
@@ -56,6 +58,7 @@ function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel 
       STEPS: steps,
       MORE: Number(more),
       NORMED: normed,
+      ...{ SUMS: splitK, MORE_SUMS: splitK - 1 },
       LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
       UNROLL: Math.min(16, matrixLanes),
     },
@@ -66,7 +69,7 @@ function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel 
       ...notes ? ["scales", "lowered"] : [],
     ],
     constants: [
-      ...["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS", "SPLIT_K"],
+      ...["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS"],
       ...notes ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
     ],
   });
@@ -87,7 +90,7 @@ export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boo
   return shape.lanes >= lanes && 4 * words <= tuning.workgroupBytes;
 }
 
-function shapeOf(router: Matrix, tuning: Tuning): LogitsShape {
+function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK"> {
   const { format, cols, lanes: matrixLanes } = router;
   const lanes = normLanes({ cols, lanes: tuning.rowLanes });
   const whole = cols / 8 / matrixLanes;
@@ -134,11 +137,11 @@ export function rowLogits(
 ): Dispatch {
   const { cols } = matrix;
   const [{ operand: weights } = { operand: x }] = matrix.shards;
-  const shape = shapeOf(matrix, tuning);
+  const shape = { ...shapeOf(matrix, tuning), splitK };
   const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
   const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
     more ? "_more" : ""
-  }${noted ? "_scale" : ""}`;
+  }_${splitK}${noted ? "_scale" : ""}`;
   const code = kernels.getOrInsertComputed(
     name,
     () => logitsKernel(name, shape, noted !== undefined),
@@ -160,7 +163,6 @@ export function rowLogits(
       MATRIX_LANES: matrixLanes,
       ROW_VECTORS: cols / 4,
       LOGITS: matrix.rows,
-      SPLIT_K: splitK,
       ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
     },
     workgroups: [Math.ceil(matrix.rows / part), rows],

@@ -9,7 +9,7 @@
 //   note: as of norm/rms_norm.wgsl.
 
 //use weights
-//use fragments/split_k_sums
+//use fragments/vec8
 //use fragments/workgroup_sum
 //use note
 //use matmul/dot/add8
@@ -24,7 +24,7 @@ override ROW_VECTORS: u32; // COLS / 4
 override LOGITS: u32; // of a row
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
-@group(0) @binding(2) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
+@group(0) @binding(2) var<storage, read> sums: array<vec4<f32>>; // [$SUMS, rows, COLS / 4]
 @group(0) @binding(3) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 @group(0) @binding(4) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: not x
 @group(0) @binding(5) var<storage, read_write> normed: array<vec4<f32>>; // [rows, COLS / 4]
@@ -40,6 +40,7 @@ fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
 
 fn norm_row(row: u32, store: bool, lane: u32) {
   let first = row * (COLS / 4u);
+  let stride = arrayLength(&sums) / $SUMSu;
   var sum = 0.0;
   //for j in NORMED
   let i$j = lane + $ju * LANES;
@@ -47,7 +48,11 @@ fn norm_row(row: u32, store: bool, lane: u32) {
   var g$j = Vec8();
   if (i$j < COLS / 8u) {
     let at = first + 2u * i$j;
-    let branch = split_sum(at);
+    var branch = Vec8(sums[at], sums[at + 1u]);
+    //for s in MORE_SUMS
+    branch.lo += sums[($su + 1u) * stride + at];
+    branch.hi += sums[($su + 1u) * stride + at + 1u];
+    //end
     v$j = Vec8(x[at] + branch.lo, x[at + 1u] + branch.hi);
     g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]);
   }

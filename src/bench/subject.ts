@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { statically } from "../engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "../engine/open.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
@@ -44,23 +45,11 @@ export function modelOptions(request: ModelRequest): OpenOptions {
   const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
   const { randomWeights, randomDraft, precision } = request;
   return {
-    ...model === undefined ? {} : { model },
-    ...draft === undefined ? {} : { draft },
-    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
-    ...quantize === undefined ? {} : { quantize },
+    ...defined({ model, draft, draftRopeTheta, quantize, kvDtype, algorithm }),
+    ...defined({ adapter, webgpu, precision, autotune: request.autotune, costs: request.costs }),
     ...request.quantizeDraft ? { quantizeDraft: true } : {},
-    ...kvDtype === undefined ? {} : { kvDtype },
-    ...algorithm === undefined ? {} : { algorithm },
-    ...adapter === undefined ? {} : { adapter },
-    ...webgpu === undefined ? {} : { webgpu },
-    ...precision === undefined ? {} : { precision },
-    ...request.autotune === undefined ? {} : { autotune: request.autotune },
-    ...request.costs === undefined ? {} : { costs: request.costs },
     ...randomWeights === undefined ? {} : {
-      random: {
-        target: randomWeights,
-        ...randomDraft === undefined ? {} : { draft: randomDraft },
-      },
+      random: { target: randomWeights, ...defined({ draft: randomDraft }) },
     },
     ...request.simulateAcceptance ? { simulateAcceptance: request.simulateAcceptance } : {},
     ...request.onProgress ? { onProgress: request.onProgress } : {},

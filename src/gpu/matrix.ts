@@ -180,6 +180,8 @@ export interface AttentionUnits {
   readonly cells?: number | undefined;
   /** Workgroups that keep the GPU busy, each with 1,024 cells; fewer have 64 cells each. Touches no bit. */
   readonly enough?: number | undefined;
+  /** Workgroups of several splits of few rows that keep the GPU busy; fewer have one split each. Touches no bit. */
+  readonly enoughApart?: number | undefined;
 }
 
 /** Of sequences of up to `contextLength` tokens; undefined where the device has no units, or short ones go elsewhere. */
@@ -191,7 +193,8 @@ export function attentionUnitsOf(
   contextLength: number,
   precision?: Precision,
 ): AttentionUnits | undefined {
-  return unit && wantsAttentionUnits(contextLength) ? { unit, limits, precision } : undefined;
+  const wanted = wantsAttentionUnits(contextLength); // a wrong variable is told on every device
+  return unit && wanted ? { unit, limits, precision } : undefined;
 }
 
 /** Launch shapes of one adapter. */
@@ -214,7 +217,7 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
-  /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
+  /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;

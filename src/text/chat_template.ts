@@ -1,6 +1,7 @@
 import { Environment, Interpreter, Template } from "@huggingface/jinja";
 // @ts-types="npm:@types/strftime@0.9.8"
 import strftime from "strftime";
+import { defined } from "../defined.ts";
 import { reason, UsageError } from "../errors.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */
@@ -95,8 +96,7 @@ function environment(messages: readonly ChatMessage[], options: ChatOptions): En
     strftime_now: (format: string) => strftime(format, now),
     tools,
     documents: null,
-    ...(bosToken === undefined ? {} : { bos_token: bosToken }),
-    ...(eosToken === undefined ? {} : { eos_token: eosToken }),
+    ...defined({ bos_token: bosToken, eos_token: eosToken }),
     ...options.templateArguments,
     messages,
     add_generation_prompt: addGenerationPrompt,

@@ -13,9 +13,10 @@ import { blockTable, packRows } from "./rows.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
+const SLOTS = 2;
 /** More splits of 64 cells than a query keeps partial sums. */
-const [SLOTS, TABLE_PAGES] = [2, 76];
-const PAGES = blockTable(SLOTS, TABLE_PAGES);
+const MANY_PAGES = 76;
+const pagesOf = ({ tablePages = MANY_PAGES }: Shape) => blockTable(SLOTS, tablePages);
 const TUNING = tuning(false, {
   maxComputeInvocationsPerWorkgroup: 256,
   maxComputeWorkgroupStorageSize: 32768,
@@ -31,6 +32,8 @@ interface Shape {
   /** Cells that the first row of each slot sees. */
   readonly cells: readonly number[];
   readonly perSlot: number;
+  /** Of a slot; default MANY_PAGES. */
+  readonly tablePages?: number;
   /** Rows whose partial sums there is room for; default all. */
   readonly room?: number;
 }
@@ -49,6 +52,7 @@ const SHAPES: readonly Shape[] = [
     cells: [1010, 120],
     perSlot: 33,
   },
+  { group: 1, kvHeads: 48, headDim: 64, cells: [70, 1], perSlot: 37, tablePages: 9 },
   { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
   { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
 ];
@@ -78,7 +82,7 @@ interface Tensors {
 
 function tensors(shape: Shape): Tensors {
   const { group, kvHeads, headDim, kvDtype = "f32" } = shape;
-  const cells = SLOTS * TABLE_PAGES * PAGE;
+  const cells = pagesOf(shape).length * PAGE;
   return {
     // Wide enough that a few cells take nearly all of the weight.
     q: numbers(rowsOf(shape).length * kvHeads * group * headDim, 1).map((value) => value * 9),
@@ -99,7 +103,8 @@ async function run(
 ): Promise<{ readonly kernels: string[]; readonly out: Uint32Array }> {
   const { group, kvHeads, headDim, kvDtype = "f32", cap, window } = shape;
   const rows = rowsOf(shape);
-  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
+  const { tablePages = MANY_PAGES } = shape;
+  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
   const words = partialWords(heads, room, TUNING);
   const out = device.filled(rows.length * heads.heads * headDim, -7);
   const plan = attention({
@@ -107,7 +112,7 @@ async function run(
     keys: device.words(packedKv(kvDtype, of.keys, headDim)),
     values: device.words(packedKv(kvDtype, of.values, headDim)),
     rows: device.words(packRows(rows)),
-    pages: device.words(PAGES),
+    pages: device.words(pagesOf(shape)),
     out,
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
   }, {
@@ -122,11 +127,12 @@ async function run(
 
 /** Output of one head of one row, [headDim]. */
 function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
-  const { kvHeads, headDim, cap, window = Infinity } = shape;
+  const { kvHeads, headDim, cap, window = Infinity, tablePages = MANY_PAGES } = shape;
+  const pages = pagesOf(shape);
   const seen = Array.from({ length: row.live ? row.position + 1 : 0 }, (_, cell) => cell)
     .filter((cell) => cell > row.position - window);
   const at = seen.map((cell) => {
-    const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
+    const page = pages[row.slot * tablePages + Math.floor(cell / PAGE)] ?? NaN;
     return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
   });
   const scores = at.map((first) => {

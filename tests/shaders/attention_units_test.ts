@@ -207,6 +207,9 @@ for (const shape of SHAPES) {
       assert.ok(apart.kernels.every((name) => /units/.test(name)), apart.kernels.join());
       const alone = await run(shape, of, { perSlot: 1, units: unitsWith(Infinity), room: 99 });
       const whole = await run(shape, of, { perSlot, units: unitsWith(0), room });
+      const several = { ...unitsWith(Infinity), enoughApart: 0 };
+      const byFour = await run(shape, of, { perSlot, units: several, room });
+      assert.equal(byFour.kernels.some((name) => /_apart/.test(name)), !shape.tree);
       const width = group * kvHeads * headDim;
       rowsOf(shape).forEach((row, r) => {
         const [from, to] = [r * width, (r + 1) * width];
@@ -214,6 +217,7 @@ for (const shape of SHAPES) {
         const why = `row ${r} ${JSON.stringify(row)}`;
         assert.deepEqual(found, alone.out.slice(from, to), `${why} alone`);
         assert.deepEqual(found, whole.out.slice(from, to), `${why} by segments`);
+        assert.deepEqual(found, byFour.out.slice(from, to), `${why} by several splits`);
         if (!row.live) return assert.deepEqual(found, new Uint32Array(width));
         if (r % 5 !== 0 && !shape.tree) return;
         const expected = Array.from({ length: group * kvHeads }, (_, h) => {

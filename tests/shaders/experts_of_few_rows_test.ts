@@ -56,6 +56,10 @@ const CASES: Readonly<Record<string, Case>> = {
   "11 blocks a lane": { ...PLAIN, k: 1408, n: 10, normalize: false },
   "q8": { ...PLAIN, format: "q8", k: 512, shared: 1 },
   "q8 of 8 lanes": { ...PLAIN, format: "q8", k: 1408, n: 6, rows: 2 },
+  "q8 of 8 lanes, more outputs than a workgroup has": {
+    ...PLAIN,
+    ...{ format: "q8", k: 1408, n: 36, topK: 5, shared: 2 },
+  },
   "q4": { ...PLAIN, format: "q4", k: 1024, n: 6 },
 };
 

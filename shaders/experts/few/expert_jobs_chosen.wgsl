@@ -5,7 +5,7 @@
 
 //use experts/few/row_choice
 
-override VECTORS: u32; // PADDED / 4
+override VECTORS: u32; // of the experts by four, a multiple of $RANKED
 
 var<workgroup> ranked: array<vec4<u32>, VECTORS>; // keys of the logits
 var<workgroup> tile_expert: u32;
@@ -15,7 +15,7 @@ fn rank_of(e: u32) -> u32 {
   let own = ranked[e / 4u][e % 4u];
   let mates = vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(e % 4u);
   var rank = select(vec4<u32>(0u), vec4<u32>(1u), mates & (ranked[e / 4u] == vec4<u32>(own)));
-  for (var i = 0u; i < VECTORS; i += 2u) {
+  for (var i = 0u; i < VECTORS; i += $RANKEDu) {
     //for u in RANKED
     {
       let least = vec4<u32>(select(own, own - 1u, i + $uu < e / 4u));
@@ -24,6 +24,11 @@ fn rank_of(e: u32) -> u32 {
     //end
   }
   return rank.x + rank.y + rank.z + rank.w;
+}
+
+// One workgroup stores a row's choice: its text goes to one multiprocessor's cache alone.
+fn is_idle(tile: vec2<u32>) -> bool {
+  return tile.x >= JOBS && tile.y > 0u;
 }
 
 fn expert_of(tile: u32, thread: u32) -> u32 {

@@ -37,7 +37,7 @@ fn add_lanes(
     if (row + s < rows && c < half) {
       epilogue(split * rows + row + s, c, half, sum.xy);
     }
-    if (row + s < rows && c + 1u < half) {
+    if ($PAIRSu > 1u && row + s < rows && c + 1u < half) {
       epilogue(split * rows + row + s, c + 1u, half, sum.zw);
     }
     end_group(first);

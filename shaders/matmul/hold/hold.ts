@@ -81,7 +81,7 @@ export interface PartialHeads {
 
 /** Most splits that `combinedHeads` adds. */
 export const MOST_SPLITS = 16;
-const HALF = 8;
+const HALF = MOST_SPLITS / 2;
 
 /** The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits. */
 export function combinedHeads(
@@ -92,7 +92,7 @@ export function combinedHeads(
     slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
     buffers: { parts: sums, stats, row_list: rows },
     constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
-    counts: () => ({ SPLITS: MOST_SPLITS, HALVES: MOST_SPLITS / HALF, HALF, HEAD: headDim / 4 }),
+    counts: () => ({ SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { defined } from "../../defined.ts";
 import { together, total } from "../../remote/acceptance.ts";
 import { complete, type Completed, type RemotePrompt } from "../../remote/complete.ts";
 import type { Endpoint } from "../../remote/endpoint.ts";
@@ -109,7 +110,7 @@ export function remoteSender(
           const { promptTokens = 0, outputTokens = chunks, cachedTokens, text, reasoning } = answer;
           return {
             ...{ promptTokens, outputTokens },
-            ...cachedTokens === undefined ? {} : { cachedTokens },
+            ...defined({ cachedTokens }),
             outputHash: createHash("sha256").update(reasoning + text).digest("hex").slice(0, 16),
             complete: answer.finishReason !== "interrupt",
           };

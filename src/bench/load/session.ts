@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { defined } from "../../defined.ts";
 import type { Engine } from "../../engine/open.ts";
 import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
@@ -114,8 +115,7 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const engine = await openMeasured(request, {
     ...{ tiers: byDepth(tiers), plans, maxBatch, profile: true },
-    ...maxKvTokens === undefined ? {} : { maxKvTokens },
-    ...contextLength === undefined ? {} : { contextLength },
+    ...defined({ maxKvTokens, contextLength }),
   });
   const session = loadSession(engine, request);
   return {

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { combinations } from "../../bench/axes.ts";
 import { emitConfig } from "../../bench/emit_config.ts";
 import { armsOf, caseText, type Plan } from "../../bench/plan.ts";
@@ -92,8 +93,7 @@ function planOf(options: BenchOptions, workload: Workload): Plan {
     batch: batchSizes,
   }).map(({ promptTokens, roundsPerSync, ...rest }): Case => ({
     ...rest,
-    ...promptTokens === undefined ? {} : { promptTokens },
-    ...roundsPerSync === undefined ? {} : { roundsPerSync },
+    ...defined({ promptTokens, roundsPerSync }),
   }));
   const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
   const policies = policyTexts(options.policies)
@@ -122,7 +122,7 @@ function requestOf(
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
-    ...options.costs === undefined ? {} : { costs: options.costs },
+    ...defined({ costs: options.costs }),
     ...modelRequest(options, { io, status }),
   };
 }
@@ -140,20 +140,10 @@ export function modelRequest(
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
-    ...model === undefined ? {} : { model },
-    ...draft === undefined ? {} : { draft },
-    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
-    ...quantize === undefined ? {} : { quantize },
+    ...defined({ model, draft, draftRopeTheta, quantize, kvDtype, algorithm }),
+    ...defined({ adapter, webgpu, precision, randomWeights, randomDraft, simulateAcceptance }),
     ...quantizeDraft ? { quantizeDraft } : {},
-    ...kvDtype === undefined ? {} : { kvDtype },
-    ...algorithm === undefined ? {} : { algorithm },
-    ...adapter === undefined ? {} : { adapter },
-    ...webgpu === undefined ? {} : { webgpu },
-    ...precision === undefined ? {} : { precision },
     autotune,
-    ...randomWeights === undefined ? {} : { randomWeights },
-    ...randomDraft === undefined ? {} : { randomDraft },
-    ...simulateAcceptance === undefined ? {} : { simulateAcceptance },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status }),
   };

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import {
   type BreakEvenReport,
   givenReport,
@@ -73,7 +74,7 @@ async function measured(
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
-    ...options.costs === undefined ? {} : { costs: options.costs },
+    ...defined({ costs: options.costs }),
     ...modelRequest(options, { io, status }),
   });
   using opened = await unlessAborted(opening, io.signal).finally(status.clear);

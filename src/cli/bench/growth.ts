@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { growthHtml } from "../../bench/growth/page.ts";
 import type { GrowthRow } from "../../bench/growth/row.ts";
 import type { Growth, GrowthEvent } from "../../bench/growth/session.ts";
@@ -44,7 +45,7 @@ export async function runGrowth(
       ...rowAxis ? { rows: rowAxis } : {},
     },
     repeat,
-    ...bandwidth === undefined ? {} : { bandwidth },
+    ...defined({ bandwidth }),
     signal: io.signal,
   });
   const rows: GrowthRow[] = [];

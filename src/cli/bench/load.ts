@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { loadHtml } from "../../bench/load/page.ts";
 import type { LoadRow } from "../../bench/load/row.ts";
 import type { OpenLoad, OpenLoadRequest } from "../../bench/load/session.ts";
@@ -45,7 +46,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   }
   const request = {
     ...{ ...modelRequest(options, { io, status }), ...sizes(options), plan },
-    ...options.costs === undefined ? {} : { costs: options.costs },
+    ...defined({ costs: options.costs }),
   };
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
@@ -57,8 +58,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   await measureLoad(measured, session, {
     ...{ maxBatch, now, signal: io.signal },
     slo: {
-      ...sloTtftMs === undefined ? {} : { ttftMs: sloTtftMs },
-      ...sloTpotMs === undefined ? {} : { tpotMs: sloTpotMs },
+      ...defined({ ttftMs: sloTtftMs, tpotMs: sloTpotMs }),
     },
     onEvent(event) {
       talk(event);
@@ -90,9 +90,7 @@ function sizes(
 > {
   return {
     maxBatch,
-    ...costs === undefined ? {} : { costs },
-    ...maxKvTokens === undefined ? {} : { maxKvTokens },
-    ...contextLength === undefined ? {} : { contextLength },
+    ...defined({ costs, maxKvTokens, contextLength }),
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
   };
 }

@@ -1,4 +1,5 @@
 import { basename } from "node:path";
+import { defined } from "../../defined.ts";
 import type { Extent } from "../../arrivals/arrival.ts";
 import { parseSchedule } from "../../arrivals/schedule.ts";
 import { readTrace } from "../../arrivals/trace.ts";
@@ -42,7 +43,7 @@ export function loadPlan(options: LoadOptions, workload: Workload): LoadPlan {
     work: {
       workload,
       promptTokens: promptTokens ?? DEFAULT_PROMPT_TOKENS[0],
-      ...outputTokens === undefined ? {} : { outputTokens },
+      ...defined({ outputTokens }),
       maxTokens,
     },
     ...{ blocks: repeat, warmup, seed },
@@ -81,7 +82,7 @@ function traced(path: string, options: LoadOptions): LoadCase {
 function extentOf({ numRequests, duration }: LoadOptions, absent?: number): Extent {
   const requests = numRequests ?? (duration === undefined ? absent : undefined);
   return {
-    ...requests === undefined ? {} : { requests },
+    ...defined({ requests }),
     ...duration === undefined ? {} : { durationMs: duration * 1000 },
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { profileText } from "../../bench/profile/profile_text.ts";
 import type { OpenProfile, ProfileTable } from "../../bench/profile/profile_session.ts";
 import { checkWritable, writeNamed } from "./files.ts";
@@ -21,7 +22,7 @@ export async function runProfile(
     depths,
     repeat,
     seed,
-    ...bandwidth === undefined ? {} : { bandwidth },
+    ...defined({ bandwidth }),
     ...modelRequest(options, { io, status }),
   });
   using session = await unlessAborted(opening, io.signal).finally(status.clear);

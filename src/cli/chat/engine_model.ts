@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import { FALLBACK, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
@@ -111,7 +112,7 @@ function requestOf(
     maxTokens: settings.maxTokens ?? engine.contextLength - rest.promptIds.length,
     stop: settings.stop,
     ignoreEos: options.ignoreEos,
-    ...numSteps === undefined ? {} : { numSteps },
+    ...defined({ numSteps }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { reason, UsageError } from "../../errors.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { SERVERS, type Settings, settingTexts, withSetting } from "./settings.ts";
@@ -12,7 +13,7 @@ export function chatToJson(state: ChatState, model: string): string {
   const document = {
     eyrie_chat: VERSION,
     model,
-    ...system === undefined ? {} : { system },
+    ...defined({ system }),
     messages,
     settings: settingTexts(settings),
   };

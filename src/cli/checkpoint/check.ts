@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { checkModel, CheckReport } from "../../engine/check/check.ts";
 import { UsageError } from "../../errors.ts";
 import type { Io } from "../terminal/io.ts";
@@ -42,12 +43,7 @@ async function runExpected(
   const report = await check({
     expected,
     tolerance,
-    ...model === undefined ? {} : { model },
-    ...quantize === undefined ? {} : { quantize },
-    ...kvDtype === undefined ? {} : { kvDtype },
-    ...adapter === undefined ? {} : { adapter },
-    ...webgpu === undefined ? {} : { webgpu },
-    ...precision === undefined ? {} : { precision },
+    ...defined({ model, quantize, kvDtype, adapter, webgpu, precision }),
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);

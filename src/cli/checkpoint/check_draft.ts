@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { DraftCheck, DraftReport } from "../../engine/check/check_draft.ts";
 import { percentText } from "../../text/numbers.ts";
 import type { Io } from "../terminal/io.ts";
@@ -17,10 +18,7 @@ export async function runDraftCheck(
   const status = statusLine(io.stderr, { shown: !quiet });
   const report = await check({
     draft,
-    ...model === undefined ? {} : { model },
-    ...adapter === undefined ? {} : { adapter },
-    ...webgpu === undefined ? {} : { webgpu },
-    ...precision === undefined ? {} : { precision },
+    ...defined({ model, adapter, webgpu, precision }),
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status }),
   }).finally(status.clear);

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { drawFrom } from "../../bench/workload/draw.ts";
 import { taskPrompt, TASKS } from "../../bench/workload/tasks.ts";
 import type { checkQuantized, QuantizedReport } from "../../engine/check/check_quantized.ts";
@@ -27,12 +28,7 @@ export async function runQuantized(
     quantize,
     quantizeDraft,
     prompts: TASKS.map((task, at) => taskPrompt(task, drawFrom(SEED, at))),
-    ...model === undefined ? {} : { model },
-    ...draft === undefined ? {} : { draft },
-    ...kvDtype === undefined ? {} : { kvDtype },
-    ...adapter === undefined ? {} : { adapter },
-    ...webgpu === undefined ? {} : { webgpu },
-    ...precision === undefined ? {} : { precision },
+    ...defined({ model, draft, kvDtype, adapter, webgpu, precision }),
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);

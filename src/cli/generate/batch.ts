@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { ElasticReport } from "../../engine/schedule/elastic_draft.ts";
 import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
@@ -169,7 +170,7 @@ async function requestOf(
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
     ...grammar && { grammar },
-    ...logprobs === undefined ? {} : { logprobs },
+    ...defined({ logprobs }),
     signal: io.signal,
   };
   return { input, request };

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { UsageError } from "../../errors.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
@@ -78,13 +79,15 @@ export function parseBatchLine(text: string, line: number): BatchLine {
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
   return {
     id: id as BatchLine["id"],
-    ...prompt === undefined ? {} : { prompt: prompt as string },
-    ...messages === undefined ? {} : { messages: messages as ChatMessage[] },
-    ...stops === undefined ? {} : { stop: stops as string[] },
-    ...ignoreEos === undefined ? {} : { ignoreEos: ignoreEos as boolean },
-    ...grammar === undefined ? {} : { grammar },
-    ...maxTokens === undefined ? {} : { maxTokens },
-    ...logprobs === undefined ? {} : { logprobs },
+    ...defined({
+      prompt: prompt as string | undefined,
+      messages: messages as ChatMessage[] | undefined,
+      stop: stops as string[] | undefined,
+      ignoreEos: ignoreEos as boolean | undefined,
+      grammar,
+      maxTokens,
+      logprobs,
+    }),
     sampling: logit_bias === undefined ? sampling : { ...sampling, logitBias },
   };
 }

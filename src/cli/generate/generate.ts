@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
@@ -117,7 +118,7 @@ function requestOf(
     ignoreEos,
     ...rest.grammar && { grammar: rest.grammar },
     ...rest.prediction && { prediction: rest.prediction },
-    ...logprobs === undefined ? {} : { logprobs },
+    ...defined({ logprobs }),
     signal: rest.signal,
   };
 }

@@ -1,4 +1,5 @@
 /** What `--json` and the lines of a batch tell so that a run can be repeated. */
+import { defined } from "../../defined.ts";
 import denoJson from "../../../deno.json" with { type: "json" };
 import type { PromptInput } from "../../engine/load/text.ts";
 import type { GenerateRequest } from "../../engine/schedule/events.ts";
@@ -30,7 +31,7 @@ export function requestReport(
     stop,
     ignore_eos: ignoreEos,
     ...grammar && grammarField(grammar),
-    ...logprobs === undefined ? {} : { logprobs },
+    ...defined({ logprobs }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { relaxing } from "../../speculate/accept_thresholds.ts";
@@ -60,27 +61,17 @@ export async function openWithProgress(
   const opening = open({
     maxBatch,
     speculate: speculateOf(options, speculating),
-    ...model === undefined ? {} : { model },
-    ...draft === undefined ? {} : { draft },
-    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
-    ...tokenMap === undefined ? {} : { tokenMap },
-    ...algorithm === undefined ? {} : { algorithm },
+    ...defined({ model, draft, draftRopeTheta, tokenMap, algorithm, quantize }),
+    ...defined({ kvDtype, adapter, webgpu, precision }),
+    ...defined({ costs: options.costs, contextLength, maxKvTokens }),
     ...matches ? { ngram: ngramOf(options) } : {},
-    ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
     ...options.blockVerification
       ? { rejection: "block" }
       : options.rejection
       ? { rejection: "token" }
       : {},
-    ...kvDtype === undefined ? {} : { kvDtype },
-    ...adapter === undefined ? {} : { adapter },
-    ...webgpu === undefined ? {} : { webgpu },
-    ...precision === undefined ? {} : { precision },
     autotune,
-    ...options.costs === undefined ? {} : { costs: options.costs },
-    ...contextLength === undefined ? {} : { contextLength },
-    ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
     ...constrained ? { constrained } : {},
     ...predictions ? { predictions } : {},

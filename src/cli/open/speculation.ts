@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { DEFAULT_PRESET, presetConfig, usage } from "../../engine/schedule/presets.ts";
 import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
@@ -61,8 +62,7 @@ export function namedPolicy(
 ): NamedPolicy | undefined {
   return policy === undefined ? undefined : {
     ...policyOf(policy),
-    ...numSteps === undefined ? {} : { numSteps },
-    ...seed === undefined ? {} : { seed },
+    ...defined({ numSteps, seed }),
   };
 }
 

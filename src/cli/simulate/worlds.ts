@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { closedLoop, type Extent } from "../../arrivals/arrival.ts";
 import { openLoop } from "../../arrivals/open_loop.ts";
 import { constantRate, parseSchedule } from "../../arrivals/schedule.ts";
@@ -177,7 +178,6 @@ function extentOf({ numRequests, duration, trace }: SimulateOptions): Extent {
   const whole = trace === undefined && duration === undefined;
   const requests = numRequests ?? (whole ? DEFAULT_REQUESTS : undefined);
   return {
-    ...requests === undefined ? {} : { requests },
-    ...durationMs === undefined ? {} : { durationMs },
+    ...defined({ requests, durationMs }),
   };
 }

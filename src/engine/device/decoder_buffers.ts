@@ -67,7 +67,9 @@ export function causalModel(
   const words = (label: string, count: number) =>
     storageBuffer(gpu, name === "target" ? label : `${name}.${label}`, count);
   const context = decoderContext(gpu, name, config, capacity, shared);
-  const gathered = rows * gatheredWords(config.vocabSize, context.tuning.rowLanes);
+  const gathered = name === "target" // a draft proposes its largest logits
+    ? rows * gatheredWords(config.vocabSize, context.tuning.rowLanes)
+    : 0;
   return {
     ...context,
     gathered: gathered > 0 ? words("gathered", gathered) : undefined,

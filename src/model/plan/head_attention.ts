@@ -1,5 +1,5 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { type OwnHeads, ownsHeads } from "../../../shaders/attention/own_heads.ts";
+import { MOST_OWN_CELLS, type OwnHeads, ownsHeads } from "../../../shaders/attention/own_heads.ts";
 import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
@@ -18,6 +18,7 @@ import {
   scalesOf,
 } from "./decoder_context.ts";
 import { type BranchInput, project } from "./branch_input.ts";
+import { PAGE } from "./rows_layout.ts";
 import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
 import type { Rope } from "../config/rope_config.ts";
 
@@ -88,18 +89,20 @@ export function headAttention(
   const out = branchEnd(context, io, end);
   const launch = { ...heads, count, perSlot, paths, tuning };
   const onUnits = unitsOf(heads, tuning) !== undefined;
-  const own = !onUnits && ownsHeads(launch) ? ownHeads(context, kept) : undefined;
-  const attended = attend(
-    { q, own, keys, values, rows, pages, partial, out: attentionOutput, scales },
-    { ...launch, label: `${label}.attention` },
-  );
-  const projected = own
-    ? projectRaw(context, kept, input, count)
-    : projectHeads(context, kept, input, of);
+  const buffers = { q, keys, values, rows, pages, partial, out: attentionOutput, scales };
+  const attended = attend(buffers, { ...launch, label: `${label}.attention` });
+  const projected = projectHeads(context, kept, input, of);
   // Sums of matrix units are merged as no other kernel does.
   if (onUnits) return { ...out, plan: [...projected, ...attended, ...out.plan] };
   const [scores, ...combined] = attended;
-  const plan = [...projected, ...scores ? [scores] : []];
+  const own = ownsHeads(launch) ? ownHeads(context, kept) : undefined;
+  const stored = [...projected, ...scores ? [scores] : []];
+  const plan = own
+    ? ownPlan(stored, attend({ ...buffers, own }, { ...launch, label: `${label}.attention` }), {
+      raw: projectRaw(context, kept, input, count),
+      cells: Math.min(heads.tablePages * PAGE, window ?? Infinity),
+    })
+    : stored;
   const { splitK } = out;
   const adds = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
   if (!adds) return { ...out, plan: [...plan, ...combined, ...out.plan] };
@@ -113,6 +116,29 @@ export function headAttention(
   const together = branchEnd(context, { ...io, hold }, end).plan
     .map((each) => ({ ...each, forCells: { from: 0, upTo: most } }));
   return { ...out, plan: [...plan, ...together, ...apart] };
+}
+
+/**
+ * Heads normed by attention where cells are few, and else before it.
+ *
+ * @param stored q, k, v, normed and stored, and the scores of them.
+ * @param of.raw q, k, v as the matmul leaves them: the first dispatches of `stored`.
+ * @param of.cells most that a row sees.
+ */
+function ownPlan(
+  stored: Dispatch[],
+  [scores]: Dispatch[],
+  { raw, cells }: { readonly raw: Dispatch[]; readonly cells: number },
+): Dispatch[] {
+  const own = scores ? [scores] : [];
+  if (cells <= MOST_OWN_CELLS) return [...raw, ...own];
+  const within = (plan: Dispatch[], from: number, upTo: number) =>
+    plan.map((each) => ({ ...each, forCells: { from, upTo } }));
+  return [
+    ...raw,
+    ...within(own, 0, MOST_OWN_CELLS),
+    ...within(stored.slice(raw.length), MOST_OWN_CELLS + 1, Infinity),
+  ];
 }
 
 /** What attention norms and stores itself, where each head of q and k is normed. */

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { GenerateRequest } from "../../engine/schedule/events.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { randomSeed, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
@@ -107,9 +108,6 @@ export function requestOf(
     maxTokens: maxTokens ?? options.maxTokens ?? engine.contextLength,
     stop,
     ignoreEos,
-    ...grammar === undefined ? {} : { grammar },
-    ...logprobs === undefined ? {} : { logprobs },
-    ...numSteps === undefined ? {} : { numSteps },
-    ...prediction === undefined ? {} : { prediction },
+    ...defined({ grammar, logprobs, numSteps, prediction }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
@@ -138,7 +139,7 @@ function promptOf(
     ...generic || tools.length === 0
       ? {}
       : { tools: tools.map((tool) => ({ type: "function", function: tool })) },
-    ...begin === undefined ? {} : { begin },
+    ...defined({ begin }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { Ended } from "../answers/answer.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
 import { type Choices, openChoices } from "../answers/choices.ts";
@@ -83,7 +84,7 @@ async function* events(
 ): AsyncGenerator<StreamEvent, void, void> {
   let number = 0;
   const numbered = ({ event, data }: StreamEvent): StreamEvent => ({
-    ...event === undefined ? {} : { event },
+    ...defined({ event }),
     data: { ...data as object, sequence_number: number++ },
   });
   try {

@@ -3,10 +3,10 @@ import { chain } from "../../round_shape.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { DEEPEST_STEPS, depthOf } from "./depth.ts";
-import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
-import { aged, type Decided, decided } from "./interval.ts";
+import { cutChain } from "./cut_chain.ts";
+import type { Evidence } from "./evidence.ts";
+import type { Decided } from "./interval.ts";
 import { type Pricing, pricing } from "./pricing.ts";
-import { acceptanceReport } from "./report.ts";
 import { candidates, choiceOf, optionsOf } from "./rounds.ts";
 
 export interface AdaptiveVerifyOptions {
@@ -40,17 +40,10 @@ export function adaptiveVerify(
   buckets: readonly number[],
 ): Policy<Decided<Evidence>> {
   const prices = pricing({ buckets });
-  return {
-    tiers: [chain(numSteps)],
-    start: decided(noEvidence(numSteps)),
-    confident: true,
-    pick: ({ known }, context) => choose(known, context, { numSteps, prices }),
-    holds: ({ left }) => left,
-    learn: (state, outcome) => ({
-      state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
-    }),
-    report: ({ live }) => acceptanceReport(live),
-  };
+  return cutChain(
+    { numSteps, buckets },
+    (known, context) => choose(known, context, { numSteps, prices }),
+  );
 }
 
 function choose(

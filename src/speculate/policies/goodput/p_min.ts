@@ -6,9 +6,9 @@ import { numberOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { DEEPEST_STEPS, depthOf } from "./depth.ts";
-import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
-import { aged, type Decided, decided } from "./interval.ts";
-import { acceptanceReport } from "./report.ts";
+import { cutChain } from "./cut_chain.ts";
+import type { Evidence } from "./evidence.ts";
+import type { Decided } from "./interval.ts";
 
 export interface PMinOptions {
   /** Most drafts of a request. */
@@ -40,17 +40,7 @@ export const P_MIN: PolicyKind<PMinOptions> = policyKind({
 
 export function pMin(options: PMinOptions, buckets: readonly number[]): Policy<Decided<Evidence>> {
   const { numSteps } = options;
-  return {
-    tiers: [chain(numSteps)],
-    start: decided(noEvidence(numSteps)),
-    confident: true,
-    pick: ({ known }, context) => choose(known, context, options),
-    holds: ({ left }) => left,
-    learn: (state, outcome) => ({
-      state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
-    }),
-    report: ({ live }) => acceptanceReport(live),
-  };
+  return cutChain({ numSteps, buckets }, (known, context) => choose(known, context, options));
 }
 
 function choose(known: Evidence, context: RoundContext, { numSteps, pMin }: PMinOptions): Choice {

@@ -5,9 +5,9 @@ import { numberOf } from "../fields.ts";
 import { DEEPEST_STEPS, depthOf } from "./depth.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
-import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
-import { aged, type Decided, decided } from "./interval.ts";
-import { acceptanceReport } from "./report.ts";
+import { cutChain } from "./cut_chain.ts";
+import type { Evidence } from "./evidence.ts";
+import type { Decided } from "./interval.ts";
 import { survivalByHistory } from "./survival.ts";
 
 export interface TetrisOptions {
@@ -44,17 +44,7 @@ export function tetris(
   buckets: readonly number[],
 ): Policy<Decided<Evidence>> {
   const { numSteps } = options;
-  return {
-    tiers: [chain(numSteps)],
-    start: decided(noEvidence(numSteps)),
-    confident: true,
-    pick: ({ known }, context) => choose(known, context, options),
-    holds: ({ left }) => left,
-    learn: (state, outcome) => ({
-      state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
-    }),
-    report: ({ live }) => acceptanceReport(live),
-  };
+  return cutChain({ numSteps, buckets }, (known, context) => choose(known, context, options));
 }
 
 function choose(

@@ -1,6 +1,8 @@
-// Writes vec8s of keys and values as kv_load_bf16.wgsl reads them.
+// Writes vec8s of keys and values of 16 bits as kv_load_bf16.wgsl and kv_load_f16.wgsl read them.
+// Slot:
+//   kv_pack: `fn packed(pair)`, the word of dims w and w + HEAD_DIM / 2 (kv/pack_*.wgsl).
 
-//use kv/pack_bf16
+//use kv_pack
 
 fn packed_of(v: Vec8) -> PackedVec8 {
   return vec4<u32>(

@@ -1,0 +1,307 @@
+// attention.wgsl, in the same order, for rows that are each the only one of their slot in flight, over what their
+// qkv matmul left: queries and keys are normed and turned here, as norm_rope_store.wgsl does to the bit. The
+// workgroups of the split that has the row's cell make its key and value themselves, and those of the first heads
+// store them: nobody waits for others' stores. One workgroup per (row, $GROUP query heads of one key-value head, split):
+//
+//   heads    head vectors, $GROUP queries, the key and the value, have NORM_LANES invocations each, which take rope
+//            pairs l, l + NORM_LANES, ...; all keys and values are asked for before;
+//   scores   $LANES invocations share a cell and make its scores of all queries;
+//   weights  exp(score - peak of the split);
+//   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries; $SETS sets
+//            of invocations have them all.
+//
+// Slots:
+//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
+//     `Vec8` and VEC8S as declared here.
+//   kv_half: `load_half(row, j)`, `half_of(packed, j)` and `packed_half(v, j)` of it (kv/half_*.wgsl).
+//   kv_put: `packed_of(v)`, `put_key(row, i, packed)` and `put_value` of it (kv/put_*.wgsl).
+
+//use fragments/rows
+//use fragments/soft_cap
+//use attention/visible
+//use kv_load
+//use kv_half
+//use kv_put
+//use attention/turned
+//use attention/norm_scale
+
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override KV_SPLITS: u32; // of a whole block table
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
+
+const SPLIT_CELLS = 64u; // cells
+const THREADS = $THREADSu;
+const GROUP = $GROUPu; // query heads of a workgroup, at most 4
+const VEC8S = $VEC8Su; // of a head
+const VEC4S = 2u * VEC8S;
+const HALF = 4u * VEC8S; // rope pairs of a head
+const LANES = $LANESu; // invocations a cell
+const PARTS = $PARTSu; // of the split's cells, for the values
+const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
+const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
+const NORM_LANES = $NORM_LANESu;
+const KEY = GROUP; // among the head vectors
+const VALUE = GROUP + 1u;
+
+@group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, heads + 2 KV_HEADS, 8 VEC8S]
+@group(0) @binding(1) var<storage, read_write> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read_write> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, VEC4S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
+@group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
+@group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 8 VEC8S]: of q, of k
+
+struct Vec8 {
+  lo: vec4<f32>, // dims 4i .. 4i + 3
+  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
+}
+
+var<workgroup> squares: array<vec4<f32>, (GROUP + 2u) * NORM_LANES / 4u>;
+var<workgroup> made: array<vec4<f32>, (GROUP + 2u) * VEC4S>; // head vectors
+var<workgroup> pool: array<vec4<f32>, $POOL>; // LANES * STRIDE scores of all queries, then PARTS * 4 * VEC4S
+var<workgroup> scores: array<vec4<f32>, SPLIT_CELLS>;
+var<workgroup> peaks: array<vec4<f32>, 8>; // of 8 cells each
+var<workgroup> totals: array<f32, PARTS * 4u>;
+
+fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
+  let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
+  return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
+}
+
+fn squares_of(sum: f32, pair: vec2<f32>) -> f32 {
+  return fma(pair.y, pair.y, fma(pair.x, pair.x, sum));
+}
+
+fn made_vec8(head: u32, i: u32) -> Vec8 {
+  return Vec8(made[head * VEC4S + i], made[head * VEC4S + VEC8S + i]);
+}
+
+// The row of keys and of values where a cell of the split is stored, given those of its pages.
+fn stored(pages_first: vec4<u32>, cell: u32) -> u32 {
+  let odd = (cell & PAGE) != 0u;
+  let low = select(pages_first.x, pages_first.y, odd);
+  return select(low, select(pages_first.z, pages_first.w, odd), cell >= 2u * PAGE) + cell % PAGE;
+}
+
+fn split_peak() -> vec4<f32> {
+  var peak = peaks[0];
+  //for c in EIGHT
+  peak = max(peak, peaks[$c]);
+  //end
+  return peak;
+}
+
+fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
+  return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = tile.x;
+  let own = rows[FIRST_ROW + row];
+  let begin = visible_begin(own);
+  let end = visible_end(own);
+  let split = tile.z + select(begin / SPLIT_CELLS, 0u, WINDOW == 0xffffffffu);
+  let first = split * SPLIT_CELLS;
+  if (first >= end || first + SPLIT_CELLS <= begin) {
+    return;
+  }
+  let kv_head = tile.y / HEAD_TILES;
+  let heads = KV_HEADS * HEAD_TILES * GROUP;
+  let newest = own.cell;
+  let has_new = newest / SPLIT_CELLS == split;
+
+  let last = min(end - 1u - first, SPLIT_CELLS - 1u);
+  let table = own.slot * TABLE_PAGES + first / PAGE;
+  let pages_first = (vec4<u32>(
+    pages[table],
+    pages[table + min(1u, last / PAGE)],
+    pages[table + min(2u, last / PAGE)],
+    pages[table + min(3u, last / PAGE)],
+  ) * KV_HEADS + kv_head) * PAGE;
+
+  let lane = thread % LANES;
+  let cell = thread / LANES;
+  //for p in PASSES
+  let key_at$p = stored(pages_first, min(cell + $(p * THREADS)u / LANES, last));
+  //for s in STEPS
+  let key$p_$s = load_key(key_at$p, min(lane + $su * LANES, VEC8S - 1u));
+  //end
+  //end
+  let query_set = select(0u, thread / (PARTS * VEC4S), $SETSu > 1u); // of queries
+  let part = thread % (PARTS * VEC4S) / VEC4S;
+  let j = thread % VEC4S;
+  //for c in CELLS
+  let value$c = load_half(stored(pages_first, min(part + $cu * PARTS, last)), j);
+  //end
+
+  let head = thread / NORM_LANES;
+  let norm_lane = thread % NORM_LANES;
+  let is_query = head < GROUP;
+  let is_made = is_query || (has_new && head <= VALUE);
+  let gain_at = select(2u * HALF, 0u, is_query);
+  let from_head = row * (heads + 2u * KV_HEADS) +
+    select(heads + (head - KEY) * KV_HEADS + kv_head, tile.y * GROUP + head, is_query);
+  //for p in PAIRS
+  let w$p = norm_lane + $pu * NORM_LANES;
+  let at$p = min(w$p, HALF - 1u);
+  let turn$p = rope[own.position * HALF + at$p];
+  var pair$p = vec2<f32>();
+  var gain$p = vec2<f32>();
+  //end
+  if (is_made) {
+    var square = 0.0;
+    //for p in PAIRS
+    pair$p = vec2<f32>(qkv[from_head * 2u * HALF + at$p], qkv[from_head * 2u * HALF + HALF + at$p]);
+    gain$p = vec2<f32>(norm_weight[gain_at + at$p], norm_weight[gain_at + HALF + at$p]);
+    if (w$p < HALF) {
+      square = squares_of(square, pair$p);
+    }
+    //end
+    squares[thread / 4u][thread % 4u] = square;
+  }
+  workgroupBarrier();
+  if (is_made) {
+    var sum = 0.0;
+    //for l in NORM_QUADS
+    let four$l = squares[head * (NORM_LANES / 4u) + $lu];
+    sum += four$l.x;
+    sum += four$l.y;
+    sum += four$l.z;
+    sum += four$l.w;
+    //end
+    let scale = norm_scale(sum, 2u * HALF);
+    //for p in PAIRS
+    if (w$p < HALF) {
+      let normed = turned(pair$p * scale * gain$p, turn$p);
+      let turned_pair = select(normed, pair$p, head == VALUE);
+      let to = head * VEC4S + w$p / 4u;
+      made[to][w$p % 4u] = turned_pair.x;
+      made[to + VEC8S][w$p % 4u] = turned_pair.y;
+    }
+    //end
+  }
+  workgroupBarrier();
+  if (has_new && tile.y % HEAD_TILES == 0u && thread < VEC4S) {
+    let to = stored(pages_first, newest - first);
+    if (thread < VEC8S) {
+      put_key(to, thread, packed_of(made_vec8(KEY, thread)));
+    } else {
+      put_value(to, thread - VEC8S, packed_of(made_vec8(VALUE, thread - VEC8S)));
+    }
+  }
+
+  //for p in PASSES
+  //for q in GROUP
+  var dot$p_$q = 0.0;
+  //end
+  //for q in UNUSED
+  let dot$p_$(GROUP + q) = 0.0;
+  //end
+  //end
+  //for s in STEPS
+  if (($su + 1u) * LANES <= VEC8S || lane + $su * LANES < VEC8S) {
+    let e = lane + $su * LANES;
+    //for p in PASSES
+    // What is stored is unpacked: compilers may take away packing and unpacking side by side.
+    var packed_key$p = key$p_$s;
+    if (first + cell + $(p * THREADS)u / LANES == newest) {
+      packed_key$p = packed_of(made_vec8(KEY, e));
+    }
+    let k$p = vec8_of(packed_key$p);
+    //end
+    //for q in GROUP
+    {
+      let own_q = made_vec8($qu, e);
+      //for p in PASSES
+      dot$p_$q = add8(dot$p_$q, own_q, k$p);
+      //end
+    }
+    //end
+  }
+  //end
+  //for p in PASSES
+  if (cell + $(p * THREADS)u / LANES < SPLIT_CELLS) {
+    pool[lane * STRIDE + cell + $(p * THREADS)u / LANES] = vec4<f32>(dot$p_0, dot$p_1, dot$p_2, dot$p_3);
+  }
+  //end
+  workgroupBarrier();
+  if (thread < SPLIT_CELLS) {
+    var score = vec4<f32>(0.0);
+    //for l in LANES
+    score += pool[$lu * STRIDE + thread];
+    //end
+    let seen = first + thread >= begin && first + thread < end;
+    scores[thread] = select(vec4<f32>(NEGATIVE), capped(score * SCALE), seen);
+  }
+  workgroupBarrier();
+  if (thread < 8u) {
+    var peak = scores[thread * 8u];
+    //for c in EIGHT
+    peak = max(peak, scores[thread * 8u + $cu]);
+    //end
+    peaks[thread] = peak;
+  }
+  workgroupBarrier();
+  if (thread < SPLIT_CELLS) {
+    scores[thread] = weighted(scores[thread], split_peak());
+  }
+  workgroupBarrier();
+
+  //for h in PAIRS_EACH
+  var total$h = vec2<f32>(0.0);
+  var even$h = vec4<f32>(0.0);
+  var odd$h = vec4<f32>(0.0);
+  //end
+  //for c in CELLS
+  if (($cu + 1u) * PARTS <= SPLIT_CELLS || part + $cu * PARTS < SPLIT_CELLS) {
+    var packed_value = value$c;
+    if (first + part + $cu * PARTS == newest) {
+      packed_value = packed_half(made_vec8(VALUE, j % VEC8S), j);
+    }
+    let v = half_of(packed_value, j);
+    let all = scores[part + $cu * PARTS];
+    //for h in PAIRS_EACH
+    {
+      let weight = select(all.xy, all.zw, query_set * $PAIRS_EACHu + $hu == 1u);
+      total$h += weight;
+      even$h = fma(vec4<f32>(weight.x), v, even$h);
+      odd$h = fma(vec4<f32>(weight.y), v, odd$h);
+    }
+    //end
+  }
+  //end
+  if (thread < $SETSu * PARTS * VEC4S) {
+    //for h in PAIRS_EACH
+    let to$h = part * 4u + 2u * (query_set * $PAIRS_EACHu + $hu);
+    pool[to$h * VEC4S + j] = even$h;
+    pool[(to$h + 1u) * VEC4S + j] = odd$h;
+    if (j == 0u) {
+      totals[to$h] = total$h.x;
+      totals[to$h + 1u] = total$h.y;
+    }
+    //end
+  }
+  workgroupBarrier();
+  if (thread < GROUP * VEC4S) {
+    var sum = vec4<f32>(0.0);
+    //for g in PARTS
+    sum += pool[$(4 * g)u * VEC4S + thread];
+    //end
+    let query = row * heads + tile.y * GROUP + thread / VEC4S;
+    sums[(query * KV_SPLITS + split) * VEC4S + j] = sum;
+  }
+  if (thread < GROUP) {
+    var sum = 0.0;
+    //for g in PARTS
+    sum += totals[$(4 * g)u + thread];
+    //end
+    let query = row * heads + tile.y * GROUP + thread;
+    stats[query * KV_SPLITS + split] = vec2<f32>(split_peak()[thread], sum);
+  }
+}

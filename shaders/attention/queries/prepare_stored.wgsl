@@ -1,1 +1,0 @@
-// queries/stored.wgsl has nothing to prepare.

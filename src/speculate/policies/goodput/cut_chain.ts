@@ -1,0 +1,26 @@
+import type { Choice, Policy, RoundContext } from "../../policy.ts";
+import { chain } from "../../round_shape.ts";
+import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
+import { aged, type Decided, decided } from "./interval.ts";
+import { acceptanceReport } from "./report.ts";
+
+/**
+ * Drafts a chain of `numSteps` each round, of which `choose` says how much is verified, by what was known
+ * at the last decision.
+ */
+export function cutChain(
+  { numSteps, buckets }: { readonly numSteps: number; readonly buckets: readonly number[] },
+  choose: (known: Evidence, context: RoundContext) => Choice,
+): Policy<Decided<Evidence>> {
+  return {
+    tiers: [chain(numSteps)],
+    start: decided(noEvidence(numSteps)),
+    confident: true,
+    pick: ({ known }, context) => choose(known, context),
+    holds: ({ left }) => left,
+    learn: (state, outcome) => ({
+      state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
+    }),
+    report: ({ live }) => acceptanceReport(live),
+  };
+}
