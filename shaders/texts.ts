@@ -56,6 +56,8 @@ import choice from "./router/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsChosen from "./experts/few/expert_jobs_chosen.wgsl" with { type: "text" };
+import expertJobsPicked from "./experts/few/expert_jobs_picked.wgsl" with { type: "text" };
+import rowChoice from "./experts/few/row_choice.wgsl" with { type: "text" };
 import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
@@ -231,7 +233,10 @@ import unitsLoadQ4 from "./tensor/load/q4.wgsl" with { type: "text" };
 import unitsLoadQ8 from "./tensor/load/q8.wgsl" with { type: "text" };
 import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
+import lowerNothing from "./tensor/row/lower_nothing.wgsl" with { type: "text" };
+import lowerScales from "./tensor/row/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
+import matmulTensorRow from "./tensor/row/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
@@ -324,6 +329,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/few/expert_jobs_chosen": expertJobsChosen,
+  "experts/few/expert_jobs_picked": expertJobsPicked,
+  "experts/few/row_choice": rowChoice,
   "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,
@@ -499,7 +506,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/load/q8": unitsLoadQ8,
   "tensor/load/whole": unitsLoadWhole,
   "tensor/matmul_tensor": matmulTensor,
+  "tensor/row/lower_nothing": lowerNothing,
+  "tensor/row/lower_scales": lowerScales,
   "tensor/matmul_tensor_few": matmulTensorFew,
+  "tensor/row/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
   "tensor/out_store": outStore,

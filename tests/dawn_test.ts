@@ -13,6 +13,7 @@ const FILES = [
   "tests/gpu/readback_test.ts",
   "tests/shaders/matmul_tensor_test.ts",
   "tests/shaders/matmul_on_units_test.ts",
+  "tests/shaders/held_on_units_test.ts",
   "tests/shaders/expert_tensor_test.ts",
   "tests/shaders/experts_on_units_test.ts",
   "tests/engine/experts_on_units_test.ts",

@@ -1,8 +1,9 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2,1.128.2]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 1.64.2,1.128.2] [--row 1.256.2.0]
 //
+// A shape may be in another number of ranges of k: down/8. --row are tiles of row/matmul_tensor_row.wgsl, for one row.
 // A tile is columns.stage.ahead, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
 // subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
 // same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
@@ -15,6 +16,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
+import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor_row.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
@@ -42,6 +44,7 @@ const { values: flags } = parseArgs({
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
     tiles: { type: "string", default: "" },
     tensor: { type: "string", default: "" },
+    row: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "60" },
   },
@@ -72,24 +75,31 @@ const ALL: readonly Shape[] = [
   { name: "smallGateUp", n: 6144, k: 1024, split: 1, end: "swiglu" },
   { name: "smallO", n: 1024, k: 2048, split: 4, end: "store" },
   { name: "smallDown", n: 1024, k: 3072, split: 4, end: "store" },
+  { name: "mixQkv", n: 5120, k: 2048, split: 1, end: "store" },
+  { name: "mixO", n: 2048, k: 4096, split: 4, end: "store" },
+  { name: "latentQ", n: 3648, k: 2048, split: 1, end: "store" },
+  { name: "latentO", n: 2048, k: 2048, split: 4, end: "store" },
   { name: "head", n: 128256, k: 4096, split: 1, end: "store" },
 ];
 const ODD = ["store", "swiglu", "qkv"].map((end) =>
   ({ name: `odd ${end}`, n: 768, k: 256, split: 1, end }) as Shape
 );
-const SHAPES = small ? ODD : ALL.filter(({ name }) => flags.shapes.split(",").includes(name));
+const SHAPES = small ? ODD : flags.shapes.split(",").map((text) => {
+  const [name, split] = text.split("/");
+  const shape = ALL.find((one) => one.name === name) as Shape;
+  return { ...shape, split: Number(split ?? shape.split) };
+});
 
 const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
   [32, 64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
 ).filter(({ columns, stage, ahead }) =>
   columns * stage * ahead <= 512 && columns * stage * ahead >= 128
 );
-const TILES: readonly FewTile[] = flags.tiles === ""
-  ? DEFAULT
-  : flags.tiles.split(",").map((text) => {
-    const [columns = 1, stage = 64, ahead = 2] = text.split(".").map(Number);
-    return { columns, stage, ahead };
-  });
+function tileOf(text: string): FewTile {
+  const [columns = 1, stage = 64, ahead = 2] = text.split(".").map(Number);
+  return { columns, stage, ahead };
+}
+const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : flags.tiles.split(",").map(tileOf);
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {
   const buffer = storage(gpu.device, "words", values.byteLength);
@@ -198,12 +208,19 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
       matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
     ]);
   }
+  for (const text of flags.row === "" || rows > 1 ? [] : flags.row.split(",")) {
+    const one = { ...tileOf(text), branched: text.split(".")[3] !== "0" };
+    if (range % one.stage !== 0 || !rowFits(unit, one, gpu.limits)) continue;
+    await add(`row ${text}`, (b) => [
+      matmulTensorRow(b, { ...of, shard: shardOf(b), tile: one }),
+    ]);
+  }
   await timeRounds(variants);
   const out = (all[0] as Buffers).out.buffer;
   const size = 4 * rows * Math.round(n * epilogue.outShare) * split;
   let reference: Uint32Array | undefined;
   const [simt] = variants;
-  say(`${name} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
+  say(`${name}/${split} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
   for (const { what, programs, us } of variants.slice(1)) {
     await sample(programs, programs.length);
     const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size }));
@@ -223,9 +240,11 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
 async function timeRounds(variants: readonly Variant[]): Promise<void> {
   const [first] = variants;
   const from = performance.now();
-  while (first && !small && performance.now() - from < 300) await sample(first.programs, 600);
+  while (first && !small && !gpu.info.software && performance.now() - from < 300) {
+    await sample(first.programs, 600);
+  }
   for (let round = 0; round < Number(flags.rounds); round++) {
-    for (const { programs, us } of variants) us.push(1000 * await sample(programs, 48));
+    for (const { programs, us } of variants) us.push(1000 * await sample(programs, small ? 2 : 48));
   }
 }
 

@@ -1,8 +1,9 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
-import { CHOICE_CONSTANTS, choiceCounts } from "../router/route.ts";
+import { choiceCounts } from "../router/route.ts";
 import { shader } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
+import { CHOOSING } from "./few/expert_choice.ts";
 
 /** What is made of the outputs; see matmul/epilogue. */
 export type ExpertEpilogue = "store" | "swiglu";
@@ -18,10 +19,7 @@ const JOBS: Readonly<
   Record<JobSource, { readonly bindings: readonly string[]; readonly constants: readonly string[] }>
 > = {
   alone: { bindings: ["experts"], constants: [] },
-  chosen: {
-    bindings: ["logits", "experts", "shares"],
-    constants: ["JOBS", "STRIDE", "VECTORS", ...CHOICE_CONSTANTS],
-  },
+  chosen: { ...CHOOSING, constants: [...CHOOSING.constants, "VECTORS"] },
   found: { bindings: ["experts"], constants: ["JOBS"] },
   tiled: { bindings: ["tiles"], constants: [] },
 };
@@ -57,7 +55,7 @@ const MOST_UNROLLED = 16;
 export const RANKED = 8;
 
 /** The binding of a bias that softmax scores have not. */
-const UNBOUND = 0;
+export const UNBOUND_BIAS = 0;
 
 const kernels = new Map<string, Kernel>();
 
@@ -90,7 +88,7 @@ export function expertKernel(
       counts: {
         ...countsOf(shape, format, lanes),
         ...{ TILE: tile, PAIRS: pairs },
-        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED } : {},
+        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
       },
     });
     const { bindings, constants } = JOBS[jobs];

@@ -11,7 +11,9 @@ import { shader } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatOf } from "../tensor/loads.ts";
 import { spread, tileSlots } from "../tensor/matmul_tensor.ts";
-import { type ExpertEpilogue, sharedRows } from "./expert_kernels.ts";
+import { choiceCounts } from "../router/route.ts";
+import { type ExpertEpilogue, sharedRows, UNBOUND_BIAS } from "./expert_kernels.ts";
+import { CHOOSING, choosingConstants, type ExpertChoice } from "./few/expert_choice.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {
@@ -87,8 +89,10 @@ const kernels = new Map<string, Kernel>();
 
 function expertKernel(
   of: ExpertTensor,
-  { epilogue, uneven }: {
+  { epilogue, uneven, picks }: {
     readonly epilogue: Epilogue;
+    /** Logits that each lane looks through where the experts are still to be chosen; else 0. */
+    readonly picks: number;
     /** Whether the stages are no multiple of those ahead. */
     readonly uneven: boolean;
   },
@@ -103,25 +107,33 @@ function expertKernel(
     ...tile.early ? ["early"] : [],
   ];
   const kind = `${load.name}_${epilogue.name}`;
-  const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
+  const name = [
+    "expert_tensor" + kind,
+    ...shape,
+    ...uneven ? ["uneven"] : [],
+    ...picks > 0 ? [`picked_${picks}`] : [],
+  ].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
         ...tileSlots(epilogue),
         ...load.slots,
         place: format === "bf16" ? "experts/place/tiled" : "experts/place/rows",
-        jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
+        ...picks > 0
+          ? { jobs: "experts/few/expert_jobs_picked", scores: "router/route_softmax" }
+          : { jobs: `experts/expert_jobs_${jobs === 1 ? "alone" : "tiled"}` },
       },
       counts: {
         ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
         ...load.counts,
         UNEVEN: Number(uneven),
+        ...picks > 0 ? { ...choiceCounts(UNBOUND_BIAS), EACH: picks } : {},
       },
     });
-    const lists = jobs === 1 ? "experts" : "tiles";
+    const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];
     return kernel(name, code, {
       bindings: [
-        ...["weights", "x", "out", lists],
+        ...["weights", "x", "out", ...lists],
         ...Object.keys(epilogue.buffers),
         ...["w_scales", "x_scales", ...load.bindings],
       ],
@@ -137,6 +149,7 @@ function expertKernel(
         "SHARED_NEXT",
         "SHARED_STEP",
         "ROW_JOBS",
+        ...picks > 0 ? CHOOSING.constants : [],
       ],
     });
   });
@@ -170,13 +183,15 @@ export interface ExpertTensor {
  * The scales of what "swiglu" makes are lowered where they are `noted`, f32 [jobs].
  */
 export function expertTensor(
-  { x, out, noted, lists, wScales, xScales }: {
+  { x, out, noted, lists, wScales, xScales, choice }: {
     readonly x: Operand;
     readonly out: Operand;
     readonly noted?: Operand | undefined;
     readonly lists: Operand;
     readonly wScales: Operand;
     readonly xScales: Operand;
+    /** Where each tile has a job whose expert is still to be chosen: `lists` gets the experts. */
+    readonly choice?: ExpertChoice | undefined;
   },
   of: ExpertTensor,
 ): Dispatch {
@@ -187,11 +202,13 @@ export function expertTensor(
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
-  return dispatch(expertKernel(of, { epilogue, uneven }), {
+  const picks = choice ? Math.ceil(choice.routing.numExperts / unit.lanes) : 0;
+  return dispatch(expertKernel(of, { epilogue, uneven, picks }), {
     buffers: {
       weights: shard.operand,
       ...{ x, out, w_scales: wScales, x_scales: xScales, ...epilogue.buffers },
       ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
+      ...choice ? { logits: choice.logits, shares: choice.weights } : {},
       scales: shard.scales ?? shard.operand,
     },
     constants: {
@@ -203,8 +220,19 @@ export function expertTensor(
       SHARD_EXPERTS: experts,
       ...sharedRows(experts, expertRows / 2, of),
       ROW_JOBS: of.rowJobs,
+      ...choice
+        ? choosingConstants(choice, {
+          jobs: of.tiles,
+          lanes: expertTileThreads(unit, tile),
+          shared: of.shared,
+        })
+        : {},
     },
-    workgroups: [of.tiles, Math.ceil(expertRows / tileColumns(unit, tile))],
+    // Where experts are chosen, each row has a tile besides that stores them.
+    workgroups: [
+      of.tiles + (choice ? of.tiles / of.rowJobs : 0),
+      Math.ceil(expertRows / tileColumns(unit, tile)),
+    ],
     label,
     ...work ? { work } : {},
   });

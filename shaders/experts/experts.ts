@@ -8,7 +8,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { choiceConstants, type Routing } from "../router/route.ts";
+import type { Routing } from "../router/route.ts";
 import { shader } from "../shader.ts";
 import {
   type ExpertEpilogue,
@@ -20,7 +20,10 @@ import {
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
+import { choosingConstants, type ExpertChoice } from "./few/expert_choice.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
+
+export type { ExpertChoice };
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   bindings: ["y", "weights", "out"],
@@ -74,23 +77,9 @@ export function expertTiles(
 /** Jobs that a workgroup of hardware can look at, one a lane. */
 const MOST_FOUND = 128;
 
-/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
-export interface ExpertChoice {
-  readonly routing: Routing;
-  /** [rows, stride] */
-  readonly logits: Operand;
-  readonly stride: number;
-  /** Of the chosen ones, f32 [rows, topK]. */
-  readonly weights: Operand;
-}
-
-function choosingConstants(
-  { routing, stride }: ExpertChoice,
-  { lanes, shared = 0 }: { readonly lanes: number; readonly shared?: number },
-) {
-  const constants = choiceConstants(routing, { lanes, shared });
-  const turns = Math.ceil(routing.numExperts / 4 / RANKED);
-  return { ...constants, STRIDE: stride, VECTORS: turns * RANKED };
+/** Fours of logits that a workgroup compares with, in whole turns. */
+function vectorsOf(experts: number): number {
+  return Math.ceil(experts / 4 / RANKED) * RANKED;
 }
 
 /** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
@@ -99,12 +88,15 @@ export function canChoose(
   { scores, groups, topGroups }: Routing,
   { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
 ): boolean {
-  return tile === 1 && !tuning.software && tuning.storageBuffers >= CHOOSING_BUFFERS &&
-    scores === "softmax" && topGroups === groups && !expertScales(matrix, tuning.tensor);
+  const buffers = expertScales(matrix, tuning.tensor)
+    ? CHOOSING_BUFFERS.units
+    : CHOOSING_BUFFERS.others;
+  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
+    scores === "softmax" && topGroups === groups;
 }
 
-/** Storage buffers that it binds at most. */
-const CHOOSING_BUFFERS = 7;
+/** Storage buffers that it binds at most, on matrix units and elsewhere. */
+const CHOOSING_BUFFERS = { units: 10, others: 7 };
 
 /** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
 function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
@@ -147,7 +139,7 @@ export function expertMatmul(
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
-  const onUnits = !choice && expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
+  const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
     ...{ ...shape, tensor: tuning.tensor },
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
@@ -157,7 +149,8 @@ export function expertMatmul(
   const { pairs, groups } = launch;
   const source = choice ? "chosen" : sourceOf(shape, tuning);
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
-  const choosing = choice && choosingConstants(choice, { lanes: lanes * groups, ...shape });
+  const choosing = choice &&
+    choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
   return matrix.shards.map((shard) =>
     dispatch(expertKernel(matrix, epilogue, launch, source), {
       buffers: {
@@ -178,8 +171,8 @@ export function expertMatmul(
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
         GROUPS: groups,
-        ...source === "found" || choice ? { JOBS: total } : {},
-        ...choosing,
+        ...source === "found" ? { JOBS: total } : {},
+        ...choosing ? { ...choosing, VECTORS: vectorsOf(choosing.EXPERTS) } : {},
       },
       workgroups: [
         // Where experts are chosen, each row has a tile besides that stores them.

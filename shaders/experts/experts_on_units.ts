@@ -11,6 +11,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { rowScales } from "../tensor/matmul_tensor.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
+import type { ExpertChoice } from "./few/expert_choice.ts";
 import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
 import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
@@ -56,7 +57,7 @@ export function notesExperts(
  * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
  */
 export function expertsOnUnits(
-  { matrix, x, xScales: given, out, noted, experts, tiles }: {
+  { matrix, x, xScales: given, out, noted, experts, tiles, choice }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
@@ -64,6 +65,7 @@ export function expertsOnUnits(
     readonly noted?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
+    readonly choice?: ExpertChoice | undefined;
   },
   { tensor, tile, shared, epilogue, perJob, label, work, ...jobs }: Jobs & {
     readonly tile: TileSize;
@@ -87,7 +89,7 @@ export function expertsOnUnits(
   const dispatches = matrix.shards.map((shard, i) =>
     expertTensor(
       {
-        ...{ x, out, noted, lists: tile === 1 ? experts : tiles, xScales },
+        ...{ x, out, noted, lists: tile === 1 ? experts : tiles, xScales, choice },
         wScales: scales[i] as Operand,
       },
       {

@@ -51,7 +51,8 @@ export function matmul(
   const { matrix, x, out } = buffers;
   const { rows, splitK = 1, hold = PLAIN_ROWS, tuning, label } = shape;
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
-  const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
+  const held = hold === PLAIN_ROWS ? undefined : hold;
+  const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, hold: held, tuning, label });
   if (onUnits) return onUnits;
   if (buffers.paired) throw new Error(`${label}: its x is f16 pairs, for matrix units alone`);
   if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {

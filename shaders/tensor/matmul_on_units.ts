@@ -19,6 +19,9 @@ import {
 import { fewTile } from "./few_tiles.ts";
 import { fewRows, matmulTensorFew } from "./matmul_tensor_few.ts";
 import { roundRows } from "./round_tiles.ts";
+import { matmulTensorRow } from "./row/matmul_tensor_row.ts";
+import { rowTile } from "./row/row_tiles.ts";
+import { type HeldRow, holdOnUnits } from "./row/held_row.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
@@ -50,10 +53,12 @@ export function matmulOnUnits(
     readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
-  { rows, epilogue, splitK, tuning: { tensor }, label }: {
+  { rows, epilogue, splitK, hold, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
     readonly splitK: number;
+    /** How x of one row comes to workgroup memory whole, see `normsOnUnits`. */
+    readonly hold?: HeldRow | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -69,13 +74,22 @@ export function matmulOnUnits(
     const { scales: wScales, halved } = shards[i] as TensorShard;
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
     const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
+    const row = rows === 1
+      ? rowTile(unit, limits, { ...use, columns: shard.rows, held: hold !== undefined })
+      : undefined;
+    if (row) {
+      return matmulTensorRow(buffers, { ...of, tile: row, hold: hold && holdOnUnits(hold) });
+    }
     const few = fewTile(unit, limits, { ...use, columns: shard.rows });
     if (few) return matmulTensorFew(buffers, { ...of, tile: few });
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile, paired });
   });
   const first = { rows, cols, label: `${label}.scales` };
-  return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
+  return [
+    ...xScales || hold ? [] : [rowScales({ x, scales: tensor.xScales }, first)],
+    ...dispatches,
+  ];
 }
 
 /** Whether `matmul` with an epilogue that notes scales does, at any number of rows: on matrix units. */

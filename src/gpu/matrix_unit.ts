@@ -84,6 +84,8 @@ export interface MatrixUnit {
   readonly n: number;
   readonly k: number;
   readonly lanes: number;
+  /** Fewer columns that a unit of the same m and k has: for one row. Absent where there is none. */
+  readonly narrow?: number;
 }
 
 /** As Dawn's `GPUAdapterInfo` lists them; others have no such field. */
@@ -104,10 +106,15 @@ export function matrixUnit(
 ): MatrixUnit | undefined {
   const { subgroupMatrixConfigs = [], subgroupMinSize, subgroupMaxSize } = info;
   if (subgroupMinSize !== subgroupMaxSize) return undefined;
-  return [...subgroupMatrixConfigs]
+  const units = [...subgroupMatrixConfigs]
     .filter(({ componentType, resultComponentType }) =>
       componentType === "f16" && resultComponentType === "f32"
     )
     .map(({ M: m, N: n, K: k }) => ({ m, n, k, lanes: subgroupMaxSize }))
-    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)[0];
+    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k);
+  const [unit] = units;
+  const narrow = units.findLast(({ m, n, k }) =>
+    m === unit?.m && k === unit.k && n < unit.n && n % 8 === 0
+  );
+  return unit && narrow ? { ...unit, narrow: narrow.n } : unit;
 }

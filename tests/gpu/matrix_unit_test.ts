@@ -83,6 +83,17 @@ Deno.test("matrix units: the largest of f16 to f32, where subgroups have one siz
     }) as unknown as GPUAdapterInfo;
   const both = [config(8), config(16), config(32, "f16")];
   assert.deepEqual(matrixUnit(info(32, 32, both)), { m: 16, n: 16, k: 16, lanes: 32 });
+  const wide = { ...config(16), N: 32 };
+  const narrow = { ...config(16), N: 8 };
+  assert.deepEqual(
+    matrixUnit(info(32, 32, [narrow, ...both])),
+    { m: 16, n: 16, k: 16, lanes: 32, narrow: 8 },
+  );
+  assert.deepEqual(
+    matrixUnit(info(32, 32, [wide, ...both, { ...narrow, K: 8 }])),
+    { m: 16, n: 32, k: 16, lanes: 32, narrow: 16 },
+    "of the same m and k",
+  );
   assert.equal(matrixUnit(info(8, 32, both)), undefined);
   assert.equal(matrixUnit(info(32, 32, [])), undefined);
 });

@@ -2,10 +2,17 @@
 // at every number of rows. EYRIE_WEBGPU=dawn has units, if any.
 
 import assert from "node:assert/strict";
-import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
+import {
+  canChoose,
+  expertMatmul,
+  expertTile,
+  expertTiles,
+  tileWords,
+} from "../../shaders/experts/experts.ts";
 import { fitsExpertUnits } from "../../shaders/experts/experts_on_units.ts";
 import { unitLaunch, unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
 import { tileWeights } from "../../shaders/experts/tile_weights.ts";
+import { route, type Routing } from "../../shaders/router/route.ts";
 import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { weightScales } from "../../shaders/tensor/weight_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -14,6 +21,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
+import { routed } from "./routing.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -199,6 +207,68 @@ Deno.test({
           return await device.readWords(out);
         };
         assert.deepEqual(await run(one, shared), await run(apart, 0), `${epilogue}, ${rows} rows`);
+      }
+    }
+  },
+});
+
+Deno.test({
+  name: "experts on matrix units: one row's are chosen by those who multiply",
+  ignore: matrixUnit === undefined,
+  async fn() {
+    const limits = {
+      ...{ maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 },
+      maxStorageBuffersPerShaderStage: 16,
+    };
+    // More experts than a subgroup has lanes, and some that every row has.
+    for (const [numExperts, shared, shards] of [[21, 0, [8, 13]], [3, 2, [5]]] as const) {
+      const all = numExperts + shared;
+      const values = weights("bf16", all * N, K);
+      const { matrix, tensor } = await onUnits(values, shards.map((count) => count * N));
+      const rules = { ...tuning(false, limits), tensor };
+      const routing: Routing = {
+        ...{ scores: "softmax" as const, numExperts, topK: 3, normalize: true, scale: 1.5 },
+        ...{ groups: 1, topGroups: 1, groupBest: 1 as const },
+      };
+      const topK = routing.topK + shared;
+      const x = device.floats(numbers(K, 3));
+      const of = {
+        ...{ rows: 1, topK, numExperts: all, shared, tile: 1, tuning: rules },
+        ...{ epilogue: "swiglu" as const, perJob: false, label: "test" },
+      };
+      assert.ok(canChoose(matrix, routing, of));
+      assert.ok(
+        !canChoose(matrix, routing, { ...of, tuning: { ...rules, storageBuffers: 9 } }),
+        "too few storage buffers",
+      );
+      // Of equals the lower number is better, zeros are equal whatever their sign.
+      for (const given of [[0.5, -1, 0.5, 2, 0.5], [-0, 0, -3, -0, -1], [-1, 4, 7, -2, 9, 5]]) {
+        const row = Array.from({ length: numExperts }, (_, e) => given[e % given.length]!);
+        const logits = device.floats(Float32Array.from(row));
+        const made = () => ({
+          experts: device.filled(topK),
+          weights: device.filled(topK),
+          out: device.filled(topK * N / 2, 3),
+        });
+        const [own, apart] = [made(), made()];
+        const io = { matrix, x, tiles: logits };
+        const stride = numExperts;
+        await device.run([
+          ...expertMatmul(
+            { ...io, ...own, choice: { routing, logits, stride, weights: own.weights } },
+            of,
+          ),
+          route({ logits, bias: undefined, ...apart }, {
+            ...{ ...routing, rows: 1, shared, stride, tuning: rules, label: "test" },
+          }),
+          ...expertMatmul({ ...io, ...apart }, of),
+        ]);
+        const wanted = routed(row, [], { ...routing, shared }).experts;
+        assert.deepEqual([...await device.readWords(own.experts)], wanted);
+        for (const what of ["weights", "out"] as const) {
+          const [found, other] = [own[what], apart[what]];
+          assert.deepEqual(await device.readWords(found), await device.readWords(other), what);
+        }
       }
     }
   },

@@ -1,7 +1,7 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
 import type { Slots } from "../../../src/gpu/link.ts";
 import { foldCounts } from "../../fragments/workgroup.ts";
-import type { ExpertSums } from "../../norm/rms_norm.ts";
+import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
 /** How x of a matmul_resident.wgsl comes to workgroup memory, and what that needs besides. */
 export interface Hold {
@@ -11,6 +11,8 @@ export interface Hold {
   /** Bound after the epilogue's, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
+  /** On matrix units: whose scales the first workgroup makes the largest. */
+  readonly lowers?: RowScales | undefined;
   /** Numbers that its texts name with a dollar, for workgroups of so many invocations. */
   counts(of: { readonly threads: number }): Record<string, number>;
 }
@@ -52,6 +54,8 @@ export interface NormOfRows {
   readonly eps: number;
   /** Lanes of `rmsNorm` for such rows, which give the order of the sum of squares. */
   readonly lanes: number;
+  /** Scales of the layer's inputs, which on matrix units become the largest where the norm is done. */
+  readonly lowers?: RowScales | undefined;
   readonly added?:
     | NormAddends & {
       /** Where x + what is added goes, [rows, cols]: not x. */
@@ -94,7 +98,7 @@ export function combinedHeads(
 
 /** Rows of x, [rows, cols], normed. */
 export function normedRows(
-  { weight, eps, lanes, added }: NormOfRows,
+  { weight, eps, lanes, lowers, added }: NormOfRows,
   { cols, rows }: { readonly cols: number; readonly rows: number },
 ): Hold {
   const each = Math.ceil(cols / 8 / lanes);
@@ -105,6 +109,7 @@ export function normedRows(
     slots: { hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
     buffers: { norm_weight: weight, ...added ? addendOperands(added, 4 * rows * cols) : {} },
     constants: { EPS: eps },
+    ...lowers ? { lowers } : {},
     counts: ({ threads }) => ({
       NORM_LANES: lanes,
       NORM_EACH: each,

@@ -1,6 +1,7 @@
 /** How a branch of a layer is entered: normed in a dispatch of its own, or by the first matmul. */
 import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
 import { normsRows, type NormUse } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { normsOnUnits } from "../../../shaders/matmul/hold/norms_on_units.ts";
 import { normedRows, type NormOfRows } from "../../../shaders/matmul/hold/hold.ts";
 import { type NormInput, type NormKept, normLanes } from "../../../shaders/norm/rms_norm.ts";
 import { takesPairs } from "../../../shaders/tensor/matmul_on_units.ts";
@@ -17,7 +18,7 @@ export interface BranchInput {
   /** [rows, cols]; not normed yet where `norm` says how. */
   readonly x: Operand;
   readonly norm?: NormOfRows;
-  /** Of x's rows, where their norm noted them, as those of the layer's other inputs then are. */
+  /** Of x's rows, where scales are noted, as those of the layer's other inputs then are; not read where `norm` is. */
   readonly xScales?: Operand | undefined;
   /** Whether x is two f16 numbers in place of each, see `takesPairs`. */
   readonly paired?: boolean | undefined;
@@ -26,7 +27,11 @@ export interface BranchInput {
 }
 
 /** The first matmul of a branch, where it is the only one that reads the input. */
-export type FirstMatmul = Pick<NormUse, "bound"> & { readonly matrix: Matrix };
+export type FirstMatmul = Pick<NormUse, "bound"> & {
+  readonly matrix: Matrix;
+  /** Whether it comes before all those whose inputs' scales are lowered by who writes them. */
+  readonly lowers: boolean;
+};
 
 /**
  * x + its sums, normed: where the first matmul does so itself, nothing is dispatched and the stream moves to
@@ -47,7 +52,9 @@ export function enterBranch(
   const added = "sums" in from || "outputs" in from ? from : undefined;
   const x = streamOf(context, from);
   const itself = first && !keep && ("x" in from && !("index" in from) || "outputs" in from) &&
-    normsRows(first.matrix, { rows, added, bound: first.bound, tuning });
+    [normsRows, normsOnUnits].some((norms) =>
+      norms(first.matrix, { rows, added, bound: first.bound, tuning })
+    );
   if (!itself) {
     const bound = Math.max(first?.bound ?? 0, NOTED_BUFFERS);
     const paired = first && noted && takesPairs(first.matrix, { rows, bound, tuning });
@@ -58,10 +65,16 @@ export function enterBranch(
   }
   const stream = added ? otherStream(context, x) : x;
   const lanes = normLanes({ cols: config.hiddenSize, lanes: tuning.rowLanes });
-  const how = { weight, eps: config.rmsNormEps, lanes };
+  const lowers = first.lowers ? noted : undefined;
+  const how = { weight, eps: config.rmsNormEps, lanes, lowers };
   return {
     plan: [],
-    input: { x, stream, norm: { ...how, added: added && { ...added, stream } } },
+    input: {
+      x,
+      stream,
+      xScales: scalesOf(context, "normed", rows),
+      norm: { ...how, added: added && { ...added, stream } },
+    },
   };
 }
 

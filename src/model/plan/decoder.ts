@@ -91,15 +91,17 @@ export function attentionBlock(
 export function firstOfAttention({ attention }: DecoderLayer): FirstMatmul | undefined {
   if (attention.kind === "latent") {
     const { input } = attention;
-    return input.kind === "joined" ? { matrix: input.matrix, bound: 0 } : undefined;
+    return input.kind === "joined" ? { matrix: input.matrix, bound: 0, lowers: true } : undefined;
   }
   const { qkv: matrix, qkNorm, bias } = attention;
-  return { matrix, bound: qkNorm ? 0 : QKV_BUFFERS + Number(bias !== undefined) };
+  return { matrix, bound: qkNorm ? 0 : QKV_BUFFERS + Number(bias !== undefined), lowers: true };
 }
 
 function firstOfMlp({ mlp }: DecoderLayer, end: End): FirstMatmul | undefined {
   // A sum that goes to x at once needs the stream there.
-  return mlp.kind === "dense" && end === "sums" ? { matrix: mlp.gateUp, bound: 0 } : undefined;
+  return mlp.kind === "dense" && end === "sums"
+    ? { matrix: mlp.gateUp, bound: 0, lowers: false }
+    : undefined;
 }
 
 /** x + mlp(x), normed before, after or both; x is the residual stream. */
