@@ -8,7 +8,7 @@ import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
 import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
-import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
+import attentionTiled from "./attention/tiled/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 
@@ -16,8 +16,8 @@ import noteGroupNothing from "./attention/note_group_nothing.wgsl" with { type: 
 import noteGroupScale from "./attention/note_group_scale.wgsl" with { type: "text" };
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
-import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
-import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
+import tiledScores from "./attention/tiled/scores.wgsl" with { type: "text" };
+import tiledValues from "./attention/tiled/values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
 import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
@@ -282,15 +282,15 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
   "attention/attention_row": attentionRow,
-  "attention/attention_tiled": attentionTiled,
+  "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
   "attention/note_group_nothing": noteGroupNothing,
   "attention/note_group_scale": noteGroupScale,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
-  "attention/tiled_scores": tiledScores,
-  "attention/tiled_values": tiledValues,
+  "attention/tiled/scores": tiledScores,
+  "attention/tiled/values": tiledValues,
   "attention/visible": visible,
   "attention_units/attention_units": attentionUnits,
   "attention_units/bring": unitsBring,

@@ -12,7 +12,7 @@ import {
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./own_heads.ts";
-import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
+import { isTiled, keptSums, tiledSums } from "./tiled/attention_tiled.ts";
 import {
   ALIGNED_ROWS,
   BLOCK_ROWS,

@@ -6,10 +6,10 @@ import {
   kernel,
   type Operand,
   type Work,
-} from "../../src/gpu/kernel.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
-import type { Heads } from "../fragments/heads.ts";
-import { shader } from "../shader.ts";
+} from "../../../src/gpu/kernel.ts";
+import type { Tuning } from "../../../src/gpu/matrix.ts";
+import type { Heads } from "../../fragments/heads.ts";
+import { shader } from "../../shader.ts";
 import {
   chunkCounts,
   COMBINE_LANES,
@@ -19,7 +19,7 @@ import {
   slotsOf,
   SPLIT_CELLS,
   splitsOf,
-} from "./attention_kernels.ts";
+} from "../attention_kernels.ts";
 
 /**
  * Invocations of a workgroup. It takes 23 KiB of workgroup memory: with more than about 24, NVIDIA's driver has
@@ -88,7 +88,7 @@ function tiledKernel(heads: Heads): Kernel {
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = tiledCounts(headDim, group, tile);
-    const code = shader("attention/attention_tiled", { slots: slotsOf(kvDtype), counts });
+    const code = shader("attention/tiled/attention_tiled", { slots: slotsOf(kvDtype), counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [

@@ -172,7 +172,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
     //end
 
-    //use attention/tiled_scores
+    //use attention/tiled/scores
 
     //for u in AHEAD
     var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
@@ -239,7 +239,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
     }
 
-    //use attention/tiled_values
+    //use attention/tiled/values
     workgroupBarrier();
   }
 
