@@ -12,10 +12,10 @@ import attentionTiled from "./attention/tiled/attention_tiled.wgsl" with { type:
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 
-import noteGroupNothing from "./attention/note_group_nothing.wgsl" with { type: "text" };
-import noteGroupScale from "./attention/note_group_scale.wgsl" with { type: "text" };
-import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
-import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
+import noteGroupNothing from "./attention/note/group_nothing.wgsl" with { type: "text" };
+import noteGroupScale from "./attention/note/group_scale.wgsl" with { type: "text" };
+import noteNothing from "./attention/note/nothing.wgsl" with { type: "text" };
+import noteScale from "./attention/note/scale.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled/scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled/values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
@@ -285,10 +285,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
-  "attention/note_group_nothing": noteGroupNothing,
-  "attention/note_group_scale": noteGroupScale,
-  "attention/note_nothing": noteNothing,
-  "attention/note_scale": noteScale,
+  "attention/note/group_nothing": noteGroupNothing,
+  "attention/note/group_scale": noteGroupScale,
+  "attention/note/nothing": noteNothing,
+  "attention/note/scale": noteScale,
   "attention/tiled/scores": tiledScores,
   "attention/tiled/values": tiledValues,
   "attention/visible": visible,

@@ -5,7 +5,7 @@
 // l-th in its window with a softmax of its own (Milakov & Gimelshein 2018), $PREFETCH of them asked for at
 // once; the lanes are added in order of l. Long contexts have few rows but many splits, so that lanes
 // and workgroups are many. Slot:
-//   note: `fn note(row, y)`, what is noted of four numbers of an output row (note_*.wgsl).
+//   note: `fn note(row, y)`, what is noted of four numbers of an output row (note/*.wgsl).
 
 //use note
 //use fragments/rows

@@ -167,7 +167,7 @@ export function combineKernel(headDim: number, noted: boolean): Kernel {
     PREFETCH: 8,
   };
   const name = `attention_combine_${headDim}${noted ? "_scale" : ""}`;
-  const slots = { note: `attention/note_${noted ? "scale" : "nothing"}` };
+  const slots = { note: `attention/note/${noted ? "scale" : "nothing"}` };
   return kernels.getOrInsertComputed(name, () => {
     return kernel(name, shader("attention/attention_combine", { slots, counts }), {
       bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
@@ -187,7 +187,7 @@ export function combineRowsKernel(headDim: number, noted: boolean): Kernel {
   const name = `attention_combine_rows_${headDim}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = { HEAD: headDim / 4, PREFETCH: 4 };
-    const slots = { note: `attention/note_group_${noted ? "scale" : "nothing"}` };
+    const slots = { note: `attention/note/group_${noted ? "scale" : "nothing"}` };
     return kernel(name, shader("attention/combine_rows", { slots, counts }), {
       bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
       constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],

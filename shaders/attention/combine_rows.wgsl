@@ -3,7 +3,7 @@
 //
 // One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. Slot:
 //   note: `fn note_group(row, thread, y)`, what is noted of numbers of one row, by all of a workgroup
-//     (note_group_*.wgsl).
+//     (note/group_*.wgsl).
 
 //use fragments/rows
 //use attention/visible

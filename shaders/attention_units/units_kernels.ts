@@ -220,7 +220,7 @@ export function combineUnitsKernel(of: Combined): Kernel {
   const lanes = combineLanes(of);
   const name = `combine_units_${headDim}_${cells}_${lanes}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { note: `attention/note_${noted ? "scale" : "nothing"}` };
+    const slots = { note: `attention/note/${noted ? "scale" : "nothing"}` };
     const SEGMENT = SEGMENT_CELLS / cells;
     const counts = {
       ...{ EACH_CELLS: cells, SEGMENT, PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH) },

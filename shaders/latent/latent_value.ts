@@ -190,7 +190,7 @@ function runsValueKernel(
 }
 
 function noteOf(noted: boolean): string {
-  return `attention/note_${noted ? "scale" : "nothing"}`;
+  return `attention/note/${noted ? "scale" : "nothing"}`;
 }
 
 function countsOf(OUTS: number, SHARERS: number): Record<string, number> {

@@ -7,7 +7,7 @@
 // Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 //   latents: `row_count`, `mix` and `mixed`, see latent_value_*.wgsl.
-//   note: `fn note(row, y)`, what is noted of the largest output of a row (attention/note_*.wgsl), if $NOTED.
+//   note: `fn note(row, y)`, what is noted of the largest output of a row (attention/note/*.wgsl), if $NOTED.
 
 //use note
 //use weights

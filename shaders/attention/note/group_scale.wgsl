@@ -1,7 +1,7 @@
-// Lowers the scale of a row to that of the largest number that a workgroup has of it, as note_scale.wgsl does, once
+// Lowers the scale of a row to that of the largest number that a workgroup has of it, as scale.wgsl does, once
 // for all of them.
 
-//use attention/note_scale
+//use attention/note/scale
 
 const NOTE_PLACES = 32u; // so that lanes side by side do not wait for each other
 
