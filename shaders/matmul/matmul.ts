@@ -59,7 +59,8 @@ export function matmul(
     throw new Error(`${label}: its weights are f16, for matrix units alone`);
   }
   const choose = hold === PLAIN_ROWS ? matmulShape : residentShape;
-  const launch = choose(matrix, { rows, splitK, tuning });
+  const partial = epilogue.slots.out !== undefined;
+  const launch = choose(matrix, { rows, splitK, tuning, partial });
   const { format, cols } = matrix;
   const lanes = lanesOf(matrix, tuning);
   const { groups } = launch;

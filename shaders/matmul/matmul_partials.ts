@@ -89,7 +89,7 @@ export function partialEpilogue(
 
 /** Partial results of a row that the first `shards` shards make. */
 function countBefore(matrix: Matrix, { rows, tuning }: Use, shards: number): number {
-  const launch = matmulShape(matrix, { rows, splitK: 1, tuning });
+  const launch = matmulShape(matrix, { rows, splitK: 1, tuning, partial: true });
   return matrix.shards.slice(0, shards)
     .reduce((sum, shard) => sum + columnWorkgroups(shard, launch) * launch.pairs / 2, 0);
 }

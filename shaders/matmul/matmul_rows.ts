@@ -8,6 +8,8 @@ export interface MatmulUse {
   /** See `splitKOf`. */
   readonly splitK: number;
   readonly tuning: Tuning;
+  /** Whether the epilogue keeps something of every two pairs (out_partial.wgsl); default false. */
+  readonly partial?: boolean | undefined;
 }
 
 /** The same of a tile of the rows. */

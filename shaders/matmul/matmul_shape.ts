@@ -123,7 +123,8 @@ function residentOf(matrix: Matrix, use: TileUse, launch: Launch): MatmulShape {
   const of = { dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, launch.stage, use) };
   const even = evenOf(matrix, use, launch);
   const workgroups = matrix.rows / (2 * even.pairs * even.groups) * use.splitK;
-  const pairs = use.rows === 1 && workgroups < FEW_WORKGROUPS ? 1 : even.pairs;
+  const alone = use.rows === 1 && !use.partial && workgroups < FEW_WORKGROUPS;
+  const pairs = alone ? 1 : even.pairs;
   return { kind: "resident", stage: launch.stage, ...of, ...even, pairs };
 }
 
