@@ -66,9 +66,9 @@ async function kernelsOf(
 Deno.test("attention of all rows goes to matrix units where sequences may be long, else none", async () => {
   using _ = asked("auto");
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };
-  const units = await kernelsOf(16384, unit);
+  const units = await kernelsOf(40960, unit);
   assert.ok(units.length > 3 && units.every((name) => /units/.test(name)), units.join());
-  for (const others of [await kernelsOf(16384, undefined), await kernelsOf(8192, unit)]) {
+  for (const others of [await kernelsOf(40960, undefined), await kernelsOf(32768, unit)]) {
     assert.ok(others.length > 1 && !others.some((name) => /units/.test(name)), others.join());
   }
 });

@@ -39,7 +39,7 @@ Deno.test("matrix units: attention goes there where sequences may be long, or as
       ["off", false, false],
     ] as const
   ) {
-    const found = [8192, 8193].map((context) => wantsAttentionUnits(context, value));
+    const found = [32768, 32769].map((context) => wantsAttentionUnits(context, value));
     assert.deepEqual(found, [short, long]);
   }
   assert.throws(
