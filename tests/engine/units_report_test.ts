@@ -40,7 +40,7 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
     draft: undefined,
     tensor: { shards: scales } as unknown as TensorMatrices,
   } as LoadedWeights;
-  const report = unitsReport({ ...device, limits }, loaded, { contextLength: 16384 });
+  const report = unitsReport({ ...device, limits }, loaded, { contextLength: 40960 });
   assert.equal(report?.unit, "16x16x16");
   assert.deepEqual([report?.matrices, report?.precision], [3, "f32"]);
   // Four matrices a layer that fit and have no scales.
