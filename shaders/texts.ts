@@ -222,10 +222,11 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import tensorCommon from "./tensor/common.wgsl" with { type: "text" };
 import tensorCut from "./tensor/cut.wgsl" with { type: "text" };
 import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
-import groupScales from "./tensor/group_scales.wgsl" with { type: "text" };
-import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
+import groupScales from "./tensor/scales/group_scales.wgsl" with { type: "text" };
+import halveWeights from "./tensor/scales/halve_weights.wgsl" with { type: "text" };
 import unitsLoadFloats from "./tensor/load/floats.wgsl" with { type: "text" };
 import unitsLoadIntegers from "./tensor/load/integers.wgsl" with { type: "text" };
 import unitsLoadLanes from "./tensor/load/lanes.wgsl" with { type: "text" };
@@ -239,12 +240,13 @@ import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text
 import matmulTensorRow from "./tensor/row/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
+import outputsTile from "./tensor/tile/outputs.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import outStoreTile from "./tensor/tile/out_store.wgsl" with { type: "text" };
 import rowOfChunk from "./tensor/row_of_chunk.wgsl" with { type: "text" };
-import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
+import rowScales from "./tensor/scales/row_scales.wgsl" with { type: "text" };
 import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
-import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
+import weightScales from "./tensor/scales/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
@@ -495,10 +497,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/common": tensorCommon,
   "tensor/cut": tensorCut,
   "tensor/to_f16": toF16,
-  "tensor/group_scales": groupScales,
-  "tensor/halve_weights": halveWeights,
+  "tensor/scales/group_scales": groupScales,
+  "tensor/scales/halve_weights": halveWeights,
   "tensor/load/floats": unitsLoadFloats,
   "tensor/load/integers": unitsLoadIntegers,
   "tensor/load/lanes": unitsLoadLanes,
@@ -512,12 +515,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/row/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
+  "tensor/tile/outputs": outputsTile,
   "tensor/out_store": outStore,
   "tensor/tile/out_store": outStoreTile,
   "tensor/row_of_chunk": rowOfChunk,
-  "tensor/row_scales": rowScales,
+  "tensor/scales/row_scales": rowScales,
   "tensor/scale_of": scaleOf,
-  "tensor/weight_scales": weightScales,
+  "tensor/scales/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/top_of_row": topOfRow,

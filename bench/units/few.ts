@@ -20,8 +20,9 @@ import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
-import { matmulTensor, rowScales, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
-import { halveWeights } from "../../shaders/tensor/weight_scales.ts";
+import { matmulTensor, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { halveWeights } from "../../shaders/tensor/scales/weight_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";

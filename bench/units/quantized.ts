@@ -13,13 +13,9 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { groupScales } from "../../shaders/tensor/group_scales.ts";
-import {
-  matmulTensor,
-  rowScales,
-  type TensorTile,
-  tileBytes,
-} from "../../shaders/tensor/matmul_tensor.ts";
+import { groupScales } from "../../shaders/tensor/scales/group_scales.ts";
+import { matmulTensor, type TensorTile, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";

@@ -1,7 +1,7 @@
 /** What bench/units/tensor.ts measures: buffers of a matrix, plans, device time, errors and bits. */
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
-import { weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";

@@ -1,6 +1,6 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf, type NormAddends } from "./hold.ts";
-import { tensorShards } from "../../tensor/matmul_tensor.ts";
+import { tensorShards } from "../../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
 import { canBeResident } from "../matmul_shape.ts";
 
