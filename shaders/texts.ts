@@ -18,6 +18,8 @@ import noteNothing from "./attention/note/nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note/scale.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled/scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled/values.wgsl" with { type: "text" };
+import attentionPaged from "./attention/paged.wgsl" with { type: "text" };
+import attentionSplit from "./attention/split.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
 import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
@@ -80,18 +82,18 @@ import routeSoftmax from "./router/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
 import draftRow from "./fragments/draft_row.wgsl" with { type: "text" };
 import drafts from "./fragments/drafts.wgsl" with { type: "text" };
-import kvLoadBf16 from "./fragments/kv_load_bf16.wgsl" with { type: "text" };
-import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
-import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
+import kvLoadBf16 from "./kv/load_bf16.wgsl" with { type: "text" };
+import kvLoadF16 from "./kv/load_f16.wgsl" with { type: "text" };
+import kvLoadF32 from "./kv/load_f32.wgsl" with { type: "text" };
 import kvHalfF32 from "./kv/half_f32.wgsl" with { type: "text" };
 import kvHalfPacked from "./kv/half_packed.wgsl" with { type: "text" };
 import kvPackBf16 from "./kv/pack_bf16.wgsl" with { type: "text" };
 import kvPackF16 from "./kv/pack_f16.wgsl" with { type: "text" };
 import kvPutF32 from "./kv/put_f32.wgsl" with { type: "text" };
 import kvPutWords from "./kv/put_words.wgsl" with { type: "text" };
-import kvStoreBf16 from "./fragments/kv_store_bf16.wgsl" with { type: "text" };
-import kvStoreF16 from "./fragments/kv_store_f16.wgsl" with { type: "text" };
-import kvStoreF32 from "./fragments/kv_store_f32.wgsl" with { type: "text" };
+import kvStoreF32 from "./kv/store_f32.wgsl" with { type: "text" };
+import kvStoreWords from "./kv/store_words.wgsl" with { type: "text" };
+import kvVec8 from "./kv/vec8.wgsl" with { type: "text" };
 import noise from "./fragments/noise.wgsl" with { type: "text" };
 import normScale from "./attention/norm_scale.wgsl" with { type: "text" };
 import placeHead from "./fragments/place_head.wgsl" with { type: "text" };
@@ -104,6 +106,7 @@ import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
 import latentAttention from "./latent/latent_attention.wgsl" with { type: "text" };
+import latentCells from "./latent/latent_cells.wgsl" with { type: "text" };
 import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
@@ -293,6 +296,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/note/scale": noteScale,
   "attention/tiled/scores": tiledScores,
   "attention/tiled/values": tiledValues,
+  "attention/paged": attentionPaged,
+  "attention/split": attentionSplit,
   "attention/visible": visible,
   "attention_units/attention_units": attentionUnits,
   "attention_units/bring": unitsBring,
@@ -355,18 +360,18 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/argmax": argmax,
   "fragments/draft_row": draftRow,
   "fragments/drafts": drafts,
-  "fragments/kv_load_bf16": kvLoadBf16,
-  "fragments/kv_load_f16": kvLoadF16,
-  "fragments/kv_load_f32": kvLoadF32,
+  "kv/load_bf16": kvLoadBf16,
+  "kv/load_f16": kvLoadF16,
+  "kv/load_f32": kvLoadF32,
   "kv/half_f32": kvHalfF32,
   "kv/half_packed": kvHalfPacked,
   "kv/pack_bf16": kvPackBf16,
   "kv/pack_f16": kvPackF16,
   "kv/put_f32": kvPutF32,
   "kv/put_words": kvPutWords,
-  "fragments/kv_store_bf16": kvStoreBf16,
-  "fragments/kv_store_f16": kvStoreF16,
-  "fragments/kv_store_f32": kvStoreF32,
+  "kv/store_f32": kvStoreF32,
+  "kv/store_words": kvStoreWords,
+  "kv/vec8": kvVec8,
   "fragments/noise": noise,
   "attention/norm_scale": normScale,
   "fragments/place_head": placeHead,
@@ -379,6 +384,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,
   "latent/latent_attention": latentAttention,
+  "latent/latent_cells": latentCells,
   "latent/latent_chunk": latentChunk,
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
