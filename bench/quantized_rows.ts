@@ -28,6 +28,7 @@ import {
 import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, type Program, submit } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
+import { sampleMs } from "./sample.ts";
 import { expertDispatch, lists, type Mixture } from "./quantized_experts.ts";
 
 const { values: flags, positionals } = parseArgs({
@@ -43,6 +44,7 @@ const gpu = await openGpu({});
 const { device } = gpu;
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const profiler = await openProfiler(gpu, { queries: 2 });
+const sample = (programs: readonly Program[], runs: number) => sampleMs(profiler, programs, runs);
 const make = compiler(gpu);
 const rules = tuning(false, gpu.limits, gpu.info.backend);
 const late = () => performance.now() - started > 1000 * Number(flags.seconds);
@@ -67,14 +69,6 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   expertsDown: { n: 2048, k: 768, mixture: { experts: 128, topK: 8, epilogue: "store" } },
   tinyExperts: { n: 64, k: 512, mixture: { experts: 4, topK: 2, epilogue: "swiglu" } },
 };
-
-async function sample(programs: readonly Program[], runs: number): Promise<number> {
-  const steps = Array.from(
-    { length: runs },
-    (_, i) => (programs[i % programs.length] as Program).steps,
-  );
-  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
-}
 
 async function matrixOf(
   format: Matrix["format"],

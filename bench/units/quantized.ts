@@ -35,6 +35,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
+import { sampleMs } from "../sample.ts";
 
 const { values: flags, positionals } = parseArgs({
   options: {
@@ -54,6 +55,7 @@ const { device } = gpu;
 const unit = gpu.matrixUnit as MatrixUnit;
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const profiler = await openProfiler(gpu, { queries: 2 });
+const sample = (programs: readonly Program[], runs: number) => sampleMs(profiler, programs, runs);
 const make = compiler(gpu);
 const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
 
@@ -87,15 +89,6 @@ const WIDE: readonly TensorTile[] = [
   { subgroups: 8, grid: [2, 4], own: [2, 4], stage: 64, ahead: 1 },
   { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
 ];
-
-/** Milliseconds of one run of all the programs in turn. */
-async function sample(programs: readonly Program[], runs: number): Promise<number> {
-  const steps = Array.from(
-    { length: runs },
-    (_, i) => (programs[i % programs.length] as Program).steps,
-  );
-  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
-}
 
 async function timed(programs: readonly Program[]): Promise<number> {
   const once = await sample(programs, programs.length);
