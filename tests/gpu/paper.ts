@@ -22,7 +22,7 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
   const device = {
     createBuffer: (buffer: GPUBufferDescriptor) => ({ ...buffer, destroy: nothing }),
     createShaderModule: () => ({}),
-    createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
+    createComputePipelineAsync: () => Promise.resolve({ getBindGroupLayout: () => ({}) }),
     createBindGroup: () => ({}),
     createCommandEncoder: () => ({ beginComputePass: () => pass, finish: () => ({}) }),
     queue: { writeBuffer: nothing, submit: nothing },
@@ -36,6 +36,7 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
     },
     matrixUnit: undefined,
     check: nothing,
+    settled: (promise) => promise,
     mapped: () => Promise.reject(new Error("paper")),
     drain: nothing,
     [Symbol.dispose]: nothing,

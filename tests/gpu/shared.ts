@@ -21,14 +21,14 @@ export async function openGpu(choice?: GpuChoice): Promise<Gpu> {
 function keeping(gpu: Gpu): Gpu {
   const { device } = gpu;
   const createModule = device.createShaderModule.bind(device);
-  const createPipeline = device.createComputePipeline.bind(device);
+  const createPipeline = device.createComputePipelineAsync.bind(device);
   const modules = new Map<string, GPUShaderModule>();
-  const pipelines = new WeakMap<GPUShaderModule, Map<string, GPUComputePipeline>>();
+  const pipelines = new WeakMap<GPUShaderModule, Map<string, Promise<GPUComputePipeline>>>();
   device.createShaderModule = (descriptor) => {
     const key = JSON.stringify([descriptor.label, descriptor.code]);
     return modules.getOrInsertComputed(key, () => createModule(descriptor));
   };
-  device.createComputePipeline = (descriptor) => {
+  device.createComputePipelineAsync = (descriptor) => {
     const { label, layout, compute: { module, entryPoint, constants } } = descriptor;
     if (layout !== "auto") return createPipeline(descriptor);
     const made = pipelines.getOrInsertComputed(module, () => new Map());

@@ -200,11 +200,13 @@ export function enginePrograms(
       }, cellBucket(cells));
     },
     async makePrompts() {
-      for (const rows of ROW_BUCKETS.filter((size) => size <= rowBucket(capacity.prefillRows))) {
-        await prompt(rows);
-        if (drafter?.catchUp) await catchUp(rows);
-      }
-      for (const batch of drafter ? batchBuckets(capacity.batch) : []) await draftHead(batch);
+      const buckets = ROW_BUCKETS.filter((size) => size <= rowBucket(capacity.prefillRows));
+      await Promise.all([
+        ...buckets.flatMap((rows) =>
+          drafter?.catchUp ? [prompt(rows), catchUp(rows)] : [prompt(rows)]
+        ),
+        ...drafter ? batchBuckets(capacity.batch).map((batch) => draftHead(batch)) : [],
+      ]);
     },
   };
 }
