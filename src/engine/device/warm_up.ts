@@ -23,17 +23,10 @@ export async function runTiers(
     readonly beside?: readonly TierShape[] | undefined;
   },
 ): Promise<void> {
-  const deep = beside.filter(({ depth }) => depth > 1);
-  // All are asked for before the first one runs: compilers work side by side.
-  await Promise.all([
-    programs.makePrompts(),
-    ...batchBuckets(slots).flatMap((batch) => [
-      ...deep.map(({ depth }) => programs.levels(depth, batch)),
-      ...shapes.map((shape) => programs.round({ ...shape, batch, proposed })),
-    ]),
-  ]);
   for (const batch of batchBuckets(slots)) {
-    for (const { depth } of deep) submit(gpu, await programs.levels(depth, batch));
+    for (const { depth } of beside.filter(({ depth }) => depth > 1)) {
+      submit(gpu, await programs.levels(depth, batch));
+    }
     for (const shape of shapes) {
       await submitter.run(await programs.round({ ...shape, batch, proposed }));
     }
