@@ -108,6 +108,7 @@ import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
+import latentLong from "./latent/latent_long.wgsl" with { type: "text" };
 import latentManyAbsorb from "./latent/many/absorb.wgsl" with { type: "text" };
 import latentManyFourBf16 from "./latent/many/four_bf16.wgsl" with { type: "text" };
 import latentManyFourF16 from "./latent/many/four_f16.wgsl" with { type: "text" };
@@ -381,6 +382,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
   "latent/latent_lanes": latentLanes,
+  "latent/latent_long": latentLong,
   "latent/latent_prepare": latentPrepare,
   "latent/latent_rope": latentRope,
   "latent/latent_runs_chunks": latentRunsChunks,

@@ -10,6 +10,7 @@ import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums } from "../attention/attention.ts";
 import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES, rowBlock } from "../attention/row_blocks.ts";
+import { longKernel, type LongTile } from "./latent_long.ts";
 import { manyAttended, manyBytes, RECORD_WORDS } from "./many/attend.ts";
 import {
   CHUNK,
@@ -35,6 +36,11 @@ const MANY_QUERIES = 1024;
 const PARTIAL_BYTES = 128 << 20;
 /** Least segments of a longer context that are worth a launch of their own for all rows. */
 const LEAST_SEGMENTS = 4;
+
+/** Workgroups of few rows without paths whose runs are segments. */
+export const LONG: { tile: LongTile | undefined } = {
+  tile: { queries: 8, cells: 64, tall: 8, wide: 4, ahead: 3 },
+};
 
 /** Heads over latents: one key-value head, `headDim` the width of what is kept. */
 export interface LatentShape extends Heads {
@@ -208,8 +214,12 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const { q, out, rows, firstRow } = placesOf(buffers, shape, first);
   const sizes: LatentSizes = { rank, width: headDim, kvDtype };
   const { tile = tileOf(perSlot * heads, run) } = shape;
-  const SLOT_QUERIES = perSlot * heads % tile.queries === 0 ? tile.queries : perSlot * heads;
-  const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / tile.queries);
+  const long = run === SEGMENT && !shape.paths && !shape.tile && count <= FEW_ROWS
+    ? LONG.tile
+    : undefined;
+  const { queries } = long ?? tile;
+  const SLOT_QUERIES = perSlot * heads % queries === 0 ? queries : perSlot * heads;
+  const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / queries);
   const common = {
     HEADS: heads,
     RUNS: runs,
@@ -220,14 +230,19 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
   const partialBytes = 4 * heads * (rank + 2) / run;
   const single = run === CHUNK && isChunkTile(tile, shape.paths);
+  const kernel = long
+    ? longKernel(sizes, long, run)
+    : single
+    ? chunkKernel(sizes)
+    : latentKernel(sizes, tile, run);
   return [
-    dispatch(single ? chunkKernel(sizes) : latentKernel(sizes, tile, run), {
+    dispatch(kernel, {
       buffers: { q, keys, rows, pages, sums, stats },
       constants: {
         ...common,
         TABLE_PAGES: shape.tablePages,
         SLOT_QUERIES,
-        ...single ? {} : { PATHS: Number(shape.paths) },
+        ...single || long ? {} : { PATHS: Number(shape.paths) },
         SCALE: shape.scale,
       },
       workgroups: [tiles, 1, runs],
