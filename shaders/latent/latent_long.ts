@@ -1,6 +1,7 @@
 /** Attention over latents of few rows without paths at long contexts. */
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import { shader } from "../shader.ts";
+import { KV_BYTES } from "../../src/gpu/kv.ts";
 import { CHUNK, type LatentSizes } from "./latent_kernels.ts";
 
 /** How the workgroups of latent_long.wgsl share scores and values. None of it touches a bit of the result. */
@@ -14,6 +15,8 @@ export interface LongTile {
   readonly wide: number;
   /** Steps of 16 fours whose latents are on their way. */
   readonly ahead: number;
+  readonly touch?: boolean;
+  readonly roomy?: boolean;
 }
 
 /** Lanes that share a score, and the most fours of a latent side by side where values are made. */
@@ -27,11 +30,11 @@ export function longThreads({ queries, cells, tall, wide }: LongTile): number {
 }
 
 /** Fours of queries of an invocation whose lanes' sums are added at a time: as queries' place has room for. */
-function layoutOf({ queries, cells, tall }: LongTile, width: number) {
+function layoutOf({ queries, cells, tall, roomy }: LongTile, width: number) {
   const qblocks = queries / tall;
   const each = LANES / queries; // lanes of a query's place
   const sides = (batch: number) => Math.max(1, each) * ((cells * qblocks * batch) | 1);
-  const fits = (batch: number) => sides(batch) <= width / 4 + 1;
+  const fits = (batch: number) => roomy || sides(batch) <= width / 4 + 1;
   const batch = [4, 2, 1].find((n) => tall / 4 % n === 0 && fits(n)) ?? 1;
   return { batch, pool: Math.max(width / 4, sides(batch)) | 1 };
 }
@@ -52,7 +55,7 @@ export function longKernel(
   run: number,
 ): Kernel {
   const { queries, cells, tall, wide, ahead } = tile;
-  const shape = [rank, width, queries, cells, `${tall}x${wide}`, ahead, run];
+  const shape = [rank, width, queries, cells, `${tall}x${wide}`, ahead, run, tile.touch ? 1 : 0, tile.roomy ? 1 : 0];
   const name = `latent_long_${kvDtype}_${shape.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const threads = longThreads(tile);
@@ -63,6 +66,9 @@ export function longKernel(
     const steps = Math.ceil(width / 4 / LANES);
     const counts = {
       RUN: run,
+      TOUCH: Number(tile.touch ?? false),
+      ROW4: KV_BYTES[kvDtype] * width / 16,
+      TOUCHES: Math.ceil(CHUNK * KV_BYTES[kvDtype] * width / 32 / longThreads(tile)),
       CELLS: cells,
       CHUNKS: cells / CHUNK,
       FOURS: cells / 4,

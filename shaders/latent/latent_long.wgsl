@@ -34,6 +34,7 @@ const TQ = $TQu;
 const TC = $TCu;
 const BLOCKS = CELLS / TC; // of cells
 const QBLOCKS = QUERIES / TQ; // of queries
+const ROW4 = $ROW4u; // vec4 of a row of `keys`
 const WIDTH4 = $WIDTH4u; // vec4 of a latent and its rotated part
 const RANK4 = $RANK4u; // vec4 of a latent
 const BATCH = $BATCHu; // fours of queries of an invocation whose sums are added at a time
@@ -107,6 +108,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
   var total = vec4<f32>(0.0); // of four `thread`
+  var touched = 0u;
 
   for (var first = run * RUN; first < last; first += CELLS) {
     let head = min(first + block * TC, end - 1u);
@@ -117,6 +119,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for s in GROUP
     //for c in TC
     var key$s_$c = load_four(stored$c, min(lane + $su * 16u, WIDTH4 - 1u));
+    //end
+    //end
+    //for o in TOUCH
+    //for j in CHUNKS
+    let chunk_at$j = pages[slot * TABLE_PAGES + min(first + $ju * CHUNK, end - 1u) / PAGE] * PAGE * ROW4;
+    //for k in TOUCHES
+    let touch$j_$k = keys[chunk_at$j + 2u * min(thread + $ku * THREADS, CHUNK * ROW4 / 2u - 1u)].x;
+    //end
     //end
     //end
     if (first > run * RUN) {
@@ -181,6 +191,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       //end
     }
+    //for o in TOUCH
+    //for j in CHUNKS
+    //for k in TOUCHES
+    touched |= touch$j_$k;
+    //end
+    //end
+    //end
     //for r in ROUNDS
     workgroupBarrier(); // what is read of the queries, or of the sums before
     //for b in BATCH
@@ -231,9 +248,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         let cell = at / QUADS;
         let quad = at % QUADS;
         var top = vec4<f32>(NEGATIVE);
-        //for c in CHUNK
-        top = max(top, scores[cell / CHUNK][$c][quad]);
-        //end
+        for (var c = 0u; c < CHUNK; c += 4u) {
+          //for c in FOUR
+          top = max(top, scores[cell / CHUNK][c + $cu][quad]);
+          //end
+        }
         let score = scores[cell / CHUNK][cell % CHUNK][quad];
         weights[cell / 4u][cell % 4u][quad] =
           select(exp(score - top), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
@@ -257,15 +276,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let chunk = thread / QUADS;
       let quad = thread % QUADS;
       var part = vec4<f32>(0.0);
-      //for f in FOUR
-      //for c in FOUR
-      part += weights[4u * chunk + $fu][$c][quad];
-      //end
-      //end
+      for (var f = 4u * chunk; f < 4u * chunk + 4u; f++) {
+        //for c in FOUR
+        part += weights[f][$c][quad];
+        //end
+      }
       var before = run_peaks[quad];
-      //for j in CHUNKS
-      before = max(before, select(vec4<f32>(NEGATIVE), peaks[$j][quad], $ju < chunk));
-      //end
+      for (var j = 0u; j < chunk; j++) {
+        before = max(before, peaks[j][quad]);
+      }
       let fold = fold_of(before, peaks[chunk][quad]);
       totals[chunk][quad] = part;
       shrinks[chunk][quad] = fold.shrink;
@@ -339,6 +358,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //end
   if (thread < QUADS) {
+    //for o in TOUCH
+    if (touched == 0x7fc01234u) {
+      run_peaks[thread].x = 0.0;
+    }
+    //end
     var peak = run_peaks[thread];
     //for j in CHUNKS
     peak = max(peak, peaks[$j][thread]);
