@@ -17,6 +17,7 @@ export interface LongTile {
   readonly ahead: number;
   readonly touch?: boolean;
   readonly roomy?: boolean;
+  readonly teams?: number;
 }
 
 /** Lanes that share a score, and the most fours of a latent side by side where values are made. */
@@ -30,13 +31,13 @@ export function longThreads({ queries, cells, tall, wide }: LongTile): number {
 }
 
 /** Fours of queries of an invocation whose lanes' sums are added at a time: as queries' place has room for. */
-function layoutOf({ queries, cells, tall, roomy }: LongTile, width: number) {
+function layoutOf({ queries, cells, tall, roomy, teams }: LongTile, width: number) {
   const qblocks = queries / tall;
   const each = LANES / queries; // lanes of a query's place
   const sides = (batch: number) => Math.max(1, each) * ((cells * qblocks * batch) | 1);
   const fits = (batch: number) => roomy || sides(batch) <= width / 4 + 1;
   const batch = [4, 2, 1].find((n) => tall / 4 % n === 0 && fits(n)) ?? 1;
-  return { batch, pool: Math.max(width / 4, sides(batch)) | 1 };
+  return { batch, pool: Math.max(width / 4, sides(batch), teams === 2 ? 256 : 0) | 1 };
 }
 
 /** Workgroup memory of a tile, bytes. */
@@ -55,14 +56,15 @@ export function longKernel(
   run: number,
 ): Kernel {
   const { queries, cells, tall, wide, ahead } = tile;
-  const shape = [rank, width, queries, cells, `${tall}x${wide}`, ahead, run, tile.touch ? 1 : 0, tile.roomy ? 1 : 0];
+  const shape = [rank, width, queries, cells, `${tall}x${wide}`, ahead, run, tile.touch ? 1 : 0, tile.roomy ? 1 : 0, tile.teams ?? 1];
   const name = `latent_long_${kvDtype}_${shape.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const threads = longThreads(tile);
     const quads = queries / 4;
     const { batch, pool } = layoutOf(tile, width);
     const dims = Math.min(threads, MOST_DIMS);
-    const GROUPS = Math.min(quads, threads / dims);
+    const TEAMS = tile.teams ?? 1;
+    const GROUPS = Math.min(quads, threads / dims / TEAMS);
     const steps = Math.ceil(width / 4 / LANES);
     const counts = {
       RUN: run,
@@ -87,8 +89,10 @@ export function longKernel(
       POOL_TURNS: Math.ceil(cells * (queries / tall) * batch / threads),
       WEIGHT_TURNS: Math.ceil(cells * quads / threads),
       GROUPS,
+      TEAMS,
+      PAIRED: TEAMS - 1,
       OWN: quads / GROUPS,
-      SPANS: Math.ceil(rank / 4 / (threads / GROUPS)),
+      SPANS: Math.ceil(rank / 4 / (threads / GROUPS / TEAMS)),
       MORE: Number(run > cells),
       QUERY_LOADS: Math.ceil(queries * width / 4 / threads),
       ...{ LANES, LANES_2: 8, LANES_4: 4, LANES_8: 2, CHUNK, FOUR: 4, TWO: 2 },

@@ -40,7 +40,9 @@ const RANK4 = $RANK4u; // vec4 of a latent
 const BATCH = $BATCHu; // fours of queries of an invocation whose sums are added at a time
 const POOLED = CELLS * QBLOCKS * BATCH; // of a lane
 const SIDE = POOLED | 1u; // odd: lanes begin in different banks
-const DIMS = THREADS / $GROUPSu; // invocations side by side, for the values
+const GROUPS = $GROUPSu; // of invocations, by queries, for the values
+const TEAMS = $TEAMSu; // of groups, by chunks: 1 or 2
+const DIMS = THREADS / GROUPS / TEAMS; // invocations side by side
 const OWN = $OWNu; // fours of queries of an invocation, for the values
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
@@ -99,7 +101,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let block = thread / 16u % BLOCKS;
   let own_queries = min(thread / (16u * BLOCKS), QBLOCKS - 1u);
   let dim = thread % DIMS;
-  let own = thread / DIMS * OWN;
+  let own = thread / DIMS % GROUPS * OWN;
+  let team = min(thread / (DIMS * GROUPS), TEAMS - 1u);
+  var handed = 0u; // the half of `pool` that the second team writes next
   //for d in SPANS
   //for a in OWN
   //for h in FOUR
@@ -263,11 +267,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //end
     let chunks = min(CHUNKS, (end - first + CHUNK - 1u) / CHUNK);
+    let head_chunk = min(team, chunks - 1u);
     //for d in SPANS
     let four$d = min(dim + $du * DIMS, RANK4 - 1u);
     //for b in TWO
     //for c in FOUR
-    var packed$d_$b_$c = load_four(places[0] + min($(4 * b + c)u, end - 1u - first), four$d);
+    var packed$d_$b_$c = load_four(places[head_chunk] + min($(4 * b + c)u, end - 1u - first - head_chunk * CHUNK), four$d);
     //end
     //end
     //end
@@ -292,6 +297,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     workgroupBarrier();
 
+    let turns = (chunks + TEAMS - 1u) / TEAMS;
     //for d in SPANS
     {
       //for a in OWN
@@ -299,16 +305,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       var part$a_$h = vec4<f32>(0.0);
       //end
       //end
-      for (var f = 0u; f < 2u * chunks; f++) {
-        let next = min(f + 1u, 2u * chunks - 1u);
-        let place = places[next / 2u];
-        let most = min(CHUNK - 1u, end - 1u - first - next / 2u * CHUNK);
+      for (var f = 0u; f < 2u * turns; f++) {
+        let chunk = min(f / 2u * TEAMS + team, CHUNKS - 1u);
+        let next = min((f + 1u) / 2u * TEAMS + team, chunks - 1u);
+        let place = places[next];
+        let most = min(CHUNK - 1u, end - 1u - first - next * CHUNK);
         //for b in TWO
         //for c in FOUR
         {
           let value = four_of(packed$d_$b_$c, four$d);
           //for a in OWN
-          let weight$a = weights[2u * f + $bu][$c][own + $au];
+          let weight$a = weights[4u * chunk + f % 2u * 2u + $bu][$c][own + $au];
           //for h in FOUR
           part$a_$h = fma(vec4<f32>(weight$a[$h]), value, part$a_$h);
           //end
@@ -316,19 +323,53 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         }
         //end
         //for c in FOUR
-        packed$d_$b_$c = load_four(place + min(next % 2u * 8u + $(4 * b + c)u, most), four$d);
+        packed$d_$b_$c = load_four(place + min((f + 1u) % 2u * 8u + $(4 * b + c)u, most), four$d);
         //end
         //end
         if (f % 2u == 1u) {
-          //for a in OWN
-          {
-            let shrink = shrinks[f / 2u][own + $au];
-            let share = shares[f / 2u][own + $au];
+          //for p in PAIRED
+          if (team == 1u) {
+            //for a in OWN
             //for h in FOUR
-            sum$d_$a_$h = fma(part$a_$h, vec4<f32>(share[$h]), sum$d_$a_$h * shrink[$h]);
-            part$a_$h = vec4<f32>(0.0);
+            pool[$(4 * a + h)u / TQ][$(4 * a + h)u % TQ][handed * DIMS + dim] = part$a_$h;
+            //end
             //end
           }
+          workgroupBarrier();
+          //end
+          if (team == 0u) {
+            //for a in OWN
+            {
+              let shrink = shrinks[chunk][own + $au];
+              let share = shares[chunk][own + $au];
+              //for h in FOUR
+              sum$d_$a_$h = fma(part$a_$h, vec4<f32>(share[$h]), sum$d_$a_$h * shrink[$h]);
+              //end
+            }
+            //end
+            //for p in PAIRED
+            if (chunk + 1u < chunks) {
+              //for a in OWN
+              {
+                let shrink = shrinks[chunk + 1u][own + $au];
+                let share = shares[chunk + 1u][own + $au];
+                //for h in FOUR
+                sum$d_$a_$h = fma(
+                  pool[$(4 * a + h)u / TQ][$(4 * a + h)u % TQ][handed * DIMS + dim],
+                  vec4<f32>(share[$h]),
+                  sum$d_$a_$h * shrink[$h],
+                );
+                //end
+              }
+              //end
+            }
+            //end
+          }
+          handed = 1u - handed;
+          //for a in OWN
+          //for h in FOUR
+          part$a_$h = vec4<f32>(0.0);
+          //end
           //end
         }
       }
@@ -347,7 +388,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 
   //for d in SPANS
-  if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
+  if (team == 0u && (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4)) {
     //for a in OWN
     //for h in FOUR
     if (4u * (own + $au) + $hu < count) {
