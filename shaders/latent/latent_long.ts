@@ -1,7 +1,6 @@
 /** Attention over latents of few rows without paths at long contexts. */
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import { shader } from "../shader.ts";
-import { KV_BYTES } from "../../src/gpu/kv.ts";
 import { CHUNK, type LatentSizes } from "./latent_kernels.ts";
 
 /** How the workgroups of latent_long.wgsl share scores and values. None of it touches a bit of the result. */
@@ -15,7 +14,6 @@ export interface LongTile {
   readonly wide: number;
   /** Steps of 16 fours whose latents are on their way. */
   readonly ahead: number;
-  readonly touch?: boolean;
   readonly roomy?: boolean;
   readonly teams?: number;
 }
@@ -37,7 +35,7 @@ function layoutOf({ queries, cells, tall, roomy, teams }: LongTile, width: numbe
   const sides = (batch: number) => Math.max(1, each) * ((cells * qblocks * batch) | 1);
   const fits = (batch: number) => roomy || sides(batch) <= width / 4 + 1;
   const batch = [4, 2, 1].find((n) => tall / 4 % n === 0 && fits(n)) ?? 1;
-  return { batch, pool: Math.max(width / 4, sides(batch), teams === 2 ? 256 : 0) | 1 };
+  return { batch, pool: Math.max(width / 4, sides(batch), teams === 2 ? (queries > 8 ? 128 : 256) : 0) | 1 };
 }
 
 /** Workgroup memory of a tile, bytes. */
@@ -56,7 +54,7 @@ export function longKernel(
   run: number,
 ): Kernel {
   const { queries, cells, tall, wide, ahead } = tile;
-  const shape = [rank, width, queries, cells, `${tall}x${wide}`, ahead, run, tile.touch ? 1 : 0, tile.roomy ? 1 : 0, tile.teams ?? 1];
+  const shape = [rank, width, queries, cells, `${tall}x${wide}`, ahead, run, tile.roomy ? 1 : 0, tile.teams ?? 1];
   const name = `latent_long_${kvDtype}_${shape.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const threads = longThreads(tile);
@@ -68,9 +66,6 @@ export function longKernel(
     const steps = Math.ceil(width / 4 / LANES);
     const counts = {
       RUN: run,
-      TOUCH: Number(tile.touch ?? false),
-      ROW4: KV_BYTES[kvDtype] * width / 16,
-      TOUCHES: Math.ceil(CHUNK * KV_BYTES[kvDtype] * width / 32 / longThreads(tile)),
       CELLS: cells,
       CHUNKS: cells / CHUNK,
       FOURS: cells / 4,
@@ -91,6 +86,8 @@ export function longKernel(
       GROUPS,
       TEAMS,
       PAIRED: TEAMS - 1,
+      HANDS: queries > 8 ? 1 : 2,
+      ALONE: Number(queries > 8),
       OWN: quads / GROUPS,
       SPANS: Math.ceil(rank / 4 / (threads / GROUPS / TEAMS)),
       MORE: Number(run > cells),

@@ -34,7 +34,6 @@ const TQ = $TQu;
 const TC = $TCu;
 const BLOCKS = CELLS / TC; // of cells
 const QBLOCKS = QUERIES / TQ; // of queries
-const ROW4 = $ROW4u; // vec4 of a row of `keys`
 const WIDTH4 = $WIDTH4u; // vec4 of a latent and its rotated part
 const RANK4 = $RANK4u; // vec4 of a latent
 const BATCH = $BATCHu; // fours of queries of an invocation whose sums are added at a time
@@ -112,25 +111,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
   var total = vec4<f32>(0.0); // of four `thread`
-  var touched = 0u;
 
   for (var first = run * RUN; first < last; first += CELLS) {
-    let head = min(first + block * TC, end - 1u);
-    let page = pages[slot * TABLE_PAGES + head / PAGE] * PAGE;
-    //for c in TC
-    let stored$c = page + min(first + block * TC + $cu, end - 1u) % PAGE;
-    //end
+    // What lies behind the last cell is loaded like the others, and then does not count.
+    let head = min(first + block * TC, end - 1u) / PAGE;
+    let stored = pages[slot * TABLE_PAGES + head] * PAGE + block * TC % PAGE;
     //for s in GROUP
     //for c in TC
-    var key$s_$c = load_four(stored$c, min(lane + $su * 16u, WIDTH4 - 1u));
-    //end
-    //end
-    //for o in TOUCH
-    //for j in CHUNKS
-    let chunk_at$j = pages[slot * TABLE_PAGES + min(first + $ju * CHUNK, end - 1u) / PAGE] * PAGE * ROW4;
-    //for k in TOUCHES
-    let touch$j_$k = keys[chunk_at$j + 2u * min(thread + $ku * THREADS, CHUNK * ROW4 / 2u - 1u)].x;
-    //end
+    var key$s_$c = load_four(stored + $cu, lane + $su * 16u);
     //end
     //end
     if (first > run * RUN) {
@@ -190,18 +178,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           //end
         }
         //for c in TC
-        key$s_$c = load_four(stored$c, min(e + $GROUPu * 16u, WIDTH4 - 1u));
+        key$s_$c = load_four(stored + $cu, e + $GROUPu * 16u);
         //end
       }
       //end
     }
-    //for o in TOUCH
-    //for j in CHUNKS
-    //for k in TOUCHES
-    touched |= touch$j_$k;
-    //end
-    //end
-    //end
     //for r in ROUNDS
     workgroupBarrier(); // what is read of the queries, or of the sums before
     //for b in BATCH
@@ -267,12 +248,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //end
     let chunks = min(CHUNKS, (end - first + CHUNK - 1u) / CHUNK);
-    let head_chunk = min(team, chunks - 1u);
+    let full = (end - first) / CHUNK; // chunks of which all cells are there
     //for d in SPANS
     let four$d = min(dim + $du * DIMS, RANK4 - 1u);
     //for b in TWO
     //for c in FOUR
-    var packed$d_$b_$c = load_four(places[head_chunk] + min($(4 * b + c)u, end - 1u - first - head_chunk * CHUNK), four$d);
+    var packed$d_$b_$c = load_four(places[team] + $(4 * b + c)u, four$d);
     //end
     //end
     //end
@@ -307,9 +288,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       for (var f = 0u; f < 2u * turns; f++) {
         let chunk = min(f / 2u * TEAMS + team, CHUNKS - 1u);
-        let next = min((f + 1u) / 2u * TEAMS + team, chunks - 1u);
-        let place = places[next];
-        let most = min(CHUNK - 1u, end - 1u - first - next * CHUNK);
+        let place = places[min((f + 1u) / 2u * TEAMS + team, CHUNKS - 1u)];
+        if (chunk >= full) {
+          // What was left of others may be no number.
+          let there = min(end - first, chunk * CHUNK + CHUNK) - min(end - first, chunk * CHUNK);
+          //for b in TWO
+          //for c in FOUR
+          packed$d_$b_$c = select(
+            vec4<u32>(),
+            packed$d_$b_$c,
+            f % 2u * 8u + $(4 * b + c)u < there,
+          );
+          //end
+          //end
+        }
         //for b in TWO
         //for c in FOUR
         {
@@ -323,11 +315,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         }
         //end
         //for c in FOUR
-        packed$d_$b_$c = load_four(place + min((f + 1u) % 2u * 8u + $(4 * b + c)u, most), four$d);
+        packed$d_$b_$c = load_four(place + (f + 1u) % 2u * 8u + $(4 * b + c)u, four$d);
         //end
         //end
         if (f % 2u == 1u) {
           //for p in PAIRED
+          //for n in ALONE
+          workgroupBarrier(); // what is read of the turn before
+          //end
           if (team == 1u) {
             //for a in OWN
             //for h in FOUR
@@ -365,7 +360,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
             }
             //end
           }
-          handed = 1u - handed;
+          handed = $HANDSu - 1u - handed;
           //for a in OWN
           //for h in FOUR
           part$a_$h = vec4<f32>(0.0);
@@ -399,11 +394,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //end
   if (thread < QUADS) {
-    //for o in TOUCH
-    if (touched == 0x7fc01234u) {
-      run_peaks[thread].x = 0.0;
-    }
-    //end
     var peak = run_peaks[thread];
     //for j in CHUNKS
     peak = max(peak, peaks[$j][thread]);
