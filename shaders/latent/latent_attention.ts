@@ -39,7 +39,7 @@ const LEAST_SEGMENTS = 4;
 
 /** Workgroups of few rows without paths whose runs are segments. */
 export const LONG: { tile: LongTile | undefined } = {
-  tile: { queries: 8, cells: 64, tall: 8, wide: 4, ahead: 3 },
+  tile: { queries: 8, cells: 64, wide: 4, ahead: 3 },
 };
 
 /** Heads over latents: one key-value head, `headDim` the width of what is kept. */
