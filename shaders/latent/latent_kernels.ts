@@ -5,10 +5,7 @@ import { shader } from "../shader.ts";
 
 /** Cells of a chunk and of a segment of latent_attention.wgsl. */
 export const CHUNK = 16;
-export let SEGMENT = 128;
-export function setSegment(cells: number): void {
-  SEGMENT = cells;
-}
+export const SEGMENT = 128;
 /** Cells up to which chunks of few rows go to workgroups of their own. */
 export const CHUNK_CELLS = 2048;
 
