@@ -32,6 +32,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
   return kernels.getOrInsertComputed(name, () => {
     const counts = {
       ...{ THREADS, AHEAD, CELLS: SEGMENT, TC: CELLS, QUERIES: queries, QUADS: queries / 4 },
+      HALF: queries / 2,
       FOURS: SEGMENT / 4,
       POOL: poolOf(width),
       WIDTH4: width / 4,

@@ -6,8 +6,8 @@
 //   scores   16 invocations share $QUERIES x $TC scores: of each, sums of fours l, l + 16, ... of q . k, added as a
 //            binary tree;
 //   weights  exp(score - peak of the chunk), all chunks side by side;
-//   values   weights times fours of latents, cell after cell. Of two teams each has every second chunk, and the
-//            second hands its sums to the first, which adds chunks one after the other (latent_fold.wgsl).
+//   values   weights times fours of latents, cell after cell. Of two teams each has every second chunk; then each adds
+//            the sums of both, one after the other (latent_fold.wgsl), of half of the queries.
 //
 // Slot:
 //   four: `load_four` and `four_of` of a dtype over `keys` and WIDTH4 (many/four_*.wgsl).
@@ -23,13 +23,14 @@ const TC = $TCu; // cells of an invocation, for the scores
 const WIDTH4 = $WIDTH4u; // vec4 of a latent and its rotated part
 const SIDE = CELLS | 1u; // odd: lanes begin in different banks
 const LOADERS = THREADS / QUERIES; // invocations that load a query
+const HALF = QUERIES / 2u; // that a team keeps
 const DIMS = THREADS / 2u; // invocations of a team
 const STEPS = 2u; // of a chunk, for the values
 const AT_ONCE = CHUNK / STEPS; // cells whose latents are on their way
 
 // Arrays of arrays: an index that is a number takes no instruction to be kept in its bounds.
 // Queries; then, of a four of queries, the scores' sums of lane l, at [l % 8][l / 8 * SIDE]; then, of each query, the
-// second team's sums, in halves that take turns.
+// other team's sums, in two places that take turns.
 var<workgroup> pool: array<array<vec4<f32>, $POOL>, 8>;
 var<workgroup> scores: array<array<array<vec4<f32>, QUADS>, CHUNK>, CHUNKS>;
 var<workgroup> weights: array<array<array<vec4<f32>, QUADS>, 4>, $FOURS>; // by fours of cells
@@ -200,14 +201,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 
   let turns = (chunks + 1u) / 2u;
-  var handed = 0u; // the half of `pool` that the second team writes next
+  var handed = 0u; // the place in `pool` that is written next
   //for d in SPANS
   {
-    //for a in QUADS
-    //for h in FOUR
-    var part$a_$h = vec4<f32>(0.0);
-    var sum$a_$h = vec4<f32>(0.0);
+    //for x in QUERIES
+    var part$x = vec4<f32>(0.0);
     //end
+    //for x in HALF
+    var sum$x = vec4<f32>(0.0); // of query team * HALF + $x
     //end
     for (var f = 0u; f < STEPS * turns; f++) {
       let chunk = min(2u * (f / STEPS) + team, CHUNKS - 1u);
@@ -220,58 +221,68 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //for a in QUADS
         let weight$a = weights[4u * chunk + f % STEPS * (AT_ONCE / 4u) + $cu / 4u][$cu % 4u][$a];
         //for h in FOUR
-        part$a_$h = fma(vec4<f32>(weight$a[$h]), value, part$a_$h);
+        part$(4 * a + h) = fma(vec4<f32>(weight$a[$h]), value, part$(4 * a + h));
         //end
         //end
       }
       packed$d_$c = load_four(place + min((f + 1u) % STEPS * AT_ONCE + $cu, most), four$d);
       //end
       if (f % STEPS == STEPS - 1u) {
-        if (team == 1u) {
-          //for a in QUADS
-          //for h in FOUR
-          pool[$(4 * a + h)][handed * DIMS + dim] = part$a_$h;
+        let at = handed * DIMS + dim;
+        if (team == 0u) {
+          //for x in HALF
+          pool[$(HALF + x)][at] = part$(HALF + x);
           //end
+        } else {
+          //for x in HALF
+          pool[$x][at] = part$x;
           //end
         }
         workgroupBarrier();
         if (team == 0u) {
-          //for a in QUADS
-          //for h in FOUR
-          sum$a_$h = fma(
-            part$a_$h,
-            vec4<f32>(shares[chunk][$(4 * a + h)]),
-            sum$a_$h * shrinks[chunk][$(4 * a + h)],
-          );
-          //end
+          //for x in HALF
+          sum$x = fma(part$x, vec4<f32>(shares[chunk][$x]), sum$x * shrinks[chunk][$x]);
           //end
           if (chunk + 1u < chunks) {
-            //for a in QUADS
-            //for h in FOUR
-            sum$a_$h = fma(
-              pool[$(4 * a + h)][handed * DIMS + dim],
-              vec4<f32>(shares[chunk + 1u][$(4 * a + h)]),
-              sum$a_$h * shrinks[chunk + 1u][$(4 * a + h)],
+            //for x in HALF
+            sum$x = fma(
+              pool[$x][at],
+              vec4<f32>(shares[chunk + 1u][$x]),
+              sum$x * shrinks[chunk + 1u][$x],
             );
             //end
+          }
+        } else {
+          //for x in HALF
+          sum$x = fma(
+            pool[$(HALF + x)][at],
+            vec4<f32>(shares[chunk - 1u][$(HALF + x)]),
+            sum$x * shrinks[chunk - 1u][$(HALF + x)],
+          );
+          //end
+          if (chunk < chunks) {
+            //for x in HALF
+            sum$x = fma(
+              part$(HALF + x),
+              vec4<f32>(shares[chunk][$(HALF + x)]),
+              sum$x * shrinks[chunk][$(HALF + x)],
+            );
             //end
           }
         }
         handed = 1u - handed;
-        //for a in QUADS
-        //for h in FOUR
-        part$a_$h = vec4<f32>(0.0);
-        //end
+        //for x in QUERIES
+        part$x = vec4<f32>(0.0);
         //end
       }
     }
-    if (team == 0u && (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4)) {
-      //for a in QUADS
-      //for h in FOUR
-      if ($(4 * a + h)u < count) {
-        sums[((query + $(4 * a + h)u) * RUNS + tile.z) * RANK4 + dim + $du * DIMS] = sum$a_$h;
+    if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
+      let kept = team * HALF;
+      let to = ((query + kept) * RUNS + tile.z) * RANK4 + dim + $du * DIMS;
+      //for x in HALF
+      if (kept + $xu < count) {
+        sums[to + $xu * RUNS * RANK4] = sum$x;
       }
-      //end
       //end
     }
   }
