@@ -112,6 +112,7 @@ import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
 import latentFewLong from "./latent/few/long.wgsl" with { type: "text" };
+import latentFewLongValues from "./latent/few/long_values.wgsl" with { type: "text" };
 import latentManyAbsorb from "./latent/many/absorb.wgsl" with { type: "text" };
 import latentManyFourBf16 from "./latent/many/four_bf16.wgsl" with { type: "text" };
 import latentManyFourF16 from "./latent/many/four_f16.wgsl" with { type: "text" };
@@ -392,6 +393,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "latent/latent_fold": latentFold,
   "latent/latent_lanes": latentLanes,
   "latent/few/long": latentFewLong,
+  "latent/few/long_values": latentFewLongValues,
   "latent/latent_prepare": latentPrepare,
   "latent/latent_rope": latentRope,
   "latent/latent_runs": latentRuns,
