@@ -11,7 +11,7 @@ const LEAST_SEGMENTS = 4;
 /** Most queries of a slot whose segments go by few/long.wgsl, measured on an H200. */
 const LONG_QUERIES = 64;
 /** Workgroups of it that run at a time: up to so many, tiles of 4 queries beat those of 8. */
-const AT_A_TIME = 128;
+const AT_A_TIME = 132;
 
 /** Rows at a time, and the runs of cells that they leave sums of. */
 export interface Pass {
