@@ -111,6 +111,8 @@ import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
+import latentFewLong from "./latent/few/long.wgsl" with { type: "text" };
+import latentFewLongValues from "./latent/few/long_values.wgsl" with { type: "text" };
 import latentManyAbsorb from "./latent/many/absorb.wgsl" with { type: "text" };
 import latentManyFourBf16 from "./latent/many/four_bf16.wgsl" with { type: "text" };
 import latentManyFourF16 from "./latent/many/four_f16.wgsl" with { type: "text" };
@@ -120,6 +122,7 @@ import latentManyValue from "./latent/many/value.wgsl" with { type: "text" };
 import latentManyWeigh from "./latent/many/weigh.wgsl" with { type: "text" };
 import latentPrepare from "./latent/latent_prepare.wgsl" with { type: "text" };
 import latentRope from "./latent/latent_rope.wgsl" with { type: "text" };
+import latentRuns from "./latent/latent_runs.wgsl" with { type: "text" };
 import latentRunsChunks from "./latent/latent_runs_chunks.wgsl" with { type: "text" };
 import latentRunsSegments from "./latent/latent_runs_segments.wgsl" with { type: "text" };
 import latentScores from "./latent/latent_scores.wgsl" with { type: "text" };
@@ -389,8 +392,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
   "latent/latent_lanes": latentLanes,
+  "latent/few/long": latentFewLong,
+  "latent/few/long_values": latentFewLongValues,
   "latent/latent_prepare": latentPrepare,
   "latent/latent_rope": latentRope,
+  "latent/latent_runs": latentRuns,
   "latent/latent_runs_chunks": latentRunsChunks,
   "latent/latent_runs_segments": latentRunsSegments,
   "latent/latent_scores": latentScores,
