@@ -1,0 +1,316 @@
+// Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
+// epilogues that a model has.
+//
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 1.64.2,1.128.2] [--row 1.256.2.0]
+//
+// A shape may be in another number of ranges of k: down/8. --row are tiles of row/matmul_tensor_row.wgsl, for one row.
+// A tile is columns.stage.ahead, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
+// subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
+// same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
+// two times of a round, so that clocks matter little. The bits of all variants must be the same.
+import { parseArgs } from "node:util";
+import process from "node:process";
+import {
+  fewFits,
+  fewRows,
+  type FewTile,
+  matmulTensorFew,
+} from "../../shaders/tensor/matmul_tensor_few.ts";
+import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor_row.ts";
+import { matmulTensorRows, rowsCounts, unitOf, type RowsTile, type XMode } from "../../shaders/tensor/row/matmul_tensor_rows.ts";
+import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
+import { matmulTensor, rowScales, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights } from "../../shaders/tensor/weight_scales.ts";
+import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
+import { median } from "../../src/bench/statistics.ts";
+import { storage } from "../../src/gpu/arena.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import { lanesFor, tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openProfiler } from "../../src/gpu/profile.ts";
+import { compiler, type Program } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
+import { ropeTable } from "../../src/model/plan/rope.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    small: { type: "boolean", default: false },
+    rows: { type: "string", default: "1,8" },
+    shapes: { type: "string", default: "gateUp,o,qkv,down" },
+    tiles: { type: "string", default: "" },
+    tensor: { type: "string", default: "" },
+    row: { type: "string", default: "" },
+    rounds: { type: "string", default: "7" },
+    lab: { type: "string", default: "" },
+    seconds: { type: "string", default: "60" },
+  },
+});
+const { small } = flags;
+const started = performance.now();
+const gpu = await openGpu({ webgpu: "dawn" });
+const unit = gpu.matrixUnit as MatrixUnit;
+const say = (text: string) => process.stdout.write(`${text}\n`);
+const profiler = await openProfiler(gpu, { queries: 2 });
+const bench: Bench = { gpu, make: compiler(gpu), profiler, unit, tiles: 9 };
+const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
+
+interface Shape {
+  readonly name: string;
+  readonly n: number;
+  readonly k: number;
+  readonly split: number;
+  readonly end: "store" | "swiglu" | "qkv";
+}
+const ALL: readonly Shape[] = [
+  { name: "gateUp", n: 28672, k: 4096, split: 1, end: "swiglu" },
+  { name: "o", n: 4096, k: 4096, split: 4, end: "store" },
+  { name: "qkv", n: 6144, k: 4096, split: 1, end: "qkv" },
+  { name: "qkvStore", n: 6144, k: 4096, split: 1, end: "store" },
+  { name: "down", n: 4096, k: 14336, split: 4, end: "store" },
+  { name: "smallQkv", n: 4096, k: 1024, split: 1, end: "store" },
+  { name: "smallGateUp", n: 6144, k: 1024, split: 1, end: "swiglu" },
+  { name: "smallO", n: 1024, k: 2048, split: 4, end: "store" },
+  { name: "smallDown", n: 1024, k: 3072, split: 4, end: "store" },
+  { name: "mixQkv", n: 5120, k: 2048, split: 1, end: "store" },
+  { name: "mixO", n: 2048, k: 4096, split: 4, end: "store" },
+  { name: "latentQ", n: 3648, k: 2048, split: 1, end: "store" },
+  { name: "latentO", n: 2048, k: 2048, split: 4, end: "store" },
+  { name: "head", n: 128256, k: 4096, split: 1, end: "store" },
+];
+const ODD = ["store", "swiglu", "qkv"].map((end) =>
+  ({ name: `odd ${end}`, n: 768, k: 256, split: 1, end }) as Shape
+);
+const SHAPES = small ? ODD.filter(({ end }) => flags.shapes.includes(end)) : flags.shapes.split(",").map((text) => {
+  const [name, split] = text.split("/");
+  const shape = ALL.find((one) => one.name === name) as Shape;
+  return { ...shape, split: Number(split ?? shape.split) };
+});
+
+const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
+  [32, 64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
+).filter(({ columns, stage, ahead }) =>
+  columns * stage * ahead <= 512 && columns * stage * ahead >= 128
+);
+function tileOf(text: string): FewTile {
+  const [columns = 1, stage = 64, ahead = 2] = text.split(".").map(Number);
+  return { columns, stage, ahead };
+}
+const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : flags.tiles.split(",").map(tileOf);
+
+function words(values: Uint32Array<ArrayBuffer>): Operand {
+  const buffer = storage(gpu.device, "words", values.byteLength);
+  gpu.device.queue.writeBuffer(buffer, 0, values);
+  return { buffer };
+}
+
+/** Where the heads of qkv go: heads of 128, a third of them keys and values. */
+function placeOf({ n }: Shape, rows: number): Epilogue {
+  const context = 512;
+  const headDim = 128;
+  const kvHeads = n / headDim / 6;
+  const rope = { theta: 1e6, width: headDim, scaling: { kind: "default" } } as const;
+  const table = ropeTable(rope, headDim, { positions: context, context });
+  const fields = Array.from({ length: rows }, (_, i) => ({ position: 490 + i, cell: 490 + i }));
+  const kv = () => ({ buffer: storage(gpu.device, "kv", 4 * context * kvHeads * headDim) });
+  const tablePages = context / PAGE;
+  return qkvEpilogue({
+    rope: words(Uint32Array.from(new Uint32Array(table.buffer))),
+    rows: words(Uint32Array.from(packRows(fields))),
+    pages: words(Uint32Array.from(blockTable(1, tablePages))),
+    keys: kv(),
+    values: kv(),
+  }, { heads: 4 * kvHeads, kvHeads, headDim, tablePages, kvDtype: "f32" });
+}
+
+/** The epilogue on units, and of the SIMT kernels. */
+function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
+  if (shape.end === "swiglu") {
+    const noted = { buffer: storage(gpu.device, "noted", 64) };
+    return [notedEpilogue("swiglu", noted), PLAIN.swiglu];
+  }
+  const end = shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
+  return [end, end];
+}
+
+/** Milliseconds of one run of all the programs in turn. */
+async function sample(programs: readonly Program[], runs: number): Promise<number> {
+  const steps = Array.from(
+    { length: runs },
+    (_, i) => (programs[i % programs.length] as Program).steps,
+  );
+  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
+}
+
+function splitOf(v: number): readonly [number, number] {
+  const bits = new Float32Array([v]);
+  const words = new Uint32Array(bits.buffer);
+  words[0] = (words[0] as number) & 0xffffe000;
+  return [bits[0] as number, v - (bits[0] as number)];
+}
+
+/** [16, 2, k] f16 */
+function pairWords(x: Float32Array, scales: Float32Array, k: number): Uint32Array<ArrayBuffer> {
+  const out = new Float16Array(32 * k);
+  for (let r = 0; r < 16; r++) {
+    for (let i = 0; i < k; i++) {
+      const [hi, lo] = splitOf((x[r * k + i] as number) * (scales[r] as number));
+      out[2 * r * k + i] = hi;
+      out[(2 * r + 1) * k + i] = lo;
+    }
+  }
+  return new Uint32Array(out.buffer);
+}
+
+/** [k / 16, tiles n, 16] f16 */
+function tileWordsOf(x: Float32Array, scales: Float32Array, k: number, rows: number): Uint32Array<ArrayBuffer> {
+  const [n, tiles] = unitOf(unit, rows);
+  const K = unit.k;
+  const out = new Float16Array(n * tiles * k);
+  for (let r = 0; r < Math.min(16, n * tiles / 2); r++) {
+    const [h, l] = tiles === 1 ? [2 * r, 2 * r + 1] : [r, n + r];
+    for (let i = 0; i < k; i++) {
+      const [hi, lo] = splitOf((x[r * k + i] as number) * (scales[r] as number));
+      const at = (i - i % K) * n * tiles + i % K;
+      out[at + h * K] = hi;
+      out[at + l * K] = lo;
+    }
+  }
+  return new Uint32Array(out.buffer);
+}
+
+interface Variant {
+  readonly what: string;
+  readonly programs: readonly Program[];
+  readonly us: number[];
+}
+
+async function shapeAt(shape: Shape, rows: number): Promise<void> {
+  const { name, n, k, split } = shape;
+  const all: Buffers[] = [];
+  for (let i = 0; i < (small ? 1 : Math.max(1, Math.ceil((160 << 20) / (2 * n * k)))); i++) {
+    const buffers = await buffersOf(bench, shape, 16 * split, 10 + i);
+    await run(bench, [
+      rowScales({ x: buffers.x, scales: buffers.xScales }, { rows: 16, cols: k }),
+      halveWeights({ ...buffers, scales: buffers.wScales }, { rows: n, cols: k }),
+    ]);
+    all.push(buffers);
+  }
+  const [epilogue, other] = endsOf(shape, rows);
+  const pairs = new Map<Buffers, readonly [Operand, Operand]>();
+  for (const b of all) {
+    const values = new Float32Array(await readBuffer(gpu, { buffer: b.x.buffer, size: 64 * k }));
+    const scales = new Float32Array(await readBuffer(gpu, { buffer: b.xScales.buffer, size: 64 }));
+    pairs.set(b, [words(pairWords(values, scales, k)), words(tileWordsOf(values, scales, k, rows))]);
+  }
+  const pairsOf = (b: Buffers, tiled: boolean) => pairs.get(b)?.[Number(tiled)] as Operand;
+  const variants: Variant[] = [];
+  const add = async (what: string, planOf: (buffers: Buffers) => Plan) => {
+    if (performance.now() - started > 1000 * Number(flags.seconds)) return;
+    try {
+      const programs: Program[] = [];
+      for (const buffers of all) programs.push(await bench.make.compile(planOf(buffers)));
+      variants.push({ what, programs, us: [] });
+    } catch (error) {
+      say(`${name} ${rows} rows FAILED ${what}: ${String(error).slice(0, 200)}`);
+    }
+  };
+  const shardOf = ({ weights }: Buffers) => ({ operand: weights, first: 0, rows: n });
+  const lanes = lanesFor("bf16", k, rules.lanes);
+  await add("SIMT", (b) =>
+    matmul(
+      { matrix: { format: "bf16", rows: n, cols: k, lanes, shards: [shardOf(b)] }, ...b },
+      { rows, epilogue: other, splitK: split, tuning: rules, label: "SIMT" },
+    ));
+  const of = {
+    ...{ unit, rows, matrix: { rows: n, cols: k }, splitK: split, label: name },
+    ...{ halved: true, epilogue },
+  };
+  const range = k / split;
+  const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
+  if (tile) {
+    await add(
+      `matmul_tensor ${JSON.stringify(Object.values(tile))}`,
+      (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })],
+    );
+  }
+  for (const text of flags.tensor === "" ? [] : flags.tensor.split(",")) {
+    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = text.split(".")
+      .map(Number);
+    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead } as const;
+    if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
+      continue;
+    }
+    await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
+  }
+  for (const few of rows > fewRows(unit) ? [] : TILES) {
+    if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
+    await add(Object.values(few).join(" "), (b) => [
+      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
+    ]);
+  }
+  for (const text of flags.row === "" || rows > 1 ? [] : flags.row.split(",")) {
+    const one = { ...tileOf(text), branched: text.split(".")[3] !== "0" };
+    if (range % one.stage !== 0 || !rowFits(unit, one, gpu.limits)) continue;
+    await add(`row ${text}`, (b) => [
+      matmulTensorRow(b, { ...of, shard: shardOf(b), tile: one }),
+    ]);
+  }
+  for (const text of flags.lab === "" ? [] : flags.lab.split(",")) {
+    const [only, spec = ""] = text.split("=");
+    if (only !== "" && !only?.split("+").includes(`${name}${rows}`)) continue;
+    const [columns, stage, ahead, branched, looped, mode, subs] = spec.split(".");
+    const one: RowsTile = {
+      columns: Number(columns), stage: Number(stage), ahead: Number(ahead), branched: branched === "1",
+      looped: looped === "1", mode: mode as XMode, subs: Number(subs),
+    };
+    if (range % one.stage !== 0) { say(`skip ${text}`); continue; }
+    const bytes = 16 * (rowsCounts(unit, one, { rows, ragged: true }).WEIGHT_WORDS + (["staged", "halves"].includes(one.mode) ? rowsCounts(unit, one, { rows, ragged: true }).X_WORDS : 0));
+    await add(`rows ${spec} ${bytes}`, (b) => [
+      matmulTensorRows(one.mode === "staged" ? b : { ...b, x: pairsOf(b, one.mode.endsWith("Tiled")) }, { ...of, shard: shardOf(b), tile: one }),
+    ]);
+  }
+  await timeRounds(variants);
+  const out = (all[0] as Buffers).out.buffer;
+  const size = 4 * rows * Math.round(n * epilogue.outShare) * split;
+  let reference: Uint32Array | undefined;
+  const [simt] = variants;
+  say(`${name}/${split} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
+  for (const { what, programs, us } of variants.slice(1)) {
+    await sample(programs, programs.length);
+    const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size }));
+    reference ??= bits;
+    const differ = bits.some((word, i) => word !== reference?.[i]);
+    const over = median(us.map((time, i) => time / (simt?.us[i] ?? NaN)));
+    say(
+      `  ${median(us).toFixed(1).padStart(6)} us ${over.toFixed(3)}  ${what}${
+        differ ? " OTHER BITS" : ""
+      }`,
+    );
+  }
+  all.forEach(free);
+}
+
+/** All variants in turn, after enough of the first that clocks are up. */
+async function timeRounds(variants: readonly Variant[]): Promise<void> {
+  const [first] = variants;
+  const from = performance.now();
+  while (first && !small && !gpu.info.software && performance.now() - from < 300) {
+    await sample(first.programs, 600);
+  }
+  for (let round = 0; round < Number(flags.rounds); round++) {
+    for (const { programs, us } of variants) us.push(1000 * await sample(programs, small ? 2 : 48));
+  }
+}
+
+say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
+for (const rows of flags.rows.split(",").map(Number)) {
+  for (const shape of SHAPES) await shapeAt(shape, rows);
+}
+say(`${((performance.now() - started) / 1000).toFixed(1)} s`);
+Deno.exit(0);
