@@ -47,6 +47,7 @@ const { values: flags } = parseArgs({
     tensor: { type: "string", default: "" },
     row: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
+    bare: { type: "boolean", default: false },
     lab: { type: "string", default: "" },
     seconds: { type: "string", default: "60" },
   },
@@ -222,7 +223,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   };
   const shardOf = ({ weights }: Buffers) => ({ operand: weights, first: 0, rows: n });
   const lanes = lanesFor("bf16", k, rules.lanes);
-  await add("SIMT", (b) =>
+  if (!flags.bare) await add("SIMT", (b) =>
     matmul(
       { matrix: { format: "bf16", rows: n, cols: k, lanes, shards: [shardOf(b)] }, ...b },
       { rows, epilogue: other, splitK: split, tuning: rules, label: "SIMT" },
@@ -233,7 +234,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   };
   const range = k / split;
   const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
-  if (tile) {
+  if (tile && !flags.bare) {
     await add(
       `matmul_tensor ${JSON.stringify(Object.values(tile))}`,
       (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })],
@@ -264,15 +265,15 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   for (const text of flags.lab === "" ? [] : flags.lab.split(",")) {
     const [only, spec = ""] = text.split("=");
     if (only !== "" && !only?.split("+").includes(`${name}${rows}`)) continue;
-    const [columns, stage, ahead, branched, looped, mode, subs] = spec.split(".");
+    const [columns, stage, ahead, branched, looped, mode, subs, sets = "1"] = spec.split(".");
     const one: RowsTile = {
       columns: Number(columns), stage: Number(stage), ahead: Number(ahead), branched: branched === "1",
-      looped: looped === "1", mode: mode as XMode, subs: Number(subs),
+      looped: looped === "1", mode: mode as XMode, subs: Number(subs), sets: Number(sets),
     };
     if (range % one.stage !== 0) { say(`skip ${text}`); continue; }
     const bytes = 16 * (rowsCounts(unit, one, { rows, ragged: true }).WEIGHT_WORDS + (["staged", "halves"].includes(one.mode) ? rowsCounts(unit, one, { rows, ragged: true }).X_WORDS : 0));
     await add(`rows ${spec} ${bytes}`, (b) => [
-      matmulTensorRows(one.mode === "staged" ? b : { ...b, x: pairsOf(b, one.mode.endsWith("Tiled")) }, { ...of, shard: shardOf(b), tile: one }),
+      matmulTensorRows(one.mode === "staged" ? b : { ...b, x: pairsOf(b, false) }, { ...of, shard: shardOf(b), tile: one }),
     ]);
   }
   await timeRounds(variants);
@@ -281,7 +282,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   let reference: Uint32Array | undefined;
   const [simt] = variants;
   say(`${name}/${split} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
-  for (const { what, programs, us } of variants.slice(1)) {
+  for (const { what, programs, us } of flags.bare ? variants : variants.slice(1)) {
     await sample(programs, programs.length);
     const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size }));
     reference ??= bits;

@@ -13,7 +13,7 @@ import {
   unitsSlots,
 } from "../matmul_tensor.ts";
 
-export type XMode = "staged" | "halves" | "direct" | "now" | "directTiled" | "nowTiled";
+export type XMode = "staged" | "halves";
 
 export interface RowsTile {
   readonly columns: number;
@@ -23,6 +23,8 @@ export interface RowsTile {
   readonly looped: boolean;
   readonly mode: XMode;
   readonly subs: number;
+  /** 1 or ahead */
+  readonly sets: number;
 }
 
 type RowsMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: RowsTile };
@@ -34,7 +36,7 @@ export function unitOf({ n, narrow = n }: MatrixUnit, rows: number): readonly [n
 
 export function rowsCounts(
   unit: MatrixUnit,
-  { columns, stage, ahead, branched, looped, mode, subs }: RowsTile,
+  { columns, stage, ahead, branched, looped, mode, subs, sets }: RowsTile,
   { rows, ragged }: { readonly rows: number; readonly ragged: boolean },
 ) {
   const { m, k, lanes } = unit;
@@ -42,7 +44,6 @@ export function rowsCounts(
   const [CHUNKS, TILE_COLS] = [stage / 8, columns * m];
   const X_CHUNKS = CHUNKS / subs;
   const inMemory = mode === "staged" || mode === "halves";
-  const tiled = mode.endsWith("Tiled");
   const X_LOADS = inMemory ? Math.ceil(rows * X_CHUNKS / lanes) : 0;
   const steps = stage / subs / k;
   return {
@@ -50,12 +51,10 @@ export function rowsCounts(
     ...{ CHUNKS, X_CHUNKS, TILE_COLS, LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k, X_TILES },
     ...{ UNIT_HALF: m / 2, IN_MEMORY: Number(inMemory), STAGED: Number(mode === "staged") },
     ...{ HALVES: Number(mode === "halves"), PAIRS: Number(mode !== "staged") },
-    ...{ DIRECT: Number(mode.startsWith("direct")), NOW: Number(mode.startsWith("now")) },
+    ...{ X_SETS: sets, XS: Number(sets > 1), X_AHEAD: sets },
     HI_STEP: X_TILES === 1 ? 2 : 1,
     LO_STEP: X_TILES === 1 ? 1 : n,
-    X_STEP: tiled ? n * X_TILES : 1,
-    ...{ TILED: Number(tiled), SPREAD_OUT: Number(!tiled) },
-    ...{ TILE_STRIDE: k / 8, X_PARTS: 8 / X_TILES, SUM_WORDS: m * n / 4 },
+    SUM_WORDS: m * n / 4,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / lanes),
     X_LOADS,
     W_PART: Number(TILE_COLS * CHUNKS % lanes !== 0),
@@ -75,9 +74,9 @@ const kernels = new Map<string, Kernel>();
 function rowsKernel(of: RowsMatmul, epilogue: Epilogue): Kernel {
   const { unit, tile, matrix, rows, splitK = 1 } = of;
   const format = formatOf(of);
-  const { columns, stage, ahead, branched, looped, mode, subs } = tile;
+  const { columns, stage, ahead, branched, looped, mode, subs, sets } = tile;
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
-  const parts = [rows, columns, stage, ahead, subs, mode, branched, looped, ragged];
+  const parts = [rows, columns, stage, ahead, subs, sets, mode, branched, looped, ragged];
   const name = `matmul_tensor_rows${format.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = rowsCounts(unit, tile, { rows, ragged });

@@ -77,14 +77,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
   //end
   //end
-  //for t in TILED
-  let x_lo = $(TILE_STRIDE * UNIT_N)u;
-  let x_stride = $TILE_STRIDEu;
-  //end
-  //for t in SPREAD_OUT
-  let x_lo = COLS / 8u;
-  let x_stride = COLS / $X_PARTSu;
-  //end
   //for s in STAGED
   //for u in X_LOADS
   let x_chunk$u = lane + $uu * $LANESu;
@@ -92,8 +84,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let x_from$u = (x_row$u * (COLS / 8u) + begin + x_chunk$u % X_CHUNKS) * 2u;
   let x_to$u = x_chunk$u / X_CHUNKS * ($HI_STEPu * X_PITCH) + x_chunk$u % X_CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  var xa_$u = x[x_from$u];
-  var xb_$u = x[x_from$u + 1u];
+  //for a in X_SETS
+  //for j in SUBS
+  var xa$a_$j_$u = x[x_from$u + min($au * BLOCKS + $ju * X_CHUNKS, range - X_CHUNKS) * 2u];
+  var xb$a_$j_$u = x[x_from$u + min($au * BLOCKS + $ju * X_CHUNKS, range - X_CHUNKS) * 2u + 1u];
+  //end
+  //end
   //end
   //end
   //for s in HALVES
@@ -102,15 +98,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let x_row$u = min(x_chunk$u / X_CHUNKS, $X_ROWSu - 1u);
   let x_from$u = x_row$u * (COLS / 4u) + begin + x_chunk$u % X_CHUNKS;
   let x_to$u = x_chunk$u / X_CHUNKS * ($HI_STEPu * X_PITCH) + x_chunk$u % X_CHUNKS;
-  var xa_$u = x[x_from$u];
-  var xb_$u = x[x_from$u + COLS / 8u];
+  //for a in X_SETS
+  //for j in SUBS
+  var xa$a_$j_$u = x[x_from$u + min($au * BLOCKS + $ju * X_CHUNKS, range - X_CHUNKS)];
+  var xb$a_$j_$u = x[x_from$u + min($au * BLOCKS + $ju * X_CHUNKS, range - X_CHUNKS) + COLS / 8u];
   //end
-  //end
-  //for d in DIRECT
-  //for t in STEPS
-  //for i in X_TILES
-  var xt$i_$t = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-    &x, (begin + $tu * $UNIT_Ku / 8u) * $X_STEPu + $iu * x_lo, x_stride);
   //end
   //end
   //end
@@ -146,14 +138,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       {
         //for s in STAGED
-        let a = xa_$u * x_scale$u;
-        let b = xb_$u * x_scale$u;
+        let a = xa$(a * XS)_$j_$u * x_scale$u;
+        let b = xb$(a * XS)_$j_$u * x_scale$u;
         xs[x_to$u] = eight_of_x(cut(a), cut(b));
         xs[x_to$u + $LO_STEPu * X_PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for s in HALVES
-        xs[x_to$u] = xa_$u;
-        xs[x_to$u + $LO_STEPu * X_PITCH] = xb_$u;
+        xs[x_to$u] = xa$(a * XS)_$j_$u;
+        xs[x_to$u + $LO_STEPu * X_PITCH] = xb$(a * XS)_$j_$u;
         //end
       }
       //end
@@ -172,7 +164,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         w$a_$u = load_weights(w_from$u + next);
         //end
       }
-      let next_x = k + $au * BLOCKS + $(j + 1)u * X_CHUNKS;
+      let next_x = k + $(a + X_AHEAD)u * BLOCKS + $ju * X_CHUNKS;
       //for m in IN_MEMORY
       //for b in BRANCHED
       if (next_x < range)
@@ -186,21 +178,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //end
         //for u in X_LOADS
         //for s in STAGED
-        xa_$u = x[x_from$u + at * 2u];
-        xb_$u = x[x_from$u + at * 2u + 1u];
+        xa$(a * XS)_$j_$u = x[x_from$u + at * 2u];
+        xb$(a * XS)_$j_$u = x[x_from$u + at * 2u + 1u];
         //end
         //for s in HALVES
-        xa_$u = x[x_from$u + at];
-        xb_$u = x[x_from$u + at + COLS / 8u];
+        xa$(a * XS)_$j_$u = x[x_from$u + at];
+        xb$(a * XS)_$j_$u = x[x_from$u + at + COLS / 8u];
         //end
         //end
       }
-      //end
-      //for d in NOW
-      let now_x = begin + k + $au * BLOCKS;
-      //end
-      //for d in DIRECT
-      let later_x = begin + min(next_x, range - X_CHUNKS);
       //end
       //for o in LOOPED
       for (var s = 0u; s < $SUB_STEPSu; s++)
@@ -216,15 +202,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           //for m in IN_MEMORY
           let x_tile$i = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
             &xs, at + $iu * $UNIT_Nu * X_PITCH, X_PITCH);
-          //end
-          //for m in NOW
-          let x_tile$i = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &x, (now_x + at) * $X_STEPu + $iu * x_lo, x_stride);
-          //end
-          //for m in DIRECT
-          let x_tile$i = xt$i_$t;
-          xt$i_$t = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &x, (later_x + at) * $X_STEPu + $iu * x_lo, x_stride);
           //end
           //end
           //for c in OWN_C
