@@ -241,13 +241,15 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     );
   }
   for (const text of flags.tensor === "" ? [] : flags.tensor.split(",")) {
-    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = text.split(".")
+    const [only, spec = ""] = text.split("=");
+    if (only !== "" && !only?.split("+").includes(`${name}${rows}`)) continue;
+    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1, early = 0, paired = 0] = spec.split(".")
       .map(Number);
-    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead } as const;
+    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead, early: early === 1, unrolled: true } as const;
     if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
       continue;
     }
-    await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
+    await add(`tensor ${text} ${tileBytes(unit, one)}`, (b) => [matmulTensor(paired === 1 ? { ...b, x: pairsOf(b, false) } : b, { ...of, shard: shardOf(b), tile: one, paired: paired === 1 })]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
     if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
