@@ -12,12 +12,9 @@ import { parseArgs } from "node:util";
 import process from "node:process";
 import {
   fewFits,
-  fewRows,
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor_row.ts";
-import { matmulTensorRows, rowsCounts, unitOf, type RowsTile, type XMode } from "../../shaders/tensor/row/matmul_tensor_rows.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
@@ -93,17 +90,6 @@ const SHAPES = small ? ODD.filter(({ end }) => flags.shapes.includes(end)) : fla
   return { ...shape, split: Number(split ?? shape.split) };
 });
 
-const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
-  [32, 64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
-).filter(({ columns, stage, ahead }) =>
-  columns * stage * ahead <= 512 && columns * stage * ahead >= 128
-);
-function tileOf(text: string): FewTile {
-  const [columns = 1, stage = 64, ahead = 2] = text.split(".").map(Number);
-  return { columns, stage, ahead };
-}
-const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : flags.tiles.split(",").map(tileOf);
-
 function words(values: Uint32Array<ArrayBuffer>): Operand {
   const buffer = storage(gpu.device, "words", values.byteLength);
   gpu.device.queue.writeBuffer(buffer, 0, values);
@@ -168,23 +154,6 @@ function pairWords(x: Float32Array, scales: Float32Array, k: number): Uint32Arra
   return new Uint32Array(out.buffer);
 }
 
-/** [k / 16, tiles n, 16] f16 */
-function tileWordsOf(x: Float32Array, scales: Float32Array, k: number, rows: number): Uint32Array<ArrayBuffer> {
-  const [n, tiles] = unitOf(unit, rows);
-  const K = unit.k;
-  const out = new Float16Array(n * tiles * k);
-  for (let r = 0; r < Math.min(16, n * tiles / 2); r++) {
-    const [h, l] = tiles === 1 ? [2 * r, 2 * r + 1] : [r, n + r];
-    for (let i = 0; i < k; i++) {
-      const [hi, lo] = splitOf((x[r * k + i] as number) * (scales[r] as number));
-      const at = (i - i % K) * n * tiles + i % K;
-      out[at + h * K] = hi;
-      out[at + l * K] = lo;
-    }
-  }
-  return new Uint32Array(out.buffer);
-}
-
 interface Variant {
   readonly what: string;
   readonly programs: readonly Program[];
@@ -207,7 +176,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   for (const b of all) {
     const values = new Float32Array(await readBuffer(gpu, { buffer: b.x.buffer, size: 64 * k }));
     const scales = new Float32Array(await readBuffer(gpu, { buffer: b.xScales.buffer, size: 64 }));
-    pairs.set(b, [words(pairWords(values, scales, k)), words(tileWordsOf(values, scales, k, rows))]);
+    pairs.set(b, [words(pairWords(values, scales, k)), words(pairWords(values, scales, k))]);
   }
   const pairsOf = (b: Buffers, tiled: boolean) => pairs.get(b)?.[Number(tiled)] as Operand;
   const variants: Variant[] = [];
@@ -251,31 +220,17 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     }
     await add(`tensor ${text} ${tileBytes(unit, one)}`, (b) => [matmulTensor(paired === 1 ? { ...b, x: pairsOf(b, false) } : b, { ...of, shard: shardOf(b), tile: one, paired: paired === 1 })]);
   }
-  for (const few of rows > fewRows(unit) ? [] : TILES) {
-    if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
-    await add(Object.values(few).join(" "), (b) => [
-      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
-    ]);
-  }
-  for (const text of flags.row === "" || rows > 1 ? [] : flags.row.split(",")) {
-    const one = { ...tileOf(text), branched: text.split(".")[3] !== "0" };
-    if (range % one.stage !== 0 || !rowFits(unit, one, gpu.limits)) continue;
-    await add(`row ${text}`, (b) => [
-      matmulTensorRow(b, { ...of, shard: shardOf(b), tile: one }),
-    ]);
-  }
   for (const text of flags.lab === "" ? [] : flags.lab.split(",")) {
     const [only, spec = ""] = text.split("=");
     if (only !== "" && !only?.split("+").includes(`${name}${rows}`)) continue;
-    const [columns, stage, ahead, branched, looped, mode, subs, sets = "1"] = spec.split(".");
-    const one: RowsTile = {
-      columns: Number(columns), stage: Number(stage), ahead: Number(ahead), branched: branched === "1",
-      looped: looped === "1", mode: mode as XMode, subs: Number(subs), sets: Number(sets),
+    const [columns, stage, ahead, branched, mode, parts = "1"] = spec.split(".");
+    const one: FewTile = {
+      columns: Number(columns), stage: Number(stage), ahead: Number(ahead), branched: branched === "1", parts: Number(parts),
     };
-    if (range % one.stage !== 0) { say(`skip ${text}`); continue; }
-    const bytes = 16 * (rowsCounts(unit, one, { rows, ragged: true }).WEIGHT_WORDS + (["staged", "halves"].includes(one.mode) ? rowsCounts(unit, one, { rows, ragged: true }).X_WORDS : 0));
-    await add(`rows ${spec} ${bytes}`, (b) => [
-      matmulTensorRows(one.mode === "staged" ? b : { ...b, x: pairsOf(b, false) }, { ...of, shard: shardOf(b), tile: one }),
+    if (range % one.stage !== 0 || !fewFits(unit, one, gpu.limits, { rows })) { say(`skip ${text}`); continue; }
+    const paired = mode === "halves";
+    await add(`few ${spec}`, (b) => [
+      matmulTensorFew(paired ? { ...b, x: pairsOf(b, false) } : b, { ...of, shard: shardOf(b), tile: one, paired }),
     ]);
   }
   await timeRounds(variants);

@@ -1,7 +1,5 @@
 // Compiles one kernel and no other.
 import { matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow } from "../../shaders/tensor/row/matmul_tensor_row.ts";
-import { matmulTensorRows } from "../../shaders/tensor/row/matmul_tensor_rows.ts";
 import { matmulTensor } from "../../shaders/tensor/matmul_tensor.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
@@ -24,11 +22,7 @@ const shape = {
 };
 const [a = 0, b = 0, c = 0, d = 0] = tile.map(Number);
 const plan = kind === "few"
-  ? matmulTensorFew(buffers, { ...shape, tile: { columns: a, stage: b, ahead: c } })
-  : kind === "row"
-  ? matmulTensorRow(buffers, { ...shape, tile: { columns: a, stage: b, ahead: c, branched: d === 1 } })
-  : kind === "rows"
-  ? matmulTensorRows(buffers, { ...shape, tile: { columns: a, stage: b, ahead: c, branched: d === 1, looped: tile[4] === "1", mode: "staged", subs: Number(tile[5]), sets: Number(tile[6] ?? 0) } as never })
+  ? matmulTensorFew(buffers, { ...shape, tile: { columns: a, stage: b, ahead: c, branched: d === 1 } })
   : matmulTensor(buffers, { ...shape, tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2, early: true, unrolled: true } });
 await compiler(gpu).compile([plan]);
 Deno.exit(0);
