@@ -1,10 +1,10 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 1.64.2,1.128.2] [--row 1.256.2.0]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 2.64.2.0,2.128.2.1.2]
 //
-// A shape may be in another number of ranges of k: down/8. --row are tiles of row/matmul_tensor_row.wgsl, for one row.
-// A tile is columns.stage.ahead, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
+// A shape may be in another number of ranges of k: down/8.
+// A tile is columns.stage.ahead.branched.parts, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
 // subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
 // same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
 // two times of a round, so that clocks matter little. The bits of all variants must be the same.
@@ -16,7 +16,6 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor_row.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
@@ -44,7 +43,6 @@ const { values: flags } = parseArgs({
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
     tiles: { type: "string", default: "" },
     tensor: { type: "string", default: "" },
-    row: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "60" },
   },
@@ -91,13 +89,13 @@ const SHAPES = small ? ODD : flags.shapes.split(",").map((text) => {
 });
 
 const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
-  [32, 64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
-).filter(({ columns, stage, ahead }) =>
-  columns * stage * ahead <= 512 && columns * stage * ahead >= 128
-);
+  [64, 128, 256].flatMap((stage) =>
+    [true, false].map((branched) => ({ columns, stage, ahead: 2, branched }))
+  )
+).filter(({ columns, stage }) => columns * stage <= 256);
 function tileOf(text: string): FewTile {
-  const [columns = 1, stage = 64, ahead = 2] = text.split(".").map(Number);
-  return { columns, stage, ahead };
+  const [columns = 1, stage = 64, ahead = 2, branched = 1, parts = 1] = text.split(".").map(Number);
+  return { columns, stage, ahead, branched: branched === 1, parts };
 }
 const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : flags.tiles.split(",").map(tileOf);
 
@@ -203,16 +201,9 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
-    if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
+    if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits, { rows })) continue;
     await add(Object.values(few).join(" "), (b) => [
       matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
-    ]);
-  }
-  for (const text of flags.row === "" || rows > 1 ? [] : flags.row.split(",")) {
-    const one = { ...tileOf(text), branched: text.split(".")[3] !== "0" };
-    if (range % one.stage !== 0 || !rowFits(unit, one, gpu.limits)) continue;
-    await add(`row ${text}`, (b) => [
-      matmulTensorRow(b, { ...of, shard: shardOf(b), tile: one }),
     ]);
   }
   await timeRounds(variants);

@@ -223,9 +223,9 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   for (const text of flags.lab === "" ? [] : flags.lab.split(",")) {
     const [only, spec = ""] = text.split("=");
     if (only !== "" && !only?.split("+").includes(`${name}${rows}`)) continue;
-    const [columns, stage, ahead, branched, mode, parts = "1"] = spec.split(".");
+    const [columns, stage, ahead, branched, mode, parts = "1", pinned = "0"] = spec.split(".");
     const one: FewTile = {
-      columns: Number(columns), stage: Number(stage), ahead: Number(ahead), branched: branched === "1", parts: Number(parts),
+      columns: Number(columns), stage: Number(stage), ahead: Number(ahead), branched: branched === "1", parts: Number(parts), pinned: pinned === "1",
     };
     if (range % one.stage !== 0 || !fewFits(unit, one, gpu.limits, { rows })) { say(`skip ${text}`); continue; }
     const paired = mode === "halves";

@@ -59,7 +59,8 @@ export function fewTile(
   const fits = (tile: FewTile) => range % tile.stage === 0 && fewFits(unit, tile, limits, kept);
   if (rows > fewRows(unit) || !fits(LEAST)) return undefined;
   if (unit.lanes < LEAST_LANES) return LEAST;
-  const workgroups = ({ columns: tiles }: FewTile) => Math.ceil(columns / (tiles * unit.m)) * splitK;
+  const workgroups = ({ columns: tiles }: FewTile) =>
+    Math.ceil(columns / (tiles * unit.m)) * splitK;
   const candidates = rows === 1 ? ONE_ROW : ROWS;
   const found = candidates.find(({ tile, enough }) => workgroups(tile) >= enough)?.tile;
   const long = found === ONE_ROW.at(-1)?.tile && range >= LONG_RANGE;

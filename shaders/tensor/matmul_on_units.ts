@@ -78,7 +78,12 @@ export function matmulOnUnits(
       held: hold !== undefined,
     });
     if (few) {
-      return matmulTensorFew(buffers, { ...of, tile: few, paired, hold: hold && holdOnUnits(hold) });
+      return matmulTensorFew(buffers, {
+        ...of,
+        tile: few,
+        paired,
+        hold: hold && holdOnUnits(hold),
+      });
     }
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile, paired });

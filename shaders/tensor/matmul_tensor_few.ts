@@ -30,6 +30,7 @@ export interface FewTile {
   readonly branched: boolean;
   /** In which x comes of a stage, each a multiple of the unit's k: less workgroup memory; default 1. */
   readonly parts?: number;
+  readonly pinned?: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & {
@@ -51,7 +52,7 @@ function columnsFor({ n, narrow = n }: MatrixUnit, rows: number): number {
 /** Numbers that its text names with a dollar. @param held eights of x that are held; 0: x comes stage by stage. */
 function countsOf(
   unit: MatrixUnit,
-  { columns, stage, ahead, branched, parts = 1 }: FewTile,
+  { columns, stage, ahead, branched, parts = 1, pinned = false }: FewTile,
   { rows, ragged, vec8s = 1, held = 0 }: {
     readonly rows: number;
     readonly ragged: boolean;
@@ -79,6 +80,7 @@ function countsOf(
     X_WORDS: held > 0 ? 2 * n * (Math.ceil(held / n) + 1) : X_TILES * n * (X_CHUNKS + 1),
     TURNS: Math.ceil(rows * columns * m / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
+    PINNED: Number(pinned),
     ...{ STEPS: stage / parts / k, OWN_STEPS: branched ? stage / parts / k : 1 },
   };
 }
@@ -110,7 +112,8 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
   const counts = countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S, held });
   const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, parts, loads];
-  const kind = `${format.name}${paired ? "_paired" : ""}`;
+  const pin = tile.pinned ? "_pinned" : "";
+  const kind = `${pin}${format.name}${paired ? "_paired" : ""}`;
   const holds = hold ? `_${held}_${hold.name}` : "";
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${holds}`;
   return kernels.getOrInsertComputed(name, () => {

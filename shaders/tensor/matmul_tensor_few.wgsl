@@ -200,7 +200,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let next = k + ($au + $AHEADu) * BLOCKS;
       //end
       //for b in STRAIGHT
-      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
+      var next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
       //end
       //for u in W_LOADS
       //for p in W_PART
@@ -238,6 +238,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //end
       workgroupBarrier();
+      //for p in PINNED
+      if ($ju == 0u) {
+        next += ws[CHUNKS].x;
+      }
+      //end
       //for b in BRANCHED
       if (next < range)
       //end
