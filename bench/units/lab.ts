@@ -212,9 +212,9 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   for (const text of flags.tensor === "" ? [] : flags.tensor.split(",")) {
     const [only, spec = ""] = text.split("=");
     if (only !== "" && !only?.split("+").includes(`${name}${rows}`)) continue;
-    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1, early = 0, paired = 0] = spec.split(".")
+    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1, early = 0, paired = 0, whole = 0, clamped = 0] = spec.split(".")
       .map(Number);
-    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead, early: early === 1, unrolled: true } as const;
+    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead, early: early === 1, unrolled: true, whole: whole === 1, clamped: clamped === 1 } as const;
     if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
       continue;
     }

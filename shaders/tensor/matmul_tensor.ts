@@ -40,6 +40,8 @@ export interface TensorTile {
    * and not a loop over them: for few tiles of a subgroup; default false.
    */
   readonly unrolled?: boolean;
+  readonly whole?: boolean;
+  readonly clamped?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -104,6 +106,8 @@ function countsOf(
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
     ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    CLAMPED: Number(tile.clamped ?? false),
+    BRANCHED: Number(!tile.clamped),
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
     ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
@@ -165,11 +169,12 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
   // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
-  const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
+  const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1 && !tile.whole;
   const parts = [
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
     ...tile.unrolled ? ["unrolled"] : [],
+    ...tile.clamped ? ["clamped"] : [],
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;

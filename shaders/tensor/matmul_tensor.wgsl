@@ -196,9 +196,15 @@ fn main(
       }
       //end
       //for e in EARLY
+      //for c in CLAMPED
+      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
+      //end
+      //for c in BRANCHED
       let next = k + ($au + $AHEADu) * BLOCKS;
       // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
-      if (next < range) {
+      if (next < range)
+      //end
+      {
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
@@ -210,9 +216,15 @@ fn main(
       //end
       workgroupBarrier();
       //for e in LATE
+      //for c in CLAMPED
+      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
+      //end
+      //for c in BRANCHED
       let next = k + ($au + $AHEADu) * BLOCKS;
       // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
-      if (next < range) {
+      if (next < range)
+      //end
+      {
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
