@@ -11,14 +11,15 @@ interface Candidate {
 
 const ONE_ROW: readonly Candidate[] = [
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
-  { tile: { columns: 2, stage: 128, ahead: 2, branched: true }, enough: 400 },
+  { tile: { columns: 2, stage: 128, ahead: 2, branched: false }, enough: 400 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: true }, enough: 400 },
   { tile: { columns: 1, stage: 256, ahead: 2, branched: true }, enough: 0 },
 ];
 
 /** Of more rows: what comes of x leaves less room. */
 const ROWS: readonly Candidate[] = [
-  { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 400 },
+  { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
+  { tile: { columns: 2, stage: 64, ahead: 4, branched: false }, enough: 400 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
 
@@ -65,5 +66,7 @@ export function fewTile(
   const found = candidates.find(({ tile, enough }) => workgroups(tile) >= enough)?.tile;
   const long = found === ONE_ROW.at(-1)?.tile && range >= LONG_RANGE;
   const first = held ? HELD : long ? LONG : found;
-  return [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
+  const tile = [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
+  // Where the last turn of the loop has fewer stages they are in branches anyway, and straight loads cost a quarter more.
+  return range % (tile.stage * tile.ahead) === 0 ? tile : { ...tile, branched: true };
 }

@@ -1,4 +1,4 @@
-import { type Dispatch, dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
@@ -8,11 +8,10 @@ import {
   declared,
   preparedCounts,
   type TensorBuffers,
-  tensorConstants,
+  tensorDispatch,
   type TensorMatmul,
-  tensorWork,
   unitsSlots,
-} from "./matmul_tensor.ts";
+} from "./common.ts";
 import { type HeldRow, STAGED } from "./row/held_row.ts";
 
 /** A workgroup of matmul_tensor_few.wgsl. No number of these changes a bit of what it computes. */
@@ -28,23 +27,19 @@ export interface FewTile {
    * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
    */
   readonly branched: boolean;
-  /** In which x comes of a stage, each a multiple of the unit's k: less workgroup memory; default 1. */
-  readonly parts?: number;
-  readonly pinned?: boolean;
 }
 
-type FewMatmul = Omit<TensorMatmul, "tile"> & {
-  readonly tile: FewTile;
+type FewMatmul = TensorMatmul<FewTile> & {
   /** How x of one row comes to workgroup memory whole; default as it is, stage by stage. */
   readonly hold?: HeldRow | undefined;
 };
 
 /** Most rows that the kernel is for. */
-export function fewRows({ m }: MatrixUnit): number {
-  return m / 2;
+export function fewRows({ n }: MatrixUnit): number {
+  return n / 2;
 }
 
-/** The fewest columns of a unit that hold hi and lo of the rows side by side; all, where those are too few. */
+/** The fewest columns of a unit that hold hi and lo of the rows. */
 function columnsFor({ n, narrow = n }: MatrixUnit, rows: number): number {
   return rows <= narrow / 2 ? narrow : n;
 }
@@ -52,7 +47,7 @@ function columnsFor({ n, narrow = n }: MatrixUnit, rows: number): number {
 /** Numbers that its text names with a dollar. @param held eights of x that are held; 0: x comes stage by stage. */
 function countsOf(
   unit: MatrixUnit,
-  { columns, stage, ahead, branched, parts = 1, pinned = false }: FewTile,
+  { columns, stage, ahead, branched }: FewTile,
   { rows, ragged, vec8s = 1, held = 0 }: {
     readonly rows: number;
     readonly ragged: boolean;
@@ -62,26 +57,22 @@ function countsOf(
 ) {
   const { m, k, lanes } = unit;
   const n = columnsFor(unit, rows);
-  const X_TILES = rows <= n / 2 ? 1 : 2;
-  const LO = X_TILES * n / 2;
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * m, m * n / 4];
-  const X_CHUNKS = CHUNKS / parts;
-  const X_LOADS = Math.ceil(rows * X_CHUNKS / lanes);
+  const X_LOADS = Math.ceil(rows * CHUNKS / lanes);
   return {
-    ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead, PARTS: parts },
-    ...{ CHUNKS, X_CHUNKS, TILE_COLS, SUM_WORDS, X_TILES, LO },
+    ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead },
+    ...{ CHUNKS, TILE_COLS, SUM_WORDS },
     ...{ LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k, UNIT_HALF: m / 2 },
     ...{ HELD: Number(held > 0), STAGED: Number(held === 0) },
     ...{ W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / lanes), X_LOADS },
     W_PART: Number(TILE_COLS * CHUNKS / vec8s % lanes !== 0),
-    X_PART: Number(X_LOADS * lanes > LO * X_CHUNKS),
-    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * X_TILES * SUM_WORDS),
+    X_PART: Number(X_LOADS * lanes > n / 2 * CHUNKS),
+    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     // Held, eights of hi and of lo take turns, n and n; the last columns of a tile reach behind them.
-    X_WORDS: held > 0 ? 2 * n * (Math.ceil(held / n) + 1) : X_TILES * n * (X_CHUNKS + 1),
+    X_WORDS: held > 0 ? 2 * n * (Math.ceil(held / n) + 1) : n * (CHUNKS + 1),
     TURNS: Math.ceil(rows * columns * m / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
-    PINNED: Number(pinned),
-    ...{ STEPS: stage / parts / k, OWN_STEPS: branched ? stage / parts / k : 1 },
+    ...{ STEPS: stage / k, OWN_STEPS: branched ? stage / k : 1 },
   };
 }
 
@@ -93,8 +84,7 @@ export function fewFits(
   { rows, held = 0 }: { readonly rows: number; readonly held?: number },
 ): boolean {
   const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows, ragged: true, held });
-  const { columns, stage, parts = 1 } = tile;
-  return stage % (unit.k * parts) === 0 && unit.lanes % (columns * unit.m / 2) === 0 &&
+  return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.m / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
 
@@ -104,16 +94,15 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const { unit, tile, rows, matrix, splitK = 1, hold, paired = false } = of;
   const format = formatOf(of);
   const { m, k, lanes } = unit;
-  const { columns, stage, ahead, branched, parts = 1 } = tile;
+  const { columns, stage, ahead, branched } = tile;
   const range = matrix.cols / splitK;
   const held = hold ? range / 8 : 0;
   // In branches, one more costs nothing.
   const ragged = branched || range % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
   const counts = countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S, held });
-  const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, parts, loads];
-  const pin = tile.pinned ? "_pinned" : "";
-  const kind = `${pin}${format.name}${paired ? "_paired" : ""}`;
+  const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, loads];
+  const kind = `${format.name}${paired ? "_paired" : ""}`;
   const holds = hold ? `_${held}_${hold.name}` : "";
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${holds}`;
   return kernels.getOrInsertComputed(name, () => {
@@ -145,29 +134,14 @@ function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string
 }
 
 /** Records what `matmulTensor` does, to the bit, for at most `fewRows` rows. */
-export function matmulTensorFew(
-  { x, out, wScales, xScales }: TensorBuffers,
-  of: FewMatmul,
-): Dispatch {
+export function matmulTensorFew(buffers: TensorBuffers, of: FewMatmul): Dispatch {
   const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, hold, label } = of;
-  const epilogue = of.epilogue ?? PLAIN.store;
-  if (cols % (tile.stage * splitK) !== 0 || rows > unit.n || hold && rows > 1) {
+  if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit) || hold && rows > 1) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
-  return dispatch(fewKernel(of, epilogue), {
-    buffers: {
-      weights: shard.operand,
-      x: { ...x, size: 4 * rows * cols },
-      out,
-      ...epilogue.buffers,
-      ...hold?.buffers,
-      w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
-    },
-    constants: { ...tensorConstants(of, epilogue), ...hold?.constants },
+  return tensorDispatch(fewKernel(of, of.epilogue ?? PLAIN.store), buffers, {
+    of,
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.m)), splitK],
-    label,
-    work: tensorWork(of, epilogue),
+    hold,
   });
 }

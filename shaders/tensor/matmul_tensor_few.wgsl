@@ -1,36 +1,18 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows: W is the left matrix, and rows are
-// columns of the right one, hi first and lo from $LO on. Up to half as many rows as columns share one tile, so that one
-// product makes both sums; beyond, hi and lo have a tile each.
+// columns of the right one, hi from the first on and lo from the middle, so that one product makes both sums; what the
+// other columns have nobody reads. One row to four have half the products of more where a unit has half the columns.
 //
 // A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of $UNIT_M outputs, over one of SPLIT_K ranges
 // of k, in pairs as in matmul_tensor.wgsl: a barrier costs nothing, and many workgroups have loads on their way. Its
-// lanes bring $STAGE of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead, x in $PARTS parts;
+// lanes bring $STAGE of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead;
 // lanes with nothing of their own to bring of x bring it again where there is a column that nobody reads, since stores in
-// a branch cost a tenth. COLS / SPLIT_K is a multiple of $STAGE. Slots:
-//   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
-//     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: of matrix units, tensor/out_*.wgsl.
-//   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
-//     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
+// a branch cost a tenth. COLS / SPLIT_K is a multiple of $STAGE. Slots, besides those of tensor/common:
 //   hold: where x, one row, is whole in workgroup memory before the first stage ($HELD is 1), as of
 //     matmul/matmul_resident.wgsl. Its scale is found on the way.
 //   held: what it declares.
 //   lowers: `fn lower_scales(lane)`, what the first workgroup does for scales of other inputs (tensor/row/lower_*.wgsl).
 
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);
-
-override COLS: u32;
-override MATRIX_ROWS: u32; // even
-override OUT_COLS: u32; // row stride of out
-override FIRST: u32; // first output column of the shard
-override SPLIT_K: u32;
-
-//use out
-//use epilogue
-//use load
+//use tensor/common
 
 //for p in UNPAIRED
 // [X_ROWS, COLS / 4]
@@ -44,24 +26,17 @@ const X_STEP = 2u; // vectors of eight numbers, one after the other
 
 const X_STEP = 1u;
 //end
-// [MATRIX_ROWS]
-@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 //for h in STAGED
 // [X_ROWS]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 //end
 
-const CHUNKS = $CHUNKSu; // of eight numbers, in a stage
-const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
-const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
-const X_CHUNKS = $X_CHUNKSu; // in a part of a stage
-const X_PITCH = $X_CHUNKSu + 1u;
-const LO = $LOu; // column of the first row's lo
+const LO = $UNIT_Nu / 2u; // column of the first row's lo
 const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of outputs, one a lane
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of the tiles, [X_TILES UNIT_N, UNIT_M] f32 each.
+// Eight f16: [TILE_COLS, PITCH], later the sums of the tiles, [UNIT_N, UNIT_M] f32 each.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [LO, X_PITCH], then lo, zero where $LOW is 0. Held: see `place_of`.
+// hi [LO, PITCH], then lo, zero where $LOW is 0. Held: see `place_of`.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 //for h in HELD
@@ -111,7 +86,7 @@ fn number_of(at: u32) -> f32 {
 
 // The sums of hi and of lo: of a row, an output of a tile.
 fn sum_of(tile: u32, row: u32, output: u32) -> f32 {
-  let at = (tile * $(X_TILES * UNIT_N)u + row) * $UNIT_Mu + output;
+  let at = (tile * $UNIT_Nu + row) * $UNIT_Mu + output;
   var sum = number_of(at);
   //for l in LOW
   sum += number_of(at + LO * $UNIT_Mu);
@@ -158,15 +133,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //for u in X_LOADS
   let x_chunk$u = lane + $uu * $LANESu;
-  let x_row$u = min(x_chunk$u / X_CHUNKS, $X_ROWSu - 1u);
-  let x_to$u = x_chunk$u / X_CHUNKS * X_PITCH + x_chunk$u % X_CHUNKS;
+  let x_row$u = min(x_chunk$u / CHUNKS, $X_ROWSu - 1u);
+  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  //for j in PARTS
-  let x_from$j_$u = x_row$u * (COLS / 4u) + in_stage($ju * X_CHUNKS + x_chunk$u % X_CHUNKS) * X_STEP;
+  let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
   //for a in AHEAD
-  var xa$a_$j_$u = x[x_from$j_$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
-  var xb$a_$j_$u = x[x_from$j_$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
-  //end
+  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
+  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
   //end
   //end
   //end
@@ -185,9 +158,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
 
   //for c in OWN_C
-  //for i in X_TILES
-  var sums$i_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
-  //end
+  var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
   //end
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
@@ -200,7 +171,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let next = k + ($au + $AHEADu) * BLOCKS;
       //end
       //for b in STRAIGHT
-      var next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
+      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
       //end
       //for u in W_LOADS
       //for p in W_PART
@@ -212,23 +183,22 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //end
       }
       //end
-      //for j in PARTS
       //for h in STAGED
       //for u in X_LOADS
       //for p in X_PART
-      if (x_chunk$u < $X_ROWSu * X_CHUNKS)
+      if (x_chunk$u < $X_ROWSu * CHUNKS)
       //end
       {
         //for p in PAIRED
-        xs[x_to$u] = xa$a_$j_$u;
-        xs[x_to$u + LO * X_PITCH] = xb$a_$j_$u;
+        xs[x_to$u] = xa$a_$u;
+        xs[x_to$u + LO * PITCH] = xb$a_$u;
         //end
         //for p in UNPAIRED
-        let a = xa$a_$j_$u * x_scale$u;
-        let b = xb$a_$j_$u * x_scale$u;
+        let a = xa$a_$u * x_scale$u;
+        let b = xb$a_$u * x_scale$u;
         //for l in LOW
         xs[x_to$u] = eight_of_x(cut(a), cut(b));
-        xs[x_to$u + LO * X_PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        xs[x_to$u + LO * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
         xs[x_to$u] = eight_of_x(a, b);
@@ -238,24 +208,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //end
       workgroupBarrier();
-      //for p in PINNED
-      if ($ju == 0u) {
-        next += ws[CHUNKS].x;
-      }
-      //end
       //for b in BRANCHED
       if (next < range)
       //end
       {
-        if ($ju == 0u) {
-          //for u in W_LOADS
-          w$a_$u = load_weights(w_from$u + next);
-          //end
-        }
+        //for u in W_LOADS
+        w$a_$u = load_weights(w_from$u + next);
+        //end
         //for h in STAGED
         //for u in X_LOADS
-        xa$a_$j_$u = x[x_from$j_$u + vec8_of(begin + next) * X_STEP];
-        xb$a_$j_$u = x[x_from$j_$u + vec8_of(begin + next) * X_STEP + x_second];
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
         //end
         //end
       }
@@ -270,35 +233,28 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         {
           let at = (s + $tu) * $UNIT_Ku / 8u;
           //for h in STAGED
-          //for i in X_TILES
-          let x_tile$i = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &xs, $iu * LO * X_PITCH + at, X_PITCH);
-          //end
+          let x_tile = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &xs, at, PITCH);
           //end
           //for h in HELD
-          let x_tile0 = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          let x_tile = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
             &xs, place_of(k + $au * BLOCKS + at), 2u);
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-            &ws, $cu * $UNIT_Mu * PITCH + $ju * X_CHUNKS + at, PITCH);
-          //for i in X_TILES
-          sums$i_$c = subgroupMatrixMultiplyAccumulate(w_tile$c, x_tile$i, sums$i_$c);
-          //end
+            &ws, $cu * $UNIT_Mu * PITCH + at, PITCH);
+          sums$c = subgroupMatrixMultiplyAccumulate(w_tile$c, x_tile, sums$c);
           //end
         }
         //end
       }
       workgroupBarrier();
-      //end
     }
     //end
   }
 
   //for c in OWN_C
-  //for i in X_TILES
-  subgroupMatrixStore<col_major>(&ws, $(c * X_TILES + i)u * $SUM_WORDSu, sums$i_$c, $UNIT_Mu / 4u);
-  //end
+  subgroupMatrixStore<col_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Mu / 4u);
   //end
   workgroupBarrier();
   let out_scale = vec2(inverse(own_scales.x), inverse(own_scales.y));

@@ -2,8 +2,9 @@
 // rows and in every shape of workgroup. Adapters have units with EYRIE_WEBGPU=dawn, if any.
 
 import assert from "node:assert/strict";
-import { matmulTensor, rowScales, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
-import { halveWeights, weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -26,8 +27,8 @@ const TILES: readonly TensorTile[] = [
 const FEW_TILES: readonly FewTile[] = [
   { columns: 1, stage: 16, ahead: 1, branched: false },
   { columns: 2, stage: 16, ahead: 3, branched: true },
-  { columns: 1, stage: 32, ahead: 2, branched: false, parts: 2 },
-  { columns: 2, stage: 32, ahead: 1, branched: true, parts: 2 },
+  { columns: 1, stage: 32, ahead: 2, branched: false },
+  { columns: 2, stage: 32, ahead: 1, branched: true },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
