@@ -70,9 +70,12 @@ function usOf({ us }: Timed, workgroups: number): number {
   return Math.floor(each / us.length) * last + rest;
 }
 
-/** What a range of k is a multiple of: with 4 stages ahead, a turn of the loop that is cut short costs more than they save. */
-function turnOf({ stage, ahead }: TensorTile): number {
-  return ahead > 2 ? stage * ahead : stage;
+/** Fewer lanes has a processor's subgroup, for which long texts are compiled for long. */
+const LEAST_LANES = 16;
+
+/** Whether a range of k is a multiple of what the loop brings: with 4 stages ahead, a turn cut short costs more than they save. */
+function fills(range: number, { stage, ahead }: TensorTile, { lanes }: MatrixUnit): boolean {
+  return ahead > 2 ? lanes >= LEAST_LANES && range % (stage * ahead) === 0 : range % stage === 0;
 }
 
 /** The tile that takes least time; undefined for more rows, or where none fits the range of k or the adapter. */
@@ -93,7 +96,7 @@ export function roundTile(
     return usOf(timed, workgroups);
   };
   const [fastest] = TILES
-    .filter(({ tile }) => range % turnOf(tile) === 0 && fitsTile(unit, tile, limits))
+    .filter(({ tile }) => fills(range, tile, unit) && fitsTile(unit, tile, limits))
     .toSorted((a, b) => timeOf(a) - timeOf(b));
   return fastest && { ...fastest.tile, unrolled: true };
 }

@@ -154,7 +154,7 @@ Deno.test("tiles of one row: two of outputs where workgroups are many, long stag
     return [tiles, stage, branched];
   };
   assert.deepEqual(tileOf(28672, 4096), [2, 64, false]);
-  assert.deepEqual(tileOf(4096, 14336, 4), [2, 128, true]);
+  assert.deepEqual(tileOf(4096, 14336, 4), [2, 128, false]);
   assert.deepEqual(tileOf(6144, 4096), [1, 256, false]);
   assert.deepEqual(tileOf(5120, 2048), [1, 256, true]);
   assert.deepEqual(tileOf(4096, 1024), [1, 256, true]);
