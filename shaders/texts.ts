@@ -243,7 +243,6 @@ import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import lowerNothing from "./tensor/row/lower_nothing.wgsl" with { type: "text" };
 import lowerScales from "./tensor/row/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
-import matmulTensorRow from "./tensor/row/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
 import outputsTile from "./tensor/tile/outputs.wgsl" with { type: "text" };
@@ -524,7 +523,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/row/lower_nothing": lowerNothing,
   "tensor/row/lower_scales": lowerScales,
   "tensor/matmul_tensor_few": matmulTensorFew,
-  "tensor/row/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
   "tensor/tile/outputs": outputsTile,

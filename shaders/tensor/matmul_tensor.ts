@@ -119,8 +119,8 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
-  // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
-  const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
+  // The last turn of the loop may have fewer stages.
+  const ragged = matrix.cols % (stage * ahead * splitK) !== 0;
   const parts = [
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
