@@ -40,6 +40,10 @@ export interface TensorTile {
    * and not a loop over them: for few tiles of a subgroup; default false.
    */
   readonly unrolled?: boolean;
+  /** Whether x is loaded one stage ahead, however far the weights are; default false. */
+  readonly near?: boolean;
+  /** Whether stages have two buffers in turn: `ahead` is 2; default false. */
+  readonly double?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -104,11 +108,17 @@ function countsOf(
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
     ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    X_AHEAD: tile.near ? 1 : AHEAD,
+    X_DEEP: Number(!tile.near),
+    X_NEAR: Number(tile.near ?? false),
+    ONE_BUFFER: Number(!tile.double),
+    TWO_BUFFERS: Number(tile.double ?? false),
+    BUFFER: tile.double ? (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1) : 0,
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
     ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
     WORDS: Math.max(
-      (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
+      (tile.double ? 2 : 1) * (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
       GRID_R * GRID_C * TILE_SUMS,
     ),
   };
@@ -170,6 +180,8 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
     ...tile.unrolled ? ["unrolled"] : [],
+    ...tile.near ? ["near"] : [],
+    ...tile.double ? ["double"] : [],
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
