@@ -204,6 +204,7 @@ import acceptPrompt from "./round/accept_prompt.wgsl" with { type: "text" };
 import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" };
 import acceptTree from "./round/accept_tree.wgsl" with { type: "text" };
 import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
+import draftEnds from "./round/draft_ends.wgsl" with { type: "text" };
 import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
 import fillRows from "./round/fill_rows.wgsl" with { type: "text" };
 import gatherRows from "./round/gather_rows.wgsl" with { type: "text" };
@@ -477,6 +478,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/accept_simulated": acceptSimulated,
   "round/accept_tree": acceptTree,
   "round/copy_rows": copyRows,
+  "round/draft_ends": draftEnds,
   "round/draft_rows": draftRows,
   "round/fill_rows": fillRows,
   "round/gather_rows": gatherRows,
