@@ -2,7 +2,12 @@
 import process from "node:process";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
-import { fitsTile, matmulTensor, rowScales, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import {
+  fitsTile,
+  matmulTensor,
+  rowScales,
+  type TensorTile,
+} from "../../shaders/tensor/matmul_tensor.ts";
 import { halveWeights } from "../../shaders/tensor/weight_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -29,7 +34,12 @@ const { device } = gpu;
 const profiler = await openProfiler(gpu, { queries: 2 });
 const bench: Bench = { gpu, make: compiler(gpu), profiler, unit, tiles: 9 };
 
-interface Shape { n: number; k: number; split: number; end: "store" | "swiglu" | "qkv" | "add" }
+interface Shape {
+  n: number;
+  k: number;
+  split: number;
+  end: "store" | "swiglu" | "qkv" | "add";
+}
 const SHAPES: Record<string, Shape> = {
   gateUp: { n: 28672, k: 4096, split: 1, end: "swiglu" },
   o: { n: 4096, k: 4096, split: 4, end: "store" },
@@ -44,7 +54,11 @@ const SHAPES: Record<string, Shape> = {
   sQkv: { n: 4096, k: 1024, split: 1, end: "store" },
   sGateUp: { n: 6144, k: 1024, split: 1, end: "swiglu" },
 };
-if (small) for (const shape of Object.values(SHAPES)) Object.assign(shape, { n: 768, k: 512 * shape.split });
+if (small) {
+  for (const shape of Object.values(SHAPES)) {
+    Object.assign(shape, { n: 768, k: 512 * shape.split });
+  }
+}
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {
   const buffer = storage(device, "words", values.byteLength);
@@ -70,7 +84,11 @@ function placeOf({ n }: Shape, rows: number): Epilogue {
 }
 const noted = { buffer: storage(device, "noted", 1024) };
 const endOf = (shape: Shape, rows: number): Epilogue =>
-  shape.end === "swiglu" ? notedEpilogue("swiglu", noted) : shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
+  shape.end === "swiglu"
+    ? notedEpilogue("swiglu", noted)
+    : shape.end === "qkv"
+    ? placeOf(shape, rows)
+    : PLAIN.store;
 
 const datas = new Map<string, Buffers[]>();
 async function dataOf(name: string): Promise<Buffers[]> {
@@ -97,11 +115,19 @@ const pairWords = Uint32Array.from({ length: small ? 1 << 18 : 1 << 20 }, () => 
 const pairs = words(pairWords);
 const ones = words(new Uint32Array(64).fill(0x3f800000));
 
-async function stepOf(d: Dispatch, edit: (code: string) => string, pipes: Map<string, GPUComputePipeline>): Promise<Step> {
+async function stepOf(
+  d: Dispatch,
+  edit: (code: string) => string,
+  pipes: Map<string, GPUComputePipeline>,
+): Promise<Step> {
   const code = edit(d.kernel.code);
   const pipeline = pipes.get("p") ?? await device.createComputePipelineAsync({
     layout: "auto",
-    compute: { module: device.createShaderModule({ code }), entryPoint: "main", constants: d.constants },
+    compute: {
+      module: device.createShaderModule({ code }),
+      entryPoint: "main",
+      constants: d.constants,
+    },
   });
   pipes.set("p", pipeline);
   const group = device.createBindGroup({
@@ -111,25 +137,65 @@ async function stepOf(d: Dispatch, edit: (code: string) => string, pipes: Map<st
       resource: d.buffers[name] as GPUBufferBinding,
     })),
   });
-  return { pipeline, bound: { group }, workgroups: d.workgroups, label: "", kernel: "", work: undefined } as unknown as Step;
+  return {
+    pipeline,
+    bound: { group },
+    workgroups: d.workgroups,
+    label: "",
+    kernel: "",
+    work: undefined,
+  } as unknown as Step;
 }
 
 /** The loop over a stage's steps as text. */
 function straight(code: string): string {
-  return code.replaceAll(/( *)for \(var s = 0u; s < (\d+)u; s\+\+\) \{\n([\s\S]*?)\n\1\}/g, (_, pad, count, body) =>
-    Array.from({ length: Number(count) }, (_, s) => `${pad}{\n${pad}let s = ${s}u;\n${body}\n${pad}}`).join("\n"));
+  return code.replaceAll(
+    /( *)for \(var s = 0u; s < (\d+)u; s\+\+\) \{\n([\s\S]*?)\n\1\}/g,
+    (_, pad, count, body) =>
+      Array.from(
+        { length: Number(count) },
+        (_, s) => `${pad}{\n${pad}let s = ${s}u;\n${body}\n${pad}}`,
+      ).join("\n"),
+  );
 }
 
-interface Variant { name: string; steps: Step[]; us: number[]; paired: boolean }
-async function variantOf(text: string, name: string, rows: number, all: Buffers[], epilogue: Epilogue): Promise<Variant | undefined> {
+interface Variant {
+  name: string;
+  steps: Step[];
+  us: number[];
+  paired: boolean;
+}
+async function variantOf(
+  text: string,
+  name: string,
+  rows: number,
+  all: Buffers[],
+  epilogue: Epilogue,
+): Promise<Variant | undefined> {
   const { n, k, split } = SHAPES[name] as Shape;
   const [kinds = "", ...numbers] = text.split(".");
-  const [subgroups = 1, gr = 1, gc = 1, or = 1, oc = 1, stage = 64, ahead = 1] = numbers.map(Number);
+  const [subgroups = 1, gr = 1, gc = 1, or = 1, oc = 1, stage = 64, ahead = 1] = numbers.map(
+    Number,
+  );
   const paired = kinds.includes("p");
   const tile: TensorTile = kinds.startsWith("auto")
-    ? tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split }) as TensorTile
-    : { subgroups, grid: [gr, gc], own: [or, oc], stage, ahead, unrolled: !kinds.includes("l"), early: kinds.includes("e"),
-      ...kinds.includes("n") ? { near: true } : {}, ...kinds.includes("d") ? { double: true } : {} };
+    ? tensorTile(unit, gpu.limits, {
+      rows,
+      columns: n,
+      range: k / split,
+      splitK: split,
+    }) as TensorTile
+    : {
+      subgroups,
+      grid: [gr, gc],
+      own: [or, oc],
+      stage,
+      ahead,
+      unrolled: !kinds.includes("l"),
+      early: kinds.includes("e"),
+      ...kinds.includes("n") ? { near: true } : {},
+      ...kinds.includes("d") ? { double: true } : {},
+    };
   if (!fitsTile(unit, tile, gpu.limits) || k / split % stage !== 0) {
     say(`${name} ${rows} no room: ${text}`);
     return undefined;
@@ -140,7 +206,13 @@ async function variantOf(text: string, name: string, rows: number, all: Buffers[
     for (const b of all) {
       const own = paired ? { ...b, x: pairs, xScales: ones } : b;
       const made = matmulTensor(own, {
-        ...{ unit, tile, rows, matrix: { rows: n, cols: k }, shard: { operand: b.weights, first: 0, rows: n } },
+        ...{
+          unit,
+          tile,
+          rows,
+          matrix: { rows: n, cols: k },
+          shard: { operand: b.weights, first: 0, rows: n },
+        },
         ...{ splitK: split, halved: true, epilogue, paired, label: name },
       });
       steps.push(await stepOf(made, kinds.includes("s") ? straight : (code) => code, pipes));
@@ -159,13 +231,21 @@ async function time(steps: readonly Step[], runs: number): Promise<number> {
 }
 
 say(`${gpu.info.adapter} ${JSON.stringify(unit)}`);
-const jobs: { name: string; rows: number; made: Promise<(Variant | undefined)[]>; all: Buffers[]; epilogue: Epilogue }[] = [];
+const jobs: {
+  name: string;
+  rows: number;
+  made: Promise<(Variant | undefined)[]>;
+  all: Buffers[];
+  epilogue: Epilogue;
+}[] = [];
 for (const spec of specs) {
   const [name = "", rowText = "", list = ""] = spec.split(":");
   const rows = Number(rowText);
   const all = await dataOf(name);
   const epilogue = endOf(SHAPES[name] as Shape, rows);
-  const made = Promise.all(list.split(",").map((text) => variantOf(text, name, rows, all, epilogue)));
+  const made = Promise.all(
+    list.split(",").map((text) => variantOf(text, name, rows, all, epilogue)),
+  );
   jobs.push({ name, rows, made, all, epilogue });
 }
 let warm = false;
@@ -174,7 +254,9 @@ for (const { name, rows, made, all, epilogue } of jobs) {
   const variants = (await made).filter((one) => one !== undefined);
   const [first] = variants;
   const from = performance.now();
-  while (first && !gpu.info.software && performance.now() - from < (warm ? 60 : 800)) await time(first.steps, 60);
+  while (first && !gpu.info.software && performance.now() - from < (warm ? 60 : 800)) {
+    await time(first.steps, 60);
+  }
   if (!warm) say(`ready ${gone().toFixed(1)} s`);
   warm = true;
   const { n, split } = SHAPES[name] as Shape;
@@ -196,11 +278,19 @@ for (const { name, rows, made, all, epilogue } of jobs) {
   }
   const each = (us: number) => Math.max(6, Math.min(40, Math.round(2000 / us)));
   for (let round = 0; round < (small ? 1 : 5); round++) {
-    for (const one of variants) one.us.push(await time(one.steps, small ? 1 : each(one.us[0] ?? 100)));
+    for (const one of variants) {
+      one.us.push(await time(one.steps, small ? 1 : each(one.us[0] ?? 100)));
+    }
   }
   const lines = variants.map(({ name: text, us }, i) =>
-    [us.toSorted((a, b) => a - b)[us.length >> 1] ?? NaN, `${text}${marks[i]}`] as const);
-  say(`${name} ${rows}: ` + lines.toSorted((a, b) => a[0] - b[0]).map(([us, text]) => `${us.toFixed(1)} ${text}`).join("; "));
+    [us.toSorted((a, b) => a - b)[us.length >> 1] ?? NaN, `${text}${marks[i]}`] as const
+  );
+  say(
+    `${name} ${rows}: ` +
+      lines.toSorted((a, b) => a[0] - b[0]).map(([us, text]) => `${us.toFixed(1)} ${text}`).join(
+        "; ",
+      ),
+  );
 }
 say(`${gone().toFixed(1)} s`);
 Deno.exit(0);
