@@ -159,6 +159,18 @@ function straight(code: string): string {
   );
 }
 
+/** Parts of the loop left out: M products and tiles, B barriers, X loads of x, W of weights. */
+function without(code: string, kinds: string): string {
+  const from = code.indexOf("  for (var k = 0u;");
+  const to = code.indexOf("  // Tile by tile");
+  let loop = code.slice(from, to);
+  if (kinds.includes("M")) loop = loop.replaceAll(/ = subgroupMatrixMultiplyAccumulate\([^;]*, (\w+)\);/g, " = $1;");
+  if (kinds.includes("B")) loop = loop.replaceAll("workgroupBarrier();", "");
+  if (kinds.includes("X")) loop = loop.replaceAll(/x[ab]\d+_\d+ = x\[[^;]*;/g, "");
+  if (kinds.includes("W")) loop = loop.replaceAll(/w\d+_\d+ = load_weights[^;]*;/g, "");
+  return code.slice(0, from) + loop + code.slice(to);
+}
+
 interface Variant {
   name: string;
   steps: Step[];
@@ -215,7 +227,7 @@ async function variantOf(
         },
         ...{ splitK: split, halved: true, epilogue, paired, label: name },
       });
-      steps.push(await stepOf(made, kinds.includes("s") ? straight : (code) => code, pipes));
+      steps.push(await stepOf(made, (code) => without(kinds.includes("s") ? straight(code) : code, kinds), pipes));
     }
     const shown = kinds.startsWith("auto") ? `${text}=${Object.values(tile)}` : text;
     return { name: shown, steps, us: [], paired };
