@@ -261,12 +261,13 @@ for (const spec of specs) {
   jobs.push({ name, rows, made, all, epilogue });
 }
 let warm = false;
+await Promise.all(jobs.map(({ made }) => made));
 for (const { name, rows, made, all, epilogue } of jobs) {
   if (gone() > LIMIT) break;
   const variants = (await made).filter((one) => one !== undefined);
   const [first] = variants;
   const from = performance.now();
-  while (first && !gpu.info.software && performance.now() - from < (warm ? 60 : 800)) {
+  while (first && !gpu.info.software && performance.now() - from < (warm ? 150 : 800)) {
     await time(first.steps, 60);
   }
   if (!warm) say(`ready ${gone().toFixed(1)} s`);
