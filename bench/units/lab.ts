@@ -159,6 +159,18 @@ function straight(code: string): string {
   );
 }
 
+/** The loop over a stage's steps as text, the tiles of a step loaded before the products of the one before. */
+function piped(code: string): string {
+  return code.replaceAll(/( *)for \(var s = 0u; s < (\d+)u; s\+\+\) \{\n([\s\S]*?)\n\1\}/g, (_, pad, count, body) => {
+    const steps = Array.from({ length: Number(count) }, (_, s) => {
+      const own = (body as string).replaceAll(/\b(at\d+|xh\d+|xl\d+|w_tile\d+)\b/g, `$1_s${s}`).replaceAll(/\bs \*/g, `${s}u *`);
+      const all = own.split(";").map((one) => one.trim()).filter((one) => one !== "").map((one) => `${one};`);
+      return { loads: all.filter((one) => one.startsWith("let")), products: all.filter((one) => !one.startsWith("let")) };
+    });
+    return `${pad}{\n` + [...steps[0]?.loads ?? [], ...steps.flatMap(({ products }, s) => [...steps[s + 1]?.loads ?? [], ...products])].join(`\n${pad}`) + `\n${pad}}`;
+  });
+}
+
 /** Parts of the loop left out: M products and tiles, B barriers, X loads of x, W of weights. */
 function without(code: string, kinds: string): string {
   const from = code.indexOf("  for (var k = 0u;");
@@ -227,7 +239,7 @@ async function variantOf(
         },
         ...{ splitK: split, halved: true, epilogue, paired, label: name },
       });
-      steps.push(await stepOf(made, (code) => without(kinds.includes("s") ? straight(code) : code, kinds), pipes));
+      steps.push(await stepOf(made, (code) => without(kinds.includes("q") ? piped(code) : kinds.includes("s") ? straight(code) : code, kinds), pipes));
     }
     const shown = kinds.startsWith("auto") ? `${text}=${Object.values(tile)}` : text;
     return { name: shown, steps, us: [], paired };
