@@ -180,6 +180,7 @@ function without(code: string, kinds: string): string {
   if (kinds.includes("B")) loop = loop.replaceAll("workgroupBarrier();", "");
   if (kinds.includes("X")) loop = loop.replaceAll(/x[ab]\d+_\d+ = x\[[^;]*;/g, "");
   if (kinds.includes("W")) loop = loop.replaceAll(/w\d+_\d+ = load_weights[^;]*;/g, "");
+  if (kinds.includes("K")) loop = loop.replace("k < range;", "k < 1u;");
   return code.slice(0, from) + loop + code.slice(to);
 }
 
@@ -219,6 +220,7 @@ async function variantOf(
       early: kinds.includes("e"),
       ...kinds.includes("n") ? { near: true } : {},
       ...kinds.includes("d") ? { double: true } : {},
+      ...kinds.includes("j") ? { joined: true } : {},
     };
   if (!fitsTile(unit, tile, gpu.limits) || k / split % stage !== 0) {
     say(`${name} ${rows} no room: ${text}`);

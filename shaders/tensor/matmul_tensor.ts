@@ -44,6 +44,8 @@ export interface TensorTile {
   readonly near?: boolean;
   /** Whether stages have two buffers in turn: `ahead` is 2; default false. */
   readonly double?: boolean;
+  /** Whether two columns, and hi and lo of a row, share a line. */
+  readonly joined?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -54,7 +56,7 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
-  return 16 * WORDS + 4 * (2 * TILE_ROWS + TILE_COLS);
+  return 16 * WORDS + 4 * ((tile.unrolled ? 1 : 2) * TILE_ROWS + TILE_COLS);
 }
 
 /** Counts of tensor/row_of_chunk for rows of `chunks`. */
@@ -84,6 +86,9 @@ function countsOf(
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
+  const PITCH = (tile.joined ? 1 + LOW : 1) * CHUNKS + 1;
+  const XS = TILE_COLS / (tile.joined ? 1 + LOW : 1) * PITCH;
+  const STAGED = XS + (tile.joined ? 1 : 1 + LOW) * TILE_ROWS * PITCH;
   const SUM_PITCH = unit.n / 4 + 1;
   const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH;
   return {
@@ -113,12 +118,17 @@ function countsOf(
     X_NEAR: Number(tile.near ?? false),
     ONE_BUFFER: Number(!tile.double),
     TWO_BUFFERS: Number(tile.double ?? false),
-    BUFFER: tile.double ? (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1) : 0,
+    PITCH,
+    XS,
+    LOW_AT: tile.joined ? CHUNKS : TILE_ROWS * PITCH,
+    JOINED: Number(tile.joined ?? false),
+    APART: Number(!tile.joined),
+    BUFFER: tile.double ? STAGED : 0,
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
     ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
     WORDS: Math.max(
-      (tile.double ? 2 : 1) * (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
+      (tile.double ? 2 : 1) * STAGED,
       GRID_R * GRID_C * TILE_SUMS,
     ),
   };
@@ -182,6 +192,7 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
     ...tile.unrolled ? ["unrolled"] : [],
     ...tile.near ? ["near"] : [],
     ...tile.double ? ["double"] : [],
+    ...tile.joined ? ["joined"] : [],
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;

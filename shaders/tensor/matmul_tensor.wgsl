@@ -57,11 +57,12 @@ const X_STEP = 1u;
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
-const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+const PITCH = $PITCHu; // rows do not begin in the same bank
+const LOW = $LOW_ATu; // of lo of a row of x, behind hi
 
 //use tensor/row_of_chunk
 
-const XS = $TILE_COLSu * PITCH;
+const XS = $XSu;
 const SUM_PITCH = $SUM_PITCHu; // as PITCH
 
 // Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [TILE_ROWS, PITCH] and then lo where there is one. Later, of
@@ -78,6 +79,16 @@ fn w_row_of(at: u32) -> u32 {
   //end
   //for b in LONG_BLOCKS
   return at / BLOCKS;
+  //end
+}
+
+// Where a column's weights lie in workgroup memory.
+fn place_of(column: u32) -> u32 {
+  //for j in APART
+  return column * PITCH;
+  //end
+  //for j in JOINED
+  return (column / $(2 * UNIT_N)u * $UNIT_Nu + column % $UNIT_Nu) * PITCH + column / $UNIT_Nu % 2u * CHUNKS;
   //end
 }
 
@@ -119,7 +130,7 @@ fn main(
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
   let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
-  let w_to$u = w_column$u * PITCH + w_block$u % BLOCKS * $VEC8Su;
+  let w_to$u = place_of(w_column$u) + w_block$u % BLOCKS * $VEC8Su;
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
@@ -180,14 +191,14 @@ fn main(
       if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
         //for p in PAIRED
         staged[x_to$u + $(a * BUFFER)u] = xa$(a * X_DEEP)_$u;
-        staged[x_to$u + $TILE_ROWSu * PITCH + $(a * BUFFER)u] = xb$(a * X_DEEP)_$u;
+        staged[x_to$u + LOW + $(a * BUFFER)u] = xb$(a * X_DEEP)_$u;
         //end
         //for p in UNPAIRED
         let a = xa$(a * X_DEEP)_$u * x_scale$u;
         let b = xb$(a * X_DEEP)_$u * x_scale$u;
         //for l in LOW
         staged[x_to$u + $(a * BUFFER)u] = eight_of_x(cut(a), cut(b));
-        staged[x_to$u + $TILE_ROWSu * PITCH + $(a * BUFFER)u] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u + LOW + $(a * BUFFER)u] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
         staged[x_to$u + $(a * BUFFER)u] = eight_of_x(a, b);
@@ -250,12 +261,12 @@ fn main(
           let at$r = XS + $(a * BUFFER)u + (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
           let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, PITCH);
           //for l in LOW
-          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + $TILE_ROWSu * PITCH, PITCH);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + LOW, PITCH);
           //end
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &staged, $(a * BUFFER)u + (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &staged, $(a * BUFFER)u + place_of(own_column + $cu * $UNIT_Nu) + s * $UNIT_Ku / 8u, PITCH);
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
           //for l in LOW
