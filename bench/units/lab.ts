@@ -180,6 +180,11 @@ function without(code: string, kinds: string): string {
   if (kinds.includes("B")) loop = loop.replaceAll("workgroupBarrier();", "");
   if (kinds.includes("X")) loop = loop.replaceAll(/x[ab]\d+_\d+ = x\[[^;]*;/g, "");
   if (kinds.includes("W")) loop = loop.replaceAll(/w\d+_\d+ = load_weights[^;]*;/g, "");
+  if (kinds.includes("c") || kinds.includes("f")) {
+    const fence = kinds.includes("f") ? "if (rows == 0u) { out[0] = 0.0; }" : "";
+    loop = loop.replaceAll(/let next = ([^;]*);([\s\S]*?)if \(next < range\) \{([\s\S]*?)\n      \}\n/g, (_, sum, _between, body) =>
+      `let next = min(${sum}, range - BLOCKS);\n{${body}\n${fence}\n}\n`);
+  }
   if (kinds.includes("K")) loop = loop.replace("k < range;", "k < 1u;");
   return code.slice(0, from) + loop + code.slice(to);
 }
