@@ -2,13 +2,9 @@
 import process from "node:process";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
-import {
-  fitsTile,
-  matmulTensor,
-  rowScales,
-  type TensorTile,
-} from "../../shaders/tensor/matmul_tensor.ts";
-import { halveWeights } from "../../shaders/tensor/weight_scales.ts";
+import { fitsTile, matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { halveWeights } from "../../shaders/tensor/scales/weight_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
@@ -161,14 +157,27 @@ function straight(code: string): string {
 
 /** The loop over a stage's steps as text, the tiles of a step loaded before the products of the one before. */
 function piped(code: string): string {
-  return code.replaceAll(/( *)for \(var s = 0u; s < (\d+)u; s\+\+\) \{\n([\s\S]*?)\n\1\}/g, (_, pad, count, body) => {
-    const steps = Array.from({ length: Number(count) }, (_, s) => {
-      const own = (body as string).replaceAll(/\b(at\d+|xh\d+|xl\d+|w_tile\d+)\b/g, `$1_s${s}`).replaceAll(/\bs \*/g, `${s}u *`);
-      const all = own.split(";").map((one) => one.trim()).filter((one) => one !== "").map((one) => `${one};`);
-      return { loads: all.filter((one) => one.startsWith("let")), products: all.filter((one) => !one.startsWith("let")) };
-    });
-    return `${pad}{\n` + [...steps[0]?.loads ?? [], ...steps.flatMap(({ products }, s) => [...steps[s + 1]?.loads ?? [], ...products])].join(`\n${pad}`) + `\n${pad}}`;
-  });
+  return code.replaceAll(
+    /( *)for \(var s = 0u; s < (\d+)u; s\+\+\) \{\n([\s\S]*?)\n\1\}/g,
+    (_, pad, count, body) => {
+      const steps = Array.from({ length: Number(count) }, (_, s) => {
+        const own = (body as string).replaceAll(/\b(at\d+|xh\d+|xl\d+|w_tile\d+)\b/g, `$1_s${s}`)
+          .replaceAll(/\bs \*/g, `${s}u *`);
+        const all = own.split(";").map((one) => one.trim()).filter((one) => one !== "").map((one) =>
+          `${one};`
+        );
+        return {
+          loads: all.filter((one) => one.startsWith("let")),
+          products: all.filter((one) => !one.startsWith("let")),
+        };
+      });
+      return `${pad}{\n` +
+        [
+          ...steps[0]?.loads ?? [],
+          ...steps.flatMap(({ products }, s) => [...steps[s + 1]?.loads ?? [], ...products]),
+        ].join(`\n${pad}`) + `\n${pad}}`;
+    },
+  );
 }
 
 /** Parts of the loop left out: M products and tiles, B barriers, X loads of x, W of weights. */
@@ -176,14 +185,19 @@ function without(code: string, kinds: string): string {
   const from = code.indexOf("  for (var k = 0u;");
   const to = code.indexOf("  // Tile by tile");
   let loop = code.slice(from, to);
-  if (kinds.includes("M")) loop = loop.replaceAll(/ = subgroupMatrixMultiplyAccumulate\([^;]*, (\w+)\);/g, " = $1;");
+  if (kinds.includes("M")) {
+    loop = loop.replaceAll(/ = subgroupMatrixMultiplyAccumulate\([^;]*, (\w+)\);/g, " = $1;");
+  }
   if (kinds.includes("B")) loop = loop.replaceAll("workgroupBarrier();", "");
   if (kinds.includes("X")) loop = loop.replaceAll(/x[ab]\d+_\d+ = x\[[^;]*;/g, "");
   if (kinds.includes("W")) loop = loop.replaceAll(/w\d+_\d+ = load_weights[^;]*;/g, "");
   if (kinds.includes("c") || kinds.includes("f")) {
     const fence = kinds.includes("f") ? "if (rows == 0u) { out[0] = 0.0; }" : "";
-    loop = loop.replaceAll(/let next = ([^;]*);([\s\S]*?)if \(next < range\) \{([\s\S]*?)\n      \}\n/g, (_, sum, _between, body) =>
-      `let next = min(${sum}, range - BLOCKS);\n{${body}\n${fence}\n}\n`);
+    loop = loop.replaceAll(
+      /let next = ([^;]*);([\s\S]*?)if \(next < range\) \{([\s\S]*?)\n      \}\n/g,
+      (_, sum, _between, body) =>
+        `let next = min(${sum}, range - BLOCKS);\n{${body}\n${fence}\n}\n`,
+    );
   }
   if (kinds.includes("K")) loop = loop.replace("k < range;", "k < 1u;");
   return code.slice(0, from) + loop + code.slice(to);
@@ -246,7 +260,13 @@ async function variantOf(
         },
         ...{ splitK: split, halved: true, epilogue, paired, label: name },
       });
-      steps.push(await stepOf(made, (code) => without(kinds.includes("q") ? piped(code) : kinds.includes("s") ? straight(code) : code, kinds), pipes));
+      steps.push(
+        await stepOf(made, (code) =>
+          without(
+            kinds.includes("q") ? piped(code) : kinds.includes("s") ? straight(code) : code,
+            kinds,
+          ), pipes),
+      );
     }
     const shown = kinds.startsWith("auto") ? `${text}=${Object.values(tile)}` : text;
     return { name: shown, steps, us: [], paired };

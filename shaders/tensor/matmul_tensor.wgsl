@@ -14,29 +14,13 @@
 // $TILE_COLS columns. All its lanes bring $STAGE of k at a time
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
-// COLS / SPLIT_K is a multiple of $STAGE. Slots:
-//   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
-//     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: tensor/tile/out_*.wgsl where $LOOPED is 1, else as of matmul_tensor_few.wgsl: where outputs do not wait for each
-//     other, lowering scales at once takes less than finding a row's largest number first.
-//   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
-//     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
+// COLS / SPLIT_K is a multiple of $STAGE. The slots are those of tensor/common.wgsl; `out` is tensor/tile/out_*.wgsl
+// where $LOOPED is 1, else tensor/out_*.wgsl: where outputs do not wait for each other, lowering scales at once takes less
+// than finding a row's largest number first.
 
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 
-override COLS: u32;
-override MATRIX_ROWS: u32; // even
-override OUT_COLS: u32; // row stride of out
-override FIRST: u32; // first output column of the shard
-override SPLIT_K: u32;
-
-//use out
-//use epilogue
-//use load
+//use tensor/common
 
 // Its size gives the rows.
 //for p in UNPAIRED
@@ -49,23 +33,19 @@ const X_STEP = 2u; // vectors of eight numbers, one after the other
 
 const X_STEP = 1u;
 //end
-// [MATRIX_ROWS]
-@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [rows]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
 const THREADS = $THREADSu;
-const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
-const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
-const PITCH = $PITCHu; // rows do not begin in the same bank
+const LINE = $LINEu; // in workgroup memory, from row to row: they do not begin in the same bank
 const LOW = $LOW_ATu; // of lo of a row of x, behind hi
 
 //use tensor/row_of_chunk
 
 const XS = $XSu;
-const SUM_PITCH = $SUM_PITCHu; // as PITCH
+const SUM_PITCH = $SUM_PITCHu; // as LINE
 
-// Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [TILE_ROWS, PITCH] and then lo where there is one. Later, of
+// Eight f16: weights [TILE_COLS, LINE], from XS on x, hi [TILE_ROWS, LINE] and then lo where there is one. Later, of
 // each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
@@ -85,10 +65,10 @@ fn w_row_of(at: u32) -> u32 {
 // Where a column's weights lie in workgroup memory.
 fn place_of(column: u32) -> u32 {
   //for j in APART
-  return column * PITCH;
+  return column * LINE;
   //end
   //for j in JOINED
-  return (column / $(2 * UNIT_N)u * $UNIT_Nu + column % $UNIT_Nu) * PITCH + column / $UNIT_Nu % 2u * CHUNKS;
+  return (column / $(2 * UNIT_N)u * $UNIT_Nu + column % $UNIT_Nu) * LINE + column / $UNIT_Nu % 2u * CHUNKS;
   //end
 }
 
@@ -141,7 +121,7 @@ fn main(
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_row$u = min(row + own_x_row$u, rows - 1u);
   let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
-  let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + own_x_row$u * LINE + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in X_AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
@@ -258,15 +238,15 @@ fn main(
       if (multiplies) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for r in OWN_R
-          let at$r = XS + $(a * BUFFER)u + (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
-          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, PITCH);
+          let at$r = XS + $(a * BUFFER)u + (own_row + $ru * $UNIT_Mu) * LINE + s * $UNIT_Ku / 8u;
+          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, LINE);
           //for l in LOW
-          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + LOW, PITCH);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + LOW, LINE);
           //end
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &staged, $(a * BUFFER)u + place_of(own_column + $cu * $UNIT_Nu) + s * $UNIT_Ku / 8u, PITCH);
+            &staged, $(a * BUFFER)u + place_of(own_column + $cu * $UNIT_Nu) + s * $UNIT_Ku / 8u, LINE);
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
           //for l in LOW
@@ -298,56 +278,7 @@ fn main(
   }
   workgroupBarrier();
   if (multiplies) {
-    // Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again of a small matrix.
-    //for l in LOOPED
-    for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
-      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
-      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
-      let r = row + own_r;
-      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
-      let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
-      if (r < rows && c < half) {
-        let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
-        let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
-        epilogue(tile.z * rows + r, c, half, y);
-      }
-      gather(own_r);
-    }
-    //end
-    //for p in PREPARED
-    //for q in PARTS
-    let prepared$q = prepare(
-      min(row + own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu, rows - 1u),
-      min(pair + own_column / 2u + $cu * $UNIT_HALFu + (lane + $qu * $LANESu) % $UNIT_HALFu, half - 1u),
-    );
-    //end
-    //end
-    //for l in UNROLLED
-    //for q in PARTS
-    {
-      let i = lane + $qu * $LANESu;
-      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
-      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
-      let r = row + own_r;
-      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
-      let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
-      if (r < rows && c < half) {
-        let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
-        let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
-        //for p in PREPARED
-        finish(prepared$q, c, y);
-        //end
-        //for p in UNPREPARED
-        epilogue(tile.z * rows + r, c, half, y);
-        //end
-      }
-      fold($UNIT_HALFu);
-      if (r < rows && i % $UNIT_HALFu == 0u) {
-        end_row(r);
-      }
-    }
-    //end
-    //end
+    //use tensor/tile/outputs
   }
   workgroupBarrier();
   //end
