@@ -243,6 +243,8 @@ import lowerScales from "./tensor/row/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import matmulTensorRow from "./tensor/row/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
+import roundNoted from "./tensor/tile/round_noted.wgsl" with { type: "text" };
+import roundStore from "./tensor/tile/round_store.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
 import outputsTile from "./tensor/tile/outputs.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
@@ -523,6 +525,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/row/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
+  "tensor/tile/round_noted": roundNoted,
+  "tensor/tile/round_store": roundStore,
   "tensor/tile/outputs": outputsTile,
   "tensor/out_store": outStore,
   "tensor/tile/out_store": outStoreTile,

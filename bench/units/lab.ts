@@ -199,6 +199,12 @@ function without(code: string, kinds: string): string {
         `let next = min(${sum}, range - BLOCKS);\n{${body}\n${fence}\n}\n`,
     );
   }
+  if (kinds.includes("b")) {
+    const pattern = /let next = [^;]*;\s*(?:\/\/[^\n]*\n\s*)?if \(next < range\) \{[\s\S]*?\n      \}/g;
+    const all = [...loop.matchAll(pattern)].map(([text]) => `{\n${text}\n}`);
+    let at = 0;
+    loop = loop.replaceAll(pattern, () => ++at === all.length ? all.join("\n") : "");
+  }
   if (kinds.includes("K")) loop = loop.replace("k < range;", "k < 1u;");
   return code.slice(0, from) + loop + code.slice(to);
 }

@@ -126,6 +126,12 @@ function countsOf(
   };
 }
 
+/** Slots of a kernel with an epilogue, of workgroups of rounds, whose outputs do not wait for each other. */
+function roundSlots(epilogue: Epilogue): Slots {
+  const { out = "", ...slots } = unitsSlots(epilogue);
+  return { ...slots, out: out.replace("tensor/out", "tensor/tile/round") };
+}
+
 /** Slots of a kernel whose workgroups make many rows, with an epilogue. */
 export function tileSlots(epilogue: Epilogue): Slots {
   const { out = "", ...slots } = unitsSlots(epilogue);
@@ -153,7 +159,7 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...tile.unrolled ? unitsSlots(epilogue) : tileSlots(epilogue), ...format.slots },
+      slots: { ...tile.unrolled ? roundSlots(epilogue) : tileSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
         ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },

@@ -49,7 +49,9 @@ const SUM_PITCH = $SUM_PITCHu; // as LINE
 // each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
+//for l in LOOPED
 var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
+//end
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
 // Column of the tile whose block a lane brings.
@@ -129,12 +131,14 @@ fn main(
   //end
   //end
 
+  //for l in LOOPED
   //for u in ROW_LOADS
   let own_r$u = min(thread + $uu * THREADS, $TILE_ROWSu - 1u);
   let own_x$u = x_scales[min(row + own_r$u, rows - 1u)];
   if (thread + $uu * THREADS < $TILE_ROWSu) {
     x_inverses[own_r$u] = inverse(own_x$u);
   }
+  //end
   //end
   //for u in COLUMN_LOADS
   let own_c$u = min(thread + $uu * THREADS, $TILE_COLSu - 1u);
@@ -269,6 +273,13 @@ fn main(
   // Tile by tile: the sums of hi and of lo, then what they make.
   let sums = subgroup * $TILE_SUMSu;
   //for r in OWN_R
+  //for l in UNROLLED
+  //for q in PARTS
+  let row$r_$q = own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu;
+  let x_inverse$r_$q = inverse(x_scales[min(row + row$r_$q, rows - 1u)]);
+  var peak$r_$q = 0.0;
+  //end
+  //end
   //for c in OWN_C
   if (multiplies) {
     subgroupMatrixStore<row_major>(&staged, sums, hi$r_$c, SUM_PITCH);
@@ -282,12 +293,20 @@ fn main(
   }
   workgroupBarrier();
   //end
+  //for l in UNROLLED
+  if (multiplies) {
+    //for q in PARTS
+    gather(row$r_$q, peak$r_$q, $UNIT_HALFu, lane % $UNIT_HALFu == 0u);
+    //end
+  }
   //end
-  //for l in LOOPED
+  //end
+  //for l in UNROLLED
+  workgroupBarrier();
+  //end
   for (var i = thread; i < $TILE_ROWSu; i += THREADS) {
     if (row + i < rows) {
       end_row(row + i, i);
     }
   }
-  //end
 }
