@@ -200,7 +200,8 @@ function without(code: string, kinds: string): string {
     );
   }
   if (kinds.includes("b")) {
-    const pattern = /let next = [^;]*;\s*(?:\/\/[^\n]*\n\s*)?if \(next < range\) \{[\s\S]*?\n      \}/g;
+    const pattern =
+      /let next = [^;]*;\s*(?:\/\/[^\n]*\n\s*)?if \(next < range\) \{[\s\S]*?\n      \}/g;
     const all = [...loop.matchAll(pattern)].map(([text]) => `{\n${text}\n}`);
     let at = 0;
     loop = loop.replaceAll(pattern, () => ++at === all.length ? all.join("\n") : "");
@@ -243,8 +244,6 @@ async function variantOf(
       ahead,
       unrolled: !kinds.includes("l"),
       early: kinds.includes("e"),
-      ...kinds.includes("n") ? { near: true } : {},
-      ...kinds.includes("d") ? { double: true } : {},
       ...kinds.includes("j") ? { joined: true } : {},
     };
   if (!fitsTile(unit, tile, gpu.limits) || k / split % stage !== 0) {

@@ -32,11 +32,10 @@ export interface TensorTile {
    * and not a loop over them: for few tiles of a subgroup; default false.
    */
   readonly unrolled?: boolean;
-  /** Whether x is loaded one stage ahead, however far the weights are; default false. */
-  readonly near?: boolean;
-  /** Whether stages have two buffers in turn: `ahead` is 2; default false. */
-  readonly double?: boolean;
-  /** Whether two columns, and hi and lo of a row, share a line. */
+  /**
+   * Whether two columns, and hi and lo of a row, share a line of workgroup memory, so that it has half as many places that
+   * are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
+   */
   readonly joined?: boolean;
 }
 
@@ -63,7 +62,7 @@ export function fitsTile(
   tile: TensorTile,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
 ): boolean {
-  return tile.stage % unit.k === 0 &&
+  return tile.stage % unit.k === 0 && (!tile.joined || tile.grid[1] * tile.own[1] % 2 === 0) &&
     tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup;
 }
@@ -78,8 +77,8 @@ function countsOf(
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
-  const LINE = (tile.joined ? 1 + LOW : 1) * CHUNKS + 1;
-  const XS = TILE_COLS / (tile.joined ? 1 + LOW : 1) * LINE;
+  const LINE = (tile.joined ? 2 : 1) * CHUNKS + 1;
+  const XS = TILE_COLS / (tile.joined ? 2 : 1) * LINE;
   const STAGED = XS + (tile.joined ? 1 : 1 + LOW) * TILE_ROWS * LINE;
   const SUM_PITCH = unit.n / 4 + 1;
   const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH;
@@ -105,22 +104,16 @@ function countsOf(
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
     ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
-    X_AHEAD: tile.near ? 1 : AHEAD,
-    X_DEEP: Number(!tile.near),
-    X_NEAR: Number(tile.near ?? false),
-    ONE_BUFFER: Number(!tile.double),
-    TWO_BUFFERS: Number(tile.double ?? false),
     LINE,
     XS,
-    LOW_AT: tile.joined ? CHUNKS : TILE_ROWS * LINE,
+    LO_AT: tile.joined ? CHUNKS : TILE_ROWS * LINE,
     JOINED: Number(tile.joined ?? false),
     APART: Number(!tile.joined),
-    BUFFER: tile.double ? STAGED : 0,
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
     ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
     WORDS: Math.max(
-      (tile.double ? 2 : 1) * STAGED,
+      STAGED,
       GRID_R * GRID_C * TILE_SUMS,
     ),
   };
@@ -151,8 +144,6 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
     ...tile.unrolled ? ["unrolled"] : [],
-    ...tile.near ? ["near"] : [],
-    ...tile.double ? ["double"] : [],
     ...tile.joined ? ["joined"] : [],
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;

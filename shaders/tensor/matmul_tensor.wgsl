@@ -38,7 +38,7 @@ const X_STEP = 1u;
 
 const THREADS = $THREADSu;
 const LINE = $LINEu; // in workgroup memory, from row to row: they do not begin in the same bank
-const LOW = $LOW_ATu; // of lo of a row of x, behind hi
+const LO = $LO_ATu; // of lo of a row of x, behind hi
 
 //use tensor/row_of_chunk
 
@@ -125,7 +125,7 @@ fn main(
   let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
   let x_to$u = XS + own_x_row$u * LINE + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  //for a in X_AHEAD
+  //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
   var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
   //end
@@ -167,25 +167,25 @@ fn main(
       //for u in W_LOADS
       if (w_block$u < $TILE_COLSu * BLOCKS) {
         //for p in VEC8S
-        staged[w_to$u + $pu + $(a * BUFFER)u] = halves_$p(w$a_$u, w_scale$u);
+        staged[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
         //end
       }
       //end
       //for u in X_LOADS
       if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
         //for p in PAIRED
-        staged[x_to$u + $(a * BUFFER)u] = xa$(a * X_DEEP)_$u;
-        staged[x_to$u + LOW + $(a * BUFFER)u] = xb$(a * X_DEEP)_$u;
+        staged[x_to$u] = xa$a_$u;
+        staged[x_to$u + LO] = xb$a_$u;
         //end
         //for p in UNPAIRED
-        let a = xa$(a * X_DEEP)_$u * x_scale$u;
-        let b = xb$(a * X_DEEP)_$u * x_scale$u;
+        let a = xa$a_$u * x_scale$u;
+        let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        staged[x_to$u + $(a * BUFFER)u] = eight_of_x(cut(a), cut(b));
-        staged[x_to$u + LOW + $(a * BUFFER)u] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u] = eight_of_x(cut(a), cut(b));
+        staged[x_to$u + LO] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        staged[x_to$u + $(a * BUFFER)u] = eight_of_x(a, b);
+        staged[x_to$u] = eight_of_x(a, b);
         //end
         //end
       }
@@ -197,22 +197,11 @@ fn main(
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
-        //for d in X_DEEP
         //for u in X_LOADS
         xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
         //end
-        //end
       }
-      //for n in X_NEAR
-      let next_x = k + $(a + 1)u * BLOCKS;
-      if (next_x < range) {
-        //for u in X_LOADS
-        xa0_$u = x[x_from$u + vec8_of(begin + next_x) * X_STEP];
-        xb0_$u = x[x_from$u + vec8_of(begin + next_x) * X_STEP + x_second];
-        //end
-      }
-      //end
       //end
       workgroupBarrier();
       //for e in LATE
@@ -222,35 +211,24 @@ fn main(
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
-        //for d in X_DEEP
         //for u in X_LOADS
         xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
         //end
-        //end
       }
-      //for n in X_NEAR
-      let next_x = k + $(a + 1)u * BLOCKS;
-      if (next_x < range) {
-        //for u in X_LOADS
-        xa0_$u = x[x_from$u + vec8_of(begin + next_x) * X_STEP];
-        xb0_$u = x[x_from$u + vec8_of(begin + next_x) * X_STEP + x_second];
-        //end
-      }
-      //end
       //end
       if (multiplies) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for r in OWN_R
-          let at$r = XS + $(a * BUFFER)u + (own_row + $ru * $UNIT_Mu) * LINE + s * $UNIT_Ku / 8u;
+          let at$r = XS + (own_row + $ru * $UNIT_Mu) * LINE + s * $UNIT_Ku / 8u;
           let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, LINE);
           //for l in LOW
-          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + LOW, LINE);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + LO, LINE);
           //end
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &staged, $(a * BUFFER)u + place_of(own_column + $cu * $UNIT_Nu) + s * $UNIT_Ku / 8u, LINE);
+            &staged, place_of(own_column + $cu * $UNIT_Nu) + s * $UNIT_Ku / 8u, LINE);
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
           //for l in LOW
@@ -260,15 +238,10 @@ fn main(
           //end
         }
       }
-      //for b in ONE_BUFFER
       workgroupBarrier();
-      //end
     }
     //end
   }
-  //for b in TWO_BUFFERS
-  workgroupBarrier();
-  //end
 
   // Tile by tile: the sums of hi and of lo, then what they make.
   let sums = subgroup * $TILE_SUMSu;

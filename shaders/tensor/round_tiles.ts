@@ -44,6 +44,13 @@ const TILES: readonly Timed[] = [
     us: [44],
     tile: { subgroups: 9, grid: [3, 3], own: [1, 1], stage: 128, ahead: 1, early: true },
   },
+  {
+    us: [112],
+    tile: {
+      ...{ subgroups: 7, grid: [1, 7], own: [4, 2], stage: 64, ahead: 1 },
+      ...{ early: true, joined: true },
+    },
+  },
   { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
   { us: [58], tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { us: [51], tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 1 } },
