@@ -31,7 +31,10 @@ const TILES: readonly Timed[] = [
     tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2, early: true },
   },
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
-  { us: [84], tile: { subgroups: 14, grid: [2, 7], own: [1, 2], stage: 64, ahead: 2 } },
+  {
+    us: [84],
+    tile: { subgroups: 7, grid: [1, 7], own: [2, 2], stage: 64, ahead: 1, early: true },
+  },
   { us: [86], tile: { subgroups: 8, grid: [1, 8], own: [2, 2], stage: 64, ahead: 1 } },
   {
     us: [43, 58],
@@ -50,6 +53,10 @@ const TILES: readonly Timed[] = [
       ...{ subgroups: 7, grid: [1, 7], own: [4, 2], stage: 64, ahead: 1 },
       ...{ early: true, joined: true },
     },
+  },
+  {
+    us: [100, 135],
+    tile: { subgroups: 4, grid: [1, 4], own: [4, 2], stage: 32, ahead: 1, early: true },
   },
   { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
   { us: [58], tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
