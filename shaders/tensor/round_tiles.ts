@@ -17,7 +17,7 @@ interface Timed {
 }
 
 /** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels.md). */
-const TILES: readonly Timed[] = [
+const TIMED: readonly Timed[] = [
   {
     us: [55, 69],
     tile: { subgroups: 7, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2, early: true },
@@ -64,6 +64,8 @@ const TILES: readonly Timed[] = [
   { us: [50, 60], tile: { subgroups: 8, grid: [4, 2], own: [1, 1], stage: 64, ahead: 1 } },
 ];
 
+const TILES = TIMED.map(({ us, tile }): Timed => ({ us, tile: { ...tile, unrolled: true } }));
+
 /** Multiprocessors of an H200. */
 const CORES = 132;
 
@@ -99,5 +101,5 @@ export function roundTile(
   const [fastest] = TILES
     .filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits))
     .toSorted((a, b) => timeOf(a) - timeOf(b));
-  return fastest && { ...fastest.tile, unrolled: true };
+  return fastest?.tile;
 }
