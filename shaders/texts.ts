@@ -210,6 +210,7 @@ import acceptPrompt from "./round/accept_prompt.wgsl" with { type: "text" };
 import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" };
 import acceptTree from "./round/accept_tree.wgsl" with { type: "text" };
 import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
+import draftEnds from "./round/draft_ends.wgsl" with { type: "text" };
 import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
 import fillRows from "./round/fill_rows.wgsl" with { type: "text" };
 import gatherRows from "./round/gather_rows.wgsl" with { type: "text" };
@@ -244,6 +245,8 @@ import lowerNothing from "./tensor/row/lower_nothing.wgsl" with { type: "text" }
 import lowerScales from "./tensor/row/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
+import roundNoted from "./tensor/tile/round_noted.wgsl" with { type: "text" };
+import roundStore from "./tensor/tile/round_store.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
 import outputsTile from "./tensor/tile/outputs.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
@@ -490,6 +493,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/accept_simulated": acceptSimulated,
   "round/accept_tree": acceptTree,
   "round/copy_rows": copyRows,
+  "round/draft_ends": draftEnds,
   "round/draft_rows": draftRows,
   "round/fill_rows": fillRows,
   "round/gather_rows": gatherRows,
@@ -525,6 +529,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
+  "tensor/tile/round_noted": roundNoted,
+  "tensor/tile/round_store": roundStore,
   "tensor/tile/outputs": outputsTile,
   "tensor/out_store": outStore,
   "tensor/tile/out_store": outStoreTile,

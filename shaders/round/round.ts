@@ -12,6 +12,10 @@ const DRAFT_ROWS = kernel("draft_rows", shader("round/draft_rows"), {
   bindings: ["batch_slots", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
 });
+const DRAFT_ENDS = kernel("draft_ends", shader("round/draft_ends"), {
+  bindings: ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"],
+  constants: ["Q_COLS", "COLS"],
+});
 const VERIFY_ROWS = verifyKernel("verify_rows");
 const VERIFY_TREE = verifyKernel("verify_tree");
 
@@ -95,6 +99,34 @@ export function draftRows(
     constants: { STEP: step, MOST_ROWS: mostRows },
     workgroups: [batch],
     label: `draft_rows.${step}`,
+  });
+}
+
+/** Rows of a draft-extend, or the last of each sequence. */
+export interface ExtendedRows {
+  readonly rows: Operand;
+  /** Queries, rotated, [rows, qCols]. */
+  readonly q: Operand;
+  /** The residual stream, [rows, cols]. */
+  readonly x: Operand;
+}
+
+/** Records the last rows of `batch` sequences side by side, from those of a draft-extend. */
+export function draftEnds(
+  { last, all, ends }: {
+    /** Row of each sequence, u32 [batch]. */
+    readonly last: Operand;
+    readonly all: ExtendedRows;
+    readonly ends: ExtendedRows;
+  },
+  { batch, qCols, cols }: { readonly batch: number; readonly qCols: number; readonly cols: number },
+): Dispatch {
+  return dispatch(DRAFT_ENDS, {
+    buffers: { last, ...all, end_rows: ends.rows, end_q: ends.q, end_x: ends.x },
+    constants: { Q_COLS: qCols, COLS: cols },
+    workgroups: [Math.ceil(Math.max(qCols, cols) / 64), batch],
+    label: "draft.ends",
+    work: { bytes: 8 * batch * (qCols + cols), flops: 0 },
   });
 }
 

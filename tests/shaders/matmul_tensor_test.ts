@@ -21,6 +21,8 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1, early: true },
   // As many stages as the loop brings in its turns.
   { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2, unrolled: true },
+  { subgroups: 3, grid: [1, 2], own: [2, 1], stage: 32, ahead: 1, unrolled: true, joined: true },
+  { subgroups: 1, grid: [1, 1], own: [1, 4], stage: 16, ahead: 1, joined: true },
 ];
 
 /** For few rows. */

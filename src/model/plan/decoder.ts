@@ -69,17 +69,22 @@ export interface Block {
   readonly stream: NormInput;
 }
 
-/** x + attention(input), normed where the layer norms after; before, by its caller or as `input` says. */
+/**
+ * x + attention(input), normed where the layer norms after; before, by its caller or as `input` says.
+ *
+ * @param stored as in `headAttention`: of latents nothing is.
+ */
 export function attentionBlock(
   context: DecoderContext,
   layer: PlacedLayer,
   input: BranchInput,
   of: RowsOf,
+  stored: boolean = false,
 ): Block {
   const { attention: weights, norms, kv, label } = layer;
   const left = weights.kind === "latent"
     ? latentAttention(context, { weights, kv, label }, { input, of })
-    : headAttention(context, { weights, kv, label }, { input, of });
+    : headAttention(context, { weights, kv, label }, { input, of, stored });
   return joined(context, left, norms.attention, {
     ...input,
     rows: of.count,

@@ -64,17 +64,25 @@ export function loadHeadAttention(
 }
 
 /** A layer's weights with its keys and values. */
-interface Kept {
+export interface Kept {
   readonly weights: HeadWeights;
   readonly kv: LayerKv;
   readonly label: string;
 }
 
-/** sums = o(attention(q, k, v of `input`)). */
+/**
+ * sums = o(attention(q, k, v of `input`)).
+ *
+ * @param how.stored whether q is there, and the keys and values are stored, as `projectHeads` leaves them.
+ */
 export function headAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: BranchInput; readonly of: RowsOf },
+  { input, of, stored: there = false }: {
+    readonly input: BranchInput;
+    readonly of: RowsOf;
+    readonly stored?: boolean;
+  },
 ): Branch {
   const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
@@ -92,11 +100,11 @@ export function headAttention(
   const launch = { ...heads, count, perSlot, paths, tuning };
   const buffers = { q, keys, values, rows, pages, partial, out: attentionOutput, scales };
   const attended = attend(buffers, { ...launch, label: `${label}.attention` });
-  const projected = projectHeads(context, kept, input, of);
+  const projected = there ? [] : projectHeads(context, kept, input, of);
   // Sums of matrix units are merged as no other kernel does.
   if (onUnits) return { ...out, plan: [...projected, ...attended, ...out.plan] };
   const [scores, ...combined] = attended;
-  const own = ownsHeads(launch) ? ownHeads(context, kept) : undefined;
+  const own = !there && ownsHeads(launch) ? ownHeads(context, kept) : undefined;
   const stored = [...projected, ...scores ? [scores] : []];
   const plan = own
     ? ownPlan(stored, attend({ ...buffers, own }, { ...launch, label: `${label}.attention` }), {
@@ -163,7 +171,7 @@ function projectRaw(
 }
 
 /** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
-function projectHeads(
+export function projectHeads(
   context: DecoderContext,
   kept: Kept,
   input: BranchInput,
