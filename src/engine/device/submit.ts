@@ -5,7 +5,7 @@ import { openStamps, passMs } from "./stamps.ts";
 import { yieldToEventLoop } from "./event_loop.ts";
 
 /** Most rounds that are submitted without the host between them. */
-export const MOST_ROUNDS = 8;
+export const MOST_ROUNDS = 32;
 
 /** Programs that run in order, in one submission. */
 export interface Work {
@@ -23,7 +23,7 @@ export interface Submitter {
   /**
    * Runs the work `count` times, 1 to MOST_ROUNDS, without the host between: each result goes to a
    * place of its own and all are read at once. While the device works, the host encodes what the
-   * next call with the same (identical) work and count will submit.
+   * next call with the same (identical) work will submit, if its count is about the same.
    */
   repeat(work: Work, count: number): Promise<Ran[]>;
   /** Drops what was encoded ahead: a buffer was replaced. */
@@ -45,10 +45,25 @@ export interface Ran {
  */
 const MOST_READY = 8;
 
-/** Runs in one command buffer: of a small model, finishing one takes the host as long as a run the device. */
+/**
+ * Runs whose results go to places `first` to `end` of the readback, in one command buffer: of a small
+ * model, finishing one takes the host as long as a run the device.
+ */
 interface Encoded {
-  readonly runs: number;
+  readonly first: number;
+  readonly end: number;
   readonly buffer: GPUCommandBuffer;
+}
+
+/** Most runs in a command buffer. */
+const MOST_RUNS = 4;
+
+/**
+ * Where the command buffer ends that begins at a run: as many runs as there are before it, so that
+ * the device has work while the host makes it, at most MOST_RUNS. Groups of any size begin alike.
+ */
+function endOf(first: number): number {
+  return first + Math.min(MOST_RUNS, Math.max(1, first));
 }
 
 /**
@@ -76,7 +91,7 @@ export async function openSubmitter(
   };
   let room = MOST_ROUNDS * layout({ words }).size;
   let readback = await openReadback(gpu, room);
-  /** Of each work its first run, and the further ones of a group. */
+  /** Of each work the command buffers of a group's first runs, without gaps. */
   const ready = new Map<Work, readonly Encoded[]>();
   const yieldNow = yieldToEventLoop(mail);
 
@@ -90,11 +105,10 @@ export async function openSubmitter(
     readback = await openReadback(gpu, room);
   }
 
-  /** Runs whose results go to places `first`, `first` + 1, ... of the readback. */
-  function record(work: Work, first: number, runs: number): Encoded {
+  function record(work: Work, first: number, end: number): Encoded {
     const encoder = device.createCommandEncoder();
-    for (let at = first; at < first + runs; at++) recordRun(encoder, work, at);
-    return { runs, buffer: encoder.finish() };
+    for (let at = first; at < end; at++) recordRun(encoder, work, at);
+    return { first, end, buffer: encoder.finish() };
   }
 
   function recordRun(encoder: GPUCommandEncoder, work: Work, at: number): void {
@@ -118,25 +132,29 @@ export async function openSubmitter(
     stamps?.copy(encoder, { region: at, count: programs.length }, to);
   }
 
-  /** Submits a group: what is ready of it, then parts as long as all before, so that the device has work meanwhile. */
+  /** Submits a group: what is ready of it, then the rest. */
   function submitGroup(work: Work, count: number): void {
-    const [first, rest] = ready.get(work) ?? [];
-    ready.delete(work);
-    const known = [...first ? [first] : [], ...rest && rest.runs === count - 1 ? [rest] : []];
-    if (first) device.queue.submit(known.map(({ buffer }) => buffer));
-    let at = known.reduce((sum, { runs }) => sum + runs, 0);
-    while (at < count) {
-      const part = record(work, at, Math.min(count - at, Math.max(1, at)));
-      device.queue.submit([part.buffer]);
-      at += part.runs;
+    const known = ready.get(work) ?? [];
+    const taken = known.filter(({ end }) => end <= count);
+    ready.set(work, known.slice(taken.length));
+    if (taken.length > 0) device.queue.submit(taken.map(({ buffer }) => buffer));
+    for (let first = taken.at(-1)?.end ?? 0; first < count; first = endOf(first)) {
+      device.queue.submit([record(work, first, Math.min(count, endOf(first))).buffer]);
     }
   }
 
+  /** Encodes what a next group of as many runs will begin with, beside what is left of this one's. */
   function keepReady(work: Work, count: number): void {
+    const left = ready.get(work) ?? [];
+    ready.delete(work);
     const [longest] = ready.keys();
     if (longest && ready.size >= MOST_READY) ready.delete(longest);
-    const rest = count > 1 ? [record(work, 1, count - 1)] : [];
-    ready.set(work, [record(work, 0, 1), ...rest]);
+    const made: Encoded[] = [];
+    const until = left[0]?.first ?? Infinity;
+    for (let first = 0; first < until && endOf(first) <= count; first = endOf(first)) {
+      made.push(record(work, first, endOf(first)));
+    }
+    ready.set(work, [...made, ...left]);
   }
 
   async function read(work: Work, count: number): Promise<Ran[]> {

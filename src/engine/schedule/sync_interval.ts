@@ -5,6 +5,10 @@ import { MOST_ROUNDS } from "../device/submit.ts";
 export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
+/** Milliseconds that nobody sees: a group may always last so long. */
+const UNSEEN_MS = 2;
+/** Rounds that a group may have however soon its sequences may end. */
+const FEW_ROUNDS = 8;
 /** Weight of the newest measurement in a moving average. */
 const NEWEST = 0.25;
 
@@ -17,23 +21,55 @@ export interface GroupTimes {
   readonly roundMs: number;
 }
 
+/** What speaks against many rounds at once. */
+export interface AheadOf {
+  /** Rounds that asking the host's drafter one round sooner saves; default 0: it is not asked. */
+  readonly gain?: number;
+  /** Rounds until the last sequence ends, as far as one can tell; default: no more than a few. */
+  readonly toCome?: number;
+}
+
 /**
  * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS:
  *
  *     n = ceil(host / round * (1 - SHARE) / SHARE)
  *
+ * Sequences end within a group, in its middle on average: a text of L further rounds costs the host
+ * L / n times and n / 2 rounds for nothing, the least together at
+ *
+ *     n = sqrt(2 host L / round)
+ *
  * Where the host may draft between groups, a group of n rounds saves (n - 1) host and is expected to
  * lose gain * round for each round of delay, n (n - 1) / 2 of them; per round that is best at
  *
  *     n = sqrt(2 host / (gain round))
- *
- * @param gain rounds that asking the host's drafter one round sooner saves.
  */
-export function roundsWorth({ hostMs, roundMs }: GroupTimes, gain = 0): number {
+export function roundsWorth(
+  { hostMs, roundMs }: GroupTimes,
+  { gain = 0, toCome = 0 }: AheadOf = {},
+): number {
   const wanted = Math.ceil(hostMs / roundMs * (1 - SHARE) / SHARE);
   const flowing = Math.floor(LONGEST_MS / roundMs);
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
-  return Math.max(1, Math.min(wanted, flowing, soon, MOST_ROUNDS));
+  const lasting = Math.max(FEW_ROUNDS, Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs)));
+  return Math.max(1, Math.min(wanted, flowing, soon, lasting, MOST_ROUNDS));
+}
+
+/** Tokens of which one knows nothing but that they have begun. */
+const SOME_TOKENS = 64;
+
+/**
+ * Rounds that the longest of these texts goes on for: as many tokens as it has, where a token may
+ * end it, and no more than it may get.
+ */
+export function roundsToCome(
+  texts: readonly { readonly tokens: number; readonly left: number; readonly ends: boolean }[],
+  numSteps: number,
+): number {
+  const tokens = texts.map(({ tokens, left, ends }) =>
+    ends ? Math.min(left, Math.max(SOME_TOKENS, tokens)) : left
+  );
+  return Math.ceil(Math.max(0, ...tokens) / (numSteps + 1));
 }
 
 /** The sequences of a group to come. */
@@ -65,8 +101,7 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 
 /** Chooses the number of rounds in a group. */
 export interface SyncInterval {
-  /** @param gain see roundsWorth. */
-  pick(batch: number, tier: TierShape, gain?: number): number;
+  pick(batch: number, tier: TierShape, ahead?: AheadOf): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
   learn(batch: number, tier: TierShape, group: { count: number; ended: number }): void;
   /** Something else runs before the next group: the time between says nothing of rounds. */
@@ -79,6 +114,8 @@ interface Seen {
   readonly lone?: number;
   /** What each further round of a larger group added to that. */
   readonly further?: number;
+  /** A round's part of any group, the host's with it. */
+  readonly each?: number;
 }
 
 function key(batch: number, tier: TierShape): string {
@@ -117,11 +154,14 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   }
 
   return {
-    pick(batch, tier, gain) {
+    pick(batch, tier, ahead = {}) {
       if (asked !== "auto") return asked;
       const times = timesOf(batch, tier);
-      if (times) return roundsWorth(times, gain);
-      return known.get(key(batch, tier))?.lone === undefined ? 1 : 2;
+      const { lone, each = Infinity } = known.get(key(batch, tier)) ?? {};
+      const worth = times ? roundsWorth(times, ahead) : lone === undefined ? 1 : 2;
+      // What the host takes is known from differences: rounds this short are not left to that.
+      const unseen = ahead.gain ? 1 : Math.min(FEW_ROUNDS, Math.floor(UNSEEN_MS / each));
+      return Math.max(worth, unseen);
     },
     learn(batch, tier, { count, ended }) {
       const before = last;
@@ -129,7 +169,8 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
       if (before === undefined) return;
       const ms = ended - before;
       const seen = known.get(key(batch, tier)) ?? {};
-      const own = learned(seen, { ms, count, hostMs: usual?.hostMs });
+      const each = mean(seen.each, ms / count);
+      const own = { ...learned(seen, { ms, count, hostMs: usual?.hostMs }), each };
       known.set(key(batch, tier), own);
       const { lone, further } = own;
       if (lone === undefined || further === undefined) return;

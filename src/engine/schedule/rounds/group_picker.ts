@@ -11,7 +11,7 @@ import type { RequestState } from "../request_state.ts";
 import type { Requests } from "../requests.ts";
 import type { SequencePages } from "../sequence_pages.ts";
 import { NO_DRAFTS, type Speculation } from "../speculation.ts";
-import type { SyncInterval } from "../sync_interval.ts";
+import { roundsToCome, type SyncInterval } from "../sync_interval.ts";
 import { constrained } from "./constraining.ts";
 import type { ProposalGain } from "./proposal_gain.ts";
 import { deviceSteps, type HostRound, proposalOf, proposedRound } from "./proposing.ts";
@@ -88,8 +88,12 @@ export function openGroupPicker(
    */
   function reserve(states: readonly RequestState[], tier: TierShape, holds: number): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
-    const most = Math.min(syncInterval.pick(states.length, tier, gain), holds);
-    const left = states.map(({ output }) => output.left);
+    const texts = states.map(({ output: { tokens, left }, request: { ignoreEos } }) => (
+      { tokens, left, ends: !ignoreEos }
+    ));
+    const ahead = { gain, toCome: roundsToCome(texts, tier.depth) };
+    const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
+    const left = texts.map(({ left }) => left);
     return places.reserveAhead(states, { most, numSteps: tier.depth, left });
   }
 
