@@ -5,7 +5,14 @@ import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
-import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice/choice.ts";
+import {
+  type Choice,
+  type ChoiceKind,
+  GREEDY_CHOICE,
+  isPlain,
+  openChoice,
+  PLAIN_CHOICE,
+} from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
 import { readLogprobs, toldLogprobs } from "./choice/logprobs.ts";
@@ -184,6 +191,7 @@ class DeviceCore implements Core {
   ): void {
     this.#inputs.writeSampling(sequence, sampling, stopIds);
     this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
+    this.#choice.setDraws(slotOf(sequence), sampling.temperature > 0);
   }
 
   async prefill(
@@ -220,11 +228,14 @@ class DeviceCore implements Core {
     sequences: readonly Sequence[],
     { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
   ): ChoiceKind {
-    return {
+    const some = (has: (slot: number) => boolean) =>
+      sequences.some((sequence) => has(slotOf(sequence)));
+    const kind = {
       masked: mask !== undefined,
-      penalized: sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence))),
+      penalized: some(this.#choice.isPenalized),
       logprobs: toldLogprobs(logprobs),
     };
+    return isPlain(kind) && !some(this.#choice.draws) ? GREEDY_CHOICE : kind;
   }
 
   async catchUp(sequences: readonly Sequence[], chunks = Infinity): Promise<void> {

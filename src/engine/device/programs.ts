@@ -128,16 +128,24 @@ export function enginePrograms(
     compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
   );
   const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
-  const whole = once(async (kind = 0, proposed = 0, ...key) => {
-    const plans = roundPlans(parts, {
+  const plansOf = (kind: number, proposed: number, key: readonly number[]) =>
+    roundPlans(parts, {
       ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
-      choice: choice.buffers(kindOf(kind)),
+      ...{ choice: choice.buffers(kindOf(kind)), greedy: kindOf(kind).greedy ?? false },
     });
+  // What does not depend on the kind of choice is compiled once for all kinds.
+  const forwards = once(async (proposed = 0, ...key) => {
+    const { draft, target, extend } = plansOf(PLAIN_KEY, proposed, key);
     return {
-      draft: await compile(plans.draft),
-      verify: await compile(plans.verify),
-      extend: await compile(plans.extend),
+      draft: await compile(draft),
+      target: await compile(target),
+      extend: await compile(extend),
     };
+  });
+  const whole = once(async (kind = 0, proposed = 0, ...key) => {
+    const { draft, target, extend } = await forwards(proposed, ...key);
+    const accept = await compile(plansOf(kind, proposed, key).accept);
+    return { draft, verify: joined(target, accept), extend };
   });
   const packedRound = packedPrograms(parts, {
     ...{ compile, acceptance, head: draftHead },
@@ -189,7 +197,8 @@ export function enginePrograms(
       return within(await levels(depth, batchBucket(batch, capacity.batch)), cellBucket(cells));
     },
     async prompt(rows, cells, choice = PLAIN_CHOICE) {
-      const head = await promptHead(kindKey(choice));
+      // One row a prompt: its logits are stored whatever it takes of them.
+      const head = await promptHead(kindKey({ ...choice, greedy: false }));
       const programs = { ...await prompt(rowBucket(rows)), head, draftHead: await draftHead(1) };
       return allWithin(programs, cellBucket(cells));
     },
@@ -214,14 +223,19 @@ function shapeOf([batch = 0, depth = 0, width = 0, rows = 0]: readonly number[])
 }
 
 /** A kind as a number, and back. */
-function kindKey({ masked, penalized, logprobs = -1 }: ChoiceKind): number {
-  return Number(masked) + 2 * Number(penalized) + 4 * (logprobs + 1);
+function kindKey({ masked, penalized, logprobs = -1, greedy = false }: ChoiceKind): number {
+  return Number(masked) + 2 * Number(penalized) + 4 * Number(greedy) + 8 * (logprobs + 1);
 }
 
 function kindOf(key: number): ChoiceKind {
-  const logprobs = key < 4 ? undefined : Math.floor(key / 4) - 1;
-  return { masked: key % 2 === 1, penalized: key % 4 >= 2, logprobs };
+  const logprobs = key < 8 ? undefined : Math.floor(key / 8) - 1;
+  return {
+    ...{ masked: key % 2 === 1, penalized: key % 4 >= 2, greedy: key % 8 >= 4 },
+    logprobs,
+  };
 }
+
+const PLAIN_KEY = kindKey(PLAIN_CHOICE);
 
 function cellBucket(cells = Infinity): number {
   return Math.ceil(cells / CELL_BUCKET) * CELL_BUCKET;

@@ -32,10 +32,15 @@ export interface ChoiceKind {
   readonly penalized: boolean;
   /** Tokens told of each row with their log-probabilities; undefined: no log-probabilities at all. */
   readonly logprobs: number | undefined;
+  /** Every sequence takes the largest logit, and nothing else has a say; default false. */
+  readonly greedy?: boolean;
 }
 
 /** Nothing: the programs that every engine has. */
 export const PLAIN_CHOICE: ChoiceKind = { masked: false, penalized: false, logprobs: undefined };
+
+/** Nothing, and no sequence samples: programs that every engine has too. */
+export const GREEDY_CHOICE: ChoiceKind = { ...PLAIN_CHOICE, greedy: true };
 
 /** What programs of a kind read and write beside the rest. */
 export interface ChoiceBuffers {
@@ -74,6 +79,9 @@ export interface Choice {
   setCounts(slot: number, ids: readonly number[]): void;
   /** Whether the slot has any. */
   isPenalized(slot: number): boolean;
+  /** Says whether the slot's tokens are drawn; they are not until then. */
+  setDraws(slot: number, draws: boolean): void;
+  draws(slot: number): boolean;
 }
 
 export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice {
@@ -93,6 +101,7 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
   const told = () => buffer("logprobs", emitted * logprobWords(MOST_LOGPROBS));
   /** Prompt tokens of the slots that have penalties or a bias. */
   const penalized = new Map<number, number>();
+  const drawing = new Set<number>();
   /** Row `at` of a table. */
   const write = ({ buffer }: Operand, at: number, row: Uint32Array | Float32Array) =>
     gpu.device.queue.writeBuffer(buffer, at * row.byteLength, row as Uint32Array<ArrayBuffer>);
@@ -132,6 +141,8 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
       write(penalties().counts, slot, tokenCounts(vocab, ids, penalized.get(slot) ?? Infinity));
     },
     isPenalized: (slot) => penalized.has(slot),
+    setDraws: (slot, draws) => void (draws ? drawing.add(slot) : drawing.delete(slot)),
+    draws: (slot) => drawing.has(slot),
   };
 }
 
