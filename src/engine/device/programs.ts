@@ -4,7 +4,7 @@ import { resultWords } from "../../model/plan/rows_layout.ts";
 import { chain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
-import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
+import { type Choice, type ChoiceKind, GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
 import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
@@ -62,7 +62,7 @@ export interface Programs {
 export interface RoundOf extends RoundShape {
   /** Whether the host has drafted; default false. */
   readonly proposed?: boolean;
-  /** Default: the plain one. Others are made when first wanted. */
+  /** Default: the greedy one. Others than that and the plain one are made when first wanted. */
   readonly choice?: ChoiceKind;
   /** Verify rows of all sequences of a packed round of chains, see packed_round.ts; default: it is none. */
   readonly packed?: number | undefined;
@@ -185,7 +185,7 @@ export function enginePrograms(
     replace,
     packs,
     ranks: packs && parts.told,
-    round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, ...of }) {
+    round({ batch, depth, width, rows, proposed = false, choice = GREEDY_CHOICE, ...of }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && proposed ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
