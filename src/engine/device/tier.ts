@@ -12,7 +12,13 @@ import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
 import { greedyHead } from "../../model/plan/greedy_head.ts";
-import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
+import {
+  bodyVerifies,
+  type Target,
+  targetBody,
+  targetHead,
+  targetHeadAt,
+} from "../../model/plan/target.ts";
 import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
 import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice/choice.ts";
@@ -74,19 +80,23 @@ export function tells(
  * again, what it needs of the rows is kept for it.
  */
 export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
-  const { target, drafter, buffers, keepAll } = parts;
+  const { target, drafter, buffers, mostRows, keepAll } = parts;
   const { shape, proposed } = kind;
   const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
   const keep = depth === 0 || keepAll ? drafter?.catchUp?.keep : undefined;
   const auxHidden = drafter && (depth > 0 || keep) ? drafter.auxHidden : [];
+  const { batchSlots, slots, drafts } = buffers;
+  const verified = isChain(shape) && bodyVerifies(target)
+    ? { batchSlots, slots, drafts, mostRows }
+    : undefined;
   return {
     draft: drafter && !proposed ? drafter.levels(shape) : [],
     target: [
-      verification(parts, shape),
+      ...verified ? [] : [verification(parts, shape)],
       ...targetBody(
         target,
-        { rows: buffers.rows, count, perSlot, paths: !isChain(shape) },
+        { rows: buffers.rows, count, perSlot, paths: !isChain(shape), verified },
         auxHidden,
       ),
       ...keep ? keep(count) : [],

@@ -1,7 +1,7 @@
 import { embed } from "../../../shaders/norm/embed.ts";
 import { capEpilogue, matmul } from "../../../shaders/matmul/matmul.ts";
 import { copyRows, gatherRows } from "../../../shaders/round/move_rows.ts";
-import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
+import { type NormInput, verifiesRows } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -110,6 +110,11 @@ export interface AuxHidden {
   readonly outFirst: number;
 }
 
+/** Whether `targetBody` may write the rows of chains itself, see `RowsOf`. */
+export function bodyVerifies({ weights: { embed, layers } }: Target): boolean {
+  return layers[0]?.inputNorm !== undefined && verifiesRows(embed);
+}
+
 /**
  * Rows in, `final` out: embedding, layers, final norm. Each of `auxHidden` is a copy of what enters
  * its layer.
@@ -120,8 +125,9 @@ export function targetBody(
   auxHidden: readonly AuxHidden[],
 ): Dispatch[] {
   const { weights, config, scratch: { scales: noted } } = target;
-  const { rows, count } = of;
-  let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
+  const { rows, count, perSlot } = of;
+  const verified = of.verified && { ...of.verified, perSlot };
+  let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale, verified };
   const plan: Dispatch[] = [];
   for (const [i, weight] of weights.layers.entries()) {
     const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
