@@ -50,8 +50,8 @@ Deno.test("roundsWorth: more than 8 where the text goes on for so long that few 
 });
 
 Deno.test("roundsToCome: as long as the text is, where a token may end it", () => {
-  equal(roundsToCome([{ tokens: 0, left: 500, ends: true }], 0), 64);
-  equal(roundsToCome([{ tokens: 0, left: 50, ends: true }], 0), 50);
+  equal(roundsToCome([{ tokens: 0, left: 500, ends: true }], 0), 16);
+  equal(roundsToCome([{ tokens: 0, left: 5, ends: true }], 0), 5);
   equal(roundsToCome([{ tokens: 90, left: 500, ends: true }], 0), 90);
   equal(roundsToCome([{ tokens: 90, left: 500, ends: true }], 3), 23);
   equal(roundsToCome([{ tokens: 90, left: 500, ends: false }], 0), 500);

@@ -56,7 +56,7 @@ export function roundsWorth(
 }
 
 /** Tokens of which one knows nothing but that they have begun. */
-const SOME_TOKENS = 64;
+const SOME_TOKENS = 16;
 
 /**
  * Rounds that the longest of these texts goes on for: as many tokens as it has, where a token may
