@@ -24,6 +24,7 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
       : draftHead(draft, { batchSlots }, { batch, step: 0, last, keepHidden: true });
   return {
     auxHidden: auxHiddenOf(draft),
+    readsFinal: draft.draft.algorithm !== "EAGLE3",
     levels: (shape) =>
       draft.tree && !isChain(shape)
         ? treeOf(draft, draft.tree, buffers, shape)

@@ -8,6 +8,7 @@ import {
   verifyRows,
   verifyTree,
 } from "../../../shaders/round/round.ts";
+import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
@@ -18,6 +19,8 @@ import {
   targetBody,
   targetHead,
   targetHeadAt,
+  targetLayers,
+  targetNorm,
 } from "../../model/plan/target.ts";
 import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
@@ -48,7 +51,7 @@ export interface RoundPlans {
   readonly draft: Dispatch[];
   /** The target's forward, the head apart. */
   readonly target: Dispatch[];
-  /** The target's head, choice, acceptance. */
+  /** The target's final norm where nobody else reads its rows, its head, choice, acceptance. */
   readonly accept: Dispatch[];
   /** Draft keys and values of what was accepted, and the next round's first draft token. */
   readonly extend: Dispatch[];
@@ -90,21 +93,18 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
   const verified = isChain(shape) && bodyVerifies(target)
     ? { batchSlots, slots, drafts, mostRows }
     : undefined;
+  const of = { rows: buffers.rows, count, perSlot, paths: !isChain(shape), verified };
+  const { plan, stream } = targetLayers(target, of, auxHidden);
+  const normed = drafter?.readsFinal === true;
   return {
     draft: drafter && !proposed ? drafter.levels(shape) : [],
     target: [
       ...verified ? [] : [verification(parts, shape)],
-      ...targetBody(
-        target,
-        { rows: buffers.rows, count, perSlot, paths: !isChain(shape), verified },
-        auxHidden,
-      ),
+      ...plan,
+      ...normed ? targetNorm(target, stream, count) : [],
       ...keep ? keep(count) : [],
     ],
-    accept: choosesItself(parts, kind) ? greedyAcceptance(parts, kind) : [
-      ...targetHead(target, count),
-      ...chosenAcceptance(parts, kind, count),
-    ],
+    accept: accepting(parts, kind, normed ? undefined : stream),
     extend: drafter && depth > 0 ? drafter.extend(shape) : [],
   };
 }
@@ -121,10 +121,20 @@ function choosesItself({ relaxed, drafter }: RoundParts, kind: RoundKind): boole
     shape.rows <= MOST_OWN_ROWS;
 }
 
-function greedyAcceptance(parts: RoundParts, kind: RoundKind): Dispatch[] {
+/** @param stream the rows before the final norm, where that is still to be done. */
+function accepting(parts: RoundParts, kind: RoundKind, stream: NormInput | undefined): Dispatch[] {
+  const { target } = parts;
   const { batch, rows: perSlot } = kind.shape;
-  const { plan, choice } = greedyHead(parts.target, { count: batch * perSlot, perSlot });
-  return [...plan, ...acceptance(parts, kind, choice)];
+  const count = batch * perSlot;
+  if (choosesItself(parts, kind)) {
+    const { plan, choice } = greedyHead(target, { count, perSlot, stream });
+    return [...plan, ...acceptance(parts, kind, choice)];
+  }
+  return [
+    ...stream ? targetNorm(target, stream, count) : [],
+    ...targetHead(target, count),
+    ...chosenAcceptance(parts, kind, count),
+  ];
 }
 
 /** The choices of `count` rows that have logits, and their acceptance. */

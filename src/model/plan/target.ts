@@ -124,7 +124,23 @@ export function targetBody(
   of: RowsOf,
   auxHidden: readonly AuxHidden[],
 ): Dispatch[] {
-  const { weights, config, scratch: { scales: noted } } = target;
+  const { plan, stream } = targetLayers(target, of, auxHidden);
+  return [...plan, ...targetNorm(target, stream, of.count)];
+}
+
+/** The final norm of the first `count` rows of the residual stream, into `final`. */
+export function targetNorm(target: Target, from: NormInput, count: number): Dispatch[] {
+  const { weights: { norm: weight }, final: out, scratch: { scales: noted } } = target;
+  return norm(target, { from, weight, out, noted }, count, "norm");
+}
+
+/** `targetBody` without the final norm, and the residual stream that is still to be normed. */
+export function targetLayers(
+  target: Target,
+  of: RowsOf,
+  auxHidden: readonly AuxHidden[],
+): { readonly plan: Dispatch[]; readonly stream: NormInput } {
+  const { weights, config } = target;
   const { rows, count, perSlot } = of;
   const verified = of.verified && { ...of.verified, perSlot };
   let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale, verified };
@@ -139,10 +155,7 @@ export function targetBody(
     plan.push(...entered.plan, ...attention.plan, ...mlp.plan);
     from = mlp.stream;
   }
-  return [
-    ...plan,
-    ...norm(target, { from, weight: weights.norm, out: target.final, noted }, count, "norm"),
-  ];
+  return { plan, stream: from };
 }
 
 interface LayerInput {
