@@ -8,14 +8,13 @@ import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } 
 import {
   type Choice,
   type ChoiceKind,
-  GREEDY_CHOICE,
-  isPlain,
+  kindFor,
   openChoice,
   PLAIN_CHOICE,
 } from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
-import { readLogprobs, toldLogprobs } from "./choice/logprobs.ts";
+import { readLogprobs } from "./choice/logprobs.ts";
 import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
@@ -28,7 +27,7 @@ import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
 import { openSubmitter, type Submitter } from "./submit.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
-import type { Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
+import type { BegunRounds, Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
 
 export async function openCore(
   gpu: Gpu,
@@ -226,16 +225,9 @@ class DeviceCore implements Core {
   /** What the choice of these sequences takes. */
   #kind(
     sequences: readonly Sequence[],
-    { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
+    asked: { readonly mask: unknown; readonly logprobs: number | undefined },
   ): ChoiceKind {
-    const some = (has: (slot: number) => boolean) =>
-      sequences.some((sequence) => has(slotOf(sequence)));
-    const kind = {
-      masked: mask !== undefined,
-      penalized: some(this.#choice.isPenalized),
-      logprobs: toldLogprobs(logprobs),
-    };
-    return isPlain(kind) && !some(this.#choice.draws) ? GREEDY_CHOICE : kind;
+    return kindFor(this.#choice, sequences.map(slotOf), asked);
   }
 
   async catchUp(sequences: readonly Sequence[], chunks = Infinity): Promise<void> {
@@ -250,6 +242,10 @@ class DeviceCore implements Core {
   }
 
   async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
+    return await (await this.begin(sequences, asked)).results();
+  }
+
+  async begin(sequences: readonly Sequence[], asked: RoundsAsked): Promise<BegunRounds> {
     const { shape, count, proposals, deviceDepth = 0, masks, maskFor, logprobs } = asked;
     const cells = mostCells(sequences);
     const proposed = proposals !== undefined;
@@ -279,20 +275,21 @@ class DeviceCore implements Core {
     if (proposals) this.#inputs.setProposals(sequences, proposals);
     const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
     if (masks) setMasks(masks);
-    const runs = maskFor
-      ? [
-        await maskedRound(this.#device, work, {
-          ...{ sequences, shape, proposals },
-          setMasks: async (verified) => setMasks(await maskFor(verified)),
-        }),
-      ]
-      : await this.#submitter.repeat(work, count);
-    return runs.map((ran) =>
-      roundResult(sequences, {
-        ...{ shape, depths, told: work.told },
-        extended: this.#drafts && shape.depth > 0,
-        logprobs: choice.logprobs,
-      }, ran)
-    );
+    const of = {
+      ...{ shape, depths, told: work.told },
+      extended: this.#drafts && shape.depth > 0,
+      logprobs: choice.logprobs,
+    };
+    if (maskFor) {
+      const ran = await maskedRound(this.#device, work, {
+        ...{ sequences, shape, proposals },
+        setMasks: async (verified) => setMasks(await maskFor(verified)),
+      });
+      return { results: () => Promise.resolve([roundResult(sequences, of, ran)]) };
+    }
+    const submitted = await this.#submitter.repeat(work, count);
+    const results = async () =>
+      (await submitted.read()).map((ran) => roundResult(sequences, of, ran));
+    return { results };
   }
 }

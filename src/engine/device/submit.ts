@@ -16,16 +16,21 @@ export interface Work {
   readonly extra?: { readonly buffer: GPUBuffer; readonly words: number };
 }
 
+/** Runs that were submitted and are still to be read, before anything else is run. */
+export interface Submitted {
+  read(): Promise<Ran[]>;
+}
+
 /** Runs programs and reads one small buffer. */
 export interface Submitter {
   /** Runs the work once. */
   run(work: Work): Promise<Ran>;
   /**
    * Runs the work `count` times, 1 to MOST_ROUNDS, without the host between: each result goes to a
-   * place of its own and all are read at once. While the device works, the host encodes what the
-   * next call with the same (identical) work will submit, if its count is about the same.
+   * place of its own and all are read at once. Before it waits for the device, the host encodes what
+   * the next call with the same (identical) work will submit, if its count is about the same.
    */
-  repeat(work: Work, count: number): Promise<Ran[]>;
+  repeat(work: Work, count: number): Promise<Submitted>;
   /** Drops what was encoded ahead: a buffer was replaced. */
   forget(): void;
 }
@@ -180,10 +185,14 @@ export async function openSubmitter(
     async repeat(work, count) {
       await fit(work);
       submitGroup(work, count);
-      keepReady(work, count);
-      meanwhile();
-      await yieldNow();
-      return await read(work, count);
+      return {
+        async read() {
+          keepReady(work, count);
+          meanwhile();
+          await yieldNow();
+          return await read(work, count);
+        },
+      };
     },
     forget: () => ready.clear(),
   };

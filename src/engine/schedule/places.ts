@@ -53,6 +53,8 @@ export interface Places<Request extends Placed> {
    * find them cached, and prompts are prefilled one after the other anyway.
    */
   admit(): Request | undefined;
+  /** Whether `grow` would preempt none of those that decode. */
+  readonly roomy: boolean;
   /** Pages for one more round of each that decodes; the youngest are preempted until that is so. */
   grow(): Request[];
   /**
@@ -88,6 +90,9 @@ export function openPlaces<Request extends Placed>(budget: PageBudget<Request>):
   return {
     waiting,
     running,
+    get roomy() {
+      return missing(running.filter(({ decoding }) => decoding), 1) <= budget.available;
+    },
     get preemptions() {
       return preemptions;
     },

@@ -58,14 +58,20 @@ export function roundsWorth(
 /** Tokens of which one knows nothing but that they have begun. */
 const SOME_TOKENS = 16;
 
+/** A text as it is when rounds are to follow. */
+export interface TextSoFar {
+  readonly tokens: number;
+  /** Tokens that it may still get. */
+  readonly left: number;
+  /** Whether a token may end it before. */
+  readonly ends: boolean;
+}
+
 /**
  * Rounds that the longest of these texts goes on for: as many tokens as it has, where a token may
  * end it, and no more than it may get.
  */
-export function roundsToCome(
-  texts: readonly { readonly tokens: number; readonly left: number; readonly ends: boolean }[],
-  numSteps: number,
-): number {
+export function roundsToCome(texts: readonly TextSoFar[], numSteps: number): number {
   const tokens = texts.map(({ tokens, left, ends }) =>
     ends ? Math.min(left, Math.max(SOME_TOKENS, tokens)) : left
   );

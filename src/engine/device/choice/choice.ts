@@ -20,7 +20,7 @@ import {
   storageBuffer,
   verifyRowCount,
 } from "../buffers.ts";
-import { MOST_LOGPROBS } from "./logprobs.ts";
+import { MOST_LOGPROBS, toldLogprobs } from "./logprobs.ts";
 import type { Work } from "../submit.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
@@ -56,6 +56,21 @@ export interface ChoiceBuffers {
 /** Whether nothing has a say beside logits and sampling. */
 export function isPlain({ masked, penalized, logprobs }: ChoiceKind): boolean {
   return !masked && !penalized && logprobs === undefined;
+}
+
+/** What the choice takes of the sequences in these slots. */
+export function kindFor(
+  choice: Pick<Choice, "isPenalized" | "draws">,
+  slots: readonly number[],
+  { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
+): ChoiceKind {
+  const kind = {
+    masked: mask !== undefined,
+    penalized: slots.some((slot) => choice.isPenalized(slot)),
+    logprobs: toldLogprobs(logprobs),
+  };
+  const draws = slots.some((slot) => choice.draws(slot));
+  return isPlain(kind) && !draws ? GREEDY_CHOICE : kind;
 }
 
 /** The buffers of all kinds, each made when first wanted. */

@@ -11,7 +11,9 @@ import type { RequestState } from "../request_state.ts";
 import type { Requests } from "../requests.ts";
 import type { SequencePages } from "../sequence_pages.ts";
 import { NO_DRAFTS, type Speculation } from "../speculation.ts";
-import { roundsToCome, type SyncInterval } from "../sync_interval.ts";
+import type { RoundResult } from "../../device/round_result.ts";
+import { outlasts, textAfter } from "./text_after.ts";
+import { roundsToCome, type SyncInterval, type TextSoFar } from "../sync_interval.ts";
 import { constrained } from "./constraining.ts";
 import type { ProposalGain } from "./proposal_gain.ts";
 import { deviceSteps, type HostRound, proposalOf, proposedRound } from "./proposing.ts";
@@ -32,6 +34,11 @@ export interface GroupPicker {
    * a drafter's mistake ends its request.
    */
   pick(): PickedGroup | undefined;
+  /**
+   * The group after one that ran, while its tokens are still to be taken: undefined where it may depend
+   * on more than that there are such tokens, or anything else is to be done first.
+   */
+  next(group: PickedGroup, rounds: readonly RoundResult[]): PickedGroup | undefined;
   /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
   chosenSteps(): number | undefined;
 }
@@ -39,9 +46,12 @@ export interface GroupPicker {
 interface Parts {
   readonly core: Pick<Core, "capacity" | "draft" | "pool" | "ranks">;
   readonly pages: Pick<SequencePages, "available">;
-  readonly places: Pick<Places<RequestState>, "waiting" | "grow" | "reserveAhead">;
+  readonly places: Pick<
+    Places<RequestState>,
+    "waiting" | "running" | "roomy" | "grow" | "reserveAhead"
+  >;
   readonly requests: Pick<Requests, "attempt">;
-  readonly outputs: Pick<Outputs, "vocabSize">;
+  readonly outputs: Pick<Outputs, "vocabSize" | "eosTokenIds">;
   readonly speculation: Speculation;
   readonly drafter: HostDrafter | undefined;
   readonly costs: () => CostTable | undefined;
@@ -51,9 +61,10 @@ interface Parts {
 }
 
 export function openGroupPicker(
-  { core, pages, places, requests, outputs: { vocabSize }, speculation, drafter, ...parts }: Parts,
+  { core, pages, places, requests, outputs, speculation, drafter, ...parts }: Parts,
 ): GroupPicker {
   const { costs, syncInterval, proposalGain, elastic } = parts;
+  const { vocabSize, eosTokenIds } = outputs;
   /** Rounds of the last group. */
   let together = 1;
   /** The host drafted for it. */
@@ -78,7 +89,9 @@ export function openGroupPicker(
   /** Rounds as the policy picks them. */
   function chooseRounds(states: readonly RequestState[]): HostRound {
     const { tier: shape, depths, verify } = choose(states);
-    const count = reserve(states, shape, speculation.holds(contextOf(states)));
+    const holds = speculation.holds(contextOf(states));
+    const texts = states.map((state) => textAfter(state, []));
+    const count = reserve(states, shape, { holds, texts });
     return { shape, count, ...depths && { depths }, ...verify && { verify } };
   }
 
@@ -86,11 +99,12 @@ export function openGroupPicker(
    * Rounds to submit at once, with their pages reserved: no more than the choice holds for. Rounds
    * after a change of tier are not to run at the old one.
    */
-  function reserve(states: readonly RequestState[], tier: TierShape, holds: number): number {
+  function reserve(
+    states: readonly RequestState[],
+    tier: TierShape,
+    { holds, texts }: { readonly holds: number; readonly texts: readonly TextSoFar[] },
+  ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
-    const texts = states.map(({ output: { tokens, left }, request: { ignoreEos } }) => (
-      { tokens, left, ends: !ignoreEos }
-    ));
     const ahead = { gain, toCome: roundsToCome(texts, tier.depth) };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
@@ -126,12 +140,30 @@ export function openGroupPicker(
       together = round.count;
       return { states, round, chosen: round.proposals === undefined };
     },
+    next({ states, round, chosen }, rounds) {
+      const { waiting, running, roomy } = places;
+      const calm = waiting.length === 0 && running.length === states.length && roomy && !elastic;
+      if (!calm || !chosen || !repeats(round) || asksHost(states)) return undefined;
+      const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
+      const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
+      if (!goesOn || speculation.holds(contextOf(states)) !== Infinity) return undefined;
+      places.grow();
+      const texts = states.map((state, at) => textAfter(state, ids(at)));
+      const count = reserve(states, round.shape, { holds: Infinity, texts });
+      together = count;
+      return { states, round: { ...round, count }, chosen };
+    },
     chosenSteps() {
       const steps = chosenSteps;
       chosenSteps = undefined;
       return steps;
     },
   };
+}
+
+/** Whether further groups of such rounds may follow: nothing in it was made for these alone. */
+function repeats({ shape: _, count: __, ...made }: HostRound): boolean {
+  return Object.values(made).every((one) => one === undefined);
 }
 
 /** Whether the host may draft for one of them. */
