@@ -150,20 +150,15 @@ export function openScheduler(
   /** What the device works on; it is read before anything else runs. */
   let begun: BegunGroup | undefined;
 
-  async function begin(group: PickedGroup, began: number, catchUpMs = 0): Promise<BegunGroup> {
+  async function begin(group: PickedGroup | undefined): Promise<BegunGroup | undefined> {
+    if (group === undefined) return undefined;
     const { states, round } = group;
+    const began = performance.now();
+    const catchUpMs = round.shape.depth > 0 ? await prefill.catchUp(states) : 0;
     const sequences = states.map(({ sequence }) => sequence);
     const asked = { ...round, logprobs: mostLogprobs(states) };
-    return { group, began, catchUpMs, rounds: await core.begin(sequences, asked) };
-  }
-
-  async function beginPicked(): Promise<BegunGroup | undefined> {
-    const group = groups.pick();
-    if (group === undefined) return undefined;
-    const began = performance.now();
-    const drafts = group.round.shape.depth > 0;
-    const catchUpMs = drafts ? await prefill.catchUp(group.states) : 0;
-    return await begin(group, began + catchUpMs, catchUpMs);
+    const rounds = await core.begin(sequences, asked);
+    return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 
   /**
@@ -171,7 +166,7 @@ export function openScheduler(
    * the tokens are taken: the device works meanwhile.
    */
   async function runGroup(): Promise<void> {
-    const ran = begun ?? await beginPicked();
+    const ran = begun ?? await begin(groups.pick());
     begun = undefined;
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
@@ -180,8 +175,7 @@ export function openScheduler(
     const ended = performance.now();
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
-    const next = options.mail?.() ? undefined : groups.next(group, rounds);
-    if (next) begun = await begin(next, ended);
+    if (!options.mail?.()) begun = await begin(groups.next(group, rounds));
     const taken = { ...group, rounds, began, ended, catchUpMs };
     counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
   }

@@ -86,11 +86,13 @@ export function openGroupPicker(
     return elastic?.away ? NO_DRAFTS : choice;
   }
 
-  /** Rounds as the policy picks them. */
-  function chooseRounds(states: readonly RequestState[]): HostRound {
+  /** Rounds as the policy picks them, for texts that are so long then. */
+  function chooseRounds(
+    states: readonly RequestState[],
+    texts = states.map((state) => textAfter(state, [])),
+  ): HostRound {
     const { tier: shape, depths, verify } = choose(states);
     const holds = speculation.holds(contextOf(states));
-    const texts = states.map((state) => textAfter(state, []));
     const count = reserve(states, shape, { holds, texts });
     return { shape, count, ...depths && { depths }, ...verify && { verify } };
   }
@@ -140,18 +142,19 @@ export function openGroupPicker(
       together = round.count;
       return { states, round, chosen: round.proposals === undefined };
     },
-    next({ states, round, chosen }, rounds) {
+    next({ states, chosen }, rounds) {
       const { waiting, running, roomy } = places;
       const calm = waiting.length === 0 && running.length === states.length && roomy && !elastic;
-      if (!calm || !chosen || !repeats(round) || asksHost(states)) return undefined;
+      if (!calm || !chosen || asksHost(states)) return undefined;
       const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
-      if (!goesOn || speculation.holds(contextOf(states)) !== Infinity) return undefined;
+      // A choice that holds for ever does not wait for what is learned from these.
+      const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
+      if (!goesOn || !holds) return undefined;
       places.grow();
-      const texts = states.map((state, at) => textAfter(state, ids(at)));
-      const count = reserve(states, round.shape, { holds: Infinity, texts });
-      together = count;
-      return { states, round: { ...round, count }, chosen };
+      const round = chooseRounds(states, states.map((state, at) => textAfter(state, ids(at))));
+      together = round.count;
+      return { states, round, chosen };
     },
     chosenSteps() {
       const steps = chosenSteps;
@@ -159,11 +162,6 @@ export function openGroupPicker(
       return steps;
     },
   };
-}
-
-/** Whether further groups of such rounds may follow: nothing in it was made for these alone. */
-function repeats({ shape: _, count: __, ...made }: HostRound): boolean {
-  return Object.values(made).every((one) => one === undefined);
 }
 
 /** Whether the host may draft for one of them. */
