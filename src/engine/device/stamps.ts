@@ -5,40 +5,42 @@ const MOST_TIMED = 4;
 /** `resolveQuerySet` writes at multiples of this. */
 const ALIGNED = 256;
 
-/** Timestamps at the two ends of each program's pass; every region keeps its own. */
+/** Timestamps at the two ends of the passes of runs, all of which have as many passes. */
 export interface Stamps {
-  /** What the stamps of a region take where they are copied to: u64 [MOST_TIMED, 2]. */
+  /** What the stamps of a run take at most where they are copied to: u64 [MOST_TIMED, 2]. */
   readonly bytes: number;
-  /** The writes of pass `index`. */
-  writes(region: number, index: number): GPUComputePassTimestampWrites;
-  /** Copies the stamps of the first `count` passes of a region. */
+  /** The writes of pass `index` of a run's `passes`. */
+  writes(run: number, index: number, passes: number): GPUComputePassTimestampWrites;
+  /** Copies the stamps of runs that follow each other to where those of run 0 would be at `offset`. */
   copy(
     encoder: GPUCommandEncoder,
-    of: { readonly region: number; readonly count: number },
+    of: { readonly first: number; readonly end: number; readonly passes: number },
     to: { readonly buffer: GPUBuffer; readonly offset: number },
   ): void;
 }
 
-/** Stamps for `regions` submissions in flight; undefined where the adapter has none. */
-export function openStamps({ device, info }: Gpu, regions: number): Stamps | undefined {
+/** Stamps for `runs` runs in flight; undefined where the adapter has none. */
+export function openStamps({ device, info }: Gpu, runs: number): Stamps | undefined {
   if (!info.features.includes("timestamp-query")) return undefined;
-  const stamps = 2 * MOST_TIMED;
-  const querySet = device.createQuerySet({ type: "timestamp", count: regions * stamps });
+  const most = 2 * MOST_TIMED;
+  const querySet = device.createQuerySet({ type: "timestamp", count: runs * most });
   const resolved = device.createBuffer({
     label: "timestamps",
-    size: regions * ALIGNED,
+    size: runs * ALIGNED,
     usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
   });
   return {
-    bytes: stamps * 8,
-    writes(region, index) {
-      const first = region * stamps + 2 * index;
+    bytes: most * 8,
+    writes(run, index, passes) {
+      const first = 2 * (run * passes + index);
       return { querySet, beginningOfPassWriteIndex: first, endOfPassWriteIndex: first + 1 };
     },
-    copy(encoder, { region, count }, { buffer, offset }) {
-      const from = region * ALIGNED;
-      encoder.resolveQuerySet(querySet, region * stamps, 2 * count, resolved, from);
-      encoder.copyBufferToBuffer(resolved, from, buffer, offset, 2 * count * 8);
+    copy(encoder, { first, end, passes }, { buffer, offset }) {
+      const count = 2 * (end - first) * passes;
+      if (count === 0) return;
+      const at = 2 * first * passes;
+      encoder.resolveQuerySet(querySet, at, count, resolved, first * ALIGNED);
+      encoder.copyBufferToBuffer(resolved, first * ALIGNED, buffer, offset + at * 8, count * 8);
     },
   };
 }

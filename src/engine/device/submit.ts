@@ -89,12 +89,13 @@ export async function openSubmitter(
 ): Promise<Submitter> {
   const { device } = gpu;
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
-  /** Where the parts of a run's place begin and it ends, in words: the result, what else, the times. */
-  const layout = ({ words, extra }: Pick<Work, "words" | "extra">) => {
-    const times = Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
-    return { times, size: times + (stamps?.bytes ?? 0) / 4 };
-  };
-  let room = MOST_ROUNDS * layout({ words }).size;
+  /** Words of a run's place: the result, then what else is read. */
+  const sizeOf = ({ words, extra }: Pick<Work, "words" | "extra">) =>
+    Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
+  /** Behind the places are the times of all runs. */
+  const roomFor = (work: Pick<Work, "words" | "extra">) =>
+    MOST_ROUNDS * (sizeOf(work) + (stamps?.bytes ?? 0) / 4);
+  let room = roomFor({ words });
   let readback = await openReadback(gpu, room);
   /** Of each work the command buffers of a group's first runs, without gaps. */
   const ready = new Map<Work, readonly Encoded[]>();
@@ -102,7 +103,7 @@ export async function openSubmitter(
 
   /** Makes the readback large enough for any number of runs of the work. */
   async function fit(work: Work): Promise<void> {
-    const wanted = MOST_ROUNDS * layout(work).size;
+    const wanted = roomFor(work);
     if (wanted <= room) return;
     ready.clear(); // they copy into the old one
     readback[Symbol.dispose]();
@@ -113,6 +114,9 @@ export async function openSubmitter(
   function record(work: Work, first: number, end: number): Encoded {
     const encoder = device.createCommandEncoder();
     for (let at = first; at < end; at++) recordRun(encoder, work, at);
+    const passes = work.programs.filter(isRun).length;
+    const to = { buffer: readback.buffer, offset: MOST_ROUNDS * sizeOf(work) * 4 };
+    stamps?.copy(encoder, { first, end, passes }, to);
     return { first, end, buffer: encoder.finish() };
   }
 
@@ -120,21 +124,19 @@ export async function openSubmitter(
     const { words, extra } = work;
     const programs = work.programs.filter(isRun);
     // Unless each is timed, all programs share a pass.
-    for (const [i, group] of (stamps ? programs.map((one) => [one]) : [programs]).entries()) {
-      const timestampWrites = stamps?.writes(at, i);
+    const passes = stamps ? programs.map((one) => [one]) : [programs];
+    for (const [i, group] of passes.entries()) {
+      const timestampWrites = stamps?.writes(at, i, passes.length);
       const pass = encoder.beginComputePass(timestampWrites ? { timestampWrites } : {});
       for (const program of group) encode(pass, program);
       pass.end();
     }
-    const { times, size } = layout(work);
     const { buffer } = readback;
-    const offset = at * size * 4;
+    const offset = at * sizeOf(work) * 4;
     encoder.copyBufferToBuffer(source, 0, buffer, offset, words * 4);
     if (extra) {
       encoder.copyBufferToBuffer(extra.buffer, 0, buffer, offset + words * 4, extra.words * 4);
     }
-    const to = { buffer, offset: offset + times * 4 };
-    stamps?.copy(encoder, { region: at, count: programs.length }, to);
   }
 
   /** Submits a group: what is ready of it, then the rest. */
@@ -164,11 +166,13 @@ export async function openSubmitter(
 
   async function read(work: Work, count: number): Promise<Ran[]> {
     const { programs, words, extra } = work;
-    const { times, size } = layout(work);
-    const all = await readback.read(count * size);
+    const size = sizeOf(work);
+    const all = await readback.read(stamps ? roomFor(work) : count * size);
+    const passes = programs.filter(isRun).length;
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
-      const ms = stamps ? msOf(programs, own.subarray(times)) : [];
+      const times = all.subarray(MOST_ROUNDS * size + 4 * at * passes);
+      const ms = stamps ? msOf(programs, times) : [];
       const more = own.subarray(words, words + (extra?.words ?? 0));
       return { words: own.subarray(0, words), extra: more, ms };
     });
