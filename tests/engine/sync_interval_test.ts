@@ -123,6 +123,22 @@ Deno.test("openSyncInterval auto: another tier is known from its first group on"
   );
 });
 
+Deno.test("openSyncInterval auto: first groups that took long are forgotten", () => {
+  const syncInterval = openSyncInterval("auto");
+  let ended = 0;
+  const learn = (count: number, ms: number) =>
+    syncInterval.learn(1, chain(0), { count, ended: ended += ms });
+  const ahead = { toCome: 1000 };
+  for (const count of [1, 1, 2]) learn(count, 10 + 3 * count);
+  equal(
+    syncInterval.pick(1, chain(0), ahead),
+    10,
+    "the host seems to take most of the time: 50 ms",
+  );
+  for (let i = 0; i < 60; i++) learn(4 + i % 5, 0.1 + 3 * (4 + i % 5));
+  equal(syncInterval.pick(1, chain(0), ahead), 2, "0.1 / 6.1 = 1.6 %");
+});
+
 Deno.test("openSyncInterval auto: rounds of a short time go together whatever the host seems to take", () => {
   const syncInterval = openSyncInterval("auto");
   let ended = 0;
@@ -134,5 +150,5 @@ Deno.test("openSyncInterval auto: rounds of a short time go together whatever th
   equal(syncInterval.pick(1, chain(0)), 4, "2 ms");
   learn(4, 1);
   equal(syncInterval.pick(1, chain(0)) > 4, true);
-  equal(syncInterval.pick(1, chain(0), { gain: 1 }), 1, "but not where the host may draft");
+  equal(syncInterval.pick(1, chain(0), { gain: 100 }), 1, "but not where the host may draft");
 });

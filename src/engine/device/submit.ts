@@ -64,11 +64,16 @@ interface Encoded {
 const MOST_RUNS = 4;
 
 /**
- * Where the command buffer ends that begins at a run: as many runs as there are before it, so that
- * the device has work while the host makes it, at most MOST_RUNS. Groups of any size begin alike.
+ * Where a command buffer ends that is submitted at once and begins at a run: as many runs as there are
+ * before it, so that the device has work while the host makes it, at most MOST_RUNS.
  */
 function endOf(first: number): number {
   return first + Math.min(MOST_RUNS, Math.max(1, first));
+}
+
+/** The same of one that is made ahead of a group of `count` runs: groups of about a size begin alike. */
+function endAhead(first: number, count: number): number {
+  return count < MOST_RUNS ? endOf(first) : first + MOST_RUNS;
 }
 
 /**
@@ -142,7 +147,8 @@ export async function openSubmitter(
   /** Submits a group: what is ready of it, then the rest. */
   function submitGroup(work: Work, count: number): void {
     const known = ready.get(work) ?? [];
-    const taken = known.filter(({ end }) => end <= count);
+    const over = known.findIndex(({ end }) => end > count);
+    const taken = over < 0 ? known : known.slice(0, over);
     ready.set(work, known.slice(taken.length));
     if (taken.length > 0) device.queue.submit(taken.map(({ buffer }) => buffer));
     for (let first = taken.at(-1)?.end ?? 0; first < count; first = endOf(first)) {
@@ -157,9 +163,9 @@ export async function openSubmitter(
     const [longest] = ready.keys();
     if (longest && ready.size >= MOST_READY) ready.delete(longest);
     const made: Encoded[] = [];
-    const until = left[0]?.first ?? Infinity;
-    for (let first = 0; first < until && endOf(first) <= count; first = endOf(first)) {
-      made.push(record(work, first, endOf(first)));
+    const until = Math.min(count, left[0]?.first ?? Infinity);
+    for (let first = 0; first < until; first = endAhead(first, count)) {
+      if (endAhead(first, count) <= until) made.push(record(work, first, endAhead(first, count)));
     }
     ready.set(work, [...made, ...left]);
   }

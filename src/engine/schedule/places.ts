@@ -67,6 +67,11 @@ export interface Places<Request extends Placed> {
   remove(request: Request): boolean;
 }
 
+/** Groups that pages are reserved for at once. */
+const GROUPS_AHEAD = 4;
+/** Share of the available pages that this may take. */
+const PLENTY = 1 / 8;
+
 export function openPlaces<Request extends Placed>(budget: PageBudget<Request>): Places<Request> {
   const waiting: Request[] = [];
   const running: Request[] = [];
@@ -134,7 +139,12 @@ export function openPlaces<Request extends Placed>(budget: PageBudget<Request>):
       });
       let rounds = Math.min(most, useful);
       while (rounds > 1 && missing(requests, rounds) > budget.available / 2) rounds--;
-      if (rounds > 1) { for (const request of requests) budget.reserve(request, rounds); }
+      if (rounds > 1) {
+        // Where pages are plenty, at once for the groups after it too: each write takes its time.
+        const more = Math.min(useful, GROUPS_AHEAD * rounds);
+        const plenty = missing(requests, more) <= budget.available * PLENTY;
+        for (const request of requests) budget.reserve(request, plenty ? more : rounds);
+      }
       return rounds;
     },
     remove(request) {
