@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { BENCH_AXES } from "../../src/cli/options/measure/bench_flags.ts";
 import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
-import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
+import { MOST_ROUNDS } from "../../src/engine/device/submit/submit.ts";
 import { allowed, type Flag, spellingsOf } from "../../src/cli/options/flag.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
 import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";

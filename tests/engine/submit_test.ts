@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openSubmitter, type Work } from "../../src/engine/device/submit.ts";
+import { openSubmitter, type Work } from "../../src/engine/device/submit/submit.ts";
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
 import { compiler } from "../../src/gpu/program.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -5,7 +5,7 @@ import {
   roundsUseful,
   roundsWorth,
 } from "../../src/engine/schedule/sync_interval.ts";
-import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
+import { MOST_ROUNDS } from "../../src/engine/device/submit/submit.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
 Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms and MOST_ROUNDS", () => {

@@ -25,7 +25,8 @@ import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
-import { openSubmitter, type Submitter } from "./submit.ts";
+import { promptWorks } from "./submit/prompt_work.ts";
+import { openSubmitter, type Ran, type Submitter } from "./submit/submit.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
 import type { BegunRounds, Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
 
@@ -80,6 +81,7 @@ class DeviceCore implements Core {
   readonly ranks: boolean;
   readonly elastic: ElasticMemory | undefined;
   readonly #withoutDraft = withoutDraft();
+  readonly #prompts = promptWorks();
   readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
@@ -203,17 +205,14 @@ class DeviceCore implements Core {
     const done = to === ids.length;
     const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_CHOICE;
     const cells = mostCells([sequence]);
-    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, kind);
+    const programs = await this.programs.prompt(to - from, cells, kind);
     if (done && mask) this.#choice.setMasks(mask, 1);
     if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
     this.#inputs.writePrompt(sequence, from, to);
     const drafts = this.#drafts;
-    const own = drafts ? [draft] : [];
-    const { words, extra } = await this.#submitter.run({
-      programs: done ? [body, head, ...own, ...drafts ? [draftHead] : []] : [body, ...own],
-      words: resultWords(1),
-      ...this.#choice.read(kind, 1),
-    });
+    const work = this.#prompts(programs, { done, drafts, ...this.#choice.read(kind, 1) });
+    const [ran] = await (await this.#submitter.repeat(work, 1)).read();
+    const { words, extra } = ran as Ran;
     if (drafts && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;

@@ -10,7 +10,7 @@ import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { allocation, joined, packedPrograms } from "./packed/packed_round.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
-import type { Work } from "./submit.ts";
+import type { Work } from "./submit/submit.ts";
 import { promptPlans, roundPlans, tells } from "./tier.ts";
 
 export interface PromptPrograms {
@@ -48,7 +48,7 @@ export interface Programs {
   round(of: RoundOf): Promise<RoundPrograms>;
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
-  /** For a chunk of at most `rows` rows. */
+  /** For a chunk of at most `rows` rows; the same object each time as of `round`. */
   prompt(rows: number, cells?: number, choice?: ChoiceKind): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
@@ -179,6 +179,10 @@ export function enginePrograms(
   const promptHead = once(async (kind = 0) =>
     await compile(promptPlans(parts, 1, choice.buffers(kindOf(kind))).head)
   );
+  const wholePrompt = once(async (cells = 0, rows = 0, kind = 0) => {
+    const parts = { ...await prompt(rows), head: await promptHead(kind) };
+    return allWithin({ ...parts, draftHead: await draftHead(1) }, cells);
+  });
   const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
   return {
     created,
@@ -196,11 +200,9 @@ export function enginePrograms(
     async levels(depth, batch, cells) {
       return within(await levels(depth, batchBucket(batch, capacity.batch)), cellBucket(cells));
     },
-    async prompt(rows, cells, choice = PLAIN_CHOICE) {
+    prompt(rows, cells, choice = PLAIN_CHOICE) {
       // One row a prompt: its logits are stored whatever it takes of them.
-      const head = await promptHead(kindKey({ ...choice, greedy: false }));
-      const programs = { ...await prompt(rowBucket(rows)), head, draftHead: await draftHead(1) };
-      return allWithin(programs, cellBucket(cells));
+      return wholePrompt(cellBucket(cells), rowBucket(rows), kindKey({ ...choice, greedy: false }));
     },
     async catchUp(rows, batch, cells) {
       return allWithin({

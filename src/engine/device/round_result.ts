@@ -8,7 +8,7 @@ import {
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";
-import type { Ran } from "./submit.ts";
+import type { Ran } from "./submit/submit.ts";
 
 /** What a round did for one sequence. */
 export interface SequenceResult {

@@ -4,7 +4,7 @@ import { GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { partialRounds } from "./packed/row_buckets.ts";
 import { batchBuckets, type Programs } from "./programs.ts";
-import type { Submitter } from "./submit.ts";
+import type { Submitter } from "./submit/submit.ts";
 
 /** What programs are run on with no lane: adapters compile at the first run. */
 export interface WarmUp {

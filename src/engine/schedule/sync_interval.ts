@@ -1,5 +1,5 @@
 import { type TierShape, tierText } from "../../speculate/round_shape.ts";
-import { MOST_ROUNDS } from "../device/submit.ts";
+import { MOST_ROUNDS } from "../device/submit/submit.ts";
 
 /** Share of the time that the device may wait for the host. */
 export const SHARE = 0.02;

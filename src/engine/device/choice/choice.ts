@@ -21,7 +21,7 @@ import {
   verifyRowCount,
 } from "../buffers.ts";
 import { MOST_LOGPROBS, toldLogprobs } from "./logprobs.ts";
-import type { Work } from "../submit.ts";
+import type { Work } from "../submit/submit.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
 /** What has a say in the target's choice beside its logits and sampling. */

@@ -1,4 +1,4 @@
-import type { Gpu } from "../../gpu/device.ts";
+import type { Gpu } from "../../../gpu/device.ts";
 
 /** Programs of one submission that can be timed. */
 const MOST_TIMED = 4;

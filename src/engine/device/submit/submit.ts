@@ -1,8 +1,8 @@
-import type { Gpu } from "../../gpu/device.ts";
-import { encode, type Program } from "../../gpu/program.ts";
-import { openReadback } from "../../gpu/readback.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import { encode, type Program } from "../../../gpu/program.ts";
+import { openReadback } from "../../../gpu/readback.ts";
 import { openStamps, passMs } from "./stamps.ts";
-import { yieldToEventLoop } from "./event_loop.ts";
+import { yieldToEventLoop } from "../event_loop.ts";
 
 /** Most rounds that are submitted without the host between them. */
 export const MOST_ROUNDS = 32;
