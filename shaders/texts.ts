@@ -208,8 +208,8 @@ import acceptCommit from "./round/accept_commit.wgsl" with { type: "text" };
 import acceptPrompt from "./round/accept_prompt.wgsl" with { type: "text" };
 import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" };
 import acceptTree from "./round/accept_tree.wgsl" with { type: "text" };
-import choicesGreedy from "./round/choices_greedy.wgsl" with { type: "text" };
-import choicesStored from "./round/choices_stored.wgsl" with { type: "text" };
+import choicesGreedy from "./round/choices/greedy.wgsl" with { type: "text" };
+import choicesStored from "./round/choices/stored.wgsl" with { type: "text" };
 import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
 import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
 import fillRows from "./round/fill_rows.wgsl" with { type: "text" };
@@ -491,8 +491,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/accept_prompt": acceptPrompt,
   "round/accept_simulated": acceptSimulated,
   "round/accept_tree": acceptTree,
-  "round/choices_greedy": choicesGreedy,
-  "round/choices_stored": choicesStored,
+  "round/choices/greedy": choicesGreedy,
+  "round/choices/stored": choicesStored,
   "round/copy_rows": copyRows,
   "round/draft_rows": draftRows,
   "round/fill_rows": fillRows,

@@ -8,7 +8,7 @@
 // One workgroup per sequence of the batch, whose first lane does all of this.
 // Slots:
 //   choices: the target's choices, at binding 2: `fn make_choices(first, lane)`, which all lanes call once, and
-//     `fn choice(row)` (round/choices_*.wgsl);
+//     `fn choice(row)` (round/choices/*.wgsl);
 //   walk: `fn walk(slot, first)`, how many drafts are accepted; `fn row_at(j)`, the row at level j;
 //     `fn keep(at, row)`, what else is stored of it (accept_chain.wgsl, accept_tree.wgsl);
 //   places: `fn first_row(b)` and `fn first_extend(b)`, the sequence's first row of verify and of draft-extend;

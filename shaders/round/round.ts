@@ -83,7 +83,7 @@ function acceptKernel(
       ...walk,
       places: packed ? "packed/places_packed" : "packed/places_uniform",
       tell: told ? "confidence/tell_confidence" : "confidence/tell_none",
-      choices: greedy ? "round/choices_greedy" : "round/choices_stored",
+      choices: greedy ? "round/choices/greedy" : "round/choices/stored",
     };
     const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
     const all = { ...counts, LANES, ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {} };
