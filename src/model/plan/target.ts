@@ -111,9 +111,15 @@ export interface AuxHidden {
 }
 
 /** Whether `targetBody` may write the rows of chains itself, see `RowsOf`. */
-export function bodyVerifies({ weights: { embed, layers } }: Target): boolean {
-  return layers[0]?.inputNorm !== undefined && verifiesRows(embed);
+export function bodyVerifies({ weights: { embed, layers }, scratch, tuning }: Target): boolean {
+  const buffers = VERIFYING_BUFFERS + (scratch.scales ? NOTED_BUFFERS : 0);
+  return layers[0]?.inputNorm !== undefined && verifiesRows(embed) &&
+    buffers <= tuning.storageBuffers;
 }
+
+/** Storage buffers of a norm that writes rows of chains and keeps its input; and of scales that it notes. */
+const VERIFYING_BUFFERS = 8;
+const NOTED_BUFFERS = 2;
 
 /**
  * Rows in, `final` out: embedding, layers, final norm. Each of `auxHidden` is a copy of what enters
