@@ -124,10 +124,10 @@ function choosesItself({ relaxed, drafter }: RoundParts, kind: RoundKind): boole
 /** @param stream the rows before the final norm, where that is still to be done. */
 function accepting(parts: RoundParts, kind: RoundKind, stream: NormInput | undefined): Dispatch[] {
   const { target } = parts;
-  const { batch, rows: perSlot } = kind.shape;
-  const count = batch * perSlot;
+  const { batch, rows } = kind.shape;
+  const count = batch * rows;
   if (choosesItself(parts, kind)) {
-    const { plan, choice } = greedyHead(target, { count, perSlot, stream });
+    const { plan, choice } = greedyHead(target, { count, stream });
     return [...plan, ...acceptance(parts, kind, choice)];
   }
   return [
