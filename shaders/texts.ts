@@ -196,6 +196,8 @@ import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutPair from "./norm/norm_put_pair.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
+import tokensStored from "./norm/tokens_stored.wgsl" with { type: "text" };
+import tokensVerified from "./norm/tokens_verified.wgsl" with { type: "text" };
 import placesPacked from "./packed/places_packed.wgsl" with { type: "text" };
 import placesUniform from "./packed/places_uniform.wgsl" with { type: "text" };
 import verifyPacked from "./packed/verify_packed.wgsl" with { type: "text" };
@@ -209,6 +211,8 @@ import acceptCommit from "./round/accept_commit.wgsl" with { type: "text" };
 import acceptPrompt from "./round/accept_prompt.wgsl" with { type: "text" };
 import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" };
 import acceptTree from "./round/accept_tree.wgsl" with { type: "text" };
+import choicesGreedy from "./round/choices/greedy.wgsl" with { type: "text" };
+import choicesStored from "./round/choices/stored.wgsl" with { type: "text" };
 import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
 import draftEnds from "./round/draft_ends.wgsl" with { type: "text" };
 import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
@@ -218,6 +222,7 @@ import loadFeatures from "./round/load_features.wgsl" with { type: "text" };
 import moveCells from "./round/move_cells.wgsl" with { type: "text" };
 import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
 import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
+import verifyRow from "./round/verify_row.wgsl" with { type: "text" };
 import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
 import verifyTree from "./round/verify_tree.wgsl" with { type: "text" };
 import law from "./standalone/law.wgsl" with { type: "text" };
@@ -479,6 +484,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_put_pair": normPutPair,
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
+  "norm/tokens_stored": tokensStored,
+  "norm/tokens_verified": tokensVerified,
   "packed/places_packed": placesPacked,
   "packed/places_uniform": placesUniform,
   "packed/verify_packed": verifyPacked,
@@ -492,6 +499,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/accept_prompt": acceptPrompt,
   "round/accept_simulated": acceptSimulated,
   "round/accept_tree": acceptTree,
+  "round/choices/greedy": choicesGreedy,
+  "round/choices/stored": choicesStored,
   "round/copy_rows": copyRows,
   "round/draft_ends": draftEnds,
   "round/draft_rows": draftRows,
@@ -501,6 +510,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/move_cells": moveCells,
   "round/scatter_rows": scatterRows,
   "round/store_features": storeFeatures,
+  "round/verify_row": verifyRow,
   "round/verify_rows": verifyRows,
   "round/verify_tree": verifyTree,
   "standalone/law": law,

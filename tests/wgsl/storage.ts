@@ -16,6 +16,8 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(PLAIN, "qkv_bias"), 12],
   [normed(QUANTIZED, "qkv"), 12],
   [normed(QUANTIZED, "qkv_bias"), 13],
+  // Beside matrix units, where the adapter has so many (plan/target.ts).
+  [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
   [RegExp(`^attention_row_(${PLAIN})_`), 9],
   [RegExp(`^row_logits_(${PLAIN})_.*_scale`), 9],
   [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],

@@ -27,6 +27,7 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
   };
   return {
     auxHidden: auxHiddenOf(draft),
+    readsFinal: draft.draft.algorithm !== "EAGLE3",
     levels: (shape) =>
       draft.tree && !isChain(shape)
         ? treeOf(draft, draft.tree, buffers, shape)

@@ -7,6 +7,7 @@ import {
   type NormKept,
   rmsNorm,
   type RowScales,
+  type VerifiedRows,
 } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
@@ -110,6 +111,8 @@ export interface RowsOf {
   readonly perSlot: number;
   /** Whether rows may have paths, as nodes of trees; default false: paths are not looked at. */
   readonly paths?: boolean;
+  /** What the rows are made of, where the forward's first dispatch is to do that; see `verifiesRows`. */
+  readonly verified?: Omit<VerifiedRows, "perSlot"> | undefined;
 }
 
 /** Where the weights of one layer come from. */

@@ -1,6 +1,10 @@
 import { openPlaces } from "../../engine/schedule/places.ts";
 import { openSpeculation } from "../../engine/schedule/speculation.ts";
-import { openSyncInterval, type RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
+import {
+  openSyncInterval,
+  type RoundsPerSync,
+  roundsToCome,
+} from "../../engine/schedule/sync_interval.ts";
 import type {
   Choice,
   Policy,
@@ -191,8 +195,15 @@ export function simulate(simulation: Simulation): SimulationResult {
     const context = contextOf(requests);
     const choice = speculation.pick(context);
     const { tier } = choice;
-    const wanted = Math.min(sync.pick(requests.length, tier), speculation.holds(context));
-    const left = requests.map(({ outputTokens, tokens }) => outputTokens - tokens);
+    const texts = requests.map(({ outputTokens, tokens }) => (
+      { tokens, left: outputTokens - tokens, ends: true }
+    ));
+    const toCome = roundsToCome(texts, tier.depth);
+    const wanted = Math.min(
+      sync.pick(requests.length, tier, { toCome }),
+      speculation.holds(context),
+    );
+    const left = texts.map(({ left }) => left);
     const ahead = { most: wanted, numSteps: tier.depth, left };
     together = places.reserveAhead(requests, ahead);
     let catchUpMs = tier.depth > 0 ? catchUp(requests) : 0;

@@ -30,6 +30,7 @@ export function standaloneDrafter(
     ownLastRows({ rows: extendRows, slots, own: endRows, batchSlots, last }, batch);
   return {
     auxHidden: [],
+    readsFinal: false,
     levels: (shape) =>
       draft.tree && !isChain(shape)
         ? treeOf(draft, draft.tree, buffers, shape)
