@@ -7,25 +7,27 @@ import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 interface Candidate {
   readonly tile: FewTile;
   readonly enough: number;
+  /** Shortest range of k that it is for; default any. */
+  readonly range?: number;
 }
 
 const ONE_ROW: readonly Candidate[] = [
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
   { tile: { columns: 2, stage: 128, ahead: 2, branched: false }, enough: 400 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: true }, enough: 400 },
+  // 8B's qkv takes 18.3 us, in branches 24.8; shorter ranges take less in branches.
+  { tile: { columns: 1, stage: 256, ahead: 2, branched: false }, enough: 0, range: 4096 },
   { tile: { columns: 1, stage: 256, ahead: 2, branched: true }, enough: 0 },
 ];
 
 /** Of more rows: what comes of x leaves less room. */
 const ROWS: readonly Candidate[] = [
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
-  { tile: { columns: 2, stage: 64, ahead: 4, branched: false }, enough: 400 },
+  // 8B's down, but not its o: the longer text costs its neighbours more than it saves.
+  { tile: { columns: 2, stage: 64, ahead: 4, branched: false }, enough: 400, range: 2048 },
+  { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 400 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
-
-/** Instead of the last of one row where the range is long: 8B's qkv takes 18.3 us, in branches 24.8. */
-const LONG: FewTile = { columns: 1, stage: 256, ahead: 2, branched: false };
-const LONG_RANGE = 4096;
 
 /** Where x is held: stages of 256 take as much longer as the norm of its own saves. */
 const HELD: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
@@ -63,9 +65,10 @@ export function fewTile(
   const workgroups = ({ columns: tiles }: FewTile) =>
     Math.ceil(columns / (tiles * unit.m)) * splitK;
   const candidates = rows === 1 ? ONE_ROW : ROWS;
-  const found = candidates.find(({ tile, enough }) => workgroups(tile) >= enough)?.tile;
-  const long = found === ONE_ROW.at(-1)?.tile && range >= LONG_RANGE;
-  const first = held ? HELD : long ? LONG : found;
+  const found = candidates.find(({ tile, enough, range: least = 0 }) =>
+    workgroups(tile) >= enough && range >= least
+  );
+  const first = held ? HELD : found?.tile;
   const tile = [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
   // Where the last turn of the loop has fewer stages they are in branches anyway, and straight loads cost a quarter more.
   return range % (tile.stage * tile.ahead) === 0 ? tile : { ...tile, branched: true };

@@ -183,6 +183,7 @@ Deno.test("tiles of few rows suit the matrix, and stages fill its range", () => 
   const wide = { columns: 2, stage: 64, ahead: 2, branched: false };
   assert.deepEqual(tileOf(2, 28672, 4096), wide);
   assert.deepEqual(tileOf(8, 4096, 14336, 4), { ...wide, ahead: 4 });
+  assert.deepEqual(tileOf(8, 4096, 4096, 4), wide);
   const narrow = { columns: 1, stage: 128, ahead: 2, branched: false };
   assert.deepEqual(tileOf(3, 6144, 4096), narrow);
   assert.deepEqual(tileOf(4, 4096, 1024), narrow);
