@@ -15,8 +15,8 @@
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS / SPLIT_K is a multiple of $STAGE. The slots are those of tensor/common.wgsl; `out` is tensor/tile/out_*.wgsl
-// where $LOOPED is 1, else tensor/out_*.wgsl: where outputs do not wait for each other, lowering scales at once takes less
-// than finding a row's largest number first.
+// where $LOOPED is 1, else tensor/tile/round_*.wgsl: lanes keep their rows' largest numbers over all their tiles.
+// Where $JOINED is 1 a line of workgroup memory has two columns' numbers, or hi and lo of a row.
 
 diagnostic(off, subgroup_uniformity);
 
@@ -45,7 +45,7 @@ const LO = $LO_ATu; // of lo of a row of x, behind hi
 const XS = $XSu;
 const SUM_PITCH = $SUM_PITCHu; // as LINE
 
-// Eight f16: weights [TILE_COLS, LINE], from XS on x, hi [TILE_ROWS, LINE] and then lo where there is one. Later, of
+// Eight f16: weights by `place_of`, from XS on x, hi [TILE_ROWS, LINE] and lo, LO behind, where there is one. Later, of
 // each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
