@@ -20,6 +20,13 @@ import tiledScores from "./attention/tiled/scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled/values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
+import chunkUnits from "./attention_units/chunk/chunk_units.wgsl" with { type: "text" };
+import halveCells from "./attention_units/chunk/halve_cells.wgsl" with { type: "text" };
+import chunkMerge from "./attention_units/chunk/merge.wgsl" with { type: "text" };
+import chunkScores from "./attention_units/chunk/scores.wgsl" with { type: "text" };
+import chunkValues from "./attention_units/chunk/values.wgsl" with { type: "text" };
+import chunkWeights from "./attention_units/chunk/weights.wgsl" with { type: "text" };
+import unitsRowScale from "./attention_units/row_scale.wgsl" with { type: "text" };
 import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
 import combineUnits from "./attention_units/combine_units.wgsl" with { type: "text" };
 import unitsHalves from "./attention_units/halves.wgsl" with { type: "text" };
@@ -293,6 +300,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled/values": tiledValues,
   "attention/visible": visible,
   "attention_units/attention_units": attentionUnits,
+  "attention_units/chunk/chunk_units": chunkUnits,
+  "attention_units/chunk/halve_cells": halveCells,
+  "attention_units/chunk/merge": chunkMerge,
+  "attention_units/chunk/scores": chunkScores,
+  "attention_units/chunk/values": chunkValues,
+  "attention_units/chunk/weights": chunkWeights,
+  "attention_units/row_scale": unitsRowScale,
   "attention_units/bring": unitsBring,
   "attention_units/combine_units": combineUnits,
   "attention_units/halves": unitsHalves,

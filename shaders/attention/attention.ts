@@ -42,6 +42,8 @@ export interface PartialSums {
   readonly sums: Operand;
   /** Peak and total, [rows, heads, splits, 2] f32 */
   readonly stats: Operand;
+  /** f16 numbers of a slot's keys and values, where attention over many rows goes to matrix units. */
+  readonly halves?: Operand | undefined;
 }
 
 export interface AttentionBuffers {

@@ -8,13 +8,12 @@ import {
   fromRow,
   scoreConstants,
   tileOf,
-  windowOf,
 } from "../attention/attention.ts";
 import { groupOf, pathGroups } from "../attention/attention_kernels.ts";
 import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
+import { type Block, combined, launched } from "./parts.ts";
 import {
   cellsOf,
-  combineUnitsKernel,
   LEAST_THREADS,
   mostThreads,
   SEGMENT_CELLS,
@@ -31,17 +30,6 @@ const ENOUGH_APART = 132;
 const APART = 4;
 /** Cells of a KV page: of rows.wgsl. */
 const PAGE = 16;
-/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
-const PATH_CELLS = 16;
-
-/** Of the rows that are recorded together. */
-interface Block extends AttentionShape {
-  /** In `rows`. */
-  readonly firstRow: number;
-  /** In `scales`. */
-  readonly notedFirst: number;
-}
-
 /** The workgroup for so many rows of a slot, with `span` splits each. */
 type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
 
@@ -181,36 +169,6 @@ function directly(
   });
 }
 
-function combined(
-  { rows, out, partial: { sums, stats }, scales }: AttentionBuffers,
-  shape: Block,
-  { cells, kept }: { readonly cells: number; readonly kept: number },
-): Dispatch {
-  const { heads, headDim, count, firstRow, window } = shape;
-  const noted = scales !== undefined;
-  return dispatch(combineUnitsKernel({ headDim, cells, kept, noted }), {
-    buffers: { sums, stats, rows, out, ...scales && { scales } },
-    constants: {
-      HEADS: heads,
-      KEPT: kept,
-      FIRST_ROW: firstRow,
-      WINDOW: windowOf({ window }),
-      ...scales && { NOTED_FIRST: shape.notedFirst },
-    },
-    workgroups: [heads, count],
-    label: `${shape.label}.combine`,
-    work: {
-      bytes: 4 * count * heads * headDim,
-      flops: 0,
-      context: {
-        bytesPerCell: 4 * shape.perSlot * heads * (headDim + 2) / cells,
-        flopsPerCell: 2 * count * heads * headDim / cells,
-        window,
-      },
-    },
-  });
-}
-
 function tilesOf(
   { count, perSlot, heads }: AttentionShape,
   { tile, group }: UnitsTile,
@@ -230,15 +188,4 @@ function constantsOf(shape: AttentionShape, { tile, group }: UnitsTile, firstRow
     PATHS: Number(paths),
     ...scoreConstants(shape),
   };
-}
-
-/** Workgroups along z: all, or those that the windows of a tile's rows touch. */
-function launched(
-  all: number,
-  { window, paths }: AttentionShape,
-  { rows, cells }: { readonly rows: number; readonly cells: number },
-): number {
-  if (window === undefined) return all;
-  const touched = window + Math.max(rows - 1, paths ? PATH_CELLS : 0);
-  return Math.min(all, 1 + Math.ceil((touched - 1) / cells));
 }

@@ -1,0 +1,134 @@
+/** The kernels of attention on matrix units over many rows of one slot. */
+import { type Kernel, kernel } from "../../../src/gpu/kernel.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { SCORING } from "../../attention/attention_kernels.ts";
+import type { Heads } from "../../fragments/heads.ts";
+import { shader } from "../../shader.ts";
+import { cellsOf, lowOf, wideOf } from "../units_kernels.ts";
+
+type Heads16 = Pick<Heads, "headDim" | "kvDtype">;
+
+/** A workgroup of chunk_units.wgsl. No number of these changes a bit of what it computes. */
+export interface ChunkTile {
+  /** Query heads. */
+  readonly group: number;
+  /** Rows. */
+  readonly tile: number;
+  /** Splits of keys. */
+  readonly span: number;
+  /** Its rows see no splits of other workgroups: it writes their output. */
+  readonly direct: boolean;
+  /** Cells of keys or values in workgroup memory at a time. */
+  readonly stage: number;
+  readonly threads: number;
+}
+
+/** Queries of a workgroup: a subgroup has as many as a unit has rows. */
+export function chunkQueries({ m, lanes }: MatrixUnit, threads: number): number {
+  return m * threads / lanes;
+}
+
+function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<string, number> {
+  const { group: GROUP, tile: TILE, span: SPAN, direct, stage: STAGE, threads: THREADS } = of;
+  const { m, n, k, lanes } = units.unit;
+  const { headDim } = heads;
+  const CELLS = cellsOf(units);
+  const { Q_LOW, KV_LOW } = lowOf(heads, units);
+  const VEC8S = headDim / 8;
+  const WIDE = wideOf(headDim);
+  const QUERIES = chunkQueries(units.unit, THREADS);
+  const SHARERS = lanes / m;
+  const SHARED_EIGHTS = CELLS / SHARERS / 8;
+  const PARTS = headDim > 80 && headDim % 32 === 0 ? 2 : 1;
+  const LOADS = STAGE * (1 + KV_LOW) * VEC8S / THREADS;
+  if (!Number.isInteger(LOADS)) throw new Error(`${STAGE} cells are no loads of ${THREADS}`);
+  const pitch = VEC8S + 1;
+  const POOL = Math.max(
+    STAGE * (1 + KV_LOW) * pitch,
+    QUERIES * pitch,
+    QUERIES * (CELLS / 4 + 1),
+    QUERIES * (headDim / 4 / PARTS + 1),
+  );
+  return {
+    ...{ GROUP, TILE, SPAN, STAGE, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
+    ...{ SHARERS, SHARED_EIGHTS, PARTS, LOADS, POOL },
+    ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
+    DIRECT: Number(direct),
+    WIDE_STEPS: Math.log2(WIDE),
+    Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
+    K_STEPS: headDim / k,
+    C_STEPS: CELLS / k,
+    CELL_TILES: CELLS / n,
+    DIM_TILES: headDim / n,
+    STAGES: CELLS / STAGE,
+    STAGE_TILES: STAGE / n,
+    STAGE_STEPS: STAGE / k,
+    SUMS: QUERIES * headDim / 4 / THREADS,
+    PART_SUMS: QUERIES * headDim / 4 / PARTS / THREADS,
+    PART_TILES: headDim / n / PARTS,
+    SHARER_STEPS: Math.log2(SHARERS),
+    SHARED_FOURS: 2 * SHARED_EIGHTS,
+    SHARED_ONE: Number(SHARED_EIGHTS === 1),
+    SHARED_TWO: Number(SHARED_EIGHTS === 2),
+    SHARED_FOUR: Number(SHARED_EIGHTS === 4),
+    SHARED_EIGHT: Number(SHARED_EIGHTS === 8),
+  };
+}
+
+const kernels = new Map<string, Kernel>();
+
+/** Sums of splits of keys of a chunk's rows. */
+export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: ChunkTile): Kernel {
+  const { m, n, k, lanes } = units.unit;
+  const { KV_LOW } = lowOf(heads, units);
+  const kind = [
+    ...[KV_LOW ? "low" : "high", heads.headDim, `${of.group}x${of.tile}`, cellsOf(units)],
+    ...[of.span, of.stage, of.threads],
+    ...of.direct ? ["direct"] : [],
+    ...units.precision === "f16" ? ["f16"] : [],
+  ];
+  const name = `chunk_units_${[...kind, m, n, k, lanes].join("_")}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const slots = { out: `attention_units/sums_${of.direct ? "out" : "kept"}` };
+    const counts = countsOf(heads, units, of);
+    return kernel(name, shader("attention_units/chunk/chunk_units", { slots, counts }), {
+      bindings: [
+        ...["q", "k_halves", "v_halves", "units", "rows"],
+        ...of.direct ? ["out"] : ["sums", "stats"],
+      ],
+      constants: [
+        ...["KV_HEADS", "HEAD_TILES", "LAST", "FIRST_ROW", "ROOM"],
+        ...of.direct ? [] : ["KEPT"],
+        ...SCORING,
+      ],
+    });
+  });
+}
+
+/** Invocations of halve_cells.wgsl. */
+const HALVING = 256;
+
+/** Keys and values as f16 numbers. */
+export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel {
+  const { headDim, kvDtype } = heads;
+  const { KV_LOW } = lowOf(heads, units);
+  const CELLS = cellsOf(units);
+  const WIDE = wideOf(headDim);
+  const name = `halve_cells_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
+  return kernels.getOrInsertComputed(name, () =>
+    kernel(
+      name,
+      shader("attention_units/chunk/halve_cells", {
+        slots: { kv_load: `fragments/kv_load_${kvDtype}` },
+        counts: {
+          ...{ CELLS, KV_LOW, WIDE, THREADS: HALVING, VEC8S: headDim / 8 },
+          ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / HALVING },
+        },
+      }),
+      {
+        bindings: ["keys", "values", "rows", "pages", "k_halves", "v_halves", "units"],
+        constants: ["KV_HEADS", "TABLE_PAGES", "COUNT", "ROOM", "WINDOW"],
+      },
+    ));
+}

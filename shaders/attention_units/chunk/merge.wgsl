@@ -1,0 +1,27 @@
+// The sums of a split in chunk_units.wgsl go through the pool, PART fours of a head at a time, to those of the splits
+// before. The next split's keys are asked for.
+
+//for u in LOADS
+kx$u = k_halves[later + $uu * THREADS];
+//end
+if (thread < CELLS) {
+  let next = kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS + thread;
+  unit_k = units[next];
+  unit_v = units[KV_HEADS * ROOM + next];
+}
+//for p in PARTS
+//for d in PART_TILES
+subgroupMatrixStore<row_major>(
+  &pool, own_query * PART_PITCH + $du * UNIT_N4, o$(p * PART_TILES + d), PART_PITCH);
+//end
+workgroupBarrier();
+//for u in PART_SUMS
+{
+  let e = thread + $uu * THREADS;
+  let part = bitcast<vec4<f32>>(pool[e / PART * PART_PITCH + e % PART]);
+  let weight = shares[e / PART];
+  sum$(p * PART_SUMS + u) = fma(sum$(p * PART_SUMS + u), vec4(weight.x), part * weight.z * weight.y);
+}
+//end
+workgroupBarrier();
+//end
