@@ -163,22 +163,20 @@ function waysOf({ perSlot, slots = 1, ways: most, chunks }: Case): Way[] {
 }
 
 /** Workgroups of chunks. */
-const CHUNKS: readonly { readonly queries: number; readonly stage: number }[] = [
-  { queries: 64, stage: 32 },
-  { queries: 64, stage: 64 },
-  { queries: 128, stage: 32 },
-  { queries: 128, stage: 64 },
-  { queries: 32, stage: 32 },
+const CHUNKS: readonly (Pick<ChunkTile, "queries" | "stage" | "columns">)[] = [
+  { queries: 64, stage: 32, columns: 1 },
+  { queries: 64, stage: 64, columns: 1 },
+  { queries: 64, stage: 32, columns: 2 },
+  { queries: 128, stage: 64, columns: 1 },
 ];
 
 function chunkWith(
   tile: ChunkTile,
   { heads, kvHeads, perSlot }: Pick<Case, "heads" | "kvHeads" | "perSlot">,
-  { queries, stage }: { readonly queries: number; readonly stage: number },
+  more: Pick<ChunkTile, "queries" | "stage" | "columns">,
 ): ChunkTile {
-  const threads = queries / unit.m * unit.lanes;
-  const group = groupOf(heads / kvHeads, queries);
-  return { ...tile, group, tile: Math.min(perSlot, Math.floor(queries / group)), threads, stage };
+  const group = groupOf(heads / kvHeads, more.queries);
+  return { ...tile, group, tile: Math.min(perSlot, Math.floor(more.queries / group)), ...more };
 }
 
 function tileWith(
@@ -240,7 +238,7 @@ async function measure(of: Case): Promise<void> {
   if (of.chunks) {
     for (const more of CHUNKS.slice(0, flags.small ? 2 : undefined)) {
       plans.push([
-        `chunk ${more.queries} of ${more.stage}`,
+        `chunk ${more.queries}x${more.columns} of ${more.stage}`,
         chunkOnUnits(buffers, { ...launch, tuning: simt }, {
           units: onUnits,
           halves: buffers.partial.halves,

@@ -182,6 +182,8 @@ export interface AttentionUnits {
   readonly enough?: number | undefined;
   /** Workgroups of several splits of few rows that keep the GPU busy; fewer have one split each. Touches no bit. */
   readonly enoughApart?: number | undefined;
+  /** Rows of a slot from which on its keys and values are turned to f16 numbers once. Touches no bit. */
+  readonly chunkRows?: number | undefined;
 }
 
 /** Of sequences of up to `contextLength` tokens; undefined where the device has no units, or short ones go elsewhere. */

@@ -1,7 +1,6 @@
 /** The kernels of attention on matrix units over many rows of one slot. */
 import { type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
-import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { SCORING } from "../../attention/attention_kernels.ts";
 import type { Heads } from "../../fragments/heads.ts";
 import { shader } from "../../shader.ts";
@@ -21,24 +20,30 @@ export interface ChunkTile {
   readonly direct: boolean;
   /** Cells of keys or values in workgroup memory at a time. */
   readonly stage: number;
-  readonly threads: number;
-}
-
-/** Queries of a workgroup: a subgroup has as many as a unit has rows. */
-export function chunkQueries({ m, lanes }: MatrixUnit, threads: number): number {
-  return m * threads / lanes;
+  /** With padding: a multiple of the unit's rows. */
+  readonly queries: number;
+  /** Subgroups that share so many queries as a unit has rows. */
+  readonly columns: number;
 }
 
 function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<string, number> {
-  const { group: GROUP, tile: TILE, span: SPAN, direct, stage: STAGE, threads: THREADS } = of;
+  const {
+    group: GROUP,
+    tile: TILE,
+    span: SPAN,
+    direct,
+    stage: STAGE,
+    queries: QUERIES,
+    columns: COLUMNS,
+  } = of;
   const { m, n, k, lanes } = units.unit;
   const { headDim } = heads;
   const CELLS = cellsOf(units);
   const { Q_LOW, KV_LOW } = lowOf(heads, units);
   const VEC8S = headDim / 8;
   const WIDE = wideOf(headDim);
-  const QUERIES = chunkQueries(units.unit, THREADS);
-  const SHARERS = lanes / m;
+  const THREADS = QUERIES / m * COLUMNS * lanes;
+  const SHARERS = THREADS / QUERIES;
   const SHARED_EIGHTS = CELLS / SHARERS / 8;
   const PARTS = headDim > 80 && headDim % 32 === 0 ? 2 : 1;
   const LOADS = STAGE * (1 + KV_LOW) * VEC8S / THREADS;
@@ -52,21 +57,21 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<
   );
   return {
     ...{ GROUP, TILE, SPAN, STAGE, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
-    ...{ SHARERS, SHARED_EIGHTS, PARTS, LOADS, POOL },
+    ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, LOADS, POOL },
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
     DIRECT: Number(direct),
     WIDE_STEPS: Math.log2(WIDE),
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
     K_STEPS: headDim / k,
     C_STEPS: CELLS / k,
-    CELL_TILES: CELLS / n,
-    DIM_TILES: headDim / n,
+    OWN_CELLS: CELLS / n / COLUMNS,
+    OWN_DIMS: headDim / n / COLUMNS,
     STAGES: CELLS / STAGE,
-    STAGE_TILES: STAGE / n,
+    STAGE_OWN: STAGE / n / COLUMNS,
     STAGE_STEPS: STAGE / k,
     SUMS: QUERIES * headDim / 4 / THREADS,
     PART_SUMS: QUERIES * headDim / 4 / PARTS / THREADS,
-    PART_TILES: headDim / n / PARTS,
+    PART_OWN: headDim / n / PARTS / COLUMNS,
     SHARER_STEPS: Math.log2(SHARERS),
     SHARED_FOURS: 2 * SHARED_EIGHTS,
     SHARED_ONE: Number(SHARED_EIGHTS === 1),
@@ -84,7 +89,7 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   const { KV_LOW } = lowOf(heads, units);
   const kind = [
     ...[KV_LOW ? "low" : "high", heads.headDim, `${of.group}x${of.tile}`, cellsOf(units)],
-    ...[of.span, of.stage, of.threads],
+    ...[of.span, of.stage, of.queries, of.columns],
     ...of.direct ? ["direct"] : [],
     ...units.precision === "f16" ? ["f16"] : [],
   ];
@@ -106,7 +111,7 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   });
 }
 
-/** Invocations of halve_cells.wgsl. */
+/** Most invocations of halve_cells.wgsl. */
 const HALVING = 256;
 
 /** Keys and values as f16 numbers. */
@@ -115,6 +120,7 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
   const { KV_LOW } = lowOf(heads, units);
   const CELLS = cellsOf(units);
   const WIDE = wideOf(headDim);
+  const THREADS = Math.min(HALVING, CELLS * WIDE);
   const name = `halve_cells_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
   return kernels.getOrInsertComputed(name, () =>
     kernel(
@@ -122,8 +128,8 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
       shader("attention_units/chunk/halve_cells", {
         slots: { kv_load: `fragments/kv_load_${kvDtype}` },
         counts: {
-          ...{ CELLS, KV_LOW, WIDE, THREADS: HALVING, VEC8S: headDim / 8 },
-          ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / HALVING },
+          ...{ CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
+          ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },
         },
       }),
       {

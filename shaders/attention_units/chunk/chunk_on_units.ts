@@ -21,6 +21,8 @@ import { type ChunkTile, chunkUnitsKernel, halveCellsKernel } from "./chunk_kern
 const PAGE = 16;
 /** Of a workgroup: two have room on a multiprocessor of an H200. */
 const QUERIES = 64;
+/** Rows for which halving all keys and values once is less than doing it for every workgroup. */
+const CHUNK_ROWS = 64;
 /** Bindings begin at multiples of so many bytes. */
 const ALIGNMENT = 256;
 
@@ -37,6 +39,14 @@ function bytesEach(heads: Sizes, units: AttentionUnits): readonly [halves: numbe
   const cells = heads.kvHeads * roomOf(heads, units);
   const aligned = (bytes: number) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
   return [aligned(2 * (1 + KV_LOW) * heads.headDim * cells), aligned(2 * 4 * cells)];
+}
+
+/** Whether rows are so many of one slot that its keys and values are turned to f16 numbers once. */
+export function isChunk(
+  { count, perSlot }: Pick<AttentionShape, "count" | "perSlot">,
+  { chunkRows = CHUNK_ROWS }: AttentionUnits,
+): boolean {
+  return count === perSlot && count >= chunkRows;
 }
 
 /** f32 words of the f16 numbers of a slot's keys and values. */
@@ -60,12 +70,11 @@ export type ChooseChunk = (shape: AttentionShape, units: AttentionUnits, span: n
 /** The rule's. */
 export function chunkTile(shape: AttentionShape, units: AttentionUnits, span: number): ChunkTile {
   const { heads, kvHeads, perSlot } = shape;
-  const queries = QUERIES;
-  const threads = queries / units.unit.m * units.unit.lanes;
+  const [queries, columns] = [QUERIES, 1];
   const group = groupOf(heads / kvHeads, queries);
   const stage = lowOf(shape, units).KV_LOW ? cellsOf(units) / 2 : cellsOf(units);
   const tile = Math.min(perSlot, Math.floor(queries / group));
-  return { group, tile, span, direct: false, stage, threads };
+  return { group, tile, span, direct: false, stage, queries, columns };
 }
 
 /**

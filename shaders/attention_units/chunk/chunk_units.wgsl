@@ -2,8 +2,8 @@
 // halve_cells.wgsl has made of them, and each subgroup has queries of its own.
 //
 // One workgroup per (tile of up to $TILE rows, $GROUP query heads of one key-value head, z): $SPAN splits of $CELLS
-// cells from z * SPAN on, merged in order. Queries are numbered row * GROUP + head, $QUERIES with padding, of which a
-// subgroup has as many as a unit has rows. Keys, scores, weights, values and sums pass through the pool one after the
+// cells from z * SPAN on, merged in order. Queries are numbered row * GROUP + head, $QUERIES with padding, of which
+// $COLUMNS subgroups have as many as a unit has rows, and every so manieth tile of their cells and dims. Keys, scores, weights, values and sums pass through the pool one after the
 // other: it is small, so that a multiprocessor has room for two workgroups, of which one multiplies while the other
 // weighs. Slot:
 //   out: `put`, where a row's sums go (sums_*.wgsl).
@@ -48,6 +48,7 @@ const PART = 2u * VEC8S / $PARTSu; // fours of a head whose sums pass at a time
 const PART_PITCH = PART + 1u;
 const SHARERS = $SHARERSu; // invocations of a query's softmax
 const SHARED = CELLS / SHARERS; // cells of each
+const WEIGHED = LANES / SHARERS; // queries of a subgroup's softmax
 const UNIT_M = $UNIT_Mu;
 const UNIT_K8 = $UNIT_Ku / 8u;
 const UNIT_N4 = $UNIT_Nu / 4u;
@@ -163,7 +164,8 @@ fn main(
   let i = thread % WIDE;
   let pair = 2u * min(i, VEC8S / 2u - 1u);
   let subgroup = thread / LANES;
-  let own_query = subgroup * UNIT_M;
+  let own_query = subgroup / $COLUMNSu * UNIT_M;
+  let own_column = subgroup % $COLUMNSu;
   //for u in Q_LOADS
   let query$u = min(thread / WIDE + $uu * BROUGHT, QUERIES - 1u);
   let q_at$u = ((row + min(query$u / GROUP, count - 1u)) * heads + tile.y * GROUP + query$u % GROUP) * (2u * VEC8S) +
@@ -200,8 +202,8 @@ fn main(
   workgroupBarrier();
   //end
 
-  let query = own_query + thread % UNIT_M;
-  let share = thread % LANES / UNIT_M;
+  let query = subgroup * WEIGHED + thread % WEIGHED;
+  let share = thread % LANES / WEIGHED;
   let unit = q_inverse[query];
   let own_row = rows[FIRST_ROW + row + min(query / GROUP, count - 1u)];
   let here = own_row.live == 1u && query / GROUP < count;

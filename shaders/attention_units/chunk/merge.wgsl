@@ -10,9 +10,9 @@ if (thread < CELLS) {
   unit_v = units[KV_HEADS * ROOM + next];
 }
 //for p in PARTS
-//for d in PART_TILES
+//for d in PART_OWN
 subgroupMatrixStore<row_major>(
-  &pool, own_query * PART_PITCH + $du * UNIT_N4, o$(p * PART_TILES + d), PART_PITCH);
+  &pool, own_query * PART_PITCH + ($du * $COLUMNSu + own_column) * UNIT_N4, o$(p * PART_OWN + d), PART_PITCH);
 //end
 workgroupBarrier();
 //for u in PART_SUMS

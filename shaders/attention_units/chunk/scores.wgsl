@@ -1,6 +1,6 @@
 // S of chunk_units.wgsl, STAGE cells at a time; the next cells, or the first values, are asked for meanwhile.
 
-//for c in CELL_TILES
+//for c in OWN_CELLS
 var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
 //end
 //for t in STAGES
@@ -18,24 +18,25 @@ if ($tu + 1u < $STAGESu) {
   //end
 }
 //for k in K_STEPS
-//for c in STAGE_TILES
+//for c in STAGE_OWN
 {
-  let at = $cu * $UNIT_Nu * PITCH + $ku * UNIT_K8;
+  let at = ($cu * $COLUMNSu + own_column) * $UNIT_Nu * PITCH + $ku * UNIT_K8;
   let kh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at, PITCH);
   //for l in Q_LOW
-  s$(t * STAGE_TILES + c) = subgroupMatrixMultiplyAccumulate(ql$k, kh, s$(t * STAGE_TILES + c));
+  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(ql$k, kh, s$(t * STAGE_OWN + c));
   //end
   //for l in KV_LOW
   let kl = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at + LOW_AT, PITCH);
-  s$(t * STAGE_TILES + c) = subgroupMatrixMultiplyAccumulate(qh$k, kl, s$(t * STAGE_TILES + c));
+  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(qh$k, kl, s$(t * STAGE_OWN + c));
   //end
-  s$(t * STAGE_TILES + c) = subgroupMatrixMultiplyAccumulate(qh$k, kh, s$(t * STAGE_TILES + c));
+  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(qh$k, kh, s$(t * STAGE_OWN + c));
 }
 //end
 //end
 workgroupBarrier();
 //end
-//for c in CELL_TILES
-subgroupMatrixStore<row_major>(&pool, own_query * SCORE_PITCH + $cu * UNIT_N4, s$c, SCORE_PITCH);
+//for c in OWN_CELLS
+subgroupMatrixStore<row_major>(
+  &pool, own_query * SCORE_PITCH + ($cu * $COLUMNSu + own_column) * UNIT_N4, s$c, SCORE_PITCH);
 //end
 workgroupBarrier();

@@ -9,7 +9,7 @@ let pl$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_m
 //end
 //end
 workgroupBarrier();
-//for d in DIM_TILES
+//for d in OWN_DIMS
 var o$d = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
 //end
 //for t in STAGES
@@ -27,9 +27,9 @@ if ($tu + 1u < $STAGESu) {
   //end
 }
 //for k in STAGE_STEPS
-//for d in DIM_TILES
+//for d in OWN_DIMS
 {
-  let at = $ku * $UNIT_Ku * PITCH + $du * UNIT_N8;
+  let at = $ku * $UNIT_Ku * PITCH + ($du * $COLUMNSu + own_column) * UNIT_N8;
   let vh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, row_major>(&pool, at, PITCH);
   //for l in Q_LOW
   o$d = subgroupMatrixMultiplyAccumulate(pl$(t * STAGE_STEPS + k), vh, o$d);

@@ -12,8 +12,8 @@ top = max(top, most_of(score$g));
 heavy = max(heavy, most_of(fma(score$g, vec4(LOG2_E), exponents_of(share * SHARED + $(4 * g)u))));
 //end
 //for s in SHARER_STEPS
-top = max(top, subgroupShuffleXor(top, UNIT_M << $su));
-heavy = max(heavy, subgroupShuffleXor(heavy, UNIT_M << $su));
+top = max(top, subgroupShuffleXor(top, WEIGHED << $su));
+heavy = max(heavy, subgroupShuffleXor(heavy, WEIGHED << $su));
 //end
 let any = top > NEGATIVE;
 let own_peak = select(0.0, ceil(top * LOG2_E), any);
@@ -35,7 +35,7 @@ var added = (added0 + added1) + (added2 + added3);
 var added = ((added0 + added1) + (added2 + added3)) + ((added4 + added5) + (added6 + added7));
 //end
 //for s in SHARER_STEPS
-added += subgroupShuffleXor(added, UNIT_M << $su);
+added += subgroupShuffleXor(added, WEIGHED << $su);
 //end
 let new_peak = max(peak, own_peak);
 let kept = power(peak - new_peak);

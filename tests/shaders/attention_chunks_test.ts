@@ -1,0 +1,140 @@
+// Attention on matrix units over many rows of one slot: the bits of the kernels for few rows, whose test compares them
+// with float64.
+
+import assert from "node:assert/strict";
+import { attend, attendWords } from "../../shaders/attention_units/attend.ts";
+import {
+  chunkOnUnits,
+  chunkTile,
+  halvesWords,
+} from "../../shaders/attention_units/chunk/chunk_on_units.ts";
+import type { ChunkTile } from "../../shaders/attention_units/chunk/chunk_kernels.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import { type AttentionUnits, tuning } from "../../src/gpu/matrix.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { openDevice } from "../gpu/device.ts";
+import { numbers } from "../gpu/numbers.ts";
+import { kept, packedKv } from "./kv.ts";
+import { blockTable, packRows } from "./rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+const { gpu } = device;
+const unit = gpu.matrixUnit;
+const ignore = unit === undefined;
+
+interface Shape {
+  readonly group: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly kvDtype?: KvDtype;
+  readonly cap?: number;
+  readonly window?: number;
+  /** Cells before the first row. */
+  readonly before: number;
+  readonly rows: number;
+  /** Cells that the block table has room for. */
+  readonly context: number;
+  /** Rows whose partial sums there is room for; default all. */
+  readonly room?: number;
+}
+
+/** Mesa takes minutes to compile wide heads. */
+const SHAPES: readonly Shape[] = gpu.info.software
+  ? [
+    { group: 2, kvHeads: 2, headDim: 32, before: 13, rows: 41, context: 64 },
+    {
+      ...{ group: 3, kvHeads: 1, headDim: 32, kvDtype: "bf16", cap: 5, window: 30 },
+      ...{ before: 1030, rows: 50, context: 1152, room: 24 },
+    },
+    { group: 1, kvHeads: 1, headDim: 32, before: 1020, rows: 20, context: 1152 },
+  ]
+  : [
+    { group: 4, kvHeads: 2, headDim: 128, before: 3, rows: 141, context: 1024 },
+    { group: 4, kvHeads: 2, headDim: 128, before: 2043, rows: 141, context: 4096, room: 64 },
+    { group: 1, kvHeads: 2, headDim: 64, before: 1500, rows: 75, context: 2048 },
+    { group: 7, kvHeads: 1, headDim: 128, kvDtype: "bf16", before: 1180, rows: 70, context: 2048 },
+    { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", before: 1020, rows: 65, context: 2048 },
+    {
+      ...{ group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030 },
+      ...{ before: 1010, rows: 90, context: 4096 },
+    },
+    { group: 8, kvHeads: 1, headDim: 96, window: 100, before: 0, rows: 64, context: 1024 },
+    { group: 1, kvHeads: 1, headDim: 32, kvDtype: "bf16", before: 200, rows: 70, context: 1024 },
+  ];
+
+function rowsOf({ before, rows }: Shape) {
+  return Array.from({ length: rows }, (_, r) => ({
+    ...{ slot: 1, position: before + r, base: before + r + 1, path: [] },
+    live: r < rows - 2 ? 1 : 0,
+  }));
+}
+
+/** Few products for each subgroup, where a processor plays it. */
+function tileOf(...[shape, units, span]: Parameters<typeof chunkTile>): ChunkTile {
+  const tile = chunkTile(shape, units, span);
+  return gpu.info.software
+    ? { ...tile, queries: 16, columns: 4, tile: Math.floor(16 / tile.group) }
+    : tile;
+}
+
+async function run(shape: Shape, chunk: boolean) {
+  const { group, kvHeads, headDim, kvDtype = "f32", cap, window, context } = shape;
+  const rows = rowsOf(shape);
+  const tablePages = context / PAGE;
+  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
+  const units: AttentionUnits = {
+    ...{ unit: unit as NonNullable<typeof unit>, limits: gpu.limits },
+  };
+  const rules = { ...tuning(false, gpu.limits, gpu.info.backend), attentionUnits: units };
+  const words = attendWords(heads, shape.room ?? rows.length, rules);
+  const count = 2 * context * kvHeads * headDim;
+  const out = device.filled(rows.length * heads.heads * headDim, -7);
+  const halves = device.filled(halvesWords(heads, units), NaN);
+  const buffers = {
+    q: device.floats(numbers(rows.length * heads.heads * headDim, 1).map((x) => 9 * x)),
+    keys: device.words(packedKv(kvDtype, kept(kvDtype, numbers(count, 2)), headDim)),
+    values: device.words(packedKv(kvDtype, kept(kvDtype, numbers(count, 3)), headDim)),
+    rows: device.words(packRows(rows)),
+    pages: device.words(blockTable(2, tablePages)),
+    out,
+    partial: {
+      sums: device.filled(words.sums, NaN),
+      stats: device.filled(words.stats, NaN),
+    },
+  };
+  const of = {
+    ...heads,
+    ...{ count: rows.length, perSlot: rows.length, paths: false, label: "test" },
+    ...{ scale: 1 / Math.sqrt(headDim), cap, window, tuning: rules },
+  };
+  const plan = chunk
+    ? chunkOnUnits(buffers, of, { units, halves, choose: tileOf })
+    : attend(buffers, of);
+  const most = shape.before + shape.rows;
+  const replayed = plan.filter(({ forCells: { from, upTo } = { from: 0, upTo: Infinity } }) =>
+    most >= from && most <= upTo
+  );
+  await device.run(replayed);
+  return {
+    kernels: replayed.map(({ kernel }) => kernel.name.replace(/units.*/, "units")),
+    out: await device.readWords(out),
+  };
+}
+
+for (const shape of SHAPES) {
+  Deno.test({
+    name: `attention of chunks on matrix units, ${JSON.stringify(shape)}`,
+    ignore,
+    fn: async () => {
+      const [chunk, few] = [await run(shape, true), await run(shape, false)];
+      assert.ok(chunk.kernels.includes("chunk_units"), chunk.kernels.join());
+      assert.ok(few.kernels.includes("attention_units"), few.kernels.join());
+      const width = shape.group * shape.kvHeads * shape.headDim;
+      for (const r of rowsOf(shape).keys()) {
+        const [from, to] = [r * width, (r + 1) * width];
+        assert.deepEqual(chunk.out.slice(from, to), few.out.slice(from, to), `row ${r}`);
+      }
+    },
+  });
+}
