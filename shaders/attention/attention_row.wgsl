@@ -11,14 +11,13 @@
 //            of invocations have them all.
 //
 // Slots:
-//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
-//     `Vec8` and VEC8S as declared here.
+//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (kv/load_*.wgsl), over `keys` and `values`.
 //   kv_half: `load_half(row, j)`, `half_of(packed, j)` and `packed_half(v, j)` of it (kv/half_*.wgsl).
 //   kv_put: `packed_of(v)`, `put_key(row, i, packed)` and `put_value` of it (kv/put_*.wgsl).
 
 //use fragments/rows
-//use fragments/soft_cap
 //use attention/visible
+//use attention/split
 //use kv_load
 //use kv_half
 //use kv_put
@@ -32,16 +31,13 @@ override KV_SPLITS: u32; // of a whole block table
 override FIRST_ROW: u32; // of `rows`
 override SCALE: f32; // of scores
 
-const SPLIT_CELLS = 64u; // cells
 const THREADS = $THREADSu;
 const GROUP = $GROUPu; // query heads of a workgroup, at most 4
-const VEC8S = $VEC8Su; // of a head
 const VEC4S = 2u * VEC8S;
 const HALF = 4u * VEC8S; // rope pairs of a head
 const LANES = $LANESu; // invocations a cell
 const PARTS = $PARTSu; // of the split's cells, for the values
 const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
-const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 const NORM_LANES = $NORM_LANESu;
 const KEY = GROUP; // among the head vectors
 const VALUE = GROUP + 1u;
@@ -56,22 +52,12 @@ const VALUE = GROUP + 1u;
 @group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
 @group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 8 VEC8S]: of q, of k
 
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
-
 var<workgroup> squares: array<vec4<f32>, (GROUP + 2u) * NORM_LANES / 4u>;
 var<workgroup> made: array<vec4<f32>, (GROUP + 2u) * VEC4S>; // head vectors
 var<workgroup> pool: array<vec4<f32>, $POOL>; // LANES * STRIDE scores of all queries, then PARTS * 4 * VEC4S
 var<workgroup> scores: array<vec4<f32>, SPLIT_CELLS>;
 var<workgroup> peaks: array<vec4<f32>, 8>; // of 8 cells each
 var<workgroup> totals: array<f32, PARTS * 4u>;
-
-fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
-  let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
-  return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
-}
 
 fn squares_of(sum: f32, pair: vec2<f32>) -> f32 {
   return fma(pair.y, pair.y, fma(pair.x, pair.x, sum));
@@ -94,10 +80,6 @@ fn split_peak() -> vec4<f32> {
   peak = max(peak, peaks[$c]);
   //end
   return peak;
-}
-
-fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
-  return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
 }
 
 @compute @workgroup_size(THREADS)
