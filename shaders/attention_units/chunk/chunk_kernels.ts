@@ -3,6 +3,7 @@ import { type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
 import { SCORING } from "../../attention/attention_kernels.ts";
 import type { Heads } from "../../fragments/heads.ts";
+import { loadSlots } from "../../kv/slots.ts";
 import { shader } from "../../shader.ts";
 import { cellsOf, lowOf, wideOf } from "../units_kernels.ts";
 
@@ -126,7 +127,7 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
     kernel(
       name,
       shader("attention_units/chunk/halve_cells", {
-        slots: { kv_load: `fragments/kv_load_${kvDtype}` },
+        slots: loadSlots(kvDtype),
         counts: {
           ...{ CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
           ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },

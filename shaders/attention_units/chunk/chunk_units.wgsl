@@ -17,6 +17,7 @@ diagnostic(off, subgroup_uniformity);
 //use fragments/rows
 //use fragments/soft_cap
 //use attention/visible
+//use kv/vec8
 //use attention_units/bring
 //use attention_units/power
 //use out
@@ -36,7 +37,6 @@ const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
 const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
-const VEC8S = $VEC8Su; // of a head
 const KV_LOW = $KV_LOWu; // 1: keys and values have lo
 const STAGE = $STAGEu; // cells at a time
 const LOW_AT = STAGE * PITCH; // lo of keys and values
@@ -61,11 +61,6 @@ const LOG2_E = 1.4426950408889634;
 @group(0) @binding(2) var<storage, read> v_halves: array<vec4<u32>>; // as k_halves
 @group(0) @binding(3) var<storage, read> units: array<f32>; // [2, KV_HEADS, ROOM]: 1 / scale of keys, log2 of it of values
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
 
 var<workgroup> pool: array<vec4<u32>, $POOL>;
 var<workgroup> bounds: array<atomic<u32>, 2>; // ~ the first cell and one past the last that some row sees

@@ -22,7 +22,6 @@ override ROOM: u32; // cells of a head in `k_halves` and `v_halves`
 
 const CELLS = $CELLSu; // of a split
 const THREADS = $THREADSu;
-const VEC8S = $VEC8Su; // of a head
 const WIDE = $WIDEu;
 const BROUGHT = THREADS / WIDE; // rows at a time
 const NUMBERS = $(1 + KV_LOW)u; // f16 numbers of each
@@ -35,11 +34,6 @@ const KV_LOW = $KV_LOWu;
 @group(0) @binding(4) var<storage, read_write> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, NUMBERS, VEC8S], eight f16
 @group(0) @binding(5) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
 @group(0) @binding(6) var<storage, read_write> units: array<f32>; // [2, KV_HEADS, ROOM]: 1 / scale of keys, log2 of it of values
-
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
 
 var<workgroup> bounds: array<atomic<u32>, 3>; // the slot, ~ the first cell and one past the last that some row sees
 var<workgroup> sight: vec3<u32>;
