@@ -213,7 +213,7 @@ async function measure(of: Case): Promise<void> {
     partial: {
       sums: { buffer: storage(device, "sums", 4 * partial.sums) },
       stats: { buffer: storage(device, "stats", 4 * partial.stats) },
-      halves: { buffer: storage(device, "halves", 4 * halvesWords(sizes, onUnits)) },
+      halves: { buffer: storage(device, "halves", 4 * halvesWords(sizes, 64, onUnits)) },
     },
     out,
   };

@@ -134,7 +134,7 @@ async function measure(kvDtype: KvDtype) {
   const partial = attendWords(sizes, count, { software: false, attentionUnits: units });
   const kvWords = context * kvHeads * headDim * KV_BYTES[kvDtype] / 4;
   const out: Operand = { buffer: storage(device, "out", 4 * count * heads * headDim) };
-  const halves = { buffer: storage(device, "halves", 4 * halvesWords(sizes, units)) };
+  const halves = { buffer: storage(device, "halves", 4 * halvesWords(sizes, 64, units)) };
   const buffers = {
     q: await filled(count * heads * headDim, 1),
     ...{ keys: await filled(kvWords, 2), values: await filled(kvWords, 3) },

@@ -46,6 +46,14 @@ export interface PartialSums {
   readonly halves?: Operand | undefined;
 }
 
+/** f32 words of `PartialSums`. */
+export interface PartialWords {
+  readonly sums: number;
+  readonly stats: number;
+  /** Absent: none. */
+  readonly halves?: number;
+}
+
 export interface AttentionBuffers {
   /** [rows, heads, headDim]; not read where `own` is. */
   readonly q: Operand;
@@ -103,7 +111,7 @@ export function partialWords(
   heads: Heads,
   rows: number,
   adapter: Adapter,
-): { readonly sums: number; readonly stats: number } {
+): PartialWords {
   return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
 }
 

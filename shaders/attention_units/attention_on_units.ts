@@ -11,7 +11,7 @@ import {
 } from "../attention/attention.ts";
 import { groupOf, pathGroups } from "../attention/attention_kernels.ts";
 import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
-import { chunkOnUnits, isChunk } from "./chunk/chunk_on_units.ts";
+import { chunkOnUnits, halvesOf } from "./chunk/chunk_on_units.ts";
 import { type Block, combined, launched } from "./parts.ts";
 import {
   cellsOf,
@@ -52,8 +52,8 @@ export function attentionOnUnits(
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
   const workgroups = tiles * (shape.heads / whole.group);
   if (shape.paths) return inParts(1);
-  const { halves } = buffers.partial;
-  if (halves && isChunk(shape, units)) return chunkOnUnits(buffers, shape, { units, halves });
+  const halves = halvesOf(buffers, shape, units);
+  if (halves) return chunkOnUnits(buffers, shape, { units, halves });
   if (workgroups < (units.enough ?? ENOUGH)) {
     const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
       cellsOf(units);

@@ -173,7 +173,7 @@ export const MOST_DISPATCHED = 65535;
 /** Attention by matrix units, all numbers of rows alike: see shaders/attention_units. */
 export interface AttentionUnits {
   readonly unit: MatrixUnit;
-  readonly limits: TensorLimits;
+  readonly limits: TensorLimits & Partial<Pick<GPUSupportedLimits, "maxStorageBufferBindingSize">>;
   /** Of queries, keys, weights and values; default f32. */
   readonly precision?: Precision | undefined;
   /** Cells of a split of keys: decides bits. For benchmarks; default the kernels' own. */

@@ -90,7 +90,7 @@ async function run(shape: Shape, chunk: boolean) {
   const words = attendWords(heads, shape.room ?? rows.length, rules);
   const count = 2 * context * kvHeads * headDim;
   const out = device.filled(rows.length * heads.heads * headDim, -7);
-  const halves = device.filled(halvesWords(heads, units), NaN);
+  const halves = device.filled(halvesWords(heads, 64, units), NaN);
   const buffers = {
     q: device.floats(numbers(rows.length * heads.heads * headDim, 1).map((x) => 9 * x)),
     keys: device.words(packedKv(kvDtype, kept(kvDtype, numbers(count, 2)), headDim)),

@@ -41,18 +41,26 @@ function bytesEach(heads: Sizes, units: AttentionUnits): readonly [halves: numbe
   return [aligned(2 * (1 + KV_LOW) * heads.headDim * cells), aligned(2 * 4 * cells)];
 }
 
-/** Whether rows are so many of one slot that its keys and values are turned to f16 numbers once. */
-export function isChunk(
-  { count, perSlot }: Pick<AttentionShape, "count" | "perSlot">,
-  { chunkRows = CHUNK_ROWS }: AttentionUnits,
-): boolean {
-  return count === perSlot && count >= chunkRows;
+/**
+ * f32 words of the f16 numbers of a slot's keys and values, which chunks of `rows` rows are computed with; 0 where
+ * rows are too few for it, or cells too many for a binding.
+ */
+export function halvesWords(heads: Sizes, rows: number, units: AttentionUnits): number {
+  const { chunkRows = CHUNK_ROWS, limits: { maxStorageBufferBindingSize = Infinity } } = units;
+  const [halves, scales] = bytesEach(heads, units);
+  const bytes = 2 * halves + scales;
+  return rows >= chunkRows && bytes <= maxStorageBufferBindingSize ? bytes / 4 : 0;
 }
 
-/** f32 words of the f16 numbers of a slot's keys and values. */
-export function halvesWords(heads: Sizes, units: AttentionUnits): number {
-  const [halves, scales] = bytesEach(heads, units);
-  return (2 * halves + scales) / 4;
+/** Where the keys and values of these rows are turned to f16 numbers once; undefined where they are not. */
+export function halvesOf(
+  { partial: { halves } }: AttentionBuffers,
+  shape: AttentionShape,
+  units: AttentionUnits,
+): Operand | undefined {
+  const words = halvesWords(shape, shape.count, units);
+  const taken = shape.count === shape.perSlot && !shape.paths && words > 0;
+  return taken && halves && 4 * words <= bytesOf(halves) ? halves : undefined;
 }
 
 function cellsIn(halves: Operand, heads: Sizes, units: AttentionUnits) {
