@@ -58,20 +58,24 @@ const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = 
     "",
   ]],
   "no merge": [[/^ *sum\d+ = fma\(.*$/gm, ""]],
-  "no loads": [[/^ *kx\d+ = k_halves.*$/gm, ""], [
-    /v_halves\[asked \+ (\d+)u \* THREADS\]/g,
-    "kx$1",
-  ], [/^ *vx\d+ = v_halves.*$/gm, ""]],
+  "no loads": [
+    [/^ *kx\d+ = k_halves.*$/gm, ""],
+    [/v_halves\[asked \+ ([1-9])u \* THREADS\]/g, "kx$1"],
+    [/^ *vx\d+ = v_halves.*$/gm, ""],
+  ],
   "no loads, no stores": [
     [/^ *kx\d+ = k_halves.*$/gm, ""],
-    [/v_halves\[asked \+ (\d+)u \* THREADS\]/g, "kx$1"],
+    [/v_halves\[asked \+ ([1-9])u \* THREADS\]/g, "kx$1"],
     [/^ *vx\d+ = v_halves.*$/gm, ""],
-    [/^ *pool\[e \/ VEC8S % .*$/gm, ""],
+    [/^ *pool\[e \/ VEC8S % .*= [kv]x[1-9];$/gm, ""],
+  ],
+  "values by columns": [
+    [/(let v[hl] = .*) row_major>/g, "$1 col_major>"],
   ],
   "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
 };
 
-type Way = Pick<ChunkTile, "queries" | "stage" | "columns">;
+type Way = Pick<ChunkTile, "queries" | "stage" | "columns" | "late" | "grouped">;
 
 const WAYS: readonly Way[] = flags.small ? [{ queries: 16, stage: 32, columns: 4 }] : [
   { queries: 64, stage: 32, columns: 1 },
@@ -161,6 +165,9 @@ async function measure(kvDtype: KvDtype) {
   const plans: [string, Plan][] = flags.parts
     ? [
       [nameOf(best), chunk(best)],
+      ["late", chunk({ ...best, late: true })],
+      ["grouped", chunk({ ...best, grouped: true })],
+      ["both", chunk({ ...best, late: true, grouped: true })],
       ...Object.keys(PARTS).map((part): [string, Plan] => [part, without(chunk(best), part)]),
     ]
     : [

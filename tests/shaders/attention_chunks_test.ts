@@ -138,3 +138,40 @@ for (const shape of SHAPES) {
     },
   });
 }
+
+Deno.test("rows go as a chunk where they are many of one slot and there is room for its cells", () => {
+  const limits = {
+    maxComputeInvocationsPerWorkgroup: 1024,
+    maxComputeWorkgroupStorageSize: 49152,
+    maxStorageBuffersPerShaderStage: 16,
+  };
+  const units: AttentionUnits = { unit: { m: 16, n: 16, k: 16, lanes: 32 }, limits };
+  const heads = { heads: 32, kvHeads: 8, headDim: 128, tablePages: 4096, kvDtype: "f32" } as const;
+  const words = halvesWords(heads, 512, units);
+  // hi and lo of a key and a value are as many bytes as both; and a unit each.
+  assert.equal(4 * words, 65536 * 8 * (2 * 4 * 128 + 2 * 4));
+  assert.equal(halvesWords(heads, 63, units), 0);
+  const bound = { ...limits, maxStorageBufferBindingSize: 4 * words - 4 };
+  assert.equal(halvesWords(heads, 512, { ...units, limits: bound }), 0);
+
+  const operand = { buffer: { size: 2 ** 32 } as GPUBuffer };
+  const buffers = { q: operand, keys: operand, values: operand, rows: operand, pages: operand };
+  const names = (count: number, perSlot: number, partial = {}, paths = false) =>
+    attend({
+      ...{ ...buffers, out: operand },
+      partial: { sums: operand, stats: operand, halves: operand, ...partial },
+    }, {
+      ...{ ...heads, count, perSlot, paths, scale: 1, label: "" },
+      tuning: { ...tuning(false), attentionUnits: units },
+    }).map(({ kernel: { name } }) => name.replace(/_units.*|_f32_.*/, ""));
+  assert.deepEqual(names(512, 512), ["halve_cells", "chunk", "combine"]);
+  const others = [
+    names(63, 63),
+    names(512, 256),
+    names(512, 512, { halves: undefined }),
+    names(512, 512, { halves: { ...operand, size: 4 * words - 4 } }),
+    names(512, 512, {}, true),
+  ];
+  for (const other of others) assert.ok(other.includes("attention"), other.join());
+  for (const other of others) assert.ok(!other.includes("chunk"), other.join());
+});

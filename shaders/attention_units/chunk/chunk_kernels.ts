@@ -25,6 +25,8 @@ export interface ChunkTile {
   readonly queries: number;
   /** Subgroups that share so many queries as a unit has rows. */
   readonly columns: number;
+  readonly late?: boolean;
+  readonly grouped?: boolean;
 }
 
 function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<string, number> {
@@ -60,6 +62,10 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<
     ...{ GROUP, TILE, SPAN, STAGE, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
     ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, LOADS, POOL },
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
+    LATE: Number(of.late ?? false),
+    EARLY: 1 - Number(of.late ?? false),
+    GROUPED: Number(of.grouped ?? false),
+    ALONE: 1 - Number(of.grouped ?? false),
     DIRECT: Number(direct),
     WIDE_STEPS: Math.log2(WIDE),
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
@@ -91,6 +97,8 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   const kind = [
     ...[KV_LOW ? "low" : "high", heads.headDim, `${of.group}x${of.tile}`, cellsOf(units)],
     ...[of.span, of.stage, of.queries, of.columns],
+    ...of.late ? ["late"] : [],
+    ...of.grouped ? ["grouped"] : [],
     ...of.direct ? ["direct"] : [],
     ...units.precision === "f16" ? ["f16"] : [],
   ];
@@ -105,6 +113,8 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
       ],
       constants: [
         ...["KV_HEADS", "HEAD_TILES", "LAST", "FIRST_ROW", "ROOM"],
+        ...of.late ? ["late"] : [],
+        ...of.grouped ? ["grouped"] : [],
         ...of.direct ? [] : ["KEPT"],
         ...SCORING,
       ],

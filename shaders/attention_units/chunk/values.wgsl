@@ -21,11 +21,13 @@ var o$d = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
 }
 //end
 workgroupBarrier();
+//for w in EARLY
 if ($tu + 1u < $STAGESu) {
   //for u in LOADS
   vx$u = v_halves[asked + $(t + 1)u * STAGE * (1u + KV_LOW) * VEC8S + $uu * THREADS];
   //end
 }
+//end
 //for k in STAGE_STEPS
 //for d in OWN_DIMS
 {
@@ -41,6 +43,13 @@ if ($tu + 1u < $STAGESu) {
   o$d = subgroupMatrixMultiplyAccumulate(ph$(t * STAGE_STEPS + k), vh, o$d);
 }
 //end
+//end
+//for w in LATE
+if ($tu + 1u < $STAGESu) {
+  //for u in LOADS
+  vx$u = v_halves[asked + $(t + 1)u * STAGE * (1u + KV_LOW) * VEC8S + $uu * THREADS];
+  //end
+}
 //end
 workgroupBarrier();
 //end
