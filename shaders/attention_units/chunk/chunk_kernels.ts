@@ -113,8 +113,6 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
       ],
       constants: [
         ...["KV_HEADS", "HEAD_TILES", "LAST", "FIRST_ROW", "ROOM"],
-        ...of.late ? ["late"] : [],
-        ...of.grouped ? ["grouped"] : [],
         ...of.direct ? [] : ["KEPT"],
         ...SCORING,
       ],
