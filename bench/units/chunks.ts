@@ -67,10 +67,10 @@ const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = 
     [/^ *kx\d+ = k_halves.*$/gm, ""],
     [/v_halves\[asked \+ ([1-9])u \* THREADS\]/g, "kx$1"],
     [/^ *vx\d+ = v_halves.*$/gm, ""],
-    [/^ *pool\[e \/ VEC8S % .*= [kv]x[1-9];$/gm, ""],
+    [/^ *pool\[e \/ .*= [kv]x[1-9];$/gm, ""],
   ],
-  "values by columns": [
-    [/(let v[hl] = .*) row_major>/g, "$1 col_major>"],
+  "values by rows": [
+    [/(let v[hl] = .*) col_major>/g, "$1 row_major>"],
   ],
   "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
 };

@@ -54,6 +54,7 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<
   const pitch = VEC8S + 1;
   const POOL = Math.max(
     STAGE * (1 + KV_LOW) * pitch,
+    headDim * (1 + KV_LOW) * (STAGE / 8 + 1),
     QUERIES * pitch,
     QUERIES * (CELLS / 4 + 1),
     QUERIES * (headDim / 4 / PARTS + 1),
@@ -124,20 +125,20 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
 const HALVING = 256;
 
 /** Keys and values as f16 numbers. */
-export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel {
+export function halveCellsKernel(heads: Heads16, units: AttentionUnits, STAGE: number): Kernel {
   const { headDim, kvDtype } = heads;
   const { KV_LOW } = lowOf(heads, units);
   const CELLS = cellsOf(units);
   const WIDE = wideOf(headDim);
   const THREADS = Math.min(HALVING, CELLS * WIDE);
-  const name = `halve_cells_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
+  const name = `halve_cells_${kvDtype}_${headDim}_${CELLS}_${STAGE}_${KV_LOW}`;
   return kernels.getOrInsertComputed(name, () =>
     kernel(
       name,
       shader("attention_units/chunk/halve_cells", {
         slots: loadSlots(kvDtype),
         counts: {
-          ...{ CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
+          ...{ CELLS, STAGE, EIGHT: 8, FOUR: 4, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
           ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },
         },
       }),

@@ -39,7 +39,9 @@ const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
 const KV_LOW = $KV_LOWu; // 1: keys and values have lo
 const STAGE = $STAGEu; // cells at a time
-const LOW_AT = STAGE * PITCH; // lo of keys and values
+const LOW_AT = STAGE * PITCH; // lo of keys
+const V_PITCH = STAGE / 8u + 1u; // of a dim's values
+const V_LOW_AT = 8u * VEC8S * V_PITCH; // lo of values
 const WIDE = $WIDEu; // invocations that bring a query, two vec8s each
 const BROUGHT = THREADS / WIDE; // queries at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
@@ -58,7 +60,7 @@ const LOG2_E = 1.4426950408889634;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
 @group(0) @binding(1) var<storage, read> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
-@group(0) @binding(2) var<storage, read> v_halves: array<vec4<u32>>; // as k_halves
+@group(0) @binding(2) var<storage, read> v_halves: array<vec4<u32>>; // [KV_HEADS, ROOM / STAGE, 1 + KV_LOW, 8 VEC8S, STAGE / 8]
 @group(0) @binding(3) var<storage, read> units: array<f32>; // [2, KV_HEADS, ROOM]: 1 / scale of keys, log2 of it of values
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 

@@ -16,8 +16,7 @@ var o$d = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
 //for u in LOADS
 {
   let e = thread + $uu * THREADS;
-  let cell = e / ((1u + KV_LOW) * VEC8S);
-  pool[e / VEC8S % (1u + KV_LOW) * LOW_AT + cell * PITCH + e % VEC8S] = vx$u;
+  pool[e / (STAGE / 8u) * V_PITCH + e % (STAGE / 8u)] = vx$u;
 }
 //end
 workgroupBarrier();
@@ -31,13 +30,13 @@ if ($tu + 1u < $STAGESu) {
 //for k in STAGE_STEPS
 //for d in OWN_DIMS
 {
-  let at = $ku * $UNIT_Ku * PITCH + ($du * $COLUMNSu + own_column) * UNIT_N8;
-  let vh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, row_major>(&pool, at, PITCH);
+  let at = ($du * $COLUMNSu + own_column) * $UNIT_Nu * V_PITCH + $ku * UNIT_K8;
+  let vh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at, V_PITCH);
   //for l in Q_LOW
   o$d = subgroupMatrixMultiplyAccumulate(pl$(t * STAGE_STEPS + k), vh, o$d);
   //end
   //for l in KV_LOW
-  let vl = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, row_major>(&pool, at + LOW_AT, PITCH);
+  let vl = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at + V_LOW_AT, V_PITCH);
   o$d = subgroupMatrixMultiplyAccumulate(ph$(t * STAGE_STEPS + k), vl, o$d);
   //end
   o$d = subgroupMatrixMultiplyAccumulate(ph$(t * STAGE_STEPS + k), vh, o$d);
