@@ -54,7 +54,7 @@ const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = 
   "no products of scores": [[/^ *s\d+ = subgroupMatrixMultiplyAccumulate.*$/gm, ""]],
   "no products of values": [[/^ *o\d+ = subgroupMatrixMultiplyAccumulate.*$/gm, ""]],
   "no exp2, no powers": [[/exp2\(([^;]*)\), vec4<f32>\(\)/g, "($1), vec4<f32>()"], [
-    / \* powers_of\(c[^)]*\) \* lift/g,
+    / \* v_power\[[^\]]*\] \* lift/g,
     "",
   ]],
   "no merge": [[/^ *sum\d+ = fma\(.*$/gm, ""]],
@@ -69,23 +69,16 @@ const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = 
     [/^ *vx\d+ = v_halves.*$/gm, ""],
     [/^ *pool\[e \/ .*= [kv]x[1-9];$/gm, ""],
   ],
-  "values by rows": [
-    [/(let v[hl] = .*) col_major>/g, "$1 row_major>"],
-  ],
   "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
 };
 
-type Way = Pick<ChunkTile, "queries" | "stage" | "columns" | "late" | "grouped">;
+type Way = Pick<ChunkTile, "queries" | "stage" | "columns">;
 
 const WAYS: readonly Way[] = flags.small ? [{ queries: 16, stage: 32, columns: 4 }] : [
   { queries: 64, stage: 32, columns: 1 },
   { queries: 64, stage: 64, columns: 1 },
   { queries: 64, stage: 32, columns: 2 },
-  { queries: 64, stage: 64, columns: 2 },
-  { queries: 128, stage: 32, columns: 1 },
   { queries: 128, stage: 64, columns: 1 },
-  { queries: 32, stage: 32, columns: 1 },
-  { queries: 32, stage: 32, columns: 2 },
 ];
 
 async function filled(count: number, stream: number): Promise<Operand> {
@@ -165,9 +158,6 @@ async function measure(kvDtype: KvDtype) {
   const plans: [string, Plan][] = flags.parts
     ? [
       [nameOf(best), chunk(best)],
-      ["late", chunk({ ...best, late: true })],
-      ["grouped", chunk({ ...best, grouped: true })],
-      ["both", chunk({ ...best, late: true, grouped: true })],
       ...Object.keys(PARTS).map((part): [string, Plan] => [part, without(chunk(best), part)]),
     ]
     : [

@@ -25,8 +25,6 @@ export interface ChunkTile {
   readonly queries: number;
   /** Subgroups that share so many queries as a unit has rows. */
   readonly columns: number;
-  readonly late?: boolean;
-  readonly grouped?: boolean;
 }
 
 function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<string, number> {
@@ -54,19 +52,14 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<
   const pitch = VEC8S + 1;
   const POOL = Math.max(
     STAGE * (1 + KV_LOW) * pitch,
-    headDim * (1 + KV_LOW) * (STAGE / 8 + 1),
     QUERIES * pitch,
-    QUERIES * (CELLS / 4 + 1),
-    QUERIES * (headDim / 4 / PARTS + 1),
+    QUERIES * (CELLS / 4 + SHARERS),
+    QUERIES * (headDim / 4 / PARTS + SHARERS),
   );
   return {
     ...{ GROUP, TILE, SPAN, STAGE, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
     ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, LOADS, POOL },
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
-    LATE: Number(of.late ?? false),
-    EARLY: 1 - Number(of.late ?? false),
-    GROUPED: Number(of.grouped ?? false),
-    ALONE: 1 - Number(of.grouped ?? false),
     DIRECT: Number(direct),
     WIDE_STEPS: Math.log2(WIDE),
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
@@ -77,8 +70,8 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<
     STAGES: CELLS / STAGE,
     STAGE_OWN: STAGE / n / COLUMNS,
     STAGE_STEPS: STAGE / k,
-    SUMS: QUERIES * headDim / 4 / THREADS,
-    PART_SUMS: QUERIES * headDim / 4 / PARTS / THREADS,
+    SUMS: headDim / 4 / SHARERS,
+    PART_SUMS: headDim / 4 / PARTS / SHARERS,
     PART_OWN: headDim / n / PARTS / COLUMNS,
     SHARER_STEPS: Math.log2(SHARERS),
     SHARED_FOURS: 2 * SHARED_EIGHTS,
@@ -98,8 +91,6 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   const kind = [
     ...[KV_LOW ? "low" : "high", heads.headDim, `${of.group}x${of.tile}`, cellsOf(units)],
     ...[of.span, of.stage, of.queries, of.columns],
-    ...of.late ? ["late"] : [],
-    ...of.grouped ? ["grouped"] : [],
     ...of.direct ? ["direct"] : [],
     ...units.precision === "f16" ? ["f16"] : [],
   ];
@@ -125,20 +116,20 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
 const HALVING = 256;
 
 /** Keys and values as f16 numbers. */
-export function halveCellsKernel(heads: Heads16, units: AttentionUnits, STAGE: number): Kernel {
+export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel {
   const { headDim, kvDtype } = heads;
   const { KV_LOW } = lowOf(heads, units);
   const CELLS = cellsOf(units);
   const WIDE = wideOf(headDim);
   const THREADS = Math.min(HALVING, CELLS * WIDE);
-  const name = `halve_cells_${kvDtype}_${headDim}_${CELLS}_${STAGE}_${KV_LOW}`;
+  const name = `halve_cells_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
   return kernels.getOrInsertComputed(name, () =>
     kernel(
       name,
       shader("attention_units/chunk/halve_cells", {
         slots: loadSlots(kvDtype),
         counts: {
-          ...{ CELLS, STAGE, EIGHT: 8, FOUR: 4, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
+          ...{ CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
           ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },
         },
       }),

@@ -101,11 +101,10 @@ export function chunkOnUnits(
   },
 ): Dispatch[] {
   const cells = cellsIn(halves, shape, units);
+  const halved = halveCells(buffers, shape, { units, cells });
   const { heads, headDim } = shape;
   const { sums, stats } = buffers.partial;
   const span = SEGMENT_CELLS / cellsOf(units);
-  const { stage } = choose(shape, units, span);
-  const halved = halveCells(buffers, shape, { units, cells, stage });
   const kept = Math.ceil(shape.tablePages * PAGE / SEGMENT_CELLS);
   if (kept === 1 && !buffers.scales) {
     const tile = { ...choose(shape, units, span), direct: true };
@@ -140,16 +139,12 @@ type Cells = ReturnType<typeof cellsIn>;
 function halveCells(
   { keys, values, rows, pages }: AttentionBuffers,
   shape: AttentionShape,
-  { units, cells, stage }: {
-    readonly units: AttentionUnits;
-    readonly cells: Cells;
-    readonly stage: number;
-  },
+  { units, cells }: { readonly units: AttentionUnits; readonly cells: Cells },
 ): Dispatch {
   const { kvHeads, headDim, kvDtype, tablePages, count, window } = shape;
   const { KV_LOW } = lowOf(shape, units);
   const room = roomOf(shape, units);
-  return dispatch(halveCellsKernel(shape, units, stage), {
+  return dispatch(halveCellsKernel(shape, units), {
     buffers: { keys, values, rows, pages, ...cells },
     constants: {
       KV_HEADS: kvHeads,

@@ -39,18 +39,15 @@ const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
 const KV_LOW = $KV_LOWu; // 1: keys and values have lo
 const STAGE = $STAGEu; // cells at a time
-const LOW_AT = STAGE * PITCH; // lo of keys
-const V_PITCH = STAGE / 8u + 1u; // of a dim's values
-const V_LOW_AT = 8u * VEC8S * V_PITCH; // lo of values
+const LOW_AT = STAGE * PITCH; // lo of keys and values
 const WIDE = $WIDEu; // invocations that bring a query, two vec8s each
 const BROUGHT = THREADS / WIDE; // queries at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
-const SCORE_PITCH = CELLS / 4u + 1u; // f32, later weights
+const SCORE_PITCH = CELLS / 4u + SHARERS; // f32, later weights
 const PART = 2u * VEC8S / $PARTSu; // fours of a head whose sums pass at a time
-const PART_PITCH = PART + 1u;
+const PART_PITCH = PART + SHARERS;
 const SHARERS = $SHARERSu; // invocations of a query's softmax
 const SHARED = CELLS / SHARERS; // cells of each
-const WEIGHED = LANES / SHARERS; // queries of a subgroup's softmax
 const UNIT_M = $UNIT_Mu;
 const UNIT_K8 = $UNIT_Ku / 8u;
 const UNIT_N4 = $UNIT_Nu / 4u;
@@ -60,39 +57,39 @@ const LOG2_E = 1.4426950408889634;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
 @group(0) @binding(1) var<storage, read> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
-@group(0) @binding(2) var<storage, read> v_halves: array<vec4<u32>>; // [KV_HEADS, ROOM / STAGE, 1 + KV_LOW, 8 VEC8S, STAGE / 8]
-@group(0) @binding(3) var<storage, read> units: array<f32>; // [2, KV_HEADS, ROOM]: 1 / scale of keys, log2 of it of values
+@group(0) @binding(2) var<storage, read> v_halves: array<vec4<u32>>; // as k_halves
+@group(0) @binding(3) var<storage, read> units: array<vec4<f32>>; // [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 
 var<workgroup> pool: array<vec4<u32>, $POOL>;
-var<workgroup> bounds: array<atomic<u32>, 2>; // ~ the first cell and one past the last that some row sees
-var<workgroup> sight: vec2<u32>;
+// Of the tile's rows: the largest of ~ the first cell that it sees, one past the last one, the first one and ~ one
+// past the last one.
+var<workgroup> bounds: array<atomic<u32>, 4>;
+var<workgroup> sight: vec4<u32>;
 var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
-var<workgroup> k_inverse: array<f32, CELLS>;
-var<workgroup> v_exponent: array<f32, CELLS>; // e
-var<workgroup> v_power: array<f32, CELLS>; // 2^e
-var<workgroup> shares: array<vec4<f32>, QUERIES>; // of the sum so far, of the split's, its unit
-var<workgroup> ends: array<vec2<f32>, QUERIES>; // peak and total
+var<workgroup> k_inverse: array<vec4<f32>, CELLS / 4u>;
+var<workgroup> v_exponent: array<vec4<f32>, CELLS / 4u>; // e
+var<workgroup> v_power: array<vec4<f32>, CELLS / 4u>; // 2^e
+
+// Of a query's fours of scores; those of an invocation begin in another bank than the next one's.
+fn score_at(cell: u32) -> u32 {
+  return cell / 4u + cell / SHARED;
+}
 
 fn most_of(x: vec4<f32>) -> f32 {
   return max(max(x.x, x.y), max(x.z, x.w));
 }
 
-// Four of the split's scores from `c` on; NEGATIVE where they are not seen.
-fn scores_of(query: u32, c: u32, first: u32, unit: f32, seen: vec2<u32>) -> vec4<f32> {
-  let sums = bitcast<vec4<f32>>(pool[query * SCORE_PITCH + c / 4u]);
-  let back = vec4(k_inverse[c], k_inverse[c + 1u], k_inverse[c + 2u], k_inverse[c + 3u]);
-  let cells = vec4(first + c) + vec4(0u, 1u, 2u, 3u);
-  let visible = (cells >= vec4(seen.x)) & (cells < vec4(seen.y));
-  return select(vec4(NEGATIVE), capped(sums * unit * back * SCALE), visible);
+// Four of the split's scores from `c` on.
+fn scores_of(query: u32, c: u32, unit: f32) -> vec4<f32> {
+  let sums = bitcast<vec4<f32>>(pool[query * SCORE_PITCH + score_at(c)]);
+  return capped(sums * unit * k_inverse[c / 4u] * SCALE);
 }
 
-fn exponents_of(c: u32) -> vec4<f32> {
-  return vec4(v_exponent[c], v_exponent[c + 1u], v_exponent[c + 2u], v_exponent[c + 3u]);
-}
-
-fn powers_of(c: u32) -> vec4<f32> {
-  return vec4(v_power[c], v_power[c + 1u], v_power[c + 2u], v_power[c + 3u]);
+// NEGATIVE for those of the four cells from `cell` on that are not seen.
+fn seen_of(score: vec4<f32>, cell: u32, seen: vec2<u32>) -> vec4<f32> {
+  let cells = vec4(cell) + vec4(0u, 1u, 2u, 3u);
+  return select(vec4(NEGATIVE), score, (cells >= vec4(seen.x)) & (cells < vec4(seen.y)));
 }
 
 fn weights_of(score: vec4<f32>, peak: f32) -> vec4<f32> {
@@ -103,9 +100,9 @@ fn weights_of(score: vec4<f32>, peak: f32) -> vec4<f32> {
 fn weigh(query: u32, c: u32, h: u32, a: vec4<f32>, b: vec4<f32>, peak: f32, lift: f32) -> f32 {
   let wa = weights_of(a, peak);
   let wb = weights_of(b, peak);
-  let pa = wa * powers_of(c) * lift;
-  let pb = wb * powers_of(c + 4u) * lift;
-  let at = query * SCORE_PITCH + (c - 8u * h) / 4u + h;
+  let pa = wa * v_power[c / 4u] * lift;
+  let pb = wb * v_power[c / 4u + 1u] * lift;
+  let at = query * SCORE_PITCH + score_at(c - 8u * h) + h;
   if ($Q_LOWu == 0u) {
     pool[at] = rounded_halves(pa, pb);
   } else {
@@ -127,16 +124,23 @@ fn main(
   let count = select(TILE, LAST, tile.x == 0u);
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
-  if (thread < count) {
-    let own = rows[FIRST_ROW + row + thread];
+  for (var r = thread; r < count; r += THREADS) {
+    let own = rows[FIRST_ROW + row + r];
     if (own.live == 1u) {
       atomicMax(&bounds[0], ~visible_begin(own));
       atomicMax(&bounds[1], visible_end(own));
+      atomicMax(&bounds[2], visible_begin(own));
     }
+    atomicMax(&bounds[3], ~visible_end(own));
   }
   workgroupBarrier();
   if (thread == 0u) {
-    sight = vec2<u32>(~atomicLoad(&bounds[0]), atomicLoad(&bounds[1]));
+    sight = vec4<u32>(
+      ~atomicLoad(&bounds[0]),
+      atomicLoad(&bounds[1]),
+      atomicLoad(&bounds[2]),
+      ~atomicLoad(&bounds[3]),
+    );
   }
   let all_seen = workgroupUniformLoad(&sight);
   let begin = select(all_seen.x / CELLS, 0u, all_seen.y == 0u);
@@ -151,11 +155,11 @@ fn main(
   //for u in LOADS
   var kx$u = k_halves[(kv_head * ROOM + start * CELLS) * (1u + KV_LOW) * VEC8S + thread + $uu * THREADS];
   //end
-  var unit_k = 0.0;
-  var unit_v = 0.0;
-  if (thread < CELLS) {
-    unit_k = units[kv_head * ROOM + start * CELLS + thread];
-    unit_v = units[(KV_HEADS + kv_head) * ROOM + start * CELLS + thread];
+  var unit_k = vec4<f32>();
+  var unit_v = vec4<f32>();
+  if (thread < CELLS / 4u) {
+    unit_k = units[(kv_head * ROOM + start * CELLS) / 4u + thread];
+    unit_v = units[((KV_HEADS + kv_head) * ROOM + start * CELLS) / 4u + thread];
   }
 
   let i = thread % WIDE;
@@ -199,8 +203,8 @@ fn main(
   workgroupBarrier();
   //end
 
-  let query = subgroup * WEIGHED + thread % WEIGHED;
-  let share = thread % LANES / WEIGHED;
+  let query = thread / SHARERS;
+  let share = thread % SHARERS;
   let unit = q_inverse[query];
   let own_row = rows[FIRST_ROW + row + min(query / GROUP, count - 1u)];
   let here = own_row.live == 1u && query / GROUP < count;
@@ -215,28 +219,21 @@ fn main(
     let first = split * CELLS;
     let asked = (kv_head * ROOM + first) * (1u + KV_LOW) * VEC8S + thread;
     let later = (kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS) * (1u + KV_LOW) * VEC8S + thread;
-    if (thread < CELLS) {
+    let whole = first >= all_seen.z && first + CELLS <= all_seen.w;
+    if (thread < CELLS / 4u) {
       k_inverse[thread] = unit_k;
       v_exponent[thread] = unit_v;
-      v_power[thread] = power(unit_v);
+      v_power[thread] = powers(unit_v);
     }
     //use attention_units/chunk/scores
     //use attention_units/chunk/weights
     //use attention_units/chunk/values
     //use attention_units/chunk/merge
   }
-  if (share == 0u) {
-    ends[query] = vec2(peak, total);
+  if (query / GROUP < count) {
+    let at = (row + query / GROUP) * heads + tile.y * GROUP + query % GROUP;
+    //for u in SUMS
+    put(at, z, $uu / $PART_SUMSu * PART + $uu % $PART_SUMSu * SHARERS + share, sum$u, vec2(peak, total));
+    //end
   }
-  workgroupBarrier();
-  //for u in SUMS
-  {
-    let e = thread + $uu % $PART_SUMSu * THREADS;
-    let own = e / PART;
-    if (own / GROUP < count) {
-      let at = (row + own / GROUP) * heads + tile.y * GROUP + own % GROUP;
-      put(at, z, $uu / $PART_SUMSu * PART + e % PART, sum$u, ends[own]);
-    }
-  }
-  //end
 }

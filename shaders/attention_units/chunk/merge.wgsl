@@ -4,10 +4,10 @@
 //for u in LOADS
 kx$u = k_halves[later + $uu * THREADS];
 //end
-if (thread < CELLS) {
-  let next = kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS + thread;
+if (thread < CELLS / 4u) {
+  let next = (kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS) / 4u + thread;
   unit_k = units[next];
-  unit_v = units[KV_HEADS * ROOM + next];
+  unit_v = units[KV_HEADS * ROOM / 4u + next];
 }
 //for p in PARTS
 //for d in PART_OWN
@@ -17,10 +17,8 @@ subgroupMatrixStore<row_major>(
 workgroupBarrier();
 //for u in PART_SUMS
 {
-  let e = thread + $uu * THREADS;
-  let part = bitcast<vec4<f32>>(pool[e / PART * PART_PITCH + e % PART]);
-  let weight = shares[e / PART];
-  sum$(p * PART_SUMS + u) = fma(sum$(p * PART_SUMS + u), vec4(weight.x), part * weight.z * weight.y);
+  let part = bitcast<vec4<f32>>(pool[query * PART_PITCH + $uu * SHARERS + share]);
+  sum$(p * PART_SUMS + u) = fma(sum$(p * PART_SUMS + u), vec4(kept), part * raised * taken);
 }
 //end
 workgroupBarrier();

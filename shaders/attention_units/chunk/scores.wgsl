@@ -17,7 +17,6 @@ if ($tu + 1u < $STAGESu) {
   kx$u = k_halves[asked + $(t + 1)u * STAGE * (1u + KV_LOW) * VEC8S + $uu * THREADS];
   //end
 }
-//for g in ALONE
 //for k in K_STEPS
 //for c in STAGE_OWN
 {
@@ -34,40 +33,10 @@ if ($tu + 1u < $STAGESu) {
 }
 //end
 //end
-//end
-//for g in GROUPED
-//for k in K_STEPS
-{
-  //for c in STAGE_OWN
-  let kh$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-    &pool, ($cu * $COLUMNSu + own_column) * $UNIT_Nu * PITCH + $ku * UNIT_K8, PITCH);
-  //end
-  //for l in KV_LOW
-  //for c in STAGE_OWN
-  let kl$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-    &pool, ($cu * $COLUMNSu + own_column) * $UNIT_Nu * PITCH + $ku * UNIT_K8 + LOW_AT, PITCH);
-  //end
-  //end
-  //for l in Q_LOW
-  //for c in STAGE_OWN
-  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(ql$k, kh$c, s$(t * STAGE_OWN + c));
-  //end
-  //end
-  //for l in KV_LOW
-  //for c in STAGE_OWN
-  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(qh$k, kl$c, s$(t * STAGE_OWN + c));
-  //end
-  //end
-  //for c in STAGE_OWN
-  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(qh$k, kh$c, s$(t * STAGE_OWN + c));
-  //end
-}
-//end
-//end
 workgroupBarrier();
 //end
 //for c in OWN_CELLS
 subgroupMatrixStore<row_major>(
-  &pool, own_query * SCORE_PITCH + ($cu * $COLUMNSu + own_column) * UNIT_N4, s$c, SCORE_PITCH);
+  &pool, own_query * SCORE_PITCH + score_at(($cu * $COLUMNSu + own_column) * $UNIT_Nu), s$c, SCORE_PITCH);
 //end
 workgroupBarrier();

@@ -7,13 +7,20 @@ var vx$u = v_halves[asked + $uu * THREADS];
 var top = NEGATIVE;
 var heavy = NEGATIVE; // the largest of score and exponent together, base 2
 //for g in SHARED_FOURS
-let score$g = scores_of(query, share * SHARED + $(4 * g)u, first, unit, seen);
+var score$g = scores_of(query, share * SHARED + $(4 * g)u, unit);
+//end
+if (!whole) {
+  //for g in SHARED_FOURS
+  score$g = seen_of(score$g, first + share * SHARED + $(4 * g)u, seen);
+  //end
+}
+//for g in SHARED_FOURS
 top = max(top, most_of(score$g));
-heavy = max(heavy, most_of(fma(score$g, vec4(LOG2_E), exponents_of(share * SHARED + $(4 * g)u))));
+heavy = max(heavy, most_of(fma(score$g, vec4(LOG2_E), v_exponent[(share * SHARED + $(4 * g)u) / 4u])));
 //end
 //for s in SHARER_STEPS
-top = max(top, subgroupShuffleXor(top, WEIGHED << $su));
-heavy = max(heavy, subgroupShuffleXor(heavy, WEIGHED << $su));
+top = max(top, subgroupShuffleXor(top, 1u << $su));
+heavy = max(heavy, subgroupShuffleXor(heavy, 1u << $su));
 //end
 let any = top > NEGATIVE;
 let own_peak = select(0.0, ceil(top * LOG2_E), any);
@@ -35,14 +42,12 @@ var added = (added0 + added1) + (added2 + added3);
 var added = ((added0 + added1) + (added2 + added3)) + ((added4 + added5) + (added6 + added7));
 //end
 //for s in SHARER_STEPS
-added += subgroupShuffleXor(added, WEIGHED << $su);
+added += subgroupShuffleXor(added, 1u << $su);
 //end
 let new_peak = max(peak, own_peak);
-let kept = power(peak - new_peak);
-let taken = power(own_peak - new_peak);
-total = select(total, fma(total, kept, added * taken), any);
+let kept = select(1.0, power(peak - new_peak), any);
+let taken = select(0.0, power(own_peak - new_peak), any);
+let raised = power(-lift);
+total = fma(total, kept, added * taken);
 peak = select(peak, new_peak, any);
-if (share == 0u) {
-  shares[query] = select(vec4(1.0, 0.0, 1.0, 0.0), vec4(kept, taken, power(-lift), 0.0), any);
-}
 workgroupBarrier();
