@@ -70,12 +70,10 @@ function rowsOf({ before, rows }: Shape) {
   }));
 }
 
-/** Few products for each subgroup, where a processor plays it. */
+/** Mesa takes minutes to compile many products of a subgroup. */
 function tileOf(...[shape, units, span]: Parameters<typeof chunkTile>): ChunkTile {
   const tile = chunkTile(shape, units, span);
-  return gpu.info.software
-    ? { ...tile, queries: 16, columns: 4, tile: Math.floor(16 / tile.group) }
-    : tile;
+  return gpu.info.software ? { ...tile, queries: 16, tile: Math.floor(16 / tile.group) } : tile;
 }
 
 async function run(shape: Shape, chunk: boolean) {
@@ -163,8 +161,8 @@ Deno.test("rows go as a chunk where they are many of one slot and there is room 
     }, {
       ...{ ...heads, count, perSlot, paths, scale: 1, label: "" },
       tuning: { ...tuning(false), attentionUnits: units },
-    }).map(({ kernel: { name } }) => name.replace(/_units.*|_f32_.*/, ""));
-  assert.deepEqual(names(512, 512), ["halve_cells", "chunk", "combine"]);
+    }).map(({ kernel: { name } }) => name.replace(/_units.*/, ""));
+  assert.deepEqual(names(512, 512), ["halves", "chunk", "combine"]);
   const others = [
     names(63, 63),
     names(512, 256),

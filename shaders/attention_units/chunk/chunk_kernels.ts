@@ -27,7 +27,7 @@ export interface ChunkTile {
   readonly columns: number;
 }
 
-function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<string, number> {
+function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
   const {
     group: GROUP,
     tile: TILE,
@@ -48,7 +48,6 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<
   const SHARED_EIGHTS = CELLS / SHARERS / 8;
   const PARTS = headDim > 80 && headDim % 32 === 0 ? 2 : 1;
   const LOADS = STAGE * (1 + KV_LOW) * VEC8S / THREADS;
-  if (!Number.isInteger(LOADS)) throw new Error(`${STAGE} cells are no loads of ${THREADS}`);
   const pitch = VEC8S + 1;
   const POOL = Math.max(
     STAGE * (1 + KV_LOW) * pitch,
@@ -83,6 +82,16 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): Record<
 }
 
 const kernels = new Map<string, Kernel>();
+
+/** Whether a workgroup's subgroups and invocations have equal shares of everything, and the device room for it. */
+export function chunkFits(heads: Heads16, units: AttentionUnits, of: ChunkTile): boolean {
+  const { POOL, THREADS, CELLS, SHARERS, ...counts } = countsOf(heads, units, of);
+  const { unit: { n, k }, limits } = units;
+  const beside = 16 * 2 + 4 * of.queries + 3 * 4 * CELLS;
+  return Object.values(counts).every(Number.isInteger) && CELLS / SHARERS >= Math.max(n, k) &&
+    THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
+    16 * POOL + beside <= limits.maxComputeWorkgroupStorageSize;
+}
 
 /** Sums of splits of keys of a chunk's rows. */
 export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: ChunkTile): Kernel {
@@ -122,7 +131,7 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
   const CELLS = cellsOf(units);
   const WIDE = wideOf(headDim);
   const THREADS = Math.min(HALVING, CELLS * WIDE);
-  const name = `halve_cells_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
+  const name = `halves_units_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
   return kernels.getOrInsertComputed(name, () =>
     kernel(
       name,

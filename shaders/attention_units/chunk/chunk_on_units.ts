@@ -15,11 +15,11 @@ import { ALIGNED_ROWS, from, rowBlock } from "../../attention/row_blocks.ts";
 import type { Heads } from "../../fragments/heads.ts";
 import { type Block, combined, launched } from "../parts.ts";
 import { cellsOf, lowOf, SEGMENT_CELLS } from "../units_kernels.ts";
-import { type ChunkTile, chunkUnitsKernel, halveCellsKernel } from "./chunk_kernels.ts";
+import { chunkFits, type ChunkTile, chunkUnitsKernel, halveCellsKernel } from "./chunk_kernels.ts";
 
 /** Cells of a KV page: of rows.wgsl. */
 const PAGE = 16;
-/** Of a workgroup: two have room on a multiprocessor of an H200. */
+/** Of a workgroup. */
 const QUERIES = 64;
 /** Rows for which halving all keys and values once is less than doing it for every workgroup. */
 const CHUNK_ROWS = 64;
@@ -41,15 +41,34 @@ function bytesEach(heads: Sizes, units: AttentionUnits): readonly [halves: numbe
   return [aligned(2 * (1 + KV_LOW) * heads.headDim * cells), aligned(2 * 4 * cells)];
 }
 
+/** The rule's workgroup: two have room on a multiprocessor of an H200. */
+export function chunkTile(
+  shape: Heads & Pick<AttentionShape, "perSlot">,
+  units: AttentionUnits,
+  span: number,
+): ChunkTile {
+  const { heads, kvHeads, perSlot } = shape;
+  const group = groupOf(heads / kvHeads, QUERIES);
+  const stage = lowOf(shape, units).KV_LOW ? cellsOf(units) / 2 : cellsOf(units);
+  const tile = Math.min(perSlot, Math.floor(QUERIES / group));
+  const rest = { group, tile, span, direct: false, stage, queries: QUERIES };
+  // Narrow subgroups take too few products at a time.
+  const columns = units.unit.lanes < 32 ? 4 : 1;
+  const divided = { ...rest, columns };
+  return chunkFits(shape, units, divided) ? divided : { ...rest, columns: 1 };
+}
+
 /**
  * f32 words of the f16 numbers of a slot's keys and values, which chunks of `rows` rows are computed with; 0 where
  * rows are too few for it, or cells too many for a binding.
  */
-export function halvesWords(heads: Sizes, rows: number, units: AttentionUnits): number {
+export function halvesWords(heads: Heads, rows: number, units: AttentionUnits): number {
   const { chunkRows = CHUNK_ROWS, limits: { maxStorageBufferBindingSize = Infinity } } = units;
   const [halves, scales] = bytesEach(heads, units);
   const bytes = 2 * halves + scales;
-  return rows >= chunkRows && bytes <= maxStorageBufferBindingSize ? bytes / 4 : 0;
+  const fits = chunkFits(heads, units, chunkTile({ ...heads, perSlot: rows }, units, 1)) &&
+    bytes <= maxStorageBufferBindingSize;
+  return fits && rows >= chunkRows ? bytes / 4 : 0;
 }
 
 /** Where the keys and values of these rows are turned to f16 numbers once; undefined where they are not. */
@@ -74,16 +93,6 @@ function cellsIn(halves: Operand, heads: Sizes, units: AttentionUnits) {
 
 /** Which workgroup computes so many splits of so many rows. */
 export type ChooseChunk = (shape: AttentionShape, units: AttentionUnits, span: number) => ChunkTile;
-
-/** The rule's. */
-export function chunkTile(shape: AttentionShape, units: AttentionUnits, span: number): ChunkTile {
-  const { heads, kvHeads, perSlot } = shape;
-  const [queries, columns] = [QUERIES, 1];
-  const group = groupOf(heads / kvHeads, queries);
-  const stage = lowOf(shape, units).KV_LOW ? cellsOf(units) / 2 : cellsOf(units);
-  const tile = Math.min(perSlot, Math.floor(queries / group));
-  return { group, tile, span, direct: false, stage, queries, columns };
-}
 
 /**
  * Records attention of `count` rows of one slot, without paths.
