@@ -11,7 +11,7 @@ import {
 } from "../attention/attention.ts";
 import { groupOf, pathGroups } from "../attention/attention_kernels.ts";
 import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
-import { chunkOnUnits, halvesOf } from "./chunk/chunk_on_units.ts";
+import { chunkOnUnits, chunkTile, halvesOf } from "./chunk/chunk_on_units.ts";
 import { type Block, combined, launched } from "./parts.ts";
 import {
   cellsOf,
@@ -31,6 +31,7 @@ const ENOUGH_APART = 132;
 const APART = 4;
 /** Cells of a KV page: of rows.wgsl. */
 const PAGE = 16;
+
 /** The workgroup for so many rows of a slot, with `span` splits each. */
 type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
 
@@ -45,6 +46,23 @@ export function attentionOnUnits(
   units: AttentionUnits,
   choose: Choose = unitsTile,
 ): Dispatch[] {
+  const few = () => inTiles(buffers, shape, units, choose);
+  const halves = halvesOf(buffers, shape, units);
+  if (halves === undefined) return few();
+  const { group, tile } = chunkTile(shape, units, 1);
+  const workgroups = Math.ceil(shape.perSlot / tile) * shape.heads / group;
+  const segments = Math.ceil((units.enough ?? ENOUGH) / workgroups);
+  const chunk = () => chunkOnUnits(buffers, shape, { units, halves });
+  return parted(shape, (segments - 1) * SEGMENT_CELLS, few, chunk);
+}
+
+/** Each workgroup brings keys and values from where they are stored. */
+function inTiles(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  units: AttentionUnits,
+  choose: Choose,
+): Dispatch[] {
   const inParts = (span: number, apart = false) =>
     inBlocks(buffers, shape, { units, span, apart, choose });
   const segment = SEGMENT_CELLS / cellsOf(units);
@@ -52,30 +70,37 @@ export function attentionOnUnits(
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
   const workgroups = tiles * (shape.heads / whole.group);
   if (shape.paths) return inParts(1);
-  const halves = halvesOf(buffers, shape, units);
-  if (halves) return chunkOnUnits(buffers, shape, { units, halves });
   if (workgroups < (units.enough ?? ENOUGH)) {
     const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
       cellsOf(units);
-    return parted(shape, few, inParts(1), () => inParts(APART, true));
+    return parted(shape, few, () => inParts(1), () => inParts(APART, true));
   }
   if (buffers.scales) return inParts(segment);
   const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
-  return parted(shape, SEGMENT_CELLS, [direct], () => inParts(segment));
+  return parted(shape, SEGMENT_CELLS, () => [direct], () => inParts(segment));
 }
 
 /** `short` where slots have at most so many cells, else `long`, if there may be more. */
 function parted(
   { tablePages }: AttentionShape,
   cells: number,
-  short: readonly Dispatch[],
-  long: () => Dispatch[],
+  short: () => readonly Dispatch[],
+  long: () => readonly Dispatch[],
 ): Dispatch[] {
-  if (tablePages * PAGE <= cells) return [...short];
-  return [
-    ...short.map((each) => ({ ...each, forCells: { from: 0, upTo: cells } })),
-    ...long().map((each) => ({ ...each, forCells: { from: cells + 1, upTo: Infinity } })),
-  ];
+  if (tablePages * PAGE <= cells) return [...short()];
+  if (cells <= 0) return [...long()];
+  return [...within(short(), 0, cells), ...within(long(), cells + 1, Infinity)];
+}
+
+/** Those that are for some of these numbers of cells, and for these alone. */
+function within(plan: readonly Dispatch[], from: number, upTo: number): Dispatch[] {
+  return plan.map((each) => {
+    const { forCells = { from: 0, upTo: Infinity } } = each;
+    return {
+      ...each,
+      forCells: { from: Math.max(from, forCells.from), upTo: Math.min(upTo, forCells.upTo) },
+    };
+  }).filter(({ forCells }) => forCells.from <= forCells.upTo);
 }
 
 /** The largest tile that a slot's rows fill and workgroup memory has room for. */

@@ -161,8 +161,12 @@ Deno.test("rows go as a chunk where they are many of one slot and there is room 
     }, {
       ...{ ...heads, count, perSlot, paths, scale: 1, label: "" },
       tuning: { ...tuning(false), attentionUnits: units },
-    }).map(({ kernel: { name } }) => name.replace(/_units.*/, ""));
+    }).map(({ kernel: { name }, forCells: { upTo } = { upTo: Infinity } }) =>
+      `${name.replace(/_units.*/, "")}${upTo < Infinity ? ` to ${upTo}` : ""}`
+    );
   assert.deepEqual(names(512, 512), ["halves", "chunk", "combine"]);
+  // 8 tiles of 16 rows for each of 8 heads: 64 workgroups are too few, two segments of cells make 128.
+  assert.deepEqual(names(128, 128), ["attention to 1024", "halves", "chunk", "combine"]);
   const others = [
     names(63, 63),
     names(512, 256),
