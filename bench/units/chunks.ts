@@ -76,7 +76,7 @@ const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = 
   "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
 };
 
-type Way = Pick<ChunkTile, "queries" | "stage" | "columns">;
+type Way = Pick<ChunkTile, "queries" | "stage" | "columns" | "grouped">;
 
 const WAYS: readonly Way[] = flags.small ? [{ queries: 16, stage: 32, columns: 4 }] : [
   { queries: 64, stage: 32, columns: 1 },
@@ -162,6 +162,7 @@ async function measure(kvDtype: KvDtype) {
   const plans: [string, Plan][] = flags.parts
     ? [
       [nameOf(best), chunk(best)],
+      ["grouped", chunk({ ...best, grouped: true })],
       ...Object.keys(PARTS).map((part): [string, Plan] => [part, without(chunk(best), part)]),
     ]
     : [

@@ -25,6 +25,7 @@ export interface ChunkTile {
   readonly queries: number;
   /** Subgroups that share so many queries as a unit has rows. */
   readonly columns: number;
+  readonly grouped?: boolean;
 }
 
 function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
@@ -59,6 +60,10 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
     ...{ GROUP, TILE, SPAN, STAGE, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
     ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, LOADS, POOL },
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
+    GROUPED: Number(of.grouped ?? false),
+    ALONE: 1 - Number(of.grouped ?? false),
+    FOUR: 4,
+    DIM_FOURS: Math.ceil(headDim / n / COLUMNS / 4),
     DIRECT: Number(direct),
     WIDE_STEPS: Math.log2(WIDE),
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
@@ -100,6 +105,7 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   const kind = [
     ...[KV_LOW ? "low" : "high", heads.headDim, `${of.group}x${of.tile}`, cellsOf(units)],
     ...[of.span, of.stage, of.queries, of.columns],
+    ...of.grouped ? ["grouped"] : [],
     ...of.direct ? ["direct"] : [],
     ...units.precision === "f16" ? ["f16"] : [],
   ];

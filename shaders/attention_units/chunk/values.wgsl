@@ -26,6 +26,7 @@ if ($tu + 1u < $STAGESu) {
   vx$u = v_halves[asked + $(t + 1)u * STAGE * (1u + KV_LOW) * VEC8S + $uu * THREADS];
   //end
 }
+//for g in ALONE
 //for k in STAGE_STEPS
 //for d in OWN_DIMS
 {
@@ -40,6 +41,37 @@ if ($tu + 1u < $STAGESu) {
   //end
   o$d = subgroupMatrixMultiplyAccumulate(ph$(t * STAGE_STEPS + k), vh, o$d);
 }
+//end
+//end
+//end
+//for g in GROUPED
+//for k in STAGE_STEPS
+//for h in DIM_FOURS
+{
+  //for d in FOUR
+  let at$d = $ku * $UNIT_Ku * PITCH + ($(4 * h + d)u * $COLUMNSu + own_column) * UNIT_N8;
+  let vh$d = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, row_major>(&pool, at$d, PITCH);
+  //end
+  //for l in KV_LOW
+  //for d in FOUR
+  let vl$d = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, row_major>(&pool, at$d + LOW_AT, PITCH);
+  //end
+  //end
+  //for l in Q_LOW
+  //for d in FOUR
+  o$(4 * h + d) = subgroupMatrixMultiplyAccumulate(pl$(t * STAGE_STEPS + k), vh$d, o$(4 * h + d));
+  //end
+  //end
+  //for l in KV_LOW
+  //for d in FOUR
+  o$(4 * h + d) = subgroupMatrixMultiplyAccumulate(ph$(t * STAGE_STEPS + k), vl$d, o$(4 * h + d));
+  //end
+  //end
+  //for d in FOUR
+  o$(4 * h + d) = subgroupMatrixMultiplyAccumulate(ph$(t * STAGE_STEPS + k), vh$d, o$(4 * h + d));
+  //end
+}
+//end
 //end
 //end
 workgroupBarrier();
