@@ -24,7 +24,6 @@ import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
 import chunkUnits from "./attention_units/chunk/chunk_units.wgsl" with { type: "text" };
 import halveCells from "./attention_units/chunk/halve_cells.wgsl" with { type: "text" };
-import chunkMerge from "./attention_units/chunk/merge.wgsl" with { type: "text" };
 import chunkScores from "./attention_units/chunk/scores.wgsl" with { type: "text" };
 import chunkValues from "./attention_units/chunk/values.wgsl" with { type: "text" };
 import chunkWeights from "./attention_units/chunk/weights.wgsl" with { type: "text" };
@@ -309,7 +308,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention_units/attention_units": attentionUnits,
   "attention_units/chunk/chunk_units": chunkUnits,
   "attention_units/chunk/halve_cells": halveCells,
-  "attention_units/chunk/merge": chunkMerge,
   "attention_units/chunk/scores": chunkScores,
   "attention_units/chunk/values": chunkValues,
   "attention_units/chunk/weights": chunkWeights,

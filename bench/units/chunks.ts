@@ -76,13 +76,11 @@ const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = 
   "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
 };
 
-type Way = Pick<ChunkTile, "queries" | "stage" | "columns" | "grouped">;
+type Way = Pick<ChunkTile, "queries" | "stage" | "columns">;
 
 const WAYS: readonly Way[] = flags.small ? [{ queries: 16, stage: 32, columns: 4 }] : [
   { queries: 64, stage: 32, columns: 1 },
   { queries: 64, stage: 64, columns: 1 },
-  { queries: 64, stage: 32, columns: 2 },
-  { queries: 128, stage: 64, columns: 1 },
 ];
 
 async function filled(count: number, stream: number): Promise<Operand> {
@@ -162,7 +160,7 @@ async function measure(kvDtype: KvDtype) {
   const plans: [string, Plan][] = flags.parts
     ? [
       [nameOf(best), chunk(best)],
-      ["grouped", chunk({ ...best, grouped: true })],
+
       ...Object.keys(PARTS).map((part): [string, Plan] => [part, without(chunk(best), part)]),
     ]
     : [

@@ -35,6 +35,8 @@ interface Shape {
   readonly rows: number;
   /** Cells that the block table has room for. */
   readonly context: number;
+  /** Of a head, on a software adapter; default 1. */
+  readonly parts?: number;
   /** Rows whose partial sums there is room for; default all. */
   readonly room?: number;
 }
@@ -42,12 +44,11 @@ interface Shape {
 /** Mesa takes minutes to compile wide heads. */
 const SHAPES: readonly Shape[] = gpu.info.software
   ? [
-    { group: 2, kvHeads: 2, headDim: 32, before: 13, rows: 41, context: 64 },
+    { group: 2, kvHeads: 2, headDim: 32, before: 13, rows: 41, context: 64, parts: 2 },
     {
       ...{ group: 3, kvHeads: 1, headDim: 32, kvDtype: "bf16", cap: 5, window: 30 },
       ...{ before: 1030, rows: 50, context: 1152, room: 24 },
     },
-    { group: 1, kvHeads: 1, headDim: 32, before: 1020, rows: 20, context: 1152 },
   ]
   : [
     { group: 4, kvHeads: 2, headDim: 128, before: 3, rows: 141, context: 1024 },
@@ -71,9 +72,9 @@ function rowsOf({ before, rows }: Shape) {
 }
 
 /** Mesa takes minutes to compile many products of a subgroup. */
-function tileOf(...[shape, units, span]: Parameters<typeof chunkTile>): ChunkTile {
-  const tile = chunkTile(shape, units, span);
-  return gpu.info.software ? { ...tile, queries: 16, tile: Math.floor(16 / tile.group) } : tile;
+function small(tile: ChunkTile, parts: number): ChunkTile {
+  const queries = 16;
+  return { ...tile, queries, tile: Math.floor(queries / tile.group), columns: 4 / parts, parts };
 }
 
 async function run(shape: Shape, chunk: boolean) {
@@ -107,7 +108,13 @@ async function run(shape: Shape, chunk: boolean) {
     ...{ scale: 1 / Math.sqrt(headDim), cap, window, tuning: rules },
   };
   const plan = chunk
-    ? chunkOnUnits(buffers, of, { units, halves, choose: tileOf })
+    ? chunkOnUnits(buffers, of, {
+      ...{ units, halves },
+      choose: (...asked) => {
+        const tile = chunkTile(...asked);
+        return gpu.info.software ? small(tile, shape.parts ?? 1) : tile;
+      },
+    })
     : attend(buffers, of);
   const most = shape.before + shape.rows;
   const replayed = plan.filter(({ forCells: { from, upTo } = { from: 0, upTo: Infinity } }) =>

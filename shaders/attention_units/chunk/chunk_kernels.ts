@@ -19,13 +19,14 @@ export interface ChunkTile {
   readonly span: number;
   /** Its rows see no splits of other workgroups: it writes their output. */
   readonly direct: boolean;
-  /** Cells of keys or values in workgroup memory at a time. */
+  /** Cells of keys in workgroup memory at a time. */
   readonly stage: number;
+  /** Parts of a head's values and sums that pass through workgroup memory one after the other. */
+  readonly parts: number;
   /** With padding: a multiple of the unit's rows. */
   readonly queries: number;
   /** Subgroups that share so many queries as a unit has rows. */
   readonly columns: number;
-  readonly grouped?: boolean;
 }
 
 function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
@@ -37,6 +38,7 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
     stage: STAGE,
     queries: QUERIES,
     columns: COLUMNS,
+    parts: PARTS,
   } = of;
   const { m, n, k, lanes } = units.unit;
   const { headDim } = heads;
@@ -47,33 +49,28 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
   const THREADS = QUERIES / m * COLUMNS * lanes;
   const SHARERS = THREADS / QUERIES;
   const SHARED_EIGHTS = CELLS / SHARERS / 8;
-  const PARTS = headDim > 80 && headDim % 32 === 0 ? 2 : 1;
   const LOADS = STAGE * (1 + KV_LOW) * VEC8S / THREADS;
+  const V_LOADS = CELLS * (1 + KV_LOW) * VEC8S / PARTS / THREADS;
   const pitch = VEC8S + 1;
   const POOL = Math.max(
     STAGE * (1 + KV_LOW) * pitch,
+    CELLS * (1 + KV_LOW) * (VEC8S / PARTS + 1),
     QUERIES * pitch,
     QUERIES * (CELLS / 4 + SHARERS),
     QUERIES * (headDim / 4 / PARTS + SHARERS),
   );
   return {
     ...{ GROUP, TILE, SPAN, STAGE, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
-    ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, LOADS, POOL },
+    ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, LOADS, V_LOADS, POOL },
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
-    GROUPED: Number(of.grouped ?? false),
-    ALONE: 1 - Number(of.grouped ?? false),
-    FOUR: 4,
-    DIM_FOURS: Math.ceil(headDim / n / COLUMNS / 4),
     DIRECT: Number(direct),
     WIDE_STEPS: Math.log2(WIDE),
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
     K_STEPS: headDim / k,
     C_STEPS: CELLS / k,
     OWN_CELLS: CELLS / n / COLUMNS,
-    OWN_DIMS: headDim / n / COLUMNS,
     STAGES: CELLS / STAGE,
     STAGE_OWN: STAGE / n / COLUMNS,
-    STAGE_STEPS: STAGE / k,
     SUMS: headDim / 4 / SHARERS,
     PART_SUMS: headDim / 4 / PARTS / SHARERS,
     PART_OWN: headDim / n / PARTS / COLUMNS,
@@ -104,8 +101,7 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   const { KV_LOW } = lowOf(heads, units);
   const kind = [
     ...[KV_LOW ? "low" : "high", heads.headDim, `${of.group}x${of.tile}`, cellsOf(units)],
-    ...[of.span, of.stage, of.queries, of.columns],
-    ...of.grouped ? ["grouped"] : [],
+    ...[of.span, of.stage, of.parts, of.queries, of.columns],
     ...of.direct ? ["direct"] : [],
     ...units.precision === "f16" ? ["f16"] : [],
   ];

@@ -21,6 +21,8 @@ import { chunkFits, type ChunkTile, chunkUnitsKernel, halveCellsKernel } from ".
 const PAGE = 16;
 /** Of a workgroup. */
 const QUERIES = 64;
+/** Most dims of a head whose values and sums pass through workgroup memory at once. */
+const WHOLE_DIM = 80;
 /** Rows for which halving all keys and values once is less than doing it for every workgroup. */
 const CHUNK_ROWS = 64;
 /** Bindings begin at multiples of so many bytes. */
@@ -51,7 +53,8 @@ export function chunkTile(
   const group = groupOf(heads / kvHeads, QUERIES);
   const stage = lowOf(shape, units).KV_LOW ? cellsOf(units) / 2 : cellsOf(units);
   const tile = Math.min(perSlot, Math.floor(QUERIES / group));
-  const rest = { group, tile, span, direct: false, stage, queries: QUERIES };
+  const parts = shape.headDim > WHOLE_DIM && shape.headDim % 32 === 0 ? 2 : 1;
+  const rest = { group, tile, span, direct: false, stage, parts, queries: QUERIES };
   // Narrow subgroups take too few products at a time.
   const columns = units.unit.lanes < 32 ? 4 : 1;
   const divided = { ...rest, columns };

@@ -38,13 +38,15 @@ const QUERIES = $QUERIESu;
 const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
 const KV_LOW = $KV_LOWu; // 1: keys and values have lo
-const STAGE = $STAGEu; // cells at a time
-const LOW_AT = STAGE * PITCH; // lo of keys and values
+const STAGE = $STAGEu; // cells of keys at a time
+const LOW_AT = STAGE * PITCH; // lo of keys
+const V_PITCH = PART / 2u + 1u; // of a cell's part of values
+const V_LOW_AT = CELLS * V_PITCH; // lo of values
 const WIDE = $WIDEu; // invocations that bring a query, two vec8s each
 const BROUGHT = THREADS / WIDE; // queries at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
 const SCORE_PITCH = CELLS / 4u + SHARERS; // f32, later weights
-const PART = 2u * VEC8S / $PARTSu; // fours of a head whose sums pass at a time
+const PART = 2u * VEC8S / $PARTSu; // fours of a head whose values and sums pass at a time
 const PART_PITCH = PART + SHARERS;
 const SHARERS = $SHARERSu; // invocations of a query's softmax
 const SHARED = CELLS / SHARERS; // cells of each
@@ -74,6 +76,11 @@ var<workgroup> v_power: array<vec4<f32>, CELLS / 4u>; // 2^e
 // Of a query's fours of scores; those of an invocation begin in another bank than the next one's.
 fn score_at(cell: u32) -> u32 {
   return cell / 4u + cell / SHARED;
+}
+
+// The e-th eight of the p-th part of a split's values, hi and lo of a cell side by side.
+fn value_at(values_of: u32, e: u32, p: u32) -> u32 {
+  return values_of + e / (PART / 2u) * VEC8S + p * (PART / 2u) + e % (PART / 2u);
 }
 
 fn most_of(x: vec4<f32>) -> f32 {
@@ -219,6 +226,7 @@ fn main(
     let first = split * CELLS;
     let asked = (kv_head * ROOM + first) * (1u + KV_LOW) * VEC8S + thread;
     let later = (kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS) * (1u + KV_LOW) * VEC8S + thread;
+    let values_of = (kv_head * ROOM + first) * (1u + KV_LOW) * VEC8S;
     let whole = first >= all_seen.z && first + CELLS <= all_seen.w;
     if (thread < CELLS / 4u) {
       k_inverse[thread] = unit_k;
@@ -228,7 +236,6 @@ fn main(
     //use attention_units/chunk/scores
     //use attention_units/chunk/weights
     //use attention_units/chunk/values
-    //use attention_units/chunk/merge
   }
   if (query / GROUP < count) {
     let at = (row + query / GROUP) * heads + tile.y * GROUP + query % GROUP;

@@ -1,8 +1,9 @@
 // The softmax of a split in chunk_units.wgsl: SHARERS invocations have a query, each writes its weights in the place
-// of its scores. Totals are added by a tree over eights of cells, whoever has them. Values are asked for before.
+// of its scores. Totals are added by a tree over eights of cells, whoever has them. The first part of
+// values is asked for before.
 
-//for u in LOADS
-var vx$u = v_halves[asked + $uu * THREADS];
+//for u in V_LOADS
+var vx$u = v_halves[value_at(values_of, thread + $uu * THREADS, 0u)];
 //end
 var top = NEGATIVE;
 var heavy = NEGATIVE; // the largest of score and exponent together, base 2
