@@ -51,29 +51,17 @@ const say = (text: string) => process.stdout.write(`${text}\n`);
 
 /** Regular expressions of lines, and what stands in their place. */
 const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = {
+  "no products of scores": [[/^ *s\d+ = subgroupMatrixMultiplyAccumulate.*$/gm, ""]],
+  "no products of values": [[/^ *o\d+ = subgroupMatrixMultiplyAccumulate.*$/gm, ""]],
+  "no exp2": [[/exp2\(([^;]*)\), vec4<f32>\(\)/g, "($1), vec4<f32>()"]],
+  "no merge": [[/^ *sum\d+ = fma\(.*$/gm, ""]],
+  "no loads of keys": [[/^ *kx\d+ = k_halves.*$/gm, ""]],
+  "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
   "hi of queries twice": [[/MultiplyAccumulate\(ql/g, "MultiplyAccumulate(qh"]],
-  "and hi of weights twice": [[/MultiplyAccumulate\(ql/g, "MultiplyAccumulate(qh"], [
-    /MultiplyAccumulate\(pl/g,
-    "MultiplyAccumulate(ph",
-  ]],
-  "and half of the sums": [
+  "hi of queries and weights twice": [
     [/MultiplyAccumulate\(ql/g, "MultiplyAccumulate(qh"],
     [/MultiplyAccumulate\(pl/g, "MultiplyAccumulate(ph"],
-    [/\bsum8\b/g, "sum0"],
-    [/\bsum9\b/g, "sum1"],
-    [/\bsum10\b/g, "sum2"],
-    [/\bsum11\b/g, "sum3"],
-    [/\bsum12\b/g, "sum4"],
-    [/\bsum13\b/g, "sum5"],
-    [/\bsum14\b/g, "sum6"],
-    [/\bsum15\b/g, "sum7"],
-    [
-      /var sum[0-7] = vec4<f32>\(\);\n *(?=var sum[0-7] = vec4<f32>\(\);\n *(var sum[0-7] = vec4<f32>\(\);\n *){7})/g,
-      "",
-    ],
   ],
-  "no merge": [[/^ *sum\d+ = fma\(.*$/gm, ""]],
-  "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
 };
 
 type Way = Pick<ChunkTile, "queries" | "stage" | "columns">;
