@@ -22,6 +22,12 @@ import attentionPaged from "./attention/paged.wgsl" with { type: "text" };
 import attentionSplit from "./attention/split.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
+import chunkUnits from "./attention_units/chunk/chunk_units.wgsl" with { type: "text" };
+import halveCells from "./attention_units/chunk/halve_cells.wgsl" with { type: "text" };
+import chunkScores from "./attention_units/chunk/scores.wgsl" with { type: "text" };
+import chunkValues from "./attention_units/chunk/values.wgsl" with { type: "text" };
+import chunkWeights from "./attention_units/chunk/weights.wgsl" with { type: "text" };
+import unitsRowScale from "./attention_units/row_scale.wgsl" with { type: "text" };
 import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
 import combineUnits from "./attention_units/combine_units.wgsl" with { type: "text" };
 import unitsHalves from "./attention_units/halves.wgsl" with { type: "text" };
@@ -213,14 +219,14 @@ import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" 
 import acceptTree from "./round/accept_tree.wgsl" with { type: "text" };
 import choicesGreedy from "./round/choices/greedy.wgsl" with { type: "text" };
 import choicesStored from "./round/choices/stored.wgsl" with { type: "text" };
-import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
+import copyRows from "./round/rows/copy_rows.wgsl" with { type: "text" };
 import draftEnds from "./round/draft_ends.wgsl" with { type: "text" };
 import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
-import fillRows from "./round/fill_rows.wgsl" with { type: "text" };
-import gatherRows from "./round/gather_rows.wgsl" with { type: "text" };
+import fillRows from "./round/rows/fill_rows.wgsl" with { type: "text" };
+import gatherRows from "./round/rows/gather_rows.wgsl" with { type: "text" };
 import loadFeatures from "./round/load_features.wgsl" with { type: "text" };
 import moveCells from "./round/move_cells.wgsl" with { type: "text" };
-import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
+import scatterRows from "./round/rows/scatter_rows.wgsl" with { type: "text" };
 import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
 import verifyRow from "./round/verify_row.wgsl" with { type: "text" };
 import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
@@ -310,6 +316,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/split": attentionSplit,
   "attention/visible": visible,
   "attention_units/attention_units": attentionUnits,
+  "attention_units/chunk/chunk_units": chunkUnits,
+  "attention_units/chunk/halve_cells": halveCells,
+  "attention_units/chunk/scores": chunkScores,
+  "attention_units/chunk/values": chunkValues,
+  "attention_units/chunk/weights": chunkWeights,
+  "attention_units/row_scale": unitsRowScale,
   "attention_units/bring": unitsBring,
   "attention_units/combine_units": combineUnits,
   "attention_units/halves": unitsHalves,
@@ -501,14 +513,14 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/accept_tree": acceptTree,
   "round/choices/greedy": choicesGreedy,
   "round/choices/stored": choicesStored,
-  "round/copy_rows": copyRows,
+  "round/rows/copy_rows": copyRows,
   "round/draft_ends": draftEnds,
   "round/draft_rows": draftRows,
-  "round/fill_rows": fillRows,
-  "round/gather_rows": gatherRows,
+  "round/rows/fill_rows": fillRows,
+  "round/rows/gather_rows": gatherRows,
   "round/load_features": loadFeatures,
   "round/move_cells": moveCells,
-  "round/scatter_rows": scatterRows,
+  "round/rows/scatter_rows": scatterRows,
   "round/store_features": storeFeatures,
   "round/verify_row": verifyRow,
   "round/verify_rows": verifyRows,

@@ -42,6 +42,16 @@ export interface PartialSums {
   readonly sums: Operand;
   /** Peak and total, [rows, heads, splits, 2] f32 */
   readonly stats: Operand;
+  /** f16 numbers of a slot's keys and values, where attention over many rows goes to matrix units. */
+  readonly halves?: Operand | undefined;
+}
+
+/** f32 words of `PartialSums`. */
+export interface PartialWords {
+  readonly sums: number;
+  readonly stats: number;
+  /** Absent: none. */
+  readonly halves?: number;
 }
 
 export interface AttentionBuffers {
@@ -101,7 +111,7 @@ export function partialWords(
   heads: Heads,
   rows: number,
   adapter: Adapter,
-): { readonly sums: number; readonly stats: number } {
+): PartialWords {
   return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
 }
 

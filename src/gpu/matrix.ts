@@ -173,7 +173,7 @@ export const MOST_DISPATCHED = 65535;
 /** Attention by matrix units, all numbers of rows alike: see shaders/attention_units. */
 export interface AttentionUnits {
   readonly unit: MatrixUnit;
-  readonly limits: TensorLimits;
+  readonly limits: TensorLimits & Partial<Pick<GPUSupportedLimits, "maxStorageBufferBindingSize">>;
   /** Of queries, keys, weights and values; default f32. */
   readonly precision?: Precision | undefined;
   /** Cells of a split of keys: decides bits. For benchmarks; default the kernels' own. */
@@ -182,6 +182,8 @@ export interface AttentionUnits {
   readonly enough?: number | undefined;
   /** Workgroups of several splits of few rows that keep the GPU busy; fewer have one split each. Touches no bit. */
   readonly enoughApart?: number | undefined;
+  /** Rows of a slot from which on its keys and values are turned to f16 numbers once. Touches no bit. */
+  readonly chunkRows?: number | undefined;
 }
 
 /** Of sequences of up to `contextLength` tokens; undefined where the device has no units, or short ones go elsewhere. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { copyRows, fillRows, gatherRows, scatterRows } from "../../shaders/round/move_rows.ts";
+import { copyRows, fillRows, gatherRows, scatterRows } from "../../shaders/round/rows/move_rows.ts";
 import { draftEnds } from "../../shaders/round/round.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -132,9 +132,11 @@ export function partialSums(
   const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
     attentionPartialWords(headsOf(attention, layout), maxRows(capacity), adapter)
   );
+  const halves = Math.max(...words.map(({ halves = 0 }) => halves));
   return {
     sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
     stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
+    ...halves > 0 && { halves: storageBuffer(gpu, "partial.halves", halves) },
   };
 }
 

@@ -1,5 +1,5 @@
 import { loadFeatures, storeFeatures } from "../../../shaders/round/features.ts";
-import { gatherRows } from "../../../shaders/round/move_rows.ts";
+import { gatherRows } from "../../../shaders/round/rows/move_rows.ts";
 import { draftRows } from "../../../shaders/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { treeLevel, treeSelect } from "../../../shaders/tree/tree.ts";

@@ -3,7 +3,7 @@ import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choos
 import { slicePartialCount, slicePartials } from "../../../shaders/partial/slice_partials.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../shaders/matmul/matmul_partials.ts";
-import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
+import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/rows/move_rows.ts";
 import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import { topTokens } from "../../../shaders/tree/top.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";

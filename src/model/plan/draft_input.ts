@@ -1,7 +1,7 @@
 /** What an EAGLE head makes of a token and a hidden row before its decoder layer. */
 import { embed } from "../../../shaders/norm/embed.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { copyRows, fillRows, gatherRows } from "../../../shaders/round/move_rows.ts";
+import { copyRows, fillRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import { type NormInput, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";

@@ -1,6 +1,6 @@
 import { embed } from "../../../shaders/norm/embed.ts";
 import { capEpilogue, matmul } from "../../../shaders/matmul/matmul.ts";
-import { copyRows, gatherRows } from "../../../shaders/round/move_rows.ts";
+import { copyRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
 import { type NormInput, verifiesRows } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";

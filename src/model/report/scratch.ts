@@ -3,6 +3,7 @@ import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
+import type { KvDtype } from "../../gpu/kv.ts";
 import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
@@ -27,6 +28,8 @@ export interface ScratchRows {
   readonly verifyRows: number;
   /** Tokens of a slot. */
   readonly context: number;
+  /** Of keys and values; default f32. */
+  readonly kvDtype?: KvDtype | undefined;
   /** Rows that get the draft's logits; default: as many as get the target's. */
   readonly batch?: number;
   /** Of the adapter; default: of most hardware. */
@@ -64,14 +67,14 @@ export function scratchBytes(
   const drafted = draft?.algorithm === "STANDALONE"
     ? batch * choiceElements(draft.layer, rules)
     : batch * (draft?.draftVocabSize ?? 0);
-  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
+  const { kvDtype = "f32" } = sizes;
+  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype };
   const models = [target, ...draft ? [draft.layer] : []];
-  const partial = Math.max(
-    ...models.flatMap(({ layers }) => layers).map(({ attention }) => {
-      const { sums, stats } = attentionPartialWords(headsOf(attention, layout), rows, rules);
-      return sums + stats;
-    }),
+  const kept = models.flatMap(({ layers }) => layers).map(({ attention }) =>
+    attentionPartialWords(headsOf(attention, layout), rows, rules)
   );
+  const partial = Math.max(...kept.map(({ sums, stats }) => sums + stats)) +
+    Math.max(...kept.map(({ halves = 0 }) => halves));
   return F32_BYTES *
     (rows * perRow + verifyRows * choiceElements(target, rules) + drafted + partial +
       models.reduce((sum, model) => sum + decoderElements(model, { ...sizes, rules }), 0));

@@ -1,5 +1,5 @@
 import { choose } from "../../../../shaders/choose/choose.ts";
-import { gatherRows, scatterRows } from "../../../../shaders/round/move_rows.ts";
+import { gatherRows, scatterRows } from "../../../../shaders/round/rows/move_rows.ts";
 import { draftRows } from "../../../../shaders/round/round.ts";
 import { ownLastRows, ownRows, putDrafts } from "../../../../shaders/standalone/own_rows.ts";
 import { lawsOf, reject, roundSlots } from "../../../../shaders/standalone/reject.ts";
