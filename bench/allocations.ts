@@ -27,7 +27,7 @@ export function openAllocations(gpu: Gpu): Allocations {
   const { device } = gpu;
   const stack = new DisposableStack();
   const fills: ReturnType<typeof fillRandom>[] = [];
-  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
   const buffer = (size: number) =>
     stack.adopt(device.createBuffer({ label: "bench", size, usage }), (made) => made.destroy());
 
