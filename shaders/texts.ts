@@ -186,6 +186,7 @@ import normKeepOutput from "./norm/norm_keep_output.wgsl" with { type: "text" };
 import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
 import normNoteNothing from "./norm/norm_note_nothing.wgsl" with { type: "text" };
 import normNoteScale from "./norm/norm_note_scale.wgsl" with { type: "text" };
+import normPair from "./norm/norm_pair.wgsl" with { type: "text" };
 import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutPair from "./norm/norm_put_pair.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
@@ -459,6 +460,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_keep_slot": normKeepSlot,
   "norm/norm_note_nothing": normNoteNothing,
   "norm/norm_note_scale": normNoteScale,
+  "norm/norm_pair": normPair,
   "norm/norm_put_add": normPutAdd,
   "norm/norm_put_pair": normPutPair,
   "norm/norm_put_store": normPutStore,

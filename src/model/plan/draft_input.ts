@@ -2,6 +2,7 @@
 import { embed } from "../../../shaders/norm/embed.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { copyRows, fillRows, gatherRows } from "../../../shaders/round/move_rows.ts";
+import { normPair, pairsNorms } from "../../../shaders/norm/norm_pair.ts";
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
@@ -16,9 +17,18 @@ export function eagle3Input(draft: Draft, of: RowsOf, from: Features | HiddenRow
   const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
   const { rows, count } = of;
   const half = { out: fcInput, outCols: 2 * hiddenSize };
-  const embedding = { from: { matrix: weights.embed, rows }, weight: input, ...half };
   const h = "features" in from ? { x: normed } : { x: from.hidden, index: from.index };
   const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
+  const { embed: matrix } = weights;
+  if (pairsNorms(matrix)) {
+    const token = { matrix, rows, weight: input };
+    const both = { token, hidden: { ...h, weight: hidden }, out: fcInput, kept: keep };
+    const { config: { rmsNormEps: eps }, tuning: { rowLanes: lanes } } = draft;
+    const shape = { rows: count, cols: hiddenSize, eps, lanes, label: "draft.inputNorms" };
+    const features = "features" in from ? fcOfFeatures(draft, from, count) : [];
+    return [...features, normPair(both, shape)];
+  }
+  const embedding = { from: { matrix, rows }, weight: input, ...half };
   const features = { from: h, weight: hidden, ...half, outFirst: hiddenSize, keep };
   return [
     ...norm(draft, embedding, count, "draft.inputNorm"),
