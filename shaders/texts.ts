@@ -99,6 +99,8 @@ import readWords from "./fragments/read_words.wgsl" with { type: "text" };
 import rows from "./fragments/rows.wgsl" with { type: "text" };
 import softCap from "./fragments/soft_cap.wgsl" with { type: "text" };
 import splitKSums from "./fragments/split_k_sums.wgsl" with { type: "text" };
+import ownNormed from "./attention/own_normed.wgsl" with { type: "text" };
+import ownPlain from "./attention/own_plain.wgsl" with { type: "text" };
 import turned from "./attention/turned.wgsl" with { type: "text" };
 import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
@@ -286,6 +288,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
+  "attention/own_normed": ownNormed,
+  "attention/own_plain": ownPlain,
   "attention/note/group_nothing": noteGroupNothing,
   "attention/note/group_scale": noteGroupScale,
   "attention/note/nothing": noteNothing,

@@ -53,31 +53,47 @@ export function chunkKernel(
 /** Invocations of a workgroup of attention_row.wgsl. */
 const ROW_THREADS = 256;
 
-/** The same of rows alone, whose heads are normed and stored there. */
-export function rowKernel({ headDim, kvDtype }: Heads, group: number): Kernel {
-  const name = `attention_row_${kvDtype}_${headDim}_${group}`;
+/** Floats between lanes of a query's dots there: STRIDE. */
+const DOT_STRIDE = SPLIT_CELLS + 4;
+
+/** Vectors of four floats for dots, and then for parts of the values' sums. */
+export function rowPool(headDim: number, group: number): number {
+  const { LANES, PARTS } = chunkCounts(headDim, group, 1);
+  const even = 2 * Math.ceil(group / 2);
+  return Math.max(Math.ceil(group * LANES * DOT_STRIDE / 4), PARTS * even * headDim / 4);
+}
+
+/** The same of rows alone, whose heads are turned and stored there, and normed where the model does. */
+export function rowKernel(
+  { headDim, kvDtype }: Heads,
+  { group, normed }: { readonly group: number; readonly normed: boolean },
+): Kernel {
+  const name = `attention_row_${kvDtype}_${headDim}_${group}${normed ? "_normed" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const { VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT } = chunkCounts(headDim, group, 1);
+    const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, 1);
     const pairs = Math.ceil(group / 2);
     const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
     const counts = {
-      ...{ GROUP: group, UNUSED: 4 - group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS) },
-      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT, THREADS: ROW_THREADS },
+      ...{ GROUP: group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS), PAIRS_OF_QUERIES: pairs },
+      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, THREADS: ROW_THREADS },
       PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
       ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
-      POOL: Math.max(LANES * (SPLIT_CELLS + 1), PARTS * headDim),
+      ...{ POOL: rowPool(headDim, group), NORMED: Number(normed) },
     };
     const slots = {
       ...slotsOf(kvDtype),
       kv_half: `kv/half_${kvDtype === "f32" ? "f32" : "packed"}`,
       ...putSlots(kvDtype),
+      own: `attention/own_${normed ? "normed" : "plain"}`,
     };
     return kernel(name, shader("attention/attention_row", { slots, counts }), {
       bindings: [
-        ...["qkv", "keys", "values", "rows", "pages", "sums", "stats", "rope", "norm_weight"],
+        ...["qkv", "keys", "values", "rows", "pages", "sums", "stats", "rope"],
+        ...normed ? ["norm_weight"] : [],
       ],
       constants: [
-        ...["EPS", "KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
+        ...normed ? ["EPS"] : [],
+        ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
         ...SCORING,
       ],
     });

@@ -96,7 +96,7 @@ export function headAttention(
   // Sums of matrix units are merged as no other kernel does.
   if (onUnits) return { ...out, plan: [...projected, ...attended, ...out.plan] };
   const [scores, ...combined] = attended;
-  const own = ownsHeads(launch) ? ownHeads(context, kept) : undefined;
+  const own = ownsHeads({ ...launch, normed: true }) ? ownHeads(context, kept) : undefined;
   const stored = [...projected, ...scores ? [scores] : []];
   const plan = own
     ? ownPlan(stored, attend({ ...buffers, own }, { ...launch, label: `${label}.attention` }), {
@@ -148,7 +148,7 @@ function ownHeads(
   { weights: { qkNorm: weight, spec } }: Kept,
 ): OwnHeads | undefined {
   if (weight === undefined || spec.qkNorm === "whole") return undefined;
-  return { qkv, weight, eps: config.rmsNormEps, rope: ropes[spec.rope] as Operand };
+  return { qkv, norm: { weight, eps: config.rmsNormEps }, rope: ropes[spec.rope] as Operand };
 }
 
 /** q, k, v of `input` as the matmul leaves them. */

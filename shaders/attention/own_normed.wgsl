@@ -1,0 +1,19 @@
+// Heads of attention_row.wgsl that are normed: rows of q, k and v are in order.
+
+//use attention/norm_scale
+
+@group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 2 HALF]: of q, of k
+
+fn raw_pair(row: u32, all: u32, head: u32, w: u32) -> vec2<f32> {
+  let at = (row * all + head) * 2u * HALF + w;
+  return vec2<f32>(qkv[at], qkv[at + HALF]);
+}
+
+fn gains(is_query: bool, w: u32) -> vec2<f32> {
+  let at = select(2u * HALF, 0u, is_query) + w;
+  return vec2<f32>(norm_weight[at], norm_weight[at + HALF]);
+}
+
+fn head_scale(squares: f32) -> f32 {
+  return norm_scale(squares, 2u * HALF);
+}
