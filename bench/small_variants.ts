@@ -1,3 +1,4 @@
+import { rowKernel } from "../shaders/attention/attention_kernels.ts";
 import type { Dispatch, Kernel } from "../src/gpu/kernel.ts";
 import type { dispatch, kernel } from "../src/gpu/kernel.ts";
 
@@ -124,6 +125,9 @@ const regroup = (n: number): Edit => (code) => {
   return code.replace(vectors[0], `var<workgroup> staged: array<vec4<f32>, ${more}>`)
     .replace("const THREADS = 128u", `const THREADS = ${16 * n}u`);
 };
+const regroup16: Edit = (code) =>
+  sub(code, "const THREADS = 128u", "const THREADS = 256u").replace("array<vec2<f32>, 136>", "array<vec2<f32>, 272>")
+    .replaceAll("squares[thread", "squares[thread");
 /** o: all splits' sums are asked for before it is known how many there are, and before the weights. */
 const combineFirst = (vectors: boolean, first: boolean): Edit => (code) => {
   const [a, weights, rest] = cut(code, "  let at0 = min(pair", "  // How matmul_resident.wgsl brings");
@@ -167,7 +171,7 @@ ${vectors
 };
 /** Timing only: one split. */
 const noCombine: Edit = (code) => {
-  const [a, , rest] = cut(code, "  // How matmul_resident.wgsl brings", "  workgroupBarrier();\n  for (var first");
+  const [a, , rest] = cut(code, "  // combined.wgsl for x as floats", "  workgroupBarrier();\n  for (var first");
   return a + `  if (thread < 64u) {
     let q = (tile.z * 64u + thread) * 2u;
     let p = ((row * HEADS + q / HEAD) * KV_SPLITS) * HEAD + q % HEAD;
@@ -212,7 +216,7 @@ const queriesFirst = (early: boolean): Edit => (code) => {
 };
 /** The norm's sum as a tree of fours. Other bits. */
 const treeNorm: Edit = (code) => {
-  const [a, , rest] = cut(code, "    var sum = 0.0;\n    let four0", "    let scale = norm_scale");
+  const [a, , rest] = cut(code, "    var sum = 0.0;\n    let four0", "    scale = head_scale(sum)");
   return a + `${Array.from({ length: 8 }, (_, i) => `    let four${i} = squares[head * (NORM_LANES / 4u) + ${i}u];`).join("\n")}
     let all = ((four0 + four1) + (four2 + four3)) + ((four4 + four5) + (four6 + four7));
     let sum = (all.x + all.y) + (all.z + all.w);
@@ -274,52 +278,60 @@ const noKeys: Edit = (code) =>
 /** Timing only: everything ends at once. */
 const atOnce: Edit = (code) => sub(code, "  let begin = visible_begin(own);", "  if (own.position < 100000u) {\n    if (thread == 0u) { stats[tile.y * KV_SPLITS + tile.z] = vec2<f32>(1.0); }\n    return;\n  }\n  let begin = visible_begin(own);");
 
-const NORMED = ["qkv", "gateUp"];
+
+const text = (name: string) => Deno.readTextFileSync(new URL(`./old/${name}.wgsl`, import.meta.url));
+const old = (part: string, name: string): Vary => on([part], "old", () => text(name));
+const NAMES: Record<string, string> = {
+  attention: "attention_row_f32_128_2",
+  qkv: "matmul_resident_bf16_store_1_1_16_8_floats_128_8_normed_128x1_4",
+  gateUp: "matmul_resident_bf16_swiglu_1_1_16_8_floats_128_8_normed_128x1_4",
+  o: "matmul_resident_bf16_store_1_1_16_8_floats_64_4_combined_128",
+  down: "matmul_resident_bf16_store_1_1_16_8_floats_96_6",
+};
+const fixedRow: Edit = (c) => c.replace(/let own = rows\[.*\];/, "let own = Row(0u, 511u, arrayLength(&rows) / 1000u, 511u, 512u, 1u, vec2<u32>(), vec4<u32>());");
+const fixedPages: Edit = (c) => {
+  const [a, , b] = cut(c, "  var four_pages = vec4", "  let own =");
+  return sub(a + "  var four_pages = vec4<u32>(guess, guess + 1u, guess + 2u, guess + 3u);\n" + b, "  if (table != guess) {", "  if (table > 100000u) {");
+};
+const noGuess: Edit = (c) => sub(c, "  if (table != guess) {", "  if (table + 1u > 0u) {");
+const noNorm: Edit = (c) => {
+  const [a, , b] = cut(c, "  if (head <= VALUE) {\n    var square", "  let lane = thread % LANES;");
+  const [d, , e] = cut(a + b, "    var sum = 0.0;\n    let four0", "    for");
+  return d + e;
+};
+/** Timing only: no phases between dots and values. */
+const noPhases: Edit = (c) => {
+  const [a, , b] = cut(c, "  let query = thread / SPLIT_CELLS;", "  var total0 = vec2");
+  return a + "  let query = thread / SPLIT_CELLS;\n  if (query < GROUP) { weights[thread % SPLIT_CELLS][query] = pool[thread / 4u][thread % 4u]; }\n  workgroupBarrier();\n" + b;
+};
+const noDots: Edit = (c) => {
+  const [a, , b] = cut(c, "  var dot0_0 = 0.0;", "  put_dot(") ;
+  return a + b;
+};
+const oneGroup: Vary = (layer, make) =>
+  layer.map((d) =>
+    d.label.endsWith(".attention")
+      ? { ...d, kernel: rowKernel({ heads: 16, kvHeads: 8, headDim: 128, tablePages: 32, kvDtype: "f32" }, { group: 1, normed: true }) as Kernel,
+        constants: { ...d.constants, HEAD_TILES: 2 }, workgroups: [1, 16, 8] as const }
+      : d
+  );
+const ALL = ["qkv", "attention", "o", "gateUp", "down"];
 export const VARIANTS: Record<string, Vary> = {
   base: (layer) => layer,
-  "nop 64x1": nop({ threads: 64, groups: 1, shared: 0, bindings: 2 }),
-  "nop 128x256": nop({ threads: 128, groups: 256, shared: 0, bindings: 2 }),
-  "nop 128x256 9 bindings": nop({ threads: 128, groups: 256, shared: 0, bindings: 9 }),
-  "nop 256x64 20k": nop({ threads: 256, groups: 64, shared: 20480, bindings: 2 }),
-  "nop 256x64": nop({ threads: 256, groups: 64, shared: 0, bindings: 2 }),
-  "nop 256x64 straight 3000": nop({ threads: 256, groups: 64, shared: 0, bindings: 2, loop: "straight" }),
-  "nop 256x64 rolled 3000": nop({ threads: 256, groups: 64, shared: 0, bindings: 2, loop: "rolled" }),
-  "drop qkv": without("qkv"),
-  "drop attention": without("attention"),
-  "drop o": without("o"),
-  "drop gateUp": without("gateUp"),
-  "drop down": without("down"),
-  "normed holdFirst": on(NORMED, "first", holdFirst),
-  "down holdFirst": on(["down"], "first", holdFirst),
-  "normed oneAddend": on(NORMED, "addend", oneAddend),
-  "normed noFold": on(NORMED, "fold", noFold),
-  "ownEnding": on(["qkv", "gateUp", "o", "down"], "ending", ownEnding),
-  "twoFloats": on(["qkv", "gateUp", "o", "down"], "two", twoFloats),
-  "gateUp 16 groups": on(["gateUp"], "g16", regroup(16), groups(16)),
-  "normed 16 groups": on(NORMED, "g16", regroup(16), groups(16)),
-  "o combineFirst": on(["o"], "cf", combineFirst(false, true)),
-  "o combineFirst vec4": on(["o"], "cfv", combineFirst(true, true)),
-  "o combine vec4 after": on(["o"], "cav", combineFirst(true, false)),
-  "o noCombine": on(["o"], "nc", noCombine),
-  "att queriesFirst early": on(["attention"], "qf", queriesFirst(true)),
-  "att queriesFirst": on(["attention"], "ql", queriesFirst(false)),
+  ...Object.fromEntries(ALL.map((part) => [`old ${part}`, old(part, NAMES[part]!)])),
+  "all old": both(...ALL.map((part) => old(part, NAMES[part]!))),
+  "att noGuess": on(["attention"], "ng", noGuess),
   "att tree": on(["attention"], "tree", treeNorm),
-  "att fewerPhases": on(["attention"], "fp", fewerPhases),
-  "att fp qf tree": on(["attention"], "fpqf", (c, d) => treeNorm(queriesFirst(true)(fewerPhases(c, d), d), d)),
-  "o 4 groups": on(["o"], "g4", regroup(4), groups(4)),
-  "all": both(
-    on(NORMED, "all", (c, d) => twoFloats(holdFirst(c, d), d)),
-    on(["down"], "all", (c, d) => twoFloats(holdFirst(c, d), d)),
-    on(["o"], "all", (c, d) => twoFloats(combineFirst(true, true)(c, d), d)),
-    on(["attention"], "all", (c, d) => treeNorm(queriesFirst(true)(fewerPhases(c, d), d), d)),
-  ),
-  "all 16 groups": both(
-    on(NORMED, "all16", (c, d) => twoFloats(holdFirst(regroup(16)(c, d), d), { ...d, constants: { ...d.constants, GROUPS: 16 } }), groups(16)),
-    on(["down"], "all", (c, d) => twoFloats(holdFirst(c, d), d)),
-    on(["o"], "all", (c, d) => twoFloats(combineFirst(true, true)(c, d), d)),
-    on(["attention"], "all", (c, d) => treeNorm(queriesFirst(true)(fewerPhases(c, d), d), d)),
-  ),
-  "att loadsOnly": on(["attention"], "lo", loadsOnly),
+  "att one group": oneGroup,
+  "att fixedRow": on(["attention"], "fr", fixedRow),
+  "att fixedPages": on(["attention"], "fpg", fixedPages),
+  "att fixed both": on(["attention"], "fb", (c, d) => fixedRow(fixedPages(c, d), d)),
   "att noKeys": on(["attention"], "nk", noKeys),
+  "att noKeys fixed both": on(["attention"], "nkfb", (c, d) => noKeys(fixedRow(fixedPages(c, d), d), d)),
+  "att noPhases": on(["attention"], "np", noPhases),
+  "att noPhases noKeys fixed": on(["attention"], "npnk", (c, d) => noPhases(noKeys(fixedRow(fixedPages(c, d), d), d), d)),
   "att atOnce": on(["attention"], "ao", atOnce),
+  "o 16 groups": on(["o"], "g16", regroup16, groups(16)),
+  "gateUp 16 groups": on(["gateUp"], "g16", regroup16, groups(16)),
+  "o noCombine": on(["o"], "nc", noCombine),
 };

@@ -138,6 +138,7 @@ import dotVec8 from "./matmul/dot/vec8.wgsl" with { type: "text" };
 import dotWhole from "./matmul/dot/whole.wgsl" with { type: "text" };
 import dotWholeX from "./matmul/dot/whole_x.wgsl" with { type: "text" };
 import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" };
+import endingAddPairs from "./matmul/ending/add_pairs.wgsl" with { type: "text" };
 import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
 import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
@@ -155,6 +156,7 @@ import gateSilu from "./matmul/epilogue/gate_silu.wgsl" with { type: "text" };
 import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
 import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
+import holdCombinedHalves from "./matmul/hold/combined_halves.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
@@ -414,6 +416,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/dot/whole": dotWhole,
   "matmul/dot/whole_x": dotWholeX,
   "matmul/ending/add_lanes": endingAddLanes,
+  "matmul/ending/add_pairs": endingAddPairs,
   "matmul/ending/lanes": endingLanes,
   "matmul/ending/one_lane": endingOneLane,
   "matmul/ending/one_lane_sums": endingOneLaneSums,
@@ -431,6 +434,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/gated_noted": gatedNoted,
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/hold/combined": holdCombined,
+  "matmul/hold/combined_halves": holdCombinedHalves,
   "matmul/hold/combined_held": holdCombinedHeld,
   "matmul/hold/normed": holdNormed,
   "matmul/hold/normed_held": holdNormedHeld,

@@ -123,6 +123,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let gain$p = gains(is_query, at$p);
   //end
 
+  // The first slot is the likeliest: its pages are asked for beside the row.
+  let guess = tile.z * (SPLIT_CELLS / PAGE);
+  var four_pages = vec4<u32>(pages[guess], pages[guess + 1u], pages[guess + 2u], pages[guess + 3u]);
   let own = rows[FIRST_ROW + row];
   let begin = visible_begin(own);
   let end = visible_end(own);
@@ -136,12 +139,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   let last = min(end - 1u - first, SPLIT_CELLS - 1u);
   let table = own.slot * TABLE_PAGES + first / PAGE;
-  let pages_first = (vec4<u32>(
-    pages[table],
-    pages[table + min(1u, last / PAGE)],
-    pages[table + min(2u, last / PAGE)],
-    pages[table + min(3u, last / PAGE)],
-  ) * KV_HEADS + kv_head) * PAGE;
+  if (table != guess) {
+    four_pages = vec4<u32>(pages[table], pages[table + 1u], pages[table + 2u], pages[table + 3u]);
+  }
+  let pages_first = (four_pages * KV_HEADS + kv_head) * PAGE; // those behind the split's last cell are not looked at
 
   //for p in PAIRS
   let turn$p = rope[own.position * HALF + at$p];

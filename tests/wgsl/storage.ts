@@ -16,7 +16,7 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(PLAIN, "qkv_bias"), 12],
   [normed(QUANTIZED, "qkv"), 12],
   [normed(QUANTIZED, "qkv_bias"), 13],
-  [RegExp(`^attention_row_(${PLAIN})_`), 9],
+  [RegExp(`^attention_row_(${PLAIN})_.*_normed$`), 9],
   [RegExp(`^row_logits_(${PLAIN})_.*_scale`), 9],
   [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],

@@ -8,6 +8,8 @@ export interface Hold {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
   readonly slots: Slots & { readonly hold: string; readonly held: string };
+  /** What stands in for its `hold` where x stays floats; default that. */
+  readonly floats?: string | undefined;
   /** Bound after the epilogue's, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -90,6 +92,7 @@ export function combinedHeads(
   return {
     name: `combined_${headDim}`,
     slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
+    floats: "matmul/hold/combined_halves",
     buffers: { parts: sums, stats, row_list: rows },
     constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
     counts: () => ({ SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
