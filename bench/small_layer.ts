@@ -3,7 +3,7 @@
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { openGpu } from "../src/gpu/device.ts";
-import { type Dispatch, dispatch, kernel, type Kernel } from "../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { compiler, type Program, within } from "../src/gpu/program.ts";
 import { openProfiler } from "../src/gpu/profile.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
@@ -57,11 +57,17 @@ const sample = async (programs: readonly Program[], runs: number) => {
   const steps = Array.from({ length: runs }, (_, i) => programs[i % programs.length]!.steps);
   return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
 };
-const io = [layers[0]!.find(({ label }) => label.endsWith(".qkv"))!.buffers.x!, layers[0]!.at(-1)!.buffers.out!];
+const io = [
+  layers[0]!.find(({ label }) => label.endsWith(".qkv"))!.buffers.x!,
+  layers[0]!.at(-1)!.buffers.out!,
+];
 let first: Float32Array | undefined;
 async function outcome(program: Program): Promise<Float32Array> {
   for (const { buffer } of io) {
-    const values = Float32Array.from({ length: buffer.size / 4 }, (_, i) => Math.sin(i * 12.9898) * (1 + i % 7));
+    const values = Float32Array.from(
+      { length: buffer.size / 4 },
+      (_, i) => Math.sin(i * 12.9898) * (1 + i % 7),
+    );
     gpu.device.queue.writeBuffer(buffer, 0, values);
   }
   await sample([program], 1);
@@ -88,7 +94,10 @@ for (const [name, vary] of Object.entries(VARIANTS)) {
   }
 }
 say(`compiled ${open.length} in ${((performance.now() - started) / 1000).toFixed(1)} s`);
-if (flags.tiny) { for (const o of open) say(o.name); Deno.exit(0); }
+if (flags.tiny) {
+  for (const o of open) say(o.name);
+  Deno.exit(0);
+}
 const from = performance.now();
 while (performance.now() - from < 1000) await sample(open[0]!.programs, 32);
 let rounds = 0;

@@ -139,7 +139,12 @@ function residentOf(matrix: Matrix, use: TileUse, launch: Launch): MatmulShape {
 function longStage(
   matrix: Matrix,
   use: TileUse,
-  { stage, groups, pairs, dots }: Extract<MatmulShape, { kind: "staged" }>,
+  { stage, groups, pairs, dots }: {
+    readonly stage: number;
+    readonly groups: number;
+    readonly pairs: number;
+    readonly dots: Dots;
+  },
 ): { readonly pairs: number; readonly stage: number } | undefined {
   const workgroups = matrix.rows / (2 * pairs * groups) * use.splitK;
   const few = use.rows === 1 && !use.partial && workgroups < FEW_WORKGROUPS;

@@ -46,7 +46,9 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [512, 64], [4104, 512]] as const)
         for (let r = 0; r < rows; r++) {
           const known = (tokens[r] ?? TOKENS) < TOKENS;
           const embedding = half(table, tokens[r] ?? 0);
-          const expected = known ? reference(embedding, tokenGain) : Array<number>(cols).fill(LEFT_ALONE);
+          const expected = known
+            ? reference(embedding, tokenGain)
+            : Array<number>(cols).fill(LEFT_ALONE);
           assertClose(half(found, 2 * r), expected, 1e-6, `token of row ${r}`);
           const there = index[r] !== NOWHERE;
           const hidden = there ? reference(half(h, index[r] ?? 0), hiddenGain) : undefined;

@@ -163,7 +163,14 @@ function scratch(
     x: floats("x", hiddenSize),
     otherX: storageBuffer(gpu, `${name}.otherX`, MOST_NORMED_ROWS * hiddenSize),
     normed: floats("normed", hiddenSize),
-    qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
+    qkv: storageBuffer(
+      gpu,
+      `${name}.qkv`,
+      Math.max(
+        rows * widest(({ attention }) => attentionSizes(attention).qkv),
+        widest(({ attention }) => attentionSizes(attention).ownRow),
+      ),
+    ),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
     attentionOutput: floats(
       "attentionOutput",

@@ -3,6 +3,7 @@ import { MOST_OWN_CELLS, type OwnHeads, ownsHeads } from "../../../shaders/atten
 import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
+import { tensorShards } from "../../../shaders/tensor/matmul_tensor.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
@@ -96,11 +97,13 @@ export function headAttention(
   // Sums of matrix units are merged as no other kernel does.
   if (onUnits) return { ...out, plan: [...projected, ...attended, ...out.plan] };
   const [scores, ...combined] = attended;
-  const own = ownsHeads({ ...launch, normed: true }) ? ownHeads(context, kept) : undefined;
+  const normed = kept.weights.qkNorm !== undefined;
+  const own = ownsHeads({ ...launch, normed }) ? ownHeads(context, kept) : undefined;
   const stored = [...projected, ...scores ? [scores] : []];
   const plan = own
     ? ownPlan(stored, attend({ ...buffers, own }, { ...launch, label: `${label}.attention` }), {
       raw: projectRaw(context, kept, input, count),
+      shared: normed,
       cells: Math.min(heads.tablePages * PAGE, window ?? Infinity),
     })
     : stored;
@@ -120,35 +123,48 @@ export function headAttention(
 }
 
 /**
- * Heads normed by attention where cells are few, and else before it.
+ * Heads placed by attention where cells are few, and else before it.
  *
- * @param stored q, k, v, normed and stored, and the scores of them.
- * @param of.raw q, k, v as the matmul leaves them: the first dispatches of `stored`.
+ * @param stored q, k, v, normed, turned and stored, and the scores of them.
+ * @param of.raw q, k, v as the matmul leaves them.
+ * @param of.shared whether `stored` begins with `raw`.
  * @param of.cells most that a row sees.
  */
 function ownPlan(
   stored: Dispatch[],
   [scores]: Dispatch[],
-  { raw, cells }: { readonly raw: Dispatch[]; readonly cells: number },
+  { raw, shared, cells }: {
+    readonly raw: Dispatch[];
+    readonly shared: boolean;
+    readonly cells: number;
+  },
 ): Dispatch[] {
   const own = scores ? [scores] : [];
   if (cells <= MOST_OWN_CELLS) return [...raw, ...own];
   const within = (plan: Dispatch[], from: number, upTo: number) =>
     plan.map((each) => ({ ...each, forCells: { from, upTo } }));
+  const few = shared ? own : [...raw, ...own];
+  const many = shared ? stored.slice(raw.length) : stored;
   return [
-    ...raw,
-    ...within(own, 0, MOST_OWN_CELLS),
-    ...within(stored.slice(raw.length), MOST_OWN_CELLS + 1, Infinity),
+    ...shared ? raw : [],
+    ...within(few, 0, MOST_OWN_CELLS),
+    ...within(many, MOST_OWN_CELLS + 1, Infinity),
   ];
 }
 
-/** What attention norms and stores itself, where each head of q and k is normed. */
+/**
+ * What attention places itself: q and k of heads that are normed each or not at all. One binding has all of the
+ * matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as fast.
+ */
 function ownHeads(
-  { config, scratch: { qkv }, ropes }: DecoderContext,
-  { weights: { qkNorm: weight, spec } }: Kept,
+  { config, scratch: { qkv }, ropes, tuning: { tensor } }: DecoderContext,
+  { weights: { qkNorm: weight, bias, spec, qkv: matrix } }: Kept,
 ): OwnHeads | undefined {
-  if (weight === undefined || spec.qkNorm === "whole") return undefined;
-  return { qkv, norm: { weight, eps: config.rmsNormEps }, rope: ropes[spec.rope] as Operand };
+  if (spec.qkNorm === "whole") return undefined;
+  const rope = ropes[spec.rope] as Operand;
+  if (weight) return { qkv, norm: { weight, eps: config.rmsNormEps }, rope };
+  const alone = matrix.shards.length === 1 && !bias && !tensorShards(matrix, tensor);
+  return alone ? { qkv, rope } : undefined;
 }
 
 /** q, k, v of `input` as the matmul leaves them. */

@@ -86,7 +86,11 @@ function decoderElements(
   const mixtures = new Set(layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []));
   const tiles = [...mixtures].map((mlp) => mixtureTileWords(mlp, rows, { rules, unit }));
   const positions = Math.ceil(context / PAGE) * PAGE;
-  return rows * rowElements(config) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
+  const sizes = layers.map(({ attention }) => attentionSizes(attention));
+  const heads = Math.max(...sizes.map(({ ownRow }) => ownRow)) -
+    rows * Math.max(...sizes.map(({ qkv }) => qkv));
+  return rows * rowElements(config) + Math.max(0, heads) + MOST_NORMED_ROWS * hiddenSize +
+    Math.max(0, ...tiles) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
 }
