@@ -5,18 +5,22 @@
   if (i < 2u * $ROWSu * $STAGEu) {
     let r = min(row + i / (2u * $STAGEu), rows - 1u);
     let own = row_list[r];
-    let first = visible_begin(own) / SPLIT_CELLS;
+    let first = select(visible_begin(own) / SPLIT_CELLS, 0u, WINDOW == 0xffffffffu);
     let splits = (visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS - min(first, visible_end(own));
     let quad = tile.z * 2u * $STAGEu + i % (2u * $STAGEu);
     let at = (r * HEADS + quad / HEAD) * KV_SPLITS + first;
-    // Nobody waits for the splits' peaks before the first of their sums are asked for.
+    // Nobody waits for the row, or for the splits' peaks, before the first of their sums are asked for.
     //for c in HALF
-    let part$c = parts[(at + min($cu, splits - 1u)) * HEAD + quad % HEAD];
+    let from$c = at + min($cu, KV_SPLITS - 1u);
+    let early$c = parts[from$c * HEAD + quad % HEAD];
+    let known$c = stats[from$c];
     //end
-    //for c in SPLITS
-    var stat$c = vec2<f32>(NEGATIVE, 0.0);
-    if ($cu < splits) {
-      stat$c = stats[at + $cu];
+    //for c in HALF
+    let part$c = select(vec4<f32>(0.0), early$c, $cu < splits);
+    let stat$c = select(vec2<f32>(NEGATIVE, 0.0), known$c, $cu < splits);
+    var stat$(HALF + c) = vec2<f32>(NEGATIVE, 0.0);
+    if ($(HALF + c)u < splits) {
+      stat$(HALF + c) = stats[at + $(HALF + c)u];
     }
     //end
     var top = NEGATIVE;
