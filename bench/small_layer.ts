@@ -10,7 +10,8 @@ import { readBuffer } from "../src/gpu/readback.ts";
 import { median } from "../src/bench/statistics.ts";
 import { openAllocations } from "./allocations.ts";
 import { CONTEXT, layerCases } from "./cases/layer.ts";
-import { VARIANTS } from "./small_variants.ts";
+import { fusedRelays, fusedSums } from "./small_fused.ts";
+import { variants } from "./small_variants.ts";
 
 const { values: flags, positionals: names } = parseArgs({
   options: {
@@ -71,9 +72,25 @@ async function outcome(program: Program): Promise<Float32Array> {
     gpu.device.queue.writeBuffer(buffer, 0, values);
   }
   await sample([program], 1);
-  return new Float32Array((await readBuffer(gpu, { buffer: io[1]!.buffer, size: 16384 })).slice(0));
+  const fused = program.steps.some(({ kernel }) => kernel.startsWith("gateUpDown")) && fusedSums();
+  const { buffer } = fused || io[1]!;
+  if (fused && flags.tiny) {
+    for (const r of fusedRelays()) {
+      const w = new Uint32Array(await readBuffer(gpu, { buffer: r.buffer, size: 12288 }));
+      say(`relay ${w.filter((x) => x === 0xffffffff).length} empty of ${w.length}, ${w.filter((x) => x === 0x7fc00000).length} nan ${[...w.slice(0, 4)]}`);
+    }
+    const f = new Float32Array((await readBuffer(gpu, { buffer, size: 16384 })).slice(0));
+    say(`nan at ${[...f.keys()].filter((i) => Number.isNaN(f[i])).slice(0, 60)}`);
+    say(`sums ${f.filter((x) => Number.isNaN(x)).length} NaN ${[...f.slice(0, 4)]}`);
+  }
+  return new Float32Array((await readBuffer(gpu, { buffer, size: 16384 })).slice(0));
 }
-for (const [name, vary] of Object.entries(VARIANTS)) {
+const extra = {
+  buffer(words: number, fill: number) {
+    return allocations.words(new Uint32Array(words).fill(fill));
+  },
+};
+for (const [name, vary] of Object.entries(variants(extra))) {
   if (names.length > 0 && !names.some((n) => name.startsWith(n))) continue;
   if (late()) break;
   try {

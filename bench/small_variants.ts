@@ -1,3 +1,4 @@
+import { type Extra, gateUpDown, qkvAttention } from "./small_fused.ts";
 import { rowKernel } from "../shaders/attention/attention_kernels.ts";
 import type { Dispatch, Kernel } from "../src/gpu/kernel.ts";
 import type { dispatch, kernel } from "../src/gpu/kernel.ts";
@@ -501,30 +502,12 @@ const oneGroup: Vary = (layer, make) =>
       : d
   );
 const ALL = ["qkv", "attention", "o", "gateUp", "down"];
-export const VARIANTS: Record<string, Vary> = {
+export const variants = (extra: Extra): Record<string, Vary> => ({
   base: (layer) => layer,
-  ...Object.fromEntries(ALL.map((part) => [`old ${part}`, old(part, NAMES[part]!)])),
   "all old": both(...ALL.map((part) => old(part, NAMES[part]!))),
-  "att noGuess": on(["attention"], "ng", noGuess),
-  "att tree": on(["attention"], "tree", treeNorm),
-  "att one group": oneGroup,
-  "att fixedRow": on(["attention"], "fr", fixedRow),
-  "att fixedPages": on(["attention"], "fpg", fixedPages),
-  "att fixed both": on(["attention"], "fb", (c, d) => fixedRow(fixedPages(c, d), d)),
-  "att noKeys": on(["attention"], "nk", noKeys),
-  "att noKeys fixed both": on(
-    ["attention"],
-    "nkfb",
-    (c, d) => noKeys(fixedRow(fixedPages(c, d), d), d),
-  ),
-  "att noPhases": on(["attention"], "np", noPhases),
-  "att noPhases noKeys fixed": on(
-    ["attention"],
-    "npnk",
-    (c, d) => noPhases(noKeys(fixedRow(fixedPages(c, d), d), d), d),
-  ),
-  "att atOnce": on(["attention"], "ao", atOnce),
-  "o 16 groups": on(["o"], "g16", regroup16, groups(16)),
-  "gateUp 16 groups": on(["gateUp"], "g16", regroup16, groups(16)),
-  "o noCombine": on(["o"], "nc", noCombine),
-};
+  "gateUp+down": gateUpDown(extra),
+  "qkv+attention": qkvAttention(extra),
+  "both joined": both(qkvAttention(extra), gateUpDown(extra)),
+  
+});
+void [nop, without, holdFirst, oneAddend, noFold, ownEnding, twoFloats, regroup, combineFirst, queriesFirst, treeNorm, fewerPhases, loadsOnly, noKeys, atOnce, fixedRow, noGuess, noNorm, noPhases, noDots, oneGroup, regroup16, noCombine];
