@@ -184,10 +184,14 @@ export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
 /**
  * The launch of a matmul that keeps x in workgroup memory, see `canBeResident`: by rule, because a launch that
  * was measured with stages may have more groups than there is workgroup memory for.
+ *
+ * @param wide whether it has twice as many groups.
  */
-export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
+export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): MatmulShape {
   const stage = matrix.cols / 8 / use.splitK;
-  return residentOf(matrix, tileUse(matrix, use), { ...defaultLaunch(matrix, use), stage });
+  const { groups } = defaultLaunch(matrix, use);
+  const launch = { groups: wide ? 2 * groups : groups, stage };
+  return residentOf(matrix, tileUse(matrix, use), launch);
 }
 
 /** Whether a stage is the whole range of k, which has a kernel of its own, but for packed integers. */
@@ -204,7 +208,7 @@ function residentStages(matrix: Matrix, use: TileUse): number[] {
   const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
   // Integers without stages are multiplied as floats at other numbers of rows.
   const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
-  const bytes = use.rows * (32 * range + NORM_BYTES);
+  const bytes = use.rows * (32 * range + NORM_BYTES) + PAIR_BYTES;
   const fits = use.rows <= TILE_ROWS && bytes <= use.tuning.workgroupBytes;
   return whole && alike && fits ? [range] : [];
 }
@@ -214,6 +218,9 @@ const RESIDENT_ROWS = 6;
 
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
+
+/** The same of the sums of pairs alone, add_pairs.wgsl, of 128 invocations of 16 lanes each. */
+const PAIR_BYTES = 8 * 8 * 17;
 
 /**
  * Blocks that each lane loads ahead. The body is unrolled: for integer products of more rows it is no longer than

@@ -10,6 +10,8 @@ export interface Hold {
   readonly slots: Slots & { readonly hold: string; readonly held: string };
   /** What stands in for its `hold` where x stays floats; default that. */
   readonly floats?: string | undefined;
+  /** Whether workgroups have twice as many groups of lanes; default false. */
+  readonly wide?: boolean | undefined;
   /** Bound after the epilogue's, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -85,11 +87,17 @@ export interface PartialHeads {
 export const MOST_SPLITS = 16;
 const HALF = MOST_SPLITS / 2;
 
-/** The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits. */
+/**
+ * The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits.
+ *
+ * @param wide see `combinesHeads`.
+ */
 export function combinedHeads(
   { sums, stats, rows, heads, headDim, splits, window = 0xffffffff }: PartialHeads,
+  wide = false,
 ): Hold {
   return {
+    wide,
     name: `combined_${headDim}`,
     slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
     floats: "matmul/hold/combined_halves",

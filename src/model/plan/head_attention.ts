@@ -108,10 +108,11 @@ export function headAttention(
     })
     : stored;
   const { splitK } = out;
-  const adds = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
-  if (!adds) return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  const use = { rows: count, splitK, tuning };
+  const wide = !combinesHeads(o, use);
+  if (combined.length !== 1 || !combinesHeads(o, { ...use, wide })) return { ...out, plan: [...plan, ...combined, ...out.plan] };
   // Where slots have few cells, `o` adds the splits of attention itself.
-  const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) });
+  const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) }, wide);
   const most = MOST_SPLITS * SPLIT_CELLS;
   const apart = [...combined, ...out.plan].map((each) => ({
     ...each,
