@@ -60,8 +60,8 @@ export function openAllocations(gpu: Gpu): Allocations {
   };
 }
 
-/** A word of scales: two f16 of 2^-12 and 2^-8, or an f32 and no zeros. */
-const SCALES: Partial<Record<WeightFormat, number>> = { q8: 0x0c000c00, q4: 0x1c001c00 };
+/** Of f16 scales the least; of other formats they are zeros. */
+const SCALES: Partial<Record<WeightFormat, number>> = { q8: 2 ** -12, q4: 2 ** -8 };
 
 function randomMatrix(
   { limits, info }: Gpu,
@@ -77,8 +77,10 @@ function randomMatrix(
     const scales = own * scaleBytes(format, cols) / 4;
     if (scales === 0) return { operand, first: i * most, rows: own };
     // As weights of 0.02: what is random would grow from layer to layer beyond all numbers.
-    const alike = words(new Uint32Array(scales).fill(SCALES[format] ?? 0));
-    return { operand, first: i * most, rows: own, scales: alike };
+    const least = SCALES[format] ?? 0;
+    const halves = Float16Array.from({ length: 2 * scales }, (_, i) => least * (1 + i % 97 / 97));
+    const groups = words(new Uint32Array(halves.buffer));
+    return { operand, first: i * most, rows: own, scales: groups };
   });
   const lanes = lanesFor(format, cols, tuning(info.software).lanes);
   return { format, rows, cols, lanes, shards };

@@ -19,6 +19,7 @@ import { compiler, type Program, submit, within } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
 import { blockTable, packRows } from "../tests/shaders/rows.ts";
 import { openAllocations } from "./allocations.ts";
+import { sampleMs } from "./sample.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -41,10 +42,7 @@ const width = rank + rope;
 const kvDtype = "f32";
 const counts = (flags.counts ?? (flags.small ? "260" : "64,128,256,512")).split(",").map(Number);
 
-async function ms(program: Program, runs: number): Promise<number> {
-  const steps = Array.from({ length: runs }, () => program.steps).flat();
-  return ((await profiler.time([{ steps }]))[0]?.end ?? NaN) / runs;
-}
+const ms = (program: Program, runs: number) => sampleMs(profiler, [program], runs);
 
 async function warm(program: Program, least: number): Promise<void> {
   const start = performance.now();

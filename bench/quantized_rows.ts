@@ -12,22 +12,15 @@ import { PLAIN } from "../shaders/fragments/epilogue.ts";
 import { matmulKernel } from "../shaders/matmul/matmul_kernels.ts";
 import { columnWorkgroups, type MatmulShape } from "../shaders/matmul/matmul_shape.ts";
 import type { ExpertShape } from "../shaders/experts/expert_shape.ts";
-import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { median } from "../src/bench/statistics.ts";
-import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
 import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";
-import {
-  isInteger,
-  lanesFor,
-  type Matrix,
-  scaleBytes,
-  tuning,
-  WEIGHT_BYTES,
-} from "../src/gpu/matrix.ts";
+import { type Matrix, WEIGHT_BYTES } from "../src/gpu/matrix.ts";
 import { openProfiler } from "../src/gpu/profile.ts";
-import { compiler, type Program, submit } from "../src/gpu/program.ts";
+import { compiler, type Program } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
+import { openAllocations } from "./allocations.ts";
+import { sampleMs } from "./sample.ts";
 import { expertDispatch, lists, type Mixture } from "./quantized_experts.ts";
 
 const { values: flags, positionals } = parseArgs({
@@ -40,11 +33,10 @@ const { values: flags, positionals } = parseArgs({
 });
 const started = performance.now();
 const gpu = await openGpu({});
-const { device } = gpu;
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const profiler = await openProfiler(gpu, { queries: 2 });
+const sample = (programs: readonly Program[], runs: number) => sampleMs(profiler, programs, runs);
 const make = compiler(gpu);
-const rules = tuning(false, gpu.limits, gpu.info.backend);
 const late = () => performance.now() - started > 1000 * Number(flags.seconds);
 
 interface Shape {
@@ -71,37 +63,6 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   expertsDown: { n: 2048, k: 768, mixture: { experts: 128, topK: 8, epilogue: "store" } },
   tinyExperts: { n: 64, k: 512, mixture: { experts: 4, topK: 2, epilogue: "swiglu" } },
 };
-
-async function sample(programs: readonly Program[], runs: number): Promise<number> {
-  const steps = Array.from(
-    { length: runs },
-    (_, i) => (programs[i % programs.length] as Program).steps,
-  );
-  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
-}
-
-async function matrixOf(
-  format: Matrix["format"],
-  { n, k }: { readonly n: number; readonly k: number },
-  seed: number,
-): Promise<Matrix> {
-  const operand = { buffer: storage(device, "weights", WEIGHT_BYTES[format] * n * k) };
-  const params = storage(device, "params", 16);
-  device.queue.writeBuffer(params, 0, fillParams({ seed: 1, stream: seed, std: 0.02 }));
-  submit(
-    gpu,
-    await make.compile([fillRandom({ params: { buffer: params }, out: operand }, "fill")]),
-  );
-  const lanes = lanesFor(format, k, rules.lanes);
-  const of = { format, rows: n, cols: k, lanes };
-  if (!isInteger(format)) return { ...of, shards: [{ operand, first: 0, rows: n }] };
-  const bytes = scaleBytes(format, k) * n;
-  const scales = { buffer: storage(device, "scales", bytes) };
-  const halves = new Float16Array(bytes / 2);
-  for (let i = 0; i < halves.length; i++) halves[i] = 0.001 * (1 + i % 97 / 97);
-  device.queue.writeBuffer(scales.buffer, 0, new Uint32Array(halves.buffer));
-  return { ...of, shards: [{ operand, scales, first: 0, rows: n }] };
-}
 
 function denseDispatch(
   matrix: Matrix,
@@ -132,19 +93,15 @@ function denseDispatch(
 }
 
 async function caseOf(text: string): Promise<void> {
+  // Software adapters play what hardware has.
+  using of = openAllocations({ ...gpu, info: { ...gpu.info, software: false } });
   const [name = "", count = "", list = ""] = text.split("/");
   const shape = SHAPES[name];
   if (!shape) throw new Error(name);
   const { n, k, mixture, splitK } = shape;
   const rows = Number(count);
   const jobs = rows * (mixture?.topK ?? 1);
-  const x = { buffer: storage(device, "x", 4 * jobs * k) };
-  const out = { buffer: storage(device, "out", 4 * jobs * n * (splitK ?? 1)) };
-  device.queue.writeBuffer(
-    x.buffer,
-    0,
-    Float32Array.from({ length: jobs * k }, (_, i) => Math.sin(i * 12.9898) * (1 + i % 7)),
-  );
+  const [x, out] = [of.random(jobs * k), of.random(jobs * n * (splitK ?? 1))];
   const matrices = new Map<string, Matrix[]>();
   const variants: { text: string; programs: Program[]; times: number[]; note: string }[] = [];
   const bits = new Map<string, Uint32Array>();
@@ -156,11 +113,12 @@ async function caseOf(text: string): Promise<void> {
       const copies = flags.small
         ? 1
         : Math.min(8, Math.ceil((160 << 20) / (WEIGHT_BYTES[stored] * n * k)));
-      const made: Matrix[] = [];
-      const all = { n: n * (mixture?.experts ?? 1), k };
-      for (let i = 0; i < (mixture ? 1 : copies); i++) {
-        made.push(await matrixOf(stored, all, 10 + i));
-      }
+      const count = mixture ? 1 : copies;
+      const made = Array.from(
+        { length: count },
+        () => of.matrix(n * (mixture?.experts ?? 1), k, stored),
+      );
+      await of.filled();
       matrices.set(stored, made);
     }
     const launch = {
@@ -221,10 +179,6 @@ async function caseOf(text: string): Promise<void> {
       `${name}/${rows} ${us.toFixed(1).padStart(7)} us ${rate.toFixed(1)} TFLOP/s ${text} ${note}`,
     );
   }
-  for (const { shards } of [...matrices.values()].flat()) {
-    for (const { operand, scales } of shards) [operand, scales].forEach((o) => o?.buffer.destroy());
-  }
-  for (const { buffer } of [x, out]) buffer.destroy();
 }
 
 say(gpu.info.adapter);

@@ -77,7 +77,11 @@ async function outcome(program: Program): Promise<Float32Array> {
   if (fused && flags.tiny) {
     for (const r of fusedRelays()) {
       const w = new Uint32Array(await readBuffer(gpu, { buffer: r.buffer, size: 12288 }));
-      say(`relay ${w.filter((x) => x === 0xffffffff).length} empty of ${w.length}, ${w.filter((x) => x === 0x7fc00000).length} nan ${[...w.slice(0, 4)]}`);
+      say(
+        `relay ${w.filter((x) => x === 0xffffffff).length} empty of ${w.length}, ${
+          w.filter((x) => x === 0x7fc00000).length
+        } nan ${[...w.slice(0, 4)]}`,
+      );
     }
     const f = new Float32Array((await readBuffer(gpu, { buffer, size: 16384 })).slice(0));
     say(`nan at ${[...f.keys()].filter((i) => Number.isNaN(f[i])).slice(0, 60)}`);

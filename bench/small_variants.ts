@@ -508,6 +508,29 @@ export const variants = (extra: Extra): Record<string, Vary> => ({
   "gateUp+down": gateUpDown(extra),
   "qkv+attention": qkvAttention(extra),
   "both joined": both(qkvAttention(extra), gateUpDown(extra)),
-  
 });
-void [nop, without, holdFirst, oneAddend, noFold, ownEnding, twoFloats, regroup, combineFirst, queriesFirst, treeNorm, fewerPhases, loadsOnly, noKeys, atOnce, fixedRow, noGuess, noNorm, noPhases, noDots, oneGroup, regroup16, noCombine];
+void [
+  nop,
+  without,
+  holdFirst,
+  oneAddend,
+  noFold,
+  ownEnding,
+  twoFloats,
+  regroup,
+  combineFirst,
+  queriesFirst,
+  treeNorm,
+  fewerPhases,
+  loadsOnly,
+  noKeys,
+  atOnce,
+  fixedRow,
+  noGuess,
+  noNorm,
+  noPhases,
+  noDots,
+  oneGroup,
+  regroup16,
+  noCombine,
+];

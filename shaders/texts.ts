@@ -18,6 +18,8 @@ import noteNothing from "./attention/note/nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note/scale.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled/scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled/values.wgsl" with { type: "text" };
+import attentionPaged from "./attention/paged.wgsl" with { type: "text" };
+import attentionSplit from "./attention/split.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
 import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
@@ -80,18 +82,18 @@ import routeSoftmax from "./router/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
 import draftRow from "./fragments/draft_row.wgsl" with { type: "text" };
 import drafts from "./fragments/drafts.wgsl" with { type: "text" };
-import kvLoadBf16 from "./fragments/kv_load_bf16.wgsl" with { type: "text" };
-import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
-import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
+import kvLoadBf16 from "./kv/load_bf16.wgsl" with { type: "text" };
+import kvLoadF16 from "./kv/load_f16.wgsl" with { type: "text" };
+import kvLoadF32 from "./kv/load_f32.wgsl" with { type: "text" };
 import kvHalfF32 from "./kv/half_f32.wgsl" with { type: "text" };
 import kvHalfPacked from "./kv/half_packed.wgsl" with { type: "text" };
 import kvPackBf16 from "./kv/pack_bf16.wgsl" with { type: "text" };
 import kvPackF16 from "./kv/pack_f16.wgsl" with { type: "text" };
 import kvPutF32 from "./kv/put_f32.wgsl" with { type: "text" };
 import kvPutWords from "./kv/put_words.wgsl" with { type: "text" };
-import kvStoreBf16 from "./fragments/kv_store_bf16.wgsl" with { type: "text" };
-import kvStoreF16 from "./fragments/kv_store_f16.wgsl" with { type: "text" };
-import kvStoreF32 from "./fragments/kv_store_f32.wgsl" with { type: "text" };
+import kvStoreF32 from "./kv/store_f32.wgsl" with { type: "text" };
+import kvStoreWords from "./kv/store_words.wgsl" with { type: "text" };
+import kvVec8 from "./kv/vec8.wgsl" with { type: "text" };
 import noise from "./fragments/noise.wgsl" with { type: "text" };
 import normScale from "./attention/norm_scale.wgsl" with { type: "text" };
 import placeHead from "./fragments/place_head.wgsl" with { type: "text" };
@@ -106,6 +108,7 @@ import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
 import latentAttention from "./latent/latent_attention.wgsl" with { type: "text" };
+import latentCells from "./latent/latent_cells.wgsl" with { type: "text" };
 import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
@@ -227,10 +230,11 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import tensorCommon from "./tensor/common.wgsl" with { type: "text" };
 import tensorCut from "./tensor/cut.wgsl" with { type: "text" };
 import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
-import groupScales from "./tensor/group_scales.wgsl" with { type: "text" };
-import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
+import groupScales from "./tensor/scales/group_scales.wgsl" with { type: "text" };
+import halveWeights from "./tensor/scales/halve_weights.wgsl" with { type: "text" };
 import unitsLoadFloats from "./tensor/load/floats.wgsl" with { type: "text" };
 import unitsLoadIntegers from "./tensor/load/integers.wgsl" with { type: "text" };
 import unitsLoadLanes from "./tensor/load/lanes.wgsl" with { type: "text" };
@@ -244,12 +248,13 @@ import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text
 import matmulTensorRow from "./tensor/row/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
+import outputsTile from "./tensor/tile/outputs.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import outStoreTile from "./tensor/tile/out_store.wgsl" with { type: "text" };
 import rowOfChunk from "./tensor/row_of_chunk.wgsl" with { type: "text" };
-import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
+import rowScales from "./tensor/scales/row_scales.wgsl" with { type: "text" };
 import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
-import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
+import weightScales from "./tensor/scales/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
@@ -298,6 +303,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/note/scale": noteScale,
   "attention/tiled/scores": tiledScores,
   "attention/tiled/values": tiledValues,
+  "attention/paged": attentionPaged,
+  "attention/split": attentionSplit,
   "attention/visible": visible,
   "attention_units/attention_units": attentionUnits,
   "attention_units/bring": unitsBring,
@@ -360,18 +367,18 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/argmax": argmax,
   "fragments/draft_row": draftRow,
   "fragments/drafts": drafts,
-  "fragments/kv_load_bf16": kvLoadBf16,
-  "fragments/kv_load_f16": kvLoadF16,
-  "fragments/kv_load_f32": kvLoadF32,
+  "kv/load_bf16": kvLoadBf16,
+  "kv/load_f16": kvLoadF16,
+  "kv/load_f32": kvLoadF32,
   "kv/half_f32": kvHalfF32,
   "kv/half_packed": kvHalfPacked,
   "kv/pack_bf16": kvPackBf16,
   "kv/pack_f16": kvPackF16,
   "kv/put_f32": kvPutF32,
   "kv/put_words": kvPutWords,
-  "fragments/kv_store_bf16": kvStoreBf16,
-  "fragments/kv_store_f16": kvStoreF16,
-  "fragments/kv_store_f32": kvStoreF32,
+  "kv/store_f32": kvStoreF32,
+  "kv/store_words": kvStoreWords,
+  "kv/vec8": kvVec8,
   "fragments/noise": noise,
   "attention/norm_scale": normScale,
   "fragments/place_head": placeHead,
@@ -384,6 +391,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,
   "latent/latent_attention": latentAttention,
+  "latent/latent_cells": latentCells,
   "latent/latent_chunk": latentChunk,
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
@@ -505,10 +513,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/common": tensorCommon,
   "tensor/cut": tensorCut,
   "tensor/to_f16": toF16,
-  "tensor/group_scales": groupScales,
-  "tensor/halve_weights": halveWeights,
+  "tensor/scales/group_scales": groupScales,
+  "tensor/scales/halve_weights": halveWeights,
   "tensor/load/floats": unitsLoadFloats,
   "tensor/load/integers": unitsLoadIntegers,
   "tensor/load/lanes": unitsLoadLanes,
@@ -522,12 +531,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/row/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
+  "tensor/tile/outputs": outputsTile,
   "tensor/out_store": outStore,
   "tensor/tile/out_store": outStoreTile,
   "tensor/row_of_chunk": rowOfChunk,
-  "tensor/row_scales": rowScales,
+  "tensor/scales/row_scales": rowScales,
   "tensor/scale_of": scaleOf,
-  "tensor/weight_scales": weightScales,
+  "tensor/scales/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/top_of_row": topOfRow,

@@ -1,28 +1,19 @@
 /** All dispatches of a layer of latent attention and a mixture with shared experts, one after the other. */
 import { attentionPartialWords } from "../../shaders/latent/partial_words.ts";
-import { attentionBlock, firstOfAttention, mlpBlock } from "../../src/model/plan/decoder.ts";
-import { enterBranch } from "../../src/model/plan/branch_input.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import { tileWords } from "../../shaders/experts/experts.ts";
 import type { LatentHeads } from "../../shaders/latent/latent.ts";
-import type { NormInput } from "../../shaders/norm/rms_norm.ts";
-import type { Routing } from "../../shaders/router/route.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
 import { type FloatFormat, MOST_SPLIT_K, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import type { MicroCase } from "../case.ts";
+import { layerPlans } from "./layer.ts";
+import { type ExpertSizes, mixtureMlp, mixtureScratch } from "./mixture_mlp.ts";
 
-interface LatentSizes extends Omit<LatentHeads, "interleaved"> {
+interface LatentSizes extends Omit<LatentHeads, "interleaved">, ExpertSizes {
   readonly name: string;
-  readonly hidden: number;
-  /** Of an expert. */
-  readonly intermediate: number;
-  readonly numExperts: number;
-  readonly topK: number;
-  readonly shared: number;
 }
 
 const DEEPSEEK_V2_LITE: LatentSizes = {
@@ -48,7 +39,7 @@ interface Run {
 }
 
 function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run): DecoderContext {
-  const { heads, nope, rope, value, rank, hidden, intermediate, shared } = sizes;
+  const { heads, nope, rope, value, rank, hidden } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = cells / PAGE;
   const width = rank + rope;
@@ -56,7 +47,6 @@ function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run):
   const rules = tuning(info.software, limits, info.backend);
   const kept = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype: "f32" } as const;
   const words = attentionPartialWords(kept, rows, rules);
-  const [numExperts, topK] = [sizes.numExperts + shared, sizes.topK + shared];
   return {
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
     tuning: rules,
@@ -65,15 +55,8 @@ function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run):
       ...{ qkv: floats(Math.max(heads * (nope + rope) + width, heads * value)) },
       ...{ q: floats(heads * width), attentionOutput: floats(heads * width) },
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
-      act: from.random(rows * topK * intermediate),
       sums: floats(MOST_SPLIT_K * hidden),
-      mixture: {
-        logits: from.random(rows * numExperts),
-        experts: from.random(rows * topK),
-        weights: from.random(rows * topK),
-        tiles: from.random(tileWords({ rows, topK, numExperts }, rules)),
-        outputs: from.random(rows * topK * hidden),
-      },
+      ...mixtureScratch(from, sizes, { rows, tuning: rules }),
     },
     ropes: [from.random(cells * rope)],
     pages: from.words(Uint32Array.from(blockTable(1, tablePages))),
@@ -82,18 +65,13 @@ function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run):
 }
 
 function layerOf(of: Allocations, sizes: LatentSizes, { format, cells }: Run, label: string) {
-  const { heads, nope, rope, value, rank, hidden, intermediate, numExperts, topK, shared } = sizes;
-  const routing: Routing = {
-    ...{ scores: "softmax", numExperts, topK, normalize: false, scale: 1 },
-    ...{ groups: 1, topGroups: 1, groupBest: 1 },
-  };
+  const { heads, nope, rope, value, rank, hidden } = sizes;
   const spec = {
     kind: "latent",
     ...{ numHeads: heads, nopeDim: nope, ropeDim: rope, valueDim: value, rank },
     ...{ queryRank: undefined, scale: 0.1, interleaved: true, window: undefined, rope: 0 },
   } as const;
   const kvB = { ...of.matrix(heads * (nope + value), rank, "bf16"), format: "bf16" as FloatFormat };
-  const stack = numExperts + shared;
   return {
     attention: {
       kind: "latent",
@@ -105,15 +83,7 @@ function layerOf(of: Allocations, sizes: LatentSizes, { format, cells }: Run, la
     },
     norms: { attention: undefined, post: of.random(hidden), mlp: undefined },
     kv: { keys: of.random(cells * (rank + rope)), values: of.random(4) },
-    mlp: {
-      kind: "mixture",
-      spec: { kind: "mixture", routing, intermediateSize: intermediate, shared: undefined },
-      router: of.matrix(numExperts, hidden, "bf16"),
-      bias: undefined,
-      gateUp: of.matrix(stack * 2 * intermediate, hidden, format),
-      down: of.matrix(stack * hidden, intermediate, format),
-      ...{ stacked: shared, shared: undefined },
-    },
+    mlp: mixtureMlp(of, sizes, { format, normalize: false }),
     label,
   } as const;
 }
@@ -127,16 +97,12 @@ export function latentLayers(of: Allocations, sizes: LatentSizes, run: Run): Pla
     return { position, cell: position, base: position + 1 };
   });
   const seen = { rows: of.words(new Uint32Array(packRows(list))), count: rows, perSlot: rows };
-  let from: NormInput = { x: context.scratch.x };
-  return Array.from({ length: LAYERS }, (_, i) => {
-    const layer = layerOf(of, sizes, run, `layers.${i}`);
-    const entry = { from, weight: of.random(sizes.hidden), first: firstOfAttention(layer) };
-    const entered = enterBranch(context, entry, rows, `${layer.label}.inputNorm`);
-    const attention = attentionBlock(context, layer, entered.input, seen);
-    const mlp = mlpBlock(context, layer, { stream: attention.stream, rows, end: "sums" });
-    from = mlp.stream;
-    return [...entered.plan, ...attention.plan, ...mlp.plan];
-  });
+  const layers = Array.from(
+    { length: LAYERS },
+    (_, i) => layerOf(of, sizes, run, `layers.${i}`),
+  );
+  const weights = layers.map(() => of.random(sizes.hidden));
+  return layerPlans(context, layers, { weights, seen });
 }
 
 export function latentSizes(software: boolean): LatentSizes {

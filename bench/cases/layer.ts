@@ -1,15 +1,17 @@
 /** All dispatches of a layer one after the other: what the barriers between them cost counts. */
-import type { Operand } from "../../src/gpu/kernel.ts";
+import type { NormInput } from "../../shaders/norm/rms_norm.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { partialWords } from "../../shaders/attention/attention.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import {
   attentionBlock,
+  type Block,
   firstOfAttention,
   mlpBlock,
   type PlacedLayer,
 } from "../../src/model/plan/decoder.ts";
 import { enterBranch } from "../../src/model/plan/branch_input.ts";
-import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
+import type { DecoderContext, RowsOf } from "../../src/model/plan/decoder_context.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
@@ -66,14 +68,50 @@ function layerCase(sizes: Sizes, { perSlot, slots, format }: Run): MicroCase {
         const weight = of.random(hidden);
         const { x, sums } = context.scratch;
         const from = { x, sums, splitK: splitKOf(layer.mlp.down, context.tuning) };
-        const entry = { from, weight, first: firstOfAttention(layer) };
-        const entered = enterBranch(context, entry, rows, `${label}.inputNorm`);
-        const attention = attentionBlock(context, layer, entered.input, seen);
-        const mlp = mlpBlock(context, layer, { stream: attention.stream, rows, end: "sums" });
-        return [...entered.plan, ...attention.plan, ...mlp.plan];
+        return layerBlock(context, layer, { from, weight, seen }).plan;
       });
     },
   };
+}
+
+/** A layer behind the stream of the one before. */
+function layerBlock(
+  context: DecoderContext,
+  layer: PlacedLayer,
+  { from, weight, seen }: {
+    readonly from: NormInput;
+    /** Of its first norm. */
+    readonly weight: Operand;
+    readonly seen: RowsOf;
+  },
+): Block {
+  const rows = seen.count;
+  const entry = { from, weight, first: firstOfAttention(layer) };
+  const entered = enterBranch(context, entry, rows, `${layer.label}.inputNorm`);
+  const attention = attentionBlock(context, layer, entered.input, seen);
+  const mlp = mlpBlock(context, layer, { stream: attention.stream, rows, end: "sums" });
+  return { plan: [...entered.plan, ...attention.plan, ...mlp.plan], stream: mlp.stream };
+}
+
+/** A plan for each of the layers, which follow each other as in a forward. */
+export function layerPlans(
+  context: DecoderContext,
+  layers: readonly PlacedLayer[],
+  { weights, seen }: {
+    /** Of the layers' first norms. */
+    readonly weights: readonly Operand[];
+    readonly seen: RowsOf;
+  },
+): Plan[] {
+  let from: NormInput = { x: context.scratch.x };
+  return layers.map((layer, i) => {
+    const { plan, stream } = layerBlock(context, layer, {
+      ...{ from, seen },
+      weight: weights[i] as Operand,
+    });
+    from = stream;
+    return plan;
+  });
 }
 
 /** Rows of sequences, those of one follow each other. */

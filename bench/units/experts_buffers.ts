@@ -2,8 +2,8 @@
 import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
 import { expertTensor } from "../../shaders/experts/expert_tensor.ts";
 import { tileWeights } from "../../shaders/experts/tile_weights.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
-import { weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";

@@ -20,8 +20,9 @@ import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
-import { matmulTensor, rowScales, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
-import { halveWeights } from "../../shaders/tensor/weight_scales.ts";
+import { matmulTensor, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { halveWeights } from "../../shaders/tensor/scales/weight_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -35,6 +36,7 @@ import { readBuffer } from "../../src/gpu/readback.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import { sampleMs } from "../sample.ts";
 import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
 
 const { values: flags } = parseArgs({
@@ -55,6 +57,7 @@ const gpu = await openGpu({ webgpu: "dawn" });
 const unit = gpu.matrixUnit as MatrixUnit;
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const profiler = await openProfiler(gpu, { queries: 2 });
+const sample = (programs: readonly Program[], runs: number) => sampleMs(profiler, programs, runs);
 const bench: Bench = { gpu, make: compiler(gpu), profiler, unit, tiles: 9 };
 const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
 
@@ -134,15 +137,6 @@ function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
   }
   const end = shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
   return [end, end];
-}
-
-/** Milliseconds of one run of all the programs in turn. */
-async function sample(programs: readonly Program[], runs: number): Promise<number> {
-  const steps = Array.from(
-    { length: runs },
-    (_, i) => (programs[i % programs.length] as Program).steps,
-  );
-  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
 }
 
 interface Variant {

@@ -7,26 +7,19 @@
 // bits, which are numbers as f16, too.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { tileWords } from "../../shaders/experts/experts.ts";
-import type { NormInput } from "../../shaders/norm/rms_norm.ts";
-import type { Routing } from "../../shaders/router/route.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, TensorShard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, within } from "../../src/gpu/program.ts";
-import {
-  attentionBlock,
-  firstOfAttention,
-  mlpBlock,
-  type PlacedLayer,
-} from "../../src/model/plan/decoder.ts";
-import { enterBranch } from "../../src/model/plan/branch_input.ts";
+import type { PlacedLayer } from "../../src/model/plan/decoder.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
 import { type Allocations, openAllocations } from "../allocations.ts";
-import { attentionOf, CONTEXT, contextOf, rowsOf, type Sizes } from "../cases/layer.ts";
+import { sampleMs } from "../sample.ts";
+import { attentionOf, CONTEXT, contextOf, layerPlans, rowsOf, type Sizes } from "../cases/layer.ts";
+import { mixtureMlp, mixtureScratch } from "../cases/mixture_mlp.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -63,11 +56,7 @@ const SHAPES: readonly Shape[] = [
     ...{ kvHeads: 2, layers: 2, mixture: true },
   },
 ];
-const [EXPERTS, TOP_K] = [128, 8];
-const ROUTING: Routing = {
-  ...{ scores: "softmax", numExperts: EXPERTS, topK: TOP_K, normalize: true, scale: 1 },
-  ...{ groups: 1, topGroups: 1, groupBest: 1 },
-};
+const EXPERTS = { numExperts: 128, topK: 8 };
 
 /** Storage buffers that are too few for a matmul that norms. */
 const NORMS_APART = 7;
@@ -83,43 +72,34 @@ function contextFor(of: Allocations, shape: Shape, stored: Stored): DecoderConte
   const dense = contextOf(of, shape, { rows: 1, slots: 1 });
   const tensor = { unit, limits: gpu.limits, ...stored, xScales: ones(of, 16) };
   const tuning = { ...dense.tuning, software: false, tensor };
-  const jobs = shape.mixture ? TOP_K : 1;
-  const words = tileWords({ rows: 1, topK: TOP_K, numExperts: EXPERTS }, tuning, unit);
+  const jobs = shape.mixture ? EXPERTS.topK : 1;
   return {
     ...dense,
     tuning,
     scratch: {
       ...dense.scratch,
-      act: of.random(jobs * shape.intermediate),
+      ...shape.mixture
+        ? mixtureScratch(of, { ...shape, ...EXPERTS }, { rows: 1, tuning, unit })
+        : {},
       scales: { normed: ones(of, 1), lowered: ones(of, 64 + jobs), stride: 64, jobs },
-      mixture: {
-        ...{ logits: of.random(EXPERTS), experts: of.random(TOP_K), weights: of.random(TOP_K) },
-        ...{ tiles: of.random(words), outputs: of.random(TOP_K * shape.hidden) },
-      },
     },
   };
 }
 
 function mlpOf(of: Allocations, shape: Shape, { shards, experts }: Stored): PlacedLayer["mlp"] {
   const { hidden, intermediate } = shape;
-  const pair = (count: number) =>
-    [
-      of.matrix(count * 2 * intermediate, hidden, "bf16"),
-      of.matrix(count * hidden, intermediate, "bf16"),
-    ] as const;
-  if (!shape.mixture) {
-    const [gateUp, down] = pair(1);
-    place(of, shards, [gateUp, down]);
-    const spec = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
-    return { kind: "dense", spec, gateUp, down };
+  if (shape.mixture) {
+    const mlp = mixtureMlp(of, { ...shape, ...EXPERTS }, { format: "bf16", normalize: true });
+    for (const shard of [...mlp.gateUp.shards, ...mlp.down.shards]) {
+      experts.set(shard, ones(of, shard.rows));
+    }
+    return mlp;
   }
-  const [gateUp, down] = pair(EXPERTS);
-  for (const shard of [...gateUp.shards, ...down.shards]) experts.set(shard, ones(of, shard.rows));
-  return {
-    ...{ kind: "mixture", stacked: 0, shared: undefined, bias: undefined, gateUp, down },
-    spec: { kind: "mixture", routing: ROUTING, intermediateSize: intermediate, shared: undefined },
-    router: of.matrix(EXPERTS, hidden, "bf16"),
-  };
+  const gateUp = of.matrix(2 * intermediate, hidden, "bf16");
+  const down = of.matrix(hidden, intermediate, "bf16");
+  place(of, shards, [gateUp, down]);
+  const spec = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
+  return { kind: "dense", spec, gateUp, down };
 }
 
 function place(of: Allocations, to: Stored["shards"], matrices: readonly Matrix[]): void {
@@ -140,30 +120,13 @@ function layerOf(of: Allocations, shape: Shape, stored: Stored, i: number): Plac
   return { ...own, attention, mlp: mlpOf(of, shape, stored), label: `layers.${i}` };
 }
 
-function plansOf(of: Allocations, context: DecoderContext, layers: readonly PlacedLayer[]): Plan[] {
-  const seen = { rows: rowsOf(of, 1, 1), count: 1, perSlot: 1 };
-  const weight = of.random(context.config.hiddenSize);
-  let from: NormInput = { x: context.scratch.x };
-  return layers.map((layer) => {
-    const entry = { from, weight, first: firstOfAttention(layer) };
-    const entered = enterBranch(context, entry, 1, `${layer.label}.inputNorm`);
-    const attention = attentionBlock(context, layer, entered.input, seen);
-    const mlp = mlpBlock(context, layer, { stream: attention.stream, rows: 1, end: "sums" });
-    from = mlp.stream;
-    return [...entered.plan, ...attention.plan, ...mlp.plan];
-  });
-}
-
 interface Variant {
   readonly what: string;
   readonly programs: readonly Program[];
   readonly us: number[];
 }
 
-async function sample({ programs }: Variant, runs: number): Promise<number> {
-  const steps = Array.from({ length: runs }, (_, i) => programs[i % programs.length]?.steps ?? []);
-  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
-}
+const sample = ({ programs }: Variant, runs: number) => sampleMs(profiler, programs, runs);
 
 async function time(shape: Shape): Promise<void> {
   // Software adapters play what hardware has.
@@ -171,6 +134,8 @@ async function time(shape: Shape): Promise<void> {
   const stored: Stored = { shards: new Map(), experts: new Map() };
   const context = contextFor(of, shape, stored);
   const layers = Array.from({ length: shape.layers }, (_, i) => layerOf(of, shape, stored, i));
+  const weights = layers.map(() => of.random(shape.hidden));
+  const seen = { rows: rowsOf(of, 1, 1), count: 1, perSlot: 1 };
   const { tuning } = context;
   const tensor = tuning.tensor && {
     ...tuning.tensor,
@@ -184,7 +149,7 @@ async function time(shape: Shape): Promise<void> {
   for (const what of shape.normed ? ["as it is", "norms apart"] : ["as it is"]) {
     const rules = what === "as it is" ? tuning : { ...tuning, tensor };
     const programs: Program[] = [];
-    for (const plan of plansOf(of, { ...context, tuning: rules }, layers)) {
+    for (const plan of layerPlans({ ...context, tuning: rules }, layers, { weights, seen })) {
       programs.push(within(await make.compile(plan), CONTEXT));
     }
     variants.push({ what, programs, us: [] });

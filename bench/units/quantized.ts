@@ -13,32 +13,21 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { groupScales } from "../../shaders/tensor/group_scales.ts";
-import {
-  matmulTensor,
-  rowScales,
-  type TensorTile,
-  tileBytes,
-} from "../../shaders/tensor/matmul_tensor.ts";
+import { groupScales } from "../../shaders/tensor/scales/group_scales.ts";
+import { matmulTensor, type TensorTile, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
-import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { tileText } from "./tensor_tiles.ts";
-import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import type { Plan } from "../../src/gpu/kernel.ts";
-import {
-  isInteger,
-  lanesFor,
-  type Matrix,
-  scaleBytes,
-  tuning,
-  WEIGHT_BYTES,
-} from "../../src/gpu/matrix.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import { isInteger, type Matrix, tuning, WEIGHT_BYTES } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
+import { type Allocations, openAllocations } from "../allocations.ts";
+import { sampleMs } from "../sample.ts";
 
 const { values: flags, positionals } = parseArgs({
   options: {
@@ -54,10 +43,10 @@ const { values: flags, positionals } = parseArgs({
 });
 const started = performance.now();
 const gpu = await openGpu({ webgpu: "dawn" });
-const { device } = gpu;
 const unit = gpu.matrixUnit as MatrixUnit;
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const profiler = await openProfiler(gpu, { queries: 2 });
+const sample = (programs: readonly Program[], runs: number) => sampleMs(profiler, programs, runs);
 const make = compiler(gpu);
 const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
 
@@ -92,15 +81,6 @@ const WIDE: readonly TensorTile[] = [
   { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
 ];
 
-/** Milliseconds of one run of all the programs in turn. */
-async function sample(programs: readonly Program[], runs: number): Promise<number> {
-  const steps = Array.from(
-    { length: runs },
-    (_, i) => (programs[i % programs.length] as Program).steps,
-  );
-  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
-}
-
 async function timed(programs: readonly Program[]): Promise<number> {
   const once = await sample(programs, programs.length);
   const runs = Math.max(programs.length, Math.min(60, Math.ceil(2 / once)));
@@ -113,39 +93,22 @@ async function timed(programs: readonly Program[]): Promise<number> {
 
 interface Copy {
   readonly matrix: Matrix;
-  readonly wScales: { readonly buffer: GPUBuffer };
+  readonly wScales: Operand;
 }
 
-async function copyOf(format: Matrix["format"], { n, k }: Shape, seed: number): Promise<Copy> {
-  const operand = { buffer: storage(device, "weights", WEIGHT_BYTES[format] * n * k) };
-  const params = storage(device, "params", 16);
-  device.queue.writeBuffer(params, 0, fillParams({ seed: 1, stream: seed, std: 0.02 }));
-  submit(
-    gpu,
-    await make.compile([fillRandom({ params: { buffer: params }, out: operand }, "fill")]),
-  );
-  const wScales = { buffer: storage(device, "wScales", 4 * n) };
-  const lanes = lanesFor(format, k, rules.lanes);
-  if (!isInteger(format)) {
-    device.queue.writeBuffer(wScales.buffer, 0, new Float32Array(n).fill(1));
-    const shards = [{ operand, first: 0, rows: n }];
-    return { matrix: { format, rows: n, cols: k, lanes, shards }, wScales };
+async function copyOf(of: Allocations, format: Matrix["format"], { n, k }: Shape): Promise<Copy> {
+  const matrix = of.matrix(n, k, format);
+  const wScales = of.words(new Uint32Array(n).fill(0x3f800000));
+  const [groups] = matrix.shards.flatMap(({ scales }) => scales ?? []);
+  if (groups && isInteger(format)) {
+    const plan = [groupScales({ groups, scales: wScales }, { format, rows: n, cols: k })];
+    submit(gpu, await make.compile(plan));
   }
-  const bytes = scaleBytes(format, k) * n;
-  const scales = { buffer: storage(device, "scales", bytes) };
-  const halves = Float16Array.from({ length: bytes / 2 }, (_, i) => 0.001 * (1 + i % 97 / 97));
-  device.queue.writeBuffer(scales.buffer, 0, new Uint32Array(halves.buffer));
-  const shards = [{ operand, scales, first: 0, rows: n }];
-  submit(
-    gpu,
-    await make.compile([
-      groupScales({ groups: scales, scales: wScales }, { format, rows: n, cols: k }),
-    ]),
-  );
-  return { matrix: { format, rows: n, cols: k, lanes, shards }, wScales };
+  return { matrix, wScales };
 }
 
 async function caseOf(text: string): Promise<void> {
+  using of = openAllocations(gpu);
   const [format = "", name = "", count = ""] = text.split("/");
   const shape = SHAPES[name] as Shape;
   const { n, k, split } = shape;
@@ -155,17 +118,10 @@ async function caseOf(text: string): Promise<void> {
   const bytes = WEIGHT_BYTES[stored] * n * k;
   const all: Copy[] = [];
   const copies = flags.small ? 1 : Math.max(2, Math.ceil((160 << 20) / bytes));
-  for (let i = 0; i < copies; i++) all.push(await copyOf(stored, shape, 10 + i));
-  const x = { buffer: storage(device, "x", 4 * rows * k) };
-  const out = { buffer: storage(device, "out", 4 * rows * n * split) };
-  const xScales = { buffer: storage(device, "xScales", 4 * rows) };
-  const params = storage(device, "params", 16);
-  device.queue.writeBuffer(params, 0, fillParams({ seed: 1, stream: 5, std: 1 }));
-  device.queue.writeBuffer(
-    x.buffer,
-    0,
-    Float32Array.from({ length: rows * k }, (_, i) => Math.sin(i * 12.9898) * (1 + i % 7)),
-  );
+  for (let i = 0; i < copies; i++) all.push(await copyOf(of, stored, shape));
+  const [x, out] = [of.random(rows * k), of.random(rows * n * split)];
+  const xScales = of.random(rows);
+  await of.filled();
   submit(gpu, await make.compile([rowScales({ x, scales: xScales }, { rows, cols: k })]));
   const compiled = async (planOf: (copy: Copy) => Plan) => {
     const programs: Program[] = [];
@@ -215,7 +171,7 @@ async function caseOf(text: string): Promise<void> {
       say(`${text} FAILED ${what}: ${String(error).slice(0, 300)}`);
     }
   };
-  const of = { unit, rows, splitK: split, halved, label: name };
+  const launch = { unit, rows, splitK: split, halved, label: name };
   const use = { format: stored, rows, columns: n, range: k / split, splitK: split };
   const large = tensorTile(unit, gpu.limits, use);
   const buffers = { x, out, xScales };
@@ -223,25 +179,20 @@ async function caseOf(text: string): Promise<void> {
   for (const tile of rows > fewRows(unit) || flags.small ? [large, ...wide] : []) {
     if (tile === undefined || k / split % tile.stage !== 0) continue;
     await attempt(tileText(tile), ({ matrix, wScales }) => [
-      matmulTensor({ ...buffers, wScales }, { ...of, matrix, shard: matrix.shards[0]!, tile }),
+      matmulTensor({ ...buffers, wScales }, { ...launch, matrix, shard: matrix.shards[0]!, tile }),
     ]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
     if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
     await attempt(JSON.stringify(few).replaceAll('"', ""), ({ matrix, wScales }) => [
       matmulTensorFew({ ...buffers, wScales }, {
-        ...of,
+        ...launch,
         matrix,
         shard: matrix.shards[0]!,
         tile: few,
       }),
     ]);
   }
-  for (const { matrix: { shards }, wScales } of all) {
-    for (const { operand, scales } of shards) [operand, scales].forEach((o) => o?.buffer.destroy());
-    wScales.buffer.destroy();
-  }
-  for (const { buffer } of [x, out, xScales]) buffer.destroy();
 }
 
 say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);

@@ -7,24 +7,18 @@
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { matmul } from "../../shaders/matmul/matmul.ts";
-import type { NormInput } from "../../shaders/norm/rms_norm.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import type { Plan } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, TensorMatrices, TensorShard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, within } from "../../src/gpu/program.ts";
-import { enterBranch } from "../../src/model/plan/branch_input.ts";
-import {
-  attentionBlock,
-  firstOfAttention,
-  mlpBlock,
-  type PlacedLayer,
-} from "../../src/model/plan/decoder.ts";
+import type { PlacedLayer } from "../../src/model/plan/decoder.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
 import { openAllocations } from "../allocations.ts";
-import { attentionOf, CONTEXT, contextOf, rowsOf } from "../cases/layer.ts";
+import { sampleMs } from "../sample.ts";
+import { attentionOf, CONTEXT, contextOf, layerPlans, rowsOf } from "../cases/layer.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -122,23 +116,10 @@ function plansOf({ slots, perSlot }: typeof runs[number]): Plan[] {
   const tuning = { ...plain.tuning, software: false, tensor };
   const context: DecoderContext = { ...plain, tuning, scratch: { ...plain.scratch, scales } };
   const seen = { rows: rowsOf(of, perSlot, slots), count, perSlot };
-  let from: NormInput = { x: context.scratch.x };
-  const plans = layers.map((layer, i): Plan => {
-    const entry = { from, weight: norms[i] as Operand, first: firstOfAttention(layer) };
-    const entered = enterBranch(context, entry, count, `${layer.label}.inputNorm`);
-    const attention = attentionBlock(context, layer, entered.input, seen);
-    const mlp = mlpBlock(context, layer, { stream: attention.stream, rows: count, end: "sums" });
-    from = mlp.stream;
-    return [...entered.plan, ...attention.plan, ...mlp.plan];
-  });
+  const plans = layerPlans(context, layers, { weights: norms, seen });
   const { normed: x } = context.scratch;
   const launch = { rows: count, epilogue: "store", tuning, label: "head" } as const;
   return [...plans, matmul({ matrix: head, x, xScales: ones(count), out: logits }, launch)];
-}
-
-async function sample(programs: readonly Program[], times: number): Promise<number> {
-  const steps = Array.from({ length: times }, (_, i) => programs[i % programs.length]?.steps ?? []);
-  return 1000 * ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / times;
 }
 
 const programs: Program[][] = [];
@@ -150,12 +131,14 @@ for (const run of runs) {
 await of.filled();
 const started = performance.now();
 const [first = []] = programs;
-while (!gpu.info.software && performance.now() - started < 800) await sample(first, 60);
+while (!gpu.info.software && performance.now() - started < 800) await sampleMs(profiler, first, 60);
 const us = runs.map((): [number[], number[]] => [[], []]);
 for (let round = 0; round < Number(flags.rounds); round++) {
   for (const [i, made] of programs.entries()) {
-    us[i]?.[0].push(await sample(made.slice(0, -1), gpu.info.software ? timed : 12));
-    us[i]?.[1].push(await sample(made.slice(-1), gpu.info.software ? 1 : 4));
+    us[i]?.[0].push(
+      1000 * await sampleMs(profiler, made.slice(0, -1), gpu.info.software ? timed : 12),
+    );
+    us[i]?.[1].push(1000 * await sampleMs(profiler, made.slice(-1), gpu.info.software ? 1 : 4));
   }
 }
 say(`${gpu.info.adapter}, ${flags.shape}`);

@@ -1,7 +1,7 @@
 /** What bench/units/tensor.ts measures: buffers of a matrix, plans, device time, errors and bits. */
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
-import { weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -12,6 +12,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import type { Profiler } from "../../src/gpu/profile.ts";
 import { type Compiler, type Program, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
+import { sampleMs } from "../sample.ts";
 
 export interface Shape {
   readonly name: string;
@@ -115,13 +116,7 @@ export async function timeOf(
   programs: readonly Program[],
   warmMs: number,
 ): Promise<number> {
-  const sample = async (runs: number) => {
-    const steps = Array.from(
-      { length: runs },
-      (_, i) => (programs[i % programs.length] as Program).steps,
-    );
-    return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
-  };
+  const sample = (runs: number) => sampleMs(profiler, programs, runs);
   await sample(programs.length);
   const once = await sample(programs.length);
   const runs = Math.min(500, Math.max(programs.length, Math.ceil(2 / once)));

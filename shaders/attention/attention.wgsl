@@ -20,65 +20,29 @@
 // With a window the others along z begin with the first split that a row of the tile sees: as many as
 // the windows of its rows can touch, however long the context is.
 //
-// Slots:
-//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
-//     `Vec8` and VEC8S as declared here.
+// The slot is that of attention/paged.wgsl.
 
-//use fragments/rows
-//use fragments/soft_cap
-//use attention/visible
-//use kv_load
+//use attention/paged
+//use attention/split
 
-override KV_HEADS: u32;
-override HEAD_TILES: u32; // workgroups that share a key-value head
-override TABLE_PAGES: u32; // pages per slot in the block table
 override KV_SPLITS: u32; // of a whole block table
-override PER_SLOT: u32; // rows of one slot that follow each other
-override FIRST_ROW: u32; // of `rows`
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
-override SCALE: f32; // of scores
 
-const SPLIT_CELLS = 64u; // cells
 const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
 const THREADS = 128u;
-const GROUP = $GROUPu; // query heads of a workgroup
-const TILE = $TILEu; // rows of a workgroup
 const QUADS = $QUADSu; // ceil(TILE * GROUP / 4)
-const VEC8S = $VEC8Su; // of a head
 const LANES = $LANESu; // invocations a cell
 const AT_ONCE = THREADS / LANES; // cells in flight; $PASSES times that is SPLIT_CELLS
 const PARTS = $PARTSu; // of the split's cells, for the values
 const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
-const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
-@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
-@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
-@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, 2 VEC8S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
-
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
 
 var<workgroup> pool: array<vec4<f32>, 520>; // LANES * STRIDE, then 4 * PARTS * VEC8S
 var<workgroup> scores: array<vec4<f32>, QUADS * SPLIT_CELLS>;
 var<workgroup> peaks: array<vec4<f32>, QUADS * 8u>; // of 8 cells each
 var<workgroup> totals: array<vec4<f32>, QUADS * PARTS>;
-
-fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
-  let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
-  return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
-}
-
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
-}
 
 fn sees(row: u32, cell: u32) -> bool {
   let own = rows[FIRST_ROW + row];
@@ -87,10 +51,6 @@ fn sees(row: u32, cell: u32) -> bool {
 
 fn masked(score: vec4<f32>, seen: vec4<bool>) -> vec4<f32> {
   return select(vec4<f32>(NEGATIVE), score, seen);
-}
-
-fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
-  return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
 }
 
 @compute @workgroup_size(THREADS)

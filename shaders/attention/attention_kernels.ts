@@ -1,7 +1,6 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
-import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Slots } from "../../src/gpu/link.ts";
 import type { Heads } from "../fragments/heads.ts";
+import { loadSlots, putSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /** Cells of a split of attention.wgsl. */
@@ -33,7 +32,7 @@ export function chunkKernel(
   const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = chunkCounts(headDim, group, tile);
-    const code = shader("attention/attention", { slots: slotsOf(kvDtype), counts });
+    const code = shader("attention/attention", { slots: loadSlots(kvDtype), counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [
@@ -81,9 +80,7 @@ export function rowKernel(
       ...{ POOL: rowPool(headDim, group), NORMED: Number(normed) },
     };
     const slots = {
-      ...slotsOf(kvDtype),
-      kv_half: `kv/half_${kvDtype === "f32" ? "f32" : "packed"}`,
-      ...putSlots(kvDtype),
+      ...{ ...loadSlots(kvDtype), ...putSlots(kvDtype) },
       own: `attention/own_${normed ? "normed" : "plain"}`,
     };
     return kernel(name, shader("attention/attention_row", { slots, counts }), {
@@ -216,7 +213,7 @@ export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8 };
   const name = `attention_lanes_${kvDtype}_${counts.GROUP}_${counts.VEC8S}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("attention/attention_lanes", { slots: slotsOf(kvDtype), counts });
+    const code = shader("attention/attention_lanes", { slots: loadSlots(kvDtype), counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "out"],
       constants: ["KV_HEADS", "TABLE_PAGES", "PATHS", ...SCORING],
@@ -233,14 +230,4 @@ export function splitsOf({ tablePages }: Pick<Heads, "tablePages">): number {
 export function groupOf(group: number, most: number): number {
   const parts = Array.from({ length: group }, (_, i) => group / (i + 1));
   return parts.find((part) => Number.isInteger(part) && part <= most) ?? 1;
-}
-
-/** Slots of the kernels of attention over keys and values. */
-export function slotsOf(kvDtype: KvDtype): Slots {
-  return { kv_load: `fragments/kv_load_${kvDtype}` };
-}
-
-function putSlots(kvDtype: KvDtype): Slots {
-  if (kvDtype === "f32") return { kv_put: "kv/put_f32" };
-  return { kv_put: "kv/put_words", kv_pack: `kv/pack_${kvDtype}` };
 }

@@ -7,8 +7,7 @@
 // the order of every sum is the same for any number of rows and wherever the cells of a path are stored.
 //
 // Slot:
-//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
-//     `Vec8` and VEC8S as declared here.
+//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (kv/load_*.wgsl), over `keys` and `values`.
 
 //use fragments/rows
 //use fragments/soft_cap
@@ -21,7 +20,6 @@ override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 override SCALE: f32; // of scores
 
 const LANES = 8u;
-const VEC8S = $VEC8Su; // of a head
 const QUADS = 2u * VEC8S;
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
@@ -31,11 +29,6 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, KV_HEADS, $GROUP, QUADS]
-
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
 
 var<workgroup> peaks: array<f32, LANES * $GROUPu>;
 var<workgroup> totals: array<f32, LANES * $GROUPu>;

@@ -13,16 +13,15 @@
 //            of invocations have them all.
 //
 // Slots:
-//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
-//     `Vec8` and VEC8S as declared here.
+//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (kv/load_*.wgsl), over `keys` and `values`.
 //   kv_half: `load_half(row, j)`, `half_of(packed, j)` and `packed_half(v, j)` of it (kv/half_*.wgsl).
 //   kv_put: `packed_of(v)`, `put_key(row, i, packed)` and `put_value` of it (kv/put_*.wgsl).
 //   own: `raw_pair(row, all, head, w)`, rope pair w of a head of `qkv`, `gains(is_query, w)` and `head_scale(squares)`, what
 //     norms it (own_*.wgsl).
 
 //use fragments/rows
-//use fragments/soft_cap
 //use attention/visible
+//use attention/split
 //use kv_load
 //use kv_half
 //use kv_put
@@ -36,17 +35,14 @@ override KV_SPLITS: u32; // of a whole block table
 override FIRST_ROW: u32; // of `rows`
 override SCALE: f32; // of scores
 
-const SPLIT_CELLS = 64u; // cells
 const THREADS = $THREADSu;
 const GROUP = $GROUPu; // query heads of a workgroup, at most 4
-const VEC8S = $VEC8Su; // of a head
 const VEC4S = 2u * VEC8S;
 const HALF = 4u * VEC8S; // rope pairs of a head
 const LANES = $LANESu; // invocations a cell
 const PARTS = $PARTSu; // of the split's cells, for the values
 const STRIDE = SPLIT_CELLS + 4u; // neighbouring lanes and cells are in different banks
 const EVEN = $(2 * PAIRS_OF_QUERIES)u; // queries, an even number of them
-const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 const NORM_LANES = $NORM_LANESu;
 const KEY = GROUP; // among the head vectors
 const VALUE = GROUP + 1u;
@@ -60,11 +56,6 @@ const VALUE = GROUP + 1u;
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 @group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
 
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
-
 //for n in NORMED
 var<workgroup> squares: array<vec4<f32>, (GROUP + 2u) * NORM_LANES / 4u>;
 //end
@@ -74,11 +65,6 @@ var<workgroup> scores: array<vec4<f32>, GROUP * SPLIT_CELLS / 4u>; // [GROUP, SP
 var<workgroup> peaks: array<vec4<f32>, GROUP * 2u>; // [GROUP, 2], each number of 8 cells
 var<workgroup> weights: array<vec4<f32>, SPLIT_CELLS>; // of the queries
 var<workgroup> totals: array<f32, PARTS * EVEN>;
-
-fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
-  let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
-  return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
-}
 
 fn squares_of(sum: f32, pair: vec2<f32>) -> f32 {
   return fma(pair.y, pair.y, fma(pair.x, pair.x, sum));

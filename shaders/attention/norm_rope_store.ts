@@ -8,6 +8,7 @@ import {
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
+import { storeSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /**
@@ -34,7 +35,7 @@ function normRopeStoreKernel(
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
   "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
-  const slots = { kv_store: `fragments/kv_store_${dtype}` };
+  const slots = storeSlots(dtype);
   const counts = { LANES: lanes, PAIRS: pairs, HEADS: side };
   return kernel(name, shader("attention/norm_rope_store", { slots, counts }), {
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],

@@ -14,8 +14,8 @@
 // whatever tile it is, and whether splits are merged here or by combine_units.wgsl. Cells that a row does not see
 // have weight 0, splits of which it sees none leave its sums as they are.
 //
-// Paths and windows: as in attention/attention.wgsl; SPAN is 1 where rows may have paths. Slots:
-//   kv_load: as of attention.wgsl.
+// Paths and windows: as in attention/attention.wgsl; SPAN is 1 where rows may have paths. Slots, besides that of
+// attention/paged.wgsl:
 //   out: `put`, where a row's sums go (sums_*.wgsl).
 
 enable f16;
@@ -24,31 +24,20 @@ enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 
-//use fragments/rows
-//use attention/visible
+//use attention/paged
 //use attention_units/bring
 //use attention_units/softmax
-//use kv_load
 //use out
 
-override KV_HEADS: u32;
-override HEAD_TILES: u32; // workgroups that share a key-value head
-override TABLE_PAGES: u32; // pages per slot in the block table
-override PER_SLOT: u32; // rows of one slot that follow each other
-override FIRST_ROW: u32; // of `rows`
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
-override SCALE: f32; // of scores
 
 const SPLIT_CELLS = $CELLSu; // cells
 const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
 const THREADS = $THREADSu;
-const GROUP = $GROUPu; // query heads of a workgroup
-const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
 const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
 const APART = $APARTu; // 1: each split's sums are kept, not merged here
-const VEC8S = $VEC8Su; // of a head
 const WIDE = $WIDEu; // invocations that bring a row of keys or values, two vec8s each
 const BROUGHT = THREADS / WIDE; // rows at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
@@ -66,17 +55,6 @@ const UNIT_N8 = $UNIT_Nu / 8u;
 const NEGATIVE = -3.0e38; // below every score
 const LOG2_E = 1.4426950408889634;
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
-@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
-@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
-@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
-
 var<workgroup> pool: array<vec4<u32>, $POOL>;
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
 var<workgroup> earliest: atomic<u32>; // ~ the first cell that some row sees, where there are windows
@@ -88,12 +66,6 @@ var<workgroup> k_inverse: array<f32, SPLIT_CELLS>;
 var<workgroup> v_exponent: array<f32, SPLIT_CELLS>; // e
 var<workgroup> shares: array<vec4<f32>, QUERIES>; // of the sum so far, of the split's, its unit; 1: the row sees some
 var<workgroup> ends: array<vec2<f32>, QUERIES>; // peak and total
-
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
-}
 
 @compute @workgroup_size(THREADS)
 fn main(

@@ -4,6 +4,7 @@ import type { AttentionUnits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { pathGroups, SCORING } from "../attention/attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
+import { loadSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /** Invocations of a workgroup: few where it has one split, more where it has a segment. */
@@ -179,7 +180,7 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
-      kv_load: `fragments/kv_load_${heads.kvDtype}`,
+      ...loadSlots(heads.kvDtype),
       out: `attention_units/sums_${direct ? "out" : "kept"}`,
     };
     const counts = countsOf(heads, units, tile);

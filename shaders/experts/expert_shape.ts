@@ -5,7 +5,7 @@ import {
   type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
-import type { Dots } from "../matmul/matmul_shape.ts";
+import type { Dots } from "../matmul/matmul_stages.ts";
 import type { Jobs, TileSize } from "./job_lists.ts";
 
 /** How a matmul of experts is launched. None of it touches a bit of the result. */

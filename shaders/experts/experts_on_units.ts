@@ -8,7 +8,7 @@ import {
   type TensorMatrices,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { rowScales } from "../tensor/matmul_tensor.ts";
+import { rowScales } from "../tensor/scales/row_scales.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
 import type { ExpertChoice } from "./few/expert_choice.ts";

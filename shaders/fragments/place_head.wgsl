@@ -3,7 +3,7 @@
 // Pair w of a head is (x[w], x[w + D/2]), Hugging Face's half-split layout; cos and sin come from a table the
 // host computed in float32 as transformers does.
 // The file that uses this binds `out`, [rows, Q_HEADS, HEAD_DIM] of f32. Slot:
-//   kv_store: `fn store_key(row, w, pair)` and `store_value`, of a dtype (kv_store_*.wgsl).
+//   kv_store: `fn store_key(row, w, pair)` and `store_value`, of a dtype (kv/store_*.wgsl).
 
 //use fragments/rows
 //use attention/turned

@@ -1,4 +1,4 @@
-// Dims w and w + HEAD_DIM / 2 of a row of keys or values as a word, as kv_load_bf16.wgsl reads them.
+// Dims w and w + HEAD_DIM / 2 of a row of keys or values as a word, as load_bf16.wgsl reads them.
 
 // Round to nearest even: add just under half of the last place kept, and its own bit.
 fn packed(pair: vec2<f32>) -> u32 {

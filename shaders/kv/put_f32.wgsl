@@ -1,4 +1,4 @@
-// Writes vec8s of keys and values as kv_load_f32.wgsl reads them.
+// Writes vec8s of keys and values as load_f32.wgsl reads them.
 
 fn packed_of(v: Vec8) -> PackedVec8 {
   return v;

@@ -1,4 +1,4 @@
-// Writes vec8s of keys and values of 16 bits as kv_load_bf16.wgsl and kv_load_f16.wgsl read them.
+// Writes vec8s of keys and values of 16 bits as load_bf16.wgsl and load_f16.wgsl read them.
 // Slot:
 //   kv_pack: `fn packed(pair)`, the word of dims w and w + HEAD_DIM / 2 (kv/pack_*.wgsl).
 

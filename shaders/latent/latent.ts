@@ -8,6 +8,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
+import { storeSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /** Sizes of multi-head latent attention (DeepSeek-V2), elements. */
@@ -138,7 +139,7 @@ function prepareKernel(
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
       weights: `weights/weights_${format}`,
-      kv_store: `fragments/kv_store_${dtype}`,
+      ...storeSlots(dtype),
     };
     const BATCH = largestPart(ROWS, BATCH_ROWS);
     const counts = {

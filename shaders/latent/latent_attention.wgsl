@@ -16,55 +16,21 @@
 // Rows share the reads of chunks that are stored at the same place for all of them. A chunk with
 // cells of a row's path is read for each row of the tile alone.
 //
-// Slot:
-//   kv_load: `load_key` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `Vec8` and
-//     VEC8S as declared here.
+// The slot is that of latent/latent_cells.wgsl.
 
-//use fragments/rows
-//use attention/visible
-//use latent/latent_fold
-//use kv_load
+//use latent/latent_cells
 
-override HEADS: u32;
-override TABLE_PAGES: u32; // pages per slot in the block table
-override RUNS: u32; // places for runs of a query in `sums`
-override SLOT_QUERIES: u32; // queries of one slot that follow each other
-override FIRST_ROW: u32; // of `rows`
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
-override SCALE: f32; // of scores
 
-const CHUNK = 16u; // cells
 const RUN = $RUNu; // cells, whole chunks
-const THREADS = $THREADSu;
 const QUERIES = $QUERIESu; // of a workgroup
 const QUADS = $QUADSu; // fours of them
-const VEC8S = $VEC8Su; // of a latent and its rotated part
-const WIDTH4 = 2u * VEC8S; // vec4
-const RANK4 = $RANK4u; // vec4 of a latent
 const LANES = $LANESu; // invocations a score
-const CELLS = $CELLSu; // of an invocation, for the scores
-const CELL_GROUPS = 16u / CELLS;
 const SIDES = $SIDESu; // of a score's 16 sums, neighbours of an invocation that are added first
 const PARTS = $PARTSu; // of those, of an invocation
-const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
 const POOL = CHUNK * QUADS + 1u; // of a lane
-const SPREAD = THREADS / CHUNK; // invocations that load a cell
 const DIMS = THREADS / $GROUPSu; // invocations side by side, for the values
 const OWN = $OWNu; // fours of queries of an invocation, for the values
-
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
-@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
-@group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-@group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-@group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RANK4]
-@group(0) @binding(5) var<storage, read_write> stats: array<vec2<f32>>; // [rows, HEADS, RUNS]: peak, total
-
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a key
-}
-
-var<private> values: array<vec4<u32>, 1>; // of `load_value`, which is not called: values are parts of keys
 
 var<workgroup> latents: array<vec4<f32>, CHUNK * STRIDE>;
 var<workgroup> pool: array<vec4<f32>, LANES * POOL>; // then the scores, [CHUNK, QUADS]
@@ -79,10 +45,6 @@ var<workgroup> shares: array<vec4<f32>, QUADS>;
 struct Part {
   chunk: u32, // first cell
   row: u32,
-}
-
-fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
-  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
 }
 
 @compute @workgroup_size(THREADS)

@@ -1,5 +1,6 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
+import { loadSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /** Cells of a chunk and of a segment of latent_attention.wgsl. */
@@ -94,7 +95,7 @@ export function latentKernel(
       CHUNK,
       FOUR: 4,
     };
-    const slots = { kv_load: `fragments/kv_load_${kvDtype}` };
+    const slots = loadSlots(kvDtype);
     return kernel(name, shader("latent/latent_attention", { slots, counts }), {
       bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
       constants: [
@@ -138,7 +139,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
       LOADS: Math.ceil(CHUNK * width / 8 / threads),
       ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
     };
-    const slots = { kv_load: `fragments/kv_load_${kvDtype}` };
+    const slots = loadSlots(kvDtype);
     return kernel(name, shader("latent/latent_chunk", { slots, counts }), {
       bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
       constants: [

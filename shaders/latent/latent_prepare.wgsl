@@ -15,7 +15,7 @@
 // A row of x is [.. q of all heads ..; c; k_r], or one of the two where they are not made together.
 // Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
-//   kv_store: `fn store_key(row, w, pair)` of a dtype (fragments/kv_store_*.wgsl).
+//   kv_store: `fn store_key(row, w, pair)` of a dtype (kv/store_*.wgsl).
 
 //use weights
 //use latent/latent_rope

@@ -1,7 +1,7 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { PARTIAL_WORDS, type PartialKind, partialSlot } from "../partial/partial.ts";
-import { tensorShards } from "../tensor/matmul_tensor.ts";
+import { tensorShards } from "../tensor/common.ts";
 import { type Epilogue, matmul } from "./matmul.ts";
 import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
 

@@ -9,13 +9,9 @@ import {
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
-import {
-  matmulTensor,
-  rowScales,
-  tensorBindings,
-  tensorShards,
-  type TensorTile,
-} from "./matmul_tensor.ts";
+import { tensorBindings, tensorShards } from "./common.ts";
+import { matmulTensor, type TensorTile } from "./matmul_tensor.ts";
+import { rowScales } from "./scales/row_scales.ts";
 import { fewTile } from "./few_tiles.ts";
 import { fewRows, matmulTensorFew } from "./matmul_tensor_few.ts";
 import { roundRows } from "./round_tiles.ts";

@@ -1,26 +1,18 @@
-import {
-  bytesOf,
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-  type Work,
-} from "../../src/gpu/kernel.ts";
-import {
-  isQuantized,
-  type Matrix,
-  type Precision,
-  type Shard,
-  type TensorLimits,
-  type TensorMatrices,
-  type TensorShard,
-} from "../../src/gpu/matrix.ts";
+import { type Dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
-import { formatOf, type UnitsLoad, unitsLoad } from "./loads.ts";
+import {
+  declared,
+  preparedCounts,
+  type TensorBuffers,
+  tensorDispatch,
+  type TensorMatmul,
+  unitsSlots,
+} from "./common.ts";
+import { formatOf } from "./loads.ts";
 
 /** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface TensorTile {
@@ -114,53 +106,16 @@ function countsOf(
   };
 }
 
-export const BINDINGS: readonly string[] = ["weights", "x", "out"];
-export const CONSTANTS: readonly string[] = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
-export const SCALES: readonly string[] = ["w_scales", "x_scales"];
-
-/** Storage buffers that a kernel with an epilogue binds. */
-export function tensorBindings(
-  { buffers }: Epilogue,
-  { format }: Pick<Matrix, "format">,
-): number {
-  const { bindings } = unitsLoad(format);
-  return BINDINGS.length + SCALES.length + bindings.length + Object.keys(buffers).length;
-}
-
-/** Slots of a kernel with an epilogue. */
-export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): Slots {
-  return { ...slots, out: unitsOut };
-}
-
-/** The same of one whose workgroups make many rows. */
+/** Slots of a kernel whose workgroups make many rows, with an epilogue. */
 export function tileSlots(epilogue: Epilogue): Slots {
   const { out = "", ...slots } = unitsSlots(epilogue);
   return { ...slots, out: out.replace("tensor/", "tensor/tile/") };
 }
 
-/** What a kernel with an epilogue binds, and its constants. */
-export function declared(
-  { bindings, constants }: UnitsLoad,
-  epilogue: Epilogue,
-): { readonly bindings: string[]; readonly constants: string[] } {
-  return {
-    bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES, ...bindings],
-    constants: [...CONSTANTS, ...constants, ...Object.keys(epilogue.constants)],
-  };
-}
-
-/** Counts of what an epilogue reads before it writes, where it can. */
-export function preparedCounts(
-  { prepares = false }: Epilogue,
-  wanted: boolean = true,
-): { readonly PREPARED: number; readonly UNPREPARED: number } {
-  return { PREPARED: Number(prepares && wanted), UNPREPARED: Number(!prepares || !wanted) };
-}
-
 const kernels = new Map<string, Kernel>();
 
-function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, matrix, splitK = 1 } = of;
+function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
+  const { unit, tile, matrix, splitK = 1, epilogue = PLAIN.store } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
@@ -188,128 +143,16 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   });
 }
 
-/** What one dispatch multiplies: a shard of a matrix by rows of x. */
-export interface TensorMatmul {
-  readonly unit: MatrixUnit;
-  readonly tile: TensorTile;
-  readonly rows: number;
-  /** Default bf16. */
-  readonly matrix: Pick<Matrix, "rows" | "cols"> & Partial<Pick<Matrix, "format" | "lanes">>;
-  readonly shard: Shard;
-  /** Divides the columns into ranges, each a multiple of the tile's stage. */
-  readonly splitK?: number;
-  /** Whether `halveWeights` has made f16 of the weights; default false. */
-  readonly halved?: boolean;
-  /** One that stores numbers; default "store". */
-  readonly epilogue?: Epilogue;
-  /** Of x; default f32, for quantized weights always f16. */
-  readonly precision?: Precision | undefined;
-  /** Whether x is two f16 numbers already, [rows, 2, cols / 8] vectors of eight; default false. */
-  readonly paired?: boolean | undefined;
-  readonly label: string;
-}
-
-/** The scales are what `rowScales` and `weightScales` write. */
-export interface TensorBuffers {
-  /** f32 [rows, cols], or in as many bytes what `paired` says. */
-  readonly x: Operand;
-  readonly out: Operand;
-  readonly wScales: Operand;
-  readonly xScales: Operand;
-}
-
-/** The CONSTANTS, and the epilogue's. */
-export function tensorConstants(
-  { matrix, shard, splitK = 1 }: Omit<TensorMatmul, "tile">,
-  epilogue: Epilogue,
-): Record<string, number> {
-  const { format = "bf16", lanes = 1 } = matrix;
-  return {
-    COLS: matrix.cols,
-    MATRIX_ROWS: shard.rows,
-    OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
-    FIRST: shard.first,
-    SPLIT_K: splitK,
-    ...isQuantized(format) ? { LANES: lanes } : {},
-    ...epilogue.constants,
-  };
-}
-
-/** Weights and x in, what is made of y out. */
-export function tensorWork(
-  { rows, matrix: { cols }, shard }: Omit<TensorMatmul, "tile">,
-  { moved }: Epilogue,
-): Work {
-  return {
-    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
-      4 * rows * (cols + shard.rows * moved),
-    flops: 2 * rows * shard.rows * cols,
-  };
-}
-
 /** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */
-export function matmulTensor(
-  { x, out, wScales, xScales }: TensorBuffers,
-  of: TensorMatmul,
-): Dispatch {
-  const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
-  const { cols } = matrix;
+export function matmulTensor(buffers: TensorBuffers, of: TensorMatmul<TensorTile>): Dispatch {
+  const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, label } = of;
   if (cols % (tile.stage * splitK) !== 0) {
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);
   }
   const [tileRows, tileCols] = tileSize(unit, tile);
-  return dispatch(tensorKernel(of, epilogue), {
-    buffers: {
-      weights: shard.operand,
-      x: { ...x, size: 4 * rows * cols },
-      out,
-      ...epilogue.buffers,
-      w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
-    },
-    constants: tensorConstants(of, epilogue),
+  return tensorDispatch(tensorKernel(of), buffers, {
+    of,
     // Tiles of the same columns run side by side and share the weights in the cache.
     workgroups: [Math.ceil(rows / tileRows), Math.ceil(shard.rows / tileCols), splitK],
-    label,
-    work: tensorWork(of, epilogue),
-  });
-}
-
-/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
-export function tensorShards(
-  { shards }: Pick<Matrix, "shards">,
-  tensor: TensorMatrices | undefined,
-): TensorShard[] | undefined {
-  const found = shards.flatMap((shard) => tensor?.shards.get(shard) ?? []);
-  return found.length === shards.length ? found : undefined;
-}
-
-const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales", { counts: { LOADS: 4 } }), {
-  bindings: ["x", "scales"],
-  constants: ["COLS", "LANES"],
-});
-
-/** Invocations of `rowScales`: of a workgroup, and of a row where rows are so many that these fill a large GPU. */
-const SCALE_THREADS = 256;
-const SCALE_LANES = 32;
-const MANY_ROWS = 2048;
-
-/** Records the scales [rows] of x [rows, cols], cols a multiple of 4. */
-export function rowScales(
-  { x, scales }: { readonly x: Operand; readonly scales: Operand },
-  { rows, cols, label = "row_scales" }: {
-    readonly rows: number;
-    readonly cols: number;
-    readonly label?: string;
-  },
-): Dispatch {
-  const lanes = rows >= MANY_ROWS ? SCALE_LANES : SCALE_THREADS;
-  return dispatch(ROW_SCALES, {
-    buffers: { x: { ...x, size: 4 * rows * cols }, scales },
-    constants: { COLS: cols, LANES: lanes },
-    workgroups: [Math.ceil(rows / (SCALE_THREADS / lanes))],
-    label,
-    work: { bytes: 4 * rows * cols, flops: 0 },
   });
 }

@@ -14,29 +14,13 @@
 // $TILE_COLS columns. All its lanes bring $STAGE of k at a time
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
-// COLS / SPLIT_K is a multiple of $STAGE. Slots:
-//   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
-//     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: tensor/tile/out_*.wgsl where $LOOPED is 1, else as of matmul_tensor_few.wgsl: where outputs do not wait for each
-//     other, lowering scales at once takes less than finding a row's largest number first.
-//   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
-//     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
+// COLS / SPLIT_K is a multiple of $STAGE. The slots are those of tensor/common.wgsl; `out` is tensor/tile/out_*.wgsl
+// where $LOOPED is 1, else tensor/out_*.wgsl: where outputs do not wait for each other, lowering scales at once takes less
+// than finding a row's largest number first.
 
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 
-override COLS: u32;
-override MATRIX_ROWS: u32; // even
-override OUT_COLS: u32; // row stride of out
-override FIRST: u32; // first output column of the shard
-override SPLIT_K: u32;
-
-//use out
-//use epilogue
-//use load
+//use tensor/common
 
 // Its size gives the rows.
 //for p in UNPAIRED
@@ -49,15 +33,10 @@ const X_STEP = 2u; // vectors of eight numbers, one after the other
 
 const X_STEP = 1u;
 //end
-// [MATRIX_ROWS]
-@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [rows]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
 const THREADS = $THREADSu;
-const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
-const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
-const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
 //use tensor/row_of_chunk
 
@@ -260,56 +239,7 @@ fn main(
   }
   workgroupBarrier();
   if (multiplies) {
-    // Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again of a small matrix.
-    //for l in LOOPED
-    for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
-      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
-      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
-      let r = row + own_r;
-      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
-      let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
-      if (r < rows && c < half) {
-        let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
-        let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
-        epilogue(tile.z * rows + r, c, half, y);
-      }
-      gather(own_r);
-    }
-    //end
-    //for p in PREPARED
-    //for q in PARTS
-    let prepared$q = prepare(
-      min(row + own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu, rows - 1u),
-      min(pair + own_column / 2u + $cu * $UNIT_HALFu + (lane + $qu * $LANESu) % $UNIT_HALFu, half - 1u),
-    );
-    //end
-    //end
-    //for l in UNROLLED
-    //for q in PARTS
-    {
-      let i = lane + $qu * $LANESu;
-      let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
-      let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
-      let r = row + own_r;
-      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
-      let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
-      if (r < rows && c < half) {
-        let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
-        let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
-        //for p in PREPARED
-        finish(prepared$q, c, y);
-        //end
-        //for p in UNPREPARED
-        epilogue(tile.z * rows + r, c, half, y);
-        //end
-      }
-      fold($UNIT_HALFu);
-      if (r < rows && i % $UNIT_HALFu == 0u) {
-        end_row(r);
-      }
-    }
-    //end
-    //end
+    //use tensor/tile/outputs
   }
   workgroupBarrier();
   //end

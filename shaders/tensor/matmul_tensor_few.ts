@@ -1,18 +1,17 @@
-import { type Dispatch, dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
+import { PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
-import { formatOf } from "./loads.ts";
 import {
   declared,
   preparedCounts,
   type TensorBuffers,
-  tensorConstants,
+  tensorDispatch,
   type TensorMatmul,
-  tensorWork,
   unitsSlots,
-} from "./matmul_tensor.ts";
+} from "./common.ts";
+import { formatOf } from "./loads.ts";
 
 /** A workgroup of matmul_tensor_few.wgsl. No number of these changes a bit of what it computes. */
 export interface FewTile {
@@ -23,8 +22,6 @@ export interface FewTile {
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
 }
-
-type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
 
 /** Most rows that the kernel is for. */
 export function fewRows({ m }: MatrixUnit): number {
@@ -62,8 +59,8 @@ export function fewFits(
 
 const kernels = new Map<string, Kernel>();
 
-function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, rows } = of;
+function fewKernel(of: TensorMatmul<FewTile>): Kernel {
+  const { unit, tile, rows, epilogue = PLAIN.store } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { columns, stage, ahead } = tile;
@@ -84,28 +81,13 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
 }
 
 /** Records what `matmulTensor` does, to the bit, for at most `fewRows` rows. */
-export function matmulTensorFew(
-  { x, out, wScales, xScales }: TensorBuffers,
-  of: FewMatmul,
-): Dispatch {
+export function matmulTensorFew(buffers: TensorBuffers, of: TensorMatmul<FewTile>): Dispatch {
   const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, label } = of;
-  const epilogue = of.epilogue ?? PLAIN.store;
   if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit)) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
-  return dispatch(fewKernel(of, epilogue), {
-    buffers: {
-      weights: shard.operand,
-      x: { ...x, size: 4 * rows * cols },
-      out,
-      ...epilogue.buffers,
-      w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
-    },
-    constants: tensorConstants(of, epilogue),
+  return tensorDispatch(fewKernel(of), buffers, {
+    of,
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.n)), splitK],
-    label,
-    work: tensorWork(of, epilogue),
   });
 }

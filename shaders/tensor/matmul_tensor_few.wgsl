@@ -4,38 +4,16 @@
 // A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of columns, over one of SPLIT_K ranges
 // of k: a barrier costs nothing, and many workgroups have loads on their way. Its lanes bring $STAGE of k at a
 // time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Outputs come in pairs as in
-// matmul_tensor.wgsl, a pair of a row to each lane. COLS / SPLIT_K is a multiple of $STAGE. Slots:
-//   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
-//     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: of matrix units, tensor/out_*.wgsl.
-//   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
-//     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
+// matmul_tensor.wgsl, a pair of a row to each lane. COLS / SPLIT_K is a multiple of $STAGE.
+// The slots are those of tensor/common.wgsl.
 
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);
-
-override COLS: u32;
-override MATRIX_ROWS: u32; // even
-override OUT_COLS: u32; // row stride of out
-override FIRST: u32; // first output column of the shard
-override SPLIT_K: u32;
-
-//use out
-//use epilogue
-//use load
+//use tensor/common
 
 // [X_ROWS, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-// [MATRIX_ROWS]
-@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [X_ROWS]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
-const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
-const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
-const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const LO_ROW = $UNIT_Mu / 2u;
 const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns, one a lane
 

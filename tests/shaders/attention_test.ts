@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { attention, notesScales, partialWords } from "../../shaders/attention/attention.ts";
 import type { Heads } from "../../shaders/fragments/heads.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

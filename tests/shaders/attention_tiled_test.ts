@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";

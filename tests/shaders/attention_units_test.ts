@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { attend, attendWords } from "../../shaders/attention_units/attend.ts";
 import { whyNotUnits } from "../../shaders/attention_units/units_kernels.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { type AttentionUnits, type Precision, tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";

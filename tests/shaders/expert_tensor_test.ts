@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { expertTensor, type ExpertTile } from "../../shaders/experts/expert_tensor.ts";
 import { tileWeights } from "../../shaders/experts/tile_weights.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
-import { weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { expertTensor, type ExpertTile } from "../../shaders/experts/expert_tensor.ts";
-import { groupScales } from "../../shaders/tensor/group_scales.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { groupScales } from "../../shaders/tensor/scales/group_scales.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -8,7 +8,7 @@ import { matmul } from "../../shaders/matmul/matmul.ts";
 import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
 import { normLanes, rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { rowTile } from "../../shaders/tensor/row/row_tiles.ts";
-import { halveWeights, weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { type Matrix, type Shard, type TensorShard, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";

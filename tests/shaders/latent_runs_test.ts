@@ -8,7 +8,7 @@ import {
   type LatentRuns,
 } from "../../shaders/latent/latent_attention.ts";
 import { latentRunsValue, latentValue } from "../../shaders/latent/latent_value.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";

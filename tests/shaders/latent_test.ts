@@ -3,7 +3,7 @@ import { attention, partialWords } from "../../shaders/attention/attention.ts";
 import { type LatentHeads, type LatentInput, latentPrepare } from "../../shaders/latent/latent.ts";
 import { latentAttention, latentPartialWords } from "../../shaders/latent/latent_attention.ts";
 import { latentRunsValue, latentValue } from "../../shaders/latent/latent_value.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { bytesOf, type Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

@@ -6,8 +6,8 @@ import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
 import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
 import { fewTile } from "../../shaders/tensor/few_tiles.ts";
 import { fitsUnits, notesOnUnits } from "../../shaders/tensor/matmul_on_units.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
-import { halveWeights, weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { fewRows } from "../../shaders/tensor/matmul_tensor_few.ts";
 import {
   type Matrix,

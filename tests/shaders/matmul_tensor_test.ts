@@ -2,8 +2,9 @@
 // rows and in every shape of workgroup. Adapters have units with EYRIE_WEBGPU=dawn, if any.
 
 import assert from "node:assert/strict";
-import { matmulTensor, rowScales, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
-import { halveWeights, weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import { matmulTensorRow, type RowTile } from "../../shaders/tensor/row/matmul_tensor_row.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";

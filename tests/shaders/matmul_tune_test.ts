@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import {
-  canBeResident,
   defaultLaunch,
   matmulShape,
   residentShape,
   shapeKey,
 } from "../../shaders/matmul/matmul_shape.ts";
+import { canBeResident } from "../../shaders/matmul/matmul_stages.ts";
 import { workgroupBytes } from "../../shaders/matmul/matmul_kernels.ts";
 import { normLanes } from "../../shaders/norm/rms_norm.ts";
 import { axes, chooseLaunch, isLaunch } from "../../shaders/matmul/matmul_tune.ts";

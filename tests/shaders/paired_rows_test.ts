@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { rmsNorm, type RowScales } from "../../shaders/norm/rms_norm.ts";
 import { takesPairs } from "../../shaders/tensor/matmul_on_units.ts";
 import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
-import { weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { type Matrix, type Precision, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

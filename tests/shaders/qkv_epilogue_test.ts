@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
-import { weightScales } from "../../shaders/tensor/weight_scales.ts";
+import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { type TensorMatrices, type TensorShard, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -2,8 +2,9 @@
 // every number of rows and in every shape of workgroup. Adapters have units with EYRIE_WEBGPU=dawn, if any.
 
 import assert from "node:assert/strict";
-import { groupScales } from "../../shaders/tensor/group_scales.ts";
-import { matmulTensor, rowScales, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { groupScales } from "../../shaders/tensor/scales/group_scales.ts";
+import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import {
   isInteger,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { combineExperts } from "../../shaders/experts/experts.ts";
 import { type NormInput, type NormKept, rmsNorm } from "../../shaders/norm/rms_norm.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

@@ -5,7 +5,7 @@ import { matmul } from "../../shaders/matmul/matmul.ts";
 import { rmsNorm, type RowScales } from "../../shaders/norm/rms_norm.ts";
 import { route, type Routing } from "../../shaders/router/route.ts";
 import { canNormRouted, logitsNote, rowLogits } from "../../shaders/router/row_logits.ts";
-import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { type FloatFormat, tuning, type TuningLimits } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

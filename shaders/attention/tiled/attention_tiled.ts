@@ -9,6 +9,7 @@ import {
 } from "../../../src/gpu/kernel.ts";
 import type { Tuning } from "../../../src/gpu/matrix.ts";
 import type { Heads } from "../../fragments/heads.ts";
+import { loadSlots } from "../../kv/slots.ts";
 import { shader } from "../../shader.ts";
 import {
   chunkCounts,
@@ -16,7 +17,6 @@ import {
   groupOf,
   launchedSplits,
   SCORING,
-  slotsOf,
   SPLIT_CELLS,
   splitsOf,
 } from "../attention_kernels.ts";
@@ -88,7 +88,7 @@ function tiledKernel(heads: Heads): Kernel {
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = tiledCounts(headDim, group, tile);
-    const code = shader("attention/tiled/attention_tiled", { slots: slotsOf(kvDtype), counts });
+    const code = shader("attention/tiled/attention_tiled", { slots: loadSlots(kvDtype), counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [

@@ -11,29 +11,16 @@
 //   values   invocation (g, i) makes $SUMMED queries of vec8 i; cells pass through workgroup memory in the order
 //            of the parts of attention.wgsl, each part is added apart.
 //
-// Slot:
-//   kv_load: as of attention.wgsl.
+// The slot is that of attention/paged.wgsl.
 
-//use fragments/rows
-//use fragments/soft_cap
-//use attention/visible
-//use kv_load
+//use attention/paged
+//use attention/split
 
-override KV_HEADS: u32;
-override HEAD_TILES: u32; // workgroups that share a key-value head
-override TABLE_PAGES: u32; // pages per slot in the block table
 override KEPT: u32; // partial sums of a query; with a WINDOW as many as there are splits
-override PER_SLOT: u32; // rows of one slot that follow each other
-override FIRST_ROW: u32; // of `rows`
-override SCALE: f32; // of scores
 
-const SPLIT_CELLS = 64u; // cells
 const THREADS = $THREADSu;
 const GROUPS = $GROUPSu; // of queries, for scores: 16 invocations each
-const GROUP = $GROUPu; // query heads of a workgroup
-const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
-const VEC8S = $VEC8Su; // of a head
 const LANES = $LANESu; // of attention.wgsl: lane l has vec8s l, l + LANES, ...
 const EIGHTS = $EIGHTSu; // vec8s of a query or a key in a stage: those of $AT_ONCE lanes
 const KEY_AT = 2u * EIGHTS; // in a line of the pool
@@ -42,20 +29,9 @@ const PARTS = $PARTSu; // of attention.wgsl: part p has cells p, p + PARTS, ...
 const CELLS = $CELLSu; // of a part
 const BROUGHT = $BROUGHTu; // cells of values in a stage
 const SHARES = THREADS / QUADS; // invocations that share the softmax of four queries
-const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
-@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
-@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
-@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, total
-
-struct Vec8 {
-  lo: vec4<f32>, // dims 4i .. 4i + 3
-  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
-}
 
 // Line l: of query l % GROUPS * $SCORED + l / GROUPS and of cell l what a stage has; then of cell l the weights of
 // four queries each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that
@@ -69,17 +45,6 @@ var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and en
 var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some row sees
 var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
 var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of this one; -1: it sees none of it
-
-fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
-  let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
-  return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
-}
-
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
-}
 
 // The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
 fn eighth(lane: u32, e: u32) -> u32 {
@@ -103,10 +68,6 @@ fn scores_of(dots: vec4<f32>, query: u32, cell: u32) -> vec4<f32> {
     sees(query + 2u, cell),
     sees(query + 3u, cell),
   ));
-}
-
-fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
-  return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
 }
 
 @compute @workgroup_size(THREADS)

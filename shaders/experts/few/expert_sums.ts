@@ -7,7 +7,7 @@ import {
 } from "../../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
 import { shader } from "../../shader.ts";
-import { type Dots, dotsOf } from "../../matmul/matmul_shape.ts";
+import { type Dots, dotsOf } from "../../matmul/matmul_stages.ts";
 import { MOST_ALONE_ROWS } from "../expert_shape.ts";
 import { sharedRows } from "../expert_kernels.ts";
 import { expertWork } from "../experts.ts";

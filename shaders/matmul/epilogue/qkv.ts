@@ -1,6 +1,7 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
 import type { Heads, KvPlace } from "../../fragments/heads.ts";
 import type { Epilogue } from "../../fragments/epilogue.ts";
+import { storeSlots } from "../../kv/slots.ts";
 
 /** Storage buffers that `qkvEpilogue` binds without a bias. */
 export const QKV_BUFFERS = 5;
@@ -19,7 +20,7 @@ export function qkvEpilogue(
     name: `qkv_${bias ? "bias_" : ""}${kvDtype}`,
     slots: {
       epilogue: "matmul/epilogue/qkv",
-      kv_store: `fragments/kv_store_${kvDtype}`,
+      ...storeSlots(kvDtype),
       bias: bias ? "matmul/epilogue/qkv_bias" : "matmul/epilogue/qkv_plain",
     },
     prepares: true,

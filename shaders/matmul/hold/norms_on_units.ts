@@ -2,7 +2,7 @@
 import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf } from "./hold.ts";
 import type { NormUse } from "./norms_rows.ts";
-import { tensorShards } from "../../tensor/matmul_tensor.ts";
+import { tensorShards } from "../../tensor/common.ts";
 import { rowTile } from "../../tensor/row/row_tiles.ts";
 
 /** Most bytes that all workgroups together read to norm x themselves. */

@@ -1,8 +1,8 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf, type NormAddends } from "./hold.ts";
-import { tensorShards } from "../../tensor/matmul_tensor.ts";
+import { tensorShards } from "../../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
-import { canBeResident } from "../matmul_shape.ts";
+import { canBeResident } from "../matmul_stages.ts";
 
 /**
  * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in

@@ -1,18 +1,17 @@
-import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
+import { type Dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
-import { type Epilogue, PLAIN } from "../../fragments/epilogue.ts";
+import { PLAIN } from "../../fragments/epilogue.ts";
 import { shader } from "../../shader.ts";
-import { type HeldRow, STAGED } from "./held_row.ts";
-import { formatOf } from "../loads.ts";
 import {
   declared,
   type TensorBuffers,
-  tensorConstants,
+  tensorDispatch,
   type TensorMatmul,
-  tensorWork,
   unitsSlots,
-} from "../matmul_tensor.ts";
+} from "../common.ts";
+import { formatOf } from "../loads.ts";
+import { type HeldRow, STAGED } from "./held_row.ts";
 import type { FewTile } from "../matmul_tensor_few.ts";
 
 /** Columns are tiles of the unit's m outputs. */
@@ -24,8 +23,7 @@ export interface RowTile extends FewTile {
   readonly branched: boolean;
 }
 
-type RowMatmul = Omit<TensorMatmul, "tile" | "rows"> & {
-  readonly tile: RowTile;
+type RowMatmul = Omit<TensorMatmul<RowTile>, "rows"> & {
   /** How x comes to workgroup memory whole; default as it is, stage by stage. */
   readonly hold?: HeldRow | undefined;
 };
@@ -78,8 +76,8 @@ export function rowFits(
 
 const kernels = new Map<string, Kernel>();
 
-function rowKernel(of: RowMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, matrix, splitK = 1, hold } = of;
+function rowKernel(of: RowMatmul): Kernel {
+  const { unit, tile, matrix, splitK = 1, hold, epilogue = PLAIN.store } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = rowUnit(unit);
   const { columns, stage, ahead, branched } = tile;
@@ -117,30 +115,14 @@ function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string
 }
 
 /** Records what `matmulTensor` does, to the bit, for one row. */
-export function matmulTensorRow(
-  { x, out, wScales, xScales }: TensorBuffers,
-  of: RowMatmul,
-): Dispatch {
+export function matmulTensorRow(buffers: TensorBuffers, of: RowMatmul): Dispatch {
   const { unit, tile, matrix: { cols }, shard, splitK = 1, hold, label } = of;
-  const epilogue = of.epilogue ?? PLAIN.store;
-  const one = { ...of, rows: 1 };
   if (cols % (tile.stage * splitK) !== 0) {
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges`);
   }
-  return dispatch(rowKernel(of, epilogue), {
-    buffers: {
-      weights: shard.operand,
-      x: { ...x, size: 4 * cols },
-      out,
-      ...epilogue.buffers,
-      ...hold?.buffers,
-      w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
-    },
-    constants: { ...tensorConstants(one, epilogue), ...hold?.constants },
+  return tensorDispatch(rowKernel(of), buffers, {
+    of: { ...of, rows: 1 },
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.m)), splitK],
-    label,
-    work: tensorWork(one, epilogue),
+    hold,
   });
 }

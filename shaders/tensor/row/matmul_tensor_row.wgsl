@@ -5,43 +5,21 @@
 // A workgroup is one subgroup and makes $OWN_C tiles of outputs over one of SPLIT_K ranges of k, in pairs as in
 // matmul_tensor.wgsl. Its lanes bring $STAGE of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead;
 // lanes with nothing of their own to bring of x bring it again, since stores in a branch cost a tenth. COLS / SPLIT_K is
-// a multiple of $STAGE. Slots:
-//   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
-//     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: of matrix units, tensor/out_*.wgsl.
-//   epilogue: as of matmul/matmul.wgsl.
+// a multiple of $STAGE. Slots, besides those of tensor/common.wgsl:
 //   hold: where x is whole in workgroup memory before the first stage ($HELD is 1), as of
 //     matmul/matmul_resident.wgsl. Its scale is found on the way.
 //   held: what it declares.
 //   lowers: `fn lower_scales(lane)`, what the first workgroup does for scales of other inputs (tensor/row/lower_*.wgsl).
 
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
-diagnostic(off, chromium.subgroup_matrix_uniformity);
-
-override COLS: u32;
-override MATRIX_ROWS: u32; // even
-override OUT_COLS: u32; // row stride of out
-override FIRST: u32; // first output column of the shard
-override SPLIT_K: u32;
-
-//use out
-//use epilogue
-//use load
+//use tensor/common
 
 // [COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-// [MATRIX_ROWS]
-@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 //for h in STAGED
 // [1]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 //end
 
-const CHUNKS = $CHUNKSu; // of eight numbers, in a stage
-const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
-const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const LO = $UNIT_Nu / 2u; // column of lo
 const PAIRS = $(OWN_C * UNIT_HALF)u; // of outputs, one a lane
 

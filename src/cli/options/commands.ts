@@ -1,19 +1,12 @@
-import {
-  BENCH_AXES,
-  BENCH_OUTPUT,
-  BENCH_PROFILE,
-  BENCH_RANDOM,
-  BENCH_RUN,
-} from "./measure/bench_flags.ts";
+import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RUN } from "./measure/bench_flags.ts";
 import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
-import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
+import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
-  AUTOTUNE,
   COSTS,
   DRAFT,
   HISTORY,
@@ -29,13 +22,14 @@ import {
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
+import { MEASURED, MODELS, OPENED } from "./option_models.ts";
 import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
 import { REMOTE } from "./option_remote.ts";
 import { SERVE, SERVE_LOAD } from "./option_serve.ts";
 import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
-import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import { SPECULATION } from "./option_speculation.ts";
 import {
   SIMULATE_ACCEPTANCE,
   SIMULATE_LOAD,
@@ -52,37 +46,10 @@ const MODEL_OPERAND = {
   folder: true,
 } as const;
 
-/** The models of a command that answers, and what opening them takes. */
-const MODEL = {
-  ...TARGET,
-  ...DRAFT,
-  ...QUANTIZE,
-  ...QUANTIZE_DRAFT,
-  ...KV,
-  ...ADAPTER,
-  ...AUTOTUNE,
-  ...COSTS,
-  ...CONTEXT,
-  ...CACHE,
-};
-
 /** How requests are sampled that do not say: seed and stops are theirs. */
 const { seed: _seed, stop: _stop, ignoreEos: _ignoreEos, ...SERVE_SAMPLING } = SAMPLING;
 
-/** The models of a command that measures. */
-const MEASURED = {
-  ...TARGET,
-  ...DRAFT,
-  ...QUANTIZE,
-  ...QUANTIZE_DRAFT,
-  ...KV,
-  ...DRAFT_ALGORITHM,
-  ...ADAPTER,
-  ...AUTOTUNE,
-  ...BENCH_RANDOM,
-};
-
-/** The same where nothing is accepted or refused: a round costs the same either way. */
+/** What is measured where nothing is accepted or refused: a round costs the same either way. */
 const { simulateAcceptance: _, ...PRICED } = MEASURED;
 
 /** Every command. The only place where flags are joined to commands. */
@@ -95,7 +62,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       help: "the prompt; standard input where absent or -; with both, standard input comes first",
     }],
     groups: {
-      Model: { ...MODEL, ...REMOTE },
+      Model: { ...OPENED, ...REMOTE },
       Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
@@ -113,7 +80,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       { name: "PROMPT", help: "answered as by eyrie generate, without a conversation" },
     ],
     groups: {
-      Model: { ...MODEL, ...REMOTE },
+      Model: { ...OPENED, ...REMOTE },
       Prompt: { ...SYSTEM, ...TEMPLATE, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
@@ -127,7 +94,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Server: SERVE,
       Load: { ...SERVE_LOAD, maxKvTokens: BATCH.maxKvTokens },
-      Model: MODEL,
+      Model: OPENED,
       Prompt: TEMPLATE,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SERVE_SAMPLING, ...PENALTIES },
@@ -218,7 +185,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie inspect [flags] [MODEL]",
     operands: [MODEL_OPERAND],
     groups: {
-      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV },
+      Model: MODELS,
       Output: JSON_OUTPUT,
     },
   },

@@ -1,27 +1,18 @@
-import type {
-  BENCH_AXES,
-  BENCH_OUTPUT,
-  BENCH_PROFILE,
-  BENCH_RANDOM,
-  BENCH_RUN,
-} from "./measure/bench_flags.ts";
+import type { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RUN } from "./measure/bench_flags.ts";
 import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import type { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
-import type { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
+import type { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
+import type { MEASURED, MODELS, OPENED } from "./option_models.ts";
 import type {
   ADAPTER,
-  AUTOTUNE,
   COSTS,
   DRAFT,
   HISTORY,
   JSON_OUTPUT,
-  KV,
   PROMPT,
-  QUANTIZE,
-  QUANTIZE_DRAFT,
   RAW,
   SAMPLING,
   SYSTEM,
@@ -31,7 +22,7 @@ import type {
 } from "./option_groups.ts";
 import type { CONSTRAINT } from "./option_constraint.ts";
 import type { LOGPROBS, PENALTIES } from "./option_penalties.ts";
-import type { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import type { SPECULATION } from "./option_speculation.ts";
 import type {
   SIMULATE_ACCEPTANCE,
   SIMULATE_LOAD,
@@ -47,14 +38,7 @@ import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts
 
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
-  & typeof TARGET
-  & typeof DRAFT
-  & typeof QUANTIZE
-  & typeof KV
-  & typeof QUANTIZE_DRAFT
-  & typeof ADAPTER
-  & typeof AUTOTUNE
-  & typeof COSTS
+  & typeof OPENED
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
@@ -66,8 +50,6 @@ export type GenerateOptions = Values<
   & typeof RAW
   & typeof JSON_OUTPUT
   & typeof TALK
-  & typeof CONTEXT
-  & typeof CACHE
   & typeof BATCH
   & typeof LOGPROBS
   & typeof REMOTE
@@ -83,19 +65,10 @@ export type ChatOptions =
 
 /** Values of a command that opens an engine, as far as that needs them. */
 export type OpeningOptions = Values<
-  & typeof TARGET
-  & typeof DRAFT
-  & typeof QUANTIZE
-  & typeof KV
-  & typeof QUANTIZE_DRAFT
-  & typeof ADAPTER
-  & typeof AUTOTUNE
+  & typeof OPENED
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof TEMPLATE
-  & typeof CONTEXT
-  & typeof CACHE
-  & typeof COSTS
   & Pick<typeof TALK, "quiet">
 >;
 
@@ -123,11 +96,7 @@ export type ServeCommandOptions = Values<
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
-  & typeof TARGET
-  & typeof DRAFT
-  & typeof QUANTIZE
-  & typeof QUANTIZE_DRAFT
-  & typeof KV
+  & typeof MODELS
   & typeof CHECK
   & typeof ADAPTER
   & typeof JSON_OUTPUT
@@ -135,14 +104,7 @@ export type CheckOptions = Values<
 >;
 
 /** Values of `eyrie inspect`. */
-export type InspectOptions = Values<
-  & typeof TARGET
-  & typeof DRAFT
-  & typeof QUANTIZE
-  & typeof KV
-  & typeof QUANTIZE_DRAFT
-  & typeof JSON_OUTPUT
->;
+export type InspectOptions = Values<typeof MODELS & typeof JSON_OUTPUT>;
 
 /** Values of `eyrie convert`. */
 export type ConvertOptions = Values<
@@ -150,17 +112,7 @@ export type ConvertOptions = Values<
 >;
 
 /** Values of the models that `bench` and `breakeven` measure. */
-export type MeasuredOptions = Values<
-  & typeof TARGET
-  & typeof DRAFT
-  & typeof QUANTIZE
-  & typeof KV
-  & typeof QUANTIZE_DRAFT
-  & typeof ADAPTER
-  & typeof AUTOTUNE
-  & typeof BENCH_RANDOM
-  & typeof DRAFT_ALGORITHM
->;
+export type MeasuredOptions = Values<typeof MEASURED>;
 
 /** Values of `eyrie bench`. */
 export type BenchOptions =
@@ -170,7 +122,6 @@ export type BenchOptions =
     & typeof BENCH_AXES
     & typeof BENCH_RUN
     & typeof BENCH_PROFILE
-    & typeof BENCH_GROWTH
     & typeof BENCH_GROWTH
     & typeof BENCH_OUTPUT
     & typeof COSTS

@@ -1,6 +1,6 @@
 /** Which of the loaded matrices go to the device's matrix units, and the scales that they need there. */
-import { groupScales } from "../../../shaders/tensor/group_scales.ts";
-import { halveWeights, weightScales } from "../../../shaders/tensor/weight_scales.ts";
+import { groupScales } from "../../../shaders/tensor/scales/group_scales.ts";
+import { halveWeights, weightScales } from "../../../shaders/tensor/scales/weight_scales.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";

@@ -110,7 +110,9 @@ export function headAttention(
   const { splitK } = out;
   const use = { rows: count, splitK, tuning };
   const wide = !combinesHeads(o, use);
-  if (combined.length !== 1 || !combinesHeads(o, { ...use, wide })) return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  if (combined.length !== 1 || !combinesHeads(o, { ...use, wide })) {
+    return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  }
   // Where slots have few cells, `o` adds the splits of attention itself.
   const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) }, wide);
   const most = MOST_SPLITS * SPLIT_CELLS;

@@ -1,5 +1,7 @@
 // Keys and values in f32: a row is [HEAD_DIM] in order. Vec8 i is dims 4i .. 4i + 3 of either half.
 
+//use kv/vec8
+
 alias PackedVec8 = Vec8; // eight values as they are stored
 
 fn load_key(row: u32, i: u32) -> PackedVec8 {

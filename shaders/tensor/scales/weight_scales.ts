@@ -1,8 +1,8 @@
 /** From bf16 weights to those that matrix units take: once, when they are loaded. */
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, kernel, type Operand } from "../../../src/gpu/kernel.ts";
+import { shader } from "../../shader.ts";
 
-const WEIGHT_SCALES = kernel("weight_scales", shader("tensor/weight_scales"), {
+const WEIGHT_SCALES = kernel("weight_scales", shader("tensor/scales/weight_scales"), {
   bindings: ["weights", "scales", "faults"],
   constants: ["COLS", "ROWS_ACROSS"],
 });
@@ -26,7 +26,7 @@ export function weightScales(
   });
 }
 
-const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/halve_weights"), {
+const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/scales/halve_weights"), {
   bindings: ["weights", "scales"],
   constants: ["COLS", "ROWS_ACROSS"],
 });

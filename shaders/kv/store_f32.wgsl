@@ -1,4 +1,4 @@
-// Writes dims w and w + HEAD_DIM / 2 of a row of keys or values, kept as kv_load_f32.wgsl reads them.
+// Writes dims w and w + HEAD_DIM / 2 of a row of keys or values, kept as load_f32.wgsl reads them.
 
 fn store_key(row: u32, w: u32, pair: vec2<f32>) {
   let at = row * HEAD_DIM + w;

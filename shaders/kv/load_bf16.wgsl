@@ -1,5 +1,7 @@
-// Keys and values in f16: word w of a row is (dim w, dim w + HEAD_DIM / 2), low half first, so that a
+// Keys and values in bf16: word w of a row is (dim w, dim w + HEAD_DIM / 2), low half first, so that a
 // rope pair is one word. Vec8 i is words 4i .. 4i + 3.
+
+//use kv/vec8
 
 alias PackedVec8 = vec4<u32>; // eight values as they are stored
 
@@ -12,12 +14,8 @@ fn load_value(row: u32, i: u32) -> PackedVec8 {
 }
 
 fn vec8_of(packed: PackedVec8) -> Vec8 {
-  let x = unpack2x16float(packed.x);
-  let y = unpack2x16float(packed.y);
-  let z = unpack2x16float(packed.z);
-  let w = unpack2x16float(packed.w);
   return Vec8(
-    vec4<f32>(x.x, y.x, z.x, w.x),
-    vec4<f32>(x.y, y.y, z.y, w.y),
+    bitcast<vec4<f32>>(packed << vec4<u32>(16u)),
+    bitcast<vec4<f32>>(packed & vec4<u32>(0xffff0000u)),
   );
 }

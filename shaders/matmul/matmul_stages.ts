@@ -1,0 +1,96 @@
+/** How many vec8s of k pass through workgroup memory at a time, and as what they are multiplied. */
+import {
+  BLOCK_VEC8S,
+  isInteger,
+  isQuantized,
+  type Matrix,
+  type WeightFormat,
+} from "../../src/gpu/matrix.ts";
+import { lanesOf } from "./matmul_lanes.ts";
+import { type MatmulUse, type TileUse, tileUse } from "./matmul_rows.ts";
+
+/**
+ * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits a vec8,
+ * as floats or as packed bytes, which give the same bits.
+ */
+export type Dots = "floats" | "whole" | "packed";
+
+/** From how many rows of x on it is prefetched: waiting for it takes long beside the weights. */
+export const PREFETCH_ROWS = 7;
+
+/** Vec8s of k in a stage whose follower is prefetched: two of them fill workgroup memory. */
+export const PREFETCH_STAGE = 32;
+
+/** Most rows of x whose stages may be long. */
+export const FEW_ROWS = 2;
+
+/** Packed blocks of a lane in a stage, all loaded at once: more fill registers and slow compilers down. */
+export const MOST_STEPS = 4;
+
+/** Rows of x that tiles have where there are many. */
+export const TILE_ROWS = 8;
+
+/** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
+const NORM_BYTES = 2048;
+
+/** The same of the sums of pairs alone, add_pairs.wgsl, of 128 invocations of 16 lanes each. */
+const PAIR_BYTES = 8 * 8 * 17;
+
+/** Tiles of few rows do not pay for unpacking integers to floats. */
+export function dotsOf(
+  format: WeightFormat,
+  { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">,
+): Dots {
+  if (!isInteger(format)) return "floats";
+  return rows <= tuning.packedRows ? "packed" : "whole";
+}
+
+/**
+ * Stages of the ranges of a matrix, the one that suits most first: those that the ranges divide into, or
+ * where none does, all, the last a part of one.
+ */
+export function stagesOf(
+  { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
+  use: TileUse,
+): number[] {
+  const range = cols / 8 / use.splitK;
+  const block = BLOCK_VEC8S[format] * lanesOf({ format, lanes }, use.tuning);
+  const possible = stages(format, use)
+    .filter((stage) => stage % block === 0 && stage / block <= MOST_STEPS);
+  const whole = possible.filter((stage) => range % stage === 0);
+  // Rows are packed block by block for all their lanes.
+  const parts = lanes > 1 && range % (isQuantized(format) ? BLOCK_VEC8S[format] * lanes : 1) === 0;
+  return whole.length > 0 || !parts ? whole : possible;
+}
+
+/** Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. */
+function stages(format: WeightFormat, use: TileUse): number[] {
+  const wide = use.packed && use.pairs > use.tuning.pairs;
+  if (wide || use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
+  const long = dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
+  return long ? [128, 64, 32] : [64, 32];
+}
+
+/** Whether a stage is the whole range of k, which has a kernel of its own, but for packed integers. */
+export function isResident(matrix: Matrix, use: TileUse, stage: number): boolean {
+  const short = use.packed && stagesOf(matrix, use).includes(stage);
+  return !short && residentStages(matrix, use).includes(stage);
+}
+
+/** The whole range of k, where x of few rows fits into workgroup memory. */
+export function residentStages(matrix: Matrix, use: TileUse): number[] {
+  const { format, cols } = matrix;
+  const range = cols / 8 / use.splitK;
+  const lanes = lanesOf(matrix, use.tuning);
+  const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
+  // Integers without stages are multiplied as floats at other numbers of rows.
+  const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
+  const bytes = use.rows * (32 * range + NORM_BYTES) + PAIR_BYTES;
+  const fits = use.rows <= TILE_ROWS && bytes <= use.tuning.workgroupBytes;
+  return whole && alike && fits ? [range] : [];
+}
+
+/** Whether x of a whole range of k may stay in workgroup memory. */
+export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
+  return !use.tuning.software && residentStages(matrix, tileUse(matrix, use)).length > 0;
+}

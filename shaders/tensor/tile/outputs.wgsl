@@ -1,0 +1,53 @@
+// Statements of matmul_tensor.wgsl: what the sums of a subgroup's tile ($r, $c), which lie in workgroup memory from `sums`
+// on, make. Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again of a small
+// matrix.
+
+//for l in LOOPED
+for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
+  let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
+  let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
+  let r = row + own_r;
+  let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
+  let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
+  if (r < rows && c < half) {
+    let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
+    let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
+    epilogue(tile.z * rows + r, c, half, y);
+  }
+  gather(own_r);
+}
+//end
+//for p in PREPARED
+//for q in PARTS
+let prepared$q = prepare(
+  min(row + own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu, rows - 1u),
+  min(pair + own_column / 2u + $cu * $UNIT_HALFu + (lane + $qu * $LANESu) % $UNIT_HALFu, half - 1u),
+);
+//end
+//end
+//for l in UNROLLED
+//for q in PARTS
+{
+  let i = lane + $qu * $LANESu;
+  let own_r = own_row + $ru * $UNIT_Mu + i / $UNIT_HALFu;
+  let own_c = own_column + $cu * $UNIT_Nu + i % $UNIT_HALFu;
+  let r = row + own_r;
+  let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $UNIT_HALFu;
+  let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
+  if (r < rows && c < half) {
+    let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
+    let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
+    //for p in PREPARED
+    finish(prepared$q, c, y);
+    //end
+    //for p in UNPREPARED
+    epilogue(tile.z * rows + r, c, half, y);
+    //end
+  }
+  fold($UNIT_HALFu);
+  if (r < rows && i % $UNIT_HALFu == 0u) {
+    end_row(r);
+  }
+}
+//end
+//end

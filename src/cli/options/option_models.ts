@@ -1,0 +1,44 @@
+import { BENCH_RANDOM } from "./measure/bench_flags.ts";
+import { CACHE, CONTEXT } from "./option_flight.ts";
+import {
+  ADAPTER,
+  AUTOTUNE,
+  COSTS,
+  DRAFT,
+  KV,
+  QUANTIZE,
+  QUANTIZE_DRAFT,
+  TARGET,
+} from "./option_groups.ts";
+import { DRAFT_ALGORITHM } from "./option_speculation.ts";
+
+/** The models of a command, and in which types they are kept. */
+export const MODELS:
+  & typeof TARGET
+  & typeof DRAFT
+  & typeof QUANTIZE
+  & typeof QUANTIZE_DRAFT
+  & typeof KV = { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV };
+
+/** Those of a command that answers, and what opening them takes. */
+export const OPENED:
+  & typeof MODELS
+  & typeof ADAPTER
+  & typeof AUTOTUNE
+  & typeof COSTS
+  & typeof CONTEXT
+  & typeof CACHE = { ...MODELS, ...ADAPTER, ...AUTOTUNE, ...COSTS, ...CONTEXT, ...CACHE };
+
+/** Those of a command that measures. */
+export const MEASURED:
+  & typeof MODELS
+  & typeof DRAFT_ALGORITHM
+  & typeof ADAPTER
+  & typeof AUTOTUNE
+  & typeof BENCH_RANDOM = {
+    ...MODELS,
+    ...DRAFT_ALGORITHM,
+    ...ADAPTER,
+    ...AUTOTUNE,
+    ...BENCH_RANDOM,
+  };
