@@ -3,7 +3,7 @@ import { MOST_OWN_CELLS, type OwnHeads, ownsHeads } from "../../../shaders/atten
 import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
-import { tensorShards } from "../../../shaders/tensor/matmul_tensor.ts";
+import { tensorShards } from "../../../shaders/tensor/common.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
