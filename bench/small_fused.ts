@@ -38,63 +38,66 @@ let extra: { relays: [Operand, Operand]; sums: Operand } | undefined;
 let parity = 0;
 
 /** gateUp and down: down's workgroups have their weights on the way while they wait. */
-export const gateUpDown =
-  (make: Extra, { wait = true, reset = true }: { readonly wait?: boolean; readonly reset?: boolean } = {}): Vary => (layer, { dispatch, kernel }) => {
-    const g = layer.find(({ label }) => label.endsWith(".gateUp"))!;
-    const d = layer.find(({ label }) => label.endsWith(".down"))!;
-    extra ??= {
-      relays: [make.buffer(3072, 0xffffffff), make.buffer(3072, 0xffffffff)],
-      sums: make.buffer(4096, 0),
-    };
-    const name = `gateUpDown_${wait}_${reset}`;
-    const code = (made.get(name) ?? (() => {
-      let gt = prefixed(constants(g.kernel.code, g.constants), "g_");
-      gt = sub(
-        gt,
-        "@group(0) @binding(2) var<storage, read_write> g_out: array<f32>;",
-        "@group(0) @binding(2) var<storage, read_write> relay: array<atomic<u32>>;",
-      );
-      gt = gt.replace(
-        /g_out\[(row \* g_OUT_COLS \+ g_FIRST \+ c)\] = (.*);/,
-        (_, at, v) =>
-          `{ let word = bitcast<u32>(${v}); atomicStore(&relay[${at}], select(word, 0x7fc00000u, word == ${EMPTY})); ${
-            reset ? `last_relay[${at}] = ${EMPTY};` : ""
-          } }`,
-      );
-      if (!gt.includes("atomicStore")) throw new Error("store");
-      let dt = prefixed(constants(d.kernel.code, d.constants), "d_");
-      dt = dt.replace(/@group\(0\) @binding\(1\) var<storage, read> d_x.*\n/, "");
-      dt = sub(dt, "@group(0) @binding(0)", "@group(0) @binding(3)");
-      dt = sub(dt, "@group(0) @binding(2)", "@group(0) @binding(4)");
-      dt = dt.replaceAll("arrayLength(&d_x) / (d_COLS / 4u)", "1u");
-      const [a, , b] = cut(
-        dt,
-        "  // How matmul_resident.wgsl brings",
-        "  workgroupBarrier();\n  for (var first",
-      );
-      const words = [0, 1, 2, 3, 4, 5];
-      dt = a + `
+export const gateUpDown = (
+  make: Extra,
+  { wait = true, reset = true }: { readonly wait?: boolean; readonly reset?: boolean } = {},
+): Vary =>
+(layer, { dispatch, kernel }) => {
+  const g = layer.find(({ label }) => label.endsWith(".gateUp"))!;
+  const d = layer.find(({ label }) => label.endsWith(".down"))!;
+  extra ??= {
+    relays: [make.buffer(3072, 0xffffffff), make.buffer(3072, 0xffffffff)],
+    sums: make.buffer(4096, 0),
+  };
+  const name = `gateUpDown_${wait}_${reset}`;
+  const code = (made.get(name) ?? (() => {
+    let gt = prefixed(constants(g.kernel.code, g.constants), "g_");
+    gt = sub(
+      gt,
+      "@group(0) @binding(2) var<storage, read_write> g_out: array<f32>;",
+      "@group(0) @binding(2) var<storage, read_write> relay: array<atomic<u32>>;",
+    );
+    gt = gt.replace(
+      /g_out\[(row \* g_OUT_COLS \+ g_FIRST \+ c)\] = (.*);/,
+      (_, at, v) =>
+        `{ let word = bitcast<u32>(${v}); atomicStore(&relay[${at}], select(word, 0x7fc00000u, word == ${EMPTY})); ${
+          reset ? `last_relay[${at}] = ${EMPTY};` : ""
+        } }`,
+    );
+    if (!gt.includes("atomicStore")) throw new Error("store");
+    let dt = prefixed(constants(d.kernel.code, d.constants), "d_");
+    dt = dt.replace(/@group\(0\) @binding\(1\) var<storage, read> d_x.*\n/, "");
+    dt = sub(dt, "@group(0) @binding(0)", "@group(0) @binding(3)");
+    dt = sub(dt, "@group(0) @binding(2)", "@group(0) @binding(4)");
+    dt = dt.replaceAll("arrayLength(&d_x) / (d_COLS / 4u)", "1u");
+    const [a, , b] = cut(
+      dt,
+      "  // How matmul_resident.wgsl brings",
+      "  workgroupBarrier();\n  for (var first",
+    );
+    const words = [0, 1, 2, 3, 4, 5];
+    dt = a + `
   let base = tile.z * 768u + thread;
 ${words.map((k) => `  var word${k} = atomicLoad(&relay[base + ${128 * k}u]);`).join("\n")}
   ${
-        wait
-          ? `for (var outer = 0u; outer < ${outers()}u; outer++) {
+      wait
+        ? `for (var outer = 0u; outer < ${outers()}u; outer++) {
   if (${words.map((k) => `word${k} != ${EMPTY}`).join(" && ")}) { break; }
   for (var turn = 0u; turn < 20000u; turn++) {
     if (${words.map((k) => `word${k} != ${EMPTY}`).join(" && ")}) { break; }
 ${words.map((k) => `    word${k} = atomicLoad(&relay[base + ${128 * k}u]);`).join("\n")}
   } }`
-          : ""
-      }
+        : ""
+    }
 ${
-        words.map((k) =>
-          `  { let w = thread + ${
-            128 * k
-          }u; d_staged[((w / 4u) % 2u) * 96u + w / 8u][w % 4u] = bitcast<f32>(word${k}); }`
-        ).join("\n")
-      }
+      words.map((k) =>
+        `  { let w = thread + ${
+          128 * k
+        }u; d_staged[((w / 4u) % 2u) * 96u + w / 8u][w % 4u] = bitcast<f32>(word${k}); }`
+      ).join("\n")
+    }
 ` + b;
-      return gt + dt + `
+    return gt + dt + `
 @group(0) @binding(5) var<storage, read_write> last_relay: array<u32>;
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -106,44 +109,44 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 }
 `;
-    })()) as string;
-    made.set(name, code);
-    const bound = [
-      "g_weights",
-      "g_x",
-      "relay",
-      "d_weights",
-      "d_out",
-      "last_relay",
-      "g_norm_weight",
-      "g_sums",
-      "g_stream",
-    ];
-    const k = (made.get(name + "k") ??
-      (kernel as unknown as (n: string, c: string, d: object) => Kernel)(name, code, {
-        bindings: bound,
-        constants: [],
-      })) as Kernel;
-    made.set(name + "k", k);
-    parity = 1 - parity;
-    const joined = (dispatch as unknown as (k: Kernel, l: object) => Dispatch)(k, {
-      buffers: {
-        g_weights: g.buffers.weights,
-        g_x: g.buffers.x,
-        relay: extra.relays[parity],
-        last_relay: extra.relays[1 - parity],
-        d_weights: d.buffers.weights,
-        d_out: extra.sums,
-        g_norm_weight: g.buffers.norm_weight,
-        g_sums: g.buffers.sums,
-        g_stream: g.buffers.stream,
-      },
-      constants: {},
-      workgroups: [1, 640],
-      label: "gateUpDown",
-    });
-    return [...layer.slice(0, layer.indexOf(g)), joined];
-  };
+  })()) as string;
+  made.set(name, code);
+  const bound = [
+    "g_weights",
+    "g_x",
+    "relay",
+    "d_weights",
+    "d_out",
+    "last_relay",
+    "g_norm_weight",
+    "g_sums",
+    "g_stream",
+  ];
+  const k = (made.get(name + "k") ??
+    (kernel as unknown as (n: string, c: string, d: object) => Kernel)(name, code, {
+      bindings: bound,
+      constants: [],
+    })) as Kernel;
+  made.set(name + "k", k);
+  parity = 1 - parity;
+  const joined = (dispatch as unknown as (k: Kernel, l: object) => Dispatch)(k, {
+    buffers: {
+      g_weights: g.buffers.weights,
+      g_x: g.buffers.x,
+      relay: extra.relays[parity],
+      last_relay: extra.relays[1 - parity],
+      d_weights: d.buffers.weights,
+      d_out: extra.sums,
+      g_norm_weight: g.buffers.norm_weight,
+      g_sums: g.buffers.sums,
+      g_stream: g.buffers.stream,
+    },
+    constants: {},
+    workgroups: [1, 640],
+    label: "gateUpDown",
+  });
+  return [...layer.slice(0, layer.indexOf(g)), joined];
+};
 
 export function fusedSums(): Operand | undefined {
   return extra?.sums;

@@ -179,6 +179,10 @@ import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
+import relayGated from "./matmul/relay/gated.wgsl" with { type: "text" };
+import relayOut from "./matmul/relay/out.wgsl" with { type: "text" };
+import relayRead from "./matmul/relay/read.wgsl" with { type: "text" };
+import relayReadHeld from "./matmul/relay/read_held.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
 import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
@@ -462,6 +466,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/out": out,
   "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,
+  "matmul/relay/gated": relayGated,
+  "matmul/relay/out": relayOut,
+  "matmul/relay/read": relayRead,
+  "matmul/relay/read_held": relayReadHeld,
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
   "norm/norm_from_branch": normFromBranch,

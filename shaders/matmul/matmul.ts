@@ -58,7 +58,12 @@ export function matmul(
   if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
     throw new Error(`${label}: its weights are f16, for matrix units alone`);
   }
-  const use = { rows, splitK, tuning, partial: epilogue.slots.out !== undefined };
+  const use = {
+    rows,
+    splitK,
+    tuning,
+    partial: epilogue.slots.out !== undefined && !epilogue.relays,
+  };
   const launch = hold === PLAIN_ROWS
     ? matmulShape(matrix, use)
     : residentShape(matrix, use, hold.wide);
