@@ -1,5 +1,5 @@
 /** Two launches as one: workgroups of the second wait for words of the first, with what they need besides on its way. */
-import { type Dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
+import { type Dispatch, type Kernel, kernel, type Work } from "../src/gpu/kernel.ts";
 
 /** Bindings of the second kernel come after all of the first. */
 const SECOND_BINDING = 32;
@@ -32,7 +32,8 @@ const kernels = new Map<string, Kernel>();
 /**
  * Joins two launches of workgroups of one size. The second's `relay` is the first's `out`: it reads words there that are 0
  * until they are made, and may call `make_again(first, count, thread)`, which does the work of workgroups `first` and on of the
- * first launch; its `leave(z, thread)` is called when a workgroup is done, its `made(y, thread)` when one of the first is. All of those are along y.
+ * first launch. Of what it declares, `begin(y, z)` is called first, with its workgroups, `leave(thread)` when a
+ * workgroup is done, and `made(i, thread)` when workgroup i of the first is. All of those are along y.
  */
 export function joined(first: Dispatch, second: Dispatch, label: string): Dispatch {
   const made = joinedKernel(first.kernel, second.kernel);
@@ -40,26 +41,27 @@ export function joined(first: Dispatch, second: Dispatch, label: string): Dispat
   const named = <T>(prefix: string, values: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
   const { relay: _, ...others } = second.buffers;
+  const groupsBefore = Math.ceil(first.workgroups[1] / y);
   return {
+    ...second,
     kernel: made,
     buffers: { ...named("a_", first.buffers), ...named("b_", others) },
     constants: {
       ...named("a_", first.constants),
       ...named("b_", second.constants),
       FIRST_GROUPS: first.workgroups[1],
-      SECOND_Y: y,
+      BEFORE: groupsBefore,
     },
-    workgroups: [x, first.workgroups[1] + y * z, 1],
+    workgroups: [x, y, groupsBefore + z],
+    groupsBefore,
     label,
-    ...first.work && second.work
-      ? {
-        work: {
-          bytes: first.work.bytes + second.work.bytes,
-          flops: first.work.flops + second.work.flops,
-        },
-      }
-      : {},
+    ...first.work && second.work ? { work: together(first.work, second.work) } : {},
   };
+}
+
+function together(first: Work, second: Work): Work {
+  const { bytes, flops } = second;
+  return { ...second, bytes: first.bytes + bytes, flops: first.flops + flops };
 }
 
 function joinedKernel(first: Kernel, second: Kernel): Kernel {
@@ -74,17 +76,16 @@ function joinedKernel(first: Kernel, second: Kernel): Kernel {
       )
       .replaceAll(/(?<![.\w])relay\b/g, "a_out");
     const b = prefixed(moved, "b_");
-    const code = `${a.code}\n${b.code}\n${entry(a.size)}`;
     const bindings = [
       ...first.bindings.map((binding) => `a_${binding}`),
       ...second.bindings.filter((binding) => binding !== "relay").map((binding) => `b_${binding}`),
     ];
-    return kernel(name, code, {
+    return kernel(name, `${a.code}\n${b.code}\n${entry(a.size)}`, {
       bindings,
       constants: [
         ...first.constants.map((constant) => `a_${constant}`),
         ...second.constants.map((constant) => `b_${constant}`),
-        ...["FIRST_GROUPS", "SECOND_Y"],
+        ...["FIRST_GROUPS", "BEFORE"],
       ],
     });
   });
@@ -92,7 +93,7 @@ function joinedKernel(first: Kernel, second: Kernel): Kernel {
 
 function entry(size: string): string {
   return `override FIRST_GROUPS: u32; // workgroups of the first launch
-override SECOND_Y: u32; // workgroups of the second along y
+override BEFORE: u32; // places along z that hold them
 
 fn make_again(first: u32, count: u32, thread: u32) {
   for (var i = first; i < first + count; i++) {
@@ -102,16 +103,23 @@ fn make_again(first: u32, count: u32, thread: u32) {
 }
 
 @compute @workgroup_size(${size})
-fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  if (tile.y < FIRST_GROUPS) {
-    a_main(tile, thread);
-    storageBarrier();
-    b_made(tile.y, thread);
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(num_workgroups) all: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  b_begin(all.y, all.z - BEFORE);
+  if (tile.z < BEFORE) {
+    let i = tile.z * all.y + tile.y;
+    if (i < FIRST_GROUPS) {
+      a_main(vec3<u32>(0u, i, 0u), thread);
+      storageBarrier();
+      b_made(i, thread);
+    }
     return;
   }
-  let i = tile.y - FIRST_GROUPS;
-  b_main(vec3<u32>(0u, i % SECOND_Y, i / SECOND_Y), thread);
-  b_leave(i / SECOND_Y, thread);
+  b_main(vec3<u32>(tile.xy, tile.z - BEFORE), thread);
+  b_leave(thread);
 }
 `;
 }

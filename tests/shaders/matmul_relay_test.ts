@@ -86,13 +86,12 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
 
       // Where the first's workgroups never run, the second's make the words.
       const joined = relayedMatmuls({ ...own, relay, out: device.filled(splitK * hidden) }, of);
-      const [, y] = joined.workgroups;
-      const alone = y - (joined.constants["FIRST_GROUPS"] ?? NaN);
+      const [, y, z] = joined.workgroups;
       await device.run([{
         ...joined,
         buffers: { ...joined.buffers, b_out: out },
-        constants: { ...joined.constants, FIRST_GROUPS: 0, b_TURNS: 0 },
-        workgroups: [1, alone, 1],
+        constants: { ...joined.constants, BEFORE: 0, b_TURNS: 0 },
+        workgroups: [1, y, z - (joined.groupsBefore ?? 0)],
       }]);
       assert.deepEqual(await device.readWords(out), wanted);
 

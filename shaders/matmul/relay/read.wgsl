@@ -37,6 +37,7 @@ if (workgroupUniformLoad(&late) != 0u) {
   //end
   //end
 }
+own_range = tile.z;
 workgroupBarrier();
 if (thread == 0u) {
   count(tile.z);

@@ -2,15 +2,21 @@
 
 override TURNS: u32; // that words are looked at again before their makers' work is done here
 override MAKERS: u32; // workgroups that make the words of a range of k
-override READERS: u32; // workgroups that read them
 
 @group(0) @binding(9) var<storage, read_write> relay: array<atomic<u32>>; // [COLS], and who is done with each range, [SPLIT_K]
 
+var<private> readers: u32; // workgroups that read the words of a range
+var<private> own_range: u32;
 var<workgroup> late: u32; // whether a word did not come
 var<workgroup> last: u32; // whether all others are done with the range
 
+// Called first, with the workgroups along y and z.
+fn begin(y: u32, z: u32) {
+  readers = y;
+}
+
 fn count(split: u32) {
-  last = u32(atomicAdd(&relay[COLS + split], 1u) + 1u == MAKERS + READERS);
+  last = u32(atomicAdd(&relay[COLS + split], 1u) + 1u == MAKERS + readers);
 }
 
 // The last takes the words away, for the next dispatch.
@@ -24,9 +30,9 @@ fn clear(split: u32, thread: u32) {
 }
 
 // Called when a reader is done, who has counted.
-fn leave(split: u32, thread: u32) {
+fn leave(thread: u32) {
   if (last != 0u) {
-    clear(split, thread);
+    clear(own_range, thread);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Epilogue } from "../../fragments/epilogue.ts";
 import { joined } from "../../joined.ts";
 import { tensorShards } from "../../tensor/common.ts";
 import type { Hold } from "../hold/hold.ts";
-import { columnWorkgroups, matmulShape, residentShape } from "../matmul_shape.ts";
+import { matmulShape, residentShape } from "../matmul_shape.ts";
 import { matmul } from "../matmul.ts";
 
 /**
@@ -77,9 +77,8 @@ function relayed(gate: "gate_silu" | "gate_gelu"): Epilogue {
 /** How the second has its x. */
 function relayHold(
   relay: Operand,
-  { makers, readers, turns, floats }: {
+  { makers, turns, floats }: {
     readonly makers: number;
-    readonly readers: number;
     readonly turns: number;
     /** Of a range of k. */
     readonly floats: number;
@@ -89,7 +88,7 @@ function relayHold(
     name: "relayed",
     slots: { hold: "matmul/relay/read", held: "matmul/relay/read_held" },
     buffers: { relay },
-    constants: { TURNS: turns, MAKERS: makers, READERS: readers },
+    constants: { TURNS: turns, MAKERS: makers },
     counts: ({ threads }) => ({ WORDS: Math.ceil(floats / threads) }),
   };
 }
@@ -118,12 +117,10 @@ export function relayedMatmuls(
 ): Dispatch {
   const { gateUp, down, splitK, tuning, gate, hold, turns = TURNS, label } = of;
   const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
-  const [gateUpShard, downShard] = [gateUp.shards[0], down.shards[0]];
-  if (!first || !second || !gateUpShard || !downShard) throw new Error(`${label}: cannot relay`);
+  if (!first || !second) throw new Error(`${label}: cannot relay`);
   const floats = down.cols / splitK;
   const read = relayHold(relay, {
     makers: floats / (first.groups * first.pairs),
-    readers: columnWorkgroups(downShard, second),
     ...{ turns, floats },
   });
   const launch = { rows: 1, tuning, label };
