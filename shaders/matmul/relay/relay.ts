@@ -38,9 +38,9 @@ export function relayWords(intermediate: number): number {
  * @param bound storage buffers of what brings x to the first.
  */
 export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number): boolean {
-  const { software, tensor, storageBuffers } = tuning;
+  const { relays, tensor, storageBuffers } = tuning;
   const all = [gateUp, down];
-  if (software || storageBuffers < BUFFERS + bound) return false;
+  if (!relays || storageBuffers < BUFFERS + bound) return false;
   if (all.some((of) => isInteger(of.format) || tensorShards(of, tensor) || of.shards.length > 1)) {
     return false;
   }

@@ -2,6 +2,7 @@
 import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { relayWords } from "../../../shaders/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
@@ -32,7 +33,7 @@ export interface ScratchRows {
   /** Of the adapter; default: of most hardware. */
   readonly rules?: Pick<
     Tuning,
-    "software" | "workgroupBytes" | "packedRows" | "rowLanes" | "attentionUnits"
+    "software" | "relays" | "workgroupBytes" | "packedRows" | "rowLanes" | "attentionUnits"
   >;
   /** Where matrices go to matrix units. */
   readonly unit?: MatrixUnit | undefined;
@@ -89,7 +90,10 @@ function decoderElements(
   const sizes = layers.map(({ attention }) => attentionSizes(attention));
   const heads = Math.max(...sizes.map(({ ownRow }) => ownRow)) -
     rows * Math.max(...sizes.map(({ qkv }) => qkv));
-  return rows * rowElements(config) + Math.max(0, heads) + MOST_NORMED_ROWS * hiddenSize +
+  const relayed = rules.relays
+    ? relayWords(Math.max(...layers.map(({ mlp }) => actWidth(mlp)))) + MOST_SPLIT_K * hiddenSize
+    : 0;
+  return rows * rowElements(config) + Math.max(0, heads) + relayed + MOST_NORMED_ROWS * hiddenSize +
     Math.max(0, ...tiles) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
