@@ -11,6 +11,14 @@ import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
 import attentionTiled from "./attention/tiled/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import ownNormed from "./attention/own/normed.wgsl" with { type: "text" };
+import ownPlain from "./attention/own/plain.wgsl" with { type: "text" };
+import ownRelayed from "./attention/own/relayed.wgsl" with { type: "text" };
+import ownRelayedPairs from "./attention/own/relayed_pairs.wgsl" with { type: "text" };
+import ownRelayedUnread from "./attention/own/relayed_unread.wgsl" with { type: "text" };
+import ownStored from "./attention/own/stored.wgsl" with { type: "text" };
+import ownStoredPairs from "./attention/own/stored_pairs.wgsl" with { type: "text" };
+import ownStoredUnread from "./attention/own/stored_unread.wgsl" with { type: "text" };
 
 import noteGroupNothing from "./attention/note/group_nothing.wgsl" with { type: "text" };
 import noteGroupScale from "./attention/note/group_scale.wgsl" with { type: "text" };
@@ -101,8 +109,6 @@ import readWords from "./fragments/read_words.wgsl" with { type: "text" };
 import rows from "./fragments/rows.wgsl" with { type: "text" };
 import softCap from "./fragments/soft_cap.wgsl" with { type: "text" };
 import splitKSums from "./fragments/split_k_sums.wgsl" with { type: "text" };
-import ownNormed from "./attention/own_normed.wgsl" with { type: "text" };
-import ownPlain from "./attention/own_plain.wgsl" with { type: "text" };
 import turned from "./attention/turned.wgsl" with { type: "text" };
 import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
@@ -179,10 +185,12 @@ import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
+import relayCounts from "./matmul/relay/counts.wgsl" with { type: "text" };
 import relayGated from "./matmul/relay/gated.wgsl" with { type: "text" };
 import relayOut from "./matmul/relay/out.wgsl" with { type: "text" };
 import relayRead from "./matmul/relay/read.wgsl" with { type: "text" };
 import relayReadHeld from "./matmul/relay/read_held.wgsl" with { type: "text" };
+import relayStored from "./matmul/relay/stored.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
 import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
@@ -299,8 +307,14 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
-  "attention/own_normed": ownNormed,
-  "attention/own_plain": ownPlain,
+  "attention/own/normed": ownNormed,
+  "attention/own/plain": ownPlain,
+  "attention/own/relayed": ownRelayed,
+  "attention/own/relayed_pairs": ownRelayedPairs,
+  "attention/own/relayed_unread": ownRelayedUnread,
+  "attention/own/stored": ownStored,
+  "attention/own/stored_pairs": ownStoredPairs,
+  "attention/own/stored_unread": ownStoredUnread,
   "attention/note/group_nothing": noteGroupNothing,
   "attention/note/group_scale": noteGroupScale,
   "attention/note/nothing": noteNothing,
@@ -466,10 +480,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/out": out,
   "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,
+  "matmul/relay/counts": relayCounts,
   "matmul/relay/gated": relayGated,
   "matmul/relay/out": relayOut,
   "matmul/relay/read": relayRead,
   "matmul/relay/read_held": relayReadHeld,
+  "matmul/relay/stored": relayStored,
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
   "norm/norm_from_branch": normFromBranch,

@@ -50,7 +50,7 @@ export function chunkKernel(
 }
 
 /** Invocations of a workgroup of attention_row.wgsl. */
-const ROW_THREADS = 256;
+export const ROW_THREADS = 256;
 
 /** Floats between lanes of a query's dots there: STRIDE. */
 const DOT_STRIDE = SPLIT_CELLS + 4;
@@ -65,9 +65,16 @@ export function rowPool(headDim: number, group: number): number {
 /** The same of rows alone, whose heads are turned and stored there, and normed where the model does. */
 export function rowKernel(
   { headDim, kvDtype }: Heads,
-  { group, normed }: { readonly group: number; readonly normed: boolean },
+  { group, normed, words }: {
+    readonly group: number;
+    readonly normed: boolean;
+    /** Of q, k and v where the same dispatch makes them; default: it does not. */
+    readonly words?: number | undefined;
+  },
 ): Kernel {
-  const name = `attention_row_${kvDtype}_${headDim}_${group}${normed ? "_normed" : ""}`;
+  const raw = words === undefined ? "stored" : "relayed";
+  const kinds = [...normed ? ["normed"] : [], ...words === undefined ? [] : ["relayed", words]];
+  const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, 1);
     const pairs = Math.ceil(group / 2);
@@ -77,19 +84,23 @@ export function rowKernel(
       ...{ VEC8S, LANES, STEPS, PARTS, CELLS, THREADS: ROW_THREADS },
       PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
       ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
-      ...{ POOL: rowPool(headDim, group), NORMED: Number(normed) },
+      ...{ POOL: rowPool(headDim, group), NORMED: Number(normed), RANGE: words ?? 0 },
     };
     const slots = {
       ...{ ...loadSlots(kvDtype), ...putSlots(kvDtype) },
-      own: `attention/own_${normed ? "normed" : "plain"}`,
+      ...{ own: `attention/own/${normed ? "normed" : "plain"}`, raw: `attention/own/${raw}` },
+      ...{ pairs: `attention/own/${raw}_pairs`, unread: `attention/own/${raw}_unread` },
     };
     return kernel(name, shader("attention/attention_row", { slots, counts }), {
       bindings: [
-        ...["qkv", "keys", "values", "rows", "pages", "sums", "stats", "rope"],
+        ...words === undefined ? ["qkv"] : [],
+        ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
         ...normed ? ["norm_weight"] : [],
+        ...words === undefined ? [] : ["relay"],
       ],
       constants: [
         ...normed ? ["EPS"] : [],
+        ...words === undefined ? [] : ["TURNS", "MAKERS", "RANGES"],
         ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
         ...SCORING,
       ],

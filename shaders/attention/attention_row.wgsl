@@ -5,7 +5,7 @@
 // store them: nobody waits for others' stores. One workgroup per (row, $GROUP query heads of one key-value head, split):
 //
 //   heads    head vectors, $GROUP queries, the key and the value, have NORM_LANES invocations each, which take rope
-//            pairs l, l + NORM_LANES, ...; they are asked for first of all, and added up while the pages come;
+//            pairs l, l + NORM_LANES, ...; all keys and values are asked for before;
 //   dots     $LANES invocations share a cell and make their parts of its scores of all queries;
 //   scores   an invocation a cell and query adds them;
 //   weights  exp(score - peak of the split);
@@ -16,8 +16,10 @@
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (kv/load_*.wgsl), over `keys` and `values`.
 //   kv_half: `load_half(row, j)`, `half_of(packed, j)` and `packed_half(v, j)` of it (kv/half_*.wgsl).
 //   kv_put: `packed_of(v)`, `put_key(row, i, packed)` and `put_value` of it (kv/put_*.wgsl).
-//   own: `raw_pair(row, all, head, w)`, rope pair w of a head of `qkv`, `gains(is_query, w)` and `head_scale(squares)`, what
-//     norms it (own_*.wgsl).
+//   own: where heads are, `raw_at(row, all, head, w)` and `raw_step(all)`, and what norms them, `gains(is_query, w)` and
+//     `head_scale(squares)` (own/normed.wgsl, own/plain.wgsl).
+//   raw, pairs, unread: what heads are read from, the statements that do, and those of a workgroup that does not
+//     (own/stored*.wgsl, own/relayed*.wgsl).
 
 //use fragments/rows
 //use attention/visible
@@ -27,6 +29,7 @@
 //use kv_put
 //use attention/turned
 //use own
+//use raw
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -47,7 +50,6 @@ const NORM_LANES = $NORM_LANESu;
 const KEY = GROUP; // among the head vectors
 const VALUE = GROUP + 1u;
 
-@group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, heads + 2 KV_HEADS, 8 VEC8S]
 @group(0) @binding(1) var<storage, read_write> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
 @group(0) @binding(2) var<storage, read_write> values: array<vec4<u32>>; // as keys
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
@@ -98,6 +100,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let row = tile.x;
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
+  let all_heads = heads + 2u * KV_HEADS;
   let head = thread / NORM_LANES;
   let norm_lane = thread % NORM_LANES;
   let is_query = head < GROUP;
@@ -105,7 +108,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for p in PAIRS
   let w$p = norm_lane + $pu * NORM_LANES;
   let at$p = min(w$p, HALF - 1u);
-  let pair$p = raw_pair(row, heads + 2u * KV_HEADS, of_qkv, at$p);
   let gain$p = gains(is_query, at$p);
   //end
 
@@ -118,6 +120,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let split = tile.z + select(begin / SPLIT_CELLS, 0u, WINDOW == 0xffffffffu);
   let first = split * SPLIT_CELLS;
   if (first >= end || first + SPLIT_CELLS <= begin) {
+    //use unread
     return;
   }
   let newest = own.cell;
@@ -133,6 +136,22 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for p in PAIRS
   let turn$p = rope[own.position * HALF + at$p];
   //end
+  let lane = thread % LANES;
+  let cell = thread / LANES;
+  //for p in PASSES
+  let key_at$p = stored(pages_first, min(cell + $(p * THREADS)u / LANES, last));
+  //for s in STEPS
+  var key$p_$s = load_key(key_at$p, min(lane + $su * LANES, VEC8S - 1u));
+  //end
+  //end
+  let query_set = select(0u, thread / (PARTS * VEC4S), $SETSu > 1u); // of queries
+  let part = thread % (PARTS * VEC4S) / VEC4S;
+  let j = thread % VEC4S;
+  //for c in CELLS
+  var value$c = load_half(stored(pages_first, min(part + $cu * PARTS, last)), j);
+  //end
+
+  //use pairs
   //for n in NORMED
   if (head <= VALUE) {
     var square = 0.0;
@@ -145,22 +164,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
   //end
-
-  let lane = thread % LANES;
-  let cell = thread / LANES;
-  //for p in PASSES
-  let key_at$p = stored(pages_first, min(cell + $(p * THREADS)u / LANES, last));
-  //for s in STEPS
-  let key$p_$s = load_key(key_at$p, min(lane + $su * LANES, VEC8S - 1u));
-  //end
-  //end
-  let query_set = select(0u, thread / (PARTS * VEC4S), $SETSu > 1u); // of queries
-  let part = thread % (PARTS * VEC4S) / VEC4S;
-  let j = thread % VEC4S;
-  //for c in CELLS
-  let value$c = load_half(stored(pages_first, min(part + $cu * PARTS, last)), j);
-  //end
-
   if (is_query || (has_new && head <= VALUE)) {
     var scale = 1.0;
     //for n in NORMED

@@ -4,6 +4,16 @@ import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { chunkCounts, NORM_LANES, rowKernel, rowPool, SPLIT_CELLS } from "./attention_kernels.ts";
 
+/** Heads of one row that the same dispatch makes: see own/relayed_heads.ts. */
+export interface RelayedHeads {
+  /** u32 [headWords]: q, k and v as `qkv` has them. */
+  readonly words: Operand;
+  /** Workgroups that make them. */
+  readonly makers: number;
+  /** Looks at words that are not there yet before a workgroup makes them itself. */
+  readonly turns: number;
+}
+
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
 export interface OwnHeads {
   /**
@@ -11,6 +21,8 @@ export interface OwnHeads {
    * [rows, 2, heads + 2 kvHeads, headDim / 2], the rows of the loader's `heads`.
    */
   readonly qkv: Operand;
+  /** Where they come from instead. */
+  readonly relay?: RelayedHeads | undefined;
   /** Norms of q and of k, [2, headDim]; absent: they are not normed. */
   readonly norm?: { readonly weight: Operand; readonly eps: number } | undefined;
   /** cos and sin, [positions, headDim / 2, 2]. */
@@ -55,7 +67,7 @@ function ownBytes(headDim: number): number {
 
 /** Records the sums of splits for rows alone, `group` heads at a time, and stores their keys and values. */
 export function rowSums(
-  { own: { qkv, rope, norm }, ...buffers }: {
+  { own: { qkv, relay, rope, norm }, ...buffers }: {
     readonly own: OwnHeads;
     readonly keys: Operand;
     readonly values: Operand;
@@ -71,9 +83,18 @@ export function rowSums(
     readonly launch: Omit<Parameters<typeof dispatch>[1], "buffers" | "constants">;
   },
 ): Dispatch {
-  return dispatch(rowKernel(heads, { group, normed: norm !== undefined }), {
-    buffers: { ...buffers, qkv, rope, ...norm ? { norm_weight: norm.weight } : {} },
-    constants: { ...constants, ...norm ? { EPS: norm.eps } : {} },
+  const { kvHeads, headDim } = heads;
+  const words = (constants["HEAD_TILES"] ?? NaN) * kvHeads * group + 2 * kvHeads;
+  const kind = { group, normed: norm !== undefined, words: relay && words * headDim };
+  const from = relay
+    ? {
+      buffers: { relay: relay.words },
+      constants: { TURNS: relay.turns, MAKERS: relay.makers, RANGES: 1 },
+    }
+    : { buffers: { qkv }, constants: {} };
+  return dispatch(rowKernel(heads, kind), {
+    buffers: { ...buffers, ...from.buffers, rope, ...norm ? { norm_weight: norm.weight } : {} },
+    constants: { ...constants, ...from.constants, ...norm ? { EPS: norm.eps } : {} },
     ...launch,
   });
 }

@@ -40,5 +40,5 @@ if (workgroupUniformLoad(&late) != 0u) {
 own_range = tile.z;
 workgroupBarrier();
 if (thread == 0u) {
-  count(tile.z);
+  done(tile.z);
 }

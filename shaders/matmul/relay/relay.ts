@@ -12,7 +12,7 @@ import { matmul } from "../matmul.ts";
  * Looks at words that are not there yet, about 0.7 us each on an H200: long after the first matmul is done on any
  * adapter that runs workgroups in order.
  */
-const TURNS = 10_000;
+export const MOST_TURNS = 10_000;
 
 /** Storage buffers of both matmuls besides those of the first one's hold. */
 const BUFFERS = 6;
@@ -74,22 +74,34 @@ function relayed(gate: "gate_silu" | "gate_gelu"): Epilogue {
   };
 }
 
+/** The epilogue of a matmul whose outputs are waited for as they are. */
+export const RELAYED_STORE: Epilogue = {
+  name: "relayed",
+  slots: { epilogue: "matmul/relay/stored", out: "matmul/relay/out" },
+  relays: true,
+  buffers: {},
+  constants: {},
+  outShare: 1,
+  moved: 1,
+};
+
 /** How the second has its x. */
 function relayHold(
   relay: Operand,
-  { makers, turns, floats }: {
+  { makers, turns, floats, ranges }: {
     readonly makers: number;
     readonly turns: number;
     /** Of a range of k. */
     readonly floats: number;
+    readonly ranges: number;
   },
 ): Hold {
   return {
     name: "relayed",
     slots: { hold: "matmul/relay/read", held: "matmul/relay/read_held" },
     buffers: { relay },
-    constants: { TURNS: turns, MAKERS: makers },
-    counts: ({ threads }) => ({ WORDS: Math.ceil(floats / threads) }),
+    constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
+    counts: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
   };
 }
 
@@ -115,13 +127,13 @@ export function relayedMatmuls(
     readonly label: string;
   },
 ): Dispatch {
-  const { gateUp, down, splitK, tuning, gate, hold, turns = TURNS, label } = of;
+  const { gateUp, down, splitK, tuning, gate, hold, turns = MOST_TURNS, label } = of;
   const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!first || !second) throw new Error(`${label}: cannot relay`);
   const floats = down.cols / splitK;
   const read = relayHold(relay, {
     makers: floats / (first.groups * first.pairs),
-    ...{ turns, floats },
+    ...{ turns, floats, ranges: splitK },
   });
   const launch = { rows: 1, tuning, label };
   const [made] = matmul({ matrix: gateUp, x, out: relay }, {

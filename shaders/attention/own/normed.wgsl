@@ -4,9 +4,13 @@
 
 @group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 2 HALF]: of q, of k
 
-fn raw_pair(row: u32, all: u32, head: u32, w: u32) -> vec2<f32> {
-  let at = (row * all + head) * 2u * HALF + w;
-  return vec2<f32>(qkv[at], qkv[at + HALF]);
+// Where pair w of a head begins; the other half of it is a step further.
+fn raw_at(row: u32, all: u32, head: u32, w: u32) -> u32 {
+  return (row * all + head) * 2u * HALF + w;
+}
+
+fn raw_step(all: u32) -> u32 {
+  return HALF;
 }
 
 fn gains(is_query: bool, w: u32) -> vec2<f32> {

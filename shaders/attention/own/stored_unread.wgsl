@@ -1,0 +1,1 @@
+// A workgroup without cells reads no heads.
