@@ -10,7 +10,6 @@ import { readBuffer } from "../src/gpu/readback.ts";
 import { median } from "../src/bench/statistics.ts";
 import { openAllocations } from "./allocations.ts";
 import { CONTEXT, layerCases } from "./cases/layer.ts";
-import { fusedRelays, fusedSums } from "./small_fused.ts";
 import { variants } from "./small_variants.ts";
 
 const { values: flags, positionals: names } = parseArgs({
@@ -40,10 +39,15 @@ const say = (text: string) => process.stdout.write(`${text}\n`);
 const late = () => performance.now() - started > 1000 * Number(flags.seconds);
 const allocations = openAllocations(gpu);
 const one = layerCases(false).find(({ name }) => name === flags.case)!;
+const apart = globalThis as unknown as { APART: boolean };
+apart.APART = true;
+const lone = one.make(allocations);
+apart.APART = false;
 const made = flags.tiny ? one.make(allocations).slice(0, 1) : one.make(allocations);
 const fits = (d: Dispatch) =>
   d.forCells === undefined || (CONTEXT >= d.forCells.from && CONTEXT <= d.forCells.upTo);
 const layers = made.map((plan) => plan.filter(fits));
+const apartLayers = lone.slice(0, layers.length).map((plan) => plan.filter(fits));
 await allocations.filled();
 const profiler = await openProfiler(gpu, { queries: 2 });
 const make = compiler(gpu);
@@ -58,13 +62,14 @@ const sample = async (programs: readonly Program[], runs: number) => {
   const steps = Array.from({ length: runs }, (_, i) => programs[i % programs.length]!.steps);
   return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
 };
-const io = [
-  layers[0]!.find(({ label }) => label.endsWith(".qkv"))!.buffers.x!,
-  layers[0]!.at(-1)!.buffers.out!,
+const outOf = (layer: Dispatch[]) => (layer.at(-1)!.buffers.out ?? layer.at(-1)!.buffers.b_out)!;
+const inOf = (layer: Dispatch[]) => [
+  (layer[0]!.buffers.x ?? layer[0]!.buffers.a_x)!,
+  (layer[0]!.buffers.sums ?? layer[0]!.buffers.a_sums)!,
 ];
 let first: Float32Array | undefined;
-async function outcome(program: Program): Promise<Float32Array> {
-  for (const { buffer } of io) {
+async function outcome(program: Program, layer: Dispatch[]): Promise<Float32Array> {
+  for (const { buffer } of inOf(layer)) {
     const values = Float32Array.from(
       { length: buffer.size / 4 },
       (_, i) => Math.sin(i * 12.9898) * (1 + i % 7),
@@ -72,21 +77,7 @@ async function outcome(program: Program): Promise<Float32Array> {
     gpu.device.queue.writeBuffer(buffer, 0, values);
   }
   await sample([program], 1);
-  const fused = program.steps.some(({ kernel }) => kernel.startsWith("gateUpDown")) && fusedSums();
-  const { buffer } = fused || io[1]!;
-  if (fused && flags.tiny) {
-    for (const r of fusedRelays()) {
-      const w = new Uint32Array(await readBuffer(gpu, { buffer: r.buffer, size: 12288 }));
-      say(
-        `relay ${w.filter((x) => x === 0xffffffff).length} empty of ${w.length}, ${
-          w.filter((x) => x === 0x7fc00000).length
-        } nan ${[...w.slice(0, 4)]}`,
-      );
-    }
-    const f = new Float32Array((await readBuffer(gpu, { buffer, size: 16384 })).slice(0));
-    say(`nan at ${[...f.keys()].filter((i) => Number.isNaN(f[i])).slice(0, 60)}`);
-    say(`sums ${f.filter((x) => Number.isNaN(x)).length} NaN ${[...f.slice(0, 4)]}`);
-  }
+  const { buffer } = outOf(layer);
   return new Float32Array((await readBuffer(gpu, { buffer, size: 16384 })).slice(0));
 }
 const extra = {
@@ -99,10 +90,13 @@ for (const [name, vary] of Object.entries(variants(extra))) {
   if (late()) break;
   try {
     const programs: Program[] = [];
-    for (const layer of layers) {
+    for (const layer of name.startsWith("apart") ? apartLayers : layers) {
       programs.push(within(await make.compile(vary([...layer], { dispatch, kernel })), CONTEXT));
     }
-    const bits = await outcome(programs[0]!);
+    const bits = await outcome(
+      programs[0]!,
+      name.startsWith("apart") ? apartLayers[0]! : layers[0]!,
+    );
     first ??= bits;
     let most = 0;
     const same = bits.every((v, i) => {

@@ -504,10 +504,8 @@ const oneGroup: Vary = (layer, make) =>
 const ALL = ["qkv", "attention", "o", "gateUp", "down"];
 export const variants = (extra: Extra): Record<string, Vary> => ({
   base: (layer) => layer,
-  "all old": both(...ALL.map((part) => old(part, NAMES[part]!))),
-  "gateUp+down": gateUpDown(extra),
-  "qkv+attention": qkvAttention(extra),
-  "both joined": both(qkvAttention(extra), gateUpDown(extra)),
+  apart: (layer) => layer,
+  "apart all old": both(...ALL.map((part) => old(part, NAMES[part]!))),
 });
 void [
   nop,

@@ -3,6 +3,7 @@ import type { PartialSums } from "../../../shaders/attention/attention.ts";
 import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
 import { relayWords } from "../../../shaders/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
@@ -192,8 +193,10 @@ function relayScratch(
 ): RelayScratch | undefined {
   if (!tuning(gpu.info.software, gpu.limits, gpu.info.backend).relays) return undefined;
   const widest = Math.max(...layers.map(({ mlp }) => actWidth(mlp)));
+  const heads = Math.max(...layers.map(({ attention }) => attentionSizes(attention).ownRow));
   return {
     act: storageBuffer(gpu, `${name}.relay`, relayWords(widest)),
+    heads: storageBuffer(gpu, `${name}.relayHeads`, headWords(heads)),
     sums: storageBuffer(gpu, `${name}.relaySums`, MOST_SPLIT_K * hiddenSize),
   };
 }

@@ -56,6 +56,8 @@ export interface Scratch {
 export interface RelayScratch {
   /** u32 [relayWords(intermediate)], zeros before and after each dispatch. */
   readonly act: Operand;
+  /** u32 [headWords(width of q, k and v)], likewise. */
+  readonly heads: Operand;
   /** `sums` again: the one is read by the dispatch that writes the other. */
   readonly sums: Operand;
 }

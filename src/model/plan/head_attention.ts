@@ -1,8 +1,14 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { MOST_OWN_CELLS, type OwnHeads, ownsHeads } from "../../../shaders/attention/own_heads.ts";
+import {
+  MOST_OWN_CELLS,
+  type OwnHeads,
+  ownsHeads,
+  type RelayedHeads,
+} from "../../../shaders/attention/own_heads.ts";
+import { relayedHeads, relaysHeads } from "../../../shaders/attention/own/relayed_heads.ts";
 import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
-import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
+import { combinedHeads, MOST_SPLITS, normedRows } from "../../../shaders/matmul/hold/hold.ts";
 import { tensorShards } from "../../../shaders/tensor/common.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
@@ -100,11 +106,14 @@ export function headAttention(
   const normed = kept.weights.qkNorm !== undefined;
   const own = ownsHeads({ ...launch, normed }) ? ownHeads(context, kept) : undefined;
   const stored = [...projected, ...scores ? [scores] : []];
-  const plan = own
-    ? ownPlan(stored, attend({ ...buffers, own }, { ...launch, label: `${label}.attention` }), {
+  const scored = (own: OwnHeads) =>
+    attend({ ...buffers, own }, { ...launch, label: `${label}.attention` })[0] as Dispatch;
+  const relayed = own && relayedOwn(context, kept, input, (relay) => scored({ ...own, relay }));
+  const cells = Math.min(heads.tablePages * PAGE, window ?? Infinity);
+  const plan = relayed ? fewCells([relayed], stored, cells) : own
+    ? ownPlan(stored, [scored(own)], {
       raw: projectRaw(context, kept, input, count),
-      shared: normed,
-      cells: Math.min(heads.tablePages * PAGE, window ?? Infinity),
+      ...{ shared: normed, cells },
     })
     : stored;
   const { splitK } = out;
@@ -125,34 +134,48 @@ export function headAttention(
   return { ...out, plan: [...plan, ...together, ...apart] };
 }
 
+/** `few` where a row sees few cells, and else `many`. @param cells most that a row sees. */
+function fewCells(few: Dispatch[], many: Dispatch[], cells: number): Dispatch[] {
+  if (cells <= MOST_OWN_CELLS) return few;
+  const within = (plan: Dispatch[], from: number, upTo: number) =>
+    plan.map((each) => ({ ...each, forCells: { from, upTo } }));
+  return [...within(few, 0, MOST_OWN_CELLS), ...within(many, MOST_OWN_CELLS + 1, Infinity)];
+}
+
 /**
  * Heads placed by attention where cells are few, and else before it.
  *
  * @param stored q, k, v, normed, turned and stored, and the scores of them.
+ * @param own scores that place heads themselves.
  * @param of.raw q, k, v as the matmul leaves them.
  * @param of.shared whether `stored` begins with `raw`.
  * @param of.cells most that a row sees.
  */
 function ownPlan(
   stored: Dispatch[],
-  [scores]: Dispatch[],
+  own: Dispatch[],
   { raw, shared, cells }: {
     readonly raw: Dispatch[];
     readonly shared: boolean;
     readonly cells: number;
   },
 ): Dispatch[] {
-  const own = scores ? [scores] : [];
-  if (cells <= MOST_OWN_CELLS) return [...raw, ...own];
-  const within = (plan: Dispatch[], from: number, upTo: number) =>
-    plan.map((each) => ({ ...each, forCells: { from, upTo } }));
-  const few = shared ? own : [...raw, ...own];
-  const many = shared ? stored.slice(raw.length) : stored;
-  return [
-    ...shared ? raw : [],
-    ...within(few, 0, MOST_OWN_CELLS),
-    ...within(many, MOST_OWN_CELLS + 1, Infinity),
-  ];
+  return shared
+    ? [...raw, ...fewCells(own, stored.slice(raw.length), cells)]
+    : fewCells([...raw, ...own], stored, cells);
+}
+
+/** Scores that place the heads of one row themselves, in a dispatch with the matmul that makes them. */
+function relayedOwn(
+  { tuning, scratch: { relay } }: DecoderContext,
+  { label, weights: { qkv: matrix } }: Kept,
+  { x, norm }: BranchInput,
+  scores: (from: RelayedHeads) => Dispatch,
+): Dispatch | undefined {
+  const hold = norm && normedRows(norm, { cols: matrix.cols, rows: 1 });
+  if (!relay || !hold || !relaysHeads(matrix, hold, tuning)) return undefined;
+  const words = { matrix, x, words: relay.heads };
+  return relayedHeads(words, { hold, tuning, label: `${label}.attention` }, scores);
 }
 
 /**
