@@ -18,8 +18,9 @@
 //   kv_put: `packed_of(v)`, `put_key(row, i, packed)` and `put_value` of it (kv/put_*.wgsl).
 //   own: where heads are, `raw_at(row, all, head, w)` and `raw_step(all)`, and what norms them, `gains(is_query, w)` and
 //     `head_scale(squares)` (own/normed.wgsl, own/plain.wgsl).
-//   raw, pairs, unread: what heads are read from, the statements that do, and those of a workgroup that does not
-//     (own/stored*.wgsl, own/relayed*.wgsl).
+//   raw: what heads are read from (own/stored.wgsl, own/relayed.wgsl).
+//   pairs: the statements that read them (own/*_pairs.wgsl).
+//   unread: those of a workgroup that does not (own/*_unread.wgsl).
 
 //use fragments/rows
 //use attention/visible
