@@ -21,10 +21,23 @@ export function prefixed(
   names.delete("main");
   const words = (text: string) =>
     text.replaceAll(/(?<![.\w])[A-Za-z_]\w*/g, (word) => names.has(word) ? prefix + word : word);
+  // Members of structs keep their names, which come after a dot elsewhere.
+  const declared = (text: string) =>
+    text.replaceAll(
+      /^(\s*)(\w+:)(.*)$/gm,
+      (_, indent, member, type) => indent + member + words(type),
+    );
+  const all = (text: string) =>
+    text.split(/^(struct \w+ \{\n[^}]*\})/gm)
+      .map((part, i) => {
+        if (i % 2 === 0) return words(part);
+        const [head = "", ...members] = part.split("\n");
+        return [words(head), declared(members.join("\n"))].join("\n");
+      }).join("");
   const size = ENTRY.exec(code)?.[1];
   if (size === undefined) throw new Error(`${prefix}: no entry point to join`);
   const callable = code.replace(ENTRY, `fn ${prefix}main(tile: vec3<u32>, thread: u32)`);
-  return { code: words(callable), size: words(size) };
+  return { code: all(callable), size: words(size) };
 }
 
 const kernels = new Map<string, Kernel>();
