@@ -84,5 +84,7 @@ for (let round = 0; performance.now() - started < until; round++) {
     times.push(1000 * await sample(program, 4));
   }
 }
-for (const { name, times } of open) console.log(name.padEnd(14), median(times).toFixed(2), times.length);
+for (const { name, times } of open) {
+  console.log(name.padEnd(14), median(times).toFixed(2), times.length);
+}
 Deno.exit(0);

@@ -18,7 +18,8 @@ import ownRelayedPairs from "./attention/own/relayed_pairs.wgsl" with { type: "t
 import ownRelayedUnread from "./attention/own/relayed_unread.wgsl" with { type: "text" };
 import ownStored from "./attention/own/stored.wgsl" with { type: "text" };
 import ownStoredPairs from "./attention/own/stored_pairs.wgsl" with { type: "text" };
-import ownStoredUnread from "./attention/own/stored_unread.wgsl" with { type: "text" };
+import ownNothing from "./attention/own/nothing.wgsl" with { type: "text" };
+import ownSquares from "./attention/own/squares.wgsl" with { type: "text" };
 
 import noteGroupNothing from "./attention/note/group_nothing.wgsl" with { type: "text" };
 import noteGroupScale from "./attention/note/group_scale.wgsl" with { type: "text" };
@@ -314,7 +315,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/own/relayed_unread": ownRelayedUnread,
   "attention/own/stored": ownStored,
   "attention/own/stored_pairs": ownStoredPairs,
-  "attention/own/stored_unread": ownStoredUnread,
+  "attention/own/nothing": ownNothing,
+  "attention/own/squares": ownSquares,
   "attention/note/group_nothing": noteGroupNothing,
   "attention/note/group_scale": noteGroupScale,
   "attention/note/nothing": noteNothing,

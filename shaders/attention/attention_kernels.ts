@@ -1,4 +1,5 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import type { Slots } from "../../src/gpu/link.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { loadSlots, putSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
@@ -52,6 +53,18 @@ export function chunkKernel(
 /** Invocations of a workgroup of attention_row.wgsl. */
 export const ROW_THREADS = 256;
 
+/** Slots of heads that a dispatch before has left, and of those that the same one makes. */
+const STORED_HEADS: Slots = {
+  ...{ raw: "attention/own/stored", asked: "attention/own/stored_pairs" },
+  ...{ added: "attention/own/squares", waited: "attention/own/nothing" },
+  unread: "attention/own/nothing",
+};
+const RELAYED_HEADS: Slots = {
+  ...{ raw: "attention/own/relayed", asked: "attention/own/nothing" },
+  ...{ added: "attention/own/nothing", waited: "attention/own/relayed_pairs" },
+  unread: "attention/own/relayed_unread",
+};
+
 /** Floats between lanes of a query's dots there: STRIDE. */
 const DOT_STRIDE = SPLIT_CELLS + 4;
 
@@ -72,7 +85,6 @@ export function rowKernel(
     readonly words?: number | undefined;
   },
 ): Kernel {
-  const raw = words === undefined ? "stored" : "relayed";
   const kinds = [...normed ? ["normed"] : [], ...words === undefined ? [] : ["relayed", words]];
   const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
   return kernels.getOrInsertComputed(name, () => {
@@ -88,8 +100,8 @@ export function rowKernel(
     };
     const slots = {
       ...{ ...loadSlots(kvDtype), ...putSlots(kvDtype) },
-      ...{ own: `attention/own/${normed ? "normed" : "plain"}`, raw: `attention/own/${raw}` },
-      ...{ pairs: `attention/own/${raw}_pairs`, unread: `attention/own/${raw}_unread` },
+      own: `attention/own/${normed ? "normed" : "plain"}`,
+      ...words === undefined ? STORED_HEADS : RELAYED_HEADS,
     };
     return kernel(name, shader("attention/attention_row", { slots, counts }), {
       bindings: [

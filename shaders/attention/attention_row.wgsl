@@ -5,7 +5,8 @@
 // store them: nobody waits for others' stores. One workgroup per (row, $GROUP query heads of one key-value head, split):
 //
 //   heads    head vectors, $GROUP queries, the key and the value, have NORM_LANES invocations each, which take rope
-//            pairs l, l + NORM_LANES, ...; all keys and values are asked for before;
+//            pairs l, l + NORM_LANES, ...; stored ones are asked for first of all, and added up while the pages come,
+//            those of the same dispatch are waited for behind keys and values;
 //   dots     $LANES invocations share a cell and make their parts of its scores of all queries;
 //   scores   an invocation a cell and query adds them;
 //   weights  exp(score - peak of the split);
@@ -19,8 +20,10 @@
 //   own: where heads are, `raw_at(row, all, head, w)` and `raw_step(all)`, and what norms them, `gains(is_query, w)` and
 //     `head_scale(squares)` (own/normed.wgsl, own/plain.wgsl).
 //   raw: what heads are read from (own/stored.wgsl, own/relayed.wgsl).
-//   pairs: the statements that read them (own/*_pairs.wgsl).
-//   unread: those of a workgroup that does not (own/*_unread.wgsl).
+//   asked: the statements that read them at first (own/stored_pairs.wgsl), or nothing.
+//   added: those that add their squares then (own/squares.wgsl), or nothing.
+//   waited: those that wait for them behind keys and values (own/relayed_pairs.wgsl), or nothing.
+//   unread: those of a workgroup that needs none (own/relayed_unread.wgsl), or nothing.
 
 //use fragments/rows
 //use attention/visible
@@ -111,6 +114,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let at$p = min(w$p, HALF - 1u);
   let gain$p = gains(is_query, at$p);
   //end
+  //use asked
 
   // The first slot is the likeliest: its pages are asked for beside the row.
   let guess = tile.z * (SPLIT_CELLS / PAGE);
@@ -137,6 +141,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for p in PAIRS
   let turn$p = rope[own.position * HALF + at$p];
   //end
+  //use added
   let lane = thread % LANES;
   let cell = thread / LANES;
   //for p in PASSES
@@ -152,19 +157,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var value$c = load_half(stored(pages_first, min(part + $cu * PARTS, last)), j);
   //end
 
-  //use pairs
-  //for n in NORMED
-  if (head <= VALUE) {
-    var square = 0.0;
-    //for p in PAIRS
-    if (w$p < HALF) {
-      square = squares_of(square, pair$p);
-    }
-    //end
-    squares[thread / 4u][thread % 4u] = square;
-  }
-  workgroupBarrier();
-  //end
+  //use waited
+
   if (is_query || (has_new && head <= VALUE)) {
     var scale = 1.0;
     //for n in NORMED

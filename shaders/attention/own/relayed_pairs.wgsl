@@ -11,6 +11,9 @@ if (wanted) {
   high$p = atomicLoad(&relay[from$p + raw_step(all_heads)]);
 }
 //end
+if (fallen()) {
+  late = 1u;
+}
 for (var turn = 0u; turn < TURNS; turn++) {
   var all_there = true;
   //for p in PAIRS
@@ -30,6 +33,7 @@ if (low$p == 0u || high$p == 0u) {
 }
 //end
 if (workgroupUniformLoad(&late) != 0u) {
+  fall();
   make_again(0u, MAKERS, thread);
   workgroupBarrier();
   //for p in PAIRS
@@ -49,6 +53,5 @@ if (workgroupUniformLoad(&late) != 0u) {
 let pair$p = vec2<f32>(bitcast<f32>(low$p), bitcast<f32>(high$p));
 //end
 workgroupBarrier();
-if (thread == 0u) {
-  done(0u);
-}
+count_reader(0u, thread);
+//use attention/own/squares

@@ -5,6 +5,9 @@
 let word_at$w = tile.z * $(8 * STAGE)u + min(thread + $wu * THREADS, $(8 * STAGE)u - 1u);
 var word$w = atomicLoad(&relay[word_at$w]);
 //end
+if (fallen()) {
+  late = 1u;
+}
 for (var turn = 0u; turn < TURNS; turn++) {
   var all_there = true;
   //for w in WORDS
@@ -24,6 +27,7 @@ if (word$w == 0u) {
 }
 //end
 if (workgroupUniformLoad(&late) != 0u) {
+  fall();
   make_again(tile.z * MAKERS, MAKERS, thread);
   workgroupBarrier();
   //for w in WORDS
@@ -37,8 +41,5 @@ if (workgroupUniformLoad(&late) != 0u) {
   //end
   //end
 }
-own_range = tile.z;
 workgroupBarrier();
-if (thread == 0u) {
-  done(tile.z);
-}
+count_reader(tile.z, thread);

@@ -1,1 +1,0 @@
-// A workgroup without cells reads no heads.
