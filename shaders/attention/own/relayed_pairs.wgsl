@@ -11,9 +11,7 @@ if (wanted) {
   high$p = atomicLoad(&relay[from$p + raw_step(all_heads)]);
 }
 //end
-if (fallen()) {
-  late = 1u;
-}
+let fallen_before = fallen(thread);
 for (var turn = 0u; turn < TURNS; turn++) {
   var all_there = true;
   //for p in PAIRS
@@ -32,6 +30,9 @@ if (low$p == 0u || high$p == 0u) {
   late = 1u;
 }
 //end
+if (fallen_before != 0u) {
+  late = 1u;
+}
 if (workgroupUniformLoad(&late) != 0u) {
   fall();
   make_again(0u, MAKERS, thread);

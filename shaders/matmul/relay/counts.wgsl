@@ -17,8 +17,12 @@ var<private> own_count: u32; // of readers, this one the last; looked at when th
 var<workgroup> late: u32; // whether a word did not come
 var<workgroup> last_reader: u32;
 
-fn fallen() -> bool {
-  return atomicLoad(&relay[arrayLength(&relay) - 1u]) != 0u;
+// Of one invocation, for all would ask for the same word.
+fn fallen(thread: u32) -> u32 {
+  if (thread != 0u) {
+    return 0u;
+  }
+  return atomicLoad(&relay[arrayLength(&relay) - 1u]);
 }
 
 fn fall() {

@@ -5,9 +5,7 @@
 let word_at$w = tile.z * $(8 * STAGE)u + min(thread + $wu * THREADS, $(8 * STAGE)u - 1u);
 var word$w = atomicLoad(&relay[word_at$w]);
 //end
-if (fallen()) {
-  late = 1u;
-}
+let fallen_before = fallen(thread);
 for (var turn = 0u; turn < TURNS; turn++) {
   var all_there = true;
   //for w in WORDS
@@ -26,6 +24,9 @@ if (word$w == 0u) {
   late = 1u;
 }
 //end
+if (fallen_before != 0u) {
+  late = 1u;
+}
 if (workgroupUniformLoad(&late) != 0u) {
   fall();
   make_again(tile.z * MAKERS, MAKERS, thread);
