@@ -45,8 +45,8 @@ const kernels = new Map<string, Kernel>();
 /**
  * Joins two launches of workgroups of one size. The second's `relay` is the first's `out`: it reads words there that are 0
  * until they are made, and may call `make_again(first, count, thread)`, which does the work of workgroups `first` and on of the
- * first launch. Of what it declares, `relay_begin(y, z)` is called first, with its workgroups, and `relay_leave(thread)` when a
- * workgroup is done. All workgroups of the first are along y.
+ * first launch. Of what it declares, `relay_begin(y, z)` is called first, with its workgroups, `relay_leave(thread)` when a
+ * workgroup is done, and `relay_made(i, thread)` when workgroup i of the first is. All of those are along y.
  */
 export function joined(first: Dispatch, second: Dispatch, label: string): Dispatch {
   const made = joinedKernel(first.kernel, second.kernel);
@@ -126,6 +126,8 @@ fn main(
     let i = tile.z * all.y + tile.y;
     if (i < FIRST_GROUPS) {
       a_main(vec3<u32>(0u, i, 0u), thread);
+      storageBarrier();
+      b_relay_made(i, thread);
     }
     return;
   }

@@ -147,7 +147,7 @@ export function contextOf(
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
       ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
       sums: floats(MOST_SPLIT_K * hidden),
-      relay: (globalThis as unknown as { APART: boolean }).APART ? undefined : {
+      relay: {
         act: from.words(new Uint32Array(relayWords(intermediate))),
         heads: from.words(new Uint32Array(headWords((heads + 2 * kvHeads) * headDim))),
         sums: floats(MOST_SPLIT_K * hidden),

@@ -137,7 +137,6 @@ function longStage(
   },
 ): { readonly pairs: number; readonly stage: number } | undefined {
   const workgroups = matrix.rows / (2 * pairs * groups) * use.splitK;
-  if ((globalThis as any).OLD?.includes("long")) return undefined; // TEMP
   const few = use.rows === 1 && !use.partial && workgroups < FEW_WORKGROUPS;
   const long = matrix.cols / 8 / use.splitK % LONG_STAGE === 0;
   if (!few || !long || stage >= LONG_STAGE || dots !== "floats") return undefined;

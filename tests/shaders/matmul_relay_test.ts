@@ -81,9 +81,7 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
       for (let run = 0; run < 3; run++) {
         await device.run([relayedMatmuls({ ...own, relay, out }, of)]);
         assert.deepEqual(await device.readWords(out), wanted);
-        const words = await device.readWords(relay);
-        const fallen = words.at(-1) === 1;
-        assert.ok(fallen || words.every((word) => word === 0));
+        assert.ok((await device.readWords(relay)).every((word) => word === 0));
       }
 
       // Where the first's workgroups never run, the second's make the words.

@@ -16,9 +16,9 @@ import type { RelayedHeads } from "../own_heads.ts";
 /** Storage buffers of both besides those of what brings x to the first. */
 const BUFFERS = 3 + 8;
 
-/** Words of q, k and v that wait for their attention, all 0 when they are made. */
+/** Words of q, k and v that wait for their attention, all 0 when they are made, and after each dispatch. */
 export function headWords(width: number): number {
-  return width + 2;
+  return width + 1;
 }
 
 /** Whether q, k and v of one row go together with their attention. */

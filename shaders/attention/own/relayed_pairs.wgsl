@@ -11,7 +11,6 @@ if (wanted) {
   high$p = atomicLoad(&relay[from$p + raw_step(all_heads)]);
 }
 //end
-let fallen_before = fallen(thread);
 for (var turn = 0u; turn < TURNS; turn++) {
   var all_there = true;
   //for p in PAIRS
@@ -30,11 +29,7 @@ if (low$p == 0u || high$p == 0u) {
   late = 1u;
 }
 //end
-if (fallen_before != 0u) {
-  late = 1u;
-}
 if (workgroupUniformLoad(&late) != 0u) {
-  fall();
   make_again(0u, MAKERS, thread);
   workgroupBarrier();
   //for p in PAIRS
@@ -54,5 +49,7 @@ if (workgroupUniformLoad(&late) != 0u) {
 let pair$p = vec2<f32>(bitcast<f32>(low$p), bitcast<f32>(high$p));
 //end
 workgroupBarrier();
-count_reader(0u, thread);
+if (thread == 0u) {
+  done(0u);
+}
 //use attention/own/squares

@@ -57,7 +57,6 @@ export function combinesHeads(
   const { software, tensor, storageBuffers } = tuning;
   if (software || tensorShards(matrix, tensor)) return false;
   const buffers = 6 + Number(isQuantized(matrix.format));
-  if (wide && (globalThis as any).OLD?.includes("wide")) return false; // TEMP
   const columns = wide ? 2 * COLUMNS : COLUMNS;
   const read = Math.ceil(matrix.rows / columns) * rows * matrix.cols * 8 * 4;
   const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;

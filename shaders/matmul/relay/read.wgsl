@@ -5,7 +5,6 @@
 let word_at$w = tile.z * $(8 * STAGE)u + min(thread + $wu * THREADS, $(8 * STAGE)u - 1u);
 var word$w = atomicLoad(&relay[word_at$w]);
 //end
-let fallen_before = fallen(thread);
 for (var turn = 0u; turn < TURNS; turn++) {
   var all_there = true;
   //for w in WORDS
@@ -24,11 +23,7 @@ if (word$w == 0u) {
   late = 1u;
 }
 //end
-if (fallen_before != 0u) {
-  late = 1u;
-}
 if (workgroupUniformLoad(&late) != 0u) {
-  fall();
   make_again(tile.z * MAKERS, MAKERS, thread);
   workgroupBarrier();
   //for w in WORDS
@@ -42,5 +37,8 @@ if (workgroupUniformLoad(&late) != 0u) {
   //end
   //end
 }
+own_range = tile.z;
 workgroupBarrier();
-count_reader(tile.z, thread);
+if (thread == 0u) {
+  done(tile.z);
+}

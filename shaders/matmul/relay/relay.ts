@@ -26,9 +26,9 @@ export interface RelayUse {
   readonly tuning: Tuning;
 }
 
-/** Words of what the first matmul hands to the second, all 0 when they are made. */
+/** Words of what the first matmul hands to the second, all 0 when they are made, and after each dispatch. */
 export function relayWords(intermediate: number): number {
-  return intermediate + MOST_SPLIT_K + 1;
+  return intermediate + MOST_SPLIT_K;
 }
 
 /**

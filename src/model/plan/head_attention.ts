@@ -189,7 +189,6 @@ function ownHeads(
   if (spec.qkNorm === "whole") return undefined;
   const rope = ropes[spec.rope] as Operand;
   if (weight) return { qkv, norm: { weight, eps: config.rmsNormEps }, rope };
-  if ((globalThis as any).OLD?.includes("own")) return undefined; // TEMP
   const alone = matrix.shards.length === 1 && !bias && !tensorShards(matrix, tensor);
   return alone ? { qkv, rope } : undefined;
 }
