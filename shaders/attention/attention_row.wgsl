@@ -1,8 +1,8 @@
 // attention.wgsl, in the same order, for rows that are each the only one of their slot in flight, over what their
 // qkv matmul left: where the model does ($NORMED), queries and keys are normed here, and they are turned, as
-// norm_rope_store.wgsl and epilogue/qkv.wgsl do to the bit. The
-// workgroups of the split that has the row's cell make its key and value themselves, and those of the first heads
-// store them: nobody waits for others' stores. One workgroup per (row, $GROUP query heads of one key-value head, split):
+// norm_rope_store.wgsl and epilogue/qkv.wgsl do to the bit. The workgroups of the split that has the row's cell make its
+// key and value themselves, and those of the first heads store them. One workgroup per (row, $GROUP query heads of one
+// key-value head, split):
 //
 //   heads    head vectors, $GROUP queries, the key and the value, have NORM_LANES invocations each, which take rope
 //            pairs l, l + NORM_LANES, ...; stored ones are asked for first of all, and added up while the pages come,
@@ -20,8 +20,8 @@
 //   own: where heads are, `raw_at(row, all, head, w)` and `raw_step(all)`, and what norms them, `gains(is_query, w)` and
 //     `head_scale(squares)` (own/normed.wgsl, own/plain.wgsl).
 //   raw: what heads are read from (own/stored.wgsl, own/relayed.wgsl).
-//   asked: the statements that read them at first (own/stored_pairs.wgsl), or nothing.
-//   added: those that add their squares then (own/squares.wgsl), or nothing.
+//   asked: the statements that read them at first, or nothing.
+//   added: those that add their squares then, or nothing.
 //   waited: those that wait for them behind keys and values (own/relayed_pairs.wgsl), or nothing.
 //   unread: those of a workgroup that needs none (own/relayed_unread.wgsl), or nothing.
 
@@ -130,7 +130,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   let newest = own.cell;
   let has_new = newest / SPLIT_CELLS == split;
-
   let last = min(end - 1u - first, SPLIT_CELLS - 1u);
   let table = own.slot * TABLE_PAGES + first / PAGE;
   if (table != guess) {
