@@ -61,7 +61,6 @@ const VALUE = GROUP + 1u;
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, VEC4S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 @group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
-
 //for n in NORMED
 var<workgroup> squares: array<vec4<f32>, (GROUP + 2u) * NORM_LANES / 4u>;
 //end
@@ -115,7 +114,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let gain$p = gains(is_query, at$p);
   //end
   //use asked
-
   // The first slot is the likeliest: its pages are asked for beside the row.
   let guess = tile.z * (SPLIT_CELLS / PAGE);
   var four_pages = vec4<u32>(pages[guess], pages[guess + 1u], pages[guess + 2u], pages[guess + 3u]);
