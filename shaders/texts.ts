@@ -11,6 +11,15 @@ import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
 import attentionTiled from "./attention/tiled/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import ownNormed from "./attention/own/normed.wgsl" with { type: "text" };
+import ownPlain from "./attention/own/plain.wgsl" with { type: "text" };
+import ownRelayed from "./attention/own/relayed.wgsl" with { type: "text" };
+import ownRelayedPairs from "./attention/own/relayed_pairs.wgsl" with { type: "text" };
+import ownRelayedUnread from "./attention/own/relayed_unread.wgsl" with { type: "text" };
+import ownStored from "./attention/own/stored.wgsl" with { type: "text" };
+import ownStoredPairs from "./attention/own/stored_pairs.wgsl" with { type: "text" };
+import ownNothing from "./attention/own/nothing.wgsl" with { type: "text" };
+import ownSquares from "./attention/own/squares.wgsl" with { type: "text" };
 
 import noteGroupNothing from "./attention/note/group_nothing.wgsl" with { type: "text" };
 import noteGroupScale from "./attention/note/group_scale.wgsl" with { type: "text" };
@@ -148,6 +157,7 @@ import dotVec8 from "./matmul/dot/vec8.wgsl" with { type: "text" };
 import dotWhole from "./matmul/dot/whole.wgsl" with { type: "text" };
 import dotWholeX from "./matmul/dot/whole_x.wgsl" with { type: "text" };
 import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" };
+import endingAddPairs from "./matmul/ending/add_pairs.wgsl" with { type: "text" };
 import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
 import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
@@ -165,6 +175,7 @@ import gateSilu from "./matmul/epilogue/gate_silu.wgsl" with { type: "text" };
 import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
 import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
+import holdCombinedHalves from "./matmul/hold/combined_halves.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
@@ -184,6 +195,12 @@ import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
+import relayCounts from "./matmul/relay/counts.wgsl" with { type: "text" };
+import relayGated from "./matmul/relay/gated.wgsl" with { type: "text" };
+import relayOut from "./matmul/relay/out.wgsl" with { type: "text" };
+import relayRead from "./matmul/relay/read.wgsl" with { type: "text" };
+import relayReadHeld from "./matmul/relay/read_held.wgsl" with { type: "text" };
+import relayStored from "./matmul/relay/stored.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
 import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
@@ -198,6 +215,7 @@ import normKeepOutput from "./norm/norm_keep_output.wgsl" with { type: "text" };
 import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
 import normNoteNothing from "./norm/norm_note_nothing.wgsl" with { type: "text" };
 import normNoteScale from "./norm/norm_note_scale.wgsl" with { type: "text" };
+import normPair from "./norm/norm_pair.wgsl" with { type: "text" };
 import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutPair from "./norm/norm_put_pair.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
@@ -306,6 +324,15 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
+  "attention/own/normed": ownNormed,
+  "attention/own/plain": ownPlain,
+  "attention/own/relayed": ownRelayed,
+  "attention/own/relayed_pairs": ownRelayedPairs,
+  "attention/own/relayed_unread": ownRelayedUnread,
+  "attention/own/stored": ownStored,
+  "attention/own/stored_pairs": ownStoredPairs,
+  "attention/own/nothing": ownNothing,
+  "attention/own/squares": ownSquares,
   "attention/note/group_nothing": noteGroupNothing,
   "attention/note/group_scale": noteGroupScale,
   "attention/note/nothing": noteNothing,
@@ -442,6 +469,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/dot/whole": dotWhole,
   "matmul/dot/whole_x": dotWholeX,
   "matmul/ending/add_lanes": endingAddLanes,
+  "matmul/ending/add_pairs": endingAddPairs,
   "matmul/ending/lanes": endingLanes,
   "matmul/ending/one_lane": endingOneLane,
   "matmul/ending/one_lane_sums": endingOneLaneSums,
@@ -459,6 +487,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/gated_noted": gatedNoted,
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/hold/combined": holdCombined,
+  "matmul/hold/combined_halves": holdCombinedHalves,
   "matmul/hold/combined_held": holdCombinedHeld,
   "matmul/hold/normed": holdNormed,
   "matmul/hold/normed_held": holdNormedHeld,
@@ -478,6 +507,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/out": out,
   "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,
+  "matmul/relay/counts": relayCounts,
+  "matmul/relay/gated": relayGated,
+  "matmul/relay/out": relayOut,
+  "matmul/relay/read": relayRead,
+  "matmul/relay/read_held": relayReadHeld,
+  "matmul/relay/stored": relayStored,
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
   "norm/norm_from_branch": normFromBranch,
@@ -492,6 +527,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_keep_slot": normKeepSlot,
   "norm/norm_note_nothing": normNoteNothing,
   "norm/norm_note_scale": normNoteScale,
+  "norm/norm_pair": normPair,
   "norm/norm_put_add": normPutAdd,
   "norm/norm_put_pair": normPutPair,
   "norm/norm_put_store": normPutStore,

@@ -219,6 +219,8 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
+  /** Whether workgroups may wait for others of their dispatch: see shaders/matmul/relay. */
+  readonly relays: boolean;
   /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
@@ -267,6 +269,7 @@ export function tuning(
       packedRows: 0,
       rowLanes: 16,
       tiles: false,
+      relays: false,
     }
     : {
       ...shared,
@@ -277,5 +280,7 @@ export function tuning(
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
+      // Where those that run need not go on side by side, waiting ends only when words are made again.
+      relays: backend === "vulkan",
     };
 }

@@ -45,10 +45,22 @@ export interface Scratch {
   readonly act: Operand;
   /** Sums of a split-K matmul that are still to be added to x, [splitK, rows, hidden]. */
   readonly sums: Operand;
+  /** Of one row, where matmuls go together: absent, they go apart. */
+  readonly relay?: RelayScratch | undefined;
   /** Where the device has matrix units: of the rows of `normed`, `attentionOutput` and `act`. */
   readonly scales?: RowScales | undefined;
   /** Where a layer is a mixture of experts. */
   readonly mixture?: MixtureScratch | undefined;
+}
+
+/** What workgroups of a dispatch wait for, of one row; see shaders/matmul/relay. */
+export interface RelayScratch {
+  /** u32 [relayWords(intermediate)], zeros before and after each dispatch. */
+  readonly act: Operand;
+  /** u32 [headWords(width of q, k and v)], likewise. */
+  readonly heads: Operand;
+  /** `sums` again: the one is read by the dispatch that writes the other. */
+  readonly sums: Operand;
 }
 
 /** Inputs of matmuls whose rows' scales are noted by who writes them. */
@@ -133,6 +145,8 @@ export type End = "sums" | "x";
 export interface Branch {
   readonly plan: Dispatch[];
   readonly splitK: number;
+  /** Where its parts are; default `sums`. */
+  readonly sums?: Operand | undefined;
 }
 
 /** The last matmul of a branch: sums = a W^T in ranges of k, or x += a W^T. */

@@ -3,11 +3,20 @@ import { embed } from "../../../shaders/norm/embed.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { copyRows, fillRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { normPair, pairsNorms } from "../../../shaders/norm/norm_pair.ts";
 import { type NormInput, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
 import type { Draft, DraftWeights, Features, HiddenRows } from "./draft_types.ts";
+
+/** The hidden rows that an EAGLE-3 head begins with. */
+interface MadeRows {
+  readonly plan: Dispatch[];
+  readonly h:
+    | { readonly x: Operand; readonly index?: Operand }
+    | Extract<NormInput, { readonly splitK: number }>;
+}
 
 /**
  * EAGLE-3: fcInput = [inputNorm(embedding), hiddenNorm(h)] with h = fc(aux hidden states), or the
@@ -18,11 +27,20 @@ export function eagle3Input(draft: Draft, of: RowsOf, from: Features | HiddenRow
   const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
   const { rows, count } = of;
   const half = { out: fcInput, outCols: 2 * hiddenSize };
-  const embedding = { from: { matrix: weights.embed, rows }, weight: input, ...half };
-  const made = "features" in from
+  const made: MadeRows = "features" in from
     ? fcOfFeatures(draft, from, count)
     : { plan: [], h: { x: from.hidden, index: from.index } };
   const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
+  const { embed: matrix } = weights;
+  // Sums of fc's ranges are added by a norm of their own.
+  if (pairsNorms(matrix) && !("sums" in made.h)) {
+    const token = { matrix, rows, weight: input };
+    const both = { token, hidden: { ...made.h, weight: hidden }, out: fcInput, kept: keep };
+    const { config: { rmsNormEps: eps }, tuning: { rowLanes: lanes } } = draft;
+    const shape = { rows: count, cols: hiddenSize, eps, lanes, label: "draft.inputNorms" };
+    return [...made.plan, normPair(both, shape)];
+  }
+  const embedding = { from: { matrix, rows }, weight: input, ...half };
   const features = { from: made.h, weight: hidden, ...half, outFirst: hiddenSize, keep };
   return [
     ...norm(draft, embedding, count, "draft.inputNorm"),
@@ -79,7 +97,7 @@ function fcOfFeatures(
   draft: Draft,
   { features }: Features,
   rows: number,
-): { readonly plan: Dispatch[]; readonly h: NormInput } {
+): MadeRows {
   const { weights: { inputNorms, fc: { cols: all } }, normedFeatures, tuning, config } = draft;
   if (normedFeatures === undefined) return fcSums(draft, features, rows);
   const { out, auxHidden } = normedFeatures;
@@ -105,7 +123,7 @@ function fcSums(
   draft: Draft,
   x: Operand,
   rows: number,
-): { readonly plan: Dispatch[]; readonly h: NormInput } {
+): MadeRows {
   const { weights, tuning, scratch: { normed, sums } } = draft;
   const splitK = fcRanges(weights, tuning);
   if (splitK === 1) return { plan: fc(draft, { x, out: normed }, rows), h: { x: normed } };

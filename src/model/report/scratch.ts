@@ -2,6 +2,8 @@
 import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
+import { relayWords } from "../../../shaders/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
@@ -35,7 +37,7 @@ export interface ScratchRows {
   /** Of the adapter; default: of most hardware. */
   readonly rules?: Pick<
     Tuning,
-    "software" | "workgroupBytes" | "packedRows" | "rowLanes" | "attentionUnits"
+    "software" | "relays" | "workgroupBytes" | "packedRows" | "rowLanes" | "attentionUnits"
   >;
   /** Where matrices go to matrix units. */
   readonly unit?: MatrixUnit | undefined;
@@ -89,7 +91,15 @@ function decoderElements(
   const mixtures = new Set(layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []));
   const tiles = [...mixtures].map((mlp) => mixtureTileWords(mlp, rows, { rules, unit }));
   const positions = Math.ceil(context / PAGE) * PAGE;
-  return rows * rowElements(config) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
+  const sizes = layers.map(({ attention }) => attentionSizes(attention));
+  const heads = Math.max(...sizes.map(({ ownRow }) => ownRow)) -
+    rows * Math.max(...sizes.map(({ qkv }) => qkv));
+  const relayed = rules.relays
+    ? relayWords(Math.max(...layers.map(({ mlp }) => actWidth(mlp)))) + MOST_SPLIT_K * hiddenSize +
+      headWords(Math.max(...sizes.map(({ ownRow }) => ownRow)))
+    : 0;
+  return rows * rowElements(config) + Math.max(0, heads) + relayed + MOST_NORMED_ROWS * hiddenSize +
+    Math.max(0, ...tiles) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
 }
