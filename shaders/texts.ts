@@ -220,8 +220,8 @@ import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutPair from "./norm/norm_put_pair.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
-import tokensStored from "./norm/tokens_stored.wgsl" with { type: "text" };
-import tokensVerified from "./norm/tokens_verified.wgsl" with { type: "text" };
+import tokensStored from "./norm/tokens/stored.wgsl" with { type: "text" };
+import tokensVerified from "./norm/tokens/verified.wgsl" with { type: "text" };
 import placesPacked from "./packed/places_packed.wgsl" with { type: "text" };
 import placesUniform from "./packed/places_uniform.wgsl" with { type: "text" };
 import verifyPacked from "./packed/verify_packed.wgsl" with { type: "text" };
@@ -532,8 +532,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_put_pair": normPutPair,
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
-  "norm/tokens_stored": tokensStored,
-  "norm/tokens_verified": tokensVerified,
+  "norm/tokens/stored": tokensStored,
+  "norm/tokens/verified": tokensVerified,
   "packed/places_packed": placesPacked,
   "packed/places_uniform": placesUniform,
   "packed/verify_packed": verifyPacked,

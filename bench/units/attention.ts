@@ -8,13 +8,6 @@ import { parseArgs } from "node:util";
 import process from "node:process";
 import { attend, attendWords } from "../../shaders/attention_units/attend.ts";
 import { attentionOnUnits, unitsTile } from "../../shaders/attention_units/attention_on_units.ts";
-import {
-  chunkOnUnits,
-  chunkTile,
-  halvesWords,
-} from "../../shaders/attention_units/chunk/chunk_on_units.ts";
-import type { ChunkTile } from "../../shaders/attention_units/chunk/chunk_kernels.ts";
-import { groupOf } from "../../shaders/attention/attention_kernels.ts";
 import type { UnitsTile } from "../../shaders/attention_units/units_kernels.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -58,8 +51,6 @@ interface Case {
   /** Cells that the block table has room for. */
   readonly context: number;
   readonly kvDtype?: KvDtype;
-  /** Whether workgroups of chunks alone are tried. */
-  readonly chunks?: boolean;
   /** Workgroups to try; default all. */
   readonly ways?: number;
 }
@@ -67,7 +58,7 @@ interface Case {
 const LLAMA = { name: "8B", heads: 32, kvHeads: 8, headDim: 128 } as const;
 const QWEN = { name: "0.6B", heads: 16, kvHeads: 8, headDim: 128 } as const;
 const MIXTURE = { name: "30B", heads: 32, kvHeads: 4, headDim: 128 } as const;
-const TINY = { name: "tiny", heads: 4, kvHeads: 2, headDim: 32 } as const;
+const TINY = { name: "tiny", heads: 4, kvHeads: 2, headDim: 64 } as const;
 
 const decode = (of: typeof LLAMA | typeof QWEN | typeof MIXTURE): Case[] => [
   { ...of, before: 511, perSlot: 1, context: 1024 },
@@ -96,12 +87,6 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     { ...LLAMA, before: 511, perSlot: 1, context: 1024, ways: 4 },
     { ...LLAMA, before: 7680, perSlot: 512, context: 8192, kvDtype: "bf16", ways: 2 },
     { ...LLAMA, before: 2047, perSlot: 1, context: 8192, ways: 3 },
-  ],
-  long: [
-    { ...LLAMA, before: 7680, perSlot: 512, context: 8192, chunks: true },
-    { ...LLAMA, before: 7680, perSlot: 512, context: 8192, kvDtype: "bf16", chunks: true },
-    { ...LLAMA, before: 0, perSlot: 512, context: 1024, chunks: true },
-    { ...QWEN, before: 7680, perSlot: 512, context: 8192, chunks: true },
   ],
   prefill: [
     { ...LLAMA, before: 0, perSlot: 512, context: 1024 },
@@ -138,8 +123,8 @@ interface Way extends Partial<UnitsTile> {
 }
 
 /** Workgroups to try beside the rule's. */
-function waysOf({ perSlot, slots = 1, ways: most, chunks }: Case): Way[] {
-  if (flags.rule || chunks) return [];
+function waysOf({ perSlot, slots = 1, ways: most }: Case): Way[] {
+  if (flags.rule) return [];
   const each = perSlot * slots < 64 ? { enough: Infinity } : { enough: 0 };
   const ways: Way[] = perSlot * slots < 64
     ? [
@@ -160,23 +145,6 @@ function waysOf({ perSlot, slots = 1, ways: most, chunks }: Case): Way[] {
       { name: "16q", queries: 16 },
     ];
   return ways.slice(0, most).map((way) => ({ ...each, ...way }));
-}
-
-/** Workgroups of chunks. */
-const CHUNKS: readonly (Pick<ChunkTile, "queries" | "stage" | "columns">)[] = [
-  { queries: 64, stage: 32, columns: 1 },
-  { queries: 64, stage: 64, columns: 1 },
-  { queries: 64, stage: 32, columns: 2 },
-  { queries: 128, stage: 64, columns: 1 },
-];
-
-function chunkWith(
-  tile: ChunkTile,
-  { heads, kvHeads, perSlot }: Pick<Case, "heads" | "kvHeads" | "perSlot">,
-  more: Pick<ChunkTile, "queries" | "stage" | "columns">,
-): ChunkTile {
-  const group = groupOf(heads / kvHeads, more.queries);
-  return { ...tile, group, tile: Math.min(perSlot, Math.floor(more.queries / group)), ...more };
 }
 
 function tileWith(
@@ -213,7 +181,6 @@ async function measure(of: Case): Promise<void> {
     partial: {
       sums: { buffer: storage(device, "sums", 4 * partial.sums) },
       stats: { buffer: storage(device, "stats", 4 * partial.stats) },
-      halves: { buffer: storage(device, "halves", 4 * halvesWords(sizes, 64, onUnits)) },
     },
     out,
   };
@@ -235,18 +202,6 @@ async function measure(of: Case): Promise<void> {
       ),
     ]),
   ];
-  if (of.chunks) {
-    for (const more of CHUNKS.slice(0, flags.small ? 2 : undefined)) {
-      plans.push([
-        `chunk ${more.queries}x${more.columns} of ${more.stage}`,
-        chunkOnUnits(buffers, { ...launch, tuning: simt }, {
-          units: onUnits,
-          halves: buffers.partial.halves,
-          choose: (shape, units, span) => chunkWith(chunkTile(shape, units, span), launch, more),
-        }),
-      ]);
-    }
-  }
   const programs = await Promise.all(plans.map(([, plan]) => make.compile(plan)));
   for (const [i, [name]] of plans.entries()) {
     const program = within(programs[i] as Program, before + perSlot);
@@ -262,8 +217,8 @@ async function measure(of: Case): Promise<void> {
     `${name} ${slots} x ${perSlot} rows behind ${before}, ${kvDtype}: ${lines.join("; ")}; ` +
       `outputs differ by ${differ.join(" ")}`,
   );
-  const { partial: { sums, stats, halves }, ...others } = buffers;
-  for (const { buffer } of [sums, stats, halves, ...Object.values(others)]) buffer.destroy();
+  const { partial: { sums, stats }, ...others } = buffers;
+  for (const { buffer } of [sums, stats, ...Object.values(others)]) buffer.destroy();
 }
 
 async function timed(
@@ -285,9 +240,8 @@ async function timed(
 
 const wanted = flags.small
   ? [
-    { ...TINY, before: 0, perSlot: 70, context: 128, chunks: true },
-    { ...TINY, before: 1200, perSlot: 70, context: 2048, chunks: true },
-    { ...TINY, before: 1200, perSlot: 70, context: 2048, kvDtype: "bf16" as const, chunks: true },
+    { ...TINY, before: 70, perSlot: 1, context: 128, ways: 4 },
+    { ...TINY, before: 0, perSlot: 70, context: 128, ways: 1 },
   ]
   : flags.cases.split(",").flatMap((name) => CASES[name] ?? []);
 for (const one of wanted) {

@@ -22,6 +22,7 @@ import {
   rowBlock,
 } from "./row_blocks.ts";
 import type { Heads } from "../fragments/heads.ts";
+import type { PartialSums, PartialWords } from "./partial_sums.ts";
 
 /**
  * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
@@ -35,24 +36,6 @@ const MOST_IN_LANES = 128;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 144 << 20;
-
-/** Sums of the splits of keys, before they are added. */
-export interface PartialSums {
-  /** [rows, heads, splits, headDim] f32 */
-  readonly sums: Operand;
-  /** Peak and total, [rows, heads, splits, 2] f32 */
-  readonly stats: Operand;
-  /** f16 numbers of a slot's keys and values, where attention over many rows goes to matrix units. */
-  readonly halves?: Operand | undefined;
-}
-
-/** f32 words of `PartialSums`. */
-export interface PartialWords {
-  readonly sums: number;
-  readonly stats: number;
-  /** Absent: none. */
-  readonly halves?: number;
-}
 
 export interface AttentionBuffers {
   /** [rows, heads, headDim]; not read where `own` is. */

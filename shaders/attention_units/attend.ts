@@ -6,10 +6,10 @@ import {
   type AttentionBuffers,
   type AttentionShape,
   notesScales,
-  type PartialWords,
   partialWords,
   splitWords,
 } from "../attention/attention.ts";
+import type { PartialWords } from "../attention/partial_sums.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { attentionOnUnits } from "./attention_on_units.ts";
 import { halvesWords } from "./chunk/chunk_on_units.ts";

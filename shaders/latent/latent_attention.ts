@@ -8,7 +8,7 @@ import {
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import type { PartialSums } from "../attention/attention.ts";
+import type { PartialSums } from "../attention/partial_sums.ts";
 import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES } from "../attention/row_blocks.ts";
 import { longBytes, longKernel } from "./few/long.ts";
 import { chunksOf, FEW_ROWS, type Pass, passesOf, segmentsOf } from "./latent_passes.ts";

@@ -1,6 +1,7 @@
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { type PartialWords, partialWords } from "../attention/attention.ts";
+import { partialWords } from "../attention/attention.ts";
+import type { PartialWords } from "../attention/partial_sums.ts";
 import { attendWords } from "../attention_units/attend.ts";
 import { latentPartialWords, tilesLatents } from "./latent_attention.ts";
 

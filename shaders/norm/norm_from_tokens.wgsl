@@ -1,7 +1,7 @@
 // Input of rms_norm: the embedding of row r's token, times SCALE; rows whose token is in another shard of the
 // embedding are not written. Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
-//   rows: `fn token_of(row, lane)`, its token; bindings 3 and on (norm/tokens_*.wgsl).
+//   rows: `fn token_of(row, lane)`, its token; bindings 3 and on (norm/tokens/*.wgsl).
 
 //use weights
 //use rows

@@ -213,7 +213,7 @@ function sources(from: NormInput, elements: number): Source[] {
     slots: {
       from: "norm/norm_from_tokens",
       weights: `weights/weights_${format}`,
-      rows: `norm/tokens_${verified ? "verified" : "stored"}`,
+      rows: `norm/tokens/${verified ? "verified" : "stored"}`,
     },
     buffers: [["weights", shard.operand], ["rows", rows], ...verified ? madeOf(verified) : []],
     constants: {

@@ -35,8 +35,6 @@ interface Shape {
   readonly rows: number;
   /** Cells that the block table has room for. */
   readonly context: number;
-  /** Of a head, on a software adapter; default 1. */
-  readonly parts?: number;
   /** Rows whose partial sums there is room for; default all. */
   readonly room?: number;
 }
@@ -44,7 +42,7 @@ interface Shape {
 /** Mesa takes minutes to compile wide heads. */
 const SHAPES: readonly Shape[] = gpu.info.software
   ? [
-    { group: 2, kvHeads: 2, headDim: 32, before: 13, rows: 41, context: 64, parts: 2 },
+    { group: 2, kvHeads: 2, headDim: 32, before: 13, rows: 41, context: 64 },
     {
       ...{ group: 3, kvHeads: 1, headDim: 32, kvDtype: "bf16", cap: 5, window: 30 },
       ...{ before: 1030, rows: 50, context: 1152, room: 24 },
@@ -72,9 +70,9 @@ function rowsOf({ before, rows }: Shape) {
 }
 
 /** Mesa takes minutes to compile many products of a subgroup. */
-function small(tile: ChunkTile, parts: number): ChunkTile {
+function small(tile: ChunkTile): ChunkTile {
   const queries = 16;
-  return { ...tile, queries, tile: Math.floor(queries / tile.group), columns: 4 / parts, parts };
+  return { ...tile, queries, tile: Math.floor(queries / tile.group), columns: 4 };
 }
 
 async function run(shape: Shape, chunk: boolean) {
@@ -112,7 +110,7 @@ async function run(shape: Shape, chunk: boolean) {
       ...{ units, halves },
       choose: (...asked) => {
         const tile = chunkTile(...asked);
-        return gpu.info.software ? small(tile, shape.parts ?? 1) : tile;
+        return gpu.info.software ? small(tile) : tile;
       },
     })
     : attend(buffers, of);

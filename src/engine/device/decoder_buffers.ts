@@ -1,5 +1,5 @@
 /** What the plans of a decoder write to. */
-import type { PartialSums } from "../../../shaders/attention/attention.ts";
+import type { PartialSums } from "../../../shaders/attention/partial_sums.ts";
 import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";

@@ -1,4 +1,4 @@
-import type { PartialSums } from "../../../shaders/attention/attention.ts";
+import type { PartialSums } from "../../../shaders/attention/partial_sums.ts";
 import type { Hold } from "../../../shaders/matmul/hold/hold.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
