@@ -59,10 +59,6 @@ const TIMED: readonly Timed[] = [
       ...{ early: true, joined: true },
     },
   },
-  {
-    us: [100, 135],
-    tile: { subgroups: 4, grid: [1, 4], own: [4, 2], stage: 32, ahead: 1, early: true },
-  },
   { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
   { us: [58], tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { us: [51], tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 1 } },
