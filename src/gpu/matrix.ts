@@ -217,6 +217,8 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
+  /** Invocations of every subgroup, where kernels of SIMT may use them; see `DeviceInfo`. */
+  readonly subgroup?: number | undefined;
   /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
