@@ -24,7 +24,10 @@ export interface Picks {
 
 /** What the kernels of a source of jobs bind and override. */
 const JOBS: Readonly<
-  Record<Exclude<JobSource, Picks> | "picked", { readonly bindings: readonly string[]; readonly constants: readonly string[] }>
+  Record<
+    Exclude<JobSource, Picks> | "picked",
+    { readonly bindings: readonly string[]; readonly constants: readonly string[] }
+  >
 > = {
   alone: { bindings: ["experts"], constants: [] },
   chosen: { ...CHOOSING, constants: [...CHOOSING.constants, "VECTORS"] },
@@ -79,7 +82,15 @@ export function expertKernel(
   const source = typeof jobs === "string" ? jobs : "picked";
   const found = source === "found" || source === "chosen" ? [source] : [];
   const picked = typeof jobs === "string" ? [] : ["picked", `${jobs.each}x${jobs.subgroup}`];
-  const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found, ...picked]
+  const name = [
+    "expert_matmul",
+    format,
+    epilogue,
+    `${tile}x${pairs}`,
+    ...staged,
+    ...found,
+    ...picked,
+  ]
     .join("_");
   const chooses = source === "chosen" || source === "picked";
   return kernels.getOrInsertComputed(name, () => {
