@@ -159,7 +159,8 @@ function countsOf(
   const sums = Math.min(tile, MOST_SUMS);
   return {
     ROWS: tile,
-    PAIR_HALVES: pairs / 2,
+    PAIR_HALVES: Math.floor(pairs / 2),
+    ONE_PAIR: Number(pairs === 1),
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
     STEPS: stage / vec8s / lanes,

@@ -64,7 +64,7 @@ fn add_lanes(
     if (job != NOTHING && c < half) {
       epilogue(job, c, half, sum.xy);
     }
-    if (job != NOTHING && c + 1u < half) {
+    if ($PAIRSu > 1u && job != NOTHING && c + 1u < half) {
       epilogue(job, c + 1u, half, sum.zw);
     }
   }

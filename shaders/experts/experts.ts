@@ -156,9 +156,10 @@ export function expertMatmul(
   });
   if (onUnits) return onUnits;
   const total = shape.rows * topK;
-  const launch = expertShape(matrix, { tile, outputs: total * expertRows }, tuning);
+  const picks = choice && picksOf(choice, tuning.groups * tuning.lanes, tuning);
+  const outputs = total * expertRows;
+  const launch = expertShape(matrix, { tile, outputs, picked: picks !== undefined }, tuning);
   const { pairs, groups } = launch;
-  const picks = choice && picksOf(choice, lanes * groups, tuning);
   const source = choice ? picks ?? "chosen" : sourceOf(shape, tuning);
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   const choosing = choice &&
