@@ -1,10 +1,13 @@
 // Device time of the kernels of prefill chunks that end at some contexts, by label: what grows with the context.
 //
 //   deno run -A bench/deep.ts --target CONFIG [--contexts 512,8192,32768] [--rows 256] [--kv f32] [--times 5]
+//     [--labels 8]
 //
 // CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. What is
 // stored before the chunk are random keys and values, so that no time is spent on making them. Microseconds a
-// chunk, medians; each dispatch in a pass of its own, and all of them in one pass.
+// chunk, medians; each dispatch in a pass of its own (with --labels 0 not at all), and all of them in one pass. Last
+// what a whole prompt of the longest context takes: the sum of its chunks, those between two contexts that were
+// measured by a straight line.
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { markdownTable } from "markdown-table";
@@ -25,10 +28,15 @@ const { values: flags } = parseArgs({
     rows: { type: "string", default: "256" },
     kv: { type: "string", default: "f32" },
     times: { type: "string", default: "5" },
+    labels: { type: "string", default: "8" },
   },
 });
 const contexts = flags.contexts.split(",").map(Number);
-const [rows, times] = [Number(flags.rows), Number(flags.times)];
+const [rows, times, labels] = [flags.rows, flags.times, flags.labels].map(Number) as [
+  number,
+  number,
+  number,
+];
 const longest = Math.max(...contexts);
 const kvDtype = ["f32", "f16", "bf16"].find((name) => name === flags.kv) as "f32" | undefined;
 using engine = await openEngine({
@@ -61,7 +69,7 @@ async function chunk(context: number) {
   const apartMs: number[][] = [];
   const whole: number[] = [];
   for (let time = 0; time < times; time++) {
-    const spans = await profiler.time(apart(body));
+    const spans = labels > 0 ? await profiler.time(apart(body)) : [];
     apartMs.push(spans.map(({ begin, end }) => end - begin));
     const [span] = await profiler.time([body]);
     if (span) whole.push(span.end - span.begin);
@@ -81,23 +89,59 @@ async function chunk(context: number) {
   return { found, whole: median(whole), count };
 }
 
-const out = [`${engine.device.adapter}, chunks of ${rows} rows, keys and values in ${flags.kv}`];
-for (const context of contexts) {
+/** Tokens of the short prompt that the whole one is compared with. */
+const SHORT = 512;
+const say = (text: string) => process.stdout.write(`${text}\n\n`);
+say(`${engine.device.adapter}, chunks of ${rows} rows, keys and values in ${flags.kv}`);
+const measured: (readonly [context: number, ms: number])[] = [];
+for (const context of contexts.toSorted((a, b) => a - b)) {
   const { found, whole, count } = await chunk(context);
-  const lines = [...found].toSorted((a, b) => b[1].us - a[1].us).slice(0, 8)
+  if (count === rows) measured.push([context, whole]);
+  say(
+    `## ${context} tokens: ${whole.toFixed(3)} ms in one pass, ${
+      (count / whole * 1000).toFixed(0)
+    } tokens/s`,
+  );
+  const lines = [...found].toSorted((a, b) => b[1].us - a[1].us).slice(0, labels)
     .map(([name, { us, calls, flops }]) => [
       name.slice(0, 70),
       String(calls),
       us.toFixed(0),
       (flops / us / 1e6).toFixed(1),
     ]);
-  out.push(
-    `## ${context} tokens: ${whole.toFixed(3)} ms in one pass, ${
-      (count / whole * 1000).toFixed(0)
-    } tokens/s`,
-    markdownTable([["label", "calls", "us in all", "TFLOP/s"], ...lines], {
+  if (labels > 0) {
+    say(markdownTable([["label", "calls", "us in all", "TFLOP/s"], ...lines], {
       align: ["l", "r", "r", "r"],
-    }),
-  );
+    }));
+  }
 }
-process.stdout.write(out.join("\n\n") + "\n");
+say(wholePrompt());
+
+/** Milliseconds of the chunk that ends at `context`, between those measured. */
+function between(context: number): number {
+  const next = Math.max(1, measured.findIndex(([each]) => each >= context));
+  const [[from, before], [to, after]] = [measured[next - 1], measured[next]] as [
+    readonly [number, number],
+    readonly [number, number],
+  ];
+  return before + (after - before) * (context - from) / (to - from);
+}
+
+/** Of a prompt of so many tokens. */
+function promptMs(tokens: number): number {
+  const chunks = Array.from({ length: Math.floor(tokens / rows) }, (_, i) => (i + 1) * rows);
+  return chunks.map(between).reduce((a, b) => a + b, 0);
+}
+
+function wholePrompt(): string {
+  if (measured[0]?.[0] !== rows || measured.length < 2) return "";
+  const short = Math.max(rows, SHORT);
+  const [ms, shortMs] = [promptMs(longest), promptMs(short)];
+  const lastMs = ms - promptMs(longest - short);
+  const rate = (tokens: number, ms: number) => 1000 * tokens / ms;
+  const share = (rate: number) => (rate / (1000 * short / shortMs)).toFixed(2);
+  return `A prompt of ${longest} tokens: ${ms.toFixed(0)} ms, ${rate(longest, ms).toFixed(0)} ` +
+    `tokens/s, ${share(rate(longest, ms))} of a prompt of ${short} (${
+      rate(short, shortMs).toFixed(0)
+    } tokens/s); its last ${short} tokens ${share(rate(short, lastMs))}`;
+}

@@ -43,12 +43,16 @@ interface Shape {
   /** Of an expert where there are some. */
   readonly n: number;
   readonly k: number;
+  readonly splitK?: number;
   readonly mixture?: Mixture;
 }
 const SHAPES: Readonly<Record<string, Shape>> = {
   gateUp8: { n: 28672, k: 4096 },
   qkv8: { n: 6144, k: 4096 },
   o8: { n: 4096, k: 4096 },
+  o8s: { n: 4096, k: 4096, splitK: 4 },
+  down8s: { n: 4096, k: 14336, splitK: 4 },
+  qkvDraft: { n: 6144, k: 8192 },
   gateUp: { n: 6144, k: 1024 },
   qkv: { n: 4096, k: 1024 },
   // Four ranges of k of Qwen3-0.6B's o and down.
@@ -63,7 +67,11 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 function denseDispatch(
   matrix: Matrix,
   { x, out }: { readonly x: Operand; readonly out: Operand },
-  { shape, rows }: { readonly shape: MatmulShape; readonly rows: number },
+  { shape, rows, splitK = 1 }: {
+    readonly shape: MatmulShape;
+    readonly rows: number;
+    readonly splitK?: number | undefined;
+  },
 ): Dispatch {
   const { format, lanes, cols } = matrix;
   const shard = matrix.shards[0]!;
@@ -75,11 +83,11 @@ function denseDispatch(
       MATRIX_ROWS: shard.rows,
       OUT_COLS: shard.rows,
       FIRST: 0,
-      SPLIT_K: 1,
+      SPLIT_K: splitK,
       LANES: lanes,
       GROUPS: shape.groups,
     },
-    workgroups: [Math.ceil(rows / shape.rows), columnWorkgroups(shard, shape), 1],
+    workgroups: [Math.ceil(rows / shape.rows), columnWorkgroups(shard, shape), splitK],
     label: "matmul",
   });
 }
@@ -90,10 +98,10 @@ async function caseOf(text: string): Promise<void> {
   const [name = "", count = "", list = ""] = text.split("/");
   const shape = SHAPES[name];
   if (!shape) throw new Error(name);
-  const { n, k, mixture } = shape;
+  const { n, k, mixture, splitK } = shape;
   const rows = Number(count);
   const jobs = rows * (mixture?.topK ?? 1);
-  const [x, out] = [of.random(jobs * k), of.random(jobs * n)];
+  const [x, out] = [of.random(jobs * k), of.random(jobs * n * (splitK ?? 1))];
   const matrices = new Map<string, Matrix[]>();
   const variants: { text: string; programs: Program[]; times: number[]; note: string }[] = [];
   const bits = new Map<string, Uint32Array>();
@@ -135,7 +143,7 @@ async function caseOf(text: string): Promise<void> {
             shape: { ...launch, tile: launch.rows } as unknown as ExpertShape,
             ...{ mixture, rows },
           })
-          : denseDispatch(matrix, { x, out }, { shape: launch, rows });
+          : denseDispatch(matrix, { x, out }, { shape: launch, rows, splitK });
         programs.push(await make.compile([plan]));
       }
       await sample(programs.slice(0, 1), 1);

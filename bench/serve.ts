@@ -9,6 +9,7 @@ import { mixtureCases } from "./cases/mixture.ts";
 import { mixtureLayerCases } from "./cases/mixture_layer.ts";
 import { adjustCases } from "./cases/adjust.ts";
 import { draftHeadCases } from "./cases/draft_head.ts";
+import { roundEndCases } from "./cases/round_end.ts";
 import { layerCases } from "./cases/layer.ts";
 import { rowCases } from "./cases/rows.ts";
 import { type OpenCase, openCase } from "./measure.ts";
@@ -33,6 +34,7 @@ export async function serve(): Promise<void> {
     ...attentionCases(software),
     ...latentCases(software),
     ...draftHeadCases(software),
+    ...roundEndCases(software),
     ...rowCases(software),
     ...layerCases(software),
     ...mixtureLayerCases(software),

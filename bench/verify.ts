@@ -1,8 +1,8 @@
 // Device time of rounds that verify a part of the drafts, packed, beside those that verify all and none.
 //
 //   deno run -A bench/verify.ts [--target CONFIG --draft CONFIG] [--batches 1,8,32] [--steps 7]
-//     [--context 512] [--shares 0,0.25,0.5,0.75] [--times 15] [--autotune on]
-//   --shares "" has no programs for packed rows: it opens sooner.
+//     [--context 512] [--shares 0,0.25,0.5,0.75] [--times 15] [--autotune on] [--tree 5:8:32]
+//   --shares "" has no programs for packed rows: it opens sooner. --tree has rounds of trees in place of chains, none packed.
 //
 // CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. Medians
 // over rounds of all settings in turn, milliseconds by timestamps. "chosen" rounds have the device
@@ -18,6 +18,7 @@ import { rewind } from "../src/engine/device/sequence.ts";
 import { openEngine } from "../src/engine/open.ts";
 import { fixed } from "../src/speculate/policies/static.ts";
 import { chain } from "../src/speculate/round_shape.ts";
+import { treeNamed } from "../src/speculate/tree_shape.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
 
 const { values: flags } = parseArgs({
@@ -30,21 +31,28 @@ const { values: flags } = parseArgs({
     shares: { type: "string", default: "0,0.25,0.5,0.75" },
     times: { type: "string", default: "15" },
     autotune: { type: "string", default: "off" },
+    tree: { type: "string" },
   },
 });
 const numbers = (text: string) => text === "" ? [] : text.split(",").map(Number);
 const batches = numbers(flags.batches);
-const [depth, context] = [Number(flags.steps), Number(flags.context)];
-const tier = chain(depth);
+const tier = flags.tree === undefined ? chain(Number(flags.steps)) : treeNamed(flags.tree);
+const [depth, context] = [tier.depth, Number(flags.context)];
 const maxBatch = Math.max(...batches);
 const random = flags.target === undefined
   ? undefined
   : { target: flags.target, ...flags.draft === undefined ? {} : { draft: flags.draft } };
 
-const partial = numbers(flags.shares).length > 0;
+const shares = flags.tree === undefined ? numbers(flags.shares) : [];
+const partial = shares.length > 0;
 const policy = { ...fixed(tier), tiers: [chain(0), tier], ...partial ? { confident: true } : {} };
 using engine = await openEngine({
-  ...{ maxBatch, profile: true, speculate: { policy }, contextLength: context + 8 * (depth + 1) },
+  ...{
+    maxBatch,
+    profile: true,
+    speculate: { policy },
+    contextLength: context + 8 * (depth + 1) + tier.rows,
+  },
   ...random ? { random } : {},
   autotune: flags.autotune === "on" ? "on" : "off",
 });
@@ -59,7 +67,7 @@ interface Setting {
 
 function settings(batch: number): Setting[] {
   const all = batch * depth;
-  const partial = numbers(flags.shares).flatMap((share): Setting[] => {
+  const partial = shares.flatMap((share): Setting[] => {
     const drafts = Math.round(share * all);
     const depths = Array.from(
       { length: batch },
@@ -78,7 +86,7 @@ function settings(batch: number): Setting[] {
   return [
     { name: "plain", rows: batch, asked: { shape: chain(0) } },
     ...partial,
-    { name: "all", rows: batch + all, asked: { shape: tier } },
+    { name: "all", rows: batch * tier.rows, asked: { shape: tier } },
   ];
 }
 

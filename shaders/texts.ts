@@ -11,6 +11,15 @@ import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
 import attentionTiled from "./attention/tiled/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import ownNormed from "./attention/own/normed.wgsl" with { type: "text" };
+import ownPlain from "./attention/own/plain.wgsl" with { type: "text" };
+import ownRelayed from "./attention/own/relayed.wgsl" with { type: "text" };
+import ownRelayedPairs from "./attention/own/relayed_pairs.wgsl" with { type: "text" };
+import ownRelayedUnread from "./attention/own/relayed_unread.wgsl" with { type: "text" };
+import ownStored from "./attention/own/stored.wgsl" with { type: "text" };
+import ownStoredPairs from "./attention/own/stored_pairs.wgsl" with { type: "text" };
+import ownNothing from "./attention/own/nothing.wgsl" with { type: "text" };
+import ownSquares from "./attention/own/squares.wgsl" with { type: "text" };
 
 import noteGroupNothing from "./attention/note/group_nothing.wgsl" with { type: "text" };
 import noteGroupScale from "./attention/note/group_scale.wgsl" with { type: "text" };
@@ -22,6 +31,12 @@ import attentionPaged from "./attention/paged.wgsl" with { type: "text" };
 import attentionSplit from "./attention/split.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
+import chunkUnits from "./attention_units/chunk/chunk_units.wgsl" with { type: "text" };
+import halveCells from "./attention_units/chunk/halve_cells.wgsl" with { type: "text" };
+import chunkScores from "./attention_units/chunk/scores.wgsl" with { type: "text" };
+import chunkValues from "./attention_units/chunk/values.wgsl" with { type: "text" };
+import chunkWeights from "./attention_units/chunk/weights.wgsl" with { type: "text" };
+import unitsRowScale from "./attention_units/row_scale.wgsl" with { type: "text" };
 import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
 import combineUnits from "./attention_units/combine_units.wgsl" with { type: "text" };
 import unitsHalves from "./attention_units/halves.wgsl" with { type: "text" };
@@ -112,6 +127,8 @@ import latentChunk from "./latent/latent_chunk.wgsl" with { type: "text" };
 import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
 import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
+import latentFewLong from "./latent/few/long.wgsl" with { type: "text" };
+import latentFewLongValues from "./latent/few/long_values.wgsl" with { type: "text" };
 import latentManyAbsorb from "./latent/many/absorb.wgsl" with { type: "text" };
 import latentManyFourBf16 from "./latent/many/four_bf16.wgsl" with { type: "text" };
 import latentManyFourF16 from "./latent/many/four_f16.wgsl" with { type: "text" };
@@ -121,6 +138,7 @@ import latentManyValue from "./latent/many/value.wgsl" with { type: "text" };
 import latentManyWeigh from "./latent/many/weigh.wgsl" with { type: "text" };
 import latentPrepare from "./latent/latent_prepare.wgsl" with { type: "text" };
 import latentRope from "./latent/latent_rope.wgsl" with { type: "text" };
+import latentRuns from "./latent/latent_runs.wgsl" with { type: "text" };
 import latentRunsChunks from "./latent/latent_runs_chunks.wgsl" with { type: "text" };
 import latentRunsSegments from "./latent/latent_runs_segments.wgsl" with { type: "text" };
 import latentScores from "./latent/latent_scores.wgsl" with { type: "text" };
@@ -140,6 +158,7 @@ import dotVec8 from "./matmul/dot/vec8.wgsl" with { type: "text" };
 import dotWhole from "./matmul/dot/whole.wgsl" with { type: "text" };
 import dotWholeX from "./matmul/dot/whole_x.wgsl" with { type: "text" };
 import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" };
+import endingAddPairs from "./matmul/ending/add_pairs.wgsl" with { type: "text" };
 import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
 import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
@@ -157,6 +176,7 @@ import gateSilu from "./matmul/epilogue/gate_silu.wgsl" with { type: "text" };
 import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
 import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
+import holdCombinedHalves from "./matmul/hold/combined_halves.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
@@ -176,6 +196,12 @@ import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
+import relayCounts from "./matmul/relay/counts.wgsl" with { type: "text" };
+import relayGated from "./matmul/relay/gated.wgsl" with { type: "text" };
+import relayOut from "./matmul/relay/out.wgsl" with { type: "text" };
+import relayRead from "./matmul/relay/read.wgsl" with { type: "text" };
+import relayReadHeld from "./matmul/relay/read_held.wgsl" with { type: "text" };
+import relayStored from "./matmul/relay/stored.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
 import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
@@ -190,10 +216,13 @@ import normKeepOutput from "./norm/norm_keep_output.wgsl" with { type: "text" };
 import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
 import normNoteNothing from "./norm/norm_note_nothing.wgsl" with { type: "text" };
 import normNoteScale from "./norm/norm_note_scale.wgsl" with { type: "text" };
+import normPair from "./norm/norm_pair.wgsl" with { type: "text" };
 import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutPair from "./norm/norm_put_pair.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
+import tokensStored from "./norm/tokens/stored.wgsl" with { type: "text" };
+import tokensVerified from "./norm/tokens/verified.wgsl" with { type: "text" };
 import placesPacked from "./packed/places_packed.wgsl" with { type: "text" };
 import placesUniform from "./packed/places_uniform.wgsl" with { type: "text" };
 import verifyPacked from "./packed/verify_packed.wgsl" with { type: "text" };
@@ -207,14 +236,18 @@ import acceptCommit from "./round/accept_commit.wgsl" with { type: "text" };
 import acceptPrompt from "./round/accept_prompt.wgsl" with { type: "text" };
 import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" };
 import acceptTree from "./round/accept_tree.wgsl" with { type: "text" };
-import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
+import choicesGreedy from "./round/choices/greedy.wgsl" with { type: "text" };
+import choicesStored from "./round/choices/stored.wgsl" with { type: "text" };
+import copyRows from "./round/rows/copy_rows.wgsl" with { type: "text" };
+import draftEnds from "./round/draft_ends.wgsl" with { type: "text" };
 import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
-import fillRows from "./round/fill_rows.wgsl" with { type: "text" };
-import gatherRows from "./round/gather_rows.wgsl" with { type: "text" };
+import fillRows from "./round/rows/fill_rows.wgsl" with { type: "text" };
+import gatherRows from "./round/rows/gather_rows.wgsl" with { type: "text" };
 import loadFeatures from "./round/load_features.wgsl" with { type: "text" };
 import moveCells from "./round/move_cells.wgsl" with { type: "text" };
-import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
+import scatterRows from "./round/rows/scatter_rows.wgsl" with { type: "text" };
 import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
+import verifyRow from "./round/verify_row.wgsl" with { type: "text" };
 import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
 import verifyTree from "./round/verify_tree.wgsl" with { type: "text" };
 import law from "./standalone/law.wgsl" with { type: "text" };
@@ -241,8 +274,9 @@ import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import lowerNothing from "./tensor/row/lower_nothing.wgsl" with { type: "text" };
 import lowerScales from "./tensor/row/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
-import matmulTensorRow from "./tensor/row/matmul_tensor_row.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
+import roundNoted from "./tensor/tile/round_noted.wgsl" with { type: "text" };
+import roundStore from "./tensor/tile/round_store.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
 import outputsTile from "./tensor/tile/outputs.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
@@ -291,6 +325,15 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
+  "attention/own/normed": ownNormed,
+  "attention/own/plain": ownPlain,
+  "attention/own/relayed": ownRelayed,
+  "attention/own/relayed_pairs": ownRelayedPairs,
+  "attention/own/relayed_unread": ownRelayedUnread,
+  "attention/own/stored": ownStored,
+  "attention/own/stored_pairs": ownStoredPairs,
+  "attention/own/nothing": ownNothing,
+  "attention/own/squares": ownSquares,
   "attention/note/group_nothing": noteGroupNothing,
   "attention/note/group_scale": noteGroupScale,
   "attention/note/nothing": noteNothing,
@@ -301,6 +344,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/split": attentionSplit,
   "attention/visible": visible,
   "attention_units/attention_units": attentionUnits,
+  "attention_units/chunk/chunk_units": chunkUnits,
+  "attention_units/chunk/halve_cells": halveCells,
+  "attention_units/chunk/scores": chunkScores,
+  "attention_units/chunk/values": chunkValues,
+  "attention_units/chunk/weights": chunkWeights,
+  "attention_units/row_scale": unitsRowScale,
   "attention_units/bring": unitsBring,
   "attention_units/combine_units": combineUnits,
   "attention_units/halves": unitsHalves,
@@ -391,8 +440,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "latent/latent_combine": latentCombine,
   "latent/latent_fold": latentFold,
   "latent/latent_lanes": latentLanes,
+  "latent/few/long": latentFewLong,
+  "latent/few/long_values": latentFewLongValues,
   "latent/latent_prepare": latentPrepare,
   "latent/latent_rope": latentRope,
+  "latent/latent_runs": latentRuns,
   "latent/latent_runs_chunks": latentRunsChunks,
   "latent/latent_runs_segments": latentRunsSegments,
   "latent/latent_scores": latentScores,
@@ -419,6 +471,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/dot/whole": dotWhole,
   "matmul/dot/whole_x": dotWholeX,
   "matmul/ending/add_lanes": endingAddLanes,
+  "matmul/ending/add_pairs": endingAddPairs,
   "matmul/ending/lanes": endingLanes,
   "matmul/ending/one_lane": endingOneLane,
   "matmul/ending/one_lane_sums": endingOneLaneSums,
@@ -436,6 +489,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/gated_noted": gatedNoted,
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/hold/combined": holdCombined,
+  "matmul/hold/combined_halves": holdCombinedHalves,
   "matmul/hold/combined_held": holdCombinedHeld,
   "matmul/hold/normed": holdNormed,
   "matmul/hold/normed_held": holdNormedHeld,
@@ -455,6 +509,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/out": out,
   "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,
+  "matmul/relay/counts": relayCounts,
+  "matmul/relay/gated": relayGated,
+  "matmul/relay/out": relayOut,
+  "matmul/relay/read": relayRead,
+  "matmul/relay/read_held": relayReadHeld,
+  "matmul/relay/stored": relayStored,
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
   "norm/norm_from_branch": normFromBranch,
@@ -469,10 +529,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_keep_slot": normKeepSlot,
   "norm/norm_note_nothing": normNoteNothing,
   "norm/norm_note_scale": normNoteScale,
+  "norm/norm_pair": normPair,
   "norm/norm_put_add": normPutAdd,
   "norm/norm_put_pair": normPutPair,
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
+  "norm/tokens/stored": tokensStored,
+  "norm/tokens/verified": tokensVerified,
   "packed/places_packed": placesPacked,
   "packed/places_uniform": placesUniform,
   "packed/verify_packed": verifyPacked,
@@ -486,14 +549,18 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/accept_prompt": acceptPrompt,
   "round/accept_simulated": acceptSimulated,
   "round/accept_tree": acceptTree,
-  "round/copy_rows": copyRows,
+  "round/choices/greedy": choicesGreedy,
+  "round/choices/stored": choicesStored,
+  "round/rows/copy_rows": copyRows,
+  "round/draft_ends": draftEnds,
   "round/draft_rows": draftRows,
-  "round/fill_rows": fillRows,
-  "round/gather_rows": gatherRows,
+  "round/rows/fill_rows": fillRows,
+  "round/rows/gather_rows": gatherRows,
   "round/load_features": loadFeatures,
   "round/move_cells": moveCells,
-  "round/scatter_rows": scatterRows,
+  "round/rows/scatter_rows": scatterRows,
   "round/store_features": storeFeatures,
+  "round/verify_row": verifyRow,
   "round/verify_rows": verifyRows,
   "round/verify_tree": verifyTree,
   "standalone/law": law,
@@ -520,9 +587,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/row/lower_nothing": lowerNothing,
   "tensor/row/lower_scales": lowerScales,
   "tensor/matmul_tensor_few": matmulTensorFew,
-  "tensor/row/matmul_tensor_row": matmulTensorRow,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
+  "tensor/tile/round_noted": roundNoted,
+  "tensor/tile/round_store": roundStore,
   "tensor/tile/outputs": outputsTile,
   "tensor/out_store": outStore,
   "tensor/tile/out_store": outStoreTile,

@@ -29,8 +29,9 @@ const PROCESSES = Number(Deno.env.get("DENO_JOBS")) || Math.min(CORES + 1, 4);
 const ENV = {
   // The loader of OpenGL complains on stderr where this is unset.
   XDG_RUNTIME_DIR: Deno.env.get("XDG_RUNTIME_DIR") ?? "/tmp",
-  // Threads of Mesa's software adapter in each process: together they have the cores.
-  LP_NUM_THREADS: Deno.env.get("LP_NUM_THREADS") ?? `${Math.max(1, CORES / PROCESSES | 0)}`,
+  // Threads of Mesa's software adapter in each process: together they have the cores. 0: the one that takes
+  // submissions works alone, which saves what waking another takes, up to a twentieth of all.
+  LP_NUM_THREADS: Deno.env.get("LP_NUM_THREADS") ?? `${CORES / PROCESSES | 0}`,
 };
 
 /** Where code blocks of comments may be; they are tests too. */

@@ -109,14 +109,17 @@ export function latentSizes(software: boolean): LatentSizes {
   return software ? EIGHTH : DEEPSEEK_V2_LITE;
 }
 
+/** Rows, and cells that they see. */
+const RUNS = [[1, 512], [2, 512], [4, 512], [8, 512], [1, 4096], [1, 8192]] as const;
+
 /** One run is a layer. */
 export function latentLayerCases(software: boolean): MicroCase[] {
   const sizes = latentSizes(software);
   return (["bf16", "q8"] as const).flatMap((format) =>
-    [1, 2, 4, 8].map((rows) => ({
-      name: `layer/${sizes.name}/${format}/${rows}`,
-      context: 512,
-      make: (of: Allocations) => latentLayers(of, sizes, { rows, format, cells: 512 }),
+    RUNS.map(([rows, cells]) => ({
+      name: `layer/${sizes.name}/${format}/${rows}${cells === 512 ? "" : `/${cells}`}`,
+      context: cells,
+      make: (of: Allocations) => latentLayers(of, sizes, { rows, format, cells }),
     }))
   );
 }

@@ -2,6 +2,8 @@
 import type { NormInput } from "../../shaders/norm/rms_norm.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { partialWords } from "../../shaders/attention/attention.ts";
+import { headWords } from "../../shaders/attention/own/relayed_heads.ts";
+import { relayWords } from "../../shaders/matmul/relay/relay.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import {
   attentionBlock,
@@ -145,6 +147,11 @@ export function contextOf(
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
       ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
       sums: floats(MOST_SPLIT_K * hidden),
+      relay: {
+        act: from.words(new Uint32Array(relayWords(intermediate))),
+        heads: from.words(new Uint32Array(headWords((heads + 2 * kvHeads) * headDim))),
+        sums: floats(MOST_SPLIT_K * hidden),
+      },
     },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
     pages: from.words(Uint32Array.from(blockTable(slots, tablePages))),

@@ -1,13 +1,14 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 1.64.2,1.128.2] [--row 1.256.2.0]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 2.64.2.0,o+down=2.128.2.1]
 //
-// A shape may be in another number of ranges of k: down/8. --row are tiles of row/matmul_tensor_row.wgsl, for one row.
-// A tile is columns.stage.ahead, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
-// subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
-// same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
-// two times of a round, so that clocks matter little. The bits of all variants must be the same.
+// A shape may be in another number of ranges of k: down/8. A tile is columns.stage.ahead.branched, one of
+// matmul_tensor.wgsl (--tensor, its grid and own rows by columns) subgroups.grid.grid.own.own.stage.ahead.early; with
+// .p behind it x is two f16 numbers already, with shapes and = before it it is for these alone. Weights are f16 in
+// place, as the engine has them; the SIMT kernels read them all the same (--bare leaves these out). Microseconds on warm
+// clocks, the median of rounds in which all variants take turns; "over" is of the first variant's time in the same round,
+// so that clocks matter little. The bits of all variants must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import {
@@ -16,11 +17,10 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow, rowFits } from "../../shaders/tensor/row/matmul_tensor_row.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
-import { matmulTensor, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+import { matmulTensor, type TensorTile, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
 import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { halveWeights } from "../../shaders/tensor/scales/weight_scales.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
@@ -39,14 +39,17 @@ import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import { sampleMs } from "../sample.ts";
 import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
 
+const DEFAULT =
+  "1.64.2.0,1.64.2.1,2.64.2.0,2.64.2.1,1.128.2.0,1.128.2.1,2.128.2.0,2.128.2.1,1.256.2.0,1.256.2.1";
+
 const { values: flags } = parseArgs({
   options: {
     small: { type: "boolean", default: false },
     rows: { type: "string", default: "1,8" },
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
-    tiles: { type: "string", default: "" },
+    tiles: { type: "string", default: DEFAULT },
     tensor: { type: "string", default: "" },
-    row: { type: "string", default: "" },
+    bare: { type: "boolean", default: false },
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "60" },
   },
@@ -93,16 +96,37 @@ const SHAPES = small ? ODD : flags.shapes.split(",").map((text) => {
   return { ...shape, split: Number(split ?? shape.split) };
 });
 
-const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
-  [32, 64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
-).filter(({ columns, stage, ahead }) =>
-  columns * stage * ahead <= 512 && columns * stage * ahead >= 128
-);
-function tileOf(text: string): FewTile {
-  const [columns = 1, stage = 64, ahead = 2] = text.split(".").map(Number);
-  return { columns, stage, ahead };
+interface Spec {
+  readonly text: string;
+  readonly numbers: readonly number[];
+  readonly paired: boolean;
 }
-const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : flags.tiles.split(",").map(tileOf);
+
+/** Of a list of tiles, those for a shape. */
+function specsOf(list: string, shape: string): Spec[] {
+  return list.split(",").filter((text) => text !== "").flatMap((text) => {
+    const [names, spec = names] = text.includes("=") ? text.split("=") : ["", text];
+    if (names !== "" && !names?.split("+").includes(shape)) return [];
+    const paired = spec?.endsWith(".p") ?? false;
+    const numbers = (spec ?? "").split(".").filter((part) => part !== "p").map(Number);
+    return [{ text: spec ?? "", numbers, paired }];
+  });
+}
+
+/** x of 16 rows as the two f16 numbers of each, [16, 2, k]. */
+function pairsOf(x: Float32Array, scales: Float32Array, k: number): Uint32Array<ArrayBuffer> {
+  const scaled = x.map((value, i) => value * (scales[Math.floor(i / k)] ?? NaN));
+  const his = new Float32Array(
+    new Uint32Array(scaled.buffer).map((bits) => bits & 0xffffe000).buffer,
+  );
+  const out = new Float16Array(2 * scaled.length);
+  for (const [i, hi] of his.entries()) {
+    const at = 2 * (i - i % k) + i % k;
+    out[at] = hi;
+    out[at + k] = (scaled[i] ?? NaN) - hi;
+  }
+  return new Uint32Array(out.buffer);
+}
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {
   const buffer = storage(gpu.device, "words", values.byteLength);
@@ -139,6 +163,10 @@ function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
   return [end, end];
 }
 
+async function floatsOf({ buffer }: Operand, count: number): Promise<Float32Array> {
+  return new Float32Array(await readBuffer(gpu, { buffer, size: 4 * count }));
+}
+
 interface Variant {
   readonly what: string;
   readonly programs: readonly Program[];
@@ -170,57 +198,72 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   };
   const shardOf = ({ weights }: Buffers) => ({ operand: weights, first: 0, rows: n });
   const lanes = lanesFor("bf16", k, rules.lanes);
-  await add("SIMT", (b) =>
-    matmul(
-      { matrix: { format: "bf16", rows: n, cols: k, lanes, shards: [shardOf(b)] }, ...b },
-      { rows, epilogue: other, splitK: split, tuning: rules, label: "SIMT" },
-    ));
+  const whole = { format: "bf16", rows: n, cols: k, lanes } as const;
+  if (!flags.bare) {
+    await add("SIMT", (b) =>
+      matmul(
+        { matrix: { ...whole, shards: [shardOf(b)] }, ...b },
+        { rows, epilogue: other, splitK: split, tuning: rules, label: "SIMT" },
+      ));
+  }
   const of = {
     ...{ unit, rows, matrix: { rows: n, cols: k }, splitK: split, label: name },
     ...{ halved: true, epilogue },
   };
   const range = k / split;
-  const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
-  if (tile) {
+  const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range, splitK: split });
+  if (tile && !flags.bare) {
     await add(
       `matmul_tensor ${JSON.stringify(Object.values(tile))}`,
       (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })],
     );
   }
-  for (const text of flags.tensor === "" ? [] : flags.tensor.split(",")) {
-    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = text.split(".")
-      .map(Number);
-    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead } as const;
+  const inputs = new Map<Buffers, Operand>();
+  for (const b of all) {
+    const [x, scales] = [await floatsOf(b.x, 16 * k), await floatsOf(b.xScales, 16)];
+    inputs.set(b, words(pairsOf(x, scales, k)));
+  }
+  const given = (b: Buffers, paired: boolean): Buffers =>
+    paired ? { ...b, x: inputs.get(b) as Operand } : b;
+  for (const { text, numbers, paired } of specsOf(flags.tensor, name)) {
+    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1, early] = numbers;
+    const one: TensorTile = {
+      ...{ subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead },
+      ...{ early: early === 1, unrolled: true },
+    };
     if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
       continue;
     }
-    await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
+    const multiply = { ...of, tile: one, paired };
+    await add(
+      `tensor ${text}`,
+      (b) => [matmulTensor(given(b, paired), { ...multiply, shard: shardOf(b) })],
+    );
   }
-  for (const few of rows > fewRows(unit) ? [] : TILES) {
-    if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
-    await add(Object.values(few).join(" "), (b) => [
-      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
-    ]);
-  }
-  for (const text of flags.row === "" || rows > 1 ? [] : flags.row.split(",")) {
-    const one = { ...tileOf(text), branched: text.split(".")[3] !== "0" };
-    if (range % one.stage !== 0 || !rowFits(unit, one, gpu.limits)) continue;
-    await add(`row ${text}`, (b) => [
-      matmulTensorRow(b, { ...of, shard: shardOf(b), tile: one }),
-    ]);
+  for (const { text, numbers, paired } of specsOf(flags.tiles, name)) {
+    const [columns = 1, stage = 64, ahead = 2, branched] = numbers;
+    const few: FewTile = { columns, stage, ahead, branched: branched === 1 };
+    if (rows > fewRows(unit) || range % stage !== 0 || !fewFits(unit, few, gpu.limits, { rows })) {
+      continue;
+    }
+    const multiply = { ...of, tile: few, paired };
+    await add(
+      text,
+      (b) => [matmulTensorFew(given(b, paired), { ...multiply, shard: shardOf(b) })],
+    );
   }
   await timeRounds(variants);
   const out = (all[0] as Buffers).out.buffer;
   const size = 4 * rows * Math.round(n * epilogue.outShare) * split;
   let reference: Uint32Array | undefined;
-  const [simt] = variants;
-  say(`${name}/${split} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
-  for (const { what, programs, us } of variants.slice(1)) {
+  const [first] = variants;
+  say(`${name}/${split} ${rows} rows, ${first?.what}: ${median(first?.us ?? []).toFixed(1)} us`);
+  for (const { what, programs, us } of flags.bare ? variants : variants.slice(1)) {
     await sample(programs, programs.length);
     const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size }));
     reference ??= bits;
     const differ = bits.some((word, i) => word !== reference?.[i]);
-    const over = median(us.map((time, i) => time / (simt?.us[i] ?? NaN)));
+    const over = median(us.map((time, i) => time / (first?.us[i] ?? NaN)));
     say(
       `  ${median(us).toFixed(1).padStart(6)} us ${over.toFixed(3)}  ${what}${
         differ ? " OTHER BITS" : ""

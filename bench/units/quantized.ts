@@ -67,8 +67,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 const TILES: readonly FewTile[] = flags.tiles.split(",").map((text) => {
-  const [columns = 1, stage = 64, ahead = 1] = text.split("/").map(Number);
-  return { columns, stage, ahead };
+  const [columns = 1, stage = 64, ahead = 1, branched = 1] = text.split("/").map(Number);
+  return { columns, stage, ahead, branched: branched === 1 };
 });
 
 /** For many rows. */
@@ -183,7 +183,7 @@ async function caseOf(text: string): Promise<void> {
     ]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
-    if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
+    if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits, { rows })) continue;
     await attempt(JSON.stringify(few).replaceAll('"', ""), ({ matrix, wScales }) => [
       matmulTensorFew({ ...buffers, wScales }, {
         ...launch,

@@ -22,6 +22,7 @@ import {
   rowBlock,
 } from "./row_blocks.ts";
 import type { Heads } from "../fragments/heads.ts";
+import type { PartialSums, PartialWords } from "./partial_sums.ts";
 
 /**
  * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
@@ -35,14 +36,6 @@ const MOST_IN_LANES = 128;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 144 << 20;
-
-/** Sums of the splits of keys, before they are added. */
-export interface PartialSums {
-  /** [rows, heads, splits, headDim] f32 */
-  readonly sums: Operand;
-  /** Peak and total, [rows, heads, splits, 2] f32 */
-  readonly stats: Operand;
-}
 
 export interface AttentionBuffers {
   /** [rows, heads, headDim]; not read where `own` is. */
@@ -101,7 +94,7 @@ export function partialWords(
   heads: Heads,
   rows: number,
   adapter: Adapter,
-): { readonly sums: number; readonly stats: number } {
+): PartialWords {
   return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
 }
 

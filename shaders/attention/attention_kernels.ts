@@ -1,4 +1,5 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import type { Slots } from "../../src/gpu/link.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { loadSlots, putSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
@@ -50,29 +51,69 @@ export function chunkKernel(
 }
 
 /** Invocations of a workgroup of attention_row.wgsl. */
-const ROW_THREADS = 256;
+export const ROW_THREADS = 256;
 
-/** The same of rows alone, whose heads are normed and stored there. */
-export function rowKernel({ headDim, kvDtype }: Heads, group: number): Kernel {
-  const name = `attention_row_${kvDtype}_${headDim}_${group}`;
+/** Slots of heads that a dispatch before has left, and of those that the same one makes. */
+const STORED_HEADS: Slots = {
+  ...{ raw: "attention/own/stored", asked: "attention/own/stored_pairs" },
+  ...{ added: "attention/own/squares", waited: "attention/own/nothing" },
+  unread: "attention/own/nothing",
+};
+const RELAYED_HEADS: Slots = {
+  ...{ raw: "attention/own/relayed", asked: "attention/own/nothing" },
+  ...{ added: "attention/own/nothing", waited: "attention/own/relayed_pairs" },
+  unread: "attention/own/relayed_unread",
+};
+
+/** Floats between lanes of a query's dots there: STRIDE. */
+const DOT_STRIDE = SPLIT_CELLS + 4;
+
+/** Vectors of four floats for dots, and then for parts of the values' sums. */
+export function rowPool(headDim: number, group: number): number {
+  const { LANES, PARTS } = chunkCounts(headDim, group, 1);
+  const even = 2 * Math.ceil(group / 2);
+  return Math.max(Math.ceil(group * LANES * DOT_STRIDE / 4), PARTS * even * headDim / 4);
+}
+
+/** The same of rows alone, whose heads are turned and stored there, and normed where the model does. */
+export function rowKernel(
+  { headDim, kvDtype }: Heads,
+  { group, normed, words }: {
+    readonly group: number;
+    readonly normed: boolean;
+    /** Of q, k and v where the same dispatch makes them; default: it does not. */
+    readonly words?: number | undefined;
+  },
+): Kernel {
+  const kinds = [...normed ? ["normed"] : [], ...words === undefined ? [] : ["relayed", words]];
+  const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
   return kernels.getOrInsertComputed(name, () => {
-    const { VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT } = chunkCounts(headDim, group, 1);
+    const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, 1);
     const pairs = Math.ceil(group / 2);
     const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
     const counts = {
-      ...{ GROUP: group, UNUSED: 4 - group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS) },
-      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, EIGHT, THREADS: ROW_THREADS },
+      ...{ GROUP: group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS), PAIRS_OF_QUERIES: pairs },
+      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, THREADS: ROW_THREADS },
       PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
       ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
-      POOL: Math.max(LANES * (SPLIT_CELLS + 1), PARTS * headDim),
+      ...{ POOL: rowPool(headDim, group), NORMED: Number(normed), RANGE: words ?? 0 },
     };
-    const slots = { ...loadSlots(kvDtype), ...putSlots(kvDtype) };
+    const slots = {
+      ...{ ...loadSlots(kvDtype), ...putSlots(kvDtype) },
+      own: `attention/own/${normed ? "normed" : "plain"}`,
+      ...words === undefined ? STORED_HEADS : RELAYED_HEADS,
+    };
     return kernel(name, shader("attention/attention_row", { slots, counts }), {
       bindings: [
-        ...["qkv", "keys", "values", "rows", "pages", "sums", "stats", "rope", "norm_weight"],
+        ...words === undefined ? ["qkv"] : [],
+        ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
+        ...normed ? ["norm_weight"] : [],
+        ...words === undefined ? [] : ["relay"],
       ],
       constants: [
-        ...["EPS", "KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
+        ...normed ? ["EPS"] : [],
+        ...words === undefined ? [] : ["TURNS", "MAKERS", "RANGES"],
+        ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
         ...SCORING,
       ],
     });

@@ -9,8 +9,10 @@ import {
   partialWords,
   splitWords,
 } from "../attention/attention.ts";
+import type { PartialWords } from "../attention/partial_sums.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { attentionOnUnits } from "./attention_on_units.ts";
+import { halvesWords } from "./chunk/chunk_on_units.ts";
 import { cellsOf, whyNotUnits } from "./units_kernels.ts";
 
 type Adapter = Pick<Tuning, "software" | "attentionUnits">;
@@ -32,14 +34,15 @@ export function attend(buffers: AttentionBuffers, shape: AttentionShape): Dispat
   return units ? attentionOnUnits(buffers, shape, units) : attention(buffers, shape);
 }
 
-/** f32 words of its partial sums over at most `rows` rows, or of as many as go at a time. */
+/** f32 words of what attention over at most `rows` rows keeps: its partial sums, or those of as many as go at a time. */
 export function attendWords(
   heads: Heads,
   rows: number,
   adapter: Adapter,
-): { readonly sums: number; readonly stats: number } {
+): PartialWords {
   const units = unitsOf(heads, adapter);
-  return units ? splitWords(heads, rows, cellsOf(units)) : partialWords(heads, rows, adapter);
+  if (!units) return partialWords(heads, rows, adapter);
+  return { ...splitWords(heads, rows, cellsOf(units)), halves: halvesWords(heads, rows, units) };
 }
 
 /** Whether it can note the scales of its rows. */

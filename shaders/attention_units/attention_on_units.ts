@@ -8,13 +8,13 @@ import {
   fromRow,
   scoreConstants,
   tileOf,
-  windowOf,
 } from "../attention/attention.ts";
 import { groupOf, pathGroups } from "../attention/attention_kernels.ts";
 import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
+import { chunkOnUnits, chunkTile, halvesOf } from "./chunk/chunk_on_units.ts";
+import { type Block, combined, launched } from "./parts.ts";
 import {
   cellsOf,
-  combineUnitsKernel,
   LEAST_THREADS,
   mostThreads,
   SEGMENT_CELLS,
@@ -31,16 +31,6 @@ const ENOUGH_APART = 132;
 const APART = 4;
 /** Cells of a KV page: of rows.wgsl. */
 const PAGE = 16;
-/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
-const PATH_CELLS = 16;
-
-/** Of the rows that are recorded together. */
-interface Block extends AttentionShape {
-  /** In `rows`. */
-  readonly firstRow: number;
-  /** In `scales`. */
-  readonly notedFirst: number;
-}
 
 /** The workgroup for so many rows of a slot, with `span` splits each. */
 type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
@@ -56,6 +46,23 @@ export function attentionOnUnits(
   units: AttentionUnits,
   choose: Choose = unitsTile,
 ): Dispatch[] {
+  const few = () => inTiles(buffers, shape, units, choose);
+  const halves = halvesOf(buffers, shape, units);
+  if (halves === undefined) return few();
+  const { group, tile } = chunkTile(shape, units, 1);
+  const workgroups = Math.ceil(shape.perSlot / tile) * shape.heads / group;
+  const segments = Math.ceil((units.enough ?? ENOUGH) / workgroups);
+  const chunk = () => chunkOnUnits(buffers, shape, { units, halves });
+  return parted(shape, (segments - 1) * SEGMENT_CELLS, few, chunk);
+}
+
+/** Each workgroup brings keys and values from where they are stored. */
+function inTiles(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  units: AttentionUnits,
+  choose: Choose,
+): Dispatch[] {
   const inParts = (span: number, apart = false) =>
     inBlocks(buffers, shape, { units, span, apart, choose });
   const segment = SEGMENT_CELLS / cellsOf(units);
@@ -66,25 +73,34 @@ export function attentionOnUnits(
   if (workgroups < (units.enough ?? ENOUGH)) {
     const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
       cellsOf(units);
-    return parted(shape, few, inParts(1), () => inParts(APART, true));
+    return parted(shape, few, () => inParts(1), () => inParts(APART, true));
   }
   if (buffers.scales) return inParts(segment);
   const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
-  return parted(shape, SEGMENT_CELLS, [direct], () => inParts(segment));
+  return parted(shape, SEGMENT_CELLS, () => [direct], () => inParts(segment));
 }
 
 /** `short` where slots have at most so many cells, else `long`, if there may be more. */
 function parted(
   { tablePages }: AttentionShape,
   cells: number,
-  short: readonly Dispatch[],
-  long: () => Dispatch[],
+  short: () => readonly Dispatch[],
+  long: () => readonly Dispatch[],
 ): Dispatch[] {
-  if (tablePages * PAGE <= cells) return [...short];
-  return [
-    ...short.map((each) => ({ ...each, forCells: { from: 0, upTo: cells } })),
-    ...long().map((each) => ({ ...each, forCells: { from: cells + 1, upTo: Infinity } })),
-  ];
+  if (tablePages * PAGE <= cells) return [...short()];
+  if (cells <= 0) return [...long()];
+  return [...within(short(), 0, cells), ...within(long(), cells + 1, Infinity)];
+}
+
+/** Those that are for some of these numbers of cells, and for these alone. */
+function within(plan: readonly Dispatch[], from: number, upTo: number): Dispatch[] {
+  return plan.map((each) => {
+    const { forCells = { from: 0, upTo: Infinity } } = each;
+    return {
+      ...each,
+      forCells: { from: Math.max(from, forCells.from), upTo: Math.min(upTo, forCells.upTo) },
+    };
+  }).filter(({ forCells }) => forCells.from <= forCells.upTo);
 }
 
 /** The largest tile that a slot's rows fill and workgroup memory has room for. */
@@ -181,36 +197,6 @@ function directly(
   });
 }
 
-function combined(
-  { rows, out, partial: { sums, stats }, scales }: AttentionBuffers,
-  shape: Block,
-  { cells, kept }: { readonly cells: number; readonly kept: number },
-): Dispatch {
-  const { heads, headDim, count, firstRow, window } = shape;
-  const noted = scales !== undefined;
-  return dispatch(combineUnitsKernel({ headDim, cells, kept, noted }), {
-    buffers: { sums, stats, rows, out, ...scales && { scales } },
-    constants: {
-      HEADS: heads,
-      KEPT: kept,
-      FIRST_ROW: firstRow,
-      WINDOW: windowOf({ window }),
-      ...scales && { NOTED_FIRST: shape.notedFirst },
-    },
-    workgroups: [heads, count],
-    label: `${shape.label}.combine`,
-    work: {
-      bytes: 4 * count * heads * headDim,
-      flops: 0,
-      context: {
-        bytesPerCell: 4 * shape.perSlot * heads * (headDim + 2) / cells,
-        flopsPerCell: 2 * count * heads * headDim / cells,
-        window,
-      },
-    },
-  });
-}
-
 function tilesOf(
   { count, perSlot, heads }: AttentionShape,
   { tile, group }: UnitsTile,
@@ -230,15 +216,4 @@ function constantsOf(shape: AttentionShape, { tile, group }: UnitsTile, firstRow
     PATHS: Number(paths),
     ...scoreConstants(shape),
   };
-}
-
-/** Workgroups along z: all, or those that the windows of a tile's rows touch. */
-function launched(
-  all: number,
-  { window, paths }: AttentionShape,
-  { rows, cells }: { readonly rows: number; readonly cells: number },
-): number {
-  if (window === undefined) return all;
-  const touched = window + Math.max(rows - 1, paths ? PATH_CELLS : 0);
-  return Math.min(all, 1 + Math.ceil((touched - 1) / cells));
 }

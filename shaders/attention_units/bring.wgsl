@@ -1,17 +1,6 @@
 // How a workgroup of attention_units.wgsl brings rows of numbers as f16.
 
-//use tensor/scale_of
-//use attention_units/halves
-
-// Of the row that WIDE invocations have.
-fn row_scale(x: Vec8, y: Vec8) -> f32 {
-  let most = max(max(abs(x.lo), abs(x.hi)), max(abs(y.lo), abs(y.hi)));
-  var peak = max(max(most.x, most.y), max(most.z, most.w));
-  //for w in WIDE_STEPS
-  peak = max(peak, subgroupShuffleXor(peak, 1u << $wu));
-  //end
-  return scale_of(peak);
-}
+//use attention_units/row_scale
 
 // Vec8s 2i and 2i + 1, scaled, as f16 in the order of the head from `to` on, lo so much behind.
 fn put_pair(to: u32, low_at: u32, i: u32, x: Vec8, y: Vec8, scale: f32) {

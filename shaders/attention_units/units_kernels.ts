@@ -65,7 +65,7 @@ export function whyNotUnits(
 }
 
 /** Invocations that bring a row, a power of two: two of its vec8s each, some none. */
-function wideOf(headDim: number): number {
+export function wideOf(headDim: number): number {
   return 2 ** Math.ceil(Math.log2(headDim / 16));
 }
 
@@ -78,9 +78,12 @@ export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: Attentio
 }
 
 /** Whether the lower halves of queries and weights, of keys and values are there. */
-function lowOf({ kvDtype }: Pick<Heads, "kvDtype">, { precision }: AttentionUnits) {
-  const Q_LOW = Number(precision !== "f16");
-  return { Q_LOW, KV_LOW: Number(Q_LOW === 1 && kvDtype === "f32") };
+export function lowOf(
+  { kvDtype }: Pick<Heads, "kvDtype">,
+  { precision }: AttentionUnits,
+): { readonly Q_LOW: number; readonly KV_LOW: number } {
+  const low = precision !== "f16";
+  return { Q_LOW: Number(low), KV_LOW: Number(low && kvDtype === "f32") };
 }
 
 /** vec4s of its pool, and where scores and queries begin. */

@@ -10,6 +10,8 @@ export interface Epilogue {
    * `fn end_rows`; absent: matmul/out. Another one is for kernels that add lanes, and two pairs.
    */
   readonly slots: Slots & { readonly epilogue: string };
+  /** Whether `out` takes numbers of any columns, although it is not matmul/out; default false. */
+  readonly relays?: boolean;
   /** `out` of matrix units instead, with `fn end_row`; absent: tensor/out_store. */
   readonly unitsOut?: string;
   /**

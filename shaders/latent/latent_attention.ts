@@ -8,12 +8,13 @@ import {
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import type { PartialSums } from "../attention/attention.ts";
-import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES, rowBlock } from "../attention/row_blocks.ts";
+import type { PartialSums } from "../attention/partial_sums.ts";
+import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES } from "../attention/row_blocks.ts";
+import { longBytes, longKernel } from "./few/long.ts";
+import { chunksOf, FEW_ROWS, type Pass, passesOf, segmentsOf } from "./latent_passes.ts";
 import { manyAttended, manyBytes, RECORD_WORDS } from "./many/attend.ts";
 import {
   CHUNK,
-  CHUNK_CELLS,
   chunkKernel,
   isChunkTile,
   latentCombineKernel,
@@ -21,21 +22,15 @@ import {
   latentKernel,
   type LatentSizes,
   type LatentTile,
-  SEGMENT,
   tileBytes,
   TILES,
 } from "./latent_kernels.ts";
 
-/** Most rows whose chunks go to workgroups of their own. */
-const FEW_ROWS = 16;
 /** Queries of a slot from which two products beat one kernel, measured on an H200. */
 const MANY_QUERIES = 1024;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;
-/** Least segments of a longer context that are worth a launch of their own for all rows. */
-const LEAST_SEGMENTS = 4;
-
 /** Heads over latents: one key-value head, `headDim` the width of what is kept. */
 export interface LatentShape extends Heads {
   /** Elements of a latent, the first of `headDim`. */
@@ -86,16 +81,6 @@ interface Buffers {
   readonly partial: PartialSums;
 }
 
-/** Rows at a time, and the runs of cells that they leave sums of. */
-interface Pass {
-  readonly first: number;
-  readonly count: number;
-  readonly perSlot: number;
-  readonly run: number;
-  readonly runs: number;
-  readonly forCells?: CellRange;
-}
-
 /** Whether an adapter has workgroup memory for the kernel; others take attention.wgsl. */
 export function tilesLatents(
   { headDim }: Pick<Heads, "headDim">,
@@ -123,11 +108,17 @@ export function latentAttention(buffers: Buffers, shape: Launch): Dispatch[] {
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
   const { sums, stats } = buffers.partial;
   const [kept, ends] = [bytesOf(sums) / 4 / shape.heads, bytesOf(stats) / 8 / shape.heads];
+  const asked = { ...shape, long: goesLong(shape) };
   return goesInProducts(shape)
-    ? passesOf(Math.floor(kept / RECORD_WORDS), shape)
+    ? passesOf(Math.floor(kept / RECORD_WORDS), asked)
       .flatMap((pass) => productsOf(buffers, shape, pass))
-    : passesOf(Math.floor(Math.min(ends, kept / shape.rank)), shape)
+    : passesOf(Math.floor(Math.min(ends, kept / shape.rank)), asked)
       .flatMap((pass) => passOf(buffers, shape, pass));
+}
+
+/** Whether few rows of long contexts go by few/long.wgsl: chains, for which there is workgroup memory. */
+function goesLong({ paths, tile, headDim, tuning }: Launch): boolean {
+  return !paths && !tile && longBytes(headDim) <= tuning.workgroupBytes;
 }
 
 /** Whether many rows go by manyAttended: chains, without a window, of many queries. */
@@ -136,43 +127,6 @@ function goesInProducts(
 ): boolean {
   return perSlot * heads >= MANY_QUERIES && !paths && !window && !tile && !finish &&
     rank >= RECORD_WORDS && manyBytes() <= tuning.workgroupBytes;
-}
-
-function segmentsOf(tablePages: number): number {
-  return Math.ceil(tablePages * CHUNK / SEGMENT);
-}
-
-/** Chunks of a context that is short enough for partial sums of each. A page is a chunk. */
-function chunksOf(tablePages: number): number {
-  return Math.min(tablePages, CHUNK_CELLS / CHUNK);
-}
-
-/** Few rows of short contexts by chunks; all others by segments, block by block where they must. */
-function passesOf(room: number, { count, perSlot, tablePages }: Launch): Pass[] {
-  const whole = { first: 0, count, perSlot };
-  const [chunks, segments] = [chunksOf(tablePages), segmentsOf(tablePages)];
-  const few = count <= FEW_ROWS && count * chunks <= room;
-  const runs = few ? chunks : Math.min(segments, Math.floor(room / count));
-  const short = { ...whole, run: few ? CHUNK : SEGMENT, runs };
-  const most = short.run * runs;
-  if (most >= tablePages * CHUNK) return [short];
-  const long = blocks({ ...whole, run: SEGMENT, runs: segments }, room);
-  if (!few && runs < LEAST_SEGMENTS) return long;
-  return [
-    { ...short, forCells: { from: 0, upTo: most } },
-    ...long.map((pass) => ({ ...pass, forCells: { from: most + 1, upTo: Infinity } })),
-  ];
-}
-
-/** Rows whose partial sums fit at a time. */
-function blocks(whole: Pass, room: number): Pass[] {
-  const { count, runs } = whole;
-  const each = rowBlock(whole, Math.floor(room / runs));
-  return Array.from({ length: Math.ceil(count / each.count) }, (_, i) => {
-    const first = i * each.count;
-    const rows = Math.min(each.count, count - first);
-    return { ...whole, first, count: rows, perSlot: Math.min(each.perSlot, rows) };
-  });
 }
 
 /** What a pass reads and writes. */
@@ -204,12 +158,13 @@ function productsOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
 function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const { heads, headDim, rank, kvDtype, window, label } = shape;
   const { latents: keys, pages, partial: { sums, stats } } = buffers;
-  const { first, count, perSlot, run, runs, forCells } = pass;
+  const { first, count, perSlot, run, runs, forCells, long } = pass;
   const { q, out, rows, firstRow } = placesOf(buffers, shape, first);
   const sizes: LatentSizes = { rank, width: headDim, kvDtype };
   const { tile = tileOf(perSlot * heads, run) } = shape;
-  const SLOT_QUERIES = perSlot * heads % tile.queries === 0 ? tile.queries : perSlot * heads;
-  const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / tile.queries);
+  const queries = long ?? tile.queries;
+  const SLOT_QUERIES = perSlot * heads % queries === 0 ? queries : perSlot * heads;
+  const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / queries);
   const common = {
     HEADS: heads,
     RUNS: runs,
@@ -220,14 +175,19 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
   const partialBytes = 4 * heads * (rank + 2) / run;
   const single = run === CHUNK && isChunkTile(tile, shape.paths);
+  const kernel = long
+    ? longKernel(sizes, long)
+    : single
+    ? chunkKernel(sizes)
+    : latentKernel(sizes, tile, run);
   return [
-    dispatch(single ? chunkKernel(sizes) : latentKernel(sizes, tile, run), {
+    dispatch(kernel, {
       buffers: { q, keys, rows, pages, sums, stats },
       constants: {
         ...common,
         TABLE_PAGES: shape.tablePages,
         SLOT_QUERIES,
-        ...single ? {} : { PATHS: Number(shape.paths) },
+        ...single || long ? {} : { PATHS: Number(shape.paths) },
         SCALE: shape.scale,
       },
       workgroups: [tiles, 1, runs],

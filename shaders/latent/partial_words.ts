@@ -1,15 +1,16 @@
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { partialWords } from "../attention/attention.ts";
+import type { PartialWords } from "../attention/partial_sums.ts";
 import { attendWords } from "../attention_units/attend.ts";
 import { latentPartialWords, tilesLatents } from "./latent_attention.ts";
 
-/** f32 words of the partial sums of a layer's attention over at most `rows` rows. */
+/** f32 words of what a layer's attention over at most `rows` rows keeps. */
 export function attentionPartialWords(
   heads: Heads,
   rows: number,
   adapter: Pick<Tuning, "software" | "workgroupBytes" | "attentionUnits">,
-): { readonly sums: number; readonly stats: number } {
+): PartialWords {
   const { rank } = heads;
   if (rank === undefined) return attendWords(heads, rows, adapter);
   return tilesLatents(heads, adapter)

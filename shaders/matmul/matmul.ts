@@ -58,9 +58,15 @@ export function matmul(
   if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
     throw new Error(`${label}: its weights are f16, for matrix units alone`);
   }
-  const choose = hold === PLAIN_ROWS ? matmulShape : residentShape;
-  const partial = epilogue.slots.out !== undefined;
-  const launch = choose(matrix, { rows, splitK, tuning, partial });
+  const use = {
+    rows,
+    splitK,
+    tuning,
+    partial: epilogue.slots.out !== undefined && !epilogue.relays,
+  };
+  const launch = hold === PLAIN_ROWS
+    ? matmulShape(matrix, use)
+    : residentShape(matrix, use, hold.wide);
   const { format, cols } = matrix;
   const lanes = lanesOf(matrix, tuning);
   const { groups } = launch;

@@ -84,10 +84,9 @@ function slotsOf(
   const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
   const ending = lanes === 1
     ? { sums: "matmul/ending/one_lane_sums", ending: "matmul/ending/one_lane" }
-    : {
-      sums: "matmul/ending/add_lanes",
-      ending: `matmul/ending/${shape.pairs === 1 ? "pair" : "lanes"}`,
-    };
+    : shape.pairs === 1
+    ? { sums: "matmul/ending/add_pairs", ending: "matmul/ending/pair" }
+    : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
   const staged = shape.kind === "cached" ? {} : {
     dot: `matmul/dot/${shape.dots}`,
     load: `matmul/${hasPart(shape) ? "part/" : ""}load_${
@@ -103,6 +102,9 @@ function slotsOf(
     ...ending,
     ...staged,
     ...hold.slots,
+    ...hold.floats && shape.kind === "resident" && shape.dots === "floats"
+      ? { hold: hold.floats }
+      : {},
     ...epilogue.slots,
   };
 }
@@ -129,10 +131,13 @@ function countsOf(
     STEPS: stage / vec8s / lanes,
     PARTS: parts,
     LOADS: Math.ceil(rows * stage * parts / threads),
+    HALF_LOADS: Math.ceil(2 * rows * stage / threads),
     THREADS: threads,
     BUFFERS: buffersOf(shape),
     SUMS: sums,
     SUM_TILES: rows / sums,
+    MORE_TILES: Number(rows > sums),
+    PAIR_SUMS: pairSums(shape, lanes),
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
@@ -164,7 +169,7 @@ function residentCounts(
 export function workgroupBytes(shape: MatmulShape, lanes: number): number {
   const packed = shape.kind !== "cached" && shape.dots === "packed";
   const bytes = packed ? 20 * shape.rows * shape.stage * buffersOf(shape) : 0;
-  return bytes + 16 * vectorsOf(shape, lanes);
+  return bytes + 16 * vectorsOf(shape, lanes) + 8 * pairSums(shape, lanes);
 }
 
 /** Stages of x that workgroup memory holds at a time. */
@@ -172,12 +177,18 @@ function buffersOf({ kind }: MatmulShape): number {
   return kind === "prefetch" ? 2 : 1;
 }
 
+/** Sums of pairs that have workgroup memory of their own: add_pairs.wgsl. */
+function pairSums(shape: MatmulShape, lanes: number): number {
+  return shape.pairs === 1 ? sumsAtOnce(shape) * shape.groups * (lanes + 1) : 0;
+}
+
 /** Vectors of four floats for x, and then for the lanes' sums. */
 function vectorsOf(shape: MatmulShape, lanes: number): number {
   const { kind, rows, groups } = shape;
   const floats = kind !== "cached" && shape.dots !== "packed";
   const staged = floats ? rows * shape.stage * 2 * buffersOf(shape) : 0;
-  return Math.max(staged, sumsAtOnce(shape) * groups * (lanes + 1));
+  const sums = shape.pairs === 1 ? 1 : sumsAtOnce(shape) * groups * (lanes + 1);
+  return Math.max(staged, sums);
 }
 
 function sumsAtOnce(shape: MatmulShape): number {

@@ -3,13 +3,16 @@ import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { PARTIAL_WORDS, type PartialKind, partialSlot } from "../partial/partial.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { type Epilogue, matmul } from "./matmul.ts";
-import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
+import type { Hold } from "./hold/hold.ts";
+import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
 
 /** What the number of partial results depends on beside the matrix. */
 interface Use {
   /** Of x. */
   readonly rows: number;
   readonly tuning: Tuning;
+  /** As `matmul` takes it. */
+  readonly hold?: Hold | undefined;
 }
 
 /**
@@ -49,13 +52,14 @@ export function matmulPartials(
   },
   shape: Use & { readonly kind: PartialKind; readonly vocab: number; readonly label: string },
 ): Dispatch[] {
-  const { kind, vocab, ...use } = shape;
-  const count = matmulPartialCount(matrix, use);
+  const { kind, vocab, hold, ...use } = shape;
+  const count = matmulPartialCount(matrix, shape);
   return matrix.shards.flatMap((shard, i) => {
-    const first = countBefore(matrix, use, i);
+    const first = countBefore(matrix, shape, i);
     const epilogue = partialEpilogue(matrix, { kind, vocab, count, first });
     return matmul({ matrix: { ...matrix, shards: [shard] }, x, out: partials }, {
       ...use,
+      ...hold && { hold },
       epilogue,
     });
   });
@@ -88,8 +92,9 @@ export function partialEpilogue(
 }
 
 /** Partial results of a row that the first `shards` shards make. */
-function countBefore(matrix: Matrix, { rows, tuning }: Use, shards: number): number {
-  const launch = matmulShape(matrix, { rows, splitK: 1, tuning, partial: true });
+function countBefore(matrix: Matrix, { rows, tuning, hold }: Use, shards: number): number {
+  const shapeOf = hold ? residentShape : matmulShape;
+  const launch = shapeOf(matrix, { rows, splitK: 1, tuning, partial: true });
   return matrix.shards.slice(0, shards)
     .reduce((sum, shard) => sum + columnWorkgroups(shard, launch) * launch.pairs / 2, 0);
 }

@@ -33,6 +33,9 @@ export const TILE_ROWS = 8;
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
+/** The same of the sums of pairs alone, add_pairs.wgsl, of 128 invocations of 16 lanes each. */
+const PAIR_BYTES = 8 * 8 * 17;
+
 /** Tiles of few rows do not pay for unpacking integers to floats. */
 export function dotsOf(
   format: WeightFormat,
@@ -82,7 +85,7 @@ export function residentStages(matrix: Matrix, use: TileUse): number[] {
   const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
   // Integers without stages are multiplied as floats at other numbers of rows.
   const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
-  const bytes = use.rows * (32 * range + NORM_BYTES);
+  const bytes = use.rows * (32 * range + NORM_BYTES) + PAIR_BYTES;
   const fits = use.rows <= TILE_ROWS && bytes <= use.tuning.workgroupBytes;
   return whole && alike && fits ? [range] : [];
 }

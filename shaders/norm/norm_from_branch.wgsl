@@ -5,7 +5,7 @@
 
 @group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
 
-fn source(row: u32) -> u32 {
+fn source(row: u32, lane: u32) -> u32 {
   return row;
 }
 

@@ -8,7 +8,7 @@
 @group(0) @binding(3) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
 @group(0) @binding(4) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
 
-fn source(row: u32) -> u32 {
+fn source(row: u32, lane: u32) -> u32 {
   return row;
 }
 

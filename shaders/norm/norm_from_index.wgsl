@@ -5,7 +5,7 @@
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [.., COLS / 4]
 @group(0) @binding(3) var<storage, read> index: array<u32>; // [rows]
 
-fn source(row: u32) -> u32 {
+fn source(row: u32, lane: u32) -> u32 {
   return index[row];
 }
 

@@ -1,18 +1,17 @@
 // Input of rms_norm: the embedding of row r's token, times SCALE; rows whose token is in another shard of the
-// embedding are not written. Slot:
+// embedding are not written. Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+//   rows: `fn token_of(row, lane)`, its token; bindings 3 and on (norm/tokens/*.wgsl).
 
 //use weights
-//use fragments/rows
+//use rows
 
 override SHARD_FIRST: u32; // first token of the shard
 override SHARD_ROWS: u32;
 override SCALE: f32;
 
-@group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
-
-fn source(row: u32) -> u32 {
-  let token = rows[row].token - SHARD_FIRST; // wraps below the shard
+fn source(row: u32, lane: u32) -> u32 {
+  let token = token_of(row, lane) - SHARD_FIRST; // wraps below the shard
   return select(NO_ROW, token, token < SHARD_ROWS);
 }
 

@@ -24,7 +24,31 @@ export type NormInput =
     readonly splitK: number;
   }
   | ExpertSums
-  | { readonly matrix: Table; readonly rows: Operand; readonly scale?: number };
+  | {
+    readonly matrix: Table;
+    /** `Row`s, [rows]. */
+    readonly rows: Operand;
+    readonly scale?: number;
+    /** What the rows are made of first, where nobody has written them: see `verifiesRows`. */
+    readonly verified?: VerifiedRows | undefined;
+  };
+
+/** What the rows of a verify forward of chains are made of; see verify_row.wgsl. */
+export interface VerifiedRows {
+  /** Slot of each sequence of the batch, u32 [batch]. */
+  readonly batchSlots: Operand;
+  readonly slots: Operand;
+  readonly drafts: Operand;
+  /** Rows of a sequence. */
+  readonly perSlot: number;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
+}
+
+/** Whether the norm of an embedding may write the rows itself: one dispatch sees them all. */
+export function verifiesRows({ shards }: Table): boolean {
+  return shards.length === 1;
+}
 
 /** The residual stream, and what a row's experts made, still to be added to it. */
 export interface ExpertSums {
@@ -100,7 +124,7 @@ interface Source {
   readonly name: string;
   /** `from`, and what its own slots stand for. */
   readonly slots: Slots;
-  /** Bindings 0 and, where it needs others, 3 and 4. */
+  /** Bindings 0 and, where it needs others, 3 and on. */
   readonly buffers: readonly [name: string, operand: Operand][];
   readonly constants: Readonly<Record<string, number>>;
   /** Of its text. */
@@ -182,13 +206,25 @@ function sources(from: NormInput, elements: number): Source[] {
     return [index ? source("index", [["x", x], ["index", index]]) : source("rows", [["x", x]])];
   }
   if ("outputs" in from) return [expertSource(from)];
-  const { matrix: { format, shards }, rows, scale = 1 } = from;
+  const { matrix: { format, shards }, rows, scale = 1, verified } = from;
+  const by = verified ? "verified" : "tokens";
   return shards.map((shard) => ({
-    name: `tokens_${format}`,
-    slots: { from: "norm/norm_from_tokens", weights: `weights/weights_${format}` },
-    buffers: [["weights", shard.operand], ["rows", rows]],
-    constants: { SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
+    name: `${by}_${format}`,
+    slots: {
+      from: "norm/norm_from_tokens",
+      weights: `weights/weights_${format}`,
+      rows: `norm/tokens/${verified ? "verified" : "stored"}`,
+    },
+    buffers: [["weights", shard.operand], ["rows", rows], ...verified ? madeOf(verified) : []],
+    constants: {
+      ...{ SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
+      ...verified ? { ROWS: verified.perSlot, MOST_ROWS: verified.mostRows } : {},
+    },
   }));
+}
+
+function madeOf({ batchSlots, slots, drafts }: VerifiedRows): Source["buffers"] {
+  return [["batch_slots", batchSlots], ["slots", slots], ["drafts", drafts]];
 }
 
 function expertSource({ stream, outputs, shares, experts }: ExpertSums): Source {

@@ -1,11 +1,11 @@
-// out[r, OUT_FIRST + c] = v[c] / sqrt(mean(v^2) + EPS) * norm_weight[c], v the row that `source(r)` names.
+// out[r, OUT_FIRST + c] = v[c] / sqrt(mean(v^2) + EPS) * norm_weight[c], v the row that `source(r, lane)` names.
 //
 // One workgroup per row. Lane l holds $EACH vec8s of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
 //
 // Slots:
-//   from: `fn source(row)`, the row of the input or NO_ROW; `fn load(source, i)`, its vec8 i; binding 0
-//     and, where it needs others, 3 and 4 (norm_from_*.wgsl).
+//   from: `fn source(row, lane)`, the row of the input or NO_ROW; `fn load(source, i)`, its vec8 i; binding 0
+//     and, where it needs others, 3 and on (norm_from_*.wgsl).
 //   put: `out`, and `fn put(at, y)`, how y is stored at vector `at` of it (norm_put_*.wgsl). Where $PAIRED is 1
 //     `fn put_pair(row, i, a, b)` instead, once the row's scale is known.
 //   keep: `fn keep(row, i, v, y)`, a second output (norm_keep_*.wgsl).
@@ -36,7 +36,7 @@ fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let row = source(tile.x);
+  let row = source(tile.x, lane);
   if (row == NO_ROW) {
     return;
   }

@@ -2,5 +2,5 @@
 // it. A rule of accept_chain.wgsl.
 
 fn accepts(slot: u32, row: u32, step: u32) -> bool {
-  return drafts[draft_token(slot, step)] == chosen[row];
+  return drafts[draft_token(slot, step)] == choice(row);
 }

@@ -11,7 +11,7 @@ fn walk(slot: u32, first: u32) -> u32 {
   path[0] = 0u;
   for (var i = 0u; i < rows_drafted && accepted < DEPTH; i++) {
     let at = path[accepted];
-    if (drafts[draft_parent(slot, i)] == at && drafts[draft_token(slot, i)] == chosen[first + at]) {
+    if (drafts[draft_parent(slot, i)] == at && drafts[draft_token(slot, i)] == choice(first + at)) {
       accepted++;
       path[accepted] = i + 1u;
     }

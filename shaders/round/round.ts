@@ -6,11 +6,16 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { Slots } from "../../src/gpu/link.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
 const DRAFT_ROWS = kernel("draft_rows", shader("round/draft_rows"), {
   bindings: ["batch_slots", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
+});
+const DRAFT_ENDS = kernel("draft_ends", shader("round/draft_ends"), {
+  bindings: ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"],
+  constants: ["Q_COLS", "COLS"],
 });
 const VERIFY_ROWS = verifyKernel("verify_rows");
 const VERIFY_TREE = verifyKernel("verify_tree");
@@ -22,14 +27,41 @@ function verifyKernel(name: "verify_rows" | "verify_tree") {
   });
 }
 
-/** Where the rows of sequences are, and what of them is told. */
+/** Where the rows of sequences are, what of them is told, and the lanes that choose for one, if it chooses. */
 interface AcceptVariant {
   readonly packed: boolean;
   readonly told: boolean;
+  readonly greedy: GreedyLanes | undefined;
 }
 
-function variantOf({ firstRows, told = false }: AcceptShape): AcceptVariant {
-  return { packed: firstRows !== undefined, told };
+function variantOf({ firstRows, told = false, rows, greedy }: AcceptShape): AcceptVariant {
+  return {
+    packed: firstRows !== undefined,
+    told,
+    greedy: greedy && { rows, ...greedyLanes(rows, greedy) },
+  };
+}
+
+/** Of a workgroup, and those of a row, powers of two. */
+interface GreedyLanes {
+  readonly rows: number;
+  readonly lanes: number;
+  readonly width: number;
+}
+
+/** Partial argmaxes that a lane has at once. */
+const EIGHT = 8;
+
+/** As few lanes a row as have its partial argmaxes at once, but at most equal shares of all lanes. */
+function greedyLanes(rows: number, { count, lanes }: GreedyChoice): Omit<GreedyLanes, "rows"> {
+  const shares = powerOfTwo(rows);
+  const width = Math.min(Math.floor(lanes / shares), powerOfTwo(count / EIGHT));
+  return { lanes: shares * width, width };
+}
+
+/** The smallest power of two that is not less. */
+function powerOfTwo(least: number): number {
+  return 2 ** Math.max(0, Math.ceil(Math.log2(least)));
 }
 
 const acceptKernels = new Map<string, Kernel>();
@@ -41,23 +73,33 @@ const acceptKernels = new Map<string, Kernel>();
  */
 function acceptKernel(
   rule: string,
-  { packed, told }: AcceptVariant,
+  { packed, told, greedy }: AcceptVariant,
   { walk, counts = {}, constants = [] }: {
     readonly walk: Slots;
     readonly counts?: Readonly<Record<string, number>>;
     readonly constants?: readonly string[];
   },
 ): Kernel {
-  const name = `${rule}${packed ? "_packed" : ""}${told ? "_told" : ""}`;
+  const how = greedy ? `_greedy_${greedy.rows}_${greedy.lanes}x${greedy.width}` : "";
+  const name = `${rule}${packed ? "_packed" : ""}${told ? "_told" : ""}${how}`;
   return acceptKernels.getOrInsertComputed(name, () => {
     const slots = {
       ...walk,
       places: packed ? "packed/places_packed" : "packed/places_uniform",
       tell: told ? "confidence/tell_confidence" : "confidence/tell_none",
+      choices: greedy ? "round/choices/greedy" : "round/choices/stored",
     };
-    return kernel(name, shader("round/accept_commit", { slots, counts }), {
-      bindings: ["batch_slots", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
-      constants: ["ROWS", "DEPTH", "MOST_ROWS", ...packed ? ["FIRST_ROWS"] : [], ...constants],
+    const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
+    const all = { ...counts, LANES, ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {} };
+    const choices = greedy ? "partials" : "chosen";
+    return kernel(name, shader("round/accept_commit", { slots, counts: all }), {
+      bindings: ["batch_slots", "rows", choices, "drafts", "slots", "extend", "last", "results"],
+      constants: [
+        ...["ROWS", "DEPTH", "MOST_ROWS"],
+        ...packed ? ["FIRST_ROWS"] : [],
+        ...greedy ? ["PARTIALS"] : [],
+        ...constants,
+      ],
     });
   });
 }
@@ -98,6 +140,34 @@ export function draftRows(
   });
 }
 
+/** Rows of a draft-extend, or the last of each sequence. */
+export interface ExtendedRows {
+  readonly rows: Operand;
+  /** Queries, rotated, [rows, qCols]. */
+  readonly q: Operand;
+  /** The residual stream, [rows, cols]. */
+  readonly x: Operand;
+}
+
+/** Records the last rows of `batch` sequences side by side, from those of a draft-extend. */
+export function draftEnds(
+  { last, all, ends }: {
+    /** Row of each sequence, u32 [batch]. */
+    readonly last: Operand;
+    readonly all: ExtendedRows;
+    readonly ends: ExtendedRows;
+  },
+  { batch, qCols, cols }: { readonly batch: number; readonly qCols: number; readonly cols: number },
+): Dispatch {
+  return dispatch(DRAFT_ENDS, {
+    buffers: { last, ...all, end_rows: ends.rows, end_q: ends.q, end_x: ends.x },
+    constants: { Q_COLS: qCols, COLS: cols },
+    workgroups: [Math.ceil(Math.max(qCols, cols) / 64), batch],
+    label: "draft.ends",
+    work: { bytes: 8 * batch * (qCols + cols), flops: 0 },
+  });
+}
+
 /** Records the verify rows of chains. */
 export function verifyRows(buffers: RowSources, shape: VerifyRowsShape): Dispatch {
   return dispatch(VERIFY_ROWS, verifyLaunch(buffers, shape));
@@ -124,6 +194,7 @@ export function bound<Buffers extends { readonly batchSlots: Operand }>(
 export interface AcceptBuffers {
   readonly batchSlots: Operand;
   readonly rows: Operand;
+  /** Not read where acceptance chooses itself. */
   readonly chosen: Operand;
   readonly drafts: Operand;
   readonly slots: Operand;
@@ -139,6 +210,18 @@ export interface AcceptShape extends VerifyRowsShape {
   readonly firstRows?: number | undefined;
   /** Whether results tell how many drafts were verified, and the draft's confidences. Chains only. */
   readonly told?: boolean | undefined;
+  /** The target's choices are the largest logits, which acceptance finds itself: not in packed rounds. */
+  readonly greedy?: GreedyChoice | undefined;
+}
+
+/** The parts of rows of logits that a choice at temperature 0 is made of. */
+export interface GreedyChoice {
+  /** Partial argmaxes, u32 [rows, count, 2]; see partial_argmax.wgsl. */
+  readonly partials: Operand;
+  /** Of a row. */
+  readonly count: number;
+  /** Most invocations of a workgroup, a power of two not below the rows of a sequence. */
+  readonly lanes: number;
 }
 
 /** Records acceptance of chains or trees by the rule of a walk, see accept_commit.wgsl. */
@@ -148,12 +231,15 @@ export function acceptBy(
   buffers: AcceptBuffers,
   shape: AcceptShape & { readonly constants?: Readonly<Record<string, number>> },
 ): Dispatch {
-  const { batch, rows, depth, mostRows, firstRows, constants } = shape;
+  const { batch, rows, depth, mostRows, firstRows, greedy, constants } = shape;
+  const { chosen, ...others } = buffers;
+  const choices = greedy ? { partials: greedy.partials } : { chosen };
   return dispatch(acceptKernel(rule, variantOf(shape), walk), {
-    buffers: bound(buffers),
+    buffers: { ...bound(others), ...choices },
     constants: {
       ...{ ROWS: rows, DEPTH: depth, MOST_ROWS: mostRows },
       ...firstRows === undefined ? {} : { FIRST_ROWS: firstRows },
+      ...greedy ? { PARTIALS: greedy.count } : {},
       ...constants,
     },
     workgroups: [batch],

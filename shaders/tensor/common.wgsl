@@ -2,7 +2,7 @@
 // Slots:
 //   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
 //     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
-//   out: where an epilogue stores numbers, and what is noted of them: tensor/out_*.wgsl or tensor/tile/out_*.wgsl.
+//   out: where an epilogue stores numbers, and what is noted of them: tensor/out_*.wgsl or tensor/tile/*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl; where $PREPARED is 1 it is `prepare(row, c)`, all that it reads, and
 //     `finish(prepared, c, y)`, which writes: drivers let no load pass what may write to its memory.
 

@@ -13,10 +13,8 @@ import { tensorBindings, tensorShards } from "./common.ts";
 import { matmulTensor, type TensorTile } from "./matmul_tensor.ts";
 import { rowScales } from "./scales/row_scales.ts";
 import { fewTile } from "./few_tiles.ts";
-import { fewRows, matmulTensorFew } from "./matmul_tensor_few.ts";
+import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { roundRows } from "./round_tiles.ts";
-import { matmulTensorRow } from "./row/matmul_tensor_row.ts";
-import { rowTile } from "./row/row_tiles.ts";
 import { type HeldRow, holdOnUnits } from "./row/held_row.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
@@ -70,14 +68,19 @@ export function matmulOnUnits(
     const { scales: wScales, halved } = shards[i] as TensorShard;
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
     const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
-    const row = rows === 1
-      ? rowTile(unit, limits, { ...use, columns: shard.rows, held: hold !== undefined })
-      : undefined;
-    if (row) {
-      return matmulTensorRow(buffers, { ...of, tile: row, hold: hold && holdOnUnits(hold) });
+    const few = fewTile(unit, limits, {
+      ...use,
+      columns: shard.rows,
+      held: hold !== undefined,
+    });
+    if (few) {
+      return matmulTensorFew(buffers, {
+        ...of,
+        tile: few,
+        paired,
+        hold: hold && holdOnUnits(hold),
+      });
     }
-    const few = fewTile(unit, limits, { ...use, columns: shard.rows });
-    if (few) return matmulTensorFew(buffers, { ...of, tile: few });
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile, paired });
   });
@@ -102,8 +105,8 @@ export function notesOnUnits(
 
 /**
  * Whether matmuls of some rows want x as two f16 numbers, in place of f32, from who writes it and knows its scales:
- * those of rounds, whose workgroups would split the same rows again and again. Few rows are too few for it to
- * count, and prompts wait for other things.
+ * those of rounds, whose workgroups would split the same rows again and again. One row is too few for it to count,
+ * and prompts wait for other things.
  *
  * @param bound storage buffers of the epilogue.
  */
@@ -117,6 +120,6 @@ export function takesPairs(
 ): boolean {
   if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return false;
   const { unit, limits, precision } = tensor;
-  return precision !== "f16" && rows > fewRows(unit) && rows <= roundRows(unit) &&
+  return precision !== "f16" && rows > 1 && rows <= roundRows(unit) &&
     tensorBindings(PLAIN.store, matrix) + bound <= limits.maxStorageBuffersPerShaderStage;
 }

@@ -32,6 +32,11 @@ export interface TensorTile {
    * and not a loop over them: for few tiles of a subgroup; default false.
    */
   readonly unrolled?: boolean;
+  /**
+   * Whether two columns, and hi and lo of a row, share a line of workgroup memory, so that it has half as many places that
+   * are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
+   */
+  readonly joined?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -42,7 +47,7 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
-  return 16 * WORDS + 4 * (2 * TILE_ROWS + TILE_COLS);
+  return 16 * WORDS + 4 * ((tile.unrolled ? 1 : 2) * TILE_ROWS + TILE_COLS);
 }
 
 /** Counts of tensor/row_of_chunk for rows of `chunks`. */
@@ -57,7 +62,7 @@ export function fitsTile(
   tile: TensorTile,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
 ): boolean {
-  return tile.stage % unit.k === 0 &&
+  return tile.stage % unit.k === 0 && (!tile.joined || tile.grid[1] * tile.own[1] % 2 === 0) &&
     tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup;
 }
@@ -72,6 +77,9 @@ function countsOf(
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
+  const LINE = (tile.joined ? 2 : 1) * CHUNKS + 1;
+  const XS = TILE_COLS / (tile.joined ? 2 : 1) * LINE;
+  const STAGED = XS + (tile.joined ? 1 : 1 + LOW) * TILE_ROWS * LINE;
   const SUM_PITCH = unit.n / 4 + 1;
   const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH;
   return {
@@ -96,14 +104,25 @@ function countsOf(
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
     ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    LINE,
+    XS,
+    LO_AT: tile.joined ? CHUNKS : TILE_ROWS * LINE,
+    JOINED: Number(tile.joined ?? false),
+    APART: Number(!tile.joined),
     EARLY: Number(tile.early ?? false),
     LATE: Number(!tile.early),
     ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
     WORDS: Math.max(
-      (TILE_COLS + (1 + LOW) * TILE_ROWS) * (CHUNKS + 1),
+      STAGED,
       GRID_R * GRID_C * TILE_SUMS,
     ),
   };
+}
+
+/** Slots of a kernel with an epilogue, of workgroups of rounds, whose outputs do not wait for each other. */
+function roundSlots(epilogue: Epilogue): Slots {
+  const { out = "", ...slots } = unitsSlots(epilogue);
+  return { ...slots, out: out.replace("tensor/out", "tensor/tile/round") };
 }
 
 /** Slots of a kernel whose workgroups make many rows, with an epilogue. */
@@ -119,18 +138,19 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
-  // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
-  const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
+  // The last turn of the loop may have fewer stages.
+  const ragged = matrix.cols % (stage * ahead * splitK) !== 0;
   const parts = [
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
     ...tile.unrolled ? ["unrolled"] : [],
+    ...tile.joined ? ["joined"] : [],
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...tile.unrolled ? unitsSlots(epilogue) : tileSlots(epilogue), ...format.slots },
+      slots: { ...tile.unrolled ? roundSlots(epilogue) : tileSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
         ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },

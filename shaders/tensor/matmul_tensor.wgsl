@@ -15,8 +15,8 @@
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS / SPLIT_K is a multiple of $STAGE. The slots are those of tensor/common.wgsl; `out` is tensor/tile/out_*.wgsl
-// where $LOOPED is 1, else tensor/out_*.wgsl: where outputs do not wait for each other, lowering scales at once takes less
-// than finding a row's largest number first.
+// where $LOOPED is 1, else tensor/tile/round_*.wgsl: lanes keep their rows' largest numbers over all their tiles.
+// Where $JOINED is 1 a line of workgroup memory has two columns' numbers, or hi and lo of a row.
 
 diagnostic(off, subgroup_uniformity);
 
@@ -37,17 +37,21 @@ const X_STEP = 1u;
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
 const THREADS = $THREADSu;
+const LINE = $LINEu; // in workgroup memory, from row to row: they do not begin in the same bank
+const LO = $LO_ATu; // of lo of a row of x, behind hi
 
 //use tensor/row_of_chunk
 
-const XS = $TILE_COLSu * PITCH;
-const SUM_PITCH = $SUM_PITCHu; // as PITCH
+const XS = $XSu;
+const SUM_PITCH = $SUM_PITCHu; // as LINE
 
-// Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [TILE_ROWS, PITCH] and then lo where there is one. Later, of
+// Eight f16: weights by `place_of`, from XS on x, hi [TILE_ROWS, LINE] and lo, LO behind, where there is one. Later, of
 // each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
+//for l in LOOPED
 var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
+//end
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
 // Column of the tile whose block a lane brings.
@@ -57,6 +61,16 @@ fn w_row_of(at: u32) -> u32 {
   //end
   //for b in LONG_BLOCKS
   return at / BLOCKS;
+  //end
+}
+
+// Where a column's weights lie in workgroup memory.
+fn place_of(column: u32) -> u32 {
+  //for j in APART
+  return column * LINE;
+  //end
+  //for j in JOINED
+  return (column / $(2 * UNIT_N)u * $UNIT_Nu + column % $UNIT_Nu) * LINE + column / $UNIT_Nu % 2u * CHUNKS;
   //end
 }
 
@@ -98,7 +112,7 @@ fn main(
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
   let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
-  let w_to$u = w_column$u * PITCH + w_block$u % BLOCKS * $VEC8Su;
+  let w_to$u = place_of(w_column$u) + w_block$u % BLOCKS * $VEC8Su;
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
@@ -109,7 +123,7 @@ fn main(
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_row$u = min(row + own_x_row$u, rows - 1u);
   let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
-  let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
+  let x_to$u = XS + own_x_row$u * LINE + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
@@ -117,12 +131,14 @@ fn main(
   //end
   //end
 
+  //for l in LOOPED
   //for u in ROW_LOADS
   let own_r$u = min(thread + $uu * THREADS, $TILE_ROWSu - 1u);
   let own_x$u = x_scales[min(row + own_r$u, rows - 1u)];
   if (thread + $uu * THREADS < $TILE_ROWSu) {
     x_inverses[own_r$u] = inverse(own_x$u);
   }
+  //end
   //end
   //for u in COLUMN_LOADS
   let own_c$u = min(thread + $uu * THREADS, $TILE_COLSu - 1u);
@@ -159,14 +175,14 @@ fn main(
       if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
         //for p in PAIRED
         staged[x_to$u] = xa$a_$u;
-        staged[x_to$u + $TILE_ROWSu * PITCH] = xb$a_$u;
+        staged[x_to$u + LO] = xb$a_$u;
         //end
         //for p in UNPAIRED
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
         staged[x_to$u] = eight_of_x(cut(a), cut(b));
-        staged[x_to$u + $TILE_ROWSu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u + LO] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
         staged[x_to$u] = eight_of_x(a, b);
@@ -204,15 +220,15 @@ fn main(
       if (multiplies) {
         for (var s = 0u; s < $STEPSu; s++) {
           //for r in OWN_R
-          let at$r = XS + (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
-          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, PITCH);
+          let at$r = XS + (own_row + $ru * $UNIT_Mu) * LINE + s * $UNIT_Ku / 8u;
+          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r, LINE);
           //for l in LOW
-          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + $TILE_ROWSu * PITCH, PITCH);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&staged, at$r + LO, LINE);
           //end
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &staged, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &staged, place_of(own_column + $cu * $UNIT_Nu) + s * $UNIT_Ku / 8u, LINE);
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
           //for l in LOW
@@ -230,6 +246,13 @@ fn main(
   // Tile by tile: the sums of hi and of lo, then what they make.
   let sums = subgroup * $TILE_SUMSu;
   //for r in OWN_R
+  //for l in UNROLLED
+  //for q in PARTS
+  let row$r_$q = own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu;
+  let x_inverse$r_$q = inverse(x_scales[min(row + row$r_$q, rows - 1u)]);
+  var peak$r_$q = 0.0;
+  //end
+  //end
   //for c in OWN_C
   if (multiplies) {
     subgroupMatrixStore<row_major>(&staged, sums, hi$r_$c, SUM_PITCH);
@@ -243,12 +266,20 @@ fn main(
   }
   workgroupBarrier();
   //end
+  //for l in UNROLLED
+  if (multiplies) {
+    //for q in PARTS
+    gather(row$r_$q, peak$r_$q, $UNIT_HALFu, lane % $UNIT_HALFu == 0u);
+    //end
+  }
   //end
-  //for l in LOOPED
+  //end
+  //for l in UNROLLED
+  workgroupBarrier();
+  //end
   for (var i = thread; i < $TILE_ROWSu; i += THREADS) {
     if (row + i < rows) {
       end_row(row + i, i);
     }
   }
-  //end
 }

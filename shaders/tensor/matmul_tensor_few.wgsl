@@ -1,32 +1,95 @@
-// y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for rows that are at most half of a
-// unit's: hi and lo lie in one tile, lo in its second half, so that one product makes both sums.
+// y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows: W is the left matrix, and rows are
+// columns of the right one, hi from the first on and lo from the middle, so that one product makes both sums; what the
+// other columns have nobody reads. One row to four have half the products of more where a unit has half the columns.
 //
-// A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of columns, over one of SPLIT_K ranges
-// of k: a barrier costs nothing, and many workgroups have loads on their way. Its lanes bring $STAGE of k at a
-// time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Outputs come in pairs as in
-// matmul_tensor.wgsl, a pair of a row to each lane. COLS / SPLIT_K is a multiple of $STAGE.
-// The slots are those of tensor/common.wgsl.
+// A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of $UNIT_M outputs, over one of SPLIT_K ranges
+// of k, in pairs as in matmul_tensor.wgsl: a barrier costs nothing, and many workgroups have loads on their way. Its
+// lanes bring $STAGE of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead;
+// lanes with nothing of their own to bring of x bring it again where there is a column that nobody reads, since stores in
+// a branch cost a tenth. COLS / SPLIT_K is a multiple of $STAGE. Slots, besides those of tensor/common:
+//   hold: where x, one row, is whole in workgroup memory before the first stage ($HELD is 1), as of
+//     matmul/matmul_resident.wgsl. Its scale is found on the way.
+//   held: what it declares.
+//   lowers: `fn lower_scales(lane)`, what the first workgroup does for scales of other inputs (tensor/row/lower_*.wgsl).
 
 //use tensor/common
 
+//for p in UNPAIRED
 // [X_ROWS, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+
+const X_STEP = 2u; // vectors of eight numbers, one after the other
+//end
+//for p in PAIRED
+// hi and lo as f16, [X_ROWS, 2, COLS / 8]
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
+
+const X_STEP = 1u;
+//end
+//for h in STAGED
 // [X_ROWS]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
+//end
 
-const LO_ROW = $UNIT_Mu / 2u;
-const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns, one a lane
+const LO = $UNIT_Nu / 2u; // column of the first row's lo
+const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of outputs, one a lane
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
+// Eight f16: [TILE_COLS, PITCH], later the sums of the tiles, [UNIT_N, UNIT_M] f32 each.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; rows beyond X_ROWS stay zero.
+// hi [LO, PITCH], then lo, zero where $LOW is 0. Held: see `place_of`.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
-// The sums of hi and of lo.
-fn sum_of(at: u32) -> f32 {
-  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
+//for h in HELD
+//use held
+//use lowers
+//use tensor/scale_of
+
+const THREADS = $LANESu;
+const X_BLOCK = $UNIT_Nu; // eights of hi side by side, then those of lo
+
+// The largest number of those an invocation has put.
+var<private> x_peak: f32 = 0.0;
+
+// Where an eight of x has hi; its lo is X_BLOCK behind, as far as the column of lo, columns being 2 apart.
+fn place_of(i: u32) -> u32 {
+  return i / X_BLOCK * (2u * X_BLOCK) + i % X_BLOCK;
+}
+
+// As f32 at first.
+fn put_vec8(r: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
+  xs[place_of(i)] = bitcast<vec4<u32>>(a);
+  xs[place_of(i) + X_BLOCK] = bitcast<vec4<u32>>(b);
+  let size = max(abs(a), abs(b));
+  x_peak = max(max(x_peak, max(size.x, size.y)), max(size.z, size.w));
+}
+
+// All of x is there; hi and lo take the places of f32.
+fn split_x(lane: u32, count: u32, scale: f32) {
+  for (var i = lane; i < count; i += THREADS) {
+    let at = place_of(i);
+    let a = bitcast<vec4<f32>>(xs[at]) * scale;
+    let b = bitcast<vec4<f32>>(xs[at + X_BLOCK]) * scale;
+    //for l in LOW
+    xs[at] = eight_of_x(cut(a), cut(b));
+    xs[at + X_BLOCK] = eight_of_x(a - cut(a), b - cut(b));
+    //end
+    //for l in ROUNDED
+    xs[at] = eight_of_x(a, b);
+    //end
+  }
+}
+//end
+
+fn number_of(at: u32) -> f32 {
+  return bitcast<f32>(ws[at / 4u][at % 4u]);
+}
+
+// The sums of hi and of lo: of a row, an output of a tile.
+fn sum_of(tile: u32, row: u32, output: u32) -> f32 {
+  let at = (tile * $UNIT_Nu + row) * $UNIT_Mu + output;
+  var sum = number_of(at);
   //for l in LOW
-  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu / 2u][at % 4u]);
+  sum += number_of(at + LO * $UNIT_Mu);
   //end
   return sum;
 }
@@ -44,14 +107,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let own_scales = vec2(w_scales[own], w_scales[own + half]);
   //for t in TURNS
   let row$t = $tu * ($LANESu / PER_ROW) + lane / PER_ROW;
+  //for h in STAGED
   let row_scale$t = x_scales[min(row$t, $X_ROWSu - 1u)];
+  //end
   //end
 
   //for u in W_LOADS
   let w_block$u = lane + $uu * $LANESu;
   let w_column$u = w_block$u / BLOCKS;
-  let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
-  let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
+  let w_pair$u = min(pair + w_column$u / $UNIT_Mu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
+  let w_row$u = w_pair$u + w_column$u % $UNIT_Mu / $UNIT_HALFu * half;
   let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
   let w_to$u = w_column$u * PITCH + w_block$u % BLOCKS * $VEC8Su;
   let w_scale$u = w_scales[w_row$u];
@@ -59,16 +124,37 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
   //end
   //end
+  //for h in STAGED
+  //for p in UNPAIRED
+  let x_second = 1u; // behind the first of the two vectors of eight numbers
+  //end
+  //for p in PAIRED
+  let x_second = COLS / 8u;
+  //end
   //for u in X_LOADS
   let x_chunk$u = lane + $uu * $LANESu;
   let x_row$u = min(x_chunk$u / CHUNKS, $X_ROWSu - 1u);
-  let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
+  let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
   //for a in AHEAD
-  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
-  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
+  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
+  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
   //end
+  //end
+  //end
+  //for h in HELD
+  let thread = lane;
+  let row = 0u;
+  let rows = 1u;
+  //use hold
+  if (tile.y == 0u) {
+    lower_scales(lane);
+  }
+  workgroupBarrier();
+  let row_scale0 = scale_of(subgroupMax(x_peak));
+  split_x(lane, range, row_scale0);
+  workgroupBarrier();
   //end
 
   //for c in OWN_C
@@ -77,57 +163,98 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
-    if (k + $au * BLOCKS < range) {
+    //for g in RAGGED
+    if (k + $au * BLOCKS < range)
+    //end
+    {
+      //for b in BRANCHED
+      let next = k + ($au + $AHEADu) * BLOCKS;
+      //end
+      //for b in STRAIGHT
+      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
+      //end
       //for u in W_LOADS
-      if (w_block$u < $TILE_COLSu * BLOCKS) {
+      //for p in W_PART
+      if (w_block$u < $TILE_COLSu * BLOCKS)
+      //end
+      {
         //for p in VEC8S
         ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
         //end
       }
       //end
+      //for h in STAGED
       //for u in X_LOADS
-      if (x_chunk$u < $X_ROWSu * CHUNKS) {
+      //for p in X_PART
+      if (x_chunk$u < $X_ROWSu * CHUNKS)
+      //end
+      {
+        //for p in PAIRED
+        xs[x_to$u] = xa$a_$u;
+        xs[x_to$u + LO * PITCH] = xb$a_$u;
+        //end
+        //for p in UNPAIRED
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
         xs[x_to$u] = eight_of_x(cut(a), cut(b));
-        xs[x_to$u + LO_ROW * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        xs[x_to$u + LO * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
         xs[x_to$u] = eight_of_x(a, b);
         //end
+        //end
       }
       //end
+      //end
       workgroupBarrier();
-      // In a branch, which compilers move no load out of: fewer registers, and so more workgroups at once.
-      let next = k + ($au + $AHEADu) * BLOCKS;
-      if (next < range) {
+      //for b in BRANCHED
+      if (next < range)
+      //end
+      {
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //end
+        //for h in STAGED
         //for u in X_LOADS
-        xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
-        xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
+        //end
         //end
       }
-      //for t in STEPS
-      {
-        let at = $tu * $UNIT_Ku / 8u;
-        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
-        //for c in OWN_C
-        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
-        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
-        //end
-      }
+      //for o in STRAIGHT
+      for (var s = 0u; s < $STEPSu; s++)
       //end
+      {
+        //for o in BRANCHED
+        let s = 0u;
+        //end
+        //for t in OWN_STEPS
+        {
+          let at = (s + $tu) * $UNIT_Ku / 8u;
+          //for h in STAGED
+          let x_tile = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &xs, at, PITCH);
+          //end
+          //for h in HELD
+          let x_tile = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &xs, place_of(k + $au * BLOCKS + at), 2u);
+          //end
+          //for c in OWN_C
+          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+            &ws, $cu * $UNIT_Mu * PITCH + at, PITCH);
+          sums$c = subgroupMatrixMultiplyAccumulate(w_tile$c, x_tile, sums$c);
+          //end
+        }
+        //end
+      }
       workgroupBarrier();
     }
     //end
   }
 
   //for c in OWN_C
-  subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Nu / 4u);
+  subgroupMatrixStore<col_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Mu / 4u);
   //end
   workgroupBarrier();
   let out_scale = vec2(inverse(own_scales.x), inverse(own_scales.y));
@@ -136,12 +263,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let prepared$t = prepare(min(row$t, $X_ROWSu - 1u), own);
   //end
   //end
-  let sums_at = lane % PER_ROW / $UNIT_HALFu * $(SUM_WORDS * 4)u + lane % $UNIT_HALFu;
+  let own_tile = lane % PER_ROW / $UNIT_HALFu;
+  let output = lane % $UNIT_HALFu;
   //for t in TURNS
   {
     if (row$t < $X_ROWSu && column < half) {
-      let at = sums_at + row$t * $UNIT_Nu;
-      let y = vec2(sum_of(at), sum_of(at + $UNIT_HALFu)) * inverse(row_scale$t) * out_scale;
+      let sums = vec2(sum_of(own_tile, row$t, output), sum_of(own_tile, row$t, output + $UNIT_HALFu));
+      let y = sums * inverse(row_scale$t) * out_scale;
       //for p in PREPARED
       finish(prepared$t, column, y);
       //end

@@ -17,7 +17,7 @@ interface Timed {
 }
 
 /** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels.md). */
-const TILES: readonly Timed[] = [
+const TIMED: readonly Timed[] = [
   {
     us: [55, 69],
     tile: { subgroups: 7, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2, early: true },
@@ -30,8 +30,16 @@ const TILES: readonly Timed[] = [
     us: [38, 48, 59],
     tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2, early: true },
   },
+  {
+    // Where no turn of the loop is a part of one.
+    us: [36, 45, 55],
+    tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 4, early: true },
+  },
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
-  { us: [84], tile: { subgroups: 14, grid: [2, 7], own: [1, 2], stage: 64, ahead: 2 } },
+  {
+    us: [84],
+    tile: { subgroups: 7, grid: [1, 7], own: [2, 2], stage: 64, ahead: 1, early: true },
+  },
   { us: [86], tile: { subgroups: 8, grid: [1, 8], own: [2, 2], stage: 64, ahead: 1 } },
   {
     us: [43, 58],
@@ -44,11 +52,24 @@ const TILES: readonly Timed[] = [
     us: [44],
     tile: { subgroups: 9, grid: [3, 3], own: [1, 1], stage: 128, ahead: 1, early: true },
   },
+  {
+    us: [112],
+    tile: {
+      ...{ subgroups: 7, grid: [1, 7], own: [4, 2], stage: 64, ahead: 1 },
+      ...{ early: true, joined: true },
+    },
+  },
+  {
+    us: [100, 135],
+    tile: { subgroups: 4, grid: [1, 4], own: [4, 2], stage: 32, ahead: 1, early: true },
+  },
   { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
   { us: [58], tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { us: [51], tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 1 } },
   { us: [50, 60], tile: { subgroups: 8, grid: [4, 2], own: [1, 1], stage: 64, ahead: 1 } },
 ];
+
+const TILES = TIMED.map(({ us, tile }): Timed => ({ us, tile: { ...tile, unrolled: true } }));
 
 /** Multiprocessors of an H200. */
 const CORES = 132;
@@ -63,6 +84,14 @@ function usOf({ us }: Timed, workgroups: number): number {
   const each = Math.ceil(workgroups / CORES);
   const [last, rest] = [us.at(-1) ?? NaN, us[each % us.length - 1] ?? 0];
   return Math.floor(each / us.length) * last + rest;
+}
+
+/** Fewer lanes has a processor's subgroup, for which long texts are compiled for long. */
+const LEAST_LANES = 16;
+
+/** Whether a range of k is a multiple of what the loop brings: with 4 stages ahead, a turn cut short costs more than they save. */
+function fills(range: number, { stage, ahead }: TensorTile, { lanes }: MatrixUnit): boolean {
+  return ahead > 2 ? lanes >= LEAST_LANES && range % (stage * ahead) === 0 : range % stage === 0;
 }
 
 /** The tile that takes least time; undefined for more rows, or where none fits the range of k or the adapter. */
@@ -83,7 +112,7 @@ export function roundTile(
     return usOf(timed, workgroups);
   };
   const [fastest] = TILES
-    .filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits))
+    .filter(({ tile }) => fills(range, tile, unit) && fitsTile(unit, tile, limits))
     .toSorted((a, b) => timeOf(a) - timeOf(b));
-  return fastest && { ...fastest.tile, unrolled: true };
+  return fastest?.tile;
 }

@@ -55,16 +55,36 @@ export async function mappedByLooks({ look }: Looks, buffer: GPUBuffer): Promise
   const mapped = buffer.mapAsync(GPUMapMode.READ);
   mapped.catch(() => {});
   const began = performance.now();
-  const never = new Int32Array(new SharedArrayBuffer(4));
   while (buffer.mapState === "pending") {
     if (!look()) break;
-    if (buffer.mapState !== "pending") break;
-    const share = (performance.now() - began) * SLEEP.share;
-    Atomics.wait(never, 0, 0, Math.min(SLEEP.most, Math.max(SLEEP.least, share)));
+    if (buffer.mapState === "pending") sleepSince(began);
   }
   // Else it failed, or the addon has another way to look.
   if (buffer.mapState !== "mapped") await mapped;
   return buffer.getMappedRange();
+}
+
+/**
+ * Waits for a promise of the addon's. Other than `mappedByLooks` it lets the event loop turn, so that messages are
+ * answered: what is waited for takes long.
+ */
+export async function settledByLooks<T>({ look }: Looks, promise: Promise<T>): Promise<T> {
+  let settled = false;
+  const tell = () => void (settled = true);
+  promise.then(tell, tell);
+  const began = performance.now();
+  while (!settled && look()) {
+    await new Promise((turned) => setImmediate(turned));
+    if (!settled) sleepSince(began);
+  }
+  return await promise;
+}
+
+const NEVER = new Int32Array(new SharedArrayBuffer(4));
+
+function sleepSince(began: number): void {
+  const share = (performance.now() - began) * SLEEP.share;
+  Atomics.wait(NEVER, 0, 0, Math.min(SLEEP.most, Math.max(SLEEP.least, share)));
 }
 
 function isNative(callback: unknown): boolean {

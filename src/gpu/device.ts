@@ -45,6 +45,8 @@ export interface Gpu extends Disposable {
   check(): void;
   /** Maps a buffer for reading once all that was submitted is done. */
   readonly mapped: WebGpu["mapped"];
+  /** Waits for pipelines that are compiled side by side. */
+  readonly settled: WebGpu["settled"];
   /** Bounds what the device holds of uploads: waits for them where WebGPU waits within a call. */
   drain(): void;
 }
@@ -105,6 +107,7 @@ export async function openGpu(
       throw error;
     },
     mapped: webgpu.mapped,
+    settled: webgpu.settled,
     drain: () => webgpu.drain(device.queue),
     [Symbol.dispose](): void {
       // Mesa's software driver corrupts its heap now and then when a process ends after a destroy

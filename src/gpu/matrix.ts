@@ -173,7 +173,7 @@ export const MOST_DISPATCHED = 65535;
 /** Attention by matrix units, all numbers of rows alike: see shaders/attention_units. */
 export interface AttentionUnits {
   readonly unit: MatrixUnit;
-  readonly limits: TensorLimits;
+  readonly limits: TensorLimits & Partial<Pick<GPUSupportedLimits, "maxStorageBufferBindingSize">>;
   /** Of queries, keys, weights and values; default f32. */
   readonly precision?: Precision | undefined;
   /** Cells of a split of keys: decides bits. For benchmarks; default the kernels' own. */
@@ -182,6 +182,8 @@ export interface AttentionUnits {
   readonly enough?: number | undefined;
   /** Workgroups of several splits of few rows that keep the GPU busy; fewer have one split each. Touches no bit. */
   readonly enoughApart?: number | undefined;
+  /** Rows of a slot from which on its keys and values are turned to f16 numbers once. Touches no bit. */
+  readonly chunkRows?: number | undefined;
 }
 
 /** Of sequences of up to `contextLength` tokens; undefined where the device has no units, or short ones go elsewhere. */
@@ -219,6 +221,8 @@ export interface Tuning {
   readonly workgroupBytes: number;
   /** Invocations of every subgroup, where kernels of SIMT may use them; see `DeviceInfo`. */
   readonly subgroup?: number | undefined;
+  /** Whether workgroups may wait for others of their dispatch: see shaders/matmul/relay. */
+  readonly relays: boolean;
   /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
@@ -267,6 +271,7 @@ export function tuning(
       packedRows: 0,
       rowLanes: 16,
       tiles: false,
+      relays: false,
     }
     : {
       ...shared,
@@ -277,5 +282,7 @@ export function tuning(
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
+      // Where those that run need not go on side by side, waiting ends only when words are made again.
+      relays: backend === "vulkan",
     };
 }

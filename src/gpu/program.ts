@@ -67,6 +67,8 @@ export function compiler(
   const firsts = new Map<string, Use>();
   const modules = new Map<string, GPUShaderModule>();
   const pipelines = new Map<string, GPUComputePipeline>();
+  /** Pipelines that are being made, and those that were. */
+  const making = new Map<string, Promise<void>>();
 
   /** Throws where a kernel must not be compiled. */
   function admit({ kernel, label }: Dispatch): void {
@@ -77,20 +79,44 @@ export function compiler(
     if (first.kernel.code !== kernel.code) throw new Error(twoSources(first, { kernel, label }));
   }
 
-  function pipeline({ kernel, constants }: Dispatch): GPUComputePipeline {
-    const key = JSON.stringify([kernel.name, constants]);
-    return pipelines.getOrInsertComputed(key, () => {
-      const module = modules.getOrInsertComputed(kernel.name, () => {
-        created.modules++;
-        return device.createShaderModule({ label: kernel.name, code: kernel.code });
-      });
-      created.pipelines++;
-      return device.createComputePipeline({
-        label: kernel.name,
-        layout: "auto",
-        compute: { module, entryPoint: "main", constants },
-      });
+  function descriptorOf({ kernel, constants }: Dispatch): GPUComputePipelineDescriptor {
+    const module = modules.getOrInsertComputed(kernel.name, () => {
+      created.modules++;
+      return device.createShaderModule({ label: kernel.name, code: kernel.code });
     });
+    created.pipelines++;
+    return {
+      label: kernel.name,
+      layout: "auto",
+      compute: { module, entryPoint: "main", constants },
+    };
+  }
+
+  function pipeline(launch: Dispatch): GPUComputePipeline {
+    const make = () => device.createComputePipeline(descriptorOf(launch));
+    return pipelines.getOrInsertComputed(keyOf(launch), make);
+  }
+
+  /** Begins all the pipelines that a plan lacks: compilers may work side by side. */
+  function begin(plan: Plan): readonly Promise<void>[] {
+    const missing = plan.filter((launch) => !pipelines.has(keyOf(launch)));
+    return missing.map((launch) =>
+      making.getOrInsertComputed(keyOf(launch), (key) => {
+        const made = device.createComputePipelineAsync(descriptorOf(launch))
+          .then((pipeline) => void pipelines.set(key, pipeline));
+        made.catch(() => {}); // what the device says of a module comes first
+        return made;
+      })
+    );
+  }
+
+  /** What `make` made, or what the device says against it. */
+  async function checked<T>(make: () => T): Promise<T> {
+    device.pushErrorScope("validation");
+    const made = make();
+    const error = await device.popErrorScope();
+    if (error) throw cannotCompile(error);
+    return made;
   }
 
   function step(launch: Dispatch): Step {
@@ -130,11 +156,11 @@ export function compiler(
     },
     async compile(plan: Plan): Promise<Program> {
       plan.forEach(admit); // before there is an error scope that a throw would leave open
-      device.pushErrorScope("validation");
-      const steps = plan.map(step);
-      const error = await device.popErrorScope();
-      if (error) throw new Error(`Cannot compile a plan: ${error.message}`);
-      return { steps };
+      const begun = await checked(() => begin(plan));
+      await gpu.settled(Promise.all(begun)).catch((error) => {
+        throw cannotCompile(error);
+      });
+      return { steps: await checked(() => plan.map(step)) };
     },
     replace(from, to) {
       if (!movable.has(from)) throw new Error(`the buffer "${from.label}" does not move`);
@@ -142,6 +168,14 @@ export function compiler(
       for (const bindAgain of uses.get(from) ?? []) bindAgain();
     },
   };
+}
+
+function keyOf({ kernel, constants }: Dispatch): string {
+  return JSON.stringify([kernel.name, constants]);
+}
+
+function cannotCompile({ message }: Pick<Error, "message">): Error {
+  return new Error(`Cannot compile a plan: ${message}`);
 }
 
 /** A kernel and what it is for. */

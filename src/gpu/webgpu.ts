@@ -2,7 +2,7 @@
 import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
-import { catchLooks, mappedByLooks } from "./dawn_events.ts";
+import { catchLooks, mappedByLooks, settledByLooks } from "./dawn_events.ts";
 
 /** Deno's own, which is wgpu, or Google's. */
 export type WebGpuName = "builtin" | "dawn";
@@ -23,6 +23,8 @@ export interface WebGpu {
   isOutOfMemory(error: GPUError): boolean;
   /** Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is. */
   mapped(buffer: GPUBuffer): Promise<ArrayBuffer>;
+  /** Waits for what the device makes beside this thread; the fastest way there is. */
+  settled<T>(promise: Promise<T>): Promise<T>;
   /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
   drain(queue: GPUQueue): void;
 }
@@ -59,6 +61,7 @@ function builtin(): WebGpu {
     },
     isOutOfMemory: (error) => error instanceof GPUOutOfMemoryError,
     mapped: mappedByCall,
+    settled: (promise) => promise,
     drain: (queue) => void queue.onSubmittedWorkDone().catch(() => {}),
   };
 }
@@ -91,6 +94,7 @@ function dawn(): WebGpu {
     backendOf: () => backend,
     isOutOfMemory,
     mapped: (buffer) => mappedByLooks(looks, buffer),
+    settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},
   };
 }

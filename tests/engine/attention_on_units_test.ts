@@ -18,19 +18,10 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { paperGpu } from "../gpu/paper.ts";
 import { openGpu } from "../gpu/shared.ts";
+import { variable } from "../variable.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const VARIABLE = "EYRIE_ATTENTION_UNITS";
-
-/** Sets the variable until it is disposed of. */
-function asked(value: string): Disposable {
-  const before = Deno.env.get(VARIABLE);
-  Deno.env.set(VARIABLE, value);
-  return {
-    [Symbol.dispose]: () =>
-      before === undefined ? Deno.env.delete(VARIABLE) : Deno.env.set(VARIABLE, before),
-  };
-}
 
 /** Names of the kernels of attention in all plans. */
 async function kernelsOf(
@@ -64,7 +55,7 @@ async function kernelsOf(
 }
 
 Deno.test("attention of all rows goes to matrix units where sequences may be long, else none", async () => {
-  using _ = asked("auto");
+  using _ = variable(VARIABLE, "auto");
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };
   const units = await kernelsOf(40960, unit);
   assert.ok(units.length > 3 && units.every((name) => /units/.test(name)), units.join());
@@ -76,7 +67,7 @@ Deno.test("attention of all rows goes to matrix units where sequences may be lon
 Deno.test("attention on matrix units: greedy text is the same at 1 to 24 rows", async () => {
   const gpu = await openGpu();
   if (gpu.matrixUnit === undefined) return;
-  using _ = asked("on");
+  using _ = variable(VARIABLE, "on");
   const prompts = goldenCases().slice(0, 3).map(({ prompt_ids }) => prompt_ids);
   const core = await openFledgling("eagle3", prompts.length, gpu);
   using stack = new DisposableStack();

@@ -72,7 +72,7 @@ async function prompted(core: Core, ids: readonly number[]): Promise<OpenSequenc
 async function decode(core: Core): Promise<{ tokens: number[][]; cells: Set<number> }> {
   const tokens: number[][] = [];
   const cells = new Set<number>();
-  for (const [from, to] of [[200, 290], [460, 530]] as const) {
+  for (const [from, to] of [[216, 264], [472, 520]] as const) {
     using short = await prompted(core, prompt(40, 5));
     using long = await prompted(core, prompt(from, 11));
     while (long.stored < to) {

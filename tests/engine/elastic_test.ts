@@ -74,7 +74,7 @@ Deno.test("the draft leaves for KV pages and comes back: every text is that of p
     const { paged, draft } = core.elastic ?? assert.fail("the draft may leave");
     const { move } = paged;
     Object.assign(paged, { move: (some: PageMove[]) => (moves.push(...some), move(some)) });
-    logging(core, ["prefill", "rounds"]);
+    logging(core, ["prefill", "begin"]);
     logging(paged, ["resize", "move"]);
     logging(draft, ["copyOut", "allocate", "copyIn"]);
   });
@@ -94,7 +94,7 @@ Deno.test("the draft leaves for KV pages and comes back: every text is that of p
   assert.ok(acceptedShare(after) > acceptedShare(before) / 2, `${acceptedShare(after)}`);
 
   await t.step("no more than one chunk is moved between two pieces of work", () => {
-    const isWork = (name: string | undefined) => name === "prefill" || name === "rounds";
+    const isWork = (name: string | undefined) => name === "prefill" || name === "begin";
     const chunks = log.filter((name) => !isWork(name));
     assert.deepEqual(new Set(chunks), new Set(["copyOut", "resize", "move", "allocate", "copyIn"]));
     const together = log.findIndex((name, i) => !isWork(name) && !isWork(log[i + 1]));

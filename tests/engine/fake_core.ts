@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
 import type { Capacity } from "../../src/engine/device/buffers.ts";
-import type { DraftKind } from "../../src/engine/device/core.ts";
+import type { DraftKind, RoundsAsked } from "../../src/engine/device/core.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
 import type { SchedulerCore } from "../../src/engine/schedule/scheduler.ts";
@@ -19,6 +19,8 @@ export const VOCAB = 97;
 export const FAKE_EOS = 1;
 /** A prompt with this token gets broken logits some tokens later. */
 export const POISON = 96;
+
+const NOTHING: SequenceResult = { accepted: 0, ids: [], drafts: [] };
 
 /** A cell's contents: the token, the draft's pair of it and the next one, the target's features. */
 interface Cell {
@@ -97,6 +99,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
     }
   };
 
+  let begun = false;
   const core: FakeCore = {
     ranks: false,
     capacity,
@@ -134,6 +137,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
       limits.set(slotOf(sequence), { stop, stopped: false });
     },
     async prefill(sequence, to) {
+      assert.equal(begun, false, "what has begun is read first");
       await core.onWork();
       assert.ok(to > sequence.stored && to <= sequence.ids.length);
       assert.ok(to - sequence.stored <= capacity.prefillRows);
@@ -148,6 +152,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
       return done ? { id: sequence.ids.at(-1) as number, logprobs: undefined } : undefined;
     },
     async catchUp(sequences) {
+      assert.equal(begun, false, "what has begun is read first");
       await core.onWork();
       for (const sequence of sequences) {
         for (let cell = sequence.draftStored; cell < sequence.stored; cell++) {
@@ -158,25 +163,40 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
         sequence.draftStored = sequence.stored;
       }
     },
-    async rounds(sequences, { shape, count, depths, proposals, deviceDepth = 0 }) {
-      await core.onWork();
+    begin(sequences, asked) {
       assert.equal(new Set(sequences.map(slotOf)).size, sequences.length);
-      assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
-      if (proposals) {
-        assert.deepEqual([count, proposals.length], [1, sequences.length]);
-        assert.ok(deviceDepth <= shape.depth);
-      }
-      return Array.from({ length: count }, (): RoundResult => {
-        const results = sequences.map((sequence, i) =>
-          lane(sequence, shape, {
-            depth: depths?.[i] ?? (proposals ? deviceDepth : shape.depth),
-            proposal: proposals?.[i],
-          })
-        );
-        return { sequences: results, draftMs: 1, verifyMs: 1, extendMs: 1 };
+      assert.equal(begun, false, "what has begun is read first");
+      begun = true;
+      return Promise.resolve({
+        results() {
+          begun = false;
+          return run(sequences, asked);
+        },
       });
     },
   };
+
+  /** Rounds of the sequences that have a slot still. */
+  async function run(
+    sequences: readonly Sequence[],
+    { shape, count, depths, proposals, deviceDepth = 0 }: RoundsAsked,
+  ): Promise<RoundResult[]> {
+    await core.onWork();
+    assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
+    if (proposals) {
+      assert.deepEqual([count, proposals.length], [1, sequences.length]);
+      assert.ok(deviceDepth <= shape.depth);
+    }
+    return Array.from({ length: count }, (): RoundResult => {
+      const results = sequences.map((sequence, i) =>
+        sequence.slot === undefined ? NOTHING : lane(sequence, shape, {
+          depth: depths?.[i] ?? (proposals ? deviceDepth : shape.depth),
+          proposal: proposals?.[i],
+        })
+      );
+      return { sequences: results, draftMs: 1, verifyMs: 1, extendMs: 1 };
+    });
+  }
 
   function lane(
     sequence: Sequence,
@@ -187,7 +207,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
     assert.ok(limit && sequence.stored === sequence.ids.length - 1);
     const room = sequence.pages.length * PAGE;
     if (limit.stopped || sequence.stored + shape.rows > room) {
-      return { accepted: 0, ids: [], drafts: [] };
+      return NOTHING;
     }
     if (shape.depth > 0 && draft === "catches up") {
       assert.equal(sequence.draftStored, sequence.stored, "drafts without having caught up");

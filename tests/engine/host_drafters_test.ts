@@ -116,11 +116,11 @@ Deno.test("HYBRID: host and device draft in the same round", async () => {
   const { core } = engine;
   const created = { ...core.created };
   let mixed = 0;
-  const { rounds } = core;
-  core.rounds = (sequences, asked) => {
+  const { begin } = core;
+  core.begin = (sequences, asked) => {
     const drafted = new Set(asked.proposals?.map((proposal) => proposal === undefined));
     if (drafted.size === 2 && asked.deviceDepth === 3) mixed++;
-    return rounds.call(core, sequences, asked);
+    return begin.call(core, sequences, asked);
   };
   const which = [0, 1, 2, 3];
   assertSame(await together(engine, which), which);

@@ -82,8 +82,9 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
   const steps = drafter ? STEPS : [0];
   const rounds = steps.flatMap((numSteps) =>
     BATCHES.flatMap((batch) => {
-      const plans = roundPlans(parts, { shape: { ...chain(numSteps), batch }, proposed: false });
-      return named("round", `${numSteps} steps x ${batch}`, { ...plans });
+      const kind = { shape: { ...chain(numSteps), batch }, proposed: false };
+      const { accept: greedy } = roundPlans(parts, { ...kind, greedy: true });
+      return named("round", `${numSteps} steps x ${batch}`, { ...roundPlans(parts, kind), greedy });
     })
   );
   const prompts = PROMPT_ROWS.flatMap((rows) =>

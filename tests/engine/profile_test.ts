@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { fillCells } from "../../src/engine/check/growth/random_cells.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import {
   fillSequences,
@@ -35,7 +36,7 @@ Deno.test({
     const profiler = stack.use(await openCoreProfiler(core));
     const sequences = [openSequence(core), openSequence(core)].map((each) => stack.use(each));
     const ids = IDS.slice(0, 40);
-    assert.ok(await fillSequences(core, sequences, ids, 3));
+    assert.ok(await fillSequences(core, sequences, ids, { numSteps: 3 }));
     const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps: 3, cycles: 1 });
     assert.deepEqual(parts.map(({ part }) => part), ["draft", "verify", "extend"]);
     for (const part of parts) checkTimes(part, 4);
@@ -71,7 +72,7 @@ Deno.test({
   async fn() {
     using profiler = await openCoreProfiler(core);
     using sequence = openSequence(core);
-    assert.ok(await fillSequences(core, [sequence], IDS, 0));
+    assert.ok(await fillSequences(core, [sequence], IDS, { numSteps: 0 }));
     const round = { shape: chain(0), count: 1 };
     const [first] = await core.rounds([sequence], round);
     await prefillPrompt(core, sequence, IDS, IDS.length - 1);
@@ -88,6 +89,26 @@ Deno.test({
     assert.equal(launchesOf(prefill, "accept_prompt").length, 1);
     const [again] = await core.rounds([sequence], round);
     assert.deepEqual(again?.sequences[0]?.ids, first?.sequences[0]?.ids);
+  },
+});
+
+Deno.test({
+  name: "rounds over cells that were filled at random see as many as rounds over a prompt",
+  ignore,
+  async fn() {
+    using profiler = await openCoreProfiler(core);
+    await fillCells(core);
+    const parts: PartSamples[] = [];
+    for (const filled of [false, true]) {
+      using sequence = openSequence(core);
+      assert.ok(await fillSequences(core, [sequence], IDS, { numSteps: 0, filled }));
+      assert.equal(sequence.stored, IDS.length);
+      const asked = { sequences: [sequence], ids: IDS, numSteps: 0, cycles: 1 };
+      parts.push(...(await profiler.rounds(asked)).parts);
+    }
+    const [stored, random] = parts as [PartSamples, PartSamples];
+    checkTimes(random, 4);
+    assert.deepEqual(random.launches, stored.launches);
   },
 });
 

@@ -8,12 +8,13 @@ import { MOST_SPLIT_K, tuning } from "../../src/gpu/matrix.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { DecoderContext, LayerKv } from "../../src/model/plan/decoder_context.ts";
 import { draftHead } from "../../src/model/plan/draft_head.ts";
-import { draftBody } from "../../src/model/plan/eagle.ts";
+import { draftBody, draftLast } from "../../src/model/plan/eagle.ts";
 import type { Draft } from "../../src/model/plan/draft_types.ts";
 import { type Target, targetBody, targetHead } from "../../src/model/plan/target.ts";
+import { fcRanges } from "../../src/model/plan/draft_input.ts";
 import { headsOf } from "../../src/model/config/layer_spec.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { DRAFT_TOKENS, draftWords, PAGE } from "../../src/model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords, PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "../shaders/rows.ts";
 import { denseLayer } from "../model/dense_layer.ts";
@@ -41,13 +42,17 @@ const EAGLE1 = { ...LLAMA, num_hidden_layers: 1 };
 
 const ROWS = 16;
 
-async function load(draft: unknown, seed: number): Promise<LoadedWeights> {
+async function load(
+  draft: unknown,
+  seed: number,
+  target: unknown = LLAMA,
+): Promise<LoadedWeights> {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
   try {
-    const [target, head] = [`${folder}/target.json`, `${folder}/draft.json`];
-    await Deno.writeTextFile(target, JSON.stringify(LLAMA));
+    const [model, head] = [`${folder}/target.json`, `${folder}/draft.json`];
+    await Deno.writeTextFile(model, JSON.stringify(target));
     await Deno.writeTextFile(head, JSON.stringify(draft));
-    using models = openRandomModels({ target, draft: head });
+    using models = openRandomModels({ target: model, draft: head });
     assert.deepEqual(models.warnings, []);
     return await loadRandomWeights(device.gpu, models, seed);
   } finally {
@@ -55,16 +60,16 @@ async function load(draft: unknown, seed: number): Promise<LoadedWeights> {
   }
 }
 
-function context(config: ModelConfig): DecoderContext {
+function context(config: ModelConfig, software: boolean): DecoderContext {
   const { hiddenSize, layers: [layer], ropes } = config;
   const { attention, mlp: { intermediateSize } } = denseLayer(layer);
   const { numHeads, headDim } = attention;
   const layout = { tablePages: 1, kvDtype: "f32" } as const;
-  const chunked = partialWords(headsOf(attention, layout), 1, device.gpu.info);
+  const chunked = partialWords(headsOf(attention, layout), 1, { software });
   const floats = (cols: number) => device.filled(ROWS * cols);
   return {
     config,
-    tuning: tuning(device.gpu.info.software),
+    tuning: tuning(software),
     scratch: {
       x: floats(hiddenSize),
       otherX: floats(hiddenSize),
@@ -90,10 +95,10 @@ function layerKv({ layers: [layer] }: ModelConfig): LayerKv {
   return { keys: cells(), values: cells() };
 }
 
-function prepare({ target: { config, weights }, draft }: LoadedWeights) {
+function prepare({ target: { config, weights }, draft }: LoadedWeights, software: boolean) {
   assert.ok(draft);
   const target: Target = {
-    ...context(config),
+    ...context(config, software),
     weights,
     kv: config.layers.map(() => layerKv(config)),
     final: device.filled(ROWS * config.hiddenSize),
@@ -101,14 +106,19 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     partials: device.filled(ROWS * slicePartialWords(config.vocabSize)),
   };
   const { layer } = draft.config;
+  const { numHeads, headDim } = denseLayer(layer.layers[0]).attention;
   const head: Draft & { readonly logits: Operand } = {
-    ...context(layer),
+    ...context(layer, software),
     draft: draft.config,
     weights: draft.weights,
     kv: layerKv(layer),
     fcInput: device.filled(ROWS * 2 * layer.hiddenSize),
     normedFeatures: undefined,
-    ends: device.filled(8 * layer.hiddenSize),
+    ends: {
+      rows: device.words(Array(ROW_WORDS).fill(0)),
+      q: device.filled(numHeads * headDim),
+      x: device.filled(layer.hiddenSize),
+    },
     hidden: device.filled(layer.hiddenSize),
     logits: device.filled(8 * draft.weights.head.rows, NaN),
     partials: device.filled(8 * slicePartialWords(draft.config.draftVocabSize)),
@@ -121,8 +131,8 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
 }
 
 /** One prompt of ROWS tokens through target and draft. */
-async function forward(loaded: LoadedWeights) {
-  const { target, head } = prepare(loaded);
+async function forward(loaded: LoadedWeights, software = device.gpu.info.software) {
+  const { target, head } = prepare(loaded, software);
   const { hiddenSize } = target.config;
   const row = (cell: number) => ({
     token: cell * 17,
@@ -137,6 +147,7 @@ async function forward(loaded: LoadedWeights) {
   const features = algorithm === "EAGLE3" ? taps : target.final;
   const batchSlots = device.words([0]);
   const last = device.words([ROWS - 1]);
+  const { plan, draft: own, ...ends } = draftLast(head, { rows, last }, 1);
   await device.run([
     ...targetBody(
       target,
@@ -150,7 +161,8 @@ async function forward(loaded: LoadedWeights) {
     ),
     ...targetHead(target, ROWS),
     ...draftBody(head, of, { features }),
-    ...draftHead(head, { batchSlots }, { batch: 1, step: 0, last, keepHidden: true }),
+    ...plan,
+    ...draftHead(own, { batchSlots }, { batch: 1, step: 0, keepHidden: true, ...ends }),
   ]);
   const vocab = head.draft.draftVocabSize;
   return {
@@ -179,3 +191,17 @@ for (const [name, config] of [["EAGLE-3", EAGLE3], ["EAGLE", EAGLE1]] as const) 
     assert.notDeepEqual((await forward(await load(config, 2))).logits, logits);
   });
 }
+
+Deno.test("random models: fc in ranges of k, on hardware, makes the drafts of the software's kernels", async () => {
+  const wide = { ...LLAMA, hidden_size: 512, num_hidden_layers: 8, head_dim: 64 };
+  const weights = await load({ ...wide, ...EAGLE3, hidden_size: 512, head_dim: 64 }, 3, wide);
+  assert.ok(weights.draft);
+  assert.equal(fcRanges(weights.draft.weights, tuning(true)), 1);
+  assert.ok(fcRanges(weights.draft.weights, tuning(false)) > 1);
+  const [software, hardware] = [await forward(weights, true), await forward(weights, false)];
+  const scale = size(software.draftLogits);
+  for (const [i, logit] of hardware.draftLogits.entries()) {
+    const expected = software.draftLogits[i] ?? NaN;
+    assert.ok(Math.abs(logit - expected) < 1e-3 * scale, `${i}: ${logit}, expected ${expected}`);
+  }
+});

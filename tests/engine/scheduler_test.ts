@@ -109,7 +109,9 @@ Deno.test("a request's output is what it gets alone", async (t) => {
           });
           const length = Math.max(8, 2 * batch);
           const requests = Array.from({ length }, (_, n) => mixed(engine, n));
-          const results = await together(engine, requests, batch >= 8 ? 0 : 2);
+          // A group of eight may be the last of a request, and the next begins before it is told of.
+          const every = batch >= 8 || roundsPerSync === 8 ? 0 : 2;
+          const results = await together(engine, requests, every);
           assert.deepEqual(results.map(outcome), expected.slice(0, length));
           assert.equal(speculation.picked.size, new Set(steps).size);
           assert.ok(rounds.some((round) => round.batch > batch / 2));

@@ -19,6 +19,7 @@ import { attentionUnitsOf } from "../../src/gpu/matrix.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { takesQuantized } from "../../src/gpu/matrix_unit.ts";
 import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
+import { variable } from "../variable.ts";
 
 /**
  * The GPU with `room` bytes: what is asked for beyond them is reported as wgpu reports it, and
@@ -168,20 +169,24 @@ const MIXTURE = {
   attention_bias: false,
 };
 
+/** Whether attention goes to matrix units, and the rest. */
+const MIXED: readonly [attention: "on" | "auto", SizeSettings][] = [
+  ["on", { contextLength: 16384, tiers: chains([0]) }],
+  ["auto", { contextLength: 512, tiers: chains([0]), maxBatch: 32 }],
+  ["auto", { contextLength: 512, tiers: chains([0]), quantize: "q8" }],
+];
+
 Deno.test("sizes: the prediction of a mixture, on hardware's kernels and on matrix units if any", async () => {
   const file = await Deno.makeTempFile({ suffix: ".json" });
   try {
     for (const tied of [false, true]) {
       await Deno.writeTextFile(file, JSON.stringify({ ...MIXTURE, tie_word_embeddings: tied }));
       using models = openRandomModels({ target: file });
-      for (
-        const settings of [
-          { contextLength: 16384, tiers: chains([0]) },
-          { contextLength: 512, tiers: chains([0]), maxBatch: 32 },
-          { contextLength: 512, tiers: chains([0]), quantize: "q8" },
-        ] satisfies SizeSettings[]
-      ) {
+      for (const [attention, settings] of MIXED) {
+        using _ = variable("EYRIE_ATTENTION_UNITS", attention);
         using gpu = await openGpu();
+        const onUnits = attentionUnitsOf(gpu, settings.contextLength) !== undefined;
+        assert.equal(onUnits, attention === "on" && gpu.matrixUnit !== undefined);
         const load = (gpu: Gpu) => loadRandomWeights(gpu, models, 1, settings);
         await predicts(gpu, models, settings, load);
         await predicts(asHardware(gpu), models, settings, load);

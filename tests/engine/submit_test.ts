@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openSubmitter, type Work } from "../../src/engine/device/submit.ts";
+import { openSubmitter, type Work } from "../../src/engine/device/submit/submit.ts";
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
 import { compiler } from "../../src/gpu/program.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -32,8 +32,23 @@ Deno.test("submit: each run of a group has its own result, whatever was encoded 
   const { work, submitter } = await openAdder();
   const works = await Promise.all([1, 10, 100].map(work));
   let sum = 0;
-  for (const [which, count] of [[0, 1], [0, 3], [1, 8], [0, 2], [2, 1], [1, 1], [0, 8]] as const) {
-    const runs = await submitter.repeat(works[which] as Work, count);
+  for (
+    const [which, count] of [
+      [0, 1],
+      [0, 3],
+      [1, 8],
+      [0, 2],
+      [2, 1],
+      [1, 1],
+      [0, 8],
+      [0, 32],
+      [0, 30],
+      [0, 32],
+      [0, 7],
+      [0, 21],
+    ] as const
+  ) {
+    const runs = await (await submitter.repeat(works[which] as Work, count)).read();
     const by = 10 ** which;
     const expected = Array.from({ length: count }, (_, i) => [sum + by * (i + 1), by]);
     assert.deepEqual(runs.map(({ words }) => [...words]), expected);
@@ -50,7 +65,7 @@ Deno.test("submit: what was encoded ahead and gave way is encoded again, and run
   for (let turn = 0; turn < 3; turn++) {
     for (const [i, one] of works.entries()) {
       sum += i + 1;
-      const runs = await submitter.repeat(one, 1);
+      const runs = await (await submitter.repeat(one, 1)).read();
       assert.deepEqual([...runs[0]?.words ?? []], [sum, i + 1]);
     }
   }
@@ -63,7 +78,7 @@ Deno.test({
     const { work, submitter } = await openAdder({ profile: true });
     const one = await work(5);
     for (const count of [8, 1, 3]) {
-      const runs = await submitter.repeat(one, count);
+      const runs = await (await submitter.repeat(one, count)).read();
       assert.equal(runs.length, count);
       for (const { words, ms } of runs) {
         assert.equal(words[1], 5);

@@ -1,10 +1,11 @@
 import { equal } from "node:assert/strict";
 import {
   openSyncInterval,
+  roundsToCome,
   roundsUseful,
   roundsWorth,
 } from "../../src/engine/schedule/sync_interval.ts";
-import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
+import { MOST_ROUNDS } from "../../src/engine/device/submit/submit.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
 Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms and MOST_ROUNDS", () => {
@@ -15,7 +16,7 @@ Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms 
     [0.2, 5, 2], // 0.2 / 10.2 = 1.96 %
     [0.5, 5, 5],
     [0.05, 0.54, 5],
-    [100, 0.5, MOST_ROUNDS],
+    [100, 0.5, 8], // it is not known that the text goes on
     [100, 12, 4], // 48 ms
     [100, 26, 1],
     [100, 400, 1],
@@ -23,8 +24,40 @@ Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms 
   for (const [hostMs, roundMs, rounds] of cases) {
     equal(roundsWorth({ hostMs, roundMs }), rounds, `host ${hostMs}, round ${roundMs}`);
     const share = (n: number) => hostMs / (hostMs + n * roundMs);
-    if (rounds > 1 && rounds < MOST_ROUNDS) equal(share(rounds - 1) > 0.02, true);
+    if (rounds > 1) equal(share(rounds - 1) > 0.02, true);
   }
+});
+
+Deno.test("roundsWorth: more than 8 where the text goes on for so long that few are for nothing", () => {
+  const cases: [hostMs: number, roundMs: number, toCome: number, rounds: number][] = [
+    [0.4, 0.16, 12, 8], // 7.7
+    [0.4, 0.16, 64, 17], // sqrt(2 * 0.4 / 0.16 * 64) = 17.9
+    [0.4, 0.16, 127, 25],
+    [0.4, 0.16, 1000, MOST_ROUNDS],
+    [0.4, 0.9, 127, 10],
+    [0.4, 0.9, 1000, 22], // 0.4 / 20.2 = 1.98 %
+    [0.4, 4, 1000, 5], // 0.4 / 20.4 = 1.96 %
+    [4, 4, 1000, 12], // 48 ms
+  ];
+  for (const [hostMs, roundMs, toCome, rounds] of cases) {
+    equal(roundsWorth({ hostMs, roundMs }, { toCome }), rounds, `${hostMs} ${roundMs} ${toCome}`);
+    // Of one number of rounds more and less than the best, none costs less.
+    const cost = (n: number) => toCome / n * hostMs + n / 2 * roundMs;
+    if (rounds === 17 || rounds === 25) {
+      equal(cost(rounds) < Math.min(cost(rounds - 2), cost(rounds + 2)), true);
+    }
+  }
+});
+
+Deno.test("roundsToCome: as long as the text is, where a token may end it", () => {
+  equal(roundsToCome([{ tokens: 0, left: 500, ends: true }], 0), 16);
+  equal(roundsToCome([{ tokens: 0, left: 5, ends: true }], 0), 5);
+  equal(roundsToCome([{ tokens: 90, left: 500, ends: true }], 0), 90);
+  equal(roundsToCome([{ tokens: 90, left: 500, ends: true }], 3), 23);
+  equal(roundsToCome([{ tokens: 90, left: 500, ends: false }], 0), 500);
+  const two = [{ tokens: 90, left: 500, ends: true }, { tokens: 1, left: 200, ends: false }];
+  equal(roundsToCome(two, 0), 200);
+  equal(roundsToCome([], 0), 0);
 });
 
 Deno.test("roundsUseful: none that surely does nothing, one while a prompt is stored", () => {
@@ -82,9 +115,40 @@ Deno.test("openSyncInterval auto: another tier is known from its first group on"
   learn(2, 1, 25.5); // the host's 0.5 and a round of 25
   equal(syncInterval.pick(1, chain(2)), 1);
   learn(7, 1, 0.6);
+  const ahead = { toCome: 10_000 };
   equal(
-    syncInterval.pick(1, chain(7)),
+    syncInterval.pick(1, chain(7), ahead),
     MOST_ROUNDS,
     "half of a short group is the round's at least",
   );
+});
+
+Deno.test("openSyncInterval auto: first groups that took long are forgotten", () => {
+  const syncInterval = openSyncInterval("auto");
+  let ended = 0;
+  const learn = (count: number, ms: number) =>
+    syncInterval.learn(1, chain(0), { count, ended: ended += ms });
+  const ahead = { toCome: 1000 };
+  for (const count of [1, 1, 2]) learn(count, 10 + 3 * count);
+  equal(
+    syncInterval.pick(1, chain(0), ahead),
+    10,
+    "the host seems to take most of the time: 50 ms",
+  );
+  for (let i = 0; i < 60; i++) learn(4 + i % 5, 0.1 + 3 * (4 + i % 5));
+  equal(syncInterval.pick(1, chain(0), ahead) <= 3, true, "0.1 / 6.1 = 1.6 %");
+});
+
+Deno.test("openSyncInterval auto: rounds of a short time go together whatever the host seems to take", () => {
+  const syncInterval = openSyncInterval("auto");
+  let ended = 0;
+  const learn = (count: number, ms: number) =>
+    syncInterval.learn(1, chain(0), { count, ended: ended += ms });
+  learn(1, 1);
+  learn(1, 0.4);
+  learn(2, 0.9); // the host seems to take nothing
+  equal(syncInterval.pick(1, chain(0)), 4, "2 ms");
+  learn(4, 1);
+  equal(syncInterval.pick(1, chain(0)) > 4, true);
+  equal(syncInterval.pick(1, chain(0), { gain: 100 }), 1, "but not where the host may draft");
 });

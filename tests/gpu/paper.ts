@@ -19,10 +19,12 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
   const pass = {
     ...{ setPipeline: nothing, setBindGroup: nothing, dispatchWorkgroups: nothing, end: nothing },
   };
+  const pipeline = { getBindGroupLayout: () => ({}) };
   const device = {
     createBuffer: (buffer: GPUBufferDescriptor) => ({ ...buffer, destroy: nothing }),
     createShaderModule: () => ({}),
-    createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
+    createComputePipeline: () => pipeline,
+    createComputePipelineAsync: () => Promise.resolve(pipeline),
     createBindGroup: () => ({}),
     createCommandEncoder: () => ({ beginComputePass: () => pass, finish: () => ({}) }),
     queue: { writeBuffer: nothing, submit: nothing },
@@ -36,6 +38,7 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
     },
     matrixUnit: undefined,
     check: nothing,
+    settled: (promise) => promise,
     mapped: () => Promise.reject(new Error("paper")),
     drain: nothing,
     [Symbol.dispose]: nothing,

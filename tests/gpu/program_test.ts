@@ -125,6 +125,37 @@ Deno.test("program: a fault in WGSL comes with the compiler's words", async () =
   );
 });
 
+Deno.test("program: a fault of a pipeline comes with the compiler's words", async () => {
+  const threads = kernel(
+    "threads",
+    `
+override THREADS: u32;
+@group(0) @binding(0) var<storage, read_write> out: array<f32>;
+@compute @workgroup_size(THREADS) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  out[id.x] = 1.0;
+}
+`,
+    { bindings: ["out"], constants: ["THREADS"] },
+  );
+  const plan = (count: number) => [
+    dispatch(threads, { buffers: { out: OUT }, constants: { THREADS: count }, workgroups: [1] }),
+  ];
+  const { compile } = compiler(device.gpu);
+  await assert.rejects(compile(plan(1 << 20)), /Cannot compile a plan: [^]*(size|constant)/i);
+  assert.equal((await compile(plan(4))).steps.length, 1);
+  device.gpu.check();
+});
+
+Deno.test("program: plans that are compiled at once share what they have in common", async () => {
+  const { created, compile } = compiler(device.gpu);
+  const [add, subtract] = [step("add"), step("subtract", "out[id.x] -= x[id.x] * BY;")];
+  const plan = [launch(add, X, OUT, 1), launch(subtract, X, OUT, 1)];
+  const [first, second] = await Promise.all([compile(plan), compile(plan)]);
+  assert.deepEqual(created, { modules: 2, pipelines: 2, bindGroups: 4 });
+  const pipelines = (program?: Program) => program?.steps.map(({ pipeline }) => pipeline);
+  assert.deepEqual(pipelines(first), pipelines(second));
+});
+
 Deno.test("program: bindings and limits that do not fit come with the compiler's words", async () => {
   const { compile } = compiler(device.gpu);
   const add = step("add");

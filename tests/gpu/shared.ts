@@ -21,19 +21,25 @@ export async function openGpu(choice?: GpuChoice): Promise<Gpu> {
 function keeping(gpu: Gpu): Gpu {
   const { device } = gpu;
   const createModule = device.createShaderModule.bind(device);
-  const createPipeline = device.createComputePipeline.bind(device);
   const modules = new Map<string, GPUShaderModule>();
-  const pipelines = new WeakMap<GPUShaderModule, Map<string, GPUComputePipeline>>();
   device.createShaderModule = (descriptor) => {
     const key = JSON.stringify([descriptor.label, descriptor.code]);
     return modules.getOrInsertComputed(key, () => createModule(descriptor));
   };
-  device.createComputePipeline = (descriptor) => {
+  device.createComputePipeline = once(device.createComputePipeline.bind(device));
+  device.createComputePipelineAsync = once(device.createComputePipelineAsync.bind(device));
+  return gpu;
+}
+
+function once<Made>(
+  create: (descriptor: GPUComputePipelineDescriptor) => Made,
+): (descriptor: GPUComputePipelineDescriptor) => Made {
+  const pipelines = new WeakMap<GPUShaderModule, Map<string, Made>>();
+  return (descriptor) => {
     const { label, layout, compute: { module, entryPoint, constants } } = descriptor;
-    if (layout !== "auto") return createPipeline(descriptor);
+    if (layout !== "auto") return create(descriptor);
     const made = pipelines.getOrInsertComputed(module, () => new Map());
     const key = JSON.stringify([label, entryPoint, constants]);
-    return made.getOrInsertComputed(key, () => createPipeline(descriptor));
+    return made.getOrInsertComputed(key, () => create(descriptor));
   };
-  return gpu;
 }

@@ -73,7 +73,7 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
     )],
     ...attention({
       ...{ q, keys, values, rows, pages, out, partial },
-      ...own ? { own: { qkv, weight, eps: EPS, rope } } : {},
+      ...own ? { own: { qkv, norm: { weight, eps: EPS }, rope } } : {},
     }, { ...launch, label: "test" }),
   ]);
   return {
@@ -86,12 +86,14 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
 }
 
 Deno.test("attention norms heads itself for one row, with buffers enough for it", () => {
-  const one = { headDim: 128, count: 1, paths: false, tuning: HARDWARE };
+  const one = { headDim: 128, count: 1, paths: false, normed: true, tuning: HARDWARE };
   assert.ok(ownsHeads(one));
   assert.ok(!ownsHeads({ ...one, count: 2 }));
   assert.ok(!ownsHeads({ ...one, paths: true }));
   assert.ok(!ownsHeads({ ...one, tuning: tuning(true) }));
-  assert.ok(!ownsHeads({ ...one, tuning: { ...HARDWARE, storageBuffers: 8 } }));
+  const eight = { ...one, tuning: { ...HARDWARE, storageBuffers: 8 } };
+  assert.ok(!ownsHeads(eight));
+  assert.ok(ownsHeads({ ...eight, normed: false }));
   assert.ok(!ownsHeads({ ...one, headDim: 256, tuning: { ...HARDWARE, workgroupBytes: 16384 } }));
 });
 

@@ -7,7 +7,7 @@ import { normsOnUnits } from "../../shaders/matmul/hold/norms_on_units.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
 import { normLanes, rmsNorm } from "../../shaders/norm/rms_norm.ts";
-import { rowTile } from "../../shaders/tensor/row/row_tiles.ts";
+import { fewTile } from "../../shaders/tensor/few_tiles.ts";
 import { halveWeights, weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { type Matrix, type Shard, type TensorShard, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -150,11 +150,11 @@ Deno.test("tiles of one row: two of outputs where workgroups are many, long stag
   const tileOf = (columns: number, cols: number, splitK = 1, bytes = 49152, held = false) => {
     const limits = { maxComputeWorkgroupStorageSize: bytes };
     const { columns: tiles, stage, branched } =
-      rowTile(unit, limits, { columns, range: cols / splitK, splitK, held }) ?? {};
+      fewTile(unit, limits, { rows: 1, columns, range: cols / splitK, splitK, held }) ?? {};
     return [tiles, stage, branched];
   };
   assert.deepEqual(tileOf(28672, 4096), [2, 64, false]);
-  assert.deepEqual(tileOf(4096, 14336, 4), [2, 128, true]);
+  assert.deepEqual(tileOf(4096, 14336, 4), [2, 128, false]);
   assert.deepEqual(tileOf(6144, 4096), [1, 256, false]);
   assert.deepEqual(tileOf(5120, 2048), [1, 256, true]);
   assert.deepEqual(tileOf(4096, 1024), [1, 256, true]);

@@ -180,12 +180,16 @@ Deno.test("tiles of few rows suit the matrix, and stages fill its range", () => 
     fewTile(unit, { maxComputeWorkgroupStorageSize: 49152 }, {
       ...{ rows, columns, range: cols / splitK, splitK },
     });
-  assert.deepEqual(tileOf(1, 28672, 4096), { columns: 2, stage: 64, ahead: 2 });
-  assert.deepEqual(tileOf(8, 4096, 14336, 4), { columns: 1, stage: 64, ahead: 2 });
-  const narrow = { columns: 1, stage: 128, ahead: 2 };
+  const wide = { columns: 2, stage: 64, ahead: 2, branched: false };
+  assert.deepEqual(tileOf(2, 28672, 4096), wide);
+  assert.deepEqual(tileOf(8, 4096, 14336, 4), { ...wide, ahead: 4 });
+  assert.deepEqual(tileOf(8, 4096, 4096, 4), wide);
+  const narrow = { columns: 1, stage: 128, ahead: 2, branched: false };
   assert.deepEqual(tileOf(3, 6144, 4096), narrow);
-  assert.deepEqual(tileOf(1, 4096, 1024), narrow);
-  assert.deepEqual(tileOf(1, 64, 4192), { columns: 1, stage: 32, ahead: 1 });
+  assert.deepEqual(tileOf(4, 4096, 1024), narrow);
+  // Turns of the loop that are cut short.
+  assert.deepEqual(tileOf(4, 4096, 1152), { ...narrow, branched: true });
+  assert.deepEqual(tileOf(3, 64, 4192), { columns: 1, stage: 32, ahead: 1, branched: true });
   assert.equal(tileOf(9, 4096, 4096), undefined);
 });
 

@@ -209,14 +209,16 @@ for (
     const expected = await run(matrix, attended, use, launched(matrix, 32, 8, rows));
     assert.ok(expected.some((word) => word << 1 !== 0));
 
-    const out = device.filled(rows * N);
-    const hold = combinedHeads({
-      ...{ ...partial, rows: list, heads, headDim, window },
-      splits: splitsOf(shape),
-    });
-    const tuning = launched(matrix, cols / 8, 8, rows);
-    const of = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
-    await device.run(matmul({ matrix, x: device.filled(rows * cols), out }, of));
-    assert.deepEqual(await device.readWords(out), expected);
+    for (const wide of [false, true]) {
+      const out = device.filled(rows * N);
+      const hold = combinedHeads({
+        ...{ ...partial, rows: list, heads, headDim, window },
+        splits: splitsOf(shape),
+      }, wide);
+      const tuning = launched(matrix, cols / 8, 8, rows);
+      const of = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
+      await device.run(matmul({ matrix, x: device.filled(rows * cols), out }, of));
+      assert.deepEqual(await device.readWords(out), expected);
+    }
   });
 }

@@ -6,7 +6,6 @@ import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tenso
 import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { halveWeights, weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensorRow, type RowTile } from "../../shaders/tensor/row/matmul_tensor_row.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -22,20 +21,17 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1, early: true },
   // As many stages as the loop brings in its turns.
   { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2, unrolled: true },
+  { subgroups: 3, grid: [1, 2], own: [2, 1], stage: 32, ahead: 1, unrolled: true, joined: true },
+  { subgroups: 1, grid: [1, 1], own: [1, 4], stage: 16, ahead: 1, joined: true },
 ];
 
 /** For few rows. */
 const FEW_TILES: readonly FewTile[] = [
-  { columns: 1, stage: 16, ahead: 1 },
-  { columns: 2, stage: 16, ahead: 3 },
-  { columns: 1, stage: 32, ahead: 2 },
-  { columns: 2, stage: 16, ahead: 5 },
+  { columns: 1, stage: 16, ahead: 1, branched: false },
+  { columns: 2, stage: 16, ahead: 3, branched: true },
+  { columns: 1, stage: 32, ahead: 2, branched: false },
+  { columns: 2, stage: 32, ahead: 1, branched: true },
 ];
-
-/** For one row. */
-const ROW_TILES: readonly { readonly row: RowTile }[] = FEW_TILES.map((tile, i) => ({
-  row: { ...tile, branched: i === 1 },
-}));
 
 /** Numbers of several magnitudes, the same each time. */
 function numbers(count: number, seed: number, scale: (i: number) => number): Float32Array {
@@ -65,7 +61,7 @@ async function product(
     readonly cols: number;
   },
   x: Float32Array,
-  tile: TensorTile | FewTile | typeof ROW_TILES[number],
+  tile: TensorTile | FewTile,
   precision: Precision = "f32",
 ): Promise<{ readonly out: Float32Array; readonly faults: Uint32Array }> {
   const rows = x.length / cols;
@@ -81,8 +77,6 @@ async function product(
     rowScales({ x: input, scales: xScales }, { rows, cols }),
     "own" in tile
       ? matmulTensor(buffers, { ...shape, tile })
-      : "row" in tile
-      ? matmulTensorRow(buffers, { ...shape, tile: tile.row })
       : matmulTensorFew(buffers, { ...shape, tile }),
   ]);
   return { out: await device.readFloats(out), faults: await device.readWords(faults) };
@@ -95,16 +89,12 @@ const MATRIX = { words: WEIGHTS.words, matrixRows: MATRIX_ROWS, cols: COLS };
 /** Rows of x from 1e-9 to 1e9, with numbers far below a row's largest. */
 const X = numbers(37 * COLS, 2, (i) => 10 ** ((i / COLS | 0) % 19 - 9) / (1 + i % 1000));
 
-for (const tile of [...TILES, ...FEW_TILES, ...ROW_TILES]) {
+for (const tile of [...TILES, ...FEW_TILES]) {
   Deno.test({
     name: `matrix units: near float64 at odd shapes, ${JSON.stringify(tile)}`,
     ignore,
     async fn() {
-      const rows = "own" in tile
-        ? X.length / COLS
-        : "row" in tile
-        ? 1
-        : fewRows(unit as MatrixUnit);
+      const rows = "own" in tile ? X.length / COLS : fewRows(unit as MatrixUnit);
       const { out, faults } = await product(MATRIX, X.slice(0, rows * COLS), tile);
       assert.ok(faults.every((count) => count === 0));
       for (const [at, found] of out.entries()) {
@@ -134,8 +124,7 @@ Deno.test({
     }
     const { m } = unit as MatrixUnit;
     for (const rows of [1, m / 2 - 1, m / 2, m / 2 + 1, m + 1, 33]) {
-      const few = [...rows > m / 2 ? [] : FEW_TILES, ...rows > 1 ? [] : ROW_TILES];
-      for (const tile of [...TILES, ...few]) {
+      for (const tile of [...TILES, ...rows > m / 2 ? [] : FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
         assert.deepEqual(
           out,

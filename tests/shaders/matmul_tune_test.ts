@@ -192,7 +192,7 @@ Deno.test("large matrices of few workgroups: three and four rows in tiles of two
     return `${shape.kind} ${shape.rows} ${"stage" in shape ? shape.stage : ""}`;
   };
   assert.deepEqual([1, 2, 3, 4, 5].map((rows) => shapeAt(rows)), [
-    ...["staged 1 64", "staged 2 64", "prefetch 2 64", "prefetch 2 64", "staged 5 64"],
+    ...["staged 1 128", "staged 2 64", "prefetch 2 64", "prefetch 2 64", "staged 5 64"],
   ]);
   assert.equal(shapeAt(4, { rows: 28672 }), "staged 4 64");
   assert.equal(shapeAt(4, { format: "q8" }), "staged 4 64");

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import { copyRows, fillRows, gatherRows, scatterRows } from "../../shaders/round/move_rows.ts";
+import { copyRows, fillRows, gatherRows, scatterRows } from "../../shaders/round/rows/move_rows.ts";
+import { draftEnds } from "../../shaders/round/round.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
+import { packRows } from "./rows.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -53,4 +55,37 @@ Deno.test("fill_rows: the same values in each row", async () => {
   await device.run([fillRows({ values, out }, { rows: 3, cols: COLS, label: "test" })]);
   const expected = [line(1), line(1), line(1), alone(COLS)].flat();
   assert.deepEqual([...await device.readFloats(out)], expected);
+});
+
+Deno.test("draft_ends: rows, queries and streams of the last rows, padding where there is no sequence", async () => {
+  const wide = COLS + 9; // queries are as wide as the stream, narrower or wider
+  for (const [qCols, cols] of [[COLS, COLS], [wide, COLS], [COLS, wide]] as const) {
+    const [q, x] = [numbers(5 * qCols, 2), numbers(5 * cols, 3)];
+    const fields = [3, 1, 4, 1, 5].map((slot, i) => ({
+      token: 70 + i,
+      position: i,
+      slot,
+      cell: i,
+    }));
+    const ends = {
+      rows: device.words(packRows([{ token: 1 }, { token: 2 }, { token: 3 }])),
+      q: device.filled(3 * qCols, LEFT_ALONE),
+      x: device.filled(3 * cols, LEFT_ALONE),
+    };
+    const all = {
+      rows: device.words(packRows(fields)),
+      q: device.floats(q),
+      x: device.floats(x),
+    };
+    const last = device.words([4, NOWHERE, 2]);
+    await device.run([draftEnds({ last, all, ends }, { batch: 3, qCols, cols })]);
+    const of = (values: Float32Array, width: number) => (r: number) => [
+      ...values.subarray(r * width, (r + 1) * width),
+    ];
+    const [qOf, xOf] = [of(q, qCols), of(x, cols)];
+    const expected = packRows([fields[4] ?? {}, { live: 0 }, fields[2] ?? {}]);
+    assert.deepEqual([...await device.readWords(ends.rows)], [...expected]);
+    assert.deepEqual([...await device.readFloats(ends.q)], [qOf(4), alone(qCols), qOf(2)].flat());
+    assert.deepEqual([...await device.readFloats(ends.x)], [xOf(4), alone(cols), xOf(2)].flat());
+  }
 });

@@ -50,5 +50,11 @@ Deno.test("splits added on the way: few rows of few heads", () => {
   assert.deepEqual([1, 2, 3].map((rows) => adds(matrix(1024, 2048), rows)), [true, true, false]);
   assert.deepEqual([1, 2].map((rows) => adds(matrix(2048, 4096), rows)), [true, false]);
   assert.equal(adds(matrix(4096, 4096), 1), false);
+  const wide = { splitK: 4, wide: true, tuning: HARDWARE };
+  assert.deepEqual(
+    [1, 2].map((rows) => combinesHeads(matrix(4096, 4096), { rows, ...wide })),
+    [true, false],
+  );
+  assert.equal(combinesHeads(matrix(1024, 2048), { rows: 4, ...wide }), false, "few weights");
   assert.equal(adds(matrix(1024, 2048), 1, tuning(true, LIMITS)), false);
 });

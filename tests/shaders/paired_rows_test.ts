@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { rmsNorm, type RowScales } from "../../shaders/norm/rms_norm.ts";
 import { takesPairs } from "../../shaders/tensor/matmul_on_units.ts";
+import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
 import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
 import { type Matrix, type Precision, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
@@ -60,9 +61,11 @@ Deno.test("rows of pairs are the float64 norm times the row's scale, in two f16 
   }
 });
 
-const TILES: readonly TensorTile[] = [
+const TILES: readonly (TensorTile | FewTile)[] = [
+  { columns: 1, stage: 32, ahead: 2, branched: false },
+  { columns: 2, stage: 32, ahead: 1, branched: true },
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2, unrolled: true },
-  { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 32, ahead: 1, early: true },
+  { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 32, ahead: 1, early: true, joined: true },
 ];
 
 for (const tile of TILES) {
@@ -77,11 +80,17 @@ for (const tile of TILES) {
       const matrix = { rows: MATRIX_ROWS, cols: COLS };
       await device.run([weightScales({ weights, scales: wScales, faults }, matrix)]);
       const shard = { operand: weights, first: 0, rows: MATRIX_ROWS };
+      const rows = "own" in tile ? ROWS : Math.min(ROWS, fewRows(unit));
       const [plain, paired] = await Promise.all((["store", "pair"] as const).map(async (put) => {
         const { out: x, scales: xScales } = await normed(put);
-        const out = device.filled(ROWS * MATRIX_ROWS, 7);
-        const of = { unit, tile, rows: ROWS, matrix, shard, paired: put === "pair", label: "test" };
-        await device.run([matmulTensor({ x, xScales, wScales, out }, of)]);
+        const out = device.filled(rows * MATRIX_ROWS, 7);
+        const of = { unit, rows, matrix, shard, paired: put === "pair", label: "test" };
+        const buffers = { x, xScales, wScales, out };
+        await device.run([
+          "own" in tile
+            ? matmulTensor(buffers, { ...of, tile })
+            : matmulTensorFew(buffers, { ...of, tile }),
+        ]);
         return await device.readWords(out);
       }));
       assert.deepEqual(paired, plain);
@@ -90,7 +99,7 @@ for (const tile of TILES) {
   });
 }
 
-Deno.test("pairs are for the rows of rounds on matrix units that take x as two numbers", () => {
+Deno.test("pairs are for rows of rounds, two or more, on matrix units that take x as two numbers", () => {
   const shard = { operand: device.filled(4), first: 0, rows: 2 };
   const matrix: Matrix = { format: "bf16", rows: 2, cols: 64, lanes: 1, shards: [shard] };
   const shards = new Map([[shard, { scales: device.filled(2), halved: true }]]);
@@ -109,7 +118,14 @@ Deno.test("pairs are for the rows of rounds on matrix units that take x as two n
     const one = { ...matrix, format: more.format ?? "bf16" } as const;
     return takesPairs(one, { rows, bound, tuning: rules });
   };
-  assert.deepEqual([8, 9, 64, 65].map((rows) => of(rows)), [false, true, true, false]);
+  assert.deepEqual([1, 2, 8, 9, 64, 65].map((rows) => of(rows)), [
+    false,
+    true,
+    true,
+    true,
+    true,
+    false,
+  ]);
   assert.ok(!of(16, { precision: "f16" }));
   assert.ok(!of(16, { format: "q8" }));
   assert.ok(!of(16, { none: true }));

@@ -29,8 +29,8 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 64, ahead: 1 },
 ];
 const FEW_TILES: readonly FewTile[] = [
-  { columns: 1, stage: 32, ahead: 3 },
-  { columns: 2, stage: 64, ahead: 1 },
+  { columns: 1, stage: 32, ahead: 2, branched: true },
+  { columns: 2, stage: 64, ahead: 1, branched: false },
 ];
 
 const MATRIX_ROWS = 46;

@@ -43,6 +43,8 @@ Deno.test("tiles of rounds: no more workgroups than cores have room for, where c
       { rows: 32, shape: [4096, 1024, 1], size: [32, 32], workgroups: 128 },
       { rows: 48, shape: [28672, 4096, 1], size: [48, 224], workgroups: 128 },
       { rows: 64, shape: [6144, 4096, 1], size: [64, 48], workgroups: 128 },
+      { rows: 64, shape: [28672, 4096, 1], size: [64, 224], workgroups: 128 },
+      { rows: 64, shape: [128256, 4096, 1], size: [64, 128], workgroups: 1002 },
       { rows: 64, shape: [4096, 4096, 4], size: [64, 128], workgroups: 128 },
     ] as const
   ) {

@@ -20,7 +20,8 @@ function recordInto(folder: string): void {
     Deno.writeTextFileSync(`${folder}/${file}`, text);
   }
 
-  const { createShaderModule, createComputePipeline } = GPUDevice.prototype;
+  const { createShaderModule, createComputePipeline, createComputePipelineAsync } =
+    GPUDevice.prototype;
 
   GPUDevice.prototype.createShaderModule = function (descriptor) {
     const module = createShaderModule.call(this, descriptor);
@@ -33,11 +34,19 @@ function recordInto(folder: string): void {
     return module;
   };
 
-  GPUDevice.prototype.createComputePipeline = function (descriptor) {
-    const { module, constants = {} } = descriptor.compute;
+  function keepConstants({ module, constants = {} }: GPUProgrammableStage): void {
     const text = JSON.stringify(constants);
     keep(`${names.get(module)}-${hashOf(text)}.json`, text);
+  }
+
+  GPUDevice.prototype.createComputePipeline = function (descriptor) {
+    keepConstants(descriptor.compute);
     return createComputePipeline.call(this, descriptor);
+  };
+
+  GPUDevice.prototype.createComputePipelineAsync = function (descriptor) {
+    keepConstants(descriptor.compute);
+    return createComputePipelineAsync.call(this, descriptor);
   };
 }
 

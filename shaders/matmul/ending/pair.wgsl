@@ -1,13 +1,12 @@
 // lanes.wgsl of a group with one pair alone.
 //for t in SUM_TILES
-add_lanes(
+add_pairs(
   thread,
   row + $(t * SUMS)u,
   tile.z,
   tile.y * GROUPS,
-  1u,
   //for s in SUMS
-  vec4<f32>(a0_$(t * SUMS + s), b0_$(t * SUMS + s), 0.0, 0.0),
+  vec2<f32>(a0_$(t * SUMS + s), b0_$(t * SUMS + s)),
   //end
 );
 //end

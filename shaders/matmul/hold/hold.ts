@@ -8,6 +8,10 @@ export interface Hold {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
   readonly slots: Slots & { readonly hold: string; readonly held: string };
+  /** What stands in for its `hold` where x stays floats; default that. */
+  readonly floats?: string | undefined;
+  /** Whether workgroups have twice as many groups of lanes; default false. */
+  readonly wide?: boolean | undefined;
   /** Bound after the epilogue's, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -83,13 +87,20 @@ export interface PartialHeads {
 export const MOST_SPLITS = 16;
 const HALF = MOST_SPLITS / 2;
 
-/** The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits. */
+/**
+ * The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits.
+ *
+ * @param wide see `combinesHeads`.
+ */
 export function combinedHeads(
   { sums, stats, rows, heads, headDim, splits, window = 0xffffffff }: PartialHeads,
+  wide = false,
 ): Hold {
   return {
+    wide,
     name: `combined_${headDim}`,
     slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
+    floats: "matmul/hold/combined_halves",
     buffers: { parts: sums, stats, row_list: rows },
     constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
     counts: () => ({ SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),

@@ -3,7 +3,7 @@ import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf } from "./hold.ts";
 import type { NormUse } from "./norms_rows.ts";
 import { tensorShards } from "../../tensor/common.ts";
-import { rowTile } from "../../tensor/row/row_tiles.ts";
+import { fewTile } from "../../tensor/few_tiles.ts";
 
 /** Most bytes that all workgroups together read to norm x themselves. */
 const MOST_READ = 12 * 2 ** 20;
@@ -30,7 +30,7 @@ export function normsOnUnits(
     maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize - NORM_BYTES,
   };
   const reads = shards.map(({ rows: columns }) => {
-    const tile = rowTile(unit, room, { columns, range: cols, splitK: 1, held: true });
+    const tile = fewTile(unit, room, { rows, columns, range: cols, splitK: 1, held: true });
     if (!tile) return Infinity;
     const workgroups = Math.ceil(columns / (tile.columns * unit.m));
     return workgroups * cols * (2 + addendsOf(added)) * 4;

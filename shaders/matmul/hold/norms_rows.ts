@@ -43,16 +43,23 @@ const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
 /** The same beside weights that take longer to read: of an H200, o of Qwen3-30B-A3B. */
 const MOST_BESIDE_MANY = 9 * 2 ** 20;
 
-/** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
+/**
+ * Whether a matmul had better add the splits of attention itself, by `combinedHeads`; `wide`: in workgroups of twice as
+ * many columns, each of which adds them once.
+ */
 export function combinesHeads(
   matrix: Matrix,
-  { rows, splitK, tuning }: Pick<NormUse, "rows" | "tuning"> & { readonly splitK: number },
+  { rows, splitK, wide = false, tuning }: Pick<NormUse, "rows" | "tuning"> & {
+    readonly splitK: number;
+    readonly wide?: boolean;
+  },
 ): boolean {
   const { software, tensor, storageBuffers } = tuning;
   if (software || tensorShards(matrix, tensor)) return false;
   const buffers = 6 + Number(isQuantized(matrix.format));
-  const read = Math.ceil(matrix.rows / COLUMNS) * rows * matrix.cols * 8 * 4;
+  const columns = wide ? 2 * COLUMNS : COLUMNS;
+  const read = Math.ceil(matrix.rows / columns) * rows * matrix.cols * 8 * 4;
   const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
   return buffers <= storageBuffers && read <= (many ? MOST_BESIDE_MANY : MOST_PARTIAL_BYTES) &&
-    canBeResident(matrix, { rows, splitK, tuning });
+    (many || !wide) && canBeResident(matrix, { rows, splitK, tuning });
 }

@@ -36,7 +36,7 @@ let prepared$q = prepare(
   let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
   if (r < rows && c < half) {
     let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
-    let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
+    let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverse$r_$q * w;
     //for p in PREPARED
     finish(prepared$q, c, y);
     //end
@@ -44,10 +44,7 @@ let prepared$q = prepare(
     epilogue(tile.z * rows + r, c, half, y);
     //end
   }
-  fold($UNIT_HALFu);
-  if (r < rows && i % $UNIT_HALFu == 0u) {
-    end_row(r);
-  }
+  peak$r_$q = max(peak$r_$q, taken());
 }
 //end
 //end

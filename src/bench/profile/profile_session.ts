@@ -1,5 +1,6 @@
 import { openSequence } from "../../engine/device/direct.ts";
 import type { Engine } from "../../engine/open.ts";
+import { fillCells } from "../../engine/check/growth/random_cells.ts";
 import {
   type CoreProfiler,
   fillSequences,
@@ -55,6 +56,8 @@ export interface ProfileSession extends Disposable {
 export type OpenProfile = (request: ProfileRequest) => Promise<ProfileSession>;
 
 const DEFAULT_DEPTH = 512;
+/** Tokens whose prefill is measured `repeat` times; longer ones, which have many chunks alike, fewer times. */
+const REPEATED_TOKENS = 2048;
 
 /** Opens model, device and profiler. @throws UsageError where the adapter has no timestamps. */
 export async function openProfile(request: ProfileRequest): Promise<ProfileSession> {
@@ -78,6 +81,7 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
     );
   }
   const profiler = stack.use(await openCoreProfiler(engine.core));
+  if (request.randomWeights !== undefined) await fillCells(engine.core);
   const bandwidth = request.bandwidth ?? await profiler.readBandwidth();
   const owned = stack.move();
   return {
@@ -110,11 +114,19 @@ async function* tables(
 interface Measured {
   readonly engine: Engine;
   readonly profiler: CoreProfiler;
-  readonly request: { readonly repeat: number; readonly bandwidth: number | undefined };
+  readonly request: Pick<ModelRequest, "randomWeights"> & {
+    readonly repeat: number;
+    readonly bandwidth: number | undefined;
+  };
+}
+
+/** Whether cells count as a prompt's: what random weights make of one is no more like a text's than random numbers. */
+function filledOf({ randomWeights }: Measured["request"]): boolean {
+  return randomWeights !== undefined;
 }
 
 async function roundTable(
-  { engine, profiler, request: { bandwidth, repeat: cycles } }: Measured,
+  { engine, profiler, request }: Measured,
   { batch, steps: numSteps, ids }: {
     readonly batch: number;
     readonly steps: number;
@@ -123,8 +135,9 @@ async function roundTable(
 ): Promise<ProfileTable> {
   using stack = new DisposableStack();
   const { core } = engine;
+  const { bandwidth, repeat: cycles } = request;
   const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
-  if (!await fillSequences(core, sequences, ids, numSteps)) {
+  if (!await fillSequences(core, sequences, ids, { numSteps, filled: filledOf(request) })) {
     throw new UsageError(`Cannot fill --depth ${ids.length}: too few keys and values are kept`);
   }
   const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps, cycles });
@@ -141,11 +154,13 @@ async function roundTable(
 
 /** Measured after the rounds, which have warmed the clocks. */
 async function prefillTable(
-  { engine, profiler, request: { bandwidth, repeat: times } }: Measured,
+  { engine, profiler, request }: Measured,
   ids: readonly number[],
 ): Promise<ProfileTable> {
+  const { bandwidth, repeat } = request;
+  const times = Math.max(1, Math.min(repeat, Math.floor(repeat * REPEATED_TOKENS / ids.length)));
   using sequence = openSequence(engine.core);
-  await fillSequences(engine.core, [sequence], ids, 0);
+  await fillSequences(engine.core, [sequence], ids, { numSteps: 0, filled: filledOf(request) });
   const part = profilePart(await profiler.prefill({ sequence, ids, times }), bandwidth);
   return {
     kind: "prefill",

@@ -62,8 +62,8 @@ export const ROUNDS = {
   roundsPerSync: {
     flag: "--rounds-per-sync",
     type: "choice",
-    // 1 to MOST_ROUNDS, and SHARE, of src/engine/schedule/sync_interval.ts.
-    choices: ["auto", "1", "2", "3", "4", "5", "6", "7", "8"],
+    // Of 1 to MOST_ROUNDS, and SHARE, of src/engine/schedule/sync_interval.ts.
+    choices: ["auto", "1", "2", "3", "4", "5", "6", "7", "8", "12", "16", "24", "32"],
     help:
       "rounds the GPU does before the host looks; more hide the host, text comes in larger pieces",
     absent: "auto: as few as keep the host's share to 2 %",

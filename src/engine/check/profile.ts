@@ -94,17 +94,23 @@ export async function openCoreProfiler(core: Core): Promise<CoreProfiler> {
   };
 }
 
-/** Stores `ids` as the prompt of new sequences. False when the pages do not suffice. */
+/**
+ * Makes `ids` the prompt of new sequences, and stores it unless cells hold something already (`fillCells`): then
+ * `ids` count as stored. False when the pages do not suffice.
+ */
 export async function fillSequences(
   core: Core,
   sequences: readonly Sequence[],
   ids: readonly number[],
-  numSteps: number,
+  { numSteps, filled = false }: { readonly numSteps: number; readonly filled?: boolean },
 ): Promise<boolean> {
   for (const sequence of sequences) {
     if (!core.reserve(sequence, ids.length + profileRoom(numSteps))) return false;
     core.setSampling(sequence, GREEDY);
-    await prefillPrompt(core, sequence, ids);
+    if (filled) {
+      sequence.ids.splice(0, Infinity, ...ids);
+      sequence.stored = sequence.draftStored = ids.length;
+    } else await prefillPrompt(core, sequence, ids);
   }
   return true;
 }

@@ -90,6 +90,17 @@ export interface Core {
    * all of them. All tokens are added to `ids`, even where the host will not have them as output.
    */
   rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]>;
+  /** The same rounds submitted, so that the host may do something else before it waits for them. */
+  begin(sequences: readonly Sequence[], asked: RoundsAsked): Promise<BegunRounds>;
+}
+
+/** Rounds that the device has still to do. */
+export interface BegunRounds {
+  /**
+   * What they did, in their order, before anything else is asked of the core but `closeSlot`; nothing of
+   * sequences without a slot, which have left meanwhile.
+   */
+  results(): Promise<RoundResult[]>;
 }
 
 /** Which rounds. */

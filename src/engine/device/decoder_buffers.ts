@@ -1,8 +1,10 @@
 /** What the plans of a decoder write to. */
-import type { PartialSums } from "../../../shaders/attention/attention.ts";
+import type { PartialSums } from "../../../shaders/attention/partial_sums.ts";
 import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
+import { relayWords } from "../../../shaders/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
@@ -30,6 +32,7 @@ import type {
   DecoderContext,
   LayerKv,
   MixtureScratch,
+  RelayScratch,
   Scratch,
 } from "../../model/plan/decoder_context.ts";
 import { mixtureTileWords } from "../../model/plan/mixture_sizes.ts";
@@ -133,9 +136,11 @@ export function partialSums(
   const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
     attentionPartialWords(headsOf(attention, layout), maxRows(capacity), adapter)
   );
+  const halves = Math.max(...words.map(({ halves = 0 }) => halves));
   return {
     sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
     stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
+    ...halves > 0 && { halves: storageBuffer(gpu, "partial.halves", halves) },
   };
 }
 
@@ -164,7 +169,14 @@ function scratch(
     x: floats("x", hiddenSize),
     otherX: storageBuffer(gpu, `${name}.otherX`, MOST_NORMED_ROWS * hiddenSize),
     normed: floats("normed", hiddenSize),
-    qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
+    qkv: storageBuffer(
+      gpu,
+      `${name}.qkv`,
+      Math.max(
+        rows * widest(({ attention }) => attentionSizes(attention).qkv),
+        widest(({ attention }) => attentionSizes(attention).ownRow),
+      ),
+    ),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
     attentionOutput: floats(
       "attentionOutput",
@@ -172,7 +184,23 @@ function scratch(
     ),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
     sums: floats("sums", MOST_SPLIT_K * hiddenSize),
+    relay: relayScratch(gpu, name, config),
     mixture: mixtureScratch(gpu, name, config, { rows, unit }),
+  };
+}
+
+function relayScratch(
+  gpu: Gpu,
+  name: string,
+  { hiddenSize, layers }: ModelConfig,
+): RelayScratch | undefined {
+  if (!tuning(gpu.info.software, gpu.limits, gpu.info.backend).relays) return undefined;
+  const widest = Math.max(...layers.map(({ mlp }) => actWidth(mlp)));
+  const heads = Math.max(...layers.map(({ attention }) => attentionSizes(attention).ownRow));
+  return {
+    act: storageBuffer(gpu, `${name}.relay`, relayWords(widest)),
+    heads: storageBuffer(gpu, `${name}.relayHeads`, headWords(heads)),
+    sums: storageBuffer(gpu, `${name}.relaySums`, MOST_SPLIT_K * hiddenSize),
   };
 }
 

@@ -5,10 +5,16 @@ import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
-import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice/choice.ts";
+import {
+  type Choice,
+  type ChoiceKind,
+  kindFor,
+  openChoice,
+  PLAIN_CHOICE,
+} from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
-import { readLogprobs, toldLogprobs } from "./choice/logprobs.ts";
+import { readLogprobs } from "./choice/logprobs.ts";
 import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
@@ -19,9 +25,10 @@ import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
-import { openSubmitter, type Submitter } from "./submit.ts";
+import { promptWorks } from "./submit/prompt_work.ts";
+import { openSubmitter, type Ran, type Submitter } from "./submit/submit.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
-import type { Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
+import type { BegunRounds, Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
 
 export async function openCore(
   gpu: Gpu,
@@ -74,6 +81,7 @@ class DeviceCore implements Core {
   readonly ranks: boolean;
   readonly elastic: ElasticMemory | undefined;
   readonly #withoutDraft = withoutDraft();
+  readonly #prompts = promptWorks();
   readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
@@ -184,6 +192,7 @@ class DeviceCore implements Core {
   ): void {
     this.#inputs.writeSampling(sequence, sampling, stopIds);
     this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
+    this.#choice.setDraws(slotOf(sequence), sampling.temperature > 0);
   }
 
   async prefill(
@@ -196,17 +205,14 @@ class DeviceCore implements Core {
     const done = to === ids.length;
     const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_CHOICE;
     const cells = mostCells([sequence]);
-    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, kind);
+    const programs = await this.programs.prompt(to - from, cells, kind);
     if (done && mask) this.#choice.setMasks(mask, 1);
     if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
     this.#inputs.writePrompt(sequence, from, to);
     const drafts = this.#drafts;
-    const own = drafts ? [draft] : [];
-    const { words, extra } = await this.#submitter.run({
-      programs: done ? [body, head, ...own, ...drafts ? [draftHead] : []] : [body, ...own],
-      words: resultWords(1),
-      ...this.#choice.read(kind, 1),
-    });
+    const work = this.#prompts(programs, { done, drafts, ...this.#choice.read(kind, 1) });
+    const [ran] = await (await this.#submitter.repeat(work, 1)).read();
+    const { words, extra } = ran as Ran;
     if (drafts && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
@@ -218,13 +224,9 @@ class DeviceCore implements Core {
   /** What the choice of these sequences takes. */
   #kind(
     sequences: readonly Sequence[],
-    { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
+    asked: { readonly mask: unknown; readonly logprobs: number | undefined },
   ): ChoiceKind {
-    return {
-      masked: mask !== undefined,
-      penalized: sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence))),
-      logprobs: toldLogprobs(logprobs),
-    };
+    return kindFor(this.#choice, sequences.map(slotOf), asked);
   }
 
   async catchUp(sequences: readonly Sequence[], chunks = Infinity): Promise<void> {
@@ -239,6 +241,10 @@ class DeviceCore implements Core {
   }
 
   async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
+    return await (await this.begin(sequences, asked)).results();
+  }
+
+  async begin(sequences: readonly Sequence[], asked: RoundsAsked): Promise<BegunRounds> {
     const { shape, count, proposals, deviceDepth = 0, masks, maskFor, logprobs } = asked;
     const cells = mostCells(sequences);
     const proposed = proposals !== undefined;
@@ -268,20 +274,21 @@ class DeviceCore implements Core {
     if (proposals) this.#inputs.setProposals(sequences, proposals);
     const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
     if (masks) setMasks(masks);
-    const runs = maskFor
-      ? [
-        await maskedRound(this.#device, work, {
-          ...{ sequences, shape, proposals },
-          setMasks: async (verified) => setMasks(await maskFor(verified)),
-        }),
-      ]
-      : await this.#submitter.repeat(work, count);
-    return runs.map((ran) =>
-      roundResult(sequences, {
-        ...{ shape, depths, told: work.told },
-        extended: this.#drafts && shape.depth > 0,
-        logprobs: choice.logprobs,
-      }, ran)
-    );
+    const of = {
+      ...{ shape, depths, told: work.told },
+      extended: this.#drafts && shape.depth > 0,
+      logprobs: choice.logprobs,
+    };
+    if (maskFor) {
+      const ran = await maskedRound(this.#device, work, {
+        ...{ sequences, shape, proposals },
+        setMasks: async (verified) => setMasks(await maskFor(verified)),
+      });
+      return { results: () => Promise.resolve([roundResult(sequences, of, ran)]) };
+    }
+    const submitted = await this.#submitter.repeat(work, count);
+    const results = async () =>
+      (await submitted.read()).map((ran) => roundResult(sequences, of, ran));
+    return { results };
   }
 }

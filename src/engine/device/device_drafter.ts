@@ -6,6 +6,8 @@ import type { RoundShape } from "../../speculate/round_shape.ts";
 export interface DeviceDrafter {
   /** What a forward of the target copies for it. */
   readonly auxHidden: readonly AuxHidden[];
+  /** Whether it reads what the target's final norm made; otherwise the head may norm its rows itself. */
+  readonly readsFinal: boolean;
   /** Draft tokens 1 to depth - 1 of each sequence; the last `extend` or `head` left token 0. */
   levels(shape: RoundShape): Dispatch[];
   /** Its keys and values of the rows that were accepted, then as `head`. */

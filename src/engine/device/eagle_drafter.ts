@@ -1,11 +1,11 @@
 import { loadFeatures, storeFeatures } from "../../../shaders/round/features.ts";
-import { gatherRows } from "../../../shaders/round/move_rows.ts";
+import { gatherRows } from "../../../shaders/round/rows/move_rows.ts";
 import { draftRows } from "../../../shaders/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { treeLevel, treeSelect } from "../../../shaders/tree/tree.ts";
 import { draftHead, firstTokens, levelTokens } from "../../model/plan/draft_head.ts";
 import type { TreeScratch } from "../../model/plan/draft_types.ts";
-import { draftBody, draftLevel } from "../../model/plan/eagle.ts";
+import { draftBody, draftLast, draftLevel } from "../../model/plan/eagle.ts";
 import type { AuxHidden } from "../../model/plan/target.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { poolSize } from "../../speculate/trees.ts";
@@ -18,12 +18,16 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
   const { batchSlots, last, extendRows } = buffers;
   const body = (count: number, perSlot: number, features = draft.features) =>
     draftBody(draft, { rows: extendRows, count, perSlot }, { features });
-  const head = (batch: number) =>
-    draft.tree
-      ? firstTokens(draft, draft.tree, { batchSlots }, { batch, last })
-      : draftHead(draft, { batchSlots }, { batch, step: 0, last, keepHidden: true });
+  const head = (batch: number) => {
+    const { plan, draft: own, ...ends } = draftLast(draft, { rows: extendRows, last }, batch);
+    const tokens = own.tree
+      ? firstTokens(own, own.tree, { batchSlots }, { batch, ...ends })
+      : draftHead(own, { batchSlots }, { batch, step: 0, keepHidden: true, ...ends });
+    return [...plan, ...tokens];
+  };
   return {
     auxHidden: auxHiddenOf(draft),
+    readsFinal: draft.draft.algorithm !== "EAGLE3",
     levels: (shape) =>
       draft.tree && !isChain(shape)
         ? treeOf(draft, draft.tree, buffers, shape)

@@ -10,8 +10,12 @@ import { featureWidth } from "../../model/plan/eagle.ts";
 import type { Draft, DraftWeights } from "../../model/plan/draft_types.ts";
 import type { StandaloneWeights } from "../../model/plan/standalone.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
-import { attentionSizes, type AttentionSpec } from "../../model/config/layer_spec.ts";
-import { PAGE } from "../../model/plan/rows_layout.ts";
+import {
+  attentionSizes,
+  type AttentionSpec,
+  type LayerSpec,
+} from "../../model/config/layer_spec.ts";
+import { PAGE, ROW_WORDS } from "../../model/plan/rows_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
   type Capacity,
@@ -155,7 +159,11 @@ function prepareDraft(
         ),
       }
       : undefined,
-    ends: floats("ends", batch * hiddenSize),
+    ends: {
+      rows: floats("endRows", batch * ROW_WORDS),
+      q: floats("endQ", batch * attentionSizes((config.layer.layers[0] as LayerSpec).attention).q),
+      x: floats("ends", batch * hiddenSize),
+    },
     hidden: floats("hidden", capacity.batch * hiddenSize),
     ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, {
       rows: batch,

@@ -4,13 +4,13 @@ import { resultWords } from "../../model/plan/rows_layout.ts";
 import { chain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
-import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
+import { type Choice, type ChoiceKind, GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
 import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { allocation, joined, packedPrograms } from "./packed/packed_round.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
-import type { Work } from "./submit.ts";
+import type { Work } from "./submit/submit.ts";
 import { promptPlans, roundPlans, tells } from "./tier.ts";
 
 export interface PromptPrograms {
@@ -48,7 +48,7 @@ export interface Programs {
   round(of: RoundOf): Promise<RoundPrograms>;
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
-  /** For a chunk of at most `rows` rows. */
+  /** For a chunk of at most `rows` rows; the same object each time as of `round`. */
   prompt(rows: number, cells?: number, choice?: ChoiceKind): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
@@ -62,7 +62,7 @@ export interface Programs {
 export interface RoundOf extends RoundShape {
   /** Whether the host has drafted; default false. */
   readonly proposed?: boolean;
-  /** Default: the plain one. Others are made when first wanted. */
+  /** Default: the greedy one. Others than that and the plain one are made when first wanted. */
   readonly choice?: ChoiceKind;
   /** Verify rows of all sequences of a packed round of chains, see packed_round.ts; default: it is none. */
   readonly packed?: number | undefined;
@@ -128,16 +128,24 @@ export function enginePrograms(
     compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
   );
   const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
-  const whole = once(async (kind = 0, proposed = 0, ...key) => {
-    const plans = roundPlans(parts, {
+  const plansOf = (kind: number, proposed: number, key: readonly number[]) =>
+    roundPlans(parts, {
       ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
-      choice: choice.buffers(kindOf(kind)),
+      ...{ choice: choice.buffers(kindOf(kind)), greedy: kindOf(kind).greedy ?? false },
     });
+  // What does not depend on the kind of choice is compiled once for all kinds.
+  const forwards = once(async (proposed = 0, ...key) => {
+    const { draft, target, extend } = plansOf(PLAIN_KEY, proposed, key);
     return {
-      draft: await compile(plans.draft),
-      verify: await compile(plans.verify),
-      extend: await compile(plans.extend),
+      draft: await compile(draft),
+      target: await compile(target),
+      extend: await compile(extend),
     };
+  });
+  const whole = once(async (kind = 0, proposed = 0, ...key) => {
+    const { draft, target, extend } = await forwards(proposed, ...key);
+    const accept = await compile(plansOf(kind, proposed, key).accept);
+    return { draft, verify: joined(target, accept), extend };
   });
   const packedRound = packedPrograms(parts, {
     ...{ compile, acceptance, head: draftHead },
@@ -171,13 +179,17 @@ export function enginePrograms(
   const promptHead = once(async (kind = 0) =>
     await compile(promptPlans(parts, 1, choice.buffers(kindOf(kind))).head)
   );
+  const wholePrompt = once(async (cells = 0, rows = 0, kind = 0) => {
+    const parts = { ...await prompt(rows), head: await promptHead(kind) };
+    return allWithin({ ...parts, draftHead: await draftHead(1) }, cells);
+  });
   const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
   return {
     created,
     replace,
     packs,
     ranks: packs && parts.told,
-    round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, ...of }) {
+    round({ batch, depth, width, rows, proposed = false, choice = GREEDY_CHOICE, ...of }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && proposed ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
@@ -188,10 +200,9 @@ export function enginePrograms(
     async levels(depth, batch, cells) {
       return within(await levels(depth, batchBucket(batch, capacity.batch)), cellBucket(cells));
     },
-    async prompt(rows, cells, choice = PLAIN_CHOICE) {
-      const head = await promptHead(kindKey(choice));
-      const programs = { ...await prompt(rowBucket(rows)), head, draftHead: await draftHead(1) };
-      return allWithin(programs, cellBucket(cells));
+    prompt(rows, cells, choice = PLAIN_CHOICE) {
+      // One row a prompt: its logits are stored whatever it takes of them.
+      return wholePrompt(cellBucket(cells), rowBucket(rows), kindKey({ ...choice, greedy: false }));
     },
     async catchUp(rows, batch, cells) {
       return allWithin({
@@ -200,11 +211,13 @@ export function enginePrograms(
       }, cellBucket(cells));
     },
     async makePrompts() {
-      for (const rows of ROW_BUCKETS.filter((size) => size <= rowBucket(capacity.prefillRows))) {
-        await prompt(rows);
-        if (drafter?.catchUp) await catchUp(rows);
-      }
-      for (const batch of drafter ? batchBuckets(capacity.batch) : []) await draftHead(batch);
+      const buckets = ROW_BUCKETS.filter((size) => size <= rowBucket(capacity.prefillRows));
+      await Promise.all([
+        ...buckets.flatMap((rows) =>
+          drafter?.catchUp ? [prompt(rows), catchUp(rows)] : [prompt(rows)]
+        ),
+        ...drafter ? batchBuckets(capacity.batch).map((batch) => draftHead(batch)) : [],
+      ]);
     },
   };
 }
@@ -214,14 +227,19 @@ function shapeOf([batch = 0, depth = 0, width = 0, rows = 0]: readonly number[])
 }
 
 /** A kind as a number, and back. */
-function kindKey({ masked, penalized, logprobs = -1 }: ChoiceKind): number {
-  return Number(masked) + 2 * Number(penalized) + 4 * (logprobs + 1);
+function kindKey({ masked, penalized, logprobs = -1, greedy = false }: ChoiceKind): number {
+  return Number(masked) + 2 * Number(penalized) + 4 * Number(greedy) + 8 * (logprobs + 1);
 }
 
 function kindOf(key: number): ChoiceKind {
-  const logprobs = key < 4 ? undefined : Math.floor(key / 4) - 1;
-  return { masked: key % 2 === 1, penalized: key % 4 >= 2, logprobs };
+  const logprobs = key < 8 ? undefined : Math.floor(key / 8) - 1;
+  return {
+    ...{ masked: key % 2 === 1, penalized: key % 4 >= 2, greedy: key % 8 >= 4 },
+    logprobs,
+  };
 }
+
+const PLAIN_KEY = kindKey(PLAIN_CHOICE);
 
 function cellBucket(cells = Infinity): number {
   return Math.ceil(cells / CELL_BUCKET) * CELL_BUCKET;

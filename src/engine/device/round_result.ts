@@ -8,7 +8,7 @@ import {
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";
-import type { Ran } from "./submit.ts";
+import type { Ran } from "./submit/submit.ts";
 
 /** What a round did for one sequence. */
 export interface SequenceResult {
@@ -16,7 +16,7 @@ export interface SequenceResult {
   readonly accepted: number;
   /**
    * Tokens emitted: the accepted drafts and the bonus. NOT_A_TOKEN where logits were broken; none
-   * once an earlier round emitted a token that ends the sequence.
+   * once an earlier round emitted a token that ends the sequence, or where it has no slot any more.
    */
   readonly ids: readonly number[];
   /** Those that were verified. */
@@ -60,7 +60,7 @@ export function roundResult(
   const size = resultWords(rows, told);
   const results = sequences.map((sequence, b): SequenceResult => {
     const result = words.subarray(b * size, (b + 1) * size);
-    const emitted = result[0] ?? 0;
+    const emitted = sequence.slot === undefined ? 0 : result[0] ?? 0;
     if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
     const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
     const first = resultDrafts(rows);

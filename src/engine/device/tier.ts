@@ -4,13 +4,24 @@ import {
   accept,
   acceptPrompt,
   acceptTree,
+  type GreedyChoice,
   verifyRows,
   verifyTree,
 } from "../../../shaders/round/round.ts";
+import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
-import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
+import { greedyHead } from "../../model/plan/greedy_head.ts";
+import {
+  bodyVerifies,
+  type Target,
+  targetBody,
+  targetHead,
+  targetHeadAt,
+  targetLayers,
+  targetNorm,
+} from "../../model/plan/target.ts";
 import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
 import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice/choice.ts";
@@ -38,8 +49,10 @@ export interface RoundParts {
 export interface RoundPlans {
   /** The device's draft levels. */
   readonly draft: Dispatch[];
-  /** Target forward, choice, acceptance. */
-  readonly verify: Dispatch[];
+  /** The target's forward, the head apart. */
+  readonly target: Dispatch[];
+  /** The target's final norm where nobody else reads its rows, its head, choice, acceptance. */
+  readonly accept: Dispatch[];
   /** Draft keys and values of what was accepted, and the next round's first draft token. */
   readonly extend: Dispatch[];
 }
@@ -53,6 +66,8 @@ export interface RoundKind {
   readonly acceptance?: readonly number[] | undefined;
   /** What the choice takes; absent: the logits alone. */
   readonly choice?: ChoiceBuffers | undefined;
+  /** Whether all sequences choose the largest logit of those alone; default false. */
+  readonly greedy?: boolean;
 }
 
 /** Whether the results of such rounds tell the draft's confidences. */
@@ -68,31 +83,71 @@ export function tells(
  * again, what it needs of the rows is kept for it.
  */
 export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
-  const { target, drafter, buffers, mostRows, relaxed, keepAll } = parts;
-  const { shape, proposed, choice } = kind;
+  const { target, drafter, buffers, mostRows, keepAll } = parts;
+  const { shape, proposed } = kind;
   const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
   const keep = depth === 0 || keepAll ? drafter?.catchUp?.keep : undefined;
   const auxHidden = drafter && (depth > 0 || keep) ? drafter.auxHidden : [];
+  const { batchSlots, slots, drafts } = buffers;
+  const verified = isChain(shape) && bodyVerifies(target)
+    ? { batchSlots, slots, drafts, mostRows }
+    : undefined;
+  const of = { rows: buffers.rows, count, perSlot, paths: !isChain(shape), verified };
+  const { plan, stream } = targetLayers(target, of, auxHidden);
+  const normed = drafter?.readsFinal === true;
   return {
     draft: drafter && !proposed ? drafter.levels(shape) : [],
-    verify: [
-      verification(parts, shape),
-      ...targetBody(
-        target,
-        { rows: buffers.rows, count, perSlot, paths: !isChain(shape) },
-        auxHidden,
-      ),
+    target: [
+      ...verified ? [] : [verification(parts, shape)],
+      ...plan,
+      ...normed ? targetNorm(target, stream, count) : [],
       ...keep ? keep(count) : [],
-      ...targetHead(target, count),
-      ...chooseRows(target, buffers, { count, perSlot, choice }),
-      ...byRule(parts, kind),
-      ...relaxRows(target, buffers, { shape, mostRows, choice, relaxed }),
-      ...acceptance(parts, kind),
-      ...afterAcceptance(buffers, target, { shape, choice, told: tells(parts, kind) }),
     ],
+    accept: accepting(parts, kind, normed ? undefined : stream),
     extend: drafter && depth > 0 ? drafter.extend(shape) : [],
   };
+}
+
+/** Most verify rows of a sequence that acceptance chooses for: one workgroup does for all of them. */
+const MOST_OWN_ROWS = 8;
+
+/** Whether acceptance finds the target's choices, and nothing else reads logits or choices. */
+function choosesItself({ relaxed, drafter }: RoundParts, kind: RoundKind): boolean {
+  const { shape, greedy = false, choice } = kind;
+  const told = choice?.adjusted !== undefined || choice?.logprobs !== undefined;
+  const ruled = relaxed !== undefined || drafter?.reject !== undefined;
+  return greedy && !told && !(ruled && shape.depth > 0) && isChain(shape) &&
+    shape.rows <= MOST_OWN_ROWS;
+}
+
+/** @param stream the rows before the final norm, where that is still to be done. */
+function accepting(parts: RoundParts, kind: RoundKind, stream: NormInput | undefined): Dispatch[] {
+  const { target } = parts;
+  const { batch, rows } = kind.shape;
+  const count = batch * rows;
+  if (choosesItself(parts, kind)) {
+    const { plan, choice } = greedyHead(target, { count, stream });
+    return [...plan, ...acceptance(parts, kind, choice)];
+  }
+  return [
+    ...stream ? targetNorm(target, stream, count) : [],
+    ...targetHead(target, count),
+    ...chosenAcceptance(parts, kind, count),
+  ];
+}
+
+/** The choices of `count` rows that have logits, and their acceptance. */
+function chosenAcceptance(parts: RoundParts, kind: RoundKind, count: number): Dispatch[] {
+  const { target, buffers, mostRows, relaxed } = parts;
+  const { shape, choice } = kind;
+  return [
+    ...chooseRows(target, buffers, { count, perSlot: shape.rows, choice }),
+    ...byRule(parts, kind),
+    ...relaxRows(target, buffers, { shape, mostRows, choice, relaxed }),
+    ...acceptance(parts, kind),
+    ...afterAcceptance(buffers, target, { shape, choice, told: tells(parts, kind) }),
+  ];
 }
 
 function verification({ buffers, mostRows }: RoundParts, shape: RoundShape): Dispatch {
@@ -110,14 +165,18 @@ function byRule(
   return drafter?.reject?.(shape, choice?.adjusted ?? target.logits) ?? [];
 }
 
-/** Acceptance; of trees also the moves of what was kept, whose cells are not neighbours. */
-function acceptance(parts: RoundParts, kind: RoundKind): Dispatch[] {
+/**
+ * Acceptance; of trees also the moves of what was kept, whose cells are not neighbours.
+ *
+ * @param greedy what it chooses from itself, of chains alone.
+ */
+function acceptance(parts: RoundParts, kind: RoundKind, greedy?: GreedyChoice): Dispatch[] {
   const { target, buffers, mostRows } = parts;
   const { shape, acceptance } = kind;
   const { batchSlots, slots, drafts, rows, extendRows: extend, chosen, last, results, pages } =
     buffers;
   const accepted = { batchSlots, rows, chosen, drafts, slots, extend, last, results };
-  const of = { ...shape, mostRows, told: tells(parts, kind) };
+  const of = { ...shape, mostRows, told: tells(parts, kind), greedy };
   if (isChain(shape)) {
     return [acceptance ? acceptSimulated(accepted, { ...of, acceptance }) : accept(accepted, of)];
   }

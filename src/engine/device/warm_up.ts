@@ -1,9 +1,10 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { submit } from "../../gpu/program.ts";
+import { GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { partialRounds } from "./packed/row_buckets.ts";
 import { batchBuckets, type Programs } from "./programs.ts";
-import type { Submitter } from "./submit.ts";
+import type { Submitter } from "./submit/submit.ts";
 
 /** What programs are run on with no lane: adapters compile at the first run. */
 export interface WarmUp {
@@ -28,7 +29,9 @@ export async function runTiers(
       submit(gpu, await programs.levels(depth, batch));
     }
     for (const shape of shapes) {
-      await submitter.run(await programs.round({ ...shape, batch, proposed }));
+      const round = { ...shape, batch, proposed };
+      await submitter.run(await programs.round({ ...round, choice: GREEDY_CHOICE }));
+      await programs.round({ ...round, choice: PLAIN_CHOICE });
     }
   }
 }

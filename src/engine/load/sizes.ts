@@ -179,6 +179,7 @@ export function memoryNeed(
     verifyRows: verifyRowCount(capacity),
     batch,
     context: tablePages(capacity) * PAGE,
+    kvDtype,
     rules: {
       ...tuning(info.software, limits, info.backend),
       attentionUnits: attentionUnitsOf(adapter, capacity.contextLength),

@@ -3,6 +3,7 @@ import { shapeKey, splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import { bytesOf } from "../../gpu/kernel.ts";
 import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
 import type { DecoderLayer } from "../../model/plan/decoder.ts";
+import { fcRanges } from "../../model/plan/draft_input.ts";
 import type { LatentProjections } from "../../model/plan/latent_attention.ts";
 import type { DenseWeights } from "../../model/plan/dense_mlp.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -27,12 +28,13 @@ export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: 
   const own = standalone?.weights.model;
   const heads = new Set([
     ...[head, ...own ? [own.head] : []],
-    ...draft ? [draft.weights.fc, draft.weights.head] : [],
+    ...draft ? [draft.weights.head] : [],
   ]);
   const every = [...layers, ...own?.layers ?? [], ...draft ? [draft.weights.layer] : []];
   const all = every.map(layerMatrices);
   const routers = every.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.router] : []);
   return [
+    ...draft ? [{ matrix: draft.weights.fc, splitK: fcRanges(draft.weights, tuning) }] : [],
     ...[...heads, ...routers, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({
       matrix,
       splitK: 1,

@@ -144,7 +144,7 @@ function shapeOf({ shard: { rows }, matrix: { cols } }: Candidate) {
 /** Storage buffers that no matmul on matrix units exceeds: beyond the adapter's it would go elsewhere. */
 const MOST_BOUND = 12;
 
-/** Shards that nothing but `matmul` reads: of layers, and of heads that are no embedding. */
+/** Shards that nothing but `matmul` reads: of layers, of a draft's input, and of heads that are no embedding. */
 function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {
   const causal = [target.weights, ...standalone ? [standalone.weights.model] : []];
   const models = [...causal, ...draft ? [draft.weights] : []];
@@ -152,7 +152,8 @@ function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {
   const ofLayers = layers.map(layerMatrices).flatMap(({ plain, ends }) => [...plain, ...ends]);
   const shardsOf = (matrices: readonly Matrix[]) =>
     new Set(matrices.flatMap(({ shards }) => shards));
-  return shardsOf([...models.map(({ head }) => head), ...ofLayers])
+  const inputs = draft ? [draft.weights.fc] : [];
+  return shardsOf([...models.map(({ head }) => head), ...inputs, ...ofLayers])
     .difference(shardsOf(models.map(({ embed }) => embed)));
 }
 

@@ -53,6 +53,8 @@ export interface Places<Request extends Placed> {
    * find them cached, and prompts are prefilled one after the other anyway.
    */
   admit(): Request | undefined;
+  /** Whether `grow` would preempt none of those that decode. */
+  readonly roomy: boolean;
   /** Pages for one more round of each that decodes; the youngest are preempted until that is so. */
   grow(): Request[];
   /**
@@ -64,6 +66,11 @@ export interface Places<Request extends Placed> {
   /** Forgets a request; true where it ran, so that its slot and pages are to be given back. */
   remove(request: Request): boolean;
 }
+
+/** Groups that pages are reserved for at once. */
+const GROUPS_AHEAD = 4;
+/** Share of the available pages that this may take. */
+const PLENTY = 1 / 8;
 
 export function openPlaces<Request extends Placed>(budget: PageBudget<Request>): Places<Request> {
   const waiting: Request[] = [];
@@ -88,6 +95,9 @@ export function openPlaces<Request extends Placed>(budget: PageBudget<Request>):
   return {
     waiting,
     running,
+    get roomy() {
+      return missing(running.filter(({ decoding }) => decoding), 1) <= budget.available;
+    },
     get preemptions() {
       return preemptions;
     },
@@ -129,7 +139,12 @@ export function openPlaces<Request extends Placed>(budget: PageBudget<Request>):
       });
       let rounds = Math.min(most, useful);
       while (rounds > 1 && missing(requests, rounds) > budget.available / 2) rounds--;
-      if (rounds > 1) { for (const request of requests) budget.reserve(request, rounds); }
+      if (rounds > 1) {
+        // Where pages are plenty, at once for the groups after it too: each write takes its time.
+        const more = Math.min(useful, GROUPS_AHEAD * rounds);
+        const plenty = missing(requests, more) <= budget.available * PLENTY;
+        for (const request of requests) budget.reserve(request, plenty ? more : rounds);
+      }
       return rounds;
     },
     remove(request) {

@@ -1,7 +1,7 @@
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
-import type { Core } from "../device/core.ts";
+import type { BegunRounds, Core } from "../device/core.ts";
 import { receiveMail } from "../device/event_loop.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
@@ -13,7 +13,7 @@ import type { PrefixCache } from "./prefix_cache.ts";
 import { mostLogprobs, type RequestState } from "./request_state.ts";
 import { openRequests } from "./requests.ts";
 import type { ResidencyOptions } from "./residency.ts";
-import { openGroupPicker } from "./rounds/group_picker.ts";
+import { openGroupPicker, type PickedGroup } from "./rounds/group_picker.ts";
 import { takeGroup } from "./rounds/group_results.ts";
 import { openProposalGain } from "./rounds/proposal_gain.ts";
 import type { RoundSample } from "./rounds/round_sample.ts";
@@ -43,10 +43,19 @@ export interface SchedulerCounts {
   elastic?: ElasticReport;
 }
 
+/** A group on the device. */
+interface BegunGroup {
+  readonly group: PickedGroup;
+  /** Once the draft had caught up, which took `catchUpMs`; performance.now(). */
+  readonly began: number;
+  readonly catchUpMs: number;
+  readonly rounds: BegunRounds;
+}
+
 /** What the scheduler needs of a core: tests give it one without a device. */
 export type SchedulerCore =
   & PagesCore
-  & Pick<Core, "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "catchUp" | "rounds">;
+  & Pick<Core, "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "catchUp" | "begin">;
 
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
@@ -138,20 +147,37 @@ export function openScheduler(
   };
   if (elastic) counts.elastic = elastic.report;
 
-  /** One group of rounds of everything that decodes. */
-  async function runGroup(): Promise<void> {
-    const group = groups.pick();
-    if (group === undefined) return;
-    const { states, round, round: { shape, count }, chosen } = group;
+  /** What the device works on; it is read before anything else runs. */
+  let begun: BegunGroup | undefined;
+
+  async function begin(group: PickedGroup | undefined): Promise<BegunGroup | undefined> {
+    if (group === undefined) return undefined;
+    const { states, round } = group;
     const began = performance.now();
-    const catchUpMs = shape.depth > 0 ? await prefill.catchUp(states) : 0;
+    const catchUpMs = round.shape.depth > 0 ? await prefill.catchUp(states) : 0;
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, { ...round, logprobs: mostLogprobs(states) });
+    const asked = { ...round, logprobs: mostLogprobs(states) };
+    const rounds = await core.begin(sequences, asked);
+    return { group, began: began + catchUpMs, catchUpMs, rounds };
+  }
+
+  /**
+   * One group of rounds of everything that decodes. Where it is clear what follows, that is begun before
+   * the tokens are taken: the device works meanwhile.
+   */
+  async function runGroup(): Promise<void> {
+    const ran = begun ?? await begin(groups.pick());
+    begun = undefined;
+    if (ran === undefined) return;
+    const { group, began, catchUpMs } = ran;
+    const { states, round: { shape, count }, chosen } = group;
+    const rounds = await ran.rounds.results();
     const ended = performance.now();
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
-    const ran = { ...group, rounds, began: began + catchUpMs, ended, catchUpMs };
-    counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, ran);
+    if (!options.mail?.()) begun = await begin(groups.next(group, rounds));
+    const taken = { ...group, rounds, began, ended, catchUpMs };
+    counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
   }
 
   return {
@@ -169,9 +195,11 @@ export function openScheduler(
     async step() {
       if (options.mail) await receiveMail(options.mail);
       requests.endCancelled();
-      if (!await requests.admit()) return false;
-      await prefill.step();
-      await eventsRead();
+      if (begun === undefined) {
+        if (!await requests.admit()) return false;
+        await prefill.step();
+        await eventsRead();
+      }
       await runGroup();
       await eventsRead();
       if (elastic) {

@@ -1,12 +1,18 @@
 import { type TierShape, tierText } from "../../speculate/round_shape.ts";
-import { MOST_ROUNDS } from "../device/submit.ts";
+import { MOST_ROUNDS } from "../device/submit/submit.ts";
 
 /** Share of the time that the device may wait for the host. */
 export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
-/** Weight of the newest measurement in a moving average. */
-const NEWEST = 0.25;
+/** Milliseconds that nobody sees: a group may always last so long. */
+const UNSEEN_MS = 2;
+/** Rounds that a group may have however soon its sequences may end. */
+const FEW_ROUNDS = 8;
+/** What a group counts beside the one after it. */
+const OLDER = 0.9;
+/** Standard deviation of the sizes of groups, over their mean, that tells rounds and host apart. */
+const SPREAD = 0.1;
 
 /** How many rounds to submit at once; "auto" decides by what host and device take. */
 export type RoundsPerSync = number | "auto";
@@ -17,23 +23,61 @@ export interface GroupTimes {
   readonly roundMs: number;
 }
 
+/** What speaks against many rounds at once. */
+export interface AheadOf {
+  /** Rounds that asking the host's drafter one round sooner saves; default 0: it is not asked. */
+  readonly gain?: number;
+  /** Rounds until the last sequence ends, as far as one can tell; default: no more than a few. */
+  readonly toCome?: number;
+}
+
 /**
  * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS:
  *
  *     n = ceil(host / round * (1 - SHARE) / SHARE)
  *
+ * Sequences end within a group, in its middle on average: a text of L further rounds costs the host
+ * L / n times and n / 2 rounds for nothing, the least together at
+ *
+ *     n = sqrt(2 host L / round)
+ *
  * Where the host may draft between groups, a group of n rounds saves (n - 1) host and is expected to
  * lose gain * round for each round of delay, n (n - 1) / 2 of them; per round that is best at
  *
  *     n = sqrt(2 host / (gain round))
- *
- * @param gain rounds that asking the host's drafter one round sooner saves.
  */
-export function roundsWorth({ hostMs, roundMs }: GroupTimes, gain = 0): number {
+export function roundsWorth(
+  { hostMs, roundMs }: GroupTimes,
+  { gain = 0, toCome = 0 }: AheadOf = {},
+): number {
   const wanted = Math.ceil(hostMs / roundMs * (1 - SHARE) / SHARE);
   const flowing = Math.floor(LONGEST_MS / roundMs);
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
-  return Math.max(1, Math.min(wanted, flowing, soon, MOST_ROUNDS));
+  const lasting = Math.max(FEW_ROUNDS, Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs)));
+  return Math.max(1, Math.min(wanted, flowing, soon, lasting, MOST_ROUNDS));
+}
+
+/** Tokens of which one knows nothing but that they have begun. */
+const SOME_TOKENS = 16;
+
+/** A text as it is when rounds are to follow. */
+export interface TextSoFar {
+  readonly tokens: number;
+  /** Tokens that it may still get. */
+  readonly left: number;
+  /** Whether a token may end it before. */
+  readonly ends: boolean;
+}
+
+/**
+ * Rounds that the longest of these texts goes on for: as many tokens as it has, where a token may
+ * end it, and no more than it may get.
+ */
+export function roundsToCome(texts: readonly TextSoFar[], numSteps: number): number {
+  const tokens = texts.map(({ tokens, left, ends }) =>
+    ends ? Math.min(left, Math.max(SOME_TOKENS, tokens)) : left
+  );
+  return Math.ceil(Math.max(0, ...tokens) / (numSteps + 1));
 }
 
 /** The sequences of a group to come. */
@@ -65,21 +109,28 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 
 /** Chooses the number of rounds in a group. */
 export interface SyncInterval {
-  /** @param gain see roundsWorth. */
-  pick(batch: number, tier: TierShape, gain?: number): number;
+  pick(batch: number, tier: TierShape, ahead?: AheadOf): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
   learn(batch: number, tier: TierShape, group: { count: number; ended: number }): void;
   /** Something else runs before the next group: the time between says nothing of rounds. */
   pause(): void;
 }
 
-/** Moving averages from the end of a group to the end of the next. */
+/** Groups of a batch and tier, from the end of one to the end of the next, the older the less they count. */
 interface Seen {
-  /** Of groups of one round. */
-  readonly lone?: number;
-  /** What each further round of a larger group added to that. */
-  readonly further?: number;
+  /** Of all of them: 1. */
+  readonly weight: number;
+  /** Their rounds, and their squares. */
+  readonly rounds: number;
+  readonly squares: number;
+  /** Their milliseconds, and these times their rounds. */
+  readonly ms: number;
+  readonly products: number;
+  /** What the host takes of a group, once groups of different sizes have shown it. */
+  readonly hostMs?: number | undefined;
 }
+
+const NOTHING: Seen = { weight: 0, rounds: 0, squares: 0, ms: 0, products: 0 };
 
 function key(batch: number, tier: TierShape): string {
   return `${batch} ${tierText(tier)}`;
@@ -92,12 +143,12 @@ interface Usual extends GroupTimes {
 }
 
 /**
- * Always the rounds that were asked for, or what two kinds of groups show of each batch and tier: a
- * group of one takes host + round, each further round takes a round. The host's part cannot be seen
- * otherwise: most of it is spent waiting for a device that is slow to begin and to report its end. Of a
- * batch and tier that was not seen, or not both ways, the host's part is that of the one seen last, and
- * a round takes as long as its rounds, or in proportion to the rows where it has more: policies that
- * change the tier would wait for the host anew with each.
+ * Always the rounds that were asked for, or what groups of different sizes show of each batch and tier:
+ * n rounds take host + n round, a line that is laid through the groups by least squares. The host's part
+ * cannot be seen otherwise: most of it is spent waiting for a device that is slow to begin and to report
+ * its end. Of a batch and tier whose groups were all of a size it is that of the one seen last; a round
+ * of one that was not seen takes as long as that one's, or in proportion to the rows where it has more:
+ * policies that change the tier would wait for the host anew with each.
  */
 export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();
@@ -105,60 +156,57 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   let usual: Usual | undefined;
 
   function timesOf(batch: number, tier: TierShape): GroupTimes | undefined {
-    const { lone, further } = known.get(key(batch, tier)) ?? {};
-    if (lone !== undefined && further !== undefined) {
-      return { hostMs: Math.max(0, lone - further), roundMs: further };
-    }
-    if (usual === undefined) return undefined;
-    const { hostMs, roundMs, rows } = usual;
-    if (further !== undefined) return { hostMs, roundMs: further };
-    if (lone !== undefined) return { hostMs, roundMs: Math.max(lone - hostMs, lone / 2) };
+    const seen = known.get(key(batch, tier));
+    const hostMs = seen?.hostMs ?? usual?.hostMs;
+    if (hostMs === undefined) return undefined;
+    if (seen) return { hostMs, roundMs: roundMsOf(seen, hostMs) };
+    const { roundMs, rows } = usual as Usual;
     return { hostMs, roundMs: roundMs * Math.max(1, batch * tier.rows / rows) };
   }
 
   return {
-    pick(batch, tier, gain) {
+    pick(batch, tier, ahead = {}) {
       if (asked !== "auto") return asked;
       const times = timesOf(batch, tier);
-      if (times) return roundsWorth(times, gain);
-      return known.get(key(batch, tier))?.lone === undefined ? 1 : 2;
+      const seen = known.get(key(batch, tier));
+      const worth = times ? roundsWorth(times, ahead) : seen === undefined ? 1 : 2;
+      // The host's part is a difference: rounds this short are not left to that.
+      const each = seen ? seen.ms / seen.rounds : Infinity;
+      const unseen = ahead.gain ? 1 : Math.min(FEW_ROUNDS, Math.floor(UNSEEN_MS / each));
+      return Math.max(worth, unseen);
     },
     learn(batch, tier, { count, ended }) {
       const before = last;
       last = ended;
       if (before === undefined) return;
-      const ms = ended - before;
-      const seen = known.get(key(batch, tier)) ?? {};
-      const own = learned(seen, { ms, count, hostMs: usual?.hostMs });
-      known.set(key(batch, tier), own);
-      const { lone, further } = own;
-      if (lone === undefined || further === undefined) return;
-      const rows = batch * tier.rows;
-      usual = { hostMs: Math.max(0, lone - further), roundMs: further, rows };
+      const seen = withGroup(known.get(key(batch, tier)) ?? NOTHING, count, ended - before);
+      known.set(key(batch, tier), seen);
+      const { hostMs } = seen;
+      if (hostMs === undefined) return;
+      usual = { hostMs, roundMs: roundMsOf(seen, hostMs), rows: batch * tier.rows };
     },
     pause: () => void (last = undefined),
   };
 }
 
-/** What a group of `count` rounds that took `ms` adds. */
-function learned(
-  seen: Seen,
-  { ms, count, hostMs }: {
-    readonly ms: number;
-    readonly count: number;
-    readonly hostMs: number | undefined;
-  },
-): Seen {
-  if (count === 1) return { ...seen, lone: mean(seen.lone, ms) };
-  const rest = seen.lone !== undefined
-    ? (ms - seen.lone) / (count - 1)
-    : hostMs !== undefined
-    ? (ms - hostMs) / count
-    : undefined;
-  if (rest === undefined) return seen;
-  return { ...seen, further: mean(seen.further, Math.max(rest, ms / count / 2)) };
+/** What groups show once there was one of `count` rounds that took `ms`. */
+function withGroup(seen: Seen, count: number, ms: number): Seen {
+  const all = {
+    weight: OLDER * seen.weight + 1,
+    rounds: OLDER * seen.rounds + count,
+    squares: OLDER * seen.squares + count * count,
+    ms: OLDER * seen.ms + ms,
+    products: OLDER * seen.products + count * ms,
+  };
+  const mean = all.rounds / all.weight;
+  const variance = all.squares / all.weight - mean ** 2;
+  if (variance < (SPREAD * mean) ** 2) return { ...all, hostMs: seen.hostMs };
+  const slope = (all.products / all.weight - mean * all.ms / all.weight) / variance;
+  const each = all.ms / all.rounds;
+  return { ...all, hostMs: (each - Math.max(each / 2, Math.min(each, slope))) * mean };
 }
 
-function mean(old: number | undefined, newest: number): number {
-  return old === undefined ? newest : old + NEWEST * (newest - old);
+/** A round of groups of which the host takes so much; half of them at least are the rounds'. */
+function roundMsOf({ weight, rounds, ms }: Seen, hostMs: number): number {
+  return Math.max((ms - weight * hostMs) / rounds, ms / rounds / 2);
 }

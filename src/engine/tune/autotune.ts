@@ -125,10 +125,9 @@ async function openBench(
     slowestMs: () => slowest,
     async time(matmuls, use, launches) {
       const started = now();
-      const programs: (Program[] | undefined)[] = [];
-      for (const launch of launches) {
-        programs.push(await compiled(compile, matmuls, { use, launch, x, out }));
-      }
+      const programs = await Promise.all(
+        launches.map((launch) => compiled(compile, matmuls, { use, launch, x, out })),
+      );
       const ms = await medians(timer, programs);
       slowest = Math.max(slowest, now() - started);
       return launches.map((launch, i) => ({ launch, ms: ms[i] ?? Infinity })) as [

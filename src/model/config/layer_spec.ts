@@ -89,8 +89,10 @@ export interface AttentionSizes {
   readonly keys: number;
   /** 0 where values are parts of keys. */
   readonly values: number;
-  /** 0 where q, k and v leave their matmul finished. */
+  /** 0 where q, k and v of several rows leave their matmul finished. */
   readonly qkv: number;
+  /** The same of a row alone, whose attention finishes them. */
+  readonly ownRow: number;
   readonly q: number;
   readonly attentionOutput: number;
 }
@@ -100,7 +102,9 @@ export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   const { numHeads, numKvHeads, headDim, qkNorm } = spec;
   const q = numHeads * headDim;
   const keys = numKvHeads * headDim;
-  return { keys, values: keys, qkv: qkNorm === "none" ? 0 : q + 2 * keys, q, attentionOutput: q };
+  const ownRow = q + 2 * keys;
+  const qkv = qkNorm === "none" ? 0 : ownRow;
+  return { keys, values: keys, qkv, ownRow, q, attentionOutput: q };
 }
 
 /** `qkv` holds queries before they are absorbed, beside them what latents are made of, and then values; see latent_attention.ts. */
@@ -110,7 +114,7 @@ function latentSizes(spec: LatentAttention): AttentionSizes {
   const q = Math.max(numHeads * keys, queryRank);
   const projected = numHeads * (nopeDim + ropeDim) + keys;
   const qkv = Math.max(projected + projected % 2, numHeads * valueDim);
-  return { keys, values: 0, qkv, q, attentionOutput: q };
+  return { keys, values: 0, qkv, ownRow: 0, q, attentionOutput: q };
 }
 
 /** Heads as attention over the pages sees them: latents are one key that all queries share. */

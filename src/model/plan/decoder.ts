@@ -11,7 +11,7 @@ import {
   norm,
   type RowsOf,
 } from "./decoder_context.ts";
-import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
+import { denseMlp, type DenseWeights, loadDenseMlp, relayedMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
 import { type BranchInput, enterBranch, type FirstMatmul } from "./branch_input.ts";
@@ -69,17 +69,22 @@ export interface Block {
   readonly stream: NormInput;
 }
 
-/** x + attention(input), normed where the layer norms after; before, by its caller or as `input` says. */
+/**
+ * x + attention(input), normed where the layer norms after; before, by its caller or as `input` says.
+ *
+ * @param stored as in `headAttention`: of latents nothing is.
+ */
 export function attentionBlock(
   context: DecoderContext,
   layer: PlacedLayer,
   input: BranchInput,
   of: RowsOf,
+  stored: boolean = false,
 ): Block {
   const { attention: weights, norms, kv, label } = layer;
   const left = weights.kind === "latent"
     ? latentAttention(context, { weights, kv, label }, { input, of })
-    : headAttention(context, { weights, kv, label }, { input, of });
+    : headAttention(context, { weights, kv, label }, { input, of, stored });
   return joined(context, left, norms.attention, {
     ...input,
     rows: of.count,
@@ -133,7 +138,10 @@ export function mlpBlock(
     )
     : { plan: [], input: { x, stream: x } };
   const { input } = entered;
-  const left = denseMlp(context, mlp, { rows, end, label, input });
+  const together = rows === 1 && end === "sums"
+    ? relayedMlp(context, mlp, { label, input })
+    : undefined;
+  const left = together ?? denseMlp(context, mlp, { rows, end, label, input });
   const plan = [...entered.plan, ...left.plan];
   return joined(context, { ...left, plan }, norms.mlp, { ...place, stream: input.stream });
 }
@@ -144,14 +152,13 @@ export function mlpBlock(
  */
 function joined(
   context: DecoderContext,
-  { plan, splitK, outputs }: Branch & Pick<MixtureBranch, "outputs">,
+  { plan, splitK, sums = context.scratch.sums, outputs }: Branch & Pick<MixtureBranch, "outputs">,
   weight: Operand | undefined,
   { rows, stream: x, label }: Pick<BranchInput, "stream"> & {
     readonly rows: number;
     readonly label: string;
   },
 ): Block {
-  const { sums } = context.scratch;
   if (outputs) return { plan, stream: outputs };
   if (splitK === 0) return { plan, stream: { x } };
   if (weight === undefined) return { plan, stream: { x, sums, splitK } };

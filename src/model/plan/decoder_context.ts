@@ -1,4 +1,4 @@
-import type { PartialSums } from "../../../shaders/attention/attention.ts";
+import type { PartialSums } from "../../../shaders/attention/partial_sums.ts";
 import type { Hold } from "../../../shaders/matmul/hold/hold.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
@@ -7,6 +7,7 @@ import {
   type NormKept,
   rmsNorm,
   type RowScales,
+  type VerifiedRows,
 } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
@@ -44,10 +45,22 @@ export interface Scratch {
   readonly act: Operand;
   /** Sums of a split-K matmul that are still to be added to x, [splitK, rows, hidden]. */
   readonly sums: Operand;
+  /** Of one row, where matmuls go together: absent, they go apart. */
+  readonly relay?: RelayScratch | undefined;
   /** Where the device has matrix units: of the rows of `normed`, `attentionOutput` and `act`. */
   readonly scales?: RowScales | undefined;
   /** Where a layer is a mixture of experts. */
   readonly mixture?: MixtureScratch | undefined;
+}
+
+/** What workgroups of a dispatch wait for, of one row; see shaders/matmul/relay. */
+export interface RelayScratch {
+  /** u32 [relayWords(intermediate)], zeros before and after each dispatch. */
+  readonly act: Operand;
+  /** u32 [headWords(width of q, k and v)], likewise. */
+  readonly heads: Operand;
+  /** `sums` again: the one is read by the dispatch that writes the other. */
+  readonly sums: Operand;
 }
 
 /** Inputs of matmuls whose rows' scales are noted by who writes them. */
@@ -110,6 +123,8 @@ export interface RowsOf {
   readonly perSlot: number;
   /** Whether rows may have paths, as nodes of trees; default false: paths are not looked at. */
   readonly paths?: boolean;
+  /** What the rows are made of, where the forward's first dispatch is to do that; see `verifiesRows`. */
+  readonly verified?: Omit<VerifiedRows, "perSlot"> | undefined;
 }
 
 /** Where the weights of one layer come from. */
@@ -130,6 +145,8 @@ export type End = "sums" | "x";
 export interface Branch {
   readonly plan: Dispatch[];
   readonly splitK: number;
+  /** Where its parts are; default `sums`. */
+  readonly sums?: Operand | undefined;
 }
 
 /** The last matmul of a branch: sums = a W^T in ranges of k, or x += a W^T. */

@@ -1,5 +1,8 @@
 /** The gated MLP. */
 import { notedEpilogue } from "../../../shaders/fragments/epilogue.ts";
+import { normedRows } from "../../../shaders/matmul/hold/hold.ts";
+import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { relayedMatmuls, relays } from "../../../shaders/matmul/relay/relay.ts";
 import { notesOnUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
@@ -74,4 +77,28 @@ export function denseMlp(
     { rows, epilogue: notes?.epilogue ?? name, label: `${label}.gateUp` },
   );
   return { ...out, plan: [...gated, ...out.plan] };
+}
+
+const GATES = { silu: "gate_silu", gelu_tanh: "gate_gelu" } as const satisfies Readonly<
+  Record<Activation, string>
+>;
+
+/** The sums of `denseMlp` of one row, in one dispatch; undefined where that is not faster. */
+export function relayedMlp(
+  { tuning, scratch: { act, relay } }: DecoderContext,
+  { spec, gateUp, down }: DenseWeights,
+  { input: { x, norm }, label }: {
+    readonly input: Omit<BranchInput, "stream">;
+    readonly label: string;
+  },
+): Branch | undefined {
+  const splitK = splitKOf(down, tuning);
+  const use = { gateUp, down, splitK, tuning };
+  const hold = norm && normedRows(norm, { cols: gateUp.cols, rows: 1 });
+  if (!relay || !relays(use, Object.keys(hold?.buffers ?? {}).length)) return undefined;
+  const { sums: out } = relay;
+  const made = relayedMatmuls({ x, relay: relay.act, act, out }, {
+    ...{ ...use, hold, gate: GATES[spec.activation], label: `${label}.mlp` },
+  });
+  return { plan: [made], splitK, sums: out };
 }

@@ -3,7 +3,7 @@ import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choos
 import { slicePartialCount, slicePartials } from "../../../shaders/partial/slice_partials.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../shaders/matmul/matmul_partials.ts";
-import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
+import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/rows/move_rows.ts";
 import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import { topTokens } from "../../../shaders/tree/top.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -15,11 +15,11 @@ export interface DraftEnd {
   readonly batch: number;
   readonly step: number;
   /** Row of `scratch.x` of each sequence, [batch]; absent: sequence b is row b. */
-  readonly last?: Operand;
+  readonly last?: Operand | undefined;
   /** Whether a further level follows, at once or in the next round. */
   readonly keepHidden: boolean;
   /** The hidden rows as `draftLevel` left them, where all are ends; absent: `scratch.x`. */
-  readonly stream?: NormInput;
+  readonly stream?: NormInput | undefined;
   /** Where that level's rows go, if it follows at once. */
   readonly next?: NextLevel | undefined;
 }
@@ -49,10 +49,10 @@ export function firstTokens(
   draft: Draft,
   tree: TreeScratch,
   { batchSlots }: BatchSlots,
-  { batch, last }: { readonly batch: number; readonly last: Operand },
+  { batch, last, stream }: Pick<DraftEnd, "batch" | "last" | "stream">,
 ): Dispatch[] {
   const { drafts, mostRows } = draft;
-  const { x, plan } = ends(draft, batchSlots, { batch, last, keepHidden: true });
+  const { x, plan } = ends(draft, batchSlots, { batch, last, stream, keepHidden: true });
   return [
     ...plan,
     ...headTop(draft, tree, x, {
@@ -145,7 +145,7 @@ function ends(
   const { weights: { finalNorm }, scratch } = draft;
   return finalNorm
     ? { x: scratch.normed, plan: normedEnds(draft, batchSlots, of, finalNorm) }
-    : { x: of.last ? draft.ends : scratch.x, plan: plainEnds(draft, batchSlots, of) };
+    : { x: of.last ? draft.ends.x : scratch.x, plan: plainEnds(draft, batchSlots, of) };
 }
 
 /** EAGLE-3, NEXTN: normed = norm(x[last]); x[last], or normed by `normOutput`, into `hidden`. */
@@ -171,7 +171,7 @@ function normedEnds(
 
 /** EAGLE-1/2: ends = x[last], where row b is not sequence b, and into `hidden`. */
 function plainEnds(
-  { ends, scratch: { x }, hidden: out, config: { hiddenSize: cols } }: Draft,
+  { ends: { x: ends }, scratch: { x }, hidden: out, config: { hiddenSize: cols } }: Draft,
   batchSlots: Operand,
   { batch: rows, last, keepHidden }: Ends,
 ): Dispatch[] {

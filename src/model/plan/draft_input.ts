@@ -1,28 +1,50 @@
 /** What an EAGLE head makes of a token and a hidden row before its decoder layer. */
 import { embed } from "../../../shaders/norm/embed.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { copyRows, fillRows, gatherRows } from "../../../shaders/round/move_rows.ts";
-import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
+import { copyRows, fillRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
+import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { normPair, pairsNorms } from "../../../shaders/norm/norm_pair.ts";
+import { type NormInput, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { Tuning } from "../../gpu/matrix.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
 import type { Draft, DraftWeights, Features, HiddenRows } from "./draft_types.ts";
+
+/** The hidden rows that an EAGLE-3 head begins with. */
+interface MadeRows {
+  readonly plan: Dispatch[];
+  readonly h:
+    | { readonly x: Operand; readonly index?: Operand }
+    | Extract<NormInput, { readonly splitK: number }>;
+}
 
 /**
  * EAGLE-3: fcInput = [inputNorm(embedding), hiddenNorm(h)] with h = fc(aux hidden states), or the
  * draft's own hidden row; x = h, or hiddenNorm(h) where the checkpoint norms before the residual.
  */
 export function eagle3Input(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
-  const { weights, fcInput, scratch: { x, normed }, config: { hiddenSize } } = draft;
+  const { weights, fcInput, scratch: { x }, config: { hiddenSize } } = draft;
   const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
   const { rows, count } = of;
   const half = { out: fcInput, outCols: 2 * hiddenSize };
-  const embedding = { from: { matrix: weights.embed, rows }, weight: input, ...half };
-  const h = "features" in from ? { x: normed } : { x: from.hidden, index: from.index };
+  const made: MadeRows = "features" in from
+    ? fcOfFeatures(draft, from, count)
+    : { plan: [], h: { x: from.hidden, index: from.index } };
   const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
-  const features = { from: h, weight: hidden, ...half, outFirst: hiddenSize, keep };
+  const { embed: matrix } = weights;
+  // Sums of fc's ranges are added by a norm of their own.
+  if (pairsNorms(matrix) && !("sums" in made.h)) {
+    const token = { matrix, rows, weight: input };
+    const both = { token, hidden: { ...made.h, weight: hidden }, out: fcInput, kept: keep };
+    const { config: { rmsNormEps: eps }, tuning: { rowLanes: lanes } } = draft;
+    const shape = { rows: count, cols: hiddenSize, eps, lanes, label: "draft.inputNorms" };
+    return [...made.plan, normPair(both, shape)];
+  }
+  const embedding = { from: { matrix, rows }, weight: input, ...half };
+  const features = { from: made.h, weight: hidden, ...half, outFirst: hiddenSize, keep };
   return [
     ...norm(draft, embedding, count, "draft.inputNorm"),
-    ..."features" in from ? fcOfFeatures(draft, from, count) : [],
+    ...made.plan,
     ...norm(draft, features, count, "draft.hiddenNorm"),
   ];
 }
@@ -70,11 +92,14 @@ export function nextnInput(draft: Draft, of: RowsOf, from: Features | HiddenRows
   ];
 }
 
-/** normed = fc(aux hidden states), normed together or each alone where the checkpoint has it so. */
-function fcOfFeatures(draft: Draft, { features }: Features, rows: number): Dispatch[] {
+/** h = fc(aux hidden states), normed together or each alone where the checkpoint has it so. */
+function fcOfFeatures(
+  draft: Draft,
+  { features }: Features,
+  rows: number,
+): MadeRows {
   const { weights: { inputNorms, fc: { cols: all } }, normedFeatures, tuning, config } = draft;
-  const { normed } = draft.scratch;
-  if (normedFeatures === undefined) return fc(draft, { x: features, out: normed }, rows);
+  if (normedFeatures === undefined) return fcSums(draft, features, rows);
   const { out, auxHidden } = normedFeatures;
   const cols = all / inputNorms.length;
   const each = inputNorms.flatMap((weight, i) => {
@@ -89,7 +114,29 @@ function fcOfFeatures(draft: Draft, { features }: Features, rows: number): Dispa
       label: "draft.featureNorm",
     });
   });
-  return [...each, ...fc(draft, { x: out, out: normed }, rows)];
+  const { plan, h } = fcSums(draft, out, rows);
+  return { plan: [...each, ...plan], h };
+}
+
+/** h = fc(x) + bias as the norm behind it reads it. */
+function fcSums(
+  draft: Draft,
+  x: Operand,
+  rows: number,
+): MadeRows {
+  const { weights, tuning, scratch: { normed, sums } } = draft;
+  const splitK = fcRanges(weights, tuning);
+  if (splitK === 1) return { plan: fc(draft, { x, out: normed }, rows), h: { x: normed } };
+  const launch = { rows, epilogue: "store", splitK, tuning, label: "draft.fc" } as const;
+  return { plan: matmul({ matrix: weights.fc, x, out: sums }, launch), h: { sums, splitK } };
+}
+
+/** Ranges of k of `fc`: where a norm follows, it adds their sums, as behind a layer's last matmul. */
+export function fcRanges(
+  { norms, fcBias, fc }: Pick<DraftWeights, "norms" | "fcBias" | "fc">,
+  tuning: Tuning,
+): number {
+  return norms && !fcBias ? splitKOf(fc, tuning) : 1;
 }
 
 /** out = fc(x) + bias. */

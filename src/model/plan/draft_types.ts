@@ -1,5 +1,6 @@
 /** What the plans of a draft work on. */
 import type { PartialKind } from "../../../shaders/partial/partial.ts";
+import type { ExtendedRows } from "../../../shaders/round/round.ts";
 import type { TreeBuffers } from "../../../shaders/tree/tree.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
@@ -38,8 +39,8 @@ export interface Draft extends DecoderContext {
   readonly fcInput: Operand;
   /** Where features are normed before `fc` (EAGLE-3). */
   readonly normedFeatures: NormedFeatures | undefined;
-  /** EAGLE-1/2: rows whose draft token is wanted, [batch, hidden]. */
-  readonly ends: Operand;
+  /** Of a draft-extend, the rows whose next token is wanted, one a sequence. */
+  readonly ends: ExtendedRows;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
   readonly hidden: Operand;
   /** [batch, head.rows]; absent: the head stores partial results only, see `canStorePartials`. */

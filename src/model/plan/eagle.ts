@@ -1,12 +1,16 @@
 import { UsageError } from "../../errors.ts";
-import type { Dispatch } from "../../gpu/kernel.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { DraftConfig, ModelConfig } from "../config/types.ts";
+import { draftEnds } from "../../../shaders/round/round.ts";
+import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import { attentionBlock, type Block, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
 import type { End, RowsOf } from "./decoder_context.ts";
 import type { Draft, DraftWeights, Features, HiddenRows } from "./draft_types.ts";
+import type { BranchInput } from "./branch_input.ts";
+import { projectHeads } from "./head_attention.ts";
 import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
@@ -81,23 +85,64 @@ export function readOffsets(
 }
 
 /**
- * One draft forward over rows whose token is one ahead of their hidden row. Leaves the hidden
- * rows in `scratch.x`.
+ * One draft forward over rows whose token is one ahead of their hidden row, as far as all of them are needed: their keys
+ * and values are stored. With latents it goes on to the end, and leaves the hidden rows in `scratch.x`.
  */
 export function draftBody(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
-  return draftForward(draft, of, from, "x").plan;
+  const { attention: weights } = draft.weights.layer;
+  if (weights.kind === "latent") return draftForward(draft, of, from, "x").plan;
+  const { input, attended } = entry(draft);
+  const branch = { x: attended, stream: draft.scratch.x };
+  const kept = { weights, kv: draft.kv, label: LABEL };
+  return [...input(draft, of, from), ...projectHeads(draft, kept, branch, of)];
+}
+
+/** Rows whose next token is wanted, behind what makes their hidden rows. */
+export interface DraftEnds {
+  readonly plan: Dispatch[];
+  /** The draft whose `scratch.x` has the hidden rows, where `stream` does not say it. */
+  readonly draft: Draft;
+  /** As in `DraftEnd`. */
+  readonly last?: Operand;
+  readonly stream?: NormInput;
+}
+
+/** What `draftBody` left to do for the last row of each of `batch` sequences: attention and MLP. */
+export function draftLast(
+  draft: Draft,
+  { rows, last }: { readonly rows: Operand; readonly last: Operand },
+  batch: number,
+): DraftEnds {
+  const { attention } = draft.weights.layer;
+  if (attention.kind === "latent") return { plan: [], draft, last };
+  const { spec: { numHeads, headDim } } = attention;
+  const { scratch: { q, x }, ends, config: { hiddenSize: cols } } = draft;
+  const gathered = draftEnds({ last, all: { rows, q, x }, ends }, {
+    ...{ batch, qCols: numHeads * headDim, cols },
+  });
+  const own = { ...draft, scratch: { ...draft.scratch, x: ends.x, q: ends.q } };
+  const { plan, stream } = layerForward(own, {
+    of: { rows: ends.rows, count: batch, perSlot: 1 },
+    branch: { x: ends.x, stream: ends.x },
+    end: lastEnd(draft),
+    stored: true,
+  });
+  return { plan: [gathered, ...plan], draft: own, stream };
 }
 
 /**
- * As `draftBody`, for all of whose rows the next token is wanted: where the last matmul fills the GPU better in
- * ranges of k, their sums are left to the norm before the head. Other bits than `draftBody` gives are
+ * One draft forward over rows for all of which the next token is wanted. Other bits than `draftBody` gives are
  * other drafts, at worst.
  */
 export function draftLevel(draft: Draft, of: RowsOf, from: Features | HiddenRows): Block {
-  const { weights: { layer: { mlp, norms }, finalNorm }, tuning } = draft;
+  return draftForward(draft, of, from, lastEnd(draft));
+}
+
+/** Where the last matmul fills the GPU better in ranges of k, their sums are left to the norm before the head. */
+function lastEnd({ weights: { layer: { mlp, norms }, finalNorm }, tuning }: Draft): End {
   const ranges = mlp.kind === "dense" && splitKOf(mlp.down, tuning) > 1;
   const normed = finalNorm !== undefined && norms.mlp === undefined;
-  return draftForward(draft, of, from, ranges && normed ? "sums" : "x");
+  return ranges && normed ? "sums" : "x";
 }
 
 function draftForward(
@@ -106,13 +151,31 @@ function draftForward(
   from: Features | HiddenRows,
   end: End,
 ): Block {
-  const layer = { ...draft.weights.layer, kv: draft.kv, label: "draft" };
   const { input, attended } = entry(draft);
   const branch = { x: attended, stream: draft.scratch.x };
-  const attention = attentionBlock(draft, layer, branch, of);
-  const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end });
-  return { ...mlp, plan: [...input(draft, of, from), ...attention.plan, ...mlp.plan] };
+  const { plan, stream } = layerForward(draft, { of, branch, end });
+  return { plan: [...input(draft, of, from), ...plan], stream };
 }
+
+/** The draft's decoder layer. */
+function layerForward(
+  draft: Draft,
+  { of, branch, end, stored }: {
+    readonly of: RowsOf;
+    readonly branch: BranchInput;
+    readonly end: End;
+    /** As in `headAttention`. */
+    readonly stored?: boolean;
+  },
+): Block {
+  const layer = { ...draft.weights.layer, kv: draft.kv, label: LABEL };
+  const attention = attentionBlock(draft, layer, branch, of, stored);
+  const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end });
+  return { ...mlp, plan: [...attention.plan, ...mlp.plan] };
+}
+
+/** Of the draft's layer. */
+const LABEL = "draft";
 
 /** What makes x of tokens and hidden rows, and what the attention reads. */
 function entry({ draft: { algorithm }, fcInput, scratch: { x, normed } }: Draft) {

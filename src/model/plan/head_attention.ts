@@ -1,8 +1,15 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { MOST_OWN_CELLS, type OwnHeads, ownsHeads } from "../../../shaders/attention/own_heads.ts";
+import {
+  MOST_OWN_CELLS,
+  type OwnHeads,
+  ownsHeads,
+  type RelayedHeads,
+} from "../../../shaders/attention/own_heads.ts";
+import { relayedHeads, relaysHeads } from "../../../shaders/attention/own/relayed_heads.ts";
 import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
-import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
+import { combinedHeads, MOST_SPLITS, normedRows } from "../../../shaders/matmul/hold/hold.ts";
+import { tensorShards } from "../../../shaders/tensor/common.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
@@ -64,17 +71,25 @@ export function loadHeadAttention(
 }
 
 /** A layer's weights with its keys and values. */
-interface Kept {
+export interface Kept {
   readonly weights: HeadWeights;
   readonly kv: LayerKv;
   readonly label: string;
 }
 
-/** sums = o(attention(q, k, v of `input`)). */
+/**
+ * sums = o(attention(q, k, v of `input`)).
+ *
+ * @param how.stored whether q is there, and the keys and values are stored, as `projectHeads` leaves them.
+ */
 export function headAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: BranchInput; readonly of: RowsOf },
+  { input, of, stored: there = false }: {
+    readonly input: BranchInput;
+    readonly of: RowsOf;
+    readonly stored?: boolean;
+  },
 ): Branch {
   const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
@@ -92,23 +107,31 @@ export function headAttention(
   const launch = { ...heads, count, perSlot, paths, tuning };
   const buffers = { q, keys, values, rows, pages, partial, out: attentionOutput, scales };
   const attended = attend(buffers, { ...launch, label: `${label}.attention` });
-  const projected = projectHeads(context, kept, input, of);
+  const projected = there ? [] : projectHeads(context, kept, input, of);
   // Sums of matrix units are merged as no other kernel does.
   if (onUnits) return { ...out, plan: [...projected, ...attended, ...out.plan] };
   const [scores, ...combined] = attended;
-  const own = ownsHeads(launch) ? ownHeads(context, kept) : undefined;
+  const normed = kept.weights.qkNorm !== undefined;
+  const own = !there && ownsHeads({ ...launch, normed }) ? ownHeads(context, kept) : undefined;
   const stored = [...projected, ...scores ? [scores] : []];
-  const plan = own
-    ? ownPlan(stored, attend({ ...buffers, own }, { ...launch, label: `${label}.attention` }), {
+  const scored = (own: OwnHeads) =>
+    attend({ ...buffers, own }, { ...launch, label: `${label}.attention` })[0] as Dispatch;
+  const relayed = own && relayedOwn(context, kept, input, (relay) => scored({ ...own, relay }));
+  const cells = Math.min(heads.tablePages * PAGE, window ?? Infinity);
+  const plan = relayed ? fewCells([relayed], stored, cells) : own
+    ? ownPlan(stored, [scored(own)], {
       raw: projectRaw(context, kept, input, count),
-      cells: Math.min(heads.tablePages * PAGE, window ?? Infinity),
+      ...{ shared: normed, cells },
     })
     : stored;
   const { splitK } = out;
-  const adds = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
-  if (!adds) return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  const use = { rows: count, splitK, tuning };
+  const wide = !combinesHeads(o, use);
+  if (combined.length !== 1 || !combinesHeads(o, { ...use, wide })) {
+    return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  }
   // Where slots have few cells, `o` adds the splits of attention itself.
-  const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) });
+  const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) }, wide);
   const most = MOST_SPLITS * SPLIT_CELLS;
   const apart = [...combined, ...out.plan].map((each) => ({
     ...each,
@@ -119,36 +142,63 @@ export function headAttention(
   return { ...out, plan: [...plan, ...together, ...apart] };
 }
 
+/** `few` where a row sees few cells, and else `many`. @param cells most that a row sees. */
+function fewCells(few: Dispatch[], many: Dispatch[], cells: number): Dispatch[] {
+  if (cells <= MOST_OWN_CELLS) return few;
+  const within = (plan: Dispatch[], from: number, upTo: number) =>
+    plan.map((each) => ({ ...each, forCells: { from, upTo } }));
+  return [...within(few, 0, MOST_OWN_CELLS), ...within(many, MOST_OWN_CELLS + 1, Infinity)];
+}
+
 /**
- * Heads normed by attention where cells are few, and else before it.
+ * Heads placed by attention where cells are few, and else before it.
  *
- * @param stored q, k, v, normed and stored, and the scores of them.
- * @param of.raw q, k, v as the matmul leaves them: the first dispatches of `stored`.
+ * @param stored q, k, v, normed, turned and stored, and the scores of them.
+ * @param own scores that place heads themselves.
+ * @param of.raw q, k, v as the matmul leaves them.
+ * @param of.shared whether `stored` begins with `raw`.
  * @param of.cells most that a row sees.
  */
 function ownPlan(
   stored: Dispatch[],
-  [scores]: Dispatch[],
-  { raw, cells }: { readonly raw: Dispatch[]; readonly cells: number },
+  own: Dispatch[],
+  { raw, shared, cells }: {
+    readonly raw: Dispatch[];
+    readonly shared: boolean;
+    readonly cells: number;
+  },
 ): Dispatch[] {
-  const own = scores ? [scores] : [];
-  if (cells <= MOST_OWN_CELLS) return [...raw, ...own];
-  const within = (plan: Dispatch[], from: number, upTo: number) =>
-    plan.map((each) => ({ ...each, forCells: { from, upTo } }));
-  return [
-    ...raw,
-    ...within(own, 0, MOST_OWN_CELLS),
-    ...within(stored.slice(raw.length), MOST_OWN_CELLS + 1, Infinity),
-  ];
+  return shared
+    ? [...raw, ...fewCells(own, stored.slice(raw.length), cells)]
+    : fewCells([...raw, ...own], stored, cells);
 }
 
-/** What attention norms and stores itself, where each head of q and k is normed. */
+/** Scores that place the heads of one row themselves, in a dispatch with the matmul that makes them. */
+function relayedOwn(
+  { tuning, scratch: { relay } }: DecoderContext,
+  { label, weights: { qkv: matrix } }: Kept,
+  { x, norm }: BranchInput,
+  scores: (from: RelayedHeads) => Dispatch,
+): Dispatch | undefined {
+  const hold = norm && normedRows(norm, { cols: matrix.cols, rows: 1 });
+  if (!relay || !hold || !relaysHeads(matrix, hold, tuning)) return undefined;
+  const words = { matrix, x, words: relay.heads };
+  return relayedHeads(words, { hold, tuning, label: `${label}.attention` }, scores);
+}
+
+/**
+ * What attention places itself: q and k of heads that are normed each or not at all. One binding has all of the
+ * matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as fast.
+ */
 function ownHeads(
-  { config, scratch: { qkv }, ropes }: DecoderContext,
-  { weights: { qkNorm: weight, spec } }: Kept,
+  { config, scratch: { qkv }, ropes, tuning: { tensor } }: DecoderContext,
+  { weights: { qkNorm: weight, bias, spec, qkv: matrix } }: Kept,
 ): OwnHeads | undefined {
-  if (weight === undefined || spec.qkNorm === "whole") return undefined;
-  return { qkv, weight, eps: config.rmsNormEps, rope: ropes[spec.rope] as Operand };
+  if (spec.qkNorm === "whole") return undefined;
+  const rope = ropes[spec.rope] as Operand;
+  if (weight) return { qkv, norm: { weight, eps: config.rmsNormEps }, rope };
+  const alone = matrix.shards.length === 1 && !bias && !tensorShards(matrix, tensor);
+  return alone ? { qkv, rope } : undefined;
 }
 
 /** q, k, v of `input` as the matmul leaves them. */
@@ -163,7 +213,7 @@ function projectRaw(
 }
 
 /** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
-function projectHeads(
+export function projectHeads(
   context: DecoderContext,
   kept: Kept,
   input: BranchInput,

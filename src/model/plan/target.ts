@@ -1,7 +1,7 @@
 import { embed } from "../../../shaders/norm/embed.ts";
 import { capEpilogue, matmul } from "../../../shaders/matmul/matmul.ts";
-import { copyRows, gatherRows } from "../../../shaders/round/move_rows.ts";
-import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
+import { copyRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
+import { type NormInput, verifiesRows } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -110,6 +110,17 @@ export interface AuxHidden {
   readonly outFirst: number;
 }
 
+/** Whether `targetBody` may write the rows of chains itself, see `RowsOf`. */
+export function bodyVerifies({ weights: { embed, layers }, scratch, tuning }: Target): boolean {
+  const buffers = VERIFYING_BUFFERS + (scratch.scales ? NOTED_BUFFERS : 0);
+  return layers[0]?.inputNorm !== undefined && verifiesRows(embed) &&
+    buffers <= tuning.storageBuffers;
+}
+
+/** Storage buffers of a norm that writes rows of chains and keeps its input; and of scales that it notes. */
+const VERIFYING_BUFFERS = 8;
+const NOTED_BUFFERS = 2;
+
 /**
  * Rows in, `final` out: embedding, layers, final norm. Each of `auxHidden` is a copy of what enters
  * its layer.
@@ -119,9 +130,26 @@ export function targetBody(
   of: RowsOf,
   auxHidden: readonly AuxHidden[],
 ): Dispatch[] {
-  const { weights, config, scratch: { scales: noted } } = target;
-  const { rows, count } = of;
-  let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
+  const { plan, stream } = targetLayers(target, of, auxHidden);
+  return [...plan, ...targetNorm(target, stream, of.count)];
+}
+
+/** The final norm of the first `count` rows of the residual stream, into `final`. */
+export function targetNorm(target: Target, from: NormInput, count: number): Dispatch[] {
+  const { weights: { norm: weight }, final: out, scratch: { scales: noted } } = target;
+  return norm(target, { from, weight, out, noted }, count, "norm");
+}
+
+/** `targetBody` without the final norm, and the residual stream that is still to be normed. */
+export function targetLayers(
+  target: Target,
+  of: RowsOf,
+  auxHidden: readonly AuxHidden[],
+): { readonly plan: Dispatch[]; readonly stream: NormInput } {
+  const { weights, config } = target;
+  const { rows, count, perSlot } = of;
+  const verified = of.verified && { ...of.verified, perSlot };
+  let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale, verified };
   const plan: Dispatch[] = [];
   for (const [i, weight] of weights.layers.entries()) {
     const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
@@ -133,10 +161,7 @@ export function targetBody(
     plan.push(...entered.plan, ...attention.plan, ...mlp.plan);
     from = mlp.stream;
   }
-  return [
-    ...plan,
-    ...norm(target, { from, weight: weights.norm, out: target.final, noted }, count, "norm"),
-  ];
+  return { plan, stream: from };
 }
 
 interface LayerInput {

@@ -2,7 +2,10 @@
 import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
+import { relayWords } from "../../../shaders/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
+import type { KvDtype } from "../../gpu/kv.ts";
 import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
@@ -27,12 +30,14 @@ export interface ScratchRows {
   readonly verifyRows: number;
   /** Tokens of a slot. */
   readonly context: number;
+  /** Of keys and values; default f32. */
+  readonly kvDtype?: KvDtype | undefined;
   /** Rows that get the draft's logits; default: as many as get the target's. */
   readonly batch?: number;
   /** Of the adapter; default: of most hardware. */
   readonly rules?: Pick<
     Tuning,
-    "software" | "workgroupBytes" | "packedRows" | "rowLanes" | "attentionUnits"
+    "software" | "relays" | "workgroupBytes" | "packedRows" | "rowLanes" | "attentionUnits"
   >;
   /** Where matrices go to matrix units. */
   readonly unit?: MatrixUnit | undefined;
@@ -64,14 +69,14 @@ export function scratchBytes(
   const drafted = draft?.algorithm === "STANDALONE"
     ? batch * choiceElements(draft.layer, rules)
     : batch * (draft?.draftVocabSize ?? 0);
-  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
+  const { kvDtype = "f32" } = sizes;
+  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype };
   const models = [target, ...draft ? [draft.layer] : []];
-  const partial = Math.max(
-    ...models.flatMap(({ layers }) => layers).map(({ attention }) => {
-      const { sums, stats } = attentionPartialWords(headsOf(attention, layout), rows, rules);
-      return sums + stats;
-    }),
+  const kept = models.flatMap(({ layers }) => layers).map(({ attention }) =>
+    attentionPartialWords(headsOf(attention, layout), rows, rules)
   );
+  const partial = Math.max(...kept.map(({ sums, stats }) => sums + stats)) +
+    Math.max(...kept.map(({ halves = 0 }) => halves));
   return F32_BYTES *
     (rows * perRow + verifyRows * choiceElements(target, rules) + drafted + partial +
       models.reduce((sum, model) => sum + decoderElements(model, { ...sizes, rules }), 0));
@@ -86,7 +91,15 @@ function decoderElements(
   const mixtures = new Set(layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []));
   const tiles = [...mixtures].map((mlp) => mixtureTileWords(mlp, rows, { rules, unit }));
   const positions = Math.ceil(context / PAGE) * PAGE;
-  return rows * rowElements(config) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
+  const sizes = layers.map(({ attention }) => attentionSizes(attention));
+  const heads = Math.max(...sizes.map(({ ownRow }) => ownRow)) -
+    rows * Math.max(...sizes.map(({ qkv }) => qkv));
+  const relayed = rules.relays
+    ? relayWords(Math.max(...layers.map(({ mlp }) => actWidth(mlp)))) + MOST_SPLIT_K * hiddenSize +
+      headWords(Math.max(...sizes.map(({ ownRow }) => ownRow)))
+    : 0;
+  return rows * rowElements(config) + Math.max(0, heads) + relayed + MOST_NORMED_ROWS * hiddenSize +
+    Math.max(0, ...tiles) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
 }

@@ -1,3 +1,4 @@
+import type { TextSoFar } from "../../engine/schedule/sync_interval.ts";
 import type { Placed } from "../../engine/schedule/places.ts";
 import type { AcceptanceModel, RequestAcceptance } from "../acceptance/model.ts";
 
@@ -57,4 +58,9 @@ export function newRequest(
 /** Its tokens, prompt and output. */
 export function lengthOf({ promptTokens, tokens }: SimulatedRequest): number {
   return promptTokens + tokens;
+}
+
+/** Its output as the engine knows it: it may end sooner than it could. */
+export function textSoFar({ outputTokens, tokens }: SimulatedRequest): TextSoFar {
+  return { tokens, left: outputTokens - tokens, ends: true };
 }

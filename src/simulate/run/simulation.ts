@@ -1,6 +1,10 @@
 import { openPlaces } from "../../engine/schedule/places.ts";
 import { openSpeculation } from "../../engine/schedule/speculation.ts";
-import { openSyncInterval, type RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
+import {
+  openSyncInterval,
+  type RoundsPerSync,
+  roundsToCome,
+} from "../../engine/schedule/sync_interval.ts";
 import type {
   Choice,
   Policy,
@@ -13,7 +17,7 @@ import { normalAt } from "../acceptance/chance.ts";
 import type { AcceptanceModel, Progress } from "../acceptance/model.ts";
 import { type Pricing, type RoundPrice, totalMs } from "../costs/pricing.ts";
 import { countedPages } from "./pages.ts";
-import { lengthOf, newRequest, type SimulatedRequest } from "./request.ts";
+import { lengthOf, newRequest, type SimulatedRequest, textSoFar } from "./request.ts";
 import { draftRound } from "./round.ts";
 import type { Source } from "./source.ts";
 import { openTally, type SimulatedSample, type SimulationResult } from "./tally.ts";
@@ -191,9 +195,10 @@ export function simulate(simulation: Simulation): SimulationResult {
     const context = contextOf(requests);
     const choice = speculation.pick(context);
     const { tier } = choice;
-    const wanted = Math.min(sync.pick(requests.length, tier), speculation.holds(context));
-    const left = requests.map(({ outputTokens, tokens }) => outputTokens - tokens);
-    const ahead = { most: wanted, numSteps: tier.depth, left };
+    const texts = requests.map(textSoFar);
+    const wanted = sync.pick(requests.length, tier, { toCome: roundsToCome(texts, tier.depth) });
+    const most = Math.min(wanted, speculation.holds(context));
+    const ahead = { most, numSteps: tier.depth, left: texts.map(({ left }) => left) };
     together = places.reserveAhead(requests, ahead);
     let catchUpMs = tier.depth > 0 ? catchUp(requests) : 0;
     for (let count = 0; count < together; count++) {

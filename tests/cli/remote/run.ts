@@ -1,4 +1,5 @@
 import { main } from "../../../main.ts";
+import { variable } from "../../variable.ts";
 import { type FakeIo, fakeIo } from "../fake.ts";
 
 /** What a command line came to. */
@@ -13,13 +14,7 @@ export async function eyrie(
   args: readonly string[],
   { io = fakeIo({ stdin: "" }), key = "" }: { readonly io?: FakeIo; readonly key?: string } = {},
 ): Promise<Run> {
-  const before = Deno.env.get("EYRIE_REMOTE_KEY");
-  Deno.env.set("EYRIE_REMOTE_KEY", key);
-  try {
-    const code = await main(args, io);
-    return { code, out: io.out(), err: io.err() };
-  } finally {
-    if (before === undefined) Deno.env.delete("EYRIE_REMOTE_KEY");
-    else Deno.env.set("EYRIE_REMOTE_KEY", before);
-  }
+  using _ = variable("EYRIE_REMOTE_KEY", key);
+  const code = await main(args, io);
+  return { code, out: io.out(), err: io.err() };
 }

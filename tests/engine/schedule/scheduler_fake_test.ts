@@ -294,14 +294,19 @@ Deno.test("events are read before the device works on", async () => {
   // What a reader has seen when each piece of work begins: work keeps the thread until it ends.
   const seen: number[] = [];
   let read = 0;
-  const { prefill, rounds } = fake.core;
+  const { prefill, begin } = fake.core;
   fake.core.prefill = (...of) => {
     seen.push(read);
     return prefill(...of);
   };
-  fake.core.rounds = (...of) => {
-    seen.push(read);
-    return rounds(...of);
+  fake.core.begin = async (...of) => {
+    const { results } = await begin(...of);
+    return {
+      results() {
+        seen.push(read);
+        return results();
+      },
+    };
   };
   const told: number[] = [];
   const { outputIds } = await resultOf(
@@ -415,12 +420,12 @@ Deno.test("a drafter that has seldom an idea costs no overlap: rounds go several
       ids.length === 60 ? { tokens: [2], parents: [0] } : { tokens: [], parents: [] },
   });
   const fake = openFake({ drafter, roundsPerSync: "auto", capacity: { batch: 1 } });
-  const { rounds } = fake.core;
-  fake.core.rounds = (sequences, asked) => {
+  const { begin } = fake.core;
+  fake.core.begin = (sequences, asked) => {
     together.push(asked.count);
     // The host takes 4 ms a group, the device 1 ms a round.
     clock += 4 + asked.count;
-    return rounds(sequences, asked);
+    return begin(sequences, asked);
   };
   const own = performance.now;
   performance.now = () => clock;

@@ -91,7 +91,7 @@ export const BENCH_AXES = {
   roundsPerSync: {
     flag: "--rounds-per-sync",
     type: "names",
-    help: "rounds the GPU does before the host looks: auto, or 1 to 8",
+    help: "rounds the GPU does before the host looks: auto, 1 to 8, 12, 16, 24 or 32",
     absent: "auto",
     example: "--rounds-per-sync 1,2,4,auto",
   },

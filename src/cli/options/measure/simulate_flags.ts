@@ -60,7 +60,7 @@ export const SIMULATE_MACHINE = {
     flag: "--rounds-per-sync",
     type: "integer",
     min: 1,
-    max: 8,
+    max: 32,
     help: "rounds that are submitted at once",
     absent: "as the engine chooses, or the recording's; 1 in scenarios",
     example: "--rounds-per-sync 1",

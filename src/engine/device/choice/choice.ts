@@ -20,8 +20,8 @@ import {
   storageBuffer,
   verifyRowCount,
 } from "../buffers.ts";
-import { MOST_LOGPROBS } from "./logprobs.ts";
-import type { Work } from "../submit.ts";
+import { MOST_LOGPROBS, toldLogprobs } from "./logprobs.ts";
+import type { Work } from "../submit/submit.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
 /** What has a say in the target's choice beside its logits and sampling. */
@@ -32,10 +32,15 @@ export interface ChoiceKind {
   readonly penalized: boolean;
   /** Tokens told of each row with their log-probabilities; undefined: no log-probabilities at all. */
   readonly logprobs: number | undefined;
+  /** Every sequence takes the largest logit, and nothing else has a say; default false. */
+  readonly greedy?: boolean;
 }
 
 /** Nothing: the programs that every engine has. */
 export const PLAIN_CHOICE: ChoiceKind = { masked: false, penalized: false, logprobs: undefined };
+
+/** Nothing, and no sequence samples: programs that every engine has too. */
+export const GREEDY_CHOICE: ChoiceKind = { ...PLAIN_CHOICE, greedy: true };
 
 /** What programs of a kind read and write beside the rest. */
 export interface ChoiceBuffers {
@@ -51,6 +56,21 @@ export interface ChoiceBuffers {
 /** Whether nothing has a say beside logits and sampling. */
 export function isPlain({ masked, penalized, logprobs }: ChoiceKind): boolean {
   return !masked && !penalized && logprobs === undefined;
+}
+
+/** What the choice takes of the sequences in these slots. */
+export function kindFor(
+  choice: Pick<Choice, "isPenalized" | "draws">,
+  slots: readonly number[],
+  { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
+): ChoiceKind {
+  const kind = {
+    masked: mask !== undefined,
+    penalized: slots.some((slot) => choice.isPenalized(slot)),
+    logprobs: toldLogprobs(logprobs),
+  };
+  const draws = slots.some((slot) => choice.draws(slot));
+  return isPlain(kind) && !draws ? GREEDY_CHOICE : kind;
 }
 
 /** The buffers of all kinds, each made when first wanted. */
@@ -74,6 +94,9 @@ export interface Choice {
   setCounts(slot: number, ids: readonly number[]): void;
   /** Whether the slot has any. */
   isPenalized(slot: number): boolean;
+  /** Says whether the slot's tokens are drawn; they are not until then. */
+  setDraws(slot: number, draws: boolean): void;
+  draws(slot: number): boolean;
 }
 
 export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice {
@@ -93,6 +116,7 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
   const told = () => buffer("logprobs", emitted * logprobWords(MOST_LOGPROBS));
   /** Prompt tokens of the slots that have penalties or a bias. */
   const penalized = new Map<number, number>();
+  const drawing = new Set<number>();
   /** Row `at` of a table. */
   const write = ({ buffer }: Operand, at: number, row: Uint32Array | Float32Array) =>
     gpu.device.queue.writeBuffer(buffer, at * row.byteLength, row as Uint32Array<ArrayBuffer>);
@@ -132,6 +156,8 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
       write(penalties().counts, slot, tokenCounts(vocab, ids, penalized.get(slot) ?? Infinity));
     },
     isPenalized: (slot) => penalized.has(slot),
+    setDraws: (slot, draws) => void (draws ? drawing.add(slot) : drawing.delete(slot)),
+    draws: (slot) => drawing.has(slot),
   };
 }
 

@@ -8,7 +8,7 @@ import { type Capacity, mostRows, type RoundBuffers } from "../buffers.ts";
 import type { RoundPrograms } from "../programs.ts";
 import { unpackProposal } from "../proposals.ts";
 import { type Sequence, slotOf } from "../sequence.ts";
-import type { Ran, Submitter } from "../submit.ts";
+import type { Ran, Submitter } from "../submit/submit.ts";
 
 /** What runs a round in several submissions, and what it drafts into. */
 interface Device {

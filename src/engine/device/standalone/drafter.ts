@@ -1,5 +1,5 @@
 import { choose } from "../../../../shaders/choose/choose.ts";
-import { gatherRows, scatterRows } from "../../../../shaders/round/move_rows.ts";
+import { gatherRows, scatterRows } from "../../../../shaders/round/rows/move_rows.ts";
 import { draftRows } from "../../../../shaders/round/round.ts";
 import { ownLastRows, ownRows, putDrafts } from "../../../../shaders/standalone/own_rows.ts";
 import { lawsOf, reject, roundSlots } from "../../../../shaders/standalone/reject.ts";
@@ -30,6 +30,7 @@ export function standaloneDrafter(
     ownLastRows({ rows: extendRows, slots, own: endRows, batchSlots, last }, batch);
   return {
     auxHidden: [],
+    readsFinal: false,
     levels: (shape) =>
       draft.tree && !isChain(shape)
         ? treeOf(draft, draft.tree, buffers, shape)

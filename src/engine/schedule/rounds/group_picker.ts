@@ -11,7 +11,9 @@ import type { RequestState } from "../request_state.ts";
 import type { Requests } from "../requests.ts";
 import type { SequencePages } from "../sequence_pages.ts";
 import { NO_DRAFTS, type Speculation } from "../speculation.ts";
-import type { SyncInterval } from "../sync_interval.ts";
+import type { RoundResult } from "../../device/round_result.ts";
+import { outlasts, textAfter } from "./text_after.ts";
+import { roundsToCome, type SyncInterval, type TextSoFar } from "../sync_interval.ts";
 import { constrained } from "./constraining.ts";
 import type { ProposalGain } from "./proposal_gain.ts";
 import { deviceSteps, type HostRound, proposalOf, proposedRound } from "./proposing.ts";
@@ -32,6 +34,11 @@ export interface GroupPicker {
    * a drafter's mistake ends its request.
    */
   pick(): PickedGroup | undefined;
+  /**
+   * The group after one that ran, while its tokens are still to be taken: undefined where it may depend
+   * on more than that there are such tokens, or anything else is to be done first.
+   */
+  next(group: PickedGroup, rounds: readonly RoundResult[]): PickedGroup | undefined;
   /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
   chosenSteps(): number | undefined;
 }
@@ -39,9 +46,12 @@ export interface GroupPicker {
 interface Parts {
   readonly core: Pick<Core, "capacity" | "draft" | "pool" | "ranks">;
   readonly pages: Pick<SequencePages, "available">;
-  readonly places: Pick<Places<RequestState>, "waiting" | "grow" | "reserveAhead">;
+  readonly places: Pick<
+    Places<RequestState>,
+    "waiting" | "running" | "roomy" | "grow" | "reserveAhead"
+  >;
   readonly requests: Pick<Requests, "attempt">;
-  readonly outputs: Pick<Outputs, "vocabSize">;
+  readonly outputs: Pick<Outputs, "vocabSize" | "eosTokenIds">;
   readonly speculation: Speculation;
   readonly drafter: HostDrafter | undefined;
   readonly costs: () => CostTable | undefined;
@@ -51,9 +61,10 @@ interface Parts {
 }
 
 export function openGroupPicker(
-  { core, pages, places, requests, outputs: { vocabSize }, speculation, drafter, ...parts }: Parts,
+  { core, pages, places, requests, outputs, speculation, drafter, ...parts }: Parts,
 ): GroupPicker {
   const { costs, syncInterval, proposalGain, elastic } = parts;
+  const { vocabSize, eosTokenIds } = outputs;
   /** Rounds of the last group. */
   let together = 1;
   /** The host drafted for it. */
@@ -75,10 +86,14 @@ export function openGroupPicker(
     return elastic?.away ? NO_DRAFTS : choice;
   }
 
-  /** Rounds as the policy picks them. */
-  function chooseRounds(states: readonly RequestState[]): HostRound {
+  /** Rounds as the policy picks them, for texts that are so long then. */
+  function chooseRounds(
+    states: readonly RequestState[],
+    texts = states.map((state) => textAfter(state, [])),
+  ): HostRound {
     const { tier: shape, depths, verify } = choose(states);
-    const count = reserve(states, shape, speculation.holds(contextOf(states)));
+    const holds = speculation.holds(contextOf(states));
+    const count = reserve(states, shape, { holds, texts });
     return { shape, count, ...depths && { depths }, ...verify && { verify } };
   }
 
@@ -86,10 +101,15 @@ export function openGroupPicker(
    * Rounds to submit at once, with their pages reserved: no more than the choice holds for. Rounds
    * after a change of tier are not to run at the old one.
    */
-  function reserve(states: readonly RequestState[], tier: TierShape, holds: number): number {
+  function reserve(
+    states: readonly RequestState[],
+    tier: TierShape,
+    { holds, texts }: { readonly holds: number; readonly texts: readonly TextSoFar[] },
+  ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
-    const most = Math.min(syncInterval.pick(states.length, tier, gain), holds);
-    const left = states.map(({ output }) => output.left);
+    const ahead = { gain, toCome: roundsToCome(texts, tier.depth) };
+    const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
+    const left = texts.map(({ left }) => left);
     return places.reserveAhead(states, { most, numSteps: tier.depth, left });
   }
 
@@ -121,6 +141,20 @@ export function openGroupPicker(
       const round = constrained(states, picked, { capacity: core.capacity, vocabSize });
       together = round.count;
       return { states, round, chosen: round.proposals === undefined };
+    },
+    next({ states, chosen }, rounds) {
+      const { waiting, running, roomy } = places;
+      const calm = waiting.length === 0 && running.length === states.length && roomy && !elastic;
+      if (!calm || !chosen || asksHost(states)) return undefined;
+      const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
+      const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
+      // A choice that holds for ever does not wait for what is learned from these.
+      const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
+      if (!goesOn || !holds) return undefined;
+      places.grow();
+      const round = chooseRounds(states, states.map((state, at) => textAfter(state, ids(at))));
+      together = round.count;
+      return { states, round, chosen };
     },
     chosenSteps() {
       const steps = chosenSteps;

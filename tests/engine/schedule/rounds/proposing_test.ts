@@ -64,9 +64,9 @@ Deno.test("asking is worth the chance of a proposal times what it brings more", 
 Deno.test("rounds without a proposal go several a sync where little is missed by it", () => {
   const times = { hostMs: 1, roundMs: 4 };
   assert.equal(roundsWorth(times), 8);
-  assert.equal(roundsWorth(times, 0), 8);
+  assert.equal(roundsWorth(times, { gain: 0 }), 8);
   // n = sqrt(2 host / (gain round))
-  assert.equal(roundsWorth(times, 0.02), 5);
-  assert.equal(roundsWorth(times, 0.1), 2);
-  assert.equal(roundsWorth(times, 2), 1);
+  assert.equal(roundsWorth(times, { gain: 0.02 }), 5);
+  assert.equal(roundsWorth(times, { gain: 0.1 }), 2);
+  assert.equal(roundsWorth(times, { gain: 2 }), 1);
 });

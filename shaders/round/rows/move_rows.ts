@@ -1,19 +1,19 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, kernel, type Operand } from "../../../src/gpu/kernel.ts";
+import { shader } from "../../shader.ts";
 
-const COPY = kernel("copy_rows", shader("round/copy_rows"), {
+const COPY = kernel("copy_rows", shader("round/rows/copy_rows"), {
   bindings: ["x", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const GATHER = kernel("gather_rows", shader("round/gather_rows"), {
+const GATHER = kernel("gather_rows", shader("round/rows/gather_rows"), {
   bindings: ["x", "index", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const SCATTER = kernel("scatter_rows", shader("round/scatter_rows"), {
+const SCATTER = kernel("scatter_rows", shader("round/rows/scatter_rows"), {
   bindings: ["x", "index", "out"],
   constants: ["COLS"],
 });
-const FILL = kernel("fill_rows", shader("round/fill_rows"), {
+const FILL = kernel("fill_rows", shader("round/rows/fill_rows"), {
   bindings: ["values", "out"],
   constants: ["COLS"],
 });

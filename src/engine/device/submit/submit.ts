@@ -1,11 +1,11 @@
-import type { Gpu } from "../../gpu/device.ts";
-import { encode, type Program } from "../../gpu/program.ts";
-import { openReadback } from "../../gpu/readback.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import { encode, type Program } from "../../../gpu/program.ts";
+import { openReadback } from "../../../gpu/readback.ts";
 import { openStamps, passMs } from "./stamps.ts";
-import { yieldToEventLoop } from "./event_loop.ts";
+import { yieldToEventLoop } from "../event_loop.ts";
 
 /** Most rounds that are submitted without the host between them. */
-export const MOST_ROUNDS = 8;
+export const MOST_ROUNDS = 32;
 
 /** Programs that run in order, in one submission. */
 export interface Work {
@@ -16,16 +16,21 @@ export interface Work {
   readonly extra?: { readonly buffer: GPUBuffer; readonly words: number };
 }
 
+/** Runs that were submitted and are still to be read, before anything else is run. */
+export interface Submitted {
+  read(): Promise<Ran[]>;
+}
+
 /** Runs programs and reads one small buffer. */
 export interface Submitter {
   /** Runs the work once. */
   run(work: Work): Promise<Ran>;
   /**
    * Runs the work `count` times, 1 to MOST_ROUNDS, without the host between: each result goes to a
-   * place of its own and all are read at once. While the device works, the host encodes what the
-   * next call with the same (identical) work and count will submit.
+   * place of its own and all are read at once. Before it waits for the device, the host encodes what
+   * the next call with the same (identical) work will submit, if its count is about the same.
    */
-  repeat(work: Work, count: number): Promise<Ran[]>;
+  repeat(work: Work, count: number): Promise<Submitted>;
   /** Drops what was encoded ahead: a buffer was replaced. */
   forget(): void;
 }
@@ -45,10 +50,30 @@ export interface Ran {
  */
 const MOST_READY = 8;
 
-/** Runs in one command buffer: of a small model, finishing one takes the host as long as a run the device. */
+/**
+ * Runs whose results go to places `first` to `end` of the readback, in one command buffer: of a small
+ * model, finishing one takes the host as long as a run the device.
+ */
 interface Encoded {
-  readonly runs: number;
+  readonly first: number;
+  readonly end: number;
   readonly buffer: GPUCommandBuffer;
+}
+
+/** Most runs in a command buffer. */
+const MOST_RUNS = 4;
+
+/**
+ * Where a command buffer ends that is submitted at once and begins at a run: as many runs as there are
+ * before it, so that the device has work while the host makes it, at most MOST_RUNS.
+ */
+function endOf(first: number): number {
+  return first + Math.min(MOST_RUNS, Math.max(1, first));
+}
+
+/** The same of one that is made ahead of a group of `count` runs: groups of about a size begin alike. */
+function endAhead(first: number, count: number): number {
+  return count < MOST_RUNS ? endOf(first) : first + MOST_RUNS;
 }
 
 /**
@@ -69,20 +94,21 @@ export async function openSubmitter(
 ): Promise<Submitter> {
   const { device } = gpu;
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
-  /** Where the parts of a run's place begin and it ends, in words: the result, what else, the times. */
-  const layout = ({ words, extra }: Pick<Work, "words" | "extra">) => {
-    const times = Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
-    return { times, size: times + (stamps?.bytes ?? 0) / 4 };
-  };
-  let room = MOST_ROUNDS * layout({ words }).size;
+  /** Words of a run's place: the result, then what else is read. */
+  const sizeOf = ({ words, extra }: Pick<Work, "words" | "extra">) =>
+    Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
+  /** Behind the places are the times of all runs. */
+  const roomFor = (work: Pick<Work, "words" | "extra">) =>
+    MOST_ROUNDS * (sizeOf(work) + (stamps?.bytes ?? 0) / 4);
+  let room = roomFor({ words });
   let readback = await openReadback(gpu, room);
-  /** Of each work its first run, and the further ones of a group. */
+  /** Of each work the command buffers of a group's first runs, without gaps. */
   const ready = new Map<Work, readonly Encoded[]>();
   const yieldNow = yieldToEventLoop(mail);
 
   /** Makes the readback large enough for any number of runs of the work. */
   async function fit(work: Work): Promise<void> {
-    const wanted = MOST_ROUNDS * layout(work).size;
+    const wanted = roomFor(work);
     if (wanted <= room) return;
     ready.clear(); // they copy into the old one
     readback[Symbol.dispose]();
@@ -90,62 +116,69 @@ export async function openSubmitter(
     readback = await openReadback(gpu, room);
   }
 
-  /** Runs whose results go to places `first`, `first` + 1, ... of the readback. */
-  function record(work: Work, first: number, runs: number): Encoded {
+  function record(work: Work, first: number, end: number): Encoded {
     const encoder = device.createCommandEncoder();
-    for (let at = first; at < first + runs; at++) recordRun(encoder, work, at);
-    return { runs, buffer: encoder.finish() };
+    for (let at = first; at < end; at++) recordRun(encoder, work, at);
+    const passes = work.programs.filter(isRun).length;
+    const to = { buffer: readback.buffer, offset: MOST_ROUNDS * sizeOf(work) * 4 };
+    stamps?.copy(encoder, { first, end, passes }, to);
+    return { first, end, buffer: encoder.finish() };
   }
 
   function recordRun(encoder: GPUCommandEncoder, work: Work, at: number): void {
     const { words, extra } = work;
     const programs = work.programs.filter(isRun);
     // Unless each is timed, all programs share a pass.
-    for (const [i, group] of (stamps ? programs.map((one) => [one]) : [programs]).entries()) {
-      const timestampWrites = stamps?.writes(at, i);
+    const passes = stamps ? programs.map((one) => [one]) : [programs];
+    for (const [i, group] of passes.entries()) {
+      const timestampWrites = stamps?.writes(at, i, passes.length);
       const pass = encoder.beginComputePass(timestampWrites ? { timestampWrites } : {});
       for (const program of group) encode(pass, program);
       pass.end();
     }
-    const { times, size } = layout(work);
     const { buffer } = readback;
-    const offset = at * size * 4;
+    const offset = at * sizeOf(work) * 4;
     encoder.copyBufferToBuffer(source, 0, buffer, offset, words * 4);
     if (extra) {
       encoder.copyBufferToBuffer(extra.buffer, 0, buffer, offset + words * 4, extra.words * 4);
     }
-    const to = { buffer, offset: offset + times * 4 };
-    stamps?.copy(encoder, { region: at, count: programs.length }, to);
   }
 
-  /** Submits a group: what is ready of it, then parts as long as all before, so that the device has work meanwhile. */
+  /** Submits a group: what is ready of it, then the rest. */
   function submitGroup(work: Work, count: number): void {
-    const [first, rest] = ready.get(work) ?? [];
-    ready.delete(work);
-    const known = [...first ? [first] : [], ...rest && rest.runs === count - 1 ? [rest] : []];
-    if (first) device.queue.submit(known.map(({ buffer }) => buffer));
-    let at = known.reduce((sum, { runs }) => sum + runs, 0);
-    while (at < count) {
-      const part = record(work, at, Math.min(count - at, Math.max(1, at)));
-      device.queue.submit([part.buffer]);
-      at += part.runs;
+    const known = ready.get(work) ?? [];
+    const over = known.findIndex(({ end }) => end > count);
+    const taken = over < 0 ? known : known.slice(0, over);
+    ready.set(work, known.slice(taken.length));
+    if (taken.length > 0) device.queue.submit(taken.map(({ buffer }) => buffer));
+    for (let first = taken.at(-1)?.end ?? 0; first < count; first = endOf(first)) {
+      device.queue.submit([record(work, first, Math.min(count, endOf(first))).buffer]);
     }
   }
 
+  /** Encodes what a next group of as many runs will begin with, beside what is left of this one's. */
   function keepReady(work: Work, count: number): void {
+    const left = ready.get(work) ?? [];
+    ready.delete(work);
     const [longest] = ready.keys();
     if (longest && ready.size >= MOST_READY) ready.delete(longest);
-    const rest = count > 1 ? [record(work, 1, count - 1)] : [];
-    ready.set(work, [record(work, 0, 1), ...rest]);
+    const made: Encoded[] = [];
+    const until = Math.min(count, left[0]?.first ?? Infinity);
+    for (let first = 0; first < until; first = endAhead(first, count)) {
+      if (endAhead(first, count) <= until) made.push(record(work, first, endAhead(first, count)));
+    }
+    ready.set(work, [...made, ...left]);
   }
 
   async function read(work: Work, count: number): Promise<Ran[]> {
     const { programs, words, extra } = work;
-    const { times, size } = layout(work);
-    const all = await readback.read(count * size);
+    const size = sizeOf(work);
+    const all = await readback.read(stamps ? roomFor(work) : count * size);
+    const passes = programs.filter(isRun).length;
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
-      const ms = stamps ? msOf(programs, own.subarray(times)) : [];
+      const times = all.subarray(MOST_ROUNDS * size + 4 * at * passes);
+      const ms = stamps ? msOf(programs, times) : [];
       const more = own.subarray(words, words + (extra?.words ?? 0));
       return { words: own.subarray(0, words), extra: more, ms };
     });
@@ -162,10 +195,14 @@ export async function openSubmitter(
     async repeat(work, count) {
       await fit(work);
       submitGroup(work, count);
-      keepReady(work, count);
-      meanwhile();
-      await yieldNow();
-      return await read(work, count);
+      return {
+        async read() {
+          keepReady(work, count);
+          meanwhile();
+          await yieldNow();
+          return await read(work, count);
+        },
+      };
     },
     forget: () => ready.clear(),
   };

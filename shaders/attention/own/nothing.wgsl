@@ -1,0 +1,1 @@
+// Heads are not read here.

@@ -1,0 +1,44 @@
+// How matmul_resident.wgsl brings one row of x to workgroup memory that other workgroups of the dispatch are making
+// (relay/out.wgsl), while its first weights are on their way. Nothing is assumed of when workgroups run: where words do not
+// come in time, this one makes them itself by `make_again(first, count, thread)` of the joined text, with the same bits.
+//for w in WORDS
+let word_at$w = tile.z * $(8 * STAGE)u + min(thread + $wu * THREADS, $(8 * STAGE)u - 1u);
+var word$w = atomicLoad(&relay[word_at$w]);
+//end
+for (var turn = 0u; turn < TURNS; turn++) {
+  var all_there = true;
+  //for w in WORDS
+  all_there = all_there && word$w != 0u;
+  //end
+  if (all_there) {
+    break;
+  }
+  //for w in WORDS
+  word$w = atomicLoad(&relay[word_at$w]);
+  //end
+}
+//for w in WORDS
+put_float(min(thread + $wu * THREADS, $(8 * STAGE)u - 1u), bitcast<f32>(word$w));
+if (word$w == 0u) {
+  late = 1u;
+}
+//end
+if (workgroupUniformLoad(&late) != 0u) {
+  make_again(tile.z * MAKERS, MAKERS, thread);
+  workgroupBarrier();
+  //for w in WORDS
+  put_float(min(thread + $wu * THREADS, $(8 * STAGE)u - 1u), bitcast<f32>(atomicLoad(&relay[word_at$w])));
+  //end
+  // No register keeps them until here.
+  //for p in PAIRS
+  //for j in AHEAD
+  block_a$p_$j = load_block(at$p + $ju * LANES);
+  block_b$p_$j = load_block(at$p + half * blocks + $ju * LANES);
+  //end
+  //end
+}
+own_range = tile.z;
+workgroupBarrier();
+if (thread == 0u) {
+  done(tile.z);
+}

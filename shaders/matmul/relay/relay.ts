@@ -1,0 +1,147 @@
+/** Two matmuls of one row in a dispatch: the second's workgroups wait for the numbers that the first's make. */
+import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
+import { isInteger, type Matrix, MOST_SPLIT_K, type Tuning } from "../../../src/gpu/matrix.ts";
+import type { Epilogue } from "../../fragments/epilogue.ts";
+import { joined } from "../../joined.ts";
+import { tensorShards } from "../../tensor/common.ts";
+import type { Hold } from "../hold/hold.ts";
+import { matmulShape, residentShape } from "../matmul_shape.ts";
+import { matmul } from "../matmul.ts";
+
+/**
+ * Looks at words that are not there yet, about 0.7 us each on an H200: long after the first matmul is done on any
+ * adapter that runs workgroups in order.
+ */
+export const MOST_TURNS = 10_000;
+
+/** Storage buffers of both matmuls besides those of the first one's hold. */
+const BUFFERS = 6;
+
+/** The matrices [gate; up] and down of one row. */
+export interface RelayUse {
+  readonly gateUp: Matrix;
+  readonly down: Matrix;
+  /** See `splitKOf`, of down. */
+  readonly splitK: number;
+  readonly tuning: Tuning;
+}
+
+/** Words of what the first matmul hands to the second, all 0 when they are made, and after each dispatch. */
+export function relayWords(intermediate: number): number {
+  return intermediate + MOST_SPLIT_K;
+}
+
+/**
+ * Whether both go as one: x of either is resident, as floats, in workgroups of one size, and each range of k has
+ * makers of its own.
+ *
+ * @param bound storage buffers of what brings x to the first.
+ */
+export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number): boolean {
+  const { relays, tensor, storageBuffers } = tuning;
+  const all = [gateUp, down];
+  if (!relays || storageBuffers < BUFFERS + bound) return false;
+  if (all.some((of) => isInteger(of.format) || tensorShards(of, tensor) || of.shards.length > 1)) {
+    return false;
+  }
+  const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
+  if (!first || !second) return false;
+  const columns = first.groups * first.pairs;
+  return first.groups === second.groups && gateUp.lanes === down.lanes &&
+    down.cols / splitK % columns === 0;
+}
+
+/** Undefined where x does not stay in workgroup memory by rule. */
+function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning) {
+  const use = { rows: 1, splitK, tuning };
+  return matmulShape(matrix, use).kind === "resident" ? residentShape(matrix, use) : undefined;
+}
+
+/** The epilogue of the first. */
+function relayed(gate: "gate_silu" | "gate_gelu"): Epilogue {
+  return {
+    name: `${gate}_relayed`,
+    slots: {
+      epilogue: "matmul/relay/gated",
+      gate: `matmul/epilogue/${gate}`,
+      out: "matmul/relay/out",
+    },
+    relays: true,
+    buffers: {},
+    constants: {},
+    outShare: 0.5,
+    moved: 0.5,
+  };
+}
+
+/** The epilogue of a matmul whose outputs are waited for as they are. */
+export const RELAYED_STORE: Epilogue = {
+  name: "relayed",
+  slots: { epilogue: "matmul/relay/stored", out: "matmul/relay/out" },
+  relays: true,
+  buffers: {},
+  constants: {},
+  outShare: 1,
+  moved: 1,
+};
+
+/** How the second has its x. */
+function relayHold(
+  relay: Operand,
+  { makers, turns, floats, ranges }: {
+    readonly makers: number;
+    readonly turns: number;
+    /** Of a range of k. */
+    readonly floats: number;
+    readonly ranges: number;
+  },
+): Hold {
+  return {
+    name: "relayed",
+    slots: { hold: "matmul/relay/read", held: "matmul/relay/read_held" },
+    buffers: { relay },
+    constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
+    counts: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
+  };
+}
+
+/**
+ * Records out = the sums of down(gate(gateUp x)) over equal ranges of k, [splitK, down.rows], one row; see `relays`.
+ *
+ * @param of.turns looks at words that are not there yet, before a workgroup makes them itself.
+ */
+export function relayedMatmuls(
+  { x, relay, act, out }: {
+    readonly x: Operand;
+    /** u32 [relayWords], zeros. */
+    readonly relay: Operand;
+    /** f32 [down.cols] or more; neither read nor written, its size is the row's. */
+    readonly act: Operand;
+    readonly out: Operand;
+  },
+  of: RelayUse & {
+    readonly gate: "gate_silu" | "gate_gelu";
+    /** How x comes to the first one's workgroup memory. */
+    readonly hold?: Hold | undefined;
+    readonly turns?: number;
+    readonly label: string;
+  },
+): Dispatch {
+  const { gateUp, down, splitK, tuning, gate, hold, turns = MOST_TURNS, label } = of;
+  const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
+  if (!first || !second) throw new Error(`${label}: cannot relay`);
+  const floats = down.cols / splitK;
+  const read = relayHold(relay, {
+    makers: floats / (first.groups * first.pairs),
+    ...{ turns, floats, ranges: splitK },
+  });
+  const launch = { rows: 1, tuning, label };
+  const [made] = matmul({ matrix: gateUp, x, out: relay }, {
+    ...{ ...launch, epilogue: relayed(gate) },
+    ...hold && { hold },
+  });
+  const [used] = matmul({ matrix: down, x: act, out }, {
+    ...{ ...launch, epilogue: "store", splitK, hold: read },
+  });
+  return joined(made as Dispatch, used as Dispatch, label);
+}

@@ -1,0 +1,105 @@
+// Which groups of rounds begin before the tokens of the last are taken, on a core without a device.
+import assert from "node:assert/strict";
+import { cacheOf } from "../../../src/engine/schedule/prefix_cache.ts";
+import type { GenerateRequest } from "../../../src/engine/schedule/events.ts";
+import { openScheduler } from "../../../src/engine/schedule/scheduler.ts";
+import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
+import { chain, chains } from "../../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../../src/speculate/sampling.ts";
+import { FAKE_EOS, fakeCore, VOCAB } from "../fake_core.ts";
+
+const REQUEST: GenerateRequest = {
+  ...{ promptIds: [9, 8, 7], sampling: GREEDY, maxTokens: 25, stop: [], ignoreEos: true },
+  numSteps: 0,
+};
+
+/** What happens in turn: groups that begin, rounds that are told, ends. */
+async function log(
+  requests: readonly Partial<GenerateRequest>[],
+  { mail = () => false, onBegin = () => {} }: {
+    readonly mail?: () => boolean;
+    readonly onBegin?: (submit: (more: Partial<GenerateRequest>) => void) => void;
+  } = {},
+): Promise<string[]> {
+  const core = fakeCore({
+    ...{ batch: 2, shapes: chains([0, 1]), prefillRows: 16, contextLength: 96, pages: 30 },
+  }, "none");
+  const tokenizer = {
+    ...{ vocabSize: VOCAB, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
+    ...{ encode: () => [], isSkipped: (id: number) => id === FAKE_EOS },
+    decode: (ids: readonly number[]) => ids.map((id) => `<${id}>`).join(""),
+  };
+  const cache = cacheOf(core);
+  const scheduler = openScheduler({
+    ...{ core, cache, roundsPerSync: 4, mail },
+    outputs: {
+      ...{ tokenizer, name: "fake", eosTokenIds: [FAKE_EOS], vocabSize: VOCAB, contextLength: 96 },
+      ...{ algorithm: "NONE", tier: chain(0) },
+    },
+    speculation: staticPlan(chain(0)).speculation,
+  });
+  const seen: string[] = [];
+  const submit = (more: Partial<GenerateRequest>) =>
+    void scheduler.submit({ ...REQUEST, ...more }, ({ kind }) => {
+      if (kind === "round" || kind === "finish") seen.push(kind);
+    });
+  const { begin } = core;
+  core.begin = (sequences, asked) => {
+    seen.push(`begin ${asked.count}`);
+    onBegin(submit);
+    return begin(sequences, asked);
+  };
+  requests.forEach(submit);
+  while (await scheduler.step());
+  assert.equal(core.pool.free + cache.evictable, core.pool.total, "no page is lost");
+  return seen;
+}
+
+/** The log as lengths of runs: "begin 4", "4 rounds". */
+function runs(seen: readonly string[]): string[] {
+  const out: string[] = [];
+  let rounds = 0;
+  for (const what of [...seen, ""]) {
+    if (what === "round") {
+      rounds++;
+      continue;
+    }
+    if (rounds > 0) out.push(`${rounds} rounds`);
+    rounds = 0;
+    if (what) out.push(what);
+  }
+  return out;
+}
+
+Deno.test("a group that surely follows begins before the tokens of the last are told", async () => {
+  // The prompt's token is told first; twelve are left.
+  assert.deepEqual(runs(await log([{ maxTokens: 13 }])), [
+    ...["1 rounds", "begin 4", "begin 4", "4 rounds", "begin 4", "8 rounds", "finish"],
+  ]);
+});
+
+Deno.test("none begins early where a text may stop it, a message waits or another request does", async () => {
+  const inTurn = ["1 rounds", "begin 4", "4 rounds", "begin 4", "4 rounds", "finish"];
+  assert.deepEqual(runs(await log([{ maxTokens: 9, stop: ["none"] }])), inTurn);
+  assert.deepEqual(runs(await log([{ maxTokens: 9 }], { mail: () => true })), inTurn);
+  const waits = await log([{ maxTokens: 9 }, { maxTokens: 9 }, { maxTokens: 9 }]);
+  const early = waits.findIndex((what, i) =>
+    what.startsWith("begin") && waits[i + 1]?.startsWith("begin")
+  );
+  assert.ok(early < 0 || early > waits.indexOf("finish"), waits.join());
+});
+
+Deno.test("a request that comes while a group runs is taken in after it", async () => {
+  let begun = 0;
+  const seen = await log([{ maxTokens: 25 }], {
+    onBegin: (submit) => void (++begun === 2 && submit({ maxTokens: 2 })),
+  });
+  assert.equal(seen.filter((what) => what === "finish").length, 2);
+  assert.equal(seen.filter((what) => what === "round").length, 27);
+});
+
+Deno.test("a request that ends by a token has nothing told after it, and nothing is left begun", async () => {
+  const seen = await log([{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }]);
+  assert.equal(seen.at(-1), "finish");
+  assert.equal(seen.filter((what) => what === "finish").length, 1);
+});

@@ -1,0 +1,131 @@
+// gateUp and down in one dispatch: to the bit what two dispatches give, whether words are waited for or made again.
+import assert from "node:assert/strict";
+import { normedRows } from "../../shaders/matmul/hold/hold.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
+import { relayedMatmuls, relays, relayWords } from "../../shaders/matmul/relay/relay.ts";
+import { normLanes } from "../../shaders/norm/rms_norm.ts";
+import { type FloatFormat, type Matrix, tuning } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers } from "../gpu/numbers.ts";
+import { uploadMatrix, uploadPair, weights } from "./matrices.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const HARDWARE = tuning(false, {
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 49152,
+  maxStorageBuffersPerShaderStage: 16,
+});
+const EPS = 1e-6;
+
+const silu = (x: number) => x / (1 + Math.exp(-x));
+const times = (matrix: Float32Array, x: ArrayLike<number>, r: number) => {
+  let sum = 0;
+  for (let k = 0; k < x.length; k++) sum += (matrix[r * x.length + k] ?? NaN) * (x[k] ?? NaN);
+  return sum;
+};
+
+interface Shape {
+  readonly hidden: number;
+  readonly intermediate: number;
+  readonly format: FloatFormat;
+  readonly normed: boolean;
+}
+
+const SHAPES: readonly Shape[] = [
+  { hidden: 128, intermediate: 256, format: "bf16", normed: false },
+  { hidden: 256, intermediate: 1536, format: "f16", normed: true }, // in ranges of k
+  { hidden: 128, intermediate: 640, format: "f32", normed: true },
+];
+
+for (const { hidden, intermediate, format, normed } of SHAPES) {
+  for (const turns of [0, 50_000]) {
+    const title = `${hidden} to ${intermediate}, ${format}${normed ? ", normed" : ""}`;
+    Deno.test(`matmuls that relay: ${title}, ${turns} turns`, async () => {
+      const pair = weights(format, 2 * intermediate, hidden);
+      const back = weights(format, hidden, intermediate);
+      const gateUp = uploadPair(device, pair, {
+        ...{ format, cols: hidden, lanes: 16, shards: [intermediate] },
+      });
+      const down = uploadMatrix(device, back, {
+        ...{ format, cols: intermediate, lanes: 16, shards: [hidden] },
+      });
+      const splitK = splitKOf(down, HARDWARE);
+      const use = { gateUp, down, splitK, tuning: HARDWARE };
+      assert.ok(relays(use, 2));
+      const [x, gain] = [numbers(hidden, 1), numbers(hidden, 2).map((value) => value + 2)];
+      const norm = { weight: device.floats(gain), eps: EPS };
+      const lanes = normLanes({ cols: hidden, lanes: HARDWARE.rowLanes });
+      const hold = normed
+        ? { hold: normedRows({ ...norm, lanes }, { cols: hidden, rows: 1 }) }
+        : {};
+      const own = { x: device.floats(x), act: device.filled(intermediate) };
+      const expected = device.filled(splitK * hidden);
+      const launch = { rows: 1, tuning: HARDWARE, label: "apart" };
+      await device.run([
+        ...matmul({ matrix: gateUp, x: own.x, out: own.act }, {
+          ...{ ...launch, ...hold, epilogue: "swiglu" },
+        }),
+        ...matmul({ matrix: down, x: own.act, out: expected }, {
+          ...{ ...launch, epilogue: "store", splitK },
+        }),
+      ]);
+      const wanted = await device.readWords(expected);
+
+      const relay = device.words(new Uint32Array(relayWords(intermediate)));
+      const out = device.filled(splitK * hidden, NaN);
+      const of = { ...use, ...hold, turns, gate: "gate_silu", label: "joined" } as const;
+      // What one leaves, the next finds.
+      for (let run = 0; run < 3; run++) {
+        await device.run([relayedMatmuls({ ...own, relay, out }, of)]);
+        assert.deepEqual(await device.readWords(out), wanted);
+        assert.ok((await device.readWords(relay)).every((word) => word === 0));
+      }
+
+      // Where the first's workgroups never run, the second's make the words.
+      const joined = relayedMatmuls({ ...own, relay, out: device.filled(splitK * hidden) }, of);
+      const [, y, z] = joined.workgroups;
+      await device.run([{
+        ...joined,
+        buffers: { ...joined.buffers, b_out: out },
+        constants: { ...joined.constants, BEFORE: 0, b_TURNS: 0 },
+        workgroups: [1, y, z - (joined.groupsBefore ?? 0)],
+      }]);
+      assert.deepEqual(await device.readWords(out), wanted);
+
+      const square = x.reduce((sum, value) => sum + value * value, 0) / hidden;
+      const scale = normed ? 1 / Math.sqrt(square + EPS) : 1;
+      const input = Array.from(x, (value, i) => value * scale * (normed ? gain[i] ?? NaN : 1));
+      const act = Array.from(
+        { length: intermediate },
+        (_, r) => silu(times(pair, input, r)) * times(pair, input, intermediate + r),
+      );
+      const found = await device.readFloats(out);
+      const sums = Array.from(
+        { length: hidden },
+        (_, c) =>
+          Array.from({ length: splitK }, (_, z) => found[z * hidden + c] ?? NaN)
+            .reduce((sum, value) => sum + value, 0),
+      );
+      const all = Array.from({ length: hidden }, (_, r) => times(back, act, r));
+      assertClose(Float32Array.from(sums), all, 1e-4, "down");
+    });
+  }
+}
+
+Deno.test("matmuls relay where x of both stays in workgroup memory, as floats", () => {
+  const matrix = (rows: number, cols: number): Matrix => ({
+    ...{ format: "bf16", rows, cols, lanes: 16 },
+    shards: [{ operand: device.filled(4), first: 0, rows }],
+  });
+  const use = {
+    ...{ gateUp: matrix(6144, 1024), down: matrix(1024, 3072), splitK: 4, tuning: HARDWARE },
+  };
+  assert.ok(relays(use, 3));
+  assert.ok(!relays({ ...use, gateUp: matrix(28672, 4096), down: matrix(4096, 14336) }, 3));
+  assert.ok(!relays({ ...use, down: { ...use.down, format: "q8" } }, 3));
+  assert.ok(!relays(use, 11), "storage buffers");
+  assert.ok(!relays({ ...use, tuning: tuning(true) }, 3));
+});
