@@ -2,6 +2,6 @@
 
 const MOST = vec2<f32>(65504.0); // largest f16; beyond it pack2x16float may give anything
 
-fn packed(pair: vec2<f32>) -> u32 {
+fn kv_word(pair: vec2<f32>) -> u32 {
   return pack2x16float(clamp(pair, -MOST, MOST));
 }

@@ -2,6 +2,7 @@
 // kind with it: one row, few, 7 and more, several tiles.
 
 import assert from "node:assert/strict";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
@@ -19,17 +20,20 @@ const SETTINGS = [
   { lanes: 3, steps: 7 },
 ] as const;
 
-const WEIGHTS: Readonly<Record<string, QuantizeChoice>> = {
+type Stored = QuantizeChoice & { readonly kvDtype?: KvDtype };
+
+const STORED: Readonly<Record<string, Stored>> = {
   bf16: {},
-  q8: { quantize: "q8", quantizeDraft: true },
+  "bf16, keys and values too": { kvDtype: "bf16" },
+  "q8, f16 keys and values": { quantize: "q8", quantizeDraft: true, kvDtype: "f16" },
   q4: { quantize: "q4" },
 };
 
-for (const [name, quantize] of Object.entries(WEIGHTS)) {
+for (const [name, stored] of Object.entries(STORED)) {
   Deno.test(`hardware kernels, ${name}: greedy text is the same at 1 to 24 rows`, async () => {
     const gpu = await openGpu();
     const hardware = { ...gpu, info: { ...gpu.info, software: false } };
-    const core = await openFledgling("eagle3", PROMPTS.length, hardware, quantize);
+    const core = await openFledgling("eagle3", PROMPTS.length, hardware, stored);
     using stack = new DisposableStack();
     const sequences = PROMPTS.map(() => stack.use(openWhole(core)));
     const texts = async (first: number, { lanes, steps }: { lanes: number; steps: number }) => {
