@@ -45,7 +45,7 @@ const LO = $LO_ATu; // of lo of a row of x, behind hi
 const XS = $XSu;
 const SUM_PITCH = $SUM_PITCHu; // as LINE
 
-// Eight f16: weights by `place_of`, from XS on x, hi [TILE_ROWS, LINE] and lo, LO behind, where there is one. Later, of
+// Eight f16: weights [TILE_COLS, LINE], from XS on x, hi [TILE_ROWS, LINE] and lo, LO behind, where there is one. Later, of
 // each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
@@ -61,16 +61,6 @@ fn w_row_of(at: u32) -> u32 {
   //end
   //for b in LONG_BLOCKS
   return at / BLOCKS;
-  //end
-}
-
-// Where a column's weights lie in workgroup memory.
-fn place_of(column: u32) -> u32 {
-  //for j in APART
-  return column * LINE;
-  //end
-  //for j in JOINED
-  return (column / $(2 * UNIT_N)u * $UNIT_Nu + column % $UNIT_Nu) * LINE + column / $UNIT_Nu % 2u * CHUNKS;
   //end
 }
 
@@ -112,7 +102,13 @@ fn main(
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
   let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
-  let w_to$u = place_of(w_column$u) + w_block$u % BLOCKS * $VEC8Su;
+  //for j in APART
+  let w_to$u = w_column$u * LINE + w_block$u % BLOCKS * $VEC8Su;
+  //end
+  //for j in JOINED
+  let w_line$u = w_column$u / $(2 * UNIT_N)u * $UNIT_Nu + w_column$u % $UNIT_Nu;
+  let w_to$u = w_line$u * LINE + w_column$u / $UNIT_Nu % 2u * CHUNKS + w_block$u % BLOCKS * $VEC8Su;
+  //end
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
@@ -227,8 +223,16 @@ fn main(
           //end
           //end
           //for c in OWN_C
+          // Not by a function of the column: a driver then makes every address anew, and takes 1.4 times as long.
+          //for j in APART
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &staged, place_of(own_column + $cu * $UNIT_Nu) + s * $UNIT_Ku / 8u, LINE);
+            &staged, (own_column + $cu * $UNIT_Nu) * LINE + s * $UNIT_Ku / 8u, LINE);
+          //end
+          //for j in JOINED
+          let tile_column$c = own_column / $UNIT_Nu + $cu;
+          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &staged, tile_column$c / 2u * $UNIT_Nu * LINE + tile_column$c % 2u * CHUNKS + s * $UNIT_Ku / 8u, LINE);
+          //end
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
           //for l in LOW

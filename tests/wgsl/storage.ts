@@ -10,9 +10,9 @@ const matmul = (formats: string, epilogue: string): RegExp =>
 const normed = (formats: string, epilogue: string): RegExp =>
   RegExp(`^matmul_resident_(${formats})_${epilogue}_(${PLAIN})_.*_normed_`);
 
-/** Launches that are joined, the first a matmul that norms x and adds sums to it: where the adapter has so many buffers. */
-const joined = (formats: string, second: string): RegExp =>
-  RegExp(`^joined_matmul_resident_(${formats})_.*_normed_\\d+x\\d+_[1-9]\\d*_with_${second}$`);
+/** Launches that are joined, the first a matmul that norms x and adds sums of ranges to it: where the adapter has so many buffers. */
+const joined = (formats: string, second: string, ranges = "[1-9]\\d*"): RegExp =>
+  RegExp(`^joined_matmul_resident_(${formats})_.*_normed_\\d+x\\d+_${ranges}_with_${second}`);
 
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
@@ -22,12 +22,16 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(QUANTIZED, "qkv_bias"), 13],
   // Beside matrix units, where the adapter has so many (plan/target.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
-  [RegExp(`^attention_row_(${PLAIN})_.*_normed$`), 9],
+  [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
   [joined(PLAIN, `matmul_resident_(${PLAIN})_.*_relayed`), 9],
-  [joined(PLAIN, "attention_row_.*_normed_relayed_\\d+"), 14],
-  [joined(PLAIN, "attention_row_.*_relayed_\\d+"), 13],
-  [joined(QUANTIZED, "attention_row_.*_normed_relayed_\\d+"), 15],
-  [joined(QUANTIZED, "attention_row_.*_relayed_\\d+"), 14],
+  [joined(PLAIN, "attention_row_.*_normed_relayed_"), 14],
+  [joined(PLAIN, "attention_row_.*_relayed_"), 13],
+  [joined(PLAIN, "attention_row_.*_normed_relayed_", "0"), 12],
+  [joined(PLAIN, "attention_row_.*_relayed_", "0"), 11],
+  [joined(QUANTIZED, "attention_row_.*_normed_relayed_"), 15],
+  [joined(QUANTIZED, "attention_row_.*_relayed_"), 14],
+  [joined(QUANTIZED, "attention_row_.*_normed_relayed_", "0"), 13],
+  [joined(QUANTIZED, "attention_row_.*_relayed_", "0"), 12],
   [RegExp(`^row_logits_(${PLAIN})_.*_scale`), 9],
   [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],

@@ -11,12 +11,19 @@ import { unitScaleBytes } from "../../model/report/unit_bytes.ts";
 import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
-import { PAGE, PREFILL_ROWS, UNITS_PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
+import {
+  PAGE,
+  PREFILL_ROWS,
+  resultWords,
+  UNITS_PREFILL_ROWS,
+} from "../../model/plan/rows_layout.ts";
+import { MOST_ROUNDS } from "../device/submit/submit.ts";
 import {
   type Capacity,
   draftsAtTimes,
   keptRowCount,
   maxRows,
+  mostRows,
   reservedCells,
   tablePages,
   treeWidth,
@@ -189,7 +196,7 @@ export function memoryNeed(
     (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
     (draft && capacity.rejection ? draftLogitBytes(draft.layer.vocabSize, capacity) : 0) +
     (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0) +
-    units;
+    MOST_ROUNDS * 4 * batch * resultWords(mostRows(capacity)) + units;
   return { weights, kv, scratch, total: weights + kv + scratch };
 }
 
