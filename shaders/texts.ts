@@ -92,6 +92,7 @@ import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
 import tileWeights from "./experts/tile_weights.wgsl" with { type: "text" };
 import route from "./router/route.wgsl" with { type: "text" };
 import rowLogits from "./router/row_logits.wgsl" with { type: "text" };
+import rowTotal from "./router/row_total.wgsl" with { type: "text" };
 import routeSigmoid from "./router/route_sigmoid.wgsl" with { type: "text" };
 import routeSoftmax from "./router/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
@@ -404,6 +405,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/tile_weights": tileWeights,
   "router/route": route,
   "router/row_logits": rowLogits,
+  "router/row_total": rowTotal,
   "router/route_sigmoid": routeSigmoid,
   "router/route_softmax": routeSoftmax,
   "fragments/argmax": argmax,

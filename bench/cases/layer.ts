@@ -140,7 +140,7 @@ export function contextOf(
   const table = ropeTable(rope, headDim, { positions: CONTEXT, context: CONTEXT });
   return {
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
-    tuning: tuning(info.software, limits, info.backend),
+    tuning: { ...tuning(info.software, limits, info.backend), subgroup: info.subgroup },
     scratch: {
       ...{ x: floats(hidden), otherX: floats(hidden), normed: floats(hidden) },
       ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },

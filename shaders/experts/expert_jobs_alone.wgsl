@@ -4,8 +4,8 @@ const NOTHING = 0xffffffffu;
 
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [jobs]
 
-fn is_idle(tile: vec2<u32>) -> bool {
-  return false;
+fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
+  return workgroup;
 }
 
 fn expert_of(tile: u32, thread: u32) -> u32 {

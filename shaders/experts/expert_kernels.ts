@@ -9,17 +9,29 @@ import { CHOOSING } from "./few/expert_choice.ts";
 export type ExpertEpilogue = "store" | "swiglu";
 
 /**
- * Whether each job is a tile, whose expert is known or still to be chosen, or a workgroup finds the jobs of
- * its expert, or there are lists.
+ * Whether each job is a tile, whose expert is known or still to be chosen, by a workgroup or by each subgroup, or a
+ * workgroup finds the jobs of its expert, or there are lists.
  */
-export type JobSource = "alone" | "chosen" | "found" | "tiled";
+export type JobSource = "alone" | "chosen" | "found" | "tiled" | Picks;
+
+/** Subgroups that choose experts. */
+export interface Picks {
+  /** Invocations of a subgroup. */
+  readonly subgroup: number;
+  /** Logits that each of them looks through. */
+  readonly each: number;
+}
 
 /** What the kernels of a source of jobs bind and override. */
 const JOBS: Readonly<
-  Record<JobSource, { readonly bindings: readonly string[]; readonly constants: readonly string[] }>
+  Record<
+    Exclude<JobSource, Picks> | "picked",
+    { readonly bindings: readonly string[]; readonly constants: readonly string[] }
+  >
 > = {
   alone: { bindings: ["experts"], constants: [] },
   chosen: { ...CHOOSING, constants: [...CHOOSING.constants, "VECTORS"] },
+  picked: CHOOSING,
   found: { bindings: ["experts"], constants: ["JOBS"] },
   tiled: { bindings: ["tiles"], constants: [] },
 };
@@ -67,18 +79,28 @@ export function expertKernel(
 ): Kernel {
   const { kind, tile, pairs, groups } = shape;
   const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
-  const found = jobs === "found" || jobs === "chosen" ? [jobs] : [];
-  const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
-    "_",
-  );
+  const source = typeof jobs === "string" ? jobs : "picked";
+  const found = source === "found" || source === "chosen" ? [source] : [];
+  const picked = typeof jobs === "string" ? [] : ["picked", `${jobs.each}x${jobs.subgroup}`];
+  const name = [
+    "expert_matmul",
+    format,
+    epilogue,
+    `${tile}x${pairs}`,
+    ...staged,
+    ...found,
+    ...picked,
+  ]
+    .join("_");
+  const chooses = source === "chosen" || source === "picked";
   return kernels.getOrInsertComputed(name, () => {
     const code = shader(FILES[kind], {
       slots: {
         weights: `weights/weights_${format}`,
         packing: "matmul/part/packed_all",
-        ...jobs === "chosen"
-          ? { jobs: "experts/few/expert_jobs_chosen", scores: "router/route_softmax" }
-          : { jobs: `experts/expert_jobs_${jobs}` },
+        ...chooses
+          ? { jobs: `experts/few/expert_jobs_${source}`, scores: "router/route_softmax" }
+          : { jobs: `experts/expert_jobs_${source}` },
         epilogue: `matmul/epilogue/${epilogue}`,
         ...kind === "cached" ? {} : {
           dot: `matmul/dot/${shape.dots}`,
@@ -88,10 +110,11 @@ export function expertKernel(
       counts: {
         ...countsOf(shape, format, lanes),
         ...{ TILE: tile, PAIRS: pairs },
-        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
+        ...chooses ? { ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
+        ...typeof jobs === "string" ? {} : { SUBGROUP: jobs.subgroup, EACH: jobs.each },
       },
     });
-    const { bindings, constants } = JOBS[jobs];
+    const { bindings, constants } = JOBS[source];
     return kernel(name, code, {
       bindings: ["weights", "x", "out", ...bindings, ...isQuantized(format) ? ["scales"] : []],
       constants: [...CONSTANTS, ...constants],
@@ -136,7 +159,8 @@ function countsOf(
   const sums = Math.min(tile, MOST_SUMS);
   return {
     ROWS: tile,
-    PAIR_HALVES: pairs / 2,
+    PAIR_HALVES: Math.floor(pairs / 2),
+    ONE_PAIR: Number(pairs === 1),
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
     STEPS: stage / vec8s / lanes,

@@ -7,8 +7,8 @@
 // share its tile. Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half of it apart.
 //
 // Slots `weights` and `epilogue` are those of matmul.wgsl, the epilogue one that stores numbers; besides:
-//   jobs: `fn expert_of(tile, thread)`, which all of a workgroup call first, and `fn job_of(tile, r)`,
-//     NOTHING past the last (expert_jobs_*.wgsl).
+//   jobs: `fn place_of(workgroup)`, its tile and range of outputs, `fn expert_of(tile, thread)`, which all of a
+//     workgroup call first, and `fn job_of(tile, r)`, NOTHING past the last (expert_jobs_*.wgsl).
 
 //use matmul/common
 //use weights
@@ -31,9 +31,10 @@ var<workgroup> partial: array<vec2<f32>, LANES * GROUPS * SUMS>;
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(
-  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(workgroup_id) workgroup: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
+  let tile = place_of(workgroup.xy);
   let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;

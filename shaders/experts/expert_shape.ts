@@ -76,11 +76,15 @@ export function tileSize(
 /**
  * The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile.
  *
- * @param of its jobs; `outputs` of all of them together.
+ * @param of its jobs; `outputs` of all of them together, `picked` where subgroups choose the experts.
  */
 export function expertShape(
   matrix: Matrix,
-  { tile, outputs }: { readonly tile: TileSize; readonly outputs: number },
+  { tile, outputs, picked = false }: {
+    readonly tile: TileSize;
+    readonly outputs: number;
+    readonly picked?: boolean;
+  },
   tuning: Tuning,
 ): ExpertShape {
   const { format, cols, lanes } = matrix;
@@ -100,7 +104,9 @@ export function expertShape(
   }
   const many = tile === 1 && outputs >= MANY_WORKGROUPS * 2 * tuning.pairs * groups;
   const most = many ? MOST_OF_MANY : MOST_STEPS;
-  return { kind: "staged", dots, stage: block * stagedSteps(each, tile, most), ...even };
+  // Few workgroups of integers have time for more of them, if choosing costs each little.
+  const pairs = picked && !many && dots === "packed" ? tuning.pairs / 2 : tuning.pairs;
+  return { kind: "staged", dots, stage: block * stagedSteps(each, tile, most), ...even, pairs };
 }
 
 /** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */

@@ -1,7 +1,6 @@
 // y[j, n] = sum_k x[j / ROW_JOBS, k] * W[e, n, k] as in expert_matmul.wgsl, in the same order, on hardware: x
 // passes through workgroup memory $STAGE vec8s of k at a time, and the weights of those are
 // loaded before it is there, as in matmul_staged.wgsl. Slots: expert_tile.wgsl, and
-//   jobs: besides, `fn is_idle(tile)`, of workgroups that have nothing to do.
 //   load: the statement that stores part `part` of row `r` of x (matmul/load_*.wgsl).
 //
 // One workgroup per tile of at most $ROWS jobs of one expert and range of outputs. COLS / 8 is a multiple
@@ -11,12 +10,10 @@
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(
-  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(workgroup_id) workgroup: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  if (is_idle(tile.xy)) {
-    return;
-  }
+  let tile = place_of(workgroup.xy);
   let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;

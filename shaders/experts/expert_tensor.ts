@@ -127,7 +127,7 @@ function expertKernel(
         ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
         ...load.counts,
         UNEVEN: Number(uneven),
-        ...picks > 0 ? { ...choiceCounts(UNBOUND_BIAS), EACH: picks } : {},
+        ...picks > 0 ? { ...choiceCounts(UNBOUND_BIAS), EACH: picks, SUBGROUP: lanes } : {},
       },
     });
     const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];

@@ -1,8 +1,8 @@
 // What expert_staged.wgsl and expert_prefetch.wgsl have in common: the tile's jobs and the end of their sums.
 //
 // Slots: `weights` and `dot` of matmul_staged.wgsl; `epilogue` of matmul.wgsl, one that stores numbers; besides:
-//   jobs: `fn expert_of(tile, thread)`, which all of a workgroup call first, and `fn job_of(tile, r)`,
-//     NOTHING past the last (expert_jobs_*.wgsl).
+//   jobs: `fn place_of(workgroup)`, its tile and range of outputs, `fn expert_of(tile, thread)`, which all of a
+//     workgroup call first, and `fn job_of(tile, r)`, NOTHING past the last (expert_jobs_*.wgsl).
 
 //use epilogue
 //use matmul/common
@@ -64,7 +64,7 @@ fn add_lanes(
     if (job != NOTHING && c < half) {
       epilogue(job, c, half, sum.xy);
     }
-    if (job != NOTHING && c + 1u < half) {
+    if ($PAIRSu > 1u && job != NOTHING && c + 1u < half) {
       epilogue(job, c + 1u, half, sum.zw);
     }
   }

@@ -14,6 +14,7 @@ import {
   type ExpertEpilogue,
   expertKernel,
   type JobSource,
+  type Picks,
   RANKED,
   sharedRows,
 } from "./expert_kernels.ts";
@@ -98,6 +99,16 @@ export function canChoose(
 /** Storage buffers that it binds at most, on matrix units and elsewhere. */
 const CHOOSING_BUFFERS = { units: 10, others: 7 };
 
+/** How whole subgroups of a workgroup of `threads` choose, where kernels may use them. */
+function picksOf(
+  { routing }: ExpertChoice,
+  threads: number,
+  { subgroup }: Tuning,
+): Picks | undefined {
+  if (!subgroup || threads % subgroup !== 0) return undefined;
+  return { subgroup, each: Math.ceil(routing.numExperts / subgroup) };
+}
+
 /** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
 function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
   if (tile === 1) return "alone";
@@ -145,12 +156,15 @@ export function expertMatmul(
   });
   if (onUnits) return onUnits;
   const total = shape.rows * topK;
-  const launch = expertShape(matrix, { tile, outputs: total * expertRows }, tuning);
+  const picks = choice && picksOf(choice, tuning.groups * tuning.lanes, tuning);
+  const outputs = total * expertRows;
+  const launch = expertShape(matrix, { tile, outputs, picked: picks !== undefined }, tuning);
   const { pairs, groups } = launch;
-  const source = choice ? "chosen" : sourceOf(shape, tuning);
+  const source = choice ? picks ?? "chosen" : sourceOf(shape, tuning);
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   const choosing = choice &&
     choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
+  const ranges = Math.ceil(expertRows / 2 / pairs / groups);
   return matrix.shards.map((shard) =>
     dispatch(expertKernel(matrix, epilogue, launch, source), {
       buffers: {
@@ -172,12 +186,13 @@ export function expertMatmul(
         LANES: lanes,
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},
-        ...choosing ? { ...choosing, VECTORS: vectorsOf(choosing.EXPERTS) } : {},
+        ...choosing,
+        ...choosing && !picks ? { VECTORS: vectorsOf(choosing.EXPERTS) } : {},
       },
-      workgroups: [
-        // Where experts are chosen, each row has a tile besides that stores them.
-        source === "found" ? total : mostTiles(shape, tile) + (choice ? shape.rows : 0),
-        Math.ceil(expertRows / 2 / pairs / groups),
+      // Where experts are chosen, each row has a workgroup besides that stores them.
+      workgroups: choice ? [total * ranges + shape.rows] : [
+        source === "found" ? total : mostTiles(shape, tile),
+        ranges,
       ],
       label,
       work: expertWork(matrix, shape, shard.rows / expertRows),

@@ -45,15 +45,30 @@ export function logitsNote({ storageBuffers }: Pick<Tuning, "storageBuffers">): 
 
 const kernels = new Map<string, ReturnType<typeof logitsKernel>>();
 
+/** Lanes from which on row_total.wgsl adds their sums. */
+const LEAST_TOTAL_LANES = 32;
+
+/** Stages before the last one, which each lane folds itself, by fours. */
+function totalCounts(lanes: number): Record<string, number> {
+  const counts = foldCounts(lanes);
+  return {
+    ...counts,
+    FIRST_STAGES: Math.max(0, counts.STAGES - 1),
+    REST_QUADS: counts.REST / 4,
+    LANE_QUADS: lanes / 4,
+  };
+}
+
 function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
   const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
   const code = shader("router/row_logits", {
     slots: {
       weights: `weights/weights_${format}`,
       note: `norm/norm_note_${notes ? "scale" : "nothing"}`,
+      total: lanes < LEAST_TOTAL_LANES ? "fragments/workgroup_sum" : "router/row_total",
     },
     counts: {
-      ...foldCounts(lanes),
+      ...totalCounts(lanes),
       PART: part,
       STEPS: steps,
       MORE: Number(more),

@@ -7,10 +7,11 @@
 // normed. Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 //   note: as of norm/rms_norm.wgsl.
+//   total: `fn total(x, lane)`, the sum over a workgroup (row_total.wgsl, or of few lanes fragments/workgroup_sum.wgsl).
 
 //use weights
 //use fragments/vec8
-//use fragments/workgroup_sum
+//use total
 //use note
 //use matmul/dot/add8
 

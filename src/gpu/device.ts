@@ -24,6 +24,11 @@ export interface DeviceInfo {
   readonly software: boolean;
   /** Features granted, not merely listed. */
   readonly features: readonly string[];
+  /**
+   * Invocations of every subgroup, where all have as many. Absent where the WGSL of subgroups needs a line that
+   * Deno's compiler refuses.
+   */
+  readonly subgroup?: number;
 }
 
 /** An open WebGPU device; those of its limits that kernels depend on are the adapter's. */
@@ -181,14 +186,18 @@ function describeAdapter(
   device: GPUDevice,
 ): DeviceInfo {
   const name = webgpu.adapterName(adapter.info);
-  const { vendor, device: model, architecture } = adapter.info;
+  const { vendor, device: model, architecture, subgroupMinSize, subgroupMaxSize } = adapter.info;
+  const features = FEATURES.filter((feature) => device.features.has(feature as GPUFeatureName));
+  const alike = subgroupMinSize > 0 && subgroupMinSize === subgroupMaxSize;
+  const usable = webgpu.name === "builtin" && features.includes("subgroups") && alike;
   return {
     webgpu: webgpu.name,
     adapter: name,
     hardware: [vendor, model, architecture].filter(Boolean).join(" "),
     backend: webgpu.backendOf(adapter),
     software: isSoftware(name, adapter.info.isFallbackAdapter),
-    features: FEATURES.filter((feature) => device.features.has(feature as GPUFeatureName)),
+    features,
+    ...usable ? { subgroup: subgroupMaxSize } : {},
   };
 }
 

@@ -219,6 +219,8 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
+  /** Invocations of every subgroup, where kernels of SIMT may use them; see `DeviceInfo`. */
+  readonly subgroup?: number | undefined;
   /** Whether workgroups may wait for others of their dispatch: see shaders/matmul/relay. */
   readonly relays: boolean;
   /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */

@@ -22,6 +22,7 @@ import { routed } from "./routing.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
+const { subgroup } = device.gpu.info;
 
 const LIMITS: TuningLimits = {
   maxComputeInvocationsPerWorkgroup: 1024,
@@ -107,8 +108,11 @@ for (const [name, of] of Object.entries(CASES)) {
   // Shared experts lie as parts of one MLP; a single one is its own.
   const single = of.shared < 2;
 
-  if (single) {
-    Deno.test(`experts of few rows: chosen by those who multiply, ${name}`, async () => {
+  const ways = single ? [undefined, subgroup].filter((size, i) => i === 0 || size) : [];
+  for (const size of ways) {
+    const by = size ? ", each subgroup for itself" : "";
+    const tuning = { ...HARDWARE, subgroup: size };
+    Deno.test(`experts of few rows: chosen by those who multiply${by}, ${name}`, async () => {
       const { rows, n, k } = of;
       const { matrix, values } = upload(of);
       const jobs = jobsOf(of);
@@ -119,17 +123,20 @@ for (const [name, of] of Object.entries(CASES)) {
       const made = () => ({ experts: device.filled(total), weights: device.filled(total) });
       const out = () => device.filled(total * n / 2);
       const launch = {
-        ...{ ...jobs, tile: 1, perJob: false, shared: of.shared, tuning: HARDWARE },
+        ...{ ...jobs, tile: 1, perJob: false, shared: of.shared, tuning },
         ...{ epilogue: "swiglu", label: "test" } as const,
       };
       assert.ok(canChoose(matrix, routing, launch));
       const [own, apart] = [{ ...made(), out: out() }, { ...made(), out: out() }];
       const io = { matrix, x: device.floats(x), tiles: logits };
       const choice = { routing, logits, stride: of.numExperts, weights: own.weights };
+      const choosing = expertMatmul({ ...io, ...own, choice }, launch);
+      const kind = size ? /_picked_\d+x\d+$/ : /_chosen$/;
+      for (const { kernel } of choosing) assert.match(kernel.name, kind);
       await device.run([
-        ...expertMatmul({ ...io, ...own, choice }, launch),
+        ...choosing,
         route({ logits, bias: undefined, ...apart }, {
-          ...{ ...routing, rows, stride: of.numExperts, tuning: HARDWARE, label: "test" },
+          ...{ ...routing, rows, stride: of.numExperts, tuning, label: "test" },
         }),
         ...expertMatmul({ ...io, ...apart }, launch),
       ]);

@@ -1,6 +1,6 @@
 // Jobs of expert_matmul.wgsl of few rows, each a tile of its own, whose experts nobody has chosen yet: a workgroup
-// finds that of its job by the router's logits, experts being better by their logits alone. The tiles behind
-// the jobs are nobody's: each has a row's experts and their weights stored (router/choice.wgsl) for what comes next.
+// finds that of its job by the router's logits, experts being better by their logits alone. Tiles behind
+// the jobs have a row's choice stored for what comes next (row_choice.wgsl).
 // CHOICE_LANES are the workgroup's.
 
 //use experts/few/row_choice
@@ -24,11 +24,6 @@ fn rank_of(e: u32) -> u32 {
     //end
   }
   return rank.x + rank.y + rank.z + rank.w;
-}
-
-// One workgroup stores a row's choice: its text goes to one multiprocessor's cache alone.
-fn is_idle(tile: vec2<u32>) -> bool {
-  return tile.x >= JOBS && tile.y > 0u;
 }
 
 fn expert_of(tile: u32, thread: u32) -> u32 {

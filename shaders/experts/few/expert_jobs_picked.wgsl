@@ -1,5 +1,6 @@
-// Jobs of expert_tensor.wgsl of one row, as expert_jobs_chosen.wgsl has them: a subgroup finds the expert of its job,
-// each lane having $EACH logits, by taking the best one away as often as others are better.
+// Jobs alone, as expert_jobs_chosen.wgsl has them: each subgroup, of $SUBGROUP lanes, finds the expert of its workgroup's
+// job by itself, a lane having $EACH logits, by taking the best one away as often as others are better. Workgroups
+// are whole subgroups.
 
 //use experts/few/row_choice
 
@@ -16,7 +17,7 @@ fn expert_of(tile: u32, thread: u32) -> u32 {
     return EXPERTS + rank - TOP_K;
   }
   //for j in EACH
-  let e$j = thread % $LANESu + $(j * LANES)u;
+  let e$j = thread % $SUBGROUPu + $(j * SUBGROUP)u;
   var key$j = select(0u, key_of(logit_of(row, e$j)), e$j < EXPERTS);
   //end
   var found = 0u;

@@ -12,6 +12,17 @@ override STRIDE: u32; // of a row of logits
 @group(0) @binding(4) var<storage, read_write> experts: array<u32>; // [rows, ROW_JOBS]
 @group(0) @binding(5) var<storage, read_write> shares: array<f32>; // [rows, ROW_JOBS]
 
+// The first workgroups are the rows', each of which stores a choice: theirs is the longest way. Those of the jobs follow,
+// all jobs of a range of outputs side by side. None is idle: where multiprocessors have three each, one more is a third.
+fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
+  let rows = JOBS / ROW_JOBS;
+  if (workgroup.x < rows) {
+    return vec2<u32>(JOBS + workgroup.x, 0u);
+  }
+  let job = workgroup.x - rows;
+  return vec2<u32>(job % JOBS, job / JOBS);
+}
+
 fn logit_of(row: u32, e: u32) -> f32 {
   return select(NEGATIVE, logits[row * STRIDE + min(e, EXPERTS - 1u)], e < EXPERTS);
 }

@@ -8,7 +8,7 @@ export interface Hold {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
   readonly slots: Slots & { readonly hold: string; readonly held: string };
-  /** What stands in for its `hold` where x stays floats; default that. */
+  /** What stands in for its `hold` where x stays floats and invocations are many; default that. */
   readonly floats?: string | undefined;
   /** Whether workgroups have twice as many groups of lanes; default false. */
   readonly wide?: boolean | undefined;

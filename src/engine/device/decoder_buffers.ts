@@ -101,6 +101,7 @@ export function decoderContext(
     config,
     tuning: {
       ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
+      subgroup: gpu.info.subgroup,
       launches: shared.launches,
       tensor: shared.tensor,
       attentionUnits: shared.attentionUnits,
