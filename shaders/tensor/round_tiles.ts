@@ -53,7 +53,7 @@ const TIMED: readonly Timed[] = [
     tile: { subgroups: 9, grid: [3, 3], own: [1, 1], stage: 128, ahead: 1, early: true },
   },
   {
-    us: [112],
+    us: [125],
     tile: {
       ...{ subgroups: 7, grid: [1, 7], own: [4, 2], stage: 64, ahead: 1 },
       ...{ early: true, joined: true },
