@@ -25,4 +25,3 @@ override SPLIT_K: u32;
 
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
-const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank

@@ -14,6 +14,8 @@
 
 //use tensor/common
 
+const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+
 //for p in UNPAIRED
 // [X_ROWS, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
