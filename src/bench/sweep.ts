@@ -3,10 +3,13 @@ import { blockOrder, caseText, cellSpec, PLAIN, warmUpSpec } from "./plan.ts";
 import { type BenchRow, rowKey, rowOf, withGaps } from "./row.ts";
 import type { BenchSession, Case, CellResult } from "./runner.ts";
 import { sum } from "./statistics.ts";
+import { isWarm } from "./warm_up.ts";
 
 /** Progress of a sweep. */
 export type SweepEvent =
   | { readonly kind: "warm-up"; readonly one: Case }
+  /** It is over: passes of all settings, and the seconds that they took. */
+  | { readonly kind: "warm"; readonly one: Case; readonly passes: number; readonly seconds: number }
   | {
     readonly kind: "cell";
     readonly one: Case;
@@ -91,7 +94,7 @@ function presentRow(
 }
 
 type CaseEvent =
-  | Extract<SweepEvent, { kind: "warm-up" | "different" }>
+  | Extract<SweepEvent, { kind: "warm-up" | "warm" | "different" }>
   | {
     readonly kind: "cell";
     readonly label: string;
@@ -107,9 +110,17 @@ async function* measureCase(
   const { signal, turn = () => Promise.resolve() } = options;
   await turn();
   yield { kind: "warm-up", one };
-  for (const { setting } of arms) {
-    if (!await run(session, warmUpSpec(one, setting, seed), signal)) return;
+  const passes: number[] = [];
+  while (!isWarm(passes)) {
+    let seconds = 0;
+    for (const { setting } of arms) {
+      const result = await run(session, warmUpSpec(one, setting, seed), signal);
+      if (result === undefined) return;
+      seconds += result.seconds;
+    }
+    passes.push(seconds);
   }
+  yield { kind: "warm", one, passes: passes.length, seconds: sum(passes) };
   for (let block = 0; block < blocks; block++) {
     let first: { label: string; result: CellResult } | undefined;
     if (block > 0) await turn();

@@ -57,6 +57,21 @@ Deno.test("a sweep measures every arm once a block, after a warm-up that is not 
   ok(rows.every(({ blocks, acceptance }) => blocks === 3 && acceptance === "measured"));
 });
 
+Deno.test("short warm-up passes go on until they are alike", async () => {
+  let slowness = 0.1;
+  const session = fakeSession((spec) => {
+    const warms = spec.repeat < 0;
+    if (warms) slowness = Math.max(0.01, slowness * 0.8);
+    return Promise.resolve({ ...cell(spec, 1), seconds: warms ? slowness : 1 });
+  });
+  const { cells, events } = await run({ session, plan: { ...PLAN, cases: [CASE] } });
+  const warmUps = cells.filter(({ repeat }) => repeat < 0).length;
+  ok(warmUps > 5 * 4 && warmUps % 5 === 0);
+  const warm = events.find(({ kind }) => kind === "warm");
+  ok(warm?.kind === "warm");
+  equal(warm.passes, warmUps / 5);
+});
+
 Deno.test("speed-ups are paired by block; gaps are to the best static setting", async () => {
   // A machine that is twice as slow in each block as in the one before.
   const speeds: Record<string, number> = {

@@ -63,8 +63,9 @@ Deno.test("bench without flags: batch 1, steps 0,1,3,7, five blocks, a table", a
   assert.match(out, /^model fake-1B, .*\n\n\| batch \| setting/);
   const lines = err.trimEnd().split("\n");
   assert.match(lines[0] ?? "", /^warming up: batch 1, 128 output tokens, temperature 0$/);
-  assert.match(lines[1] ?? "", /^1 of 25: batch 1, .*, block 1, .*: \d+\.\d tokens\/s$/);
-  assert.equal(lines.length, 26);
+  assert.match(lines[1] ?? "", /^warm after \d+\.\d s, passes: \d+$/);
+  assert.match(lines[2] ?? "", /^1 of 25: batch 1, .*, block 1, .*: \d+\.\d tokens\/s$/);
+  assert.equal(lines.length, 27);
   assert.ok(session.disposed());
 });
 

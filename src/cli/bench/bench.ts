@@ -162,6 +162,8 @@ export function talkOf(
       case "warm-up":
         status.bench({ ...progress, text: `warming up batch ${event.one.batch}` });
         return line(`warming up: ${caseText(event.one)}`);
+      case "warm":
+        return line(`warm after ${event.seconds.toFixed(1)} s, passes: ${event.passes}`);
       case "cell": {
         const { done, total, one, label, block, tokensPerSecond } = event;
         progress = { done, total };
