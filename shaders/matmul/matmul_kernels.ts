@@ -4,7 +4,7 @@ import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matri
 import { shader } from "../shader.ts";
 import type { Epilogue } from "../fragments/epilogue.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
-import type { MatmulShape } from "./matmul_shape.ts";
+import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
 
 const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
@@ -159,14 +159,14 @@ function isFew({ lanes, packedLanes = lanes }: MatmulCode): boolean {
   return packedLanes !== lanes;
 }
 
-/** Whether the last stage of a range of k is a part of one. */
+/** Whether the last stage of a range of k, or its only one, is a part of one. */
 function hasPart(shape: MatmulShape): boolean {
-  return (shape.kind === "staged" || shape.kind === "prefetch") && shape.part === true;
+  return shape.kind !== "cached" && shape.part === true;
 }
 
 /** Blocks of a row of W that are loaded ahead, and whether others follow. */
 function residentCounts(
-  { stage, ahead }: Extract<MatmulShape, { kind: "resident" }>,
+  { stage, ahead }: ResidentShape,
   { vec8s, lanes }: { readonly vec8s: number; readonly lanes: number },
 ): Record<string, number> {
   return { AHEAD: ahead, TURNS: Number(stage / vec8s / lanes > ahead) };

@@ -2,7 +2,8 @@
 // whole range of k of x is brought to workgroup memory once, while the first weights are on their way, and
 // no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
 //
-// COLS / 8 / SPLIT_K is $STAGE. Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those of matmul.wgsl, `dot`
+// COLS / 8 / SPLIT_K is $STAGE, or the last block of some lanes is missing (part/within.wgsl): then `hold` puts zeros there,
+// and all blocks are loaded ahead. Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those of matmul.wgsl, `dot`
 // that of matmul_staged.wgsl; besides:
 //   held: what `hold` declares outside of functions (hold/*_held.wgsl).
 //   hold: the statements that put x of the range into workgroup memory by `put_vec8` (hold/*.wgsl).
@@ -14,6 +15,7 @@
 //use sums
 //use dot
 //use held
+//use matmul/part/within
 
 const THREADS = $THREADSu; // LANES * GROUPS
 
@@ -23,16 +25,18 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
 ) {
   //use matmul/prologue_rows
+  let mine = within(lane, range - 1u);
+  let last = range - 1u - mine;
 
   //for p in PAIRS
-  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + lane;
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + mine;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
   //end
   //for j in AHEAD
-  var block_a$p_$j = load_block(at$p + $ju * LANES);
-  var block_b$p_$j = load_block(at$p + half * blocks + $ju * LANES);
+  var block_a$p_$j = load_block(at$p + within($ju * LANES, last));
+  var block_b$p_$j = load_block(at$p + half * blocks + within($ju * LANES, last));
   //end
   //end
   //use hold

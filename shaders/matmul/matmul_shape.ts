@@ -61,12 +61,17 @@ export type MatmulShape =
       /** x of the whole range of k stays in workgroup memory. */
       readonly kind: "resident";
       readonly dots: Dots;
-      /** Vec8s of the range. */
+      /** Vec8s of the range, and behind it as many as fill the last block of every lane. */
       readonly stage: number;
+      /** Whether there are such; default false. */
+      readonly part?: boolean;
       /** Blocks of a row of the matrix that each lane loads ahead of their use. */
       readonly ahead: number;
     }
   );
+
+/** Of x that stays in workgroup memory. */
+export type ResidentShape = Extract<MatmulShape, { kind: "resident" }>;
 
 /** The same of tiles of two rows. */
 const CUT_STAGE = 64;
@@ -113,7 +118,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
 }
 
 /** The shape of a launch whose stage is the whole range of k. */
-function residentOf(matrix: Matrix, use: TileUse, launch: Launch): MatmulShape {
+function residentOf(matrix: Matrix, use: TileUse, launch: Launch): ResidentShape {
   const of = { dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, launch.stage, use) };
   const even = evenOf(matrix, use, launch);
   const workgroups = matrix.rows / (2 * even.pairs * even.groups) * use.splitK;
@@ -172,11 +177,14 @@ function prefetchTile(
  *
  * @param wide whether it has twice as many groups.
  */
-export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): MatmulShape {
-  const stage = matrix.cols / 8 / use.splitK;
+export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): ResidentShape {
+  const range = matrix.cols / 8 / use.splitK;
+  const block = BLOCK_VEC8S[matrix.format] * lanesOf(matrix, use.tuning);
+  const stage = Math.ceil(range / block) * block;
   const { groups } = defaultLaunch(matrix, use);
   const launch = { groups: wide ? 2 * groups : groups, stage };
-  return residentOf(matrix, tileUse(matrix, use), launch);
+  const shape = residentOf(matrix, tileUse(matrix, use), launch);
+  return stage === range ? shape : { ...shape, part: true };
 }
 
 /** Most rows whose x stays in workgroup memory by rule. */

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
 import { headWords, relayedHeads, relaysHeads } from "../../shaders/attention/own/relayed_heads.ts";
 import type { OwnHeads } from "../../shaders/attention/own_heads.ts";
-import { normedRows } from "../../shaders/matmul/hold/hold.ts";
+import { type Hold, normedRows, PLAIN_ROWS } from "../../shaders/matmul/hold/hold.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { normLanes } from "../../shaders/norm/rms_norm.ts";
 import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
@@ -36,6 +36,8 @@ interface Shape {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly normed: boolean;
+  /** Whether x is normed already; default false. */
+  readonly entered?: boolean;
   readonly window?: number;
   /** Of the row's cell; the row is of the last slot. */
   readonly cell: number;
@@ -46,6 +48,7 @@ const SHAPES: readonly Shape[] = [
   { group: 2, kvHeads: 2, headDim: 128, normed: true, cell: 63 }, // all but one split without cells
   { group: 4, kvHeads: 1, headDim: 64, normed: false, cell: 191 },
   { group: 3, kvHeads: 2, headDim: 80, normed: true, window: 70, cell: 130 },
+  { group: 2, kvHeads: 4, headDim: 32, normed: false, entered: true, cell: 20 },
 ];
 
 interface Left {
@@ -57,12 +60,12 @@ interface Left {
 
 /** @param plan of the scores, given the buffers. */
 async function run(
-  { group, kvHeads, headDim, normed, window, cell }: Shape,
+  { group, kvHeads, headDim, normed, entered = false, window, cell }: Shape,
   plan: (
     of: {
       readonly matrix: Matrix;
       readonly x: ReturnType<typeof device.words>;
-      readonly hold: ReturnType<typeof normedRows>;
+      readonly hold: Hold;
       readonly own: OwnHeads;
     },
     scored: (own: OwnHeads) => Dispatch,
@@ -86,7 +89,7 @@ async function run(
   const stream = device.filled(HIDDEN, -7);
   const lanes = normLanes({ cols: HIDDEN, lanes: HARDWARE.rowLanes });
   const sums = device.floats(numbers(2 * HIDDEN, 8));
-  const hold = normedRows({
+  const hold = entered ? PLAIN_ROWS : normedRows({
     ...{ weight: device.floats(numbers(HIDDEN, 7)), eps: EPS, lanes },
     added: { sums, splitK: 2, stream },
   }, { cols: HIDDEN, rows: 1 });

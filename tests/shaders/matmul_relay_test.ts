@@ -38,6 +38,8 @@ const SHAPES: readonly Shape[] = [
   { hidden: 128, intermediate: 256, format: "bf16", normed: false },
   { hidden: 256, intermediate: 1536, format: "f16", normed: true }, // in ranges of k
   { hidden: 128, intermediate: 640, format: "f32", normed: true },
+  { hidden: 128, intermediate: 176, format: "bf16", normed: true }, // down's last block is a part of one
+  { hidden: 256, intermediate: 704, format: "bf16", normed: false },
 ];
 
 for (const { hidden, intermediate, format, normed } of SHAPES) {

@@ -2,7 +2,7 @@
 // (relay/out.wgsl), while its first weights are on their way. Nothing is assumed of when workgroups run: where words do not
 // come in time, this one makes them itself by `make_again(first, count, thread)` of the joined text, with the same bits.
 //for w in WORDS
-let word_at$w = tile.z * $(8 * STAGE)u + min(thread + $wu * THREADS, $(8 * STAGE)u - 1u);
+let word_at$w = tile.z * RANGE + min(thread + $wu * THREADS, RANGE - 1u);
 var word$w = atomicLoad(&relay[word_at$w]);
 //end
 for (var turn = 0u; turn < TURNS; turn++) {
@@ -18,7 +18,7 @@ for (var turn = 0u; turn < TURNS; turn++) {
   //end
 }
 //for w in WORDS
-put_float(min(thread + $wu * THREADS, $(8 * STAGE)u - 1u), bitcast<f32>(word$w));
+put_float(min(thread + $wu * THREADS, RANGE - 1u), bitcast<f32>(word$w));
 if (word$w == 0u) {
   late = 1u;
 }
@@ -27,15 +27,19 @@ if (workgroupUniformLoad(&late) != 0u) {
   make_again(tile.z * MAKERS, MAKERS, thread);
   workgroupBarrier();
   //for w in WORDS
-  put_float(min(thread + $wu * THREADS, $(8 * STAGE)u - 1u), bitcast<f32>(atomicLoad(&relay[word_at$w])));
+  put_float(min(thread + $wu * THREADS, RANGE - 1u), bitcast<f32>(atomicLoad(&relay[word_at$w])));
   //end
   // No register keeps them until here.
   //for p in PAIRS
   //for j in AHEAD
-  block_a$p_$j = load_block(at$p + $ju * LANES);
-  block_b$p_$j = load_block(at$p + half * blocks + $ju * LANES);
+  block_a$p_$j = load_block(at$p + within($ju * LANES, last));
+  block_b$p_$j = load_block(at$p + half * blocks + within($ju * LANES, last));
   //end
   //end
+}
+// Behind a range that ends within a block.
+for (var i = RANGE + thread; i < $(8 * STAGE)u; i += THREADS) {
+  put_float(i, 0.0);
 }
 own_range = tile.z;
 workgroupBarrier();

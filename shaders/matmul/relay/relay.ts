@@ -5,7 +5,9 @@ import type { Epilogue } from "../../fragments/epilogue.ts";
 import { joined } from "../../joined.ts";
 import { tensorShards } from "../../tensor/common.ts";
 import type { Hold } from "../hold/hold.ts";
-import { matmulShape, residentShape } from "../matmul_shape.ts";
+import { lanesOf } from "../matmul_lanes.ts";
+import { isSmall } from "../matmul_rows.ts";
+import { matmulShape, type ResidentShape, residentShape } from "../matmul_shape.ts";
 import { matmul } from "../matmul.ts";
 
 /**
@@ -45,16 +47,19 @@ export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number
     return false;
   }
   const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
-  if (!first || !second) return false;
+  if (!first || !second || first.part) return false;
   const columns = first.groups * first.pairs;
   return first.groups === second.groups && gateUp.lanes === down.lanes &&
     down.cols / splitK % columns === 0;
 }
 
-/** Undefined where x does not stay in workgroup memory by rule. */
-function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning) {
+/** Undefined where x does not stay in workgroup memory by rule, nor would if k were no part of a block longer. */
+function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
   const use = { rows: 1, splitK, tuning };
-  return matmulShape(matrix, use).kind === "resident" ? residentShape(matrix, use) : undefined;
+  const shape = residentShape(matrix, use);
+  const whole = matmulShape(matrix, use).kind === "resident";
+  const allAhead = shape.ahead * lanesOf(matrix, tuning) === shape.stage;
+  return whole || shape.part && allAhead && isSmall(matrix, use) ? shape : undefined;
 }
 
 /** The epilogue of the first. */

@@ -8,7 +8,12 @@ import {
 import { relayedHeads, relaysHeads } from "../../../shaders/attention/own/relayed_heads.ts";
 import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
-import { combinedHeads, MOST_SPLITS, normedRows } from "../../../shaders/matmul/hold/hold.ts";
+import {
+  combinedHeads,
+  MOST_SPLITS,
+  normedRows,
+  PLAIN_ROWS,
+} from "../../../shaders/matmul/hold/hold.ts";
 import { tensorShards } from "../../../shaders/tensor/common.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
@@ -180,8 +185,8 @@ function relayedOwn(
   { x, norm }: BranchInput,
   scores: (from: RelayedHeads) => Dispatch,
 ): Dispatch | undefined {
-  const hold = norm && normedRows(norm, { cols: matrix.cols, rows: 1 });
-  if (!relay || !hold || !relaysHeads(matrix, hold, tuning)) return undefined;
+  const hold = norm ? normedRows(norm, { cols: matrix.cols, rows: 1 }) : PLAIN_ROWS;
+  if (!relay || !relaysHeads(matrix, hold, tuning)) return undefined;
   const words = { matrix, x, words: relay.heads };
   return relayedHeads(words, { hold, tuning, label: `${label}.attention` }, scores);
 }
