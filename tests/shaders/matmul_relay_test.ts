@@ -126,6 +126,12 @@ Deno.test("matmuls relay where x of both stays in workgroup memory, as floats", 
     ...{ gateUp: matrix(6144, 1024), down: matrix(1024, 3072), splitK: 4, tuning: HARDWARE },
   };
   assert.ok(relays(use, 3));
+  assert.ok(relays({ ...use, gateUp: matrix(1408, 256), down: matrix(256, 704), splitK: 1 }, 3));
+  const long = { gateUp: matrix(2192, 256), down: matrix(256, 1096), splitK: 1 };
+  assert.ok(
+    !relays({ ...use, ...long }, 3),
+    "more blocks than are loaded ahead, the last one a part",
+  );
   assert.ok(!relays({ ...use, gateUp: matrix(28672, 4096), down: matrix(4096, 14336) }, 3));
   assert.ok(!relays({ ...use, down: { ...use.down, format: "q8" } }, 3));
   assert.ok(!relays(use, 11), "storage buffers");
