@@ -60,6 +60,15 @@ export function openAllocations(gpu: Gpu): Allocations {
   };
 }
 
+/** From `least` to twice that, not alike. Copied: a GPU that waits seconds for them lowers its clocks. */
+function groupScales(count: number, least: number): Float16Array<ArrayBuffer> {
+  const period = 97;
+  const halves = new Float16Array(count);
+  for (let i = 0; i < Math.min(count, period); i++) halves[i] = least * (1 + i / period);
+  for (let done = period; done < count; done *= 2) halves.copyWithin(done, 0, done);
+  return halves;
+}
+
 /** Of f16 scales the least; of other formats they are zeros. */
 const SCALES: Partial<Record<WeightFormat, number>> = { q8: 2 ** -12, q4: 2 ** -8 };
 
@@ -78,8 +87,7 @@ function randomMatrix(
     if (scales === 0) return { operand, first: i * most, rows: own };
     // As weights of 0.02: what is random would grow from layer to layer beyond all numbers.
     const least = SCALES[format] ?? 0;
-    const halves = Float16Array.from({ length: 2 * scales }, (_, i) => least * (1 + i % 97 / 97));
-    const groups = words(new Uint32Array(halves.buffer));
+    const groups = words(new Uint32Array(groupScales(2 * scales, least).buffer));
     return { operand, first: i * most, rows: own, scales: groups };
   });
   const lanes = lanesFor(format, cols, tuning(info.software).lanes);

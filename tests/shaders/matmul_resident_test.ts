@@ -176,16 +176,17 @@ for (
     { heads: 2, headDim: 128, position: 1023, rows: 2 },
     { heads: 8, headDim: 32, position: 40, rows: 3 },
     { heads: 2, headDim: 128, position: 900, rows: 2, window: 300 },
-  ]
+    { heads: 8, headDim: 64, position: 700, rows: 2, format: "q8" },
+  ] as const
 ) {
-  const { heads, headDim, position, rows, window } = of;
-  const name = `${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
+  const { heads, headDim, position, rows, window, format = "bf16" } = { window: undefined, ...of };
+  const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
     window ?? "none"
   }`;
   Deno.test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
     const [cols, tablePages] = [heads * headDim, 96];
     const cells = tablePages * 16;
-    const matrix = matrixOf("bf16", cols);
+    const matrix = matrixOf(format, cols);
     const kv = cells * heads * headDim;
     const shape = { heads, kvHeads: heads, headDim, tablePages, kvDtype: "f32" } as const;
     const words = partialWords(shape, rows, { software: false });

@@ -1,4 +1,4 @@
-import { isInteger, isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
+import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf, type NormAddends } from "./hold.ts";
 import { tensorShards } from "../../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
@@ -45,8 +45,7 @@ const MOST_BESIDE_MANY = 9 * 2 ** 20;
 
 /**
  * Whether a matmul had better add the splits of attention itself, by `combinedHeads`; `wide`: in workgroups of twice as
- * many columns, each of which adds them once, beside weights that are not integers (of an H200, o of Qwen3-30B-A3B in q8
- * took ten times as long with two rows).
+ * many columns, each of which adds them once.
  */
 export function combinesHeads(
   matrix: Matrix,
@@ -62,5 +61,5 @@ export function combinesHeads(
   const read = Math.ceil(matrix.rows / columns) * rows * matrix.cols * 8 * 4;
   const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
   return buffers <= storageBuffers && read <= (many ? MOST_BESIDE_MANY : MOST_PARTIAL_BYTES) &&
-    (!wide || many && !isInteger(matrix.format)) && canBeResident(matrix, { rows, splitK, tuning });
+    (many || !wide) && canBeResident(matrix, { rows, splitK, tuning });
 }
