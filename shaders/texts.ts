@@ -105,6 +105,7 @@ import kvHalfF32 from "./kv/half_f32.wgsl" with { type: "text" };
 import kvHalfPacked from "./kv/half_packed.wgsl" with { type: "text" };
 import kvPackBf16 from "./kv/pack_bf16.wgsl" with { type: "text" };
 import kvPackF16 from "./kv/pack_f16.wgsl" with { type: "text" };
+import kvPlaceHeads from "./kv/place_heads.wgsl" with { type: "text" };
 import kvPutF32 from "./kv/put_f32.wgsl" with { type: "text" };
 import kvPutWords from "./kv/put_words.wgsl" with { type: "text" };
 import kvStoreF32 from "./kv/store_f32.wgsl" with { type: "text" };
@@ -418,6 +419,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "kv/half_packed": kvHalfPacked,
   "kv/pack_bf16": kvPackBf16,
   "kv/pack_f16": kvPackF16,
+  "kv/place_heads": kvPlaceHeads,
   "kv/put_f32": kvPutF32,
   "kv/put_words": kvPutWords,
   "kv/store_f32": kvStoreF32,

@@ -146,7 +146,7 @@ export function contextOf(
       ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
       ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
-      sums: floats(MOST_SPLIT_K * hidden),
+      sums: floats(MOST_SPLIT_K * Math.max(hidden, (heads + 2 * kvHeads) * headDim)),
       relay: {
         act: from.words(new Uint32Array(relayWords(intermediate))),
         heads: from.words(new Uint32Array(headWords((heads + 2 * kvHeads) * headDim))),

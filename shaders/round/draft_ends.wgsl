@@ -1,9 +1,13 @@
 // What a draft-extend goes on with in the rows whose next token is wanted, the last of each sequence: their `Row`s, queries
-// and residual stream, side by side. Where there is no sequence the `Row` is padding, and the others are left alone.
+// and residual stream, side by side. Where $LOWERS is 1 the scales of their attention's output become the largest, for attention
+// to lower. Where there is no sequence the `Row` is padding, and the others are left alone.
 //
 // One invocation per element.
 
 //use fragments/rows
+//for l in LOWERS
+//use tensor/scale_of
+//end
 
 override Q_COLS: u32;
 override COLS: u32;
@@ -15,9 +19,17 @@ override COLS: u32;
 @group(0) @binding(4) var<storage, read_write> end_rows: array<Row>; // [batch]
 @group(0) @binding(5) var<storage, read_write> end_q: array<f32>; // [batch, Q_COLS]
 @group(0) @binding(6) var<storage, read_write> end_x: array<f32>; // [batch, COLS]
+//for l in LOWERS
+@group(0) @binding(7) var<storage, read_write> lowered: array<f32>; // [batch]
+//end
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  //for l in LOWERS
+  if (id.x == 0u) {
+    lowered[id.y] = bitcast<f32>(LARGEST_SCALE);
+  }
+  //end
   let source = last[id.y];
   if (source == 0xffffffffu) {
     if (id.x == 0u) {

@@ -13,12 +13,20 @@ const DRAFT_ROWS = kernel("draft_rows", shader("round/draft_rows"), {
   bindings: ["batch_slots", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
 });
-const DRAFT_ENDS = kernel("draft_ends", shader("round/draft_ends"), {
-  bindings: ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"],
-  constants: ["Q_COLS", "COLS"],
-});
+const [DRAFT_ENDS, LOWERED_ENDS] = [
+  draftEndsKernel("draft_ends", 0),
+  draftEndsKernel("draft_ends_scale", 1),
+];
 const VERIFY_ROWS = verifyKernel("verify_rows");
 const VERIFY_TREE = verifyKernel("verify_tree");
+
+function draftEndsKernel(name: string, LOWERS: 0 | 1) {
+  const ends = ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"];
+  return kernel(name, shader("round/draft_ends", { counts: { LOWERS } }), {
+    bindings: LOWERS ? [...ends, "lowered"] : ends,
+    constants: ["Q_COLS", "COLS"],
+  });
+}
 
 function verifyKernel(name: "verify_rows" | "verify_tree") {
   return kernel(name, shader(`round/${name}`), {
@@ -151,16 +159,21 @@ export interface ExtendedRows {
 
 /** Records the last rows of `batch` sequences side by side, from those of a draft-extend. */
 export function draftEnds(
-  { last, all, ends }: {
+  { last, all, ends, lowered }: {
     /** Row of each sequence, u32 [batch]. */
     readonly last: Operand;
     readonly all: ExtendedRows;
     readonly ends: ExtendedRows;
+    /** Scales of their attention's output, f32 [batch], where attention lowers them. */
+    readonly lowered?: Operand | undefined;
   },
   { batch, qCols, cols }: { readonly batch: number; readonly qCols: number; readonly cols: number },
 ): Dispatch {
-  return dispatch(DRAFT_ENDS, {
-    buffers: { last, ...all, end_rows: ends.rows, end_q: ends.q, end_x: ends.x },
+  return dispatch(lowered ? LOWERED_ENDS : DRAFT_ENDS, {
+    buffers: {
+      ...{ last, ...all, end_rows: ends.rows, end_q: ends.q, end_x: ends.x },
+      ...lowered ? { lowered } : {},
+    },
     constants: { Q_COLS: qCols, COLS: cols },
     workgroups: [Math.ceil(Math.max(qCols, cols) / 64), batch],
     label: "draft.ends",

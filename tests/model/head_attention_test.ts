@@ -2,17 +2,20 @@
 
 import assert from "node:assert/strict";
 import { MOST_OWN_CELLS } from "../../shaders/attention/own_heads.ts";
-import { headAttention } from "../../src/model/plan/head_attention.ts";
+import { headAttention, headRanges } from "../../src/model/plan/head_attention.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
+import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
 
-const HARDWARE = tuning(false, {
+const LIMITS = {
   maxComputeInvocationsPerWorkgroup: 1024,
   maxComputeWorkgroupStorageSize: 49152,
   maxStorageBuffersPerShaderStage: 16,
-});
+};
+const HARDWARE = tuning(false, LIMITS);
 const LARGE: Operand = { buffer: { size: 2 ** 30 } as GPUBuffer };
 const [HEADS, KV_HEADS, HEAD_DIM, HIDDEN] = [8, 2, 64, 256];
 
@@ -79,4 +82,26 @@ Deno.test("attention of one row norms its heads up to so many cells, and beyond 
 Deno.test("attention of one row with a short window norms its heads however long the context is", () => {
   const plan = planOf(4 * MOST_OWN_CELLS, 512);
   assert.deepEqual(kernelsAt(plan, 4 * MOST_OWN_CELLS)[1], "attention_row");
+});
+
+Deno.test("wide inputs of heads that are not normed go in ranges of k, on matrix units", () => {
+  const wide = matrix(6144, 8192);
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 } as MatrixUnit;
+  const onUnits = (of: Matrix): Tuning => ({
+    ...HARDWARE,
+    tensor: {
+      ...{ unit, limits: LIMITS, experts: new Map(), xScales: LARGE },
+      shards: new Map(of.shards.map((shard) => [shard, { scales: LARGE, halved: true }])),
+    },
+  });
+  const plain = { qkv: wide, bias: undefined, qkNorm: undefined };
+  assert.equal(headRanges(plain, onUnits(wide)), splitKOf(wide, HARDWARE));
+  assert.ok(splitKOf(wide, HARDWARE) > 1);
+  assert.equal(headRanges(plain, HARDWARE), 1);
+  assert.equal(headRanges({ ...plain, bias: LARGE }, onUnits(wide)), 1);
+  assert.equal(headRanges({ ...plain, qkNorm: LARGE }, onUnits(wide)), 1);
+  const narrow = matrix(6144, 4096);
+  assert.equal(headRanges({ ...plain, qkv: narrow }, onUnits(narrow)), 1);
+  const quantized = { ...wide, format: "q8" } as const;
+  assert.equal(headRanges({ ...plain, qkv: quantized }, onUnits(quantized)), 1);
 });

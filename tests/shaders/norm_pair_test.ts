@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { normPair, pairsNorms } from "../../shaders/norm/norm_pair.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
+import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
@@ -68,6 +69,73 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [512, 64], [4104, 512]] as const)
       });
     }
   }
+}
+
+for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
+  for (const paired of [false, true]) {
+    const how = paired ? "pairs and scales" : "scales";
+    Deno.test(`norm_pair: ${cols} columns, ${lanes} lanes, ranges of k added, ${how}`, async () => {
+      const [rows, splitK, stride, jobs] = [3, 4, 5, 2];
+      const table = weights("bf16", TOKENS, cols);
+      const matrix = uploadMatrix(device, table, { format: "bf16", cols, shards: [TOKENS] });
+      const list = device.words(packRows([3, 0, 11].map((token) => ({ token }))));
+      const token = { matrix, rows: list, weight: device.floats(numbers(cols, 5)) };
+      const [sums, weight] = [
+        device.floats(numbers(splitK * rows * cols, 4)),
+        device.floats(numbers(cols, 6)),
+      ];
+      const keep = () => ({ what: "input", out: device.filled(rows * cols) }) as const;
+      const [kept, keptTwice] = [keep(), keep()];
+      const noted = {
+        ...{ normed: device.filled(rows), lowered: device.filled(stride + rows * jobs) },
+        ...{ stride, jobs },
+      };
+      const out = device.filled(rows * 2 * cols);
+      const twice = device.filled(rows * 2 * cols);
+      const xScales = device.filled(rows);
+      const shape = { rows, cols, eps: EPS, lanes, label: "test" };
+      const wide = { ...shape, outCols: 2 * cols };
+      await device.run([
+        normPair({ token, hidden: { x: sums, splitK, weight }, out, kept, noted, paired }, shape),
+        ...rmsNorm({ from: { matrix, rows: list }, weight: token.weight, out: twice }, wide),
+        ...rmsNorm(
+          { from: { sums, splitK }, weight, out: twice, keep: keptTwice },
+          { ...wide, outFirst: cols },
+        ),
+        rowScales({ x: twice, scales: xScales }, { rows, cols: 2 * cols }),
+      ]);
+      assert.deepEqual(await device.readWords(noted.normed), await device.readWords(xScales));
+      assert.deepEqual(await device.readWords(kept.out), await device.readWords(keptTwice.out));
+      const lowered = await device.readFloats(noted.lowered);
+      const untouched = (i: number) => i >= rows && i < stride;
+      const largest = Float32Array.from(lowered, (_, i) => untouched(i) ? 0 : 2 ** 74);
+      assert.deepEqual(lowered, largest);
+      if (!paired) {
+        assert.deepEqual(await device.readWords(out), await device.readWords(twice));
+        return;
+      }
+      const [found, expected] = [await device.readWords(out), await device.readFloats(twice)];
+      const halves = new Float16Array(found.buffer, found.byteOffset);
+      const scales = await device.readFloats(xScales);
+      for (let r = 0; r < rows; r++) {
+        for (let c = 0; c < 2 * cols; c++) {
+          const at = r * 4 * cols + c;
+          const value = (expected[r * 2 * cols + c] ?? NaN) * (scales[r] ?? NaN);
+          const hi = Math.fround(cut(value));
+          assert.equal(halves[at], hi);
+          assert.equal(halves[at + 2 * cols], Math.f16round(value - hi));
+        }
+      }
+    });
+  }
+}
+
+const bits = new Float32Array(1);
+/** x with the 11 bits that f16 has. */
+function cut(x: number): number {
+  bits[0] = x;
+  new Uint32Array(bits.buffer)[0]! &= 0xffffe000;
+  return bits[0];
 }
 
 Deno.test("norm_pair: an embedding in several bindings has norms of its own", () => {

@@ -22,6 +22,9 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(QUANTIZED, "qkv_bias"), 13],
   // Beside matrix units, where the adapter has so many (plan/target.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
+  // Likewise (norm/norm_pair.ts).
+  [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
+  [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
   [joined(PLAIN, `matmul_resident_(${PLAIN})_.*_relayed`), 9],
   [joined(PLAIN, "attention_row_.*_normed_relayed_"), 14],

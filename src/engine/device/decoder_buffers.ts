@@ -165,6 +165,8 @@ function scratch(
     storageBuffer(gpu, `${name}.${label}`, rows * cols);
   const { hiddenSize, layers } = config;
   const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
+  // On matrix units they may be sums, too.
+  const heads = widest(({ attention }) => attentionSizes(attention).ownRow);
   return {
     x: floats("x", hiddenSize),
     otherX: storageBuffer(gpu, `${name}.otherX`, MOST_NORMED_ROWS * hiddenSize),
@@ -174,7 +176,7 @@ function scratch(
       `${name}.qkv`,
       Math.max(
         rows * widest(({ attention }) => attentionSizes(attention).qkv),
-        widest(({ attention }) => attentionSizes(attention).ownRow),
+        heads,
       ),
     ),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
@@ -183,7 +185,7 @@ function scratch(
       widest(({ attention }) => attentionSizes(attention).attentionOutput),
     ),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
-    sums: floats("sums", MOST_SPLIT_K * hiddenSize),
+    sums: floats("sums", MOST_SPLIT_K * Math.max(hiddenSize, unit ? heads : 0)),
     relay: relayScratch(gpu, name, config),
     mixture: mixtureScratch(gpu, name, config, { rows, unit }),
   };

@@ -97,6 +97,8 @@ export function project(
   { rows, ...shape }: {
     readonly rows: number;
     readonly epilogue: PlainEpilogue | Epilogue;
+    /** Equal ranges of k; default 1. */
+    readonly splitK?: number;
     readonly label: string;
   },
 ): Dispatch[] {

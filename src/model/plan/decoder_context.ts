@@ -43,7 +43,7 @@ export interface Scratch {
   readonly attentionOutput: Operand;
   /** [rows, intermediate] */
   readonly act: Operand;
-  /** Sums of a split-K matmul that are still to be added to x, [splitK, rows, hidden]. */
+  /** Sums of a split-K matmul that are still to be added: to x, [splitK, rows, hidden], or to be q, k and v. */
   readonly sums: Operand;
   /** Of one row, where matmuls go together: absent, they go apart. */
   readonly relay?: RelayScratch | undefined;

@@ -7,6 +7,8 @@ import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/rows/m
 import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import { topTokens } from "../../../shaders/tree/top.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import { takesPairs } from "../../../shaders/tensor/matmul_on_units.ts";
+import type { BranchInput } from "./branch_input.ts";
 import { norm } from "./decoder_context.ts";
 import type { BatchSlots, Draft, TreeScratch } from "./draft_types.ts";
 
@@ -29,7 +31,7 @@ export function draftHead(draft: Draft, { batchSlots }: BatchSlots, end: DraftEn
   const { weights, partials, choice: kind, drafts, mostRows, tuning } = draft;
   const { batch, step, next } = end;
   const label = `draft_choose.${step}`;
-  const { x, plan: input } = ends(draft, batchSlots, end);
+  const { plan: input, ...x } = ends(draft, batchSlots, end);
   const { plan, count } = headPartials(draft, x, { rows: batch, label });
   return [
     ...input,
@@ -52,7 +54,7 @@ export function firstTokens(
   { batch, last, stream }: Pick<DraftEnd, "batch" | "last" | "stream">,
 ): Dispatch[] {
   const { drafts, mostRows } = draft;
-  const { x, plan } = ends(draft, batchSlots, { batch, last, stream, keepHidden: true });
+  const { plan, ...x } = ends(draft, batchSlots, { batch, last, stream, keepHidden: true });
   return [
     ...plan,
     ...headTop(draft, tree, x, {
@@ -80,15 +82,18 @@ export function levelTokens(
   },
 ): Dispatch[] {
   const { rows, width: top, level, keepHidden, stream: from } = of;
-  const { weights: { finalNorm }, scratch, config: { hiddenSize: cols } } = draft;
+  const { weights: { finalNorm, head }, scratch, config: { hiddenSize: cols } } = draft;
   const copy = (x: Operand) =>
     copyRows({ x, out: tree.hidden }, { rows, cols, label: "draft.keepHidden" });
-  const { normOutput } = draft.draft;
+  const { tuning, draft: { normOutput } } = draft;
   const keep = keepHidden && !normOutput ? { what: "input", out: tree.hidden } as const : undefined;
-  const x = finalNorm ? scratch.normed : scratch.x;
+  const noted = finalNorm && scratch.scales;
+  const paired = noted && !normOutput && takesPairs(head, { rows, bound: 0, tuning });
+  const x = { x: finalNorm ? scratch.normed : scratch.x, xScales: noted?.normed, paired };
+  const how = { from, out: x.x, keep, noted, put: paired ? "pair" : "store" } as const;
   return [
-    ...finalNorm ? norm(draft, { from, weight: finalNorm, out: x, keep }, rows, "draft.norm") : [],
-    ...keepHidden && (normOutput || !finalNorm) ? [copy(x)] : [],
+    ...finalNorm ? norm(draft, { ...how, weight: finalNorm }, rows, "draft.norm") : [],
+    ...keepHidden && (normOutput || !finalNorm) ? [copy(x.x)] : [],
     ...headTop(draft, tree, x, { rows, top, out: tree.top, label: `draft_top.${level}` }),
   ];
 }
@@ -97,14 +102,17 @@ export function levelTokens(
 function headTop(
   { weights: { head: matrix, offsets }, draft: { draftVocabSize: vocab }, tuning }: Draft,
   { logits, partials }: TreeScratch,
-  x: Operand,
+  x: HeadRows,
   { rows, top, label, ...to }:
     & Pick<Parameters<typeof topTokens>[0], "out" | "bySlot">
     & { readonly rows: number; readonly top: number; readonly label: string },
 ): Dispatch[] {
   const shape = { rows, vocab, stride: matrix.rows, top, lanes: tuning.rowLanes, label };
   return [
-    ...matmul({ matrix, x, out: logits }, { rows, tuning, epilogue: "store", label: "draft.head" }),
+    ...matmul(
+      { matrix, ...x, out: logits },
+      { rows, tuning, epilogue: "store", label: "draft.head" },
+    ),
     ...topTokens({ logits, partials, offsets, ...to }, shape),
   ];
 }
@@ -112,21 +120,21 @@ function headTop(
 /** Partial results of the logits of x: by parts of the head's columns, or by slices of stored logits. */
 function headPartials(
   { weights: { head: matrix }, draft: { draftVocabSize: vocab }, ...draft }: Draft,
-  x: Operand,
+  x: HeadRows,
   { rows, label }: { readonly rows: number; readonly label: string },
 ): { readonly plan: Dispatch[]; readonly count: number } {
   const { logits, partials, choice: kind, tuning } = draft;
   const use = { rows, tuning, label: "draft.head" };
   if (logits === undefined) {
     return {
-      plan: matmulPartials({ matrix, x, partials }, { ...use, kind, vocab }),
+      plan: matmulPartials({ matrix, x: x.x, partials }, { ...use, kind, vocab }),
       count: matmulPartialCount(matrix, use),
     };
   }
   const slices = { kind, rows, vocab, stride: matrix.rows, lanes: tuning.rowLanes, label };
   return {
     plan: [
-      ...matmul({ matrix, x, out: logits }, { ...use, epilogue: "store" }),
+      ...matmul({ matrix, ...x, out: logits }, { ...use, epilogue: "store" }),
       slicePartials({ logits, partials }, slices),
     ],
     count: slicePartialCount(vocab),
@@ -136,16 +144,19 @@ function headPartials(
 /** Rows of `scratch.x` whose tokens are wanted. */
 type Ends = Pick<DraftEnd, "batch" | "last" | "keepHidden" | "stream">;
 
+/** What the head reads. */
+type HeadRows = Pick<BranchInput, "x" | "xScales" | "paired">;
+
 /** What the head reads of them, and what makes it. */
 function ends(
   draft: Draft,
   batchSlots: Operand,
   of: Ends,
-): { readonly x: Operand; readonly plan: Dispatch[] } {
-  const { weights: { finalNorm }, scratch } = draft;
+): HeadRows & { readonly plan: Dispatch[] } {
+  const { weights: { finalNorm } } = draft;
   return finalNorm
-    ? { x: scratch.normed, plan: normedEnds(draft, batchSlots, of, finalNorm) }
-    : { x: of.last ? draft.ends.x : scratch.x, plan: plainEnds(draft, batchSlots, of) };
+    ? normedEnds(draft, batchSlots, of, finalNorm)
+    : { x: of.last ? draft.ends.x : draft.scratch.x, plan: plainEnds(draft, batchSlots, of) };
 }
 
 /** EAGLE-3, NEXTN: normed = norm(x[last]); x[last], or normed by `normOutput`, into `hidden`. */
@@ -154,19 +165,23 @@ function normedEnds(
   slot: Operand,
   { batch, last, keepHidden, stream }: Ends,
   weight: Operand,
-): Dispatch[] {
-  const { x, normed: out } = draft.scratch;
+): HeadRows & { readonly plan: Dispatch[] } {
+  const { scratch: { x, normed: out, scales: noted }, weights: { head }, tuning } = draft;
   const from = last ? { x, index: last } : stream ?? { x };
   if (draft.draft.normOutput) {
     const { hiddenSize: cols } = draft.config;
     const kept = { x: out, index: slot, out: draft.hidden };
-    return [
-      ...norm(draft, { from, weight, out }, batch, "draft.norm"),
+    const plan = [
+      ...norm(draft, { from, weight, out, noted }, batch, "draft.norm"),
       ...keepHidden ? [scatterRows(kept, { rows: batch, cols, label: "draft.keepHidden" })] : [],
     ];
+    return { x: out, xScales: noted?.normed, plan };
   }
   const keep = keepHidden ? { what: "slot", out: draft.hidden, slot } as const : undefined;
-  return norm(draft, { from, weight, out, keep }, batch, "draft.norm");
+  const paired = noted && takesPairs(head, { rows: batch, bound: 0, tuning });
+  const put = paired ? "pair" : "store";
+  const plan = norm(draft, { from, weight, out, keep, noted, put }, batch, "draft.norm");
+  return { x: out, xScales: noted?.normed, paired, plan };
 }
 
 /** EAGLE-1/2: ends = x[last], where row b is not sequence b, and into `hidden`. */

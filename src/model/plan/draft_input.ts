@@ -3,12 +3,20 @@ import { embed } from "../../../shaders/norm/embed.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { copyRows, fillRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { normPair, pairsNorms } from "../../../shaders/norm/norm_pair.ts";
+import { normPair, pairNotes, pairsNorms } from "../../../shaders/norm/norm_pair.ts";
 import { type NormInput, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
+import { takesPairs } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
+import type { BranchInput } from "./branch_input.ts";
+import { firstOfAttention } from "./decoder.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
 import type { Draft, DraftWeights, Features, HiddenRows } from "./draft_types.ts";
+
+/** What makes the input of a draft's attention, and what is known of its rows. */
+export interface EnteredRows extends Pick<BranchInput, "xScales" | "paired"> {
+  readonly plan: Dispatch[];
+}
 
 /** The hidden rows that an EAGLE-3 head begins with. */
 interface MadeRows {
@@ -22,7 +30,7 @@ interface MadeRows {
  * EAGLE-3: fcInput = [inputNorm(embedding), hiddenNorm(h)] with h = fc(aux hidden states), or the
  * draft's own hidden row; x = h, or hiddenNorm(h) where the checkpoint norms before the residual.
  */
-export function eagle3Input(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
+export function eagle3Input(draft: Draft, of: RowsOf, from: Features | HiddenRows): EnteredRows {
   const { weights, fcInput, scratch: { x }, config: { hiddenSize } } = draft;
   const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
   const { rows, count } = of;
@@ -32,30 +40,37 @@ export function eagle3Input(draft: Draft, of: RowsOf, from: Features | HiddenRow
     : { plan: [], h: { x: from.hidden, index: from.index } };
   const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
   const { embed: matrix } = weights;
-  // Sums of fc's ranges are added by a norm of their own.
-  if (pairsNorms(matrix) && !("sums" in made.h)) {
-    const token = { matrix, rows, weight: input };
-    const both = { token, hidden: { ...made.h, weight: hidden }, out: fcInput, kept: keep };
-    const { config: { rmsNormEps: eps }, tuning: { rowLanes: lanes } } = draft;
+  if (pairsNorms(matrix)) {
+    const { config: { rmsNormEps: eps }, tuning, scratch: { scales } } = draft;
+    const noted = tuning.tensor && pairNotes(tuning.tensor.limits) ? scales : undefined;
+    const first = firstOfAttention(weights.layer);
+    const paired = noted && first &&
+      takesPairs(first.matrix, { rows: count, bound: first.bound, tuning });
+    const h = "sums" in made.h ? { x: made.h.sums, splitK: made.h.splitK } : made.h;
+    const [token, row] = [{ matrix, rows, weight: input }, { ...h, weight: hidden }];
+    const both = { token, hidden: row, out: fcInput, kept: keep, noted, paired };
+    const lanes = tuning.rowLanes;
     const shape = { rows: count, cols: hiddenSize, eps, lanes, label: "draft.inputNorms" };
-    return [...made.plan, normPair(both, shape)];
+    return { plan: [...made.plan, normPair(both, shape)], xScales: noted?.normed, paired };
   }
   const embedding = { from: { matrix, rows }, weight: input, ...half };
   const features = { from: made.h, weight: hidden, ...half, outFirst: hiddenSize, keep };
-  return [
-    ...norm(draft, embedding, count, "draft.inputNorm"),
-    ...made.plan,
-    ...norm(draft, features, count, "draft.hiddenNorm"),
-  ];
+  return {
+    plan: [
+      ...norm(draft, embedding, count, "draft.inputNorm"),
+      ...made.plan,
+      ...norm(draft, features, count, "draft.hiddenNorm"),
+    ],
+  };
 }
 
 /** EAGLE-1/2: x = fc([embedding, hidden]). */
-export function eagle1Input(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
+export function eagle1Input(draft: Draft, of: RowsOf, from: Features | HiddenRows): EnteredRows {
   const { weights, fcInput, scratch, config: { hiddenSize: cols } } = draft;
-  if (weights.inputNorms.length > 0) return hassInput(draft, of, from);
+  if (weights.inputNorms.length > 0) return { plan: hassInput(draft, of, from) };
   const { rows, count } = of;
   const second = { rows: count, cols, outCols: 2 * cols, outFirst: cols, label: "draft.hidden" };
-  return [
+  const plan = [
     ...embed(
       { matrix: weights.embed, rows, out: fcInput },
       { count, outCols: 2 * cols, label: "draft.embed" },
@@ -65,6 +80,7 @@ export function eagle1Input(draft: Draft, of: RowsOf, from: Features | HiddenRow
       : gatherRows({ x: from.hidden, index: from.index, out: fcInput }, second),
     ...fc(draft, { x: fcInput, out: scratch.x }, count),
   ];
+  return { plan };
 }
 
 /** EAGLE-1/2 of HASS: x = fc([norm(embedding), norm(hidden)]). */
@@ -83,13 +99,16 @@ function hassInput(draft: Draft, { rows, count }: RowsOf, from: Features | Hidde
 }
 
 /** NEXTN: x as HASS has it, and normed = norm(x), as a decoder layer is entered. */
-export function nextnInput(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
-  const { weights, scratch: { normed: out } } = draft;
+export function nextnInput(draft: Draft, of: RowsOf, from: Features | HiddenRows): EnteredRows {
+  const { weights, scratch: { normed: out, scales: noted } } = draft;
   const weight = weights.layerNorm as Operand;
-  return [
-    ...hassInput(draft, of, from),
-    ...norm(draft, { weight, out }, of.count, "draft.layerNorm"),
-  ];
+  return {
+    plan: [
+      ...hassInput(draft, of, from),
+      ...norm(draft, { weight, out, noted }, of.count, "draft.layerNorm"),
+    ],
+    xScales: noted?.normed,
+  };
 }
 
 /** h = fc(aux hidden states), normed together or each alone where the checkpoint has it so. */

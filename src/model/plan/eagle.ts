@@ -7,7 +7,7 @@ import { draftEnds } from "../../../shaders/round/round.ts";
 import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import { attentionBlock, type Block, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
-import type { End, RowsOf } from "./decoder_context.ts";
+import { type End, type RowsOf, scalesOf } from "./decoder_context.ts";
 import type { Draft, DraftWeights, Features, HiddenRows } from "./draft_types.ts";
 import type { BranchInput } from "./branch_input.ts";
 import { projectHeads } from "./head_attention.ts";
@@ -91,10 +91,9 @@ export function readOffsets(
 export function draftBody(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
   const { attention: weights } = draft.weights.layer;
   if (weights.kind === "latent") return draftForward(draft, of, from, "x").plan;
-  const { input, attended } = entry(draft);
-  const branch = { x: attended, stream: draft.scratch.x };
+  const { plan, branch } = entered(draft, of, from);
   const kept = { weights, kv: draft.kv, label: LABEL };
-  return [...input(draft, of, from), ...projectHeads(draft, kept, branch, of)];
+  return [...plan, ...projectHeads(draft, kept, branch, of)];
 }
 
 /** Rows whose next token is wanted, behind what makes their hidden rows. */
@@ -116,14 +115,15 @@ export function draftLast(
   const { attention } = draft.weights.layer;
   if (attention.kind === "latent") return { plan: [], draft, last };
   const { spec: { numHeads, headDim } } = attention;
-  const { scratch: { q, x }, ends, config: { hiddenSize: cols } } = draft;
-  const gathered = draftEnds({ last, all: { rows, q, x }, ends }, {
+  const { scratch: { q, x, scales }, ends, config: { hiddenSize: cols } } = draft;
+  const lowered = scales && scalesOf(draft, "attentionOutput", batch, Infinity);
+  const gathered = draftEnds({ last, all: { rows, q, x }, ends, lowered }, {
     ...{ batch, qCols: numHeads * headDim, cols },
   });
   const own = { ...draft, scratch: { ...draft.scratch, x: ends.x, q: ends.q } };
   const { plan, stream } = layerForward(own, {
     of: { rows: ends.rows, count: batch, perSlot: 1 },
-    branch: { x: ends.x, stream: ends.x },
+    branch: { x: ends.x, stream: ends.x, xScales: scales?.normed },
     end: lastEnd(draft),
     stored: true,
   });
@@ -151,10 +151,19 @@ function draftForward(
   from: Features | HiddenRows,
   end: End,
 ): Block {
-  const { input, attended } = entry(draft);
-  const branch = { x: attended, stream: draft.scratch.x };
+  const { plan: before, branch } = entered(draft, of, from);
   const { plan, stream } = layerForward(draft, { of, branch, end });
-  return { plan: [...input(draft, of, from), ...plan], stream };
+  return { plan: [...before, ...plan], stream };
+}
+
+/** What the attention reads, and what makes it. */
+function entered(draft: Draft, of: RowsOf, from: Features | HiddenRows): {
+  readonly plan: Dispatch[];
+  readonly branch: BranchInput;
+} {
+  const { input, attended } = entry(draft);
+  const { plan, ...known } = input(draft, of, from);
+  return { plan, branch: { x: attended, stream: draft.scratch.x, ...known } };
 }
 
 /** The draft's decoder layer. */

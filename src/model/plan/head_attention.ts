@@ -17,9 +17,11 @@ import {
 import { tensorShards } from "../../../shaders/tensor/common.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
+import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { placeHeads } from "../../../shaders/kv/place_heads.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import type { Matrix } from "../../gpu/matrix.ts";
+import { isQuantized, type Matrix } from "../../gpu/matrix.ts";
 import {
   type Branch,
   branchEnd,
@@ -217,6 +219,26 @@ function projectRaw(
   return project(context, input, to, { rows, epilogue: "store", label: `${label}.qkv` });
 }
 
+/**
+ * Narrowest input of q, k and v whose ranges save more than the dispatch that adds their sums takes: at 4,096 rounds
+ * of many rows gain 1 % of a layer and one row loses as much (docs/kernels.md).
+ */
+const WIDE_INPUT = 8192;
+
+/**
+ * Ranges of k of heads that are not normed: above 1 on matrix units, which are not filled by so few outputs of a wide
+ * input otherwise. Part of the order of the sums, so it is one number for every row count.
+ */
+export function headRanges(
+  { qkv: matrix, bias, qkNorm }: Pick<HeadWeights, "qkv" | "bias" | "qkNorm">,
+  tuning: DecoderContext["tuning"],
+): number {
+  const { format, cols, shards } = matrix;
+  const plain = !bias && !qkNorm && shards.length === 1 && !isQuantized(format);
+  const wide = plain && cols >= WIDE_INPUT && tensorShards(matrix, tuning.tensor);
+  return wide ? splitKOf(matrix, tuning) : 1;
+}
+
 /** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
 export function projectHeads(
   context: DecoderContext,
@@ -229,6 +251,14 @@ export function projectHeads(
   const place = { rope: ropes[spec.rope] as Operand, rows, pages, ...kv };
   const shape = { ...headsOf(spec, context), count };
   const launch = { rows: count, label: `${label}.qkv` };
+  const splitK = headRanges(kept.weights, tuning);
+  if (splitK > 1) {
+    const { sums } = context.scratch;
+    return [
+      ...project(context, input, { matrix, out: sums }, { ...launch, epilogue: "store", splitK }),
+      placeHeads({ ...place, sums, q }, { ...shape, splitK, label: `${label}.place` }),
+    ];
+  }
   if (!weight) {
     const epilogue = qkvEpilogue({ ...place, bias }, shape);
     return project(context, input, { matrix, out: q }, { ...launch, epilogue });
