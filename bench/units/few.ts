@@ -3,7 +3,7 @@
 //
 //   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 2.64.2.0,o+down=2.128.2.1]
 //
-// A shape may be in another number of ranges of k: down/8. A tile is columns.stage.ahead.branched, one of
+// A shape may be in another number of ranges of k: down/8. A tile is columns.stage.ahead.branched[.subgroups], one of
 // matmul_tensor.wgsl (--tensor, its grid and own rows by columns) subgroups.grid.grid.own.own.stage.ahead.early; with
 // .p behind it x is two f16 numbers already, with shapes and = before it it is for these alone. Weights are f16 in
 // place, as the engine has them; the SIMT kernels read them all the same (--bare leaves these out). Microseconds on warm
@@ -241,8 +241,8 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     );
   }
   for (const { text, numbers, paired } of specsOf(flags.tiles, name)) {
-    const [columns = 1, stage = 64, ahead = 2, branched] = numbers;
-    const few: FewTile = { columns, stage, ahead, branched: branched === 1 };
+    const [columns = 1, stage = 64, ahead = 2, branched, subgroups = 1] = numbers;
+    const few: FewTile = { columns, stage, ahead, branched: branched === 1, subgroups };
     if (rows > fewRows(unit) || range % stage !== 0 || !fewFits(unit, few, gpu.limits, { rows })) {
       continue;
     }

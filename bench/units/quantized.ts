@@ -67,8 +67,10 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 const TILES: readonly FewTile[] = flags.tiles.split(",").map((text) => {
-  const [columns = 1, stage = 64, ahead = 1, branched = 1] = text.split("/").map(Number);
-  return { columns, stage, ahead, branched: branched === 1 };
+  const [columns = 1, stage = 64, ahead = 1, branched = 1, subgroups = 1] = text.split("/").map(
+    Number,
+  );
+  return { columns, stage, ahead, branched: branched === 1, subgroups };
 });
 
 /** For many rows. */
@@ -176,7 +178,7 @@ async function caseOf(text: string): Promise<void> {
   const large = tensorTile(unit, gpu.limits, use);
   const buffers = { x, out, xScales };
   const wide = flags.sweep ? WIDE.filter((tile) => tileBytes(unit, tile) <= 49152) : [];
-  for (const tile of rows > fewRows(unit) || flags.small ? [large, ...wide] : []) {
+  for (const tile of rows > fewRows(unit) / 2 || flags.small ? [large, ...wide] : []) {
     if (tile === undefined || k / split % tile.stage !== 0) continue;
     await attempt(tileText(tile), ({ matrix, wScales }) => [
       matmulTensor({ ...buffers, wScales }, { ...launch, matrix, shard: matrix.shards[0]!, tile }),

@@ -1,5 +1,5 @@
 /** Which workgroups matmuls of few rows on matrix units have. None of it touches a bit of the result. */
-import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import { isQuantized, type TensorLimits, type WeightFormat } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
@@ -7,6 +7,8 @@ import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 interface Candidate {
   readonly tile: FewTile;
   readonly enough: number;
+  /** Most workgroups that it is for; default any. */
+  readonly most?: number;
   /** Shortest range of k that it is for; default any. */
   readonly range?: number;
 }
@@ -20,8 +22,31 @@ const ONE_ROW: readonly Candidate[] = [
   { tile: { columns: 1, stage: 256, ahead: 2, branched: true }, enough: 0 },
 ];
 
-/** Of more rows: what comes of x leaves less room. */
+/** As many as an H200 has multiprocessors: 8B's qkv. */
+const QKV = { enough: 100, most: 132, range: 4096 };
+
+/** Of more rows: subgroups share x, so that caches have less to give. */
 const ROWS: readonly Candidate[] = [
+  { tile: shared(2, { columns: 2, stage: 64 }), enough: 1500 },
+  { tile: shared(2, { columns: 1, stage: 64 }), enough: 800 },
+  { tile: shared(4, { columns: 1, stage: 128 }), enough: 200 },
+  { tile: shared(3, { columns: 1, stage: 256 }), ...QKV },
+  { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
+];
+
+/** Of 9 to 16 rows; where there are not enough workgroups, it is matmul_tensor.wgsl. */
+const WIDE: readonly Candidate[] = [
+  { tile: shared(4, { columns: 2, stage: 64 }), enough: 200 },
+  { tile: shared(4, { columns: 1, stage: 64 }), enough: 200 },
+  { tile: { ...shared(3, { columns: 1, stage: 256 }), ahead: 1 }, ...QKV },
+];
+
+function shared(subgroups: number, tile: Pick<FewTile, "columns" | "stage">): FewTile {
+  return { subgroups, ...tile, ahead: 2, branched: false };
+}
+
+/** Of quantized weights. */
+const QUANTIZED: readonly Candidate[] = [
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
   // 8B's down, but not its o: the longer text costs its neighbours more than it saves.
   { tile: { columns: 2, stage: 64, ahead: 4, branched: false }, enough: 400, range: 2048 },
@@ -50,7 +75,8 @@ const LEAST_LANES = 16;
 export function fewTile(
   unit: MatrixUnit,
   limits: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
-  { rows, columns, range, splitK, held = false }: {
+  { format = "bf16", rows, columns, range, splitK, held = false }: {
+    readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
     readonly range: number;
@@ -61,15 +87,26 @@ export function fewTile(
   const kept = { rows, held: held ? range / 8 : 0 };
   const fits = (tile: FewTile) => range % tile.stage === 0 && fewFits(unit, tile, limits, kept);
   if (rows > fewRows(unit) || !fits(LEAST)) return undefined;
-  if (unit.lanes < LEAST_LANES) return LEAST;
-  const workgroups = ({ columns: tiles }: FewTile) =>
-    Math.ceil(columns / (tiles * unit.m)) * splitK;
-  const candidates = rows === 1 ? ONE_ROW : ROWS;
-  const found = candidates.find(({ tile, enough, range: least = 0 }) =>
-    workgroups(tile) >= enough && range >= least
+  const wide = rows > unit.n / 2;
+  if (unit.lanes < LEAST_LANES) return wide ? undefined : LEAST;
+  const fills = ({ stage, ahead }: FewTile) => range % (stage * ahead) === 0;
+  const found = candidatesOf(format, rows, wide).find(
+    ({ tile, enough, most = Infinity, range: least = 0 }) => {
+      const { subgroups = 1 } = tile;
+      const workgroups = Math.ceil(columns / (subgroups * tile.columns * unit.m)) * splitK;
+      return workgroups >= enough && workgroups <= most && range >= least &&
+        (subgroups === 1 || fills(tile) && fits(tile));
+    },
   );
+  if (wide) return found?.tile;
   const first = held ? HELD : found?.tile;
   const tile = [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
   // Where the last turn of the loop has fewer stages they are in branches anyway, and straight loads cost a quarter more.
-  return range % (tile.stage * tile.ahead) === 0 ? tile : { ...tile, branched: true };
+  return fills(tile) ? tile : { ...tile, branched: true };
+}
+
+function candidatesOf(format: WeightFormat, rows: number, wide: boolean): readonly Candidate[] {
+  if (rows === 1) return ONE_ROW;
+  if (isQuantized(format)) return wide ? [] : QUANTIZED;
+  return wide ? WIDE : ROWS;
 }

@@ -16,7 +16,9 @@ import { type HeldRow, STAGED } from "./row/held_row.ts";
 
 /** A workgroup of matmul_tensor_few.wgsl. No number of these changes a bit of what it computes. */
 export interface FewTile {
-  /** Tiles of the unit's m outputs. */
+  /** Side by side, sharing x; default 1. */
+  readonly subgroups?: number;
+  /** Tiles of the unit's m outputs, of each of them. */
   readonly columns: number;
   /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
@@ -36,40 +38,61 @@ type FewMatmul = TensorMatmul<FewTile> & {
 
 /** Most rows that the kernel is for. */
 export function fewRows({ n }: MatrixUnit): number {
-  return n / 2;
+  return n;
 }
 
-/** The fewest columns of a unit that hold hi and lo of the rows. */
-function columnsFor({ n, narrow = n }: MatrixUnit, rows: number): number {
-  return rows <= narrow / 2 ? narrow : n;
+/**
+ * x as columns of the right matrix, X_TILES tiles of the unit: LO_COLUMNS from hi of a row to its lo, X_PITCH eights
+ * from a column to the next.
+ */
+function columnsOf(
+  { n: most, narrow = most }: MatrixUnit,
+  { rows, low, held, chunks, brought }: {
+    readonly rows: number;
+    readonly low: number;
+    readonly held: number;
+    readonly chunks: number;
+    /** Eights that invocations bring of a stage, those of the rows or more. */
+    readonly brought: number;
+  },
+) {
+  const ROW_COLUMNS = 1 + low;
+  const n = ROW_COLUMNS * rows <= narrow ? narrow : most;
+  const X_TILES = Math.ceil(ROW_COLUMNS * rows / n);
+  const counts = { UNIT_N: n, X_TILES, ROW_COLUMNS };
+  if (held > 0) {
+    // Eights of hi and of lo take turns, n and n; the last columns of a tile reach behind them.
+    const X_WORDS = 2 * n * (Math.ceil(held / n) + 1);
+    return { ...counts, LO_COLUMNS: n / 2, X_PITCH: 2, X_WORDS };
+  }
+  const columns = Math.max(X_TILES * n, Math.ceil(brought / chunks) * ROW_COLUMNS);
+  return { ...counts, LO_COLUMNS: 1, X_PITCH: chunks + 1, X_WORDS: columns * (chunks + 1) };
 }
 
 /** Numbers that its text names with a dollar. @param held eights of x that are held; 0: x comes stage by stage. */
 function countsOf(
   unit: MatrixUnit,
-  { columns, stage, ahead, branched }: FewTile,
-  { rows, ragged, vec8s = 1, held = 0 }: {
+  { columns, stage, ahead, branched, subgroups = 1 }: FewTile,
+  { rows, ragged, vec8s = 1, low = 1, held = 0 }: {
     readonly rows: number;
     readonly ragged: boolean;
     readonly vec8s?: number;
+    readonly low?: number | undefined;
     readonly held?: number;
   },
 ) {
   const { m, k, lanes } = unit;
-  const n = columnsFor(unit, rows);
-  const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * m, m * n / 4];
-  const X_LOADS = Math.ceil(rows * CHUNKS / lanes);
+  const [CHUNKS, TILE_COLS, THREADS] = [stage / 8, subgroups * columns * m, subgroups * lanes];
+  const X_LOADS = Math.ceil(rows * CHUNKS / THREADS);
+  const x = columnsOf(unit, { rows, low, held, chunks: CHUNKS, brought: X_LOADS * THREADS });
   return {
     ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead },
-    ...{ CHUNKS, TILE_COLS, SUM_WORDS },
-    ...{ LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k, UNIT_HALF: m / 2 },
+    ...{ CHUNKS, TILE_COLS, THREADS, ...x },
+    ...{ LANES: lanes, UNIT_M: m, UNIT_K: k, UNIT_HALF: m / 2 },
     ...{ HELD: Number(held > 0), STAGED: Number(held === 0) },
-    ...{ W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / lanes), X_LOADS },
-    W_PART: Number(TILE_COLS * CHUNKS / vec8s % lanes !== 0),
-    X_PART: Number(X_LOADS * lanes > n / 2 * CHUNKS),
-    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
-    // Held, eights of hi and of lo take turns, n and n; the last columns of a tile reach behind them.
-    X_WORDS: held > 0 ? 2 * n * (Math.ceil(held / n) + 1) : n * (CHUNKS + 1),
+    ...{ W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS), X_LOADS },
+    W_PART: Number(TILE_COLS * CHUNKS / vec8s % THREADS !== 0),
+    WEIGHT_WORDS: TILE_COLS * Math.max(CHUNKS + 1, x.X_TILES * x.UNIT_N / 4),
     TURNS: Math.ceil(rows * columns * m / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
     ...{ STEPS: stage / k, OWN_STEPS: branched ? stage / k : 1 },
@@ -94,14 +117,15 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const { unit, tile, rows, matrix, splitK = 1, hold, paired = false } = of;
   const format = formatOf(of);
   const { m, k, lanes } = unit;
-  const { columns, stage, ahead, branched } = tile;
+  const { columns, stage, ahead, branched, subgroups = 1 } = tile;
   const range = matrix.cols / splitK;
   const held = hold ? range / 8 : 0;
   // In branches, one more costs nothing.
   const ragged = branched || range % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
-  const counts = countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S, held });
-  const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, loads];
+  const { VEC8S: vec8s, LOW: low } = format.counts;
+  const counts = countsOf(unit, tile, { rows, ragged, vec8s, low, held });
+  const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, subgroups, loads];
   const kind = `${format.name}${paired ? "_paired" : ""}`;
   const holds = hold ? `_${held}_${hold.name}` : "";
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${holds}`;
@@ -111,7 +135,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
       counts: {
         ...counts,
         ...{ PAIRED: Number(paired), UNPAIRED: Number(!paired) },
-        ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1, THREADS: lanes } : {},
+        ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1 } : {},
         ...format.counts,
         ...preparedCounts(epilogue),
         ...epilogue.counts,
@@ -136,12 +160,13 @@ function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string
 /** Records what `matmulTensor` does, to the bit, for at most `fewRows` rows. */
 export function matmulTensorFew(buffers: TensorBuffers, of: FewMatmul): Dispatch {
   const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, hold, label } = of;
+  const { subgroups = 1, columns } = tile;
   if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit) || hold && rows > 1) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
   return tensorDispatch(fewKernel(of, of.epilogue ?? PLAIN.store), buffers, {
     of,
-    workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.m)), splitK],
+    workgroups: [1, Math.ceil(shard.rows / (subgroups * columns * unit.m)), splitK],
     hold,
   });
 }

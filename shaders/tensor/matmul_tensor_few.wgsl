@@ -1,11 +1,12 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows: W is the left matrix, and rows are
-// columns of the right one, hi from the first on and lo from the middle, so that one product makes both sums; what the
-// other columns have nobody reads. One row to four have half the products of more where a unit has half the columns.
+// columns of the right one, lo of a row behind its hi, so that one product makes both sums; rows that fill more than the
+// unit's columns have two tiles of them. What the other columns have nobody reads. One row to four have half the products
+// of more where a unit has half the columns.
 //
-// A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of $UNIT_M outputs, over one of SPLIT_K ranges
-// of k, in pairs as in matmul_tensor.wgsl: a barrier costs nothing, and many workgroups have loads on their way. Its
+// A workgroup makes all $X_ROWS rows of $OWN_C tiles of $UNIT_M outputs for each of its subgroups, which share x, over one
+// of SPLIT_K ranges of k, in pairs as in matmul_tensor.wgsl. Of one subgroup a barrier costs nothing. Its
 // lanes bring $STAGE of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead;
-// lanes with nothing of their own to bring of x bring it again where there is a column that nobody reads, since stores in
+// lanes with nothing of their own to bring of x bring its last eight again, behind the rows, since stores in
 // a branch cost a tenth. COLS / SPLIT_K is a multiple of $STAGE. Slots, besides those of tensor/common:
 //   hold: where x, one row, is whole in workgroup memory before the first stage ($HELD is 1), as of
 //     matmul/matmul_resident.wgsl. Its scale is found on the way.
@@ -33,12 +34,15 @@ const X_STEP = 1u;
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 //end
 
-const LO = $UNIT_Nu / 2u; // column of the first row's lo
+const THREADS = $THREADSu;
+const X_PITCH = $X_PITCHu;
+const ROW = $ROW_COLUMNSu; // columns from a row to the next
+const LO = $LO_COLUMNSu; // and from hi of a row to lo
 const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of outputs, one a lane
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles, [UNIT_N, UNIT_M] f32 each.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [LO, PITCH], then lo, zero where $LOW is 0. Held: see `place_of`.
+// Columns of the right matrix, [.., X_PITCH]. Held: see `place_of`.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 //for h in HELD
@@ -46,7 +50,6 @@ var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 //use lowers
 //use tensor/scale_of
 
-const THREADS = $LANESu;
 const X_BLOCK = $UNIT_Nu; // eights of hi side by side, then those of lo
 
 // The largest number of those an invocation has put.
@@ -88,7 +91,7 @@ fn number_of(at: u32) -> f32 {
 
 // The sums of hi and of lo: of a row, an output of a tile.
 fn sum_of(tile: u32, row: u32, output: u32) -> f32 {
-  let at = (tile * $UNIT_Nu + row) * $UNIT_Mu + output;
+  let at = (tile * $(X_TILES * UNIT_N)u + row * ROW) * $UNIT_Mu + output;
   var sum = number_of(at);
   //for l in LOW
   sum += number_of(at + LO * $UNIT_Mu);
@@ -96,15 +99,17 @@ fn sum_of(tile: u32, row: u32, output: u32) -> f32 {
   return sum;
 }
 
-@compute @workgroup_size($LANES)
-fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+@compute @workgroup_size($THREADS)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let subgroup = thread / $LANESu;
+  let lane = thread % $LANESu;
   let half = MATRIX_ROWS / 2u;
   let pair = tile.y * ($TILE_COLSu / 2u);
   let range = COLS / $(8 * VEC8S)u / SPLIT_K; // blocks
   let begin = tile.z * range;
 
   // Of the lane's outputs: no cache has the scales of weights, so that they are asked for with the first of these.
-  let column = pair + lane % PER_ROW;
+  let column = pair + subgroup * PER_ROW + lane % PER_ROW;
   let own = min(column, half - 1u);
   let own_scales = vec2(w_scales[own], w_scales[own + half]);
   //for t in TURNS
@@ -115,7 +120,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
 
   //for u in W_LOADS
-  let w_block$u = lane + $uu * $LANESu;
+  let w_block$u = thread + $uu * THREADS;
   let w_column$u = w_block$u / BLOCKS;
   let w_pair$u = min(pair + w_column$u / $UNIT_Mu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Mu / $UNIT_HALFu * half;
@@ -134,11 +139,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let x_second = COLS / 8u;
   //end
   //for u in X_LOADS
-  let x_chunk$u = lane + $uu * $LANESu;
-  let x_row$u = min(x_chunk$u / CHUNKS, $X_ROWSu - 1u);
-  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_chunk$u = thread + $uu * THREADS;
+  let x_own$u = min(x_chunk$u, $X_ROWSu * CHUNKS - 1u);
+  let x_row$u = x_own$u / CHUNKS;
+  let x_to$u = x_chunk$u / CHUNKS * ROW * X_PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
+  let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_own$u % CHUNKS) * X_STEP;
   //for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
   var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
@@ -146,7 +152,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
   //for h in HELD
-  let thread = lane;
   let row = 0u;
   let rows = 1u;
   //use hold
@@ -160,7 +165,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
 
   //for c in OWN_C
-  var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //for h in X_TILES
+  var sums$c_$h = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //end
   //end
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
@@ -187,26 +194,21 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //for h in STAGED
       //for u in X_LOADS
-      //for p in X_PART
-      if (x_chunk$u < $X_ROWSu * CHUNKS)
+      //for p in PAIRED
+      xs[x_to$u] = xa$a_$u;
+      xs[x_to$u + LO * X_PITCH] = xb$a_$u;
       //end
-      {
-        //for p in PAIRED
-        xs[x_to$u] = xa$a_$u;
-        xs[x_to$u + LO * PITCH] = xb$a_$u;
-        //end
-        //for p in UNPAIRED
-        let a = xa$a_$u * x_scale$u;
-        let b = xb$a_$u * x_scale$u;
-        //for l in LOW
-        xs[x_to$u] = eight_of_x(cut(a), cut(b));
-        xs[x_to$u + LO * PITCH] = eight_of_x(a - cut(a), b - cut(b));
-        //end
-        //for l in ROUNDED
-        xs[x_to$u] = eight_of_x(a, b);
-        //end
-        //end
-      }
+      //for p in UNPAIRED
+      let a$u = xa$a_$u * x_scale$u;
+      let b$u = xb$a_$u * x_scale$u;
+      //for l in LOW
+      xs[x_to$u] = eight_of_x(cut(a$u), cut(b$u));
+      xs[x_to$u + LO * X_PITCH] = eight_of_x(a$u - cut(a$u), b$u - cut(b$u));
+      //end
+      //for l in ROUNDED
+      xs[x_to$u] = eight_of_x(a$u, b$u);
+      //end
+      //end
       //end
       //end
       workgroupBarrier();
@@ -235,17 +237,21 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         {
           let at = (s + $tu) * $UNIT_Ku / 8u;
           //for h in STAGED
-          let x_tile = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &xs, at, PITCH);
+          let x_at = at;
           //end
           //for h in HELD
-          let x_tile = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &xs, place_of(k + $au * BLOCKS + at), 2u);
+          let x_at = place_of(k + $au * BLOCKS + at);
+          //end
+          //for h in X_TILES
+          let x_tile$h = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &xs, $hu * $UNIT_Nu * X_PITCH + x_at, X_PITCH);
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-            &ws, $cu * $UNIT_Mu * PITCH + at, PITCH);
-          sums$c = subgroupMatrixMultiplyAccumulate(w_tile$c, x_tile, sums$c);
+            &ws, (subgroup * $OWN_Cu + $cu) * $UNIT_Mu * PITCH + at, PITCH);
+          //for h in X_TILES
+          sums$c_$h = subgroupMatrixMultiplyAccumulate(w_tile$c, x_tile$h, sums$c_$h);
+          //end
           //end
         }
         //end
@@ -256,7 +262,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 
   //for c in OWN_C
-  subgroupMatrixStore<col_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Mu / 4u);
+  //for h in X_TILES
+  subgroupMatrixStore<col_major>(
+    &ws, ((subgroup * $OWN_Cu + $cu) * $X_TILESu + $hu) * ($UNIT_Mu * $UNIT_Nu / 4u), sums$c_$h, $UNIT_Mu / 4u);
+  //end
   //end
   workgroupBarrier();
   let out_scale = vec2(inverse(own_scales.x), inverse(own_scales.y));
@@ -265,7 +274,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let prepared$t = prepare(min(row$t, $X_ROWSu - 1u), own);
   //end
   //end
-  let own_tile = lane % PER_ROW / $UNIT_HALFu;
+  let own_tile = subgroup * $OWN_Cu + lane % PER_ROW / $UNIT_HALFu;
   let output = lane % $UNIT_HALFu;
   //for t in TURNS
   {

@@ -176,21 +176,36 @@ Deno.test("weights that are f16 for matrix units go to no other kernel", async (
 
 Deno.test("tiles of few rows suit the matrix, and stages fill its range", () => {
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };
-  const tileOf = (rows: number, columns: number, cols: number, splitK = 1) =>
+  const tileOf = (
+    rows: number,
+    columns: number,
+    cols: number,
+    splitK = 1,
+    format: "bf16" | "q8" = "bf16",
+  ) =>
     fewTile(unit, { maxComputeWorkgroupStorageSize: 49152 }, {
-      ...{ rows, columns, range: cols / splitK, splitK },
+      ...{ format, rows, columns, range: cols / splitK, splitK },
     });
   const wide = { columns: 2, stage: 64, ahead: 2, branched: false };
-  assert.deepEqual(tileOf(2, 28672, 4096), wide);
-  assert.deepEqual(tileOf(8, 4096, 14336, 4), { ...wide, ahead: 4 });
-  assert.deepEqual(tileOf(8, 4096, 4096, 4), wide);
   const narrow = { columns: 1, stage: 128, ahead: 2, branched: false };
-  assert.deepEqual(tileOf(3, 6144, 4096), narrow);
+  // Subgroups share x.
+  assert.deepEqual(tileOf(2, 128256, 4096), { ...wide, subgroups: 2 });
+  assert.deepEqual(tileOf(2, 28672, 4096), { ...wide, subgroups: 2, columns: 1 });
+  assert.deepEqual(tileOf(8, 4096, 14336, 4), { ...narrow, subgroups: 4 });
+  assert.deepEqual(tileOf(8, 4096, 4096, 4), { ...narrow, subgroups: 4 });
+  assert.deepEqual(tileOf(3, 6144, 4096), { ...narrow, subgroups: 3, stage: 256 });
+  assert.deepEqual(tileOf(3, 7168, 4096), narrow, "more than there are multiprocessors");
   assert.deepEqual(tileOf(4, 4096, 1024), narrow);
   // Turns of the loop that are cut short.
   assert.deepEqual(tileOf(4, 4096, 1152), { ...narrow, branched: true });
   assert.deepEqual(tileOf(3, 64, 4192), { columns: 1, stage: 32, ahead: 1, branched: true });
-  assert.equal(tileOf(9, 4096, 4096), undefined);
+  assert.deepEqual(tileOf(8, 28672, 4096, 1, "q8"), wide);
+  // As many rows as the unit has columns.
+  assert.deepEqual(tileOf(9, 28672, 4096), { ...wide, subgroups: 4 });
+  assert.deepEqual(tileOf(16, 4096, 14336, 4), { ...wide, subgroups: 4, columns: 1 });
+  assert.equal(tileOf(9, 4096, 1024), undefined);
+  assert.equal(tileOf(9, 28672, 4096, 1, "q8"), undefined);
+  assert.equal(tileOf(17, 28672, 4096), undefined);
 });
 
 Deno.test("matrices that matrix units do not take: other formats, narrow ranges of k", () => {

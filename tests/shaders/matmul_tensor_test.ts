@@ -31,6 +31,8 @@ const FEW_TILES: readonly FewTile[] = [
   { columns: 2, stage: 16, ahead: 3, branched: true },
   { columns: 1, stage: 32, ahead: 2, branched: false },
   { columns: 2, stage: 32, ahead: 1, branched: true },
+  { subgroups: 2, columns: 1, stage: 32, ahead: 1, branched: false },
+  { subgroups: 3, columns: 2, stage: 16, ahead: 2, branched: true },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
@@ -123,8 +125,9 @@ Deno.test({
       assert.deepEqual(out, whole, JSON.stringify(tile));
     }
     const { m } = unit as MatrixUnit;
-    for (const rows of [1, m / 2 - 1, m / 2, m / 2 + 1, m + 1, 33]) {
-      for (const tile of [...TILES, ...rows > m / 2 ? [] : FEW_TILES]) {
+    const few = fewRows(unit as MatrixUnit);
+    for (const rows of [1, m / 2 - 1, m / 2, m / 2 + 1, m, m + 1, 33]) {
+      for (const tile of [...TILES, ...rows > few ? [] : FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
         assert.deepEqual(
           out,

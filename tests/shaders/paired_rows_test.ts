@@ -64,6 +64,7 @@ Deno.test("rows of pairs are the float64 norm times the row's scale, in two f16 
 const TILES: readonly (TensorTile | FewTile)[] = [
   { columns: 1, stage: 32, ahead: 2, branched: false },
   { columns: 2, stage: 32, ahead: 1, branched: true },
+  { subgroups: 2, columns: 1, stage: 32, ahead: 2, branched: false },
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2, unrolled: true },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 32, ahead: 1, early: true, joined: true },
 ];

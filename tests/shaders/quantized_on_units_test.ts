@@ -31,6 +31,7 @@ const TILES: readonly TensorTile[] = [
 const FEW_TILES: readonly FewTile[] = [
   { columns: 1, stage: 32, ahead: 2, branched: true },
   { columns: 2, stage: 64, ahead: 1, branched: false },
+  { subgroups: 2, columns: 1, stage: 64, ahead: 2, branched: false },
 ];
 
 const MATRIX_ROWS = 46;
