@@ -14,7 +14,7 @@ interface Candidate {
 }
 
 const ONE_ROW: readonly Candidate[] = [
-  { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
+  { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 768 },
   { tile: { columns: 2, stage: 128, ahead: 2, branched: false }, enough: 400 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: true }, enough: 400 },
   // 8B's qkv takes 18.3 us, in branches 24.8; shorter ranges take less in branches.
