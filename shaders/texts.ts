@@ -198,10 +198,12 @@ import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
 import relayCounts from "./matmul/relay/counts.wgsl" with { type: "text" };
+import relayFloatWords from "./matmul/relay/float_words.wgsl" with { type: "text" };
 import relayGated from "./matmul/relay/gated.wgsl" with { type: "text" };
 import relayOut from "./matmul/relay/out.wgsl" with { type: "text" };
 import relayRead from "./matmul/relay/read.wgsl" with { type: "text" };
 import relayReadHeld from "./matmul/relay/read_held.wgsl" with { type: "text" };
+import relayRoundedWords from "./matmul/relay/rounded_words.wgsl" with { type: "text" };
 import relayStored from "./matmul/relay/stored.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
@@ -512,10 +514,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,
   "matmul/relay/counts": relayCounts,
+  "matmul/relay/float_words": relayFloatWords,
   "matmul/relay/gated": relayGated,
   "matmul/relay/out": relayOut,
   "matmul/relay/read": relayRead,
   "matmul/relay/read_held": relayReadHeld,
+  "matmul/relay/rounded_words": relayRoundedWords,
   "matmul/relay/stored": relayStored,
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,

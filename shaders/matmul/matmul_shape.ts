@@ -15,6 +15,7 @@ import {
   evenTile,
   isCut,
   isSmall,
+  makesPairs,
   MANY_WEIGHTS,
   type MatmulUse,
   MOST_SMALL_ROWS,
@@ -76,15 +77,8 @@ export type ResidentShape = Extract<MatmulShape, { kind: "resident" }>;
 /** The same of tiles of two rows. */
 const CUT_STAGE = 64;
 
-/** The same of one row over few workgroups. */
+/** The same of one or two rows over few workgroups. */
 const LONG_STAGE = 128;
-
-/**
- * Workgroups of one row of x below which a group of lanes makes one pair: so few have a warp or two for each
- * scheduler, which takes as long as one warp's chain. On an H200 a layer of Qwen3-30B-A3B, whose qkv has 160, takes 55.0
- * us of 55.6, of Qwen3-0.6B 28.2 of 29.4.
- */
-const FEW_WORKGROUPS = 200;
 
 /** Columns in the shortest range of k that is worth a sum of its own. */
 const SHORTEST_RANGE = 512;
@@ -111,8 +105,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
     return { kind: "prefetch", dots, stage, part, ...even };
   }
   if (use.rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
-    const all = { kind: "staged", dots, stage, part, ...even } as const;
-    return { ...all, ...longStage(matrix, use, all) };
+    return { kind: "staged", dots, stage, part, ...even, ...longStage(matrix, use) };
   }
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
 }
@@ -121,30 +114,22 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
 function residentOf(matrix: Matrix, use: TileUse, launch: Launch): ResidentShape {
   const of = { dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, launch.stage, use) };
   const even = evenOf(matrix, use, launch);
-  const workgroups = matrix.rows / (2 * even.pairs * even.groups) * use.splitK;
-  const alone = use.rows === 1 && !use.partial && workgroups < FEW_WORKGROUPS;
-  const pairs = alone ? 1 : even.pairs;
+  const few = use.rows === 1 || isInteger(matrix.format) ||
+    use.rows <= FEW_ROWS && matrix.rows * matrix.cols < MANY_WEIGHTS;
+  const pairs = few && makesPairs(matrix, use) ? 1 : even.pairs;
   return { kind: "resident", stage: launch.stage, ...of, ...even, pairs };
 }
 
 /**
- * One row of floats over few workgroups: pairs alone, more of whose weights are asked for at once. On an H200 [6144, 4096]
- * takes 15.1 us of 16.8, [6144, 8192] 26.5 of 29.1.
+ * One or two rows over few workgroups: pairs alone, many of whose weights are asked for at once. On an H200 [6144, 4096]
+ * takes 14.9 us of 16.8 at one row and 16.2 of 17.9 at two, in q8 11.4 of 11.7 and 12.0 of 13.0.
  */
 function longStage(
   matrix: Matrix,
   use: TileUse,
-  { stage, groups, pairs, dots }: {
-    readonly stage: number;
-    readonly groups: number;
-    readonly pairs: number;
-    readonly dots: Dots;
-  },
 ): { readonly pairs: number; readonly stage: number } | undefined {
-  const workgroups = matrix.rows / (2 * pairs * groups) * use.splitK;
-  const few = use.rows === 1 && !use.partial && workgroups < FEW_WORKGROUPS;
   const long = matrix.cols / 8 / use.splitK % LONG_STAGE === 0;
-  if (!few || !long || stage >= LONG_STAGE || dots !== "floats") return undefined;
+  if (use.rows > FEW_ROWS || !long || !makesPairs(matrix, use)) return undefined;
   return { pairs: 1, stage: LONG_STAGE };
 }
 

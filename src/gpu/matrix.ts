@@ -131,6 +131,14 @@ export interface Launch {
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
+/** Beside the shapes: whether two launches of one row go as one (shaders/joined.ts); its stage is 0 where they do not. */
+export const JOINED = "joined";
+
+/** Whether launches may be joined as far as it was measured. */
+export function mayJoin(launches: Launches | undefined): boolean {
+  return launches?.get(JOINED)?.get(1)?.stage !== 0;
+}
+
 /** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */
 export type Precision = "f32" | "f16";
 

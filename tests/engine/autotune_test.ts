@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { shapeKey } from "../../shaders/matmul/matmul_shape.ts";
 import { isLaunch, MEASURED_ROWS } from "../../shaders/matmul/matmul_tune.ts";
+import { joinedMlps, knownJoined, timeJoined } from "../../src/engine/tune/joined.ts";
 import { autotune } from "../../src/engine/tune/autotune.ts";
 import { openClock } from "../../src/engine/tune/launch_timer.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { groupMatmuls, matmulsOf, unmeasured } from "../../src/engine/matrices/matmuls.ts";
 import { tuneWeights } from "../../src/engine/tune/tuned.ts";
 import { adapterKey, driverVersion, readTuning } from "../../src/engine/tune/tuning_file.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { JOINED, mayJoin, tuning } from "../../src/gpu/matrix.ts";
 import { compiler } from "../../src/gpu/program.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
@@ -67,6 +68,22 @@ Deno.test("autotune ends with its budget; what is left is measured next time", a
   assert.equal(unmeasured(groups, first.launches).length, first.left);
 });
 
+Deno.test("joined launches are timed beside the same apart, and what is known decides", async () => {
+  const mlps = [{
+    kind: "dense",
+    spec: { kind: "dense", activation: "silu", intermediateSize: 256 },
+    gateUp: tiny(512),
+    down: tiny(256),
+  }] as const;
+  const found = await timeJoined(hardware, mlps, rules);
+  assert.deepEqual([...found].map(([key, rows]) => [key, [...rows.keys()]]), [[JOINED, [1]]]);
+  assert.deepEqual(knownJoined(new Map([...found, ["others", new Map()]])), found);
+  assert.ok([0, 1].includes(found.get(JOINED)?.get(1)?.stage ?? NaN));
+  const known = (stage: number) => new Map([[JOINED, new Map([[1, { stage, groups: 1 }]])]]);
+  const may = [undefined, new Map(), known(1), known(0)].map(mayJoin);
+  assert.deepEqual(may, [true, true, true, false]);
+});
+
 Deno.test("without timestamp queries the clock tells the time of each program", async () => {
   const matrix = tiny(64);
   const plan = matmul({ matrix, x: device.filled(256), out: device.filled(64) }, {
@@ -90,6 +107,7 @@ Deno.test("weights are tuned once: the second time the cache knows what the firs
     const onWarning = (line: string) => assert.fail(line);
     const keys = new Set(matmulsOf(loaded, rules).map(({ matrix }) => shapeKey(matrix)));
     const tune = () => tuneWeights(hardware, loaded, { autotune: "on", path, onWarning });
+    const joined = Number(joinedMlps(loaded, rules).length > 0);
     const reports = [];
     for (const { report, weights } of [await tune(), await tune()]) {
       reports.push(report ?? assert.fail());
@@ -100,7 +118,7 @@ Deno.test("weights are tuned once: the second time the cache knows what the firs
     assert.equal(first?.known, 0);
     assert.equal(second?.known, first?.measured);
     for (const { known, measured, left } of reports) {
-      assert.equal(known + measured + left, keys.size * MEASURED_ROWS.length);
+      assert.equal(known + measured + left, keys.size * MEASURED_ROWS.length + joined);
       assert.ok(measured > 0 || left === 0);
     }
     const [key] = readTuning(path, onWarning).keys();

@@ -5,10 +5,11 @@ import { matmul } from "../../shaders/matmul/matmul.ts";
 import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
 import { relayedMatmuls, relays, relayWords } from "../../shaders/matmul/relay/relay.ts";
 import { normLanes } from "../../shaders/norm/rms_norm.ts";
-import { type FloatFormat, type Matrix, tuning } from "../../src/gpu/matrix.ts";
+import { type FloatFormat, type Matrix, type Quantization, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
-import { uploadMatrix, uploadPair, weights } from "./matrices.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -30,7 +31,7 @@ const times = (matrix: Float32Array, x: ArrayLike<number>, r: number) => {
 interface Shape {
   readonly hidden: number;
   readonly intermediate: number;
-  readonly format: FloatFormat;
+  readonly format: FloatFormat | Quantization;
   readonly normed: boolean;
 }
 
@@ -40,20 +41,31 @@ const SHAPES: readonly Shape[] = [
   { hidden: 128, intermediate: 640, format: "f32", normed: true },
   { hidden: 128, intermediate: 176, format: "bf16", normed: true }, // down's last block is a part of one
   { hidden: 256, intermediate: 704, format: "bf16", normed: false },
+  { hidden: 256, intermediate: 768, format: "q8", normed: false },
+  { hidden: 512, intermediate: 1536, format: "q8", normed: true }, // in ranges of k
+  { hidden: 512, intermediate: 1024, format: "q4", normed: true },
 ];
+
+/** A matrix of one shard, the weights that it stands for, and x as it multiplies it. */
+function matrixOf(format: Shape["format"], rows: number, cols: number) {
+  if (format === "q8" || format === "q4") {
+    const values = numbers(rows * cols, rows + cols);
+    const matrix = uploadQuantized(device, values, { format, cols, most: HARDWARE.lanes });
+    const exact = pack(values, { format, cols, lanes: matrix.lanes }).values;
+    return { matrix, exact, taken: roundedVec8s };
+  }
+  const exact = weights(format, rows, cols);
+  const matrix = uploadMatrix(device, exact, { format, cols, lanes: 16, shards: [rows] });
+  return { matrix, exact, taken: (x: Float32Array) => x };
+}
 
 for (const { hidden, intermediate, format, normed } of SHAPES) {
   for (const turns of [0, 50_000]) {
     const title = `${hidden} to ${intermediate}, ${format}${normed ? ", normed" : ""}`;
     Deno.test(`matmuls that relay: ${title}, ${turns} turns`, async () => {
-      const pair = weights(format, 2 * intermediate, hidden);
-      const back = weights(format, hidden, intermediate);
-      const gateUp = uploadPair(device, pair, {
-        ...{ format, cols: hidden, lanes: 16, shards: [intermediate] },
-      });
-      const down = uploadMatrix(device, back, {
-        ...{ format, cols: intermediate, lanes: 16, shards: [hidden] },
-      });
+      const first = matrixOf(format, 2 * intermediate, hidden);
+      const second = matrixOf(format, hidden, intermediate);
+      const [gateUp, down] = [first.matrix, second.matrix];
       const splitK = splitKOf(down, HARDWARE);
       const use = { gateUp, down, splitK, tuning: HARDWARE };
       assert.ok(relays(use, 2));
@@ -99,11 +111,14 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
 
       const square = x.reduce((sum, value) => sum + value * value, 0) / hidden;
       const scale = normed ? 1 / Math.sqrt(square + EPS) : 1;
-      const input = Array.from(x, (value, i) => value * scale * (normed ? gain[i] ?? NaN : 1));
-      const act = Array.from(
+      const input = x.map((value, i) => value * scale * (normed ? gain[i] ?? NaN : 1));
+      const product = (r: number) => times(first.exact, first.taken(input), r);
+      const act = await device.readFloats(own.act);
+      const gatedProducts = Array.from(
         { length: intermediate },
-        (_, r) => silu(times(pair, input, r)) * times(pair, input, intermediate + r),
+        (_, r) => silu(product(r)) * product(intermediate + r),
       );
+      assertClose(act, gatedProducts, 1e-4, "gateUp");
       const found = await device.readFloats(out);
       const sums = Array.from(
         { length: hidden },
@@ -111,13 +126,17 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
           Array.from({ length: splitK }, (_, z) => found[z * hidden + c] ?? NaN)
             .reduce((sum, value) => sum + value, 0),
       );
-      const all = Array.from({ length: hidden }, (_, r) => times(back, act, r));
+      const taken = second.taken(act);
+      const all = Array.from(
+        { length: hidden },
+        (_, r) => times(second.exact, taken, r),
+      );
       assertClose(Float32Array.from(sums), all, 1e-4, "down");
     });
   }
 }
 
-Deno.test("matmuls relay where x of both stays in workgroup memory, as floats", () => {
+Deno.test("matmuls relay where x of both stays in workgroup memory", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
     ...{ format: "bf16", rows, cols, lanes: 16 },
     shards: [{ operand: device.filled(4), first: 0, rows }],
@@ -133,7 +152,8 @@ Deno.test("matmuls relay where x of both stays in workgroup memory, as floats", 
     "more blocks than are loaded ahead, the last one a part",
   );
   assert.ok(!relays({ ...use, gateUp: matrix(28672, 4096), down: matrix(4096, 14336) }, 3));
-  assert.ok(!relays({ ...use, down: { ...use.down, format: "q8" } }, 3));
+  assert.ok(relays({ ...use, down: { ...use.down, format: "q8" } }, 9));
+  assert.ok(!relays({ ...use, down: { ...use.down, format: "q8" } }, 10), "storage buffers");
   assert.ok(!relays(use, 11), "storage buffers");
   assert.ok(!relays({ ...use, tuning: tuning(true) }, 3));
 });

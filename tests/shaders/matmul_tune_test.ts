@@ -165,7 +165,7 @@ Deno.test("many rows of integers: packed in tiles of four, more pairs where work
   ]);
   // A packed block of q4 alone is longer than the stage of q8.
   assert.equal(shapeAt(12, { of: { format: "q4" } }), "staged packed 4 4 64");
-  assert.equal(shapeAt(40, { of: { rows: 64 } }), "staged packed 4 2 64");
+  assert.equal(shapeAt(40, { of: { rows: 64 } }), "staged packed 4 2 32");
   const without = tuning(false, LARGE, "metal");
   assert.equal(shapeAt(40, { from: without }), "prefetch whole 8 4 32");
 });
@@ -192,7 +192,7 @@ Deno.test("large matrices of few workgroups: three and four rows in tiles of two
     return `${shape.kind} ${shape.rows} ${"stage" in shape ? shape.stage : ""}`;
   };
   assert.deepEqual([1, 2, 3, 4, 5].map((rows) => shapeAt(rows)), [
-    ...["staged 1 128", "staged 2 64", "prefetch 2 64", "prefetch 2 64", "staged 5 64"],
+    ...["staged 1 128", "staged 2 128", "prefetch 2 64", "prefetch 2 64", "staged 5 64"],
   ]);
   assert.equal(shapeAt(4, { rows: 28672 }), "staged 4 64");
   assert.equal(shapeAt(4, { format: "q8" }), "staged 4 64");

@@ -27,6 +27,7 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
   [joined(PLAIN, `matmul_resident_(${PLAIN})_.*_relayed`), 9],
+  [joined(QUANTIZED, `matmul_resident_(${QUANTIZED})_.*_relayed`), 11],
   [joined(PLAIN, "attention_row_.*_normed_relayed_"), 14],
   [joined(PLAIN, "attention_row_.*_relayed_"), 13],
   [joined(PLAIN, "attention_row_.*_normed_relayed_", "0"), 12],

@@ -18,7 +18,7 @@ for (var turn = 0u; turn < TURNS; turn++) {
   //end
 }
 //for w in WORDS
-put_float(min(thread + $wu * THREADS, RANGE - 1u), bitcast<f32>(word$w));
+put_word(min(thread + $wu * THREADS, RANGE - 1u), word$w);
 if (word$w == 0u) {
   late = 1u;
 }
@@ -27,8 +27,9 @@ if (workgroupUniformLoad(&late) != 0u) {
   make_again(tile.z * MAKERS, MAKERS, thread);
   workgroupBarrier();
   //for w in WORDS
-  put_float(min(thread + $wu * THREADS, RANGE - 1u), bitcast<f32>(atomicLoad(&relay[word_at$w])));
+  put_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&relay[word_at$w]));
   //end
+  workgroupBarrier();
   // No register keeps them until here.
   //for p in PAIRS
   //for j in AHEAD
@@ -39,8 +40,9 @@ if (workgroupUniformLoad(&late) != 0u) {
 }
 // Behind a range that ends within a block.
 for (var i = RANGE + thread; i < $(8 * STAGE)u; i += THREADS) {
-  put_float(i, 0.0);
+  put_word(i, 0u);
 }
+take_words(thread);
 own_range = tile.z;
 workgroupBarrier();
 if (thread == 0u) {

@@ -1,6 +1,6 @@
 /** Two matmuls of one row in a dispatch: the second's workgroups wait for the numbers that the first's make. */
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
-import { isInteger, type Matrix, MOST_SPLIT_K, type Tuning } from "../../../src/gpu/matrix.ts";
+import { isQuantized, type Matrix, MOST_SPLIT_K, type Tuning } from "../../../src/gpu/matrix.ts";
 import type { Epilogue } from "../../fragments/epilogue.ts";
 import { joined } from "../../joined.ts";
 import { tensorShards } from "../../tensor/common.ts";
@@ -9,6 +9,7 @@ import { lanesOf } from "../matmul_lanes.ts";
 import { isSmall } from "../matmul_rows.ts";
 import { matmulShape, type ResidentShape, residentShape } from "../matmul_shape.ts";
 import { matmul } from "../matmul.ts";
+import type { Dots } from "../matmul_stages.ts";
 
 /**
  * Looks at words that are not there yet, about 0.7 us each on an H200: long after the first matmul is done on any
@@ -16,7 +17,7 @@ import { matmul } from "../matmul.ts";
  */
 export const MOST_TURNS = 10_000;
 
-/** Storage buffers of both matmuls besides those of the first one's hold. */
+/** Storage buffers of both matmuls besides those of the first one's hold and of scales. */
 const BUFFERS = 6;
 
 /** The matrices [gate; up] and down of one row. */
@@ -34,22 +35,20 @@ export function relayWords(intermediate: number): number {
 }
 
 /**
- * Whether both go as one: x of either is resident, as floats, in workgroups of one size, and each range of k has
- * makers of its own.
+ * Whether both go as one: x of either is resident, in workgroups of one size, and each range of k has makers of its own.
  *
  * @param bound storage buffers of what brings x to the first.
  */
 export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number): boolean {
   const { relays, tensor, storageBuffers } = tuning;
   const all = [gateUp, down];
-  if (!relays || storageBuffers < BUFFERS + bound) return false;
-  if (all.some((of) => isInteger(of.format) || tensorShards(of, tensor) || of.shards.length > 1)) {
-    return false;
-  }
+  const scales = all.filter(({ format }) => isQuantized(format)).length;
+  if (!relays || storageBuffers < BUFFERS + scales + bound) return false;
+  if (all.some((of) => tensorShards(of, tensor) || of.shards.length > 1)) return false;
   const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!first || !second || first.part) return false;
   const columns = first.groups * first.pairs;
-  return first.groups === second.groups && gateUp.lanes === down.lanes &&
+  return first.groups === second.groups && lanesOf(gateUp, tuning) === lanesOf(down, tuning) &&
     down.cols / splitK % columns === 0;
 }
 
@@ -59,7 +58,8 @@ function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape 
   const shape = residentShape(matrix, use);
   const whole = matmulShape(matrix, use).kind === "resident";
   const allAhead = shape.ahead * lanesOf(matrix, tuning) === shape.stage;
-  return whole || shape.part && allAhead && isSmall(matrix, use) ? shape : undefined;
+  const part = shape.part && !isQuantized(matrix.format) && allAhead && isSmall(matrix, use);
+  return whole || part ? shape : undefined;
 }
 
 /** The epilogue of the first. */
@@ -93,6 +93,7 @@ export const RELAYED_STORE: Epilogue = {
 /** How the second has its x. */
 function relayHold(
   relay: Operand,
+  dots: Dots,
   { makers, turns, floats, ranges }: {
     readonly makers: number;
     readonly turns: number;
@@ -103,7 +104,11 @@ function relayHold(
 ): Hold {
   return {
     name: "relayed",
-    slots: { hold: "matmul/relay/read", held: "matmul/relay/read_held" },
+    slots: {
+      hold: "matmul/relay/read",
+      held: "matmul/relay/read_held",
+      words: `matmul/relay/${dots === "floats" ? "float" : "rounded"}_words`,
+    },
     buffers: { relay },
     constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
     counts: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
@@ -136,7 +141,7 @@ export function relayedMatmuls(
   const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!first || !second) throw new Error(`${label}: cannot relay`);
   const floats = down.cols / splitK;
-  const read = relayHold(relay, {
+  const read = relayHold(relay, second.dots, {
     makers: floats / (first.groups * first.pairs),
     ...{ turns, floats, ranges: splitK },
   });

@@ -12,6 +12,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import {
   type AttentionUnits,
   type Launches,
+  mayJoin,
   MOST_SPLIT_K,
   type TensorMatrices,
   tuning,
@@ -97,10 +98,12 @@ export function decoderContext(
     context: capacity.contextLength,
   };
   const width = ropeWidth((config.layers[0] as LayerSpec).attention);
+  const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
   return {
     config,
     tuning: {
-      ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
+      ...rules,
+      relays: rules.relays && mayJoin(shared.launches),
       subgroup: gpu.info.subgroup,
       launches: shared.launches,
       tensor: shared.tensor,

@@ -22,7 +22,7 @@ export interface Autotuned {
 export const BUDGET_MS = 1800;
 
 /** Matrices of a shape that runs take turns with, so that none is still in a cache. */
-const MOST_MATRICES = 8;
+export const MOST_MATRICES = 8;
 
 /** Runs of each launch: the first ones warm up, the median of the others counts. */
 const WARM_UP = 2;
@@ -168,7 +168,7 @@ function always(matmuls: readonly Matmul[], rows: number, launch: Launch): Launc
 }
 
 /** The launches take turns, each run with the next matrix. */
-async function medians(
+export async function medians(
   timer: LaunchTimer,
   launches: readonly (readonly Program[] | undefined)[],
 ): Promise<number[]> {

@@ -1,8 +1,9 @@
 import { isLaunch } from "../../../shaders/matmul/matmul_tune.ts";
 import { tensorShards } from "../../../shaders/tensor/common.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, tuning } from "../../gpu/matrix.ts";
+import { type Launches, type Tuning, tuning } from "../../gpu/matrix.ts";
 import { autotune } from "./autotune.ts";
+import { joinedMlps, knownJoined, timeJoined } from "./joined.ts";
 import { groupMatmuls, type MatmulGroup, matmulsOf } from "../matrices/matmuls.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { adapterKey, driverVersion, readTuning, tuningPath, writeTuning } from "./tuning_file.ts";
@@ -51,13 +52,35 @@ export async function tuneWeights(
     ? undefined
     : readTuning(path, onWarning).get(key);
   const known = usable(gpu, groups, cached ?? new Map());
-  const { launches, measured, left } = await autotune(gpu, groups, { tuning: rules, known });
+  const tuned = await autotune(gpu, groups, { tuning: rules, known });
+  const joined = await joinedLaunches(gpu, loaded, { rules, known: cached ?? new Map() });
+  const measured = tuned.measured + joined.measured;
+  const launches = new Map([...tuned.launches, ...joined.launches]);
   if (path !== undefined && measured > 0) writeTuning(path, key, launches, onWarning);
   const total = [...launches.values()].reduce((sum, rows) => sum + rows.size, 0);
   return {
     weights: { ...loaded, launches },
-    report: { known: total - measured, measured, left, ms: performance.now() - started },
+    report: {
+      known: total - measured,
+      measured,
+      left: tuned.left,
+      ms: performance.now() - started,
+    },
   };
+}
+
+/** Whether launches are joined, where the target has some that may be. */
+async function joinedLaunches(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  { rules, known }: { readonly rules: Tuning; readonly known: Launches },
+): Promise<{ readonly launches: Launches; readonly measured: number }> {
+  const mlps = joinedMlps(loaded, { ...rules, tensor: loaded.tensor });
+  if (mlps.length === 0) return { launches: new Map(), measured: 0 };
+  const before = knownJoined(known);
+  return before.size > 0
+    ? { launches: before, measured: 0 }
+    : { launches: await timeJoined(gpu, mlps, rules), measured: 1 };
 }
 
 /** Of a cache's launches those that fit these matmuls: what a person wrote into it may not. */

@@ -1,0 +1,14 @@
+// How relay/read.wgsl stores words that came, for products of integers: eights of them are rounded together, when all are
+// there.
+
+var<workgroup> words_taken: array<vec4<f32>, $(2 * STAGE)>;
+
+fn put_word(i: u32, word: u32) {
+  words_taken[i / 4u][i % 4u] = bitcast<f32>(word);
+}
+
+fn take_words(thread: u32) {
+  for (var e = thread; e < $STAGEu; e += THREADS) {
+    put_vec8(0u, e, words_taken[2u * e], words_taken[2u * e + 1u]);
+  }
+}
