@@ -37,6 +37,11 @@ export interface TensorTile {
    * are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
    */
   readonly joined?: boolean;
+  /**
+   * Whether `ahead` groups of subgroups take turns to bring a stage, so that each has so many stages for its loads: a
+   * driver lets a subgroup wait for all that it has asked for at once; default false: all bring a part of each.
+   */
+  readonly inTurn?: boolean;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -73,9 +78,10 @@ function countsOf(
   { VEC8S: vec8s = 1, LOW = 1 }: Readonly<Record<string, number>> = {},
 ) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
-  const { ahead: AHEAD } = tile;
+  const { ahead: AHEAD, inTurn = false } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
+  const BRINGERS = inTurn ? THREADS / AHEAD : THREADS;
   const CHUNKS = STAGE / 8;
   const LINE = (tile.joined ? 2 : 1) * CHUNKS + 1;
   const XS = TILE_COLS / (tile.joined ? 2 : 1) * LINE;
@@ -100,8 +106,10 @@ function countsOf(
     ...spread(CHUNKS, TILE_ROWS, TILE_COLS),
     ...{ WHOLE_BLOCKS: Number(vec8s === 1), LONG_BLOCKS: Number(vec8s > 1) },
     STEPS: STAGE / unit.k,
-    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
-    X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
+    ...{ BRINGERS, SETS: inTurn ? 1 : AHEAD, SET: Number(!inTurn) },
+    ...{ IN_TURN: Number(inTurn), TOGETHER: Number(!inTurn) },
+    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / BRINGERS),
+    X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / BRINGERS),
     ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     LINE,
@@ -145,6 +153,7 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
     ...tile.early ? ["early"] : [],
     ...tile.unrolled ? ["unrolled"] : [],
     ...tile.joined ? ["joined"] : [],
+    ...tile.inTurn ? ["turn"] : [],
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;

@@ -12,7 +12,9 @@
 // Outputs come in pairs, half of MATRIX_ROWS apart, as the epilogues of matmul/ want them: of a tile's
 // $UNIT_N columns the second half are the partners of the first. A workgroup makes $TILE_ROWS rows and
 // $TILE_COLS columns. All its lanes bring $STAGE of k at a time
-// through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
+// through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply, or where $IN_TURN
+// is 1, $AHEAD groups of subgroups take turns to bring a whole stage: a driver lets a subgroup wait for all that it has
+// asked for, not for the stage that is next;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS / SPLIT_K is a multiple of $STAGE. The slots are those of tensor/common.wgsl; `out` is tensor/tile/out_*.wgsl
 // where $LOOPED is 1, else tensor/tile/round_*.wgsl: lanes keep their rows' largest numbers over all their tiles.
@@ -37,6 +39,7 @@ const X_STEP = 1u;
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
 const THREADS = $THREADSu;
+const BRINGERS = $BRINGERSu; // of a stage
 const LINE = $LINEu; // in workgroup memory, from row to row: they do not begin in the same bank
 const LO = $LO_ATu; // of lo of a row of x, behind hi
 
@@ -96,8 +99,15 @@ fn main(
   let own_row = subgroup % $GRID_Ru * $OWN_Ru * $UNIT_Mu;
   let own_column = subgroup / $GRID_Ru * $OWN_Cu * $UNIT_Nu;
 
+  //for t in IN_TURN
+  let group = thread / BRINGERS;
+  //end
+  //for t in TOGETHER
+  let group = 0u;
+  //end
+  let bringer = thread - group * BRINGERS;
   //for u in W_LOADS
-  let w_block$u = thread + $uu * THREADS;
+  let w_block$u = bringer + $uu * BRINGERS;
   let w_column$u = w_row_of(w_block$u);
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
@@ -110,20 +120,20 @@ fn main(
   let w_to$u = w_line$u * LINE + w_column$u / $UNIT_Nu % 2u * CHUNKS + w_block$u % BLOCKS * $VEC8Su;
   //end
   let w_scale$u = w_scales[w_row$u];
-  //for a in AHEAD
-  var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
+  //for a in SETS
+  var w$a_$u = load_weights(w_from$u + min((group + $au) * BLOCKS, range - BLOCKS));
   //end
   //end
   //for u in X_LOADS
-  let x_chunk$u = thread + $uu * THREADS;
+  let x_chunk$u = bringer + $uu * BRINGERS;
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_row$u = min(row + own_x_row$u, rows - 1u);
   let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
   let x_to$u = XS + own_x_row$u * LINE + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  //for a in AHEAD
-  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
-  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
+  //for a in SETS
+  var xa$a_$u = x[x_from$u + vec8_of(begin + min((group + $au) * BLOCKS, range - BLOCKS)) * X_STEP];
+  var xb$a_$u = x[x_from$u + vec8_of(begin + min((group + $au) * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
   //end
   //end
 
@@ -160,58 +170,59 @@ fn main(
     if (k + $au * BLOCKS < range)
     //end
     {
-      //for u in W_LOADS
-      if (w_block$u < $TILE_COLSu * BLOCKS) {
-        //for p in VEC8S
-        staged[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
-        //end
-      }
+      //for t in IN_TURN
+      if (group == $au)
       //end
-      //for u in X_LOADS
-      if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
-        //for p in PAIRED
-        staged[x_to$u] = xa$a_$u;
-        staged[x_to$u + LO] = xb$a_$u;
-        //end
-        //for p in UNPAIRED
-        let a = xa$a_$u * x_scale$u;
-        let b = xb$a_$u * x_scale$u;
-        //for l in LOW
-        staged[x_to$u] = eight_of_x(cut(a), cut(b));
-        staged[x_to$u + LO] = eight_of_x(a - cut(a), b - cut(b));
-        //end
-        //for l in ROUNDED
-        staged[x_to$u] = eight_of_x(a, b);
-        //end
-        //end
-      }
-      //end
-      //for e in EARLY
-      let next = k + ($au + $AHEADu) * BLOCKS;
-      // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
-      if (next < range) {
+      {
         //for u in W_LOADS
-        w$a_$u = load_weights(w_from$u + next);
+        if (w_block$u < $TILE_COLSu * BLOCKS) {
+          //for p in VEC8S
+          staged[w_to$u + $pu] = halves_$p(w$(a * SET)_$u, w_scale$u);
+          //end
+        }
         //end
         //for u in X_LOADS
-        xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
-        xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
+        if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
+          //for p in PAIRED
+          staged[x_to$u] = xa$(a * SET)_$u;
+          staged[x_to$u + LO] = xb$(a * SET)_$u;
+          //end
+          //for p in UNPAIRED
+          let a = xa$(a * SET)_$u * x_scale$u;
+          let b = xb$(a * SET)_$u * x_scale$u;
+          //for l in LOW
+          staged[x_to$u] = eight_of_x(cut(a), cut(b));
+          staged[x_to$u + LO] = eight_of_x(a - cut(a), b - cut(b));
+          //end
+          //for l in ROUNDED
+          staged[x_to$u] = eight_of_x(a, b);
+          //end
+          //end
+        }
         //end
       }
-      //end
+      let next = k + ($au + $AHEADu) * BLOCKS;
+      //for l in LATE
       workgroupBarrier();
-      //for e in LATE
-      let next = k + ($au + $AHEADu) * BLOCKS;
+      //end
       // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
-      if (next < range) {
+      //for t in IN_TURN
+      if (group == $au && next < range)
+      //end
+      //for t in TOGETHER
+      if (next < range)
+      //end
+      {
         //for u in W_LOADS
-        w$a_$u = load_weights(w_from$u + next);
+        w$(a * SET)_$u = load_weights(w_from$u + next);
         //end
         //for u in X_LOADS
-        xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
-        xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
+        xa$(a * SET)_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
+        xb$(a * SET)_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
         //end
       }
+      //for e in EARLY
+      workgroupBarrier();
       //end
       if (multiplies) {
         for (var s = 0u; s < $STEPSu; s++) {

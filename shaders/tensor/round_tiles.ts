@@ -14,10 +14,20 @@ interface Timed {
    * one core have 48 KiB of workgroup memory together, whatever one alone may have.
    */
   readonly us: readonly number[];
+  /** Shortest range of k that it is for; default any. */
+  readonly range?: number;
 }
 
 /** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels.md). */
 const TIMED: readonly Timed[] = [
+  {
+    us: [51, 64],
+    range: 4096,
+    tile: {
+      ...{ subgroups: 8, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2 },
+      ...{ early: true, inTurn: true },
+    },
+  },
   {
     us: [55, 69],
     tile: { subgroups: 7, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2, early: true },
@@ -35,17 +45,37 @@ const TIMED: readonly Timed[] = [
     us: [36, 45, 55],
     tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 4, early: true },
   },
+  {
+    us: [42],
+    range: 3584,
+    tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 4, inTurn: true },
+  },
+  {
+    us: [22],
+    range: 4096,
+    tile: { subgroups: 4, grid: [1, 3], own: [1, 1], stage: 128, ahead: 2, inTurn: true },
+  },
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   {
-    us: [84],
-    tile: { subgroups: 7, grid: [1, 7], own: [2, 2], stage: 64, ahead: 1, early: true },
+    us: [77],
+    tile: { subgroups: 8, grid: [1, 7], own: [2, 2], stage: 64, ahead: 2, inTurn: true },
   },
   { us: [86], tile: { subgroups: 8, grid: [1, 8], own: [2, 2], stage: 64, ahead: 1 } },
   {
     us: [43, 58],
     tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2, early: true },
   },
-  { us: [33], tile: { subgroups: 6, grid: [2, 3], own: [1, 1], stage: 128, ahead: 2 } },
+  {
+    us: [51],
+    tile: {
+      ...{ subgroups: 8, grid: [2, 4], own: [1, 2], stage: 64, ahead: 2 },
+      ...{ early: true, inTurn: true },
+    },
+  },
+  {
+    us: [31],
+    tile: { subgroups: 6, grid: [2, 3], own: [1, 1], stage: 128, ahead: 2, inTurn: true },
+  },
   { us: [28], tile: { subgroups: 4, grid: [2, 2], own: [1, 1], stage: 128, ahead: 1 } },
   { us: [100], tile: { subgroups: 7, grid: [1, 7], own: [3, 2], stage: 64, ahead: 1 } },
   {
@@ -53,19 +83,21 @@ const TIMED: readonly Timed[] = [
     tile: { subgroups: 9, grid: [3, 3], own: [1, 1], stage: 128, ahead: 1, early: true },
   },
   {
-    us: [125],
-    tile: {
-      ...{ subgroups: 7, grid: [1, 7], own: [4, 2], stage: 64, ahead: 1 },
-      ...{ early: true, joined: true },
-    },
+    us: [115],
+    tile: { subgroups: 8, grid: [4, 2], own: [1, 7], stage: 64, ahead: 1, joined: true },
   },
-  { us: [73], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
+  { us: [70], tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1, early: true } },
   { us: [58], tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
-  { us: [51], tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 1 } },
+  {
+    us: [46],
+    range: 4096,
+    tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 2, inTurn: true },
+  },
+  { us: [50], tile: { subgroups: 6, grid: [2, 3], own: [2, 1], stage: 128, ahead: 1 } },
   { us: [50, 60], tile: { subgroups: 8, grid: [4, 2], own: [1, 1], stage: 64, ahead: 1 } },
 ];
 
-const TILES = TIMED.map(({ us, tile }): Timed => ({ us, tile: { ...tile, unrolled: true } }));
+const TILES = TIMED.map((timed): Timed => ({ ...timed, tile: { ...timed.tile, unrolled: true } }));
 
 /** Multiprocessors of an H200. */
 const CORES = 132;
@@ -108,7 +140,9 @@ export function roundTile(
     return usOf(timed, workgroups);
   };
   const [fastest] = TILES
-    .filter(({ tile }) => fills(range, tile, unit) && fitsTile(unit, tile, limits))
+    .filter(({ tile, range: least = 0 }) =>
+      range >= least && fills(range, tile, unit) && fitsTile(unit, tile, limits)
+    )
     .toSorted((a, b) => timeOf(a) - timeOf(b));
   return fastest?.tile;
 }

@@ -23,6 +23,8 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2, unrolled: true },
   { subgroups: 3, grid: [1, 2], own: [2, 1], stage: 32, ahead: 1, unrolled: true, joined: true },
   { subgroups: 1, grid: [1, 1], own: [1, 4], stage: 16, ahead: 1, joined: true },
+  { subgroups: 4, grid: [1, 3], own: [2, 1], stage: 16, ahead: 2, unrolled: true, inTurn: true },
+  { subgroups: 3, grid: [1, 1], own: [1, 1], stage: 16, ahead: 3, early: true, inTurn: true },
 ];
 
 /** For few rows. */
