@@ -21,14 +21,6 @@ interface Timed {
 /** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels.md). */
 const TIMED: readonly Timed[] = [
   {
-    us: [51, 64],
-    range: 4096,
-    tile: {
-      ...{ subgroups: 8, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2 },
-      ...{ early: true, inTurn: true },
-    },
-  },
-  {
     us: [55, 69],
     tile: { subgroups: 7, grid: [1, 7], own: [1, 1], stage: 64, ahead: 2, early: true },
   },
@@ -44,16 +36,6 @@ const TIMED: readonly Timed[] = [
     // Where no turn of the loop is a part of one.
     us: [36, 45, 55],
     tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 4, early: true },
-  },
-  {
-    us: [42],
-    range: 3584,
-    tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 4, inTurn: true },
-  },
-  {
-    us: [22],
-    range: 4096,
-    tile: { subgroups: 4, grid: [1, 3], own: [1, 1], stage: 128, ahead: 2, inTurn: true },
   },
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   {
