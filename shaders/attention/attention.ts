@@ -12,7 +12,6 @@ import {
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./own_heads.ts";
-import { isShared, sharedSums } from "./shared/attention_shared.ts";
 import { isTiled, keptSums, tiledSums } from "./tiled/attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -26,8 +25,8 @@ import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums, PartialWords } from "./partial_sums.ts";
 
 /**
- * Query heads times rows of a workgroup of attention.wgsl. Sharing keys among more pays only where there are many
- * rows: on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16. See `isShared`.
+ * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
+ * on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16.
  */
 const FEW_QUERIES = 4;
 const MANY_QUERIES = 8;
@@ -166,13 +165,11 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   const { heads, headDim, count, label } = shape;
   const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
   const kept = sumsOf(shape);
-  const several = { ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) };
-  const together = { q, keys, values, rows, pages, sums, stats };
   return [
     shape.tiled
-      ? tiledSums(together, several)
-      : isShared(shape) && !buffers.own
-      ? sharedSums(together, several)
+      ? tiledSums({ q, keys, values, rows, pages, sums, stats }, {
+        ...{ ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) },
+      })
       : chunkSums(buffers, shape),
     combineSums({ sums, stats, rows, out }, {
       ...{ heads, headDim, count, kept, firstRow: shape.firstRow },

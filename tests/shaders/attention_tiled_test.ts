@@ -1,4 +1,4 @@
-// Attention over rows that share reads of their slot's cells: near the float64 softmax, and each row with the bits that it has alone.
+// Attention over many rows of a slot: near the float64 softmax, and each row with the bits that it has alone.
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
@@ -24,8 +24,6 @@ const TUNING = tuning(false, {
 });
 
 interface Shape {
-  /** Default attention_tiled. */
-  readonly kernel?: "attention_shared";
   readonly group: number;
   readonly kvHeads: number;
   readonly headDim: number;
@@ -58,22 +56,6 @@ const SHAPES: readonly Shape[] = [
   { group: 1, kvHeads: 48, headDim: 64, cells: [70, 1], perSlot: 37, tablePages: 9 },
   { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
   { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
-  {
-    ...{ kernel: "attention_shared", group: 4, kvHeads: 4, headDim: 128 },
-    ...{ cells: [1, 123], perSlot: 16 },
-  },
-  {
-    ...{ kernel: "attention_shared", group: 7, kvHeads: 8, headDim: 64, kvDtype: "bf16" },
-    ...{ cap: 5, window: 70, cells: [62, 195], perSlot: 4, tablePages: 13 },
-  },
-  {
-    ...{ kernel: "attention_shared", group: 2, kvHeads: 16, headDim: 64, kvDtype: "f16" },
-    ...{ cells: [58, 190], perSlot: 7, tablePages: 13 },
-  },
-  {
-    ...{ kernel: "attention_shared", group: 16, kvHeads: 4, headDim: 128, kvDtype: "bf16" },
-    ...{ cells: [70, 130], perSlot: 4, tablePages: 9 },
-  },
 ];
 
 interface Row {
@@ -186,15 +168,14 @@ for (const shape of SHAPES) {
   Deno.test(`attention over many rows, ${JSON.stringify(shape)}`, async () => {
     const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
     const of = tensors(shape);
-    const { kernel = "attention_tiled" } = shape;
     const { kernels, out, scales } = await run(shape, of, { perSlot, tiles: true, room });
-    assert.ok(kernels.some((name) => name.startsWith(kernel)), kernels.join());
+    assert.ok(kernels.some((name) => name.startsWith("attention_tiled")), kernels.join());
     const noted = await run(shape, of, { perSlot, tiles: true, room, noted: true });
     assert.deepEqual(noted.out, out);
     assert.deepEqual(noted.scales, scales);
     // As if each row were alone in its forward.
     const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
-    assert.ok(!alone.kernels.some((name) => name.startsWith(kernel)));
+    assert.ok(!alone.kernels.some((name) => name.startsWith("attention_tiled")));
     const width = group * kvHeads * headDim;
     rowsOf(shape).forEach((row, r) => {
       const [from, to] = [r * width, (r + 1) * width];
