@@ -14,6 +14,10 @@ const normed = (formats: string, epilogue: string): RegExp =>
 const joined = (formats: string, second: string, ranges = "[1-9]\\d*"): RegExp =>
   RegExp(`^joined_matmul_resident_(${formats})_.*_normed_\\d+x\\d+_${ranges}_with_${second}`);
 
+/** As `joined`, where the first takes rows that were normed before. */
+const joinedRows = (formats: string, second: string): RegExp =>
+  RegExp(`^joined_matmul_resident_(${formats})_relayed_[\\d_]+_[a-z]+_\\d+_\\d+_with_${second}`);
+
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(PLAIN, "qkv"), 11],
@@ -28,6 +32,7 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
   [joined(PLAIN, `matmul_resident_(${PLAIN})_.*_relayed`), 9],
   [joined(QUANTIZED, `matmul_resident_(${QUANTIZED})_.*_relayed`), 11],
+  [joined(QUANTIZED, `matmul_resident_(${QUANTIZED})_.*_relayed`, "0"), 9],
   [joined(PLAIN, "attention_row_.*_normed_relayed_"), 14],
   [joined(PLAIN, "attention_row_.*_relayed_"), 13],
   [joined(PLAIN, "attention_row_.*_normed_relayed_", "0"), 12],
@@ -36,6 +41,10 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [joined(QUANTIZED, "attention_row_.*_relayed_"), 14],
   [joined(QUANTIZED, "attention_row_.*_normed_relayed_", "0"), 13],
   [joined(QUANTIZED, "attention_row_.*_relayed_", "0"), 12],
+  [joinedRows(PLAIN, "attention_row_.*_normed_relayed_"), 11],
+  [joinedRows(PLAIN, "attention_row_.*_relayed_"), 10],
+  [joinedRows(QUANTIZED, "attention_row_.*_normed_relayed_"), 12],
+  [joinedRows(QUANTIZED, "attention_row_.*_relayed_"), 11],
   [RegExp(`^row_logits_(${PLAIN})_.*_scale`), 9],
   [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],
