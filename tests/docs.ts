@@ -5,8 +5,10 @@ const ROOT = new URL("../", import.meta.url);
 /** Pages by path from the root. */
 export async function readPages(): Promise<Map<string, string>> {
   const paths = ["README.md", "CONTRIBUTING.md", "models/fledgling/README.md"];
-  for await (const { name } of Deno.readDir(new URL("docs/", ROOT))) {
-    if (name.endsWith(".md")) paths.push(`docs/${name}`);
+  for (const folder of ["docs/", "docs/kernels/"]) {
+    for await (const { name } of Deno.readDir(new URL(folder, ROOT))) {
+      if (name.endsWith(".md")) paths.push(folder + name);
+    }
   }
   const texts = paths.map((path) => Deno.readTextFile(new URL(path, ROOT)));
   return new Map((await Promise.all(texts)).map((text, index) => [paths[index] as string, text]));

@@ -18,7 +18,7 @@ interface Timed {
   readonly range?: number;
 }
 
-/** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels.md). */
+/** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels/rounds.md). */
 const TIMED: readonly Timed[] = [
   {
     us: [55, 69],

@@ -221,7 +221,7 @@ function projectRaw(
 
 /**
  * Narrowest input of q, k and v whose ranges save more than the dispatch that adds their sums takes: at 4,096 rounds
- * of many rows gain 1 % of a layer and one row loses as much (docs/kernels.md).
+ * of many rows gain 1 % of a layer and one row loses as much (docs/kernels).
  */
 const WIDE_INPUT = 8192;
 
