@@ -47,7 +47,12 @@ interface Ended {
   readonly name: string;
   readonly counts: Counts;
   readonly tests: readonly TestCase[];
+  /** What it printed, where it failed. */
+  readonly said?: string;
 }
+
+/** Lines that a failed job printed last, told again at the end: logs are often read from there. */
+const LAST_LINES = 30;
 
 /** Where there is no adapter, or OpenGL's alone, `doctor --fix` says what is wrong or mends it. */
 async function setUp(): Promise<void> {
@@ -107,20 +112,22 @@ async function runJob({ name, args }: Job, junit: string, wgsl: string): Promise
   const late = signal !== null && endedWell(text);
   const counts = countTests(tests, late ? 0 : code);
   if (late) say(`${name}: ${signal} at the end of its process, after its last test`);
-  else if (code !== 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
+  const said = `${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`;
+  if (counts.failed > 0) say(said);
   // A filter leaves nothing of most files.
   if (tests.length > 0) {
     say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${countsLine(counts)}`);
   }
-  return { name, counts, tests };
+  return { name, counts, tests, said };
 }
 
 async function checkWgsl(folder: string): Promise<Ended[]> {
   const files = await Array.fromAsync(Deno.readDir(folder));
   if (files.length === 0) return [];
-  const { code } = await deno([...CHECK, folder]);
+  const { code, text } = await deno([...CHECK, folder], { keep: true });
+  say(text);
   const counts = { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 };
-  return [{ name: "WGSL by Tint", counts, tests: [] }];
+  return [{ name: "WGSL by Tint", counts, tests: [], said: text }];
 }
 
 /** Runs deno in the checkout's root. With `keep` what it prints is returned instead of shown. */
@@ -156,7 +163,10 @@ async function main(args: readonly string[]): Promise<number> {
     `\nThe slowest tests:\n${slowestLines(ended.flatMap(({ tests }) => tests), 20).join("\n")}\n`,
   );
   const failed = ended.filter(({ counts }) => counts.failed > 0);
-  for (const { name, counts } of failed) say(`FAILED ${name}: ${countsLine(counts)}`);
+  for (const { name, counts, said = "" } of failed) {
+    say(`${said.trimEnd().split("\n").slice(-LAST_LINES).join("\n")}\n`);
+    say(`FAILED ${name}: ${countsLine(counts)}`);
+  }
   say(countsLine(sumCounts(ended.map(({ counts }) => counts))));
   return failed.length > 0 ? 1 : 0;
 }

@@ -43,6 +43,10 @@ Deno.test("the runner counts, names and shows what fails, crashes or does not lo
   }
   // Told again at the end, where nobody has to look for it.
   match(text, /\nFAILED .*crashes_test.ts: 0 passed, 1 failed\n[^]*passed, 3 failed\n$/);
+  match(
+    text,
+    /The slowest tests:[^]*why it fails[^]*\nFAILED .*fails_test.ts: 1 passed, 1 failed\n/,
+  );
 });
 
 Deno.test("the runner hands flags on, and types are checked before anything runs", async () => {
