@@ -33,6 +33,9 @@ const MANY_QUERIES = 8;
 const MANY_ROWS = 16;
 /** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
 const MOST_IN_LANES = 128;
+/** Those of a tile of rows, and its rows: longer kernels take software adapters seconds to compile. */
+const MOST_IN_TILES = 256;
+const MOST_TILE_ROWS = 4;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 144 << 20;
@@ -261,21 +264,27 @@ export function tileOf(perSlot: number, most: number): number {
   return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
 }
 
-/** The variant that takes a row and a group at once, without partial sums. */
+/** The variant that takes a tile of rows and a group at once, without partial sums. */
 function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dispatch {
   const { q, keys, values, rows, pages, out } = buffers;
-  const { kvHeads, headDim, count, label } = shape;
-  return dispatch(lanesKernel(shape), {
-    buffers: { q, keys, values, rows, pages, out },
+  const { heads, kvHeads, headDim, count, perSlot, label } = shape;
+  const most = MOST_IN_TILES / (heads / kvHeads * headDim);
+  const tile = tileOf(perSlot, Math.min(most, MOST_TILE_ROWS));
+  const outBytes = 4 * count * heads * headDim;
+  return dispatch(lanesKernel(shape, tile), {
+    // The kernel computes the number of rows from out's size.
+    buffers: { q, keys, values, rows, pages, out: { ...out, size: outBytes } },
     constants: {
       KV_HEADS: kvHeads,
       TABLE_PAGES: shape.tablePages,
+      // Whole tiles need not know their slot, nor those of the only one: prompts of all lengths share a pipeline.
+      PER_SLOT: perSlot % tile === 0 || perSlot === count ? tile : perSlot,
       PATHS: Number(shape.paths),
       ...scoreConstants(shape),
     },
-    workgroups: [kvHeads, count],
+    workgroups: [kvHeads, count / perSlot * Math.ceil(perSlot / tile)],
     label,
-    work: cellWork(shape, 4 * count * shape.heads * headDim),
+    work: cellWork(shape, outBytes),
   });
 }
 

@@ -231,15 +231,15 @@ export function combineRowsKernel(headDim: number, noted: boolean): Kernel {
   });
 }
 
-/** A row and a group of heads at once, in registers. */
-export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel {
-  const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8 };
-  const name = `attention_lanes_${kvDtype}_${counts.GROUP}_${counts.VEC8S}`;
+/** `tile` rows and a group of heads at once, in registers. */
+export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
+  const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
+  const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("attention/attention_lanes", { slots: loadSlots(kvDtype), counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "out"],
-      constants: ["KV_HEADS", "TABLE_PAGES", "PATHS", ...SCORING],
+      constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],
     });
   });
 }

@@ -249,6 +249,8 @@ const TILED: readonly Shape[] = [
   { software: false, group: 3, kvHeads: 2, headDim: 16, kvDtype: "f16" }, // five
   { software: false, group: 4, kvHeads: 1, headDim: 64, kvDtype: "bf16" }, // four
   { software: false, group: 8, kvHeads: 1, headDim: 32 }, // two
+  { software: true, group: 2, kvHeads: 2, headDim: 32 }, // four
+  { software: true, group: 4, kvHeads: 1, headDim: 32, kvDtype: "f16" }, // two
 ];
 
 /** q of `rows` rows, not only of ROWS. */
@@ -271,9 +273,15 @@ for (const shape of TILED) {
   });
 }
 
-for (const [perSlot, room] of [[5, 15], [3, 24], [3, 8], [24, 16]] as const) {
-  Deno.test(`attention: slots of ${perSlot} rows, room for ${room}`, async () => {
-    const shape: Shape = { software: false, group: 2, kvHeads: 2, headDim: 32 };
+// Software adapters keep no partial sums.
+const SLOTS_OF = [
+  ...[[5, 15], [3, 24], [3, 8], [24, 16]].map((sizes) => [false, ...sizes]),
+  ...[5, 3, 24].map((perSlot) => [true, perSlot, 24]),
+] as [software: boolean, perSlot: number, room: number][];
+for (const [software, perSlot, room] of SLOTS_OF) {
+  const kind = software ? "software" : `room for ${room}`;
+  Deno.test(`attention: slots of ${perSlot} rows, ${kind}`, async () => {
+    const shape: Shape = { software, group: 2, kvHeads: 2, headDim: 32 };
     const rows = Array.from({ length: perSlot === 24 ? 24 : 5 * perSlot }, (_, r) => {
       const slot = Math.floor(r / perSlot);
       // The slot of padding is nobody's.
@@ -315,15 +323,17 @@ for (const software of [true, false]) {
   }
 }
 
-Deno.test("attention: with a window, a row's bits are those it has alone", async () => {
-  const shape: Shape = { software: false, group: 2, kvHeads: 1, headDim: 32, window: 9 };
-  const rows = Array.from({ length: 8 }, (_, r) => causal(1, 66 + r));
-  const of = withQueries(shape, rows.length);
-  const order = rows.map((_, r) => r);
-  const alone = await run(shape, of, order, rows);
-  assertReference(shape, of, rows, alone, 1e-5);
-  assert.deepEqual(await run(shape, of, order, rows, { perSlot: 8 }), alone);
-});
+for (const software of [true, false]) {
+  const shape: Shape = { software, group: 2, kvHeads: 1, headDim: 32, window: 9 };
+  Deno.test(`attention: with a window, a row's bits are those it has alone, ${nameOf(shape)}`, async () => {
+    const rows = Array.from({ length: 8 }, (_, r) => causal(1, 66 + r));
+    const of = withQueries(shape, rows.length);
+    const order = rows.map((_, r) => r);
+    const alone = await run(shape, of, order, rows);
+    assertReference(shape, of, rows, alone, 1e-5);
+    assert.deepEqual(await run(shape, of, order, rows, { perSlot: 8 }), alone);
+  });
+}
 
 Deno.test("attention: splits outside the window are neither launched nor read", async () => {
   const window = 70;

@@ -61,7 +61,7 @@ async function check(shape: Case): Promise<void> {
   assertWithin(actual, reference(x, values, shape));
 }
 
-// Each number of rows once: tiles of 1 to 8 rows, one tile, two and three. Widths are a multiple
+// Each number of rows once: tiles of 1 to 8 rows and of 16, one tile, two and three. Widths are a multiple
 // of the lanes (k / 8 = 1, 8, 33, 88 over 1 or 32 lanes) or not; pairs fill their invocation and
 // their workgroup or not (n / 2 of 1 to 75 over 8 x 8 or 4 x 2), and take one workgroup or more.
 const CASES: readonly Case[] = [
@@ -74,6 +74,8 @@ const CASES: readonly Case[] = [
   { format: "f32", epilogue: "store", rows: 7, n: 6, k: 64, tuning: SOFTWARE },
   { format: "f32", epilogue: "add", rows: 8, n: 150, k: 264, tuning: SOFTWARE },
   { format: "f32", epilogue: "swiglu", rows: 17, n: 6, k: 8, tuning: SOFTWARE },
+  { format: "bf16", epilogue: "swiglu", rows: 16, n: 70, k: 704, tuning: SOFTWARE },
+  { format: "f16", epilogue: "add", rows: 32, n: 150, k: 264, tuning: SOFTWARE },
   { format: "bf16", epilogue: "store", rows: 9, n: 70, k: 704, tuning: HARDWARE },
   { format: "bf16", epilogue: "add", rows: 10, n: 2, k: 264, tuning: HARDWARE },
   { format: "bf16", epilogue: "swiglu", rows: 11, n: 6, k: 8, tuning: HARDWARE },
