@@ -95,7 +95,7 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulShape {
   const use = tileUse(matrix, all);
   const { stage } = launch;
-  if (isResident(matrix, use, stage)) return residentOf(matrix, use, launch);
+  if (isResident(matrix, use, stage)) return residentOf(matrix, all, launch);
   const even = { ...evenOf(matrix, use, launch), pairs: use.pairs };
   if (stage === 0) return { kind: "cached", ...even, ...longTile(use) };
   const dots = dotsOf(matrix.format, use);
@@ -121,10 +121,23 @@ function longTile({ rows, tuning }: MatmulUse): { readonly rows?: number } {
   return tuning.software && rows % LONG_ROWS === 0 ? { rows: LONG_ROWS } : {};
 }
 
+/** Rows of a small matrix that have tiles of two where x is resident. */
+const HALVED_ROWS = 4;
+
+/**
+ * Whether four rows go in two tiles, which read the weights at the same time: in bf16 a layer of Qwen3-0.6B takes
+ * 40.1 us of 45.3 on an H200, where eight rows in tiles of two take 53.8 of 53.1.
+ */
+function isHalved(matrix: Matrix, use: MatmulUse): boolean {
+  return use.rows === HALVED_ROWS && !isQuantized(matrix.format) && isSmall(matrix, use);
+}
+
 /** The shape of a launch whose stage is the whole range of k. */
-function residentOf(matrix: Matrix, use: TileUse, launch: Launch): ResidentShape {
+function residentOf(matrix: Matrix, all: MatmulUse, launch: Launch): ResidentShape {
+  const use = tileUse(matrix, all);
   const of = { dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, launch.stage, use) };
-  const even = evenOf(matrix, use, launch);
+  const whole = evenOf(matrix, use, launch);
+  const even = isHalved(matrix, all) ? { ...whole, rows: HALVED_ROWS / 2 } : whole;
   const few = use.rows === 1 || isInteger(matrix.format) ||
     use.rows <= FEW_ROWS && matrix.rows * matrix.cols < MANY_WEIGHTS;
   const pairs = few && makesPairs(matrix, use) ? 1 : even.pairs;
@@ -179,7 +192,7 @@ export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): Res
   const stage = Math.ceil(range / block) * block;
   const { groups } = defaultLaunch(matrix, use);
   const launch = { groups: wide ? 2 * groups : groups, stage };
-  const shape = residentOf(matrix, tileUse(matrix, use), launch);
+  const shape = residentOf(matrix, use, launch);
   return stage === range ? shape : { ...shape, part: true };
 }
 

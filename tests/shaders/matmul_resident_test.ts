@@ -61,7 +61,7 @@ for (const format of ["bf16", "f32", "q8", "q4"] as const) {
     Deno.test(`matmul resident: ${format}, ${cols} in ${splitK}, has the bits of stages`, async () => {
       const matrix = matrixOf(format, cols);
       const range = cols / 8 / splitK;
-      for (const [rows, groups] of [[1, 4], [3, 16], [5, 8]] as const) {
+      for (const [rows, groups] of [[1, 4], [3, 16], [4, 8], [5, 8]] as const) {
         const use = { rows, splitK };
         const x = device.floats(numbers(rows * cols, rows));
         const staged = launched(matrix, range % 64 === 0 ? 64 : 32, 8, rows);
@@ -105,6 +105,7 @@ for (
     { cols: 256, rows: 6, splitK: 1, groups: 4 },
     { cols: 1024, rows: 1, splitK: 4, groups: 4 },
     { cols: 1024, rows: 3, splitK: 2, groups: 16 },
+    { cols: 1024, rows: 4, splitK: 4, groups: 8 },
     { cols: 3072, rows: 1, splitK: 3, groups: 8 },
   ] satisfies Normed[]
 ) {
@@ -175,6 +176,7 @@ for (
     { heads: 4, headDim: 64, position: 500, rows: 1 },
     { heads: 2, headDim: 128, position: 1023, rows: 2 },
     { heads: 8, headDim: 32, position: 40, rows: 3 },
+    { heads: 2, headDim: 128, position: 600, rows: 4 },
     { heads: 2, headDim: 128, position: 900, rows: 2, window: 300 },
     { heads: 8, headDim: 64, position: 700, rows: 2, format: "q8" },
   ] as const
