@@ -112,13 +112,12 @@ async function runJob({ name, args }: Job, junit: string, wgsl: string): Promise
   const late = signal !== null && endedWell(text);
   const counts = countTests(tests, late ? 0 : code);
   if (late) say(`${name}: ${signal} at the end of its process, after its last test`);
-  const said = `${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`;
-  if (counts.failed > 0) say(said);
+  if (counts.failed > 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
   // A filter leaves nothing of most files.
   if (tests.length > 0) {
     say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${countsLine(counts)}`);
   }
-  return { name, counts, tests, said };
+  return { name, counts, tests, ...counts.failed > 0 && { said: text } };
 }
 
 async function checkWgsl(folder: string): Promise<Ended[]> {
@@ -127,7 +126,7 @@ async function checkWgsl(folder: string): Promise<Ended[]> {
   const { code, text } = await deno([...CHECK, folder], { keep: true });
   say(text);
   const counts = { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 };
-  return [{ name: "WGSL by Tint", counts, tests: [], said: text }];
+  return [{ name: "WGSL by Tint", counts, tests: [], ...counts.failed > 0 && { said: text } }];
 }
 
 /** Runs deno in the checkout's root. With `keep` what it prints is returned instead of shown. */

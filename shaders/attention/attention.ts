@@ -33,7 +33,7 @@ const MANY_QUERIES = 8;
 const MANY_ROWS = 16;
 /** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
 const MOST_IN_LANES = 128;
-/** Those of a tile of rows, and its rows: longer kernels take software adapters seconds to compile. */
+/** The same of a tile of rows, and most rows of one: longer kernels take software adapters seconds to compile. */
 const MOST_IN_TILES = 256;
 const MOST_TILE_ROWS = 4;
 
@@ -268,8 +268,10 @@ export function tileOf(perSlot: number, most: number): number {
 function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dispatch {
   const { q, keys, values, rows, pages, out } = buffers;
   const { heads, kvHeads, headDim, count, perSlot, label } = shape;
-  const most = MOST_IN_TILES / (heads / kvHeads * headDim);
-  const tile = tileOf(perSlot, Math.min(most, MOST_TILE_ROWS));
+  const most = Math.min(MOST_TILE_ROWS, Math.floor(MOST_IN_TILES / (heads / kvHeads * headDim)));
+  const alone = perSlot === count;
+  // Prompts of all lengths share a pipeline: the last tile of an only slot may be a part of one.
+  const tile = alone && perSlot > most ? most : tileOf(perSlot, most);
   const outBytes = 4 * count * heads * headDim;
   return dispatch(lanesKernel(shape, tile), {
     // The kernel computes the number of rows from out's size.
@@ -277,8 +279,8 @@ function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dis
     constants: {
       KV_HEADS: kvHeads,
       TABLE_PAGES: shape.tablePages,
-      // Whole tiles need not know their slot, nor those of the only one: prompts of all lengths share a pipeline.
-      PER_SLOT: perSlot % tile === 0 || perSlot === count ? tile : perSlot,
+      // Whole tiles need not know their slot.
+      PER_SLOT: perSlot % tile === 0 || alone ? tile : perSlot,
       PATHS: Number(shape.paths),
       ...scoreConstants(shape),
     },

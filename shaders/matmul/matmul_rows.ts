@@ -78,7 +78,7 @@ function staysPacked({ format }: Matrix, { rows, tuning: { packedRows } }: Matmu
 /** Twice as many where workgroups are enough all the same: each x that is read makes more outputs. */
 function packedPairs(matrix: Matrix, use: MatmulUse, { rows }: Pick<TileUse, "rows">): number {
   const { tuning: { pairs } } = use;
-  if (use.rows <= FEW_TILE_ROWS && makesPairs(matrix, use)) return 1;
+  if (use.rows <= FEW_TILE_ROWS && makesOnePair(matrix, use)) return 1;
   const workgroups = workgroupsOf(matrix, use) / 2 * Math.ceil(use.rows / rows);
   return workgroups >= ENOUGH_PACKED ? 2 * pairs : pairs;
 }
@@ -94,7 +94,7 @@ export function isCut(matrix: Matrix, use: MatmulUse): boolean {
 }
 
 /** Whether a group of lanes had better make one pair, where rows are few. */
-export function makesPairs(matrix: Matrix, use: MatmulUse): boolean {
+export function makesOnePair(matrix: Matrix, use: MatmulUse): boolean {
   return !use.partial && workgroupsOf(matrix, use) < LEAST_WORKGROUPS;
 }
 

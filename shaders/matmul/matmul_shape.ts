@@ -15,7 +15,7 @@ import {
   evenTile,
   isCut,
   isSmall,
-  makesPairs,
+  makesOnePair,
   MANY_WEIGHTS,
   type MatmulUse,
   MOST_SMALL_ROWS,
@@ -74,10 +74,10 @@ export type MatmulShape =
 /** Of x that stays in workgroup memory. */
 export type ResidentShape = Extract<MatmulShape, { kind: "resident" }>;
 
-/** The same of tiles of two rows. */
+/** Longest stage, in vec8s, that tiles of two rows prefetch. */
 const CUT_STAGE = 64;
 
-/** The same of one or two rows over few workgroups. */
+/** Vec8s of a stage of one or two rows over few workgroups. */
 const LONG_STAGE = 128;
 
 /** Columns in the shortest range of k that is worth a sum of its own. */
@@ -140,7 +140,7 @@ function residentOf(matrix: Matrix, all: MatmulUse, launch: Launch): ResidentSha
   const even = isHalved(matrix, all) ? { ...whole, rows: HALVED_ROWS / 2 } : whole;
   const few = use.rows === 1 || isInteger(matrix.format) ||
     use.rows <= FEW_ROWS && matrix.rows * matrix.cols < MANY_WEIGHTS;
-  const pairs = few && makesPairs(matrix, use) ? 1 : even.pairs;
+  const pairs = few && makesOnePair(matrix, use) ? 1 : even.pairs;
   return { kind: "resident", stage: launch.stage, ...of, ...even, pairs };
 }
 
@@ -153,7 +153,7 @@ function longStage(
   use: TileUse,
 ): { readonly pairs: number; readonly stage: number } | undefined {
   const long = matrix.cols / 8 / use.splitK % LONG_STAGE === 0;
-  if (use.rows > FEW_ROWS || !long || !makesPairs(matrix, use)) return undefined;
+  if (use.rows > FEW_ROWS || !long || !makesOnePair(matrix, use)) return undefined;
   return { pairs: 1, stage: LONG_STAGE };
 }
 

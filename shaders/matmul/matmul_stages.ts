@@ -88,7 +88,8 @@ export function residentStages(matrix: Matrix, use: TileUse): number[] {
   const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
   // Integers without stages are multiplied as floats at other numbers of rows.
   const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
-  const bytes = use.rows * (32 * range + NORM_BYTES) + Math.min(use.rows, FEW_ROWS) * PAIR_BYTES;
+  const bytes = use.rows * (32 * range + NORM_BYTES) +
+    Math.min(use.rows, FEW_ROWS) * PAIR_BYTES;
   const fits = use.rows <= TILE_ROWS && bytes <= use.tuning.workgroupBytes;
   return whole && alike && fits ? [range] : [];
 }

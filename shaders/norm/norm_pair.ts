@@ -26,6 +26,11 @@ const kernels = new Map<string, Kernel>();
 /** Storage buffers, indexed and with scales that are noted. */
 const MOST_BUFFERS = 10;
 
+/** Workgroups of a row: one for both halves knows the scale of the row. */
+function halvesOf(noted: boolean): number {
+  return noted ? 1 : 2;
+}
+
 function pairKernel(
   { format, indexed, normed, noted, paired, cols, lanes }: Variant,
 ): Kernel {
@@ -41,7 +46,14 @@ function pairKernel(
         note: `norm/norm_note_${noted ? "scale" : "nothing"}`,
       },
       counts: {
-        ...{ EACH: each, INDEXED, ALL: 1 - INDEXED, PAIRED, UNPAIRED: 1 - PAIRED },
+        ...{
+          EACH: each,
+          HALVES: halvesOf(noted),
+          INDEXED,
+          ALL: 1 - INDEXED,
+          PAIRED,
+          UNPAIRED: 1 - PAIRED,
+        },
         ...{ KEEPS_NORMED, KEEPS_INPUT: 1 - KEEPS_NORMED, ...foldCounts(lanes) },
       },
     });
@@ -52,7 +64,7 @@ function pairKernel(
         ...noted ? ["scales", "lowered"] : [],
       ],
       constants: [
-        ...["COLS", "EPS", "LANES", "TOKENS", "SPLIT_K", "HALVES"],
+        ...["COLS", "EPS", "LANES", "TOKENS", "SPLIT_K"],
         ...noted ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
       ],
     });
@@ -103,7 +115,6 @@ export function normPair(
   const lanes = normLanes(shape);
   const normed = kept.what === "output";
   const kind = { format, indexed: index !== undefined, normed, noted: noted !== undefined, paired };
-  const halves = noted ? 1 : 2;
   const rowsOfX = splitK > 1 ? { ...x, size: 4 * splitK * rows * cols } : x;
   return dispatch(pairKernel({ ...kind, cols, lanes }), {
     buffers: {
@@ -113,10 +124,9 @@ export function normPair(
     },
     constants: {
       ...{ COLS: cols, EPS: eps, LANES: lanes, TOKENS: shard.rows, SPLIT_K: splitK },
-      HALVES: halves,
       ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
     },
-    workgroups: [rows, halves],
+    workgroups: [rows, halvesOf(kind.noted)],
     label,
     work: { bytes: (4 * (4 + splitK) + 2) * rows * cols + 8 * cols, flops: 8 * rows * cols },
   });

@@ -17,7 +17,8 @@ override EPS: f32;
 override LANES: u32;
 override TOKENS: u32; // rows of the embedding matrix
 override SPLIT_K: u32; // hidden rows that are added
-override HALVES: u32; // workgroups of a row: 2, or 1 for both halves, which knows the scale of the row
+
+const HALVES = $HALVESu; // workgroups of a row: 2, or 1 for both halves, which knows the scale of the row
 
 alias Sum = vec2<f32>;
 

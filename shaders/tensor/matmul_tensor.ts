@@ -67,7 +67,9 @@ export function fitsTile(
   tile: TensorTile,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
 ): boolean {
-  return tile.stage % unit.k === 0 && (!tile.joined || tile.grid[1] * tile.own[1] % 2 === 0) &&
+  const groups = tile.inTurn ? tile.ahead : 1; // of subgroups
+  return tile.stage % unit.k === 0 && tile.subgroups % groups === 0 &&
+    (!tile.joined || tile.grid[1] * tile.own[1] % 2 === 0) &&
     tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup;
 }

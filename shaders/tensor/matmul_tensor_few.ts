@@ -161,7 +161,9 @@ function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string
 export function matmulTensorFew(buffers: TensorBuffers, of: FewMatmul): Dispatch {
   const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, hold, label } = of;
   const { subgroups = 1, columns } = tile;
-  if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit) || hold && rows > 1) {
+  // A held row is brought, whole, by one subgroup.
+  const held = hold && (rows > 1 || subgroups > 1 || splitK > 1);
+  if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit) || held) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
   return tensorDispatch(fewKernel(of, of.epilogue ?? PLAIN.store), buffers, {

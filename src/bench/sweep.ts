@@ -111,7 +111,8 @@ async function* measureCase(
   await turn();
   yield { kind: "warm-up", one };
   const passes: number[] = [];
-  while (!isWarm(passes)) {
+  const began = performance.now();
+  while (!isWarm(passes, (performance.now() - began) / 1000)) {
     let seconds = 0;
     for (const { setting } of arms) {
       const result = await run(session, warmUpSpec(one, setting, seed), signal);

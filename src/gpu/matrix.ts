@@ -131,12 +131,15 @@ export interface Launch {
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
-/** Beside the shapes: whether two launches of one row go as one (shaders/joined.ts); its stage is 0 where they do not. */
-export const JOINED = "joined";
+/**
+ * Beside the shapes: whether two launches of one row go as one (shaders/joined.ts), measured for the MLP whose shapes
+ * follow; its stage is 0 where they do not.
+ */
+export const JOINED = "joined ";
 
-/** Whether launches may be joined as far as it was measured. */
-export function mayJoin(launches: Launches | undefined): boolean {
-  return launches?.get(JOINED)?.get(1)?.stage !== 0;
+/** Whether a model's launches may be joined as far as it was measured. */
+export function mayJoin(launches: Launches = new Map()): boolean {
+  return [...launches].every(([key, rows]) => !key.startsWith(JOINED) || rows.get(1)?.stage !== 0);
 }
 
 /** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */

@@ -15,4 +15,6 @@ Deno.test("a bench is warm after one long pass, or many that differ", () => {
   const differing = Array.from({ length: 20 }, (_, at) => at % 2 === 0 ? 0.1 : 0.2);
   equal(isWarm(differing.slice(0, 19)), false);
   equal(isWarm(differing), true, "3 s");
+  equal(isWarm([0.1, 0.2], 2.9), false);
+  equal(isWarm([0.1, 0.2], 3), true, "contexts took the rest");
 });

@@ -37,21 +37,22 @@ const JOINED_ATTENTION = 10;
 const NORMED = 1;
 
 const JOINED = RegExp(
-  `^joined_matmul_resident_(?<first>${PLAIN}|${QUANTIZED})_.*?(?:_normed_\\d+x\\d+_(?<ranges>\\d+))?` +
+  `^joined_matmul_resident_(?<first>${PLAIN}|${QUANTIZED})_.*?(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<experts>_experts_\\d+)?)?` +
     `_with_(?:matmul_resident_(?<second>${PLAIN}|${QUANTIZED})|(?<attention>attention_row)_.*?(?<normed>_normed)?_relayed)_`,
 );
 
 /**
  * What two launches that are joined bind, the first a matmul (shaders/joined.ts): taken where the adapter has so
  * many. Each quantized matrix has scales; a first that norms x and adds the sums of ranges to it has them and the
- * stream; attention that norms queries and keys has their weights.
+ * stream, one that adds experts' outputs their shares too; attention that norms queries and keys has their weights.
  */
 function joinedBuffers(kernel: string): number | undefined {
   const groups = JOINED.exec(kernel)?.groups;
   if (!groups) return undefined;
-  const { first = "", ranges, second = "", attention, normed } = groups;
+  const { first = "", ranges, experts, second = "", attention, normed } = groups;
   const scales = [first, second].filter((format) => QUANTIZED.split("|").includes(format)).length;
-  const x = ranges === undefined ? 0 : Number(ranges) > 0 ? NORMED + 2 : NORMED;
+  const added = experts !== undefined ? 3 : Number(ranges) > 0 ? 2 : 0;
+  const x = ranges === undefined ? 0 : NORMED + added;
   return (attention === undefined ? JOINED_MATMULS : JOINED_ATTENTION) + x + scales +
     (normed === undefined ? 0 : 1);
 }

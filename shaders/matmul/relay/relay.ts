@@ -52,7 +52,10 @@ export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number
     down.cols / splitK % columns === 0;
 }
 
-/** Undefined where x does not stay in workgroup memory by rule, nor would if k were no part of a block longer. */
+/**
+ * Undefined where x does not stay in workgroup memory by rule. It does, too, where a range ends within a block, if all
+ * blocks are loaded ahead; never so of quantized matrices, on which rounded_words.wgsl relies.
+ */
 function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
   const use = { rows: 1, splitK, tuning };
   const shape = residentShape(matrix, use);

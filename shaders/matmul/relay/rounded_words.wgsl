@@ -1,5 +1,7 @@
 // How relay/read.wgsl stores words that came, for products of integers: eights of them are rounded together, when all are
-// there.
+// there. Ranges of quantized matrices are whole (relay.ts), so nothing is stored behind one, and no barrier is needed for it.
+// Neighbours store components of one vec4: WGSL does not promise that those are apart, Vulkan's drivers, the only
+// ones with relays, store them alone.
 
 var<workgroup> words_taken: array<vec4<f32>, $(2 * STAGE)>;
 

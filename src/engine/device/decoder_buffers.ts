@@ -42,6 +42,7 @@ import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import { type Capacity, maxRows, type RoundBuffers, storageBuffer, tablePages } from "./buffers.ts";
+import { sumsWidth } from "../../model/plan/sums_width.ts";
 
 /** What target and draft share. */
 export type SharedBuffers = RoundBuffers & {
@@ -168,7 +169,6 @@ function scratch(
     storageBuffer(gpu, `${name}.${label}`, rows * cols);
   const { hiddenSize, layers } = config;
   const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
-  // On matrix units they may be sums, too.
   const heads = widest(({ attention }) => attentionSizes(attention).ownRow);
   return {
     x: floats("x", hiddenSize),
@@ -188,7 +188,7 @@ function scratch(
       widest(({ attention }) => attentionSizes(attention).attentionOutput),
     ),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
-    sums: floats("sums", MOST_SPLIT_K * Math.max(hiddenSize, unit ? heads : 0)),
+    sums: floats("sums", sumsWidth(config, { drafts: name !== "target", unit })),
     relay: relayScratch(gpu, name, config),
     mixture: mixtureScratch(gpu, name, config, { rows, unit }),
   };

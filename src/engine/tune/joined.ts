@@ -1,11 +1,11 @@
 /** Whether two launches of one row as one (shaders/joined.ts) are faster than apart on this adapter. */
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { LEAST_GAIN } from "../../../shaders/matmul/matmul_tune.ts";
+import { shapeKey, splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { chooseLaunch } from "../../../shaders/matmul/matmul_tune.ts";
 import { relayedMatmuls, relays, relayWords } from "../../../shaders/matmul/relay/relay.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand, Plan } from "../../gpu/kernel.ts";
-import { JOINED, type Launches, MOST_SPLIT_K, type Tuning } from "../../gpu/matrix.ts";
+import { JOINED, type Launch, MOST_SPLIT_K, type Tuning } from "../../gpu/matrix.ts";
 import { compiler, type Program } from "../../gpu/program.ts";
 import type { DenseWeights } from "../../model/plan/dense_mlp.ts";
 import { storageBuffer } from "../device/buffers.ts";
@@ -13,18 +13,18 @@ import type { LoadedWeights } from "../device/models.ts";
 import { medians, MOST_MATRICES } from "./autotune.ts";
 import { openLaunchTimer } from "./launch_timer.ts";
 
-/** Of a cache's launches what is known of joined ones. */
-export function knownJoined(cached: Launches): Launches {
-  const rows = cached.get(JOINED);
-  return new Map(rows ? [[JOINED, rows]] : []);
+/** What launches of an MLP are known by. */
+export function joinedKey({ gateUp, down }: DenseWeights): string {
+  return `${JOINED}${shapeKey(gateUp)} ${shapeKey(down)}`;
 }
 
-/** MLPs of the target that go as one launch by rule. */
+/** MLPs of the target that go as one launch by rule, those shaped as the first of them. */
 export function joinedMlps({ target }: LoadedWeights, tuning: Tuning): DenseWeights[] {
-  return target.weights.layers.flatMap(({ mlp }) => mlp.kind === "dense" ? [mlp] : [])
+  const mlps = target.weights.layers.flatMap(({ mlp }) => mlp.kind === "dense" ? [mlp] : [])
     .filter(({ gateUp, down }) =>
       relays({ gateUp, down, splitK: splitKOf(down, tuning), tuning }, 0)
     );
+  return mlps.filter((mlp) => mlps[0] && joinedKey(mlp) === joinedKey(mlps[0]));
 }
 
 /** What both ways read and write. */
@@ -35,12 +35,15 @@ interface Buffers {
   readonly out: Operand;
 }
 
-/** Times MLPs as one launch and as two, on the loaded weights. Changes no result. */
+/**
+ * Times MLPs of one shape as one launch and as two, on the loaded weights: whether they are joined, as a launch whose
+ * stage is 1 or 0. Changes no result.
+ */
 export async function timeJoined(
   gpu: Gpu,
   mlps: readonly DenseWeights[],
   tuning: Tuning,
-): Promise<Launches> {
+): Promise<Launch> {
   using stack = new DisposableStack();
   const widest = Math.max(...mlps.flatMap(({ gateUp, down }) => [gateUp.cols, down.cols]));
   const buffer = (label: string, words: number) => {
@@ -55,15 +58,19 @@ export async function timeJoined(
     out: buffer("sums", MOST_SPLIT_K * widest),
   };
   const { compile } = compiler(gpu);
-  const programs = async (plan: (mlp: DenseWeights) => Plan): Promise<Program[]> =>
-    await Promise.all(mlps.slice(0, MOST_MATRICES).map((mlp) => compile(plan(mlp))));
+  // Undefined where a driver does not take the kernel: it is not chosen.
+  const programs = async (plan: (mlp: DenseWeights) => Plan): Promise<Program[] | undefined> =>
+    await Promise.all(mlps.slice(0, MOST_MATRICES).map((mlp) => compile(plan(mlp))))
+      .catch(() => undefined);
   const timer = stack.use(await openLaunchTimer(gpu));
-  const [joined = 0, two = 0] = await medians(timer, [
+  const [joined = Infinity, two = Infinity] = await medians(timer, [
     await programs((mlp) => together(mlp, buffers, tuning)),
     await programs((mlp) => apart(mlp, buffers, tuning)),
   ]);
-  const stage = Number(two >= joined * (1 - LEAST_GAIN));
-  return new Map([[JOINED, new Map([[1, { stage, groups: 1 }]])]]);
+  return chooseLaunch([
+    { launch: { stage: 1, groups: 1 }, ms: joined },
+    { launch: { stage: 0, groups: 1 }, ms: two },
+  ]);
 }
 
 function together({ gateUp, down }: DenseWeights, buffers: Buffers, tuning: Tuning): Plan {

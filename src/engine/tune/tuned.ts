@@ -3,7 +3,7 @@ import { tensorShards } from "../../../shaders/tensor/common.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Launches, type Tuning, tuning } from "../../gpu/matrix.ts";
 import { autotune } from "./autotune.ts";
-import { joinedMlps, knownJoined, timeJoined } from "./joined.ts";
+import { joinedKey, joinedMlps, timeJoined } from "./joined.ts";
 import { groupMatmuls, type MatmulGroup, matmulsOf } from "../matrices/matmuls.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { adapterKey, driverVersion, readTuning, tuningPath, writeTuning } from "./tuning_file.ts";
@@ -53,7 +53,10 @@ export async function tuneWeights(
     : readTuning(path, onWarning).get(key);
   const known = usable(gpu, groups, cached ?? new Map());
   const tuned = await autotune(gpu, groups, { tuning: rules, known });
-  const joined = await joinedLaunches(gpu, loaded, { rules, known: cached ?? new Map() });
+  const joined = await joinedLaunches(gpu, loaded, {
+    rules: { ...rules, tensor: loaded.tensor, launches: tuned.launches },
+    known: cached ?? new Map(),
+  });
   const measured = tuned.measured + joined.measured;
   const launches = new Map([...tuned.launches, ...joined.launches]);
   if (path !== undefined && measured > 0) writeTuning(path, key, launches, onWarning);
@@ -69,18 +72,20 @@ export async function tuneWeights(
   };
 }
 
-/** Whether launches are joined, where the target has some that may be. */
+/** Whether launches are joined, where the target has some that may be, beside the launches that the others have. */
 async function joinedLaunches(
   gpu: Gpu,
   loaded: LoadedWeights,
   { rules, known }: { readonly rules: Tuning; readonly known: Launches },
 ): Promise<{ readonly launches: Launches; readonly measured: number }> {
-  const mlps = joinedMlps(loaded, { ...rules, tensor: loaded.tensor });
-  if (mlps.length === 0) return { launches: new Map(), measured: 0 };
-  const before = knownJoined(known);
-  return before.size > 0
-    ? { launches: before, measured: 0 }
-    : { launches: await timeJoined(gpu, mlps, rules), measured: 1 };
+  const mlps = joinedMlps(loaded, rules);
+  if (!mlps[0]) return { launches: new Map(), measured: 0 };
+  const key = joinedKey(mlps[0]);
+  const before = known.get(key);
+  return before ? { launches: new Map([[key, before]]), measured: 0 } : {
+    launches: new Map([[key, new Map([[1, await timeJoined(gpu, mlps, rules)]])]]),
+    measured: 1,
+  };
 }
 
 /** Of a cache's launches those that fit these matmuls: what a person wrote into it may not. */

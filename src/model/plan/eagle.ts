@@ -123,6 +123,7 @@ export function draftLast(
   const own = { ...draft, scratch: { ...draft.scratch, x: ends.x, q: ends.q } };
   const { plan, stream } = layerForward(own, {
     of: { rows: ends.rows, count: batch, perSlot: 1 },
+    // The heads are stored, so x is not multiplied: its scales only tell that later rows' are noted.
     branch: { x: ends.x, stream: ends.x, xScales: scales?.normed },
     end: lastEnd(draft),
     stored: true,

@@ -35,6 +35,7 @@ import { type BranchInput, project } from "./branch_input.ts";
 import { PAGE } from "./rows_layout.ts";
 import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
 import type { Rope } from "../config/rope_config.ts";
+import { WIDE_INPUT } from "./sums_width.ts";
 
 export interface HeadWeights {
   readonly kind: "heads";
@@ -218,12 +219,6 @@ function projectRaw(
   const to = { matrix, out: context.scratch.qkv };
   return project(context, input, to, { rows, epilogue: "store", label: `${label}.qkv` });
 }
-
-/**
- * Narrowest input of q, k and v whose ranges save more than the dispatch that adds their sums takes: at 4,096 rounds
- * of many rows gain 1 % of a layer and one row loses as much (docs/kernels).
- */
-const WIDE_INPUT = 8192;
 
 /**
  * Ranges of k of heads that are not normed: above 1 on matrix units, which are not filled by so few outputs of a wide

@@ -124,7 +124,8 @@ export function tierBytes(
   const drafting = draft && tiers.some(({ depth }) => depth > 0);
   const logits = rows * target.vocabSize + (drafting ? batch * draft.draftVocabSize : 0);
   const beyond = Math.max(0, rows - PREFILL_ROWS);
-  const perRow = rowElements(target) + (drafting ? rowElements(draft.layer) : 0);
+  const perRow = rowElements(target, { drafts: false }) +
+    (drafting ? rowElements(draft.layer, { drafts: true }) : 0);
   const kept = drafting && tiers.some(({ depth }) => depth === 0)
     ? kvTokens * featureBytes(target, draft)
     : 0;

@@ -20,6 +20,7 @@ import {
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { mixtureTileWords } from "../plan/mixture_sizes.ts";
 import { PAGE } from "../plan/rows_layout.ts";
+import { sumsWidth } from "../plan/sums_width.ts";
 
 const F32_BYTES = 4;
 
@@ -79,13 +80,19 @@ export function scratchBytes(
     Math.max(...kept.map(({ halves = 0 }) => halves));
   return F32_BYTES *
     (rows * perRow + verifyRows * choiceElements(target, rules) + drafted + partial +
-      models.reduce((sum, model) => sum + decoderElements(model, { ...sizes, rules }), 0));
+      models.reduce(
+        (sum, model, i) => sum + decoderElements(model, { ...sizes, rules, drafts: i > 0 }),
+        0,
+      ));
 }
 
 /** Of a decoder's layers, beside its weights. */
 function decoderElements(
   config: ModelConfig,
-  { rows, context, rules, unit }: ScratchRows & { readonly rules: typeof HARDWARE },
+  { rows, context, rules, unit, drafts }: ScratchRows & {
+    readonly rules: typeof HARDWARE;
+    readonly drafts: boolean;
+  },
 ): number {
   const { hiddenSize, layers, ropes } = config;
   const mixtures = new Set(layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []));
@@ -98,7 +105,8 @@ function decoderElements(
     ? relayWords(Math.max(...layers.map(({ mlp }) => actWidth(mlp)))) + MOST_SPLIT_K * hiddenSize +
       headWords(Math.max(...sizes.map(({ ownRow }) => ownRow)))
     : 0;
-  return rows * rowElements(config) + Math.max(0, heads) + relayed + MOST_NORMED_ROWS * hiddenSize +
+  return rows * rowElements(config, { drafts, unit }) + Math.max(0, heads) + relayed +
+    MOST_NORMED_ROWS * hiddenSize +
     Math.max(0, ...tiles) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
@@ -116,9 +124,13 @@ function choiceElements(
 }
 
 /** Of a row in the widest layer: attention and MLP take turns in the same buffers. */
-export function rowElements({ hiddenSize, layers }: ModelConfig): number {
+export function rowElements(
+  config: ModelConfig,
+  of: { readonly drafts: boolean; readonly unit?: MatrixUnit | undefined },
+): number {
+  const { hiddenSize, layers } = config;
   const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
-  return (2 + MOST_SPLIT_K) * hiddenSize +
+  return 2 * hiddenSize + sumsWidth(config, of) +
     widest(({ attention }) => attentionSizes(attention).qkv) +
     widest(({ attention }) => attentionSizes(attention).q) +
     widest(({ attention }) => attentionSizes(attention).attentionOutput) +
