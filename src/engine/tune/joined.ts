@@ -38,6 +38,8 @@ interface Buffers {
 /**
  * Times MLPs of one shape as one launch and as two, on the loaded weights: whether they are joined, as a launch whose
  * stage is 1 or 0. Changes no result.
+ *
+ * @param tuning with the launches that were measured: those apart go by them, the joined one by rule.
  */
 export async function timeJoined(
   gpu: Gpu,
@@ -64,7 +66,7 @@ export async function timeJoined(
       .catch(() => undefined);
   const timer = stack.use(await openLaunchTimer(gpu));
   const [joined = Infinity, two = Infinity] = await medians(timer, [
-    await programs((mlp) => together(mlp, buffers, tuning)),
+    await programs((mlp) => together(mlp, buffers, { ...tuning, launches: undefined })),
     await programs((mlp) => apart(mlp, buffers, tuning)),
   ]);
   return chooseLaunch([

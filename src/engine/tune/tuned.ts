@@ -54,7 +54,7 @@ export async function tuneWeights(
   const known = usable(gpu, groups, cached ?? new Map());
   const tuned = await autotune(gpu, groups, { tuning: rules, known });
   const joined = await joinedLaunches(gpu, loaded, {
-    rules: { ...rules, tensor: loaded.tensor, launches: tuned.launches },
+    ...{ rules, launches: tuned.launches },
     known: cached ?? new Map(),
   });
   const measured = tuned.measured + joined.measured;
@@ -76,14 +76,18 @@ export async function tuneWeights(
 async function joinedLaunches(
   gpu: Gpu,
   loaded: LoadedWeights,
-  { rules, known }: { readonly rules: Tuning; readonly known: Launches },
+  { rules, launches, known }: {
+    readonly rules: Tuning;
+    readonly launches: Launches;
+    readonly known: Launches;
+  },
 ): Promise<{ readonly launches: Launches; readonly measured: number }> {
-  const mlps = joinedMlps(loaded, rules);
+  const mlps = joinedMlps(loaded, { ...rules, tensor: loaded.tensor });
   if (!mlps[0]) return { launches: new Map(), measured: 0 };
   const key = joinedKey(mlps[0]);
   const before = known.get(key);
   return before ? { launches: new Map([[key, before]]), measured: 0 } : {
-    launches: new Map([[key, new Map([[1, await timeJoined(gpu, mlps, rules)]])]]),
+    launches: new Map([[key, new Map([[1, await timeJoined(gpu, mlps, { ...rules, launches })]])]]),
     measured: 1,
   };
 }
