@@ -4,7 +4,6 @@ import type { Tuning } from "../../src/gpu/matrix.ts";
 import {
   chunkKernel,
   groupOf,
-  lanesKernel,
   launchedSplits,
   pathGroups,
   SPLIT_CELLS,
@@ -12,6 +11,7 @@ import {
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./own_heads.ts";
+import { inLanes, lanesAttention } from "./attention_lanes.ts";
 import { isTiled, keptSums, tiledSums } from "./tiled/attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -20,6 +20,7 @@ import {
   ROW_BYTES,
   type RowBlock,
   rowBlock,
+  tileOf,
 } from "./row_blocks.ts";
 import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums, PartialWords } from "./partial_sums.ts";
@@ -31,11 +32,6 @@ import type { PartialSums, PartialWords } from "./partial_sums.ts";
 const FEW_QUERIES = 4;
 const MANY_QUERIES = 8;
 const MANY_ROWS = 16;
-/** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
-const MOST_IN_LANES = 128;
-/** The same of a tile of rows, and most rows of one: longer kernels take software adapters seconds to compile. */
-const MOST_IN_TILES = 256;
-const MOST_TILE_ROWS = 4;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 144 << 20;
@@ -122,7 +118,10 @@ export function notesScales(heads: Heads, adapter: Adapter): boolean {
 export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
   const { count, perSlot } = shape;
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
-  if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
+  if (inLanes(shape, shape.tuning)) {
+    const work = cellWork(shape, 4 * count * shape.heads * shape.headDim);
+    return [lanesAttention(buffers, { ...shape, constants: scoreConstants(shape), work })];
+  }
   const tiles = isTiled(shape) && !buffers.own
     ? blockOf(buffers.partial, { ...shape, tiled: true })
     : undefined;
@@ -140,10 +139,6 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
       perSlot: Math.min(block.perSlot, rows),
     });
   }).flat();
-}
-
-function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boolean {
-  return software && heads / kvHeads * headDim <= MOST_IN_LANES;
 }
 
 /** Rows whose partial sums fit at a time. */
@@ -257,37 +252,6 @@ export function cellWork(shape: AttentionShape, outBytes: number, partialBytes =
       window: shape.window,
     },
   };
-}
-
-/** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */
-export function tileOf(perSlot: number, most: number): number {
-  return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
-}
-
-/** The variant that takes a tile of rows and a group at once, without partial sums. */
-function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dispatch {
-  const { q, keys, values, rows, pages, out } = buffers;
-  const { heads, kvHeads, headDim, count, perSlot, label } = shape;
-  const most = Math.min(MOST_TILE_ROWS, Math.floor(MOST_IN_TILES / (heads / kvHeads * headDim)));
-  const alone = perSlot === count;
-  // Prompts of all lengths share a pipeline: the last tile of an only slot may be a part of one.
-  const tile = alone && perSlot > most ? most : tileOf(perSlot, most);
-  const outBytes = 4 * count * heads * headDim;
-  return dispatch(lanesKernel(shape, tile), {
-    // The kernel computes the number of rows from out's size.
-    buffers: { q, keys, values, rows, pages, out: { ...out, size: outBytes } },
-    constants: {
-      KV_HEADS: kvHeads,
-      TABLE_PAGES: shape.tablePages,
-      // Whole tiles need not know their slot.
-      PER_SLOT: perSlot % tile === 0 || alone ? tile : perSlot,
-      PATHS: Number(shape.paths),
-      ...scoreConstants(shape),
-    },
-    workgroups: [kvHeads, count / perSlot * Math.ceil(perSlot / tile)],
-    label,
-    work: cellWork(shape, outBytes),
-  });
 }
 
 export function scoreConstants(

@@ -231,19 +231,6 @@ export function combineRowsKernel(headDim: number, noted: boolean): Kernel {
   });
 }
 
-/** `tile` rows and a group of heads at once, in registers. */
-export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
-  const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
-  const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("attention/attention_lanes", { slots: loadSlots(kvDtype), counts });
-    return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "out"],
-      constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],
-    });
-  });
-}
-
 /** Splits of a whole block table. */
 export function splitsOf({ tablePages }: Pick<Heads, "tablePages">): number {
   return Math.ceil(tablePages / PAGES_PER_SPLIT);

@@ -26,6 +26,11 @@ export function rowBlock({ count, perSlot }: RowBlock, room: number): RowBlock {
   return { count: block, perSlot: Math.min(perSlot, block) };
 }
 
+/** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */
+export function tileOf(perSlot: number, most: number): number {
+  return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
+}
+
 /** What is bound from `bytes` on behind where `operand` begins. */
 export function from({ buffer, offset = 0 }: Operand, bytes: number): Operand {
   return { buffer, offset: offset + bytes };

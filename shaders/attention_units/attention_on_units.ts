@@ -7,10 +7,9 @@ import {
   cellWork,
   fromRow,
   scoreConstants,
-  tileOf,
 } from "../attention/attention.ts";
 import { groupOf, pathGroups } from "../attention/attention_kernels.ts";
-import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
+import { ALIGNED_ROWS, rowBlock, tileOf } from "../attention/row_blocks.ts";
 import { chunkOnUnits, chunkTile, halvesOf } from "./chunk/chunk_on_units.ts";
 import { type Block, combined, launched } from "./parts.ts";
 import {
