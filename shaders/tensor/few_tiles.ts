@@ -11,6 +11,8 @@ interface Candidate {
   readonly most?: number;
   /** Shortest range of k that it is for; default any. */
   readonly range?: number;
+  /** Longest; default any. */
+  readonly longest?: number;
 }
 
 const ONE_ROW: readonly Candidate[] = [
@@ -34,10 +36,10 @@ const ROWS: readonly Candidate[] = [
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
 
-/** Of 9 to 16 rows; where there are not enough workgroups, it is matmul_tensor.wgsl. */
+/** Of 9 to 16 rows; where there are not enough workgroups, or ranges are as long as 8B's down, it is matmul_tensor.wgsl. */
 const WIDE: readonly Candidate[] = [
   { tile: shared(4, { columns: 2, stage: 64 }), enough: 200 },
-  { tile: shared(4, { columns: 1, stage: 64 }), enough: 200 },
+  { tile: shared(4, { columns: 1, stage: 64 }), enough: 200, longest: 2048 },
   { tile: { ...shared(3, { columns: 1, stage: 256 }), ahead: 1 }, ...QKV },
 ];
 
@@ -91,10 +93,10 @@ export function fewTile(
   if (unit.lanes < LEAST_LANES) return wide ? undefined : LEAST;
   const fills = ({ stage, ahead }: FewTile) => range % (stage * ahead) === 0;
   const found = candidatesOf(format, rows, wide).find(
-    ({ tile, enough, most = Infinity, range: least = 0 }) => {
+    ({ tile, enough, most = Infinity, range: least = 0, longest = Infinity }) => {
       const { subgroups = 1 } = tile;
       const workgroups = Math.ceil(columns / (subgroups * tile.columns * unit.m)) * splitK;
-      return workgroups >= enough && workgroups <= most && range >= least &&
+      return workgroups >= enough && workgroups <= most && range >= least && range <= longest &&
         (subgroups === 1 || fills(tile) && fits(tile));
     },
   );

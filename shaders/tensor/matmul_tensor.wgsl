@@ -260,35 +260,41 @@ fn main(
 
   // Tile by tile: the sums of hi and of lo, then what they make.
   let sums = subgroup * $TILE_SUMSu;
+  //for l in UNROLLED
   //for r in OWN_R
-  //for l in UNROLLED
   //for q in PARTS
-  let row$r_$q = own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu;
-  let x_inverse$r_$q = inverse(x_scales[min(row + row$r_$q, rows - 1u)]);
-  var peak$r_$q = 0.0;
+  let x_inverse$r_$q = inverse(
+    x_scales[min(row + own_row + $ru * $UNIT_Mu + (lane + $qu * $LANESu) / $UNIT_HALFu, rows - 1u)]);
   //end
   //end
-  //for c in OWN_C
-  if (multiplies) {
-    subgroupMatrixStore<row_major>(&staged, sums, hi$r_$c, SUM_PITCH);
-    //for l in LOW
-    subgroupMatrixStore<row_major>(&staged, sums + $UNIT_Mu * SUM_PITCH, lo$r_$c, SUM_PITCH);
-    //end
+  //for q in PARTS
+  var peak$q = 0.0;
+  //end
+  //end
+  for (var t = 0u; t < $(OWN_R * OWN_C)u; t++) {
+    if (multiplies) {
+      switch t {
+        //for r in OWN_R
+        //for c in OWN_C
+        case $(r * OWN_C + c)u: {
+          subgroupMatrixStore<row_major>(&staged, sums, hi$r_$c, SUM_PITCH);
+          //for l in LOW
+          subgroupMatrixStore<row_major>(&staged, sums + $UNIT_Mu * SUM_PITCH, lo$r_$c, SUM_PITCH);
+          //end
+        }
+        //end
+        //end
+        default: {}
+      }
+    }
+    workgroupBarrier();
+    if (multiplies) {
+      let tile_r = t / $OWN_Cu;
+      let tile_c = t % $OWN_Cu;
+      //use tensor/tile/outputs
+    }
+    workgroupBarrier();
   }
-  workgroupBarrier();
-  if (multiplies) {
-    //use tensor/tile/outputs
-  }
-  workgroupBarrier();
-  //end
-  //for l in UNROLLED
-  if (multiplies) {
-    //for q in PARTS
-    gather(row$r_$q, peak$r_$q, $UNIT_HALFu, lane % $UNIT_HALFu == 0u);
-    //end
-  }
-  //end
-  //end
   //for l in UNROLLED
   workgroupBarrier();
   //end

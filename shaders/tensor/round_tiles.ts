@@ -39,10 +39,18 @@ const TIMED: readonly Timed[] = [
   },
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   {
+    us: [41],
+    range: 2048,
+    tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 128, ahead: 2, inTurn: true },
+  },
+  {
     us: [77],
     tile: { subgroups: 8, grid: [1, 7], own: [2, 2], stage: 64, ahead: 2, inTurn: true },
   },
-  { us: [86], tile: { subgroups: 8, grid: [1, 8], own: [2, 2], stage: 64, ahead: 1 } },
+  {
+    us: [82],
+    tile: { subgroups: 8, grid: [2, 4], own: [1, 4], stage: 64, ahead: 2, inTurn: true },
+  },
   {
     us: [43, 58],
     tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2, early: true },

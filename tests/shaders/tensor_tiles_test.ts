@@ -37,7 +37,8 @@ Deno.test("tiles of rounds: no more workgroups than cores have room for, where c
     const { rows, shape: [columns, cols, splitK], size, workgroups } of [
       { rows: 16, shape: [28672, 4096, 1], size: [16, 112], workgroups: 256 },
       { rows: 16, shape: [6144, 4096, 1], size: [16, 16], workgroups: 384 },
-      { rows: 16, shape: [4096, 14336, 4], size: [16, 64], workgroups: 256 },
+      { rows: 16, shape: [4096, 14336, 4], size: [16, 128], workgroups: 128 },
+      { rows: 32, shape: [128256, 4096, 1], size: [32, 256], workgroups: 501 },
       { rows: 17, shape: [28672, 4096, 1], size: [32, 224], workgroups: 128 },
       { rows: 32, shape: [6144, 4096, 1], size: [32, 48], workgroups: 128 },
       { rows: 32, shape: [4096, 1024, 1], size: [32, 32], workgroups: 128 },
