@@ -278,8 +278,8 @@ import lowerNothing from "./tensor/row/lower_nothing.wgsl" with { type: "text" }
 import lowerScales from "./tensor/row/lower_scales.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
-import roundNoted from "./tensor/tile/round_noted.wgsl" with { type: "text" };
-import roundStore from "./tensor/tile/round_store.wgsl" with { type: "text" };
+import lanesNoted from "./tensor/tile/lanes_noted.wgsl" with { type: "text" };
+import lanesStore from "./tensor/tile/lanes_store.wgsl" with { type: "text" };
 import outNotedTile from "./tensor/tile/out_noted.wgsl" with { type: "text" };
 import outputsTile from "./tensor/tile/outputs.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
@@ -595,8 +595,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,
   "tensor/tile/out_noted": outNotedTile,
-  "tensor/tile/round_noted": roundNoted,
-  "tensor/tile/round_store": roundStore,
+  "tensor/tile/lanes_noted": lanesNoted,
+  "tensor/tile/lanes_store": lanesStore,
   "tensor/tile/outputs": outputsTile,
   "tensor/out_store": outStore,
   "tensor/tile/out_store": outStoreTile,

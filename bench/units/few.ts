@@ -4,7 +4,7 @@
 //   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 2.64.2.0,o+down=2.128.2.1]
 //
 // A shape may be in another number of ranges of k: down/8. A tile is columns.stage.ahead.branched[.subgroups], one of
-// matmul_tensor.wgsl (--tensor, its grid and own rows by columns) subgroups.grid.grid.own.own.stage.ahead.early; with
+// matmul_tensor.wgsl (--tensor, its grid and own rows by columns) subgroups.grid.grid.own.own.stage.ahead.early.joined.turn; with
 // .p behind it x is two f16 numbers already, with shapes and = before it it is for these alone. Weights are f16 in
 // place, as the engine has them; the SIMT kernels read them all the same (--bare leaves these out). Microseconds on warm
 // clocks, the median of rounds in which all variants take turns; "over" is of the first variant's time in the same round,
@@ -226,10 +226,13 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   const given = (b: Buffers, paired: boolean): Buffers =>
     paired ? { ...b, x: inputs.get(b) as Operand } : b;
   for (const { text, numbers, paired } of specsOf(flags.tensor, name)) {
-    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1, early] = numbers;
+    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = numbers;
+    const [early = false, joined = false, inTurn = false] = numbers.slice(7).map((number) =>
+      number === 1
+    );
     const one: TensorTile = {
       ...{ subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead },
-      ...{ early: early === 1, unrolled: true },
+      ...{ early, joined, inTurn },
     };
     if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
       continue;

@@ -28,11 +28,6 @@ export interface TensorTile {
   /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
   /**
-   * Whether the text has a lane's outputs of a tile one after the other, so that they do not wait for each other,
-   * and not a loop over them: for few tiles of a subgroup; default false.
-   */
-  readonly unrolled?: boolean;
-  /**
    * Whether two columns, and hi and lo of a row, share a line of workgroup memory, so that it has half as many places that
    * are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
    */
@@ -52,7 +47,7 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 /** Bytes of workgroup memory. */
 export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
-  return 16 * WORDS + 4 * ((tile.unrolled ? 1 : 2) * TILE_ROWS + TILE_COLS);
+  return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
 }
 
 /** Counts of tensor/row_of_chunk for rows of `chunks`. */
@@ -68,6 +63,8 @@ export function fitsTile(
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
 ): boolean {
   const groups = tile.inTurn ? tile.ahead : 1; // of subgroups
+  // A lane has as many outputs of a tile as any other.
+  if (unit.m * unit.n / 2 % unit.lanes !== 0) return false;
   return tile.stage % unit.k === 0 && tile.subgroups % groups === 0 &&
     (!tile.joined || tile.grid[1] * tile.own[1] % 2 === 0) &&
     tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
@@ -112,7 +109,6 @@ function countsOf(
     ...{ IN_TURN: Number(inTurn), TOGETHER: Number(!inTurn) },
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / BRINGERS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / BRINGERS),
-    ROW_LOADS: Math.ceil(TILE_ROWS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     LINE,
     XS,
@@ -129,13 +125,13 @@ function countsOf(
   };
 }
 
-/** Slots of a kernel with an epilogue, of workgroups of rounds, whose outputs do not wait for each other. */
-function roundSlots(epilogue: Epilogue): Slots {
+/** Slots of a kernel with an epilogue, whose lanes keep their rows' largest numbers. */
+function lanesSlots(epilogue: Epilogue): Slots {
   const { out = "", ...slots } = unitsSlots(epilogue);
-  return { ...slots, out: out.replace("tensor/out", "tensor/tile/round") };
+  return { ...slots, out: out.replace("tensor/out", "tensor/tile/lanes") };
 }
 
-/** Slots of a kernel whose workgroups make many rows, with an epilogue. */
+/** Slots of a kernel of jobs, with an epilogue. */
 export function tileSlots(epilogue: Epilogue): Slots {
   const { out = "", ...slots } = unitsSlots(epilogue);
   return { ...slots, out: out.replace("tensor/", "tensor/tile/") };
@@ -153,7 +149,6 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   const parts = [
     ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
-    ...tile.unrolled ? ["unrolled"] : [],
     ...tile.joined ? ["joined"] : [],
     ...tile.inTurn ? ["turn"] : [],
   ];
@@ -161,12 +156,11 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...tile.unrolled ? roundSlots(epilogue) : tileSlots(epilogue), ...format.slots },
+      slots: { ...lanesSlots(epilogue), ...format.slots },
       counts: {
         ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
         ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },
-        ...preparedCounts(epilogue, tile.unrolled ?? false),
-        ...{ UNROLLED: Number(tile.unrolled ?? false), LOOPED: Number(!tile.unrolled) },
+        ...preparedCounts(epilogue),
         ...{ ...format.counts, ...epilogue.counts },
       },
     });

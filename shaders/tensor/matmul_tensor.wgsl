@@ -16,8 +16,7 @@
 // is 1, $AHEAD groups of subgroups take turns to bring a whole stage: a driver lets a subgroup wait for all that it has
 // asked for, not for the stage that is next;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
-// COLS / SPLIT_K is a multiple of $STAGE. The slots are those of tensor/common.wgsl; `out` is tensor/tile/out_*.wgsl
-// where $LOOPED is 1, else tensor/tile/round_*.wgsl: lanes keep their rows' largest numbers over all their tiles.
+// COLS / SPLIT_K is a multiple of $STAGE. The slots are those of tensor/common.wgsl; `out` is tensor/tile/lanes_*.wgsl.
 // Where $JOINED is 1 a line of workgroup memory has two columns' numbers, or hi and lo of a row.
 
 diagnostic(off, subgroup_uniformity);
@@ -52,9 +51,6 @@ const SUM_PITCH = $SUM_PITCHu; // as LINE
 // each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
-//for l in LOOPED
-var<workgroup> x_inverses: array<f32, $TILE_ROWS>; // 1 / scale
-//end
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
 // Column of the tile whose block a lane brings.
@@ -137,15 +133,6 @@ fn main(
   //end
   //end
 
-  //for l in LOOPED
-  //for u in ROW_LOADS
-  let own_r$u = min(thread + $uu * THREADS, $TILE_ROWSu - 1u);
-  let own_x$u = x_scales[min(row + own_r$u, rows - 1u)];
-  if (thread + $uu * THREADS < $TILE_ROWSu) {
-    x_inverses[own_r$u] = inverse(own_x$u);
-  }
-  //end
-  //end
   //for u in COLUMN_LOADS
   let own_c$u = min(thread + $uu * THREADS, $TILE_COLSu - 1u);
   let own_pair$u = min(pair + own_c$u / $UNIT_Nu * $UNIT_HALFu + own_c$u % $UNIT_HALFu, half - 1u);
@@ -260,7 +247,6 @@ fn main(
 
   // Tile by tile: the sums of hi and of lo, then what they make.
   let sums = subgroup * $TILE_SUMSu;
-  //for l in UNROLLED
   //for r in OWN_R
   //for q in PARTS
   let x_inverse$r_$q = inverse(
@@ -269,7 +255,6 @@ fn main(
   //end
   //for q in PARTS
   var peak$q = 0.0;
-  //end
   //end
   for (var t = 0u; t < $(OWN_R * OWN_C)u; t++) {
     if (multiplies) {
@@ -295,9 +280,6 @@ fn main(
     }
     workgroupBarrier();
   }
-  //for l in UNROLLED
-  workgroupBarrier();
-  //end
   for (var i = thread; i < $TILE_ROWSu; i += THREADS) {
     if (row + i < rows) {
       end_row(row + i, i);

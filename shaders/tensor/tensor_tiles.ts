@@ -74,7 +74,7 @@ export function tensorTile(
     readonly splitK: number;
   },
 ): TensorTile | undefined {
-  const few = roundTile(unit, limits, { rows, columns, range, splitK });
+  const few = roundTile(unit, limits, { format, rows, columns, range, splitK });
   if (few) return few;
   const kind = !isQuantized(format) ? "floats" : WEIGHT_BYTES[format] === 1 ? "bytes" : "nibbles";
   const fitting = CANDIDATES.filter(({ beyond, of = kind, tile }) =>

@@ -20,10 +20,10 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 16, ahead: 5 },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1, early: true },
   // As many stages as the loop brings in its turns.
-  { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2, unrolled: true },
-  { subgroups: 3, grid: [1, 2], own: [2, 1], stage: 32, ahead: 1, unrolled: true, joined: true },
+  { subgroups: 2, grid: [1, 2], own: [2, 1], stage: 16, ahead: 2 },
+  { subgroups: 3, grid: [1, 2], own: [2, 1], stage: 32, ahead: 1, joined: true },
   { subgroups: 1, grid: [1, 1], own: [1, 4], stage: 16, ahead: 1, joined: true },
-  { subgroups: 4, grid: [1, 3], own: [2, 1], stage: 16, ahead: 2, unrolled: true, inTurn: true },
+  { subgroups: 4, grid: [1, 3], own: [2, 1], stage: 16, ahead: 2, inTurn: true },
   { subgroups: 3, grid: [1, 1], own: [1, 1], stage: 16, ahead: 3, early: true, inTurn: true },
 ];
 

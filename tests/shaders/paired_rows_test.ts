@@ -65,7 +65,7 @@ const TILES: readonly (TensorTile | FewTile)[] = [
   { columns: 1, stage: 32, ahead: 2, branched: false },
   { columns: 2, stage: 32, ahead: 1, branched: true },
   { subgroups: 2, columns: 1, stage: 32, ahead: 2, branched: false },
-  { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2, unrolled: true },
+  { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2 },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 32, ahead: 1, early: true, joined: true },
 ];
 

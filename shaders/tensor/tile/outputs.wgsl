@@ -2,21 +2,6 @@
 // from `sums` on, make. Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again
 // of a small matrix.
 
-//for l in LOOPED
-for (var i = lane; i < $UNIT_Mu * $UNIT_HALFu; i += $LANESu) {
-  let own_r = own_row + tile_r * $UNIT_Mu + i / $UNIT_HALFu;
-  let own_c = own_column + tile_c * $UNIT_Nu + i % $UNIT_HALFu;
-  let r = row + own_r;
-  let c = pair + own_column / 2u + tile_c * $UNIT_HALFu + i % $UNIT_HALFu;
-  let at = (sums + i / $UNIT_HALFu * SUM_PITCH) * 4u + i % $UNIT_HALFu;
-  if (r < rows && c < half) {
-    let w = vec2(w_inverses[own_c], w_inverses[own_c + $UNIT_HALFu]);
-    let y = vec2(sum_at(at), sum_at(at + $UNIT_HALFu)) * x_inverses[own_r] * w;
-    epilogue(tile.z * rows + r, c, half, y);
-  }
-  gather(own_r);
-}
-//end
 //for p in PREPARED
 //for q in PARTS
 let prepared$q = prepare(
@@ -25,7 +10,6 @@ let prepared$q = prepare(
 );
 //end
 //end
-//for l in UNROLLED
 //for q in PARTS
 {
   let i = lane + $qu * $LANESu;
@@ -57,4 +41,3 @@ if (tile_c + 1u == $OWN_Cu) {
   peak$q = 0.0;
   //end
 }
-//end

@@ -1,4 +1,4 @@
-// The output of a matmul on matrix units whose epilogue stores numbers, of workgroups of rounds.
+// The output of matmul_tensor.wgsl whose epilogue stores numbers.
 //
 //   taken(): what is to be noted of the outputs that an invocation gave the epilogue since it was called last;
 //   gather(own, peak, lanes, first): called by a subgroup when all of its outputs of rows are there, each invocation with

@@ -1,4 +1,4 @@
-// As round_store.wgsl, for an epilogue that lets `consider` see what it stores: lowers the scale of a row of `out` to
+// As lanes_store.wgsl, for an epilogue that lets `consider` see what it stores: lowers the scale of a row of `out` to
 // that of its largest number, once a workgroup: all workgroups lower the same few numbers, one after the other.
 
 //use tensor/scale_of
