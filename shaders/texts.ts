@@ -33,6 +33,11 @@ import visible from "./attention/visible.wgsl" with { type: "text" };
 import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
 import chunkUnits from "./attention_units/chunk/chunk_units.wgsl" with { type: "text" };
 import halveCells from "./attention_units/chunk/halve_cells.wgsl" with { type: "text" };
+import chunkSegment from "./attention_units/chunk/segment.wgsl" with { type: "text" };
+import chunkSegmentsKept from "./attention_units/chunk/segments_kept.wgsl" with { type: "text" };
+import chunkSegmentsMerged from "./attention_units/chunk/segments_merged.wgsl" with {
+  type: "text",
+};
 import chunkScores from "./attention_units/chunk/scores.wgsl" with { type: "text" };
 import chunkValues from "./attention_units/chunk/values.wgsl" with { type: "text" };
 import chunkWeights from "./attention_units/chunk/weights.wgsl" with { type: "text" };
@@ -350,6 +355,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention_units/chunk/chunk_units": chunkUnits,
   "attention_units/chunk/halve_cells": halveCells,
   "attention_units/chunk/scores": chunkScores,
+  "attention_units/chunk/segment": chunkSegment,
+  "attention_units/chunk/segments_kept": chunkSegmentsKept,
+  "attention_units/chunk/segments_merged": chunkSegmentsMerged,
   "attention_units/chunk/values": chunkValues,
   "attention_units/chunk/weights": chunkWeights,
   "attention_units/row_scale": unitsRowScale,

@@ -50,12 +50,23 @@ const units = { unit, limits: gpu.limits };
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
 /** Regular expressions of lines, and what stands in their place. */
-const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = {
+type Without = readonly (readonly [RegExp, string])[];
+
+/** The line is left out, but not what it binds. */
+const NEVER = "if (KV_HEADS == 0u) { $1 }";
+const KEYS: Without = [[/^ *(kx\d+ = k_halves.*)$/gm, NEVER]];
+const VALUES: Without = [
+  [/^ *var (vx\d+) = (v_halves.*);$/gm, "var $1 = vec4<u32>(); if (KV_HEADS == 0u) { $1 = $2; }"],
+  [/^ *(vx\d+ = v_halves.*)$/gm, NEVER],
+];
+const PARTS: Readonly<Record<string, Without>> = {
   "no products of scores": [[/^ *s\d+ = subgroupMatrixMultiplyAccumulate.*$/gm, ""]],
   "no products of values": [[/^ *o\d+ = subgroupMatrixMultiplyAccumulate.*$/gm, ""]],
-  "no exp2": [[/exp2\(([^;]*)\), vec4<f32>\(\)/g, "($1), vec4<f32>()"]],
+  "no exp2": [[/return exp2\(/g, "return ("]],
   "no merge": [[/^ *sum\d+ = fma\(.*$/gm, ""]],
-  "no loads of keys": [[/^ *kx\d+ = k_halves.*$/gm, ""]],
+  "no loads of keys": KEYS,
+  "no loads of values": VALUES,
+  "no loads, no stores of them": [...KEYS, ...VALUES, [/^ *(pool\[[kv]_to.*)$/gm, NEVER]],
   "no barriers": [[/^ {4,}workgroupBarrier\(\);$/gm, ""]],
   "hi of queries twice": [[/MultiplyAccumulate\(ql/g, "MultiplyAccumulate(qh"]],
   "hi of queries and weights twice": [
@@ -64,11 +75,11 @@ const PARTS: Readonly<Record<string, readonly (readonly [RegExp, string])[]>> = 
   ],
 };
 
-type Way = Pick<ChunkTile, "queries" | "stage" | "columns">;
+type Way = Pick<ChunkTile, "queries" | "columns" | "direct">;
 
-const WAYS: readonly Way[] = flags.small ? [{ queries: 16, stage: 32, columns: 4 }] : [
-  { queries: 64, stage: 32, columns: 1 },
-  { queries: 64, stage: 64, columns: 1 },
+const WAYS: readonly Way[] = flags.small ? [{ queries: 16, columns: 4, direct: true }] : [
+  { queries: 64, columns: 1, direct: true },
+  { queries: 64, columns: 1, direct: false },
 ];
 
 async function filled(count: number, stream: number): Promise<Operand> {
@@ -142,9 +153,9 @@ async function measure(kvDtype: KvDtype) {
       ...{ units, halves },
       choose: (shape, of, span) => withWay(shape, chunkTile(shape, of, span), way),
     });
-  const nameOf = ({ queries, columns, stage }: Way) => `${queries}x${columns} of ${stage}`;
-  const [first] = WAYS as [Way];
-  const best = kvDtype === "f32" || flags.small ? first : { ...first, stage: 64 };
+  const nameOf = ({ queries, columns, direct }: Way) =>
+    `${queries}x${columns}${direct ? "" : ", segments apart"}`;
+  const [best] = WAYS as [Way];
   const plans: [string, Plan][] = flags.parts
     ? [
       [nameOf(best), chunk(best)],

@@ -64,7 +64,7 @@ var<workgroup> places: array<u32, 2u * SPLIT_CELLS>; // rows of keys and values 
 var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
 var<workgroup> k_inverse: array<f32, SPLIT_CELLS>;
 var<workgroup> v_exponent: array<f32, SPLIT_CELLS>; // e
-var<workgroup> shares: array<vec4<f32>, QUERIES>; // of the sum so far, of the split's, its unit; 1: the row sees some
+var<workgroup> shares: array<vec3<f32>, QUERIES>; // of the sum so far, of the split's; 1: the row sees some
 var<workgroup> ends: array<vec2<f32>, QUERIES>; // peak and total
 
 @compute @workgroup_size(THREADS)

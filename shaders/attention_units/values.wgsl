@@ -41,7 +41,7 @@ workgroupBarrier();
   let e = min(thread + $uu * THREADS, QUERIES * 2u * VEC8S - 1u);
   let part = bitcast<vec4<f32>>(pool[e / (2u * VEC8S) * SUM_PITCH + e % (2u * VEC8S)]);
   let weight = shares[e / (2u * VEC8S)];
-  let merged = fma(sum$u, vec4(weight.x), part * weight.z * weight.y);
-  sum$u = select(sum$u, merged, weight.w == 1.0);
+  let merged = fma(sum$u, vec4(weight.x), part * weight.y);
+  sum$u = select(sum$u, merged, weight.z == 1.0);
 }
 //end

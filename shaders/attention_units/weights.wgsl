@@ -37,5 +37,5 @@ let taken = power(own_peak - new_peak);
 total = select(total, fma(total, kept, added * taken), any);
 peak = select(peak, new_peak, any);
 if (share == 0u) {
-  shares[query] = select(vec4<f32>(), vec4(kept, taken, power(-lift), 1.0), any);
+  shares[query] = select(vec3<f32>(), vec3(kept, power(-lift) * taken, 1.0), any);
 }

@@ -37,6 +37,8 @@ interface Shape {
   readonly context: number;
   /** Rows whose partial sums there is room for; default all. */
   readonly room?: number;
+  /** Each workgroup has all segments of cells. */
+  readonly direct?: boolean;
 }
 
 /** Mesa takes minutes to compile wide heads. */
@@ -47,16 +49,25 @@ const SHAPES: readonly Shape[] = gpu.info.software
       ...{ group: 3, kvHeads: 1, headDim: 32, kvDtype: "bf16", cap: 5, window: 30 },
       ...{ before: 1030, rows: 50, context: 1152, room: 24 },
     },
+    {
+      ...{ group: 3, kvHeads: 1, headDim: 32, kvDtype: "bf16", cap: 5, window: 30 },
+      ...{ before: 1030, rows: 50, context: 1152, direct: true },
+    },
   ]
   : [
     { group: 4, kvHeads: 2, headDim: 128, before: 3, rows: 141, context: 1024 },
     { group: 4, kvHeads: 2, headDim: 128, before: 2043, rows: 141, context: 4096, room: 64 },
+    { group: 4, kvHeads: 2, headDim: 128, before: 2043, rows: 141, context: 4096, direct: true },
     { group: 1, kvHeads: 2, headDim: 64, before: 1500, rows: 75, context: 2048 },
     { group: 7, kvHeads: 1, headDim: 128, kvDtype: "bf16", before: 1180, rows: 70, context: 2048 },
     { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", before: 1020, rows: 65, context: 2048 },
     {
       ...{ group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030 },
       ...{ before: 1010, rows: 90, context: 4096 },
+    },
+    {
+      ...{ group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030 },
+      ...{ before: 1010, rows: 90, context: 4096, direct: true },
     },
     { group: 8, kvHeads: 1, headDim: 96, window: 100, before: 0, rows: 64, context: 1024 },
     { group: 1, kvHeads: 1, headDim: 32, kvDtype: "bf16", before: 200, rows: 70, context: 1024 },
@@ -72,7 +83,7 @@ function rowsOf({ before, rows }: Shape) {
 /** Mesa takes minutes to compile many products of a subgroup. */
 function small(tile: ChunkTile): ChunkTile {
   const queries = 16;
-  return { ...tile, queries, tile: Math.floor(queries / tile.group), columns: 4 };
+  return { ...tile, queries, tile: Math.floor(queries / tile.group), columns: 4, keyParts: 2 };
 }
 
 async function run(shape: Shape, chunk: boolean) {
@@ -110,7 +121,8 @@ async function run(shape: Shape, chunk: boolean) {
       ...{ units, halves },
       choose: (...asked) => {
         const tile = chunkTile(...asked);
-        return gpu.info.software ? small(tile) : tile;
+        const of = { ...tile, direct: tile.direct || shape.direct === true };
+        return gpu.info.software ? small(of) : of;
       },
     })
     : attend(buffers, of);
@@ -169,7 +181,9 @@ Deno.test("rows go as a chunk where they are many of one slot and there is room 
     }).map(({ kernel: { name }, forCells: { upTo } = { upTo: Infinity } }) =>
       `${name.replace(/_units.*/, "")}${upTo < Infinity ? ` to ${upTo}` : ""}`
     );
-  assert.deepEqual(names(512, 512), ["halves", "chunk", "combine"]);
+  // 32 tiles of 16 rows for each of 8 heads: as many workgroups as a GPU has room for have all cells.
+  assert.deepEqual(names(512, 512), ["halves", "chunk"]);
+  assert.deepEqual(names(480, 480), ["halves", "chunk", "combine"]);
   // 8 tiles of 16 rows for each of 8 heads: 64 workgroups are too few, two segments of cells make 128.
   assert.deepEqual(names(128, 128), ["attention to 1024", "halves", "chunk", "combine"]);
   const others = [

@@ -15,12 +15,12 @@ export interface ChunkTile {
   readonly group: number;
   /** Rows. */
   readonly tile: number;
-  /** Splits of keys. */
+  /** Splits of keys of a segment. */
   readonly span: number;
-  /** Its rows see no splits of other workgroups: it writes their output. */
+  /** It has all segments that its rows see, and writes their output. */
   readonly direct: boolean;
-  /** Cells of keys in workgroup memory at a time. */
-  readonly stage: number;
+  /** Parts of a head's keys that pass through workgroup memory one after the other. */
+  readonly keyParts: number;
   /** Parts of a head's values and sums that pass through workgroup memory one after the other. */
   readonly parts: number;
   /** With padding: a multiple of the unit's rows. */
@@ -35,7 +35,7 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
     tile: TILE,
     span: SPAN,
     direct,
-    stage: STAGE,
+    keyParts: K_PARTS,
     queries: QUERIES,
     columns: COLUMNS,
     parts: PARTS,
@@ -49,28 +49,32 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
   const THREADS = QUERIES / m * COLUMNS * lanes;
   const SHARERS = THREADS / QUERIES;
   const SHARED_EIGHTS = CELLS / SHARERS / 8;
-  const LOADS = STAGE * (1 + KV_LOW) * VEC8S / THREADS;
-  const V_LOADS = CELLS * (1 + KV_LOW) * VEC8S / PARTS / THREADS;
+  const row = (1 + KV_LOW) * VEC8S;
+  const K_WIDE = powerFrom(row / K_PARTS);
+  const V_WIDE = powerFrom(row / PARTS);
+  const staged = (part: number) => CELLS * (1 + KV_LOW) * (part + 1) + part % 8;
   const pitch = VEC8S + 1;
   const POOL = Math.max(
-    STAGE * (1 + KV_LOW) * pitch,
-    CELLS * (1 + KV_LOW) * (VEC8S / PARTS + 1),
+    staged(VEC8S / K_PARTS),
+    staged(VEC8S / PARTS),
     QUERIES * pitch,
     QUERIES * (CELLS / 4 + SHARERS),
     QUERIES * (headDim / 4 / PARTS + SHARERS),
   );
   return {
-    ...{ GROUP, TILE, SPAN, STAGE, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
-    ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, LOADS, V_LOADS, POOL },
+    ...{ GROUP, TILE, SPAN, K_PARTS, THREADS, CELLS, Q_LOW, KV_LOW, VEC8S, WIDE, QUERIES },
+    ...{ COLUMNS, SHARERS, SHARED_EIGHTS, PARTS, K_WIDE, V_WIDE, POOL },
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
     DIRECT: Number(direct),
     WIDE_STEPS: Math.log2(WIDE),
+    LOADS: CELLS * K_WIDE / THREADS,
+    V_LOADS: CELLS * V_WIDE / THREADS,
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
     K_STEPS: headDim / k,
     C_STEPS: CELLS / k,
     OWN_CELLS: CELLS / n / COLUMNS,
-    STAGES: CELLS / STAGE,
-    STAGE_OWN: STAGE / n / COLUMNS,
+    K_PART: VEC8S / K_PARTS,
+    PART_STEPS: headDim / k / K_PARTS,
     SUMS: headDim / 4 / SHARERS,
     PART_SUMS: headDim / 4 / PARTS / SHARERS,
     PART_OWN: headDim / n / PARTS / COLUMNS,
@@ -83,13 +87,17 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
   };
 }
 
+function powerFrom(count: number): number {
+  return 2 ** Math.ceil(Math.log2(count));
+}
+
 const kernels = new Map<string, Kernel>();
 
 /** Whether a workgroup's subgroups and invocations have equal shares of everything, and the device room for it. */
 export function chunkFits(heads: Heads16, units: AttentionUnits, of: ChunkTile): boolean {
-  const { POOL, THREADS, CELLS, SHARERS, ...counts } = countsOf(heads, units, of);
+  const { POOL, THREADS, CELLS, SHARERS, DIRECT, ...counts } = countsOf(heads, units, of);
   const { unit: { n, k }, limits } = units;
-  const beside = 16 * 2 + 4 * of.queries + 3 * 4 * CELLS;
+  const beside = 16 * 2 + 4 * of.queries + 3 * 4 * CELLS + 8 * THREADS * DIRECT;
   return Object.values(counts).every(Number.isInteger) && CELLS / SHARERS >= Math.max(n, k) &&
     THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
     16 * POOL + beside <= limits.maxComputeWorkgroupStorageSize;
@@ -101,13 +109,15 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   const { KV_LOW } = lowOf(heads, units);
   const kind = [
     ...[KV_LOW ? "low" : "high", heads.headDim, `${of.group}x${of.tile}`, cellsOf(units)],
-    ...[of.span, of.stage, of.parts, of.queries, of.columns],
+    ...[of.span, of.keyParts, of.parts, of.queries, of.columns],
     ...of.direct ? ["direct"] : [],
     ...units.precision === "f16" ? ["f16"] : [],
   ];
   const name = `chunk_units_${[...kind, m, n, k, lanes].join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { out: `attention_units/sums_${of.direct ? "out" : "kept"}` };
+    const slots = {
+      segments: `attention_units/chunk/segments_${of.direct ? "merged" : "kept"}`,
+    };
     const counts = countsOf(heads, units, of);
     return kernel(name, shader("attention_units/chunk/chunk_units", { slots, counts }), {
       bindings: [

@@ -25,6 +25,10 @@ const QUERIES = 64;
 const WHOLE_DIM = 80;
 /** Rows for which halving all keys and values once is less than doing it for every workgroup. */
 const CHUNK_ROWS = 64;
+/** Workgroups of it that a large GPU has room for at once. */
+const AT_ONCE = 264;
+/** Share of that room that goes to waste at most where each workgroup has all cells. */
+const WASTE = 0.05;
 /** Bindings begin at multiples of so many bytes. */
 const ALIGNMENT = 256;
 
@@ -33,6 +37,11 @@ type Sizes = Pick<Heads, "kvHeads" | "headDim" | "tablePages" | "kvDtype">;
 /** Cells of a head that there is room for: whole splits. */
 function roomOf({ tablePages }: Sizes, units: AttentionUnits): number {
   return Math.ceil(tablePages * PAGE / cellsOf(units)) * cellsOf(units);
+}
+
+/** Segments that there is room for. */
+function segmentsOf({ tablePages }: Pick<Sizes, "tablePages">): number {
+  return Math.ceil(tablePages * PAGE / SEGMENT_CELLS);
 }
 
 /** Bytes of keys or values, and of their units. */
@@ -51,10 +60,15 @@ export function chunkTile(
 ): ChunkTile {
   const { heads, kvHeads, perSlot } = shape;
   const group = groupOf(heads / kvHeads, QUERIES);
-  const stage = lowOf(shape, units).KV_LOW ? cellsOf(units) / 2 : cellsOf(units);
+  const { KV_LOW } = lowOf(shape, units);
   const tile = Math.min(perSlot, Math.floor(QUERIES / group));
-  const parts = shape.headDim > WHOLE_DIM && shape.headDim % 32 === 0 ? 2 : 1;
-  const rest = { group, tile, span, direct: false, stage, parts, queries: QUERIES };
+  const halved = shape.headDim > WHOLE_DIM && shape.headDim % 32 === 0;
+  const parts = halved ? 2 : 1;
+  const keyParts = halved && KV_LOW ? 2 : 1;
+  const workgroups = Math.ceil(perSlot / tile) * heads / group;
+  const rounds = Math.ceil(workgroups / AT_ONCE);
+  const direct = segmentsOf(shape) === 1 || workgroups >= (1 - WASTE) * rounds * AT_ONCE;
+  const rest = { group, tile, span, direct, keyParts, parts, queries: QUERIES };
   // Narrow subgroups take too few products at a time.
   const columns = units.unit.lanes < 32 ? 4 : 1;
   const divided = { ...rest, columns };
@@ -117,14 +131,12 @@ export function chunkOnUnits(
   const { heads, headDim } = shape;
   const { sums, stats } = buffers.partial;
   const span = SEGMENT_CELLS / cellsOf(units);
-  const kept = Math.ceil(shape.tablePages * PAGE / SEGMENT_CELLS);
-  if (kept === 1 && !buffers.scales) {
-    const tile = { ...choose(shape, units, span), direct: true };
-    return [
-      halved,
-      partSums(buffers, { ...shape, firstRow: 0, notedFirst: 0 }, { units, cells, tile, kept }),
-    ];
+  const whole = choose(shape, units, span);
+  if (whole.direct && !buffers.scales) {
+    const of = { ...shape, firstRow: 0, notedFirst: 0 };
+    return [halved, partSums(buffers, of, { units, cells, tile: whole, kept: 1 })];
   }
+  const kept = segmentsOf(shape);
   const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
   const block = rowBlock(shape, Math.floor(room));
   const blocks = Array.from({ length: Math.ceil(shape.count / block.count) }, (_, i) => {
@@ -139,7 +151,12 @@ export function chunkOnUnits(
     };
     const rowsFrom = fromRow(buffers, shape, first);
     return [
-      partSums(rowsFrom, of, { units, cells, tile: choose(of, units, span), kept }),
+      partSums(rowsFrom, of, {
+        units,
+        cells,
+        tile: { ...choose(of, units, span), direct: false },
+        kept,
+      }),
       combined(rowsFrom, of, { cells: SEGMENT_CELLS, kept }),
     ];
   });

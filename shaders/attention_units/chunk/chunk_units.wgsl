@@ -1,12 +1,14 @@
 // attention_units.wgsl for many rows of one slot, with the same bits: keys and values come as the f16 numbers that
 // halve_cells.wgsl has made of them, and each subgroup has queries of its own.
 //
-// One workgroup per (tile of up to $TILE rows, $GROUP query heads of one key-value head, z): $SPAN splits of $CELLS
-// cells from z * SPAN on, merged in order. Queries are numbered row * GROUP + head, $QUERIES with padding, of which
-// $COLUMNS subgroups have as many as a unit has rows, and every so manieth tile of their cells and dims. Keys, scores, weights, values and sums pass through the pool one after the
+// One workgroup per (tile of up to $TILE rows, $GROUP query heads of one key-value head, z): segments of $SPAN
+// splits of $CELLS cells, whose splits are merged in order: the z-th segment, or all. Queries are numbered
+// row * GROUP + head, $QUERIES with padding, of which $COLUMNS subgroups have as many as a unit has rows, and every so
+// manieth tile of their cells and dims. Keys, scores, weights, values and sums pass through the pool one after the
 // other: it is small, so that a multiprocessor has room for two workgroups, of which one multiplies while the other
-// weighs. Slot:
-//   out: `put`, where a row's sums go (sums_*.wgsl).
+// weighs. Indices are written out, not passed to functions: the compiler then knows that they are in range, and a
+// matrix is loaded in one go. Slot:
+//   segments: where the sums of a segment go (segments_*.wgsl).
 
 enable f16;
 enable subgroups;
@@ -20,7 +22,6 @@ diagnostic(off, subgroup_uniformity);
 //use kv/vec8
 //use attention_units/bring
 //use attention_units/power
-//use out
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -35,32 +36,43 @@ const LANES = $LANESu;
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
 const QUERIES = $QUERIESu;
-const SPAN = $SPANu; // splits of a workgroup
-const DIRECT = $DIRECTu; // 1: its rows see no others
+const SPAN = $SPANu; // splits of a segment
+const DIRECT = $DIRECTu; // 1: a workgroup has all segments that its rows see
 const KV_LOW = $KV_LOWu; // 1: keys and values have lo
-const STAGE = $STAGEu; // cells of keys at a time
-const LOW_AT = STAGE * PITCH; // lo of keys
-const V_PITCH = PART / 2u + 1u; // of a cell's part of values
-const V_LOW_AT = CELLS * V_PITCH; // lo of values
+const ROW = (1u + KV_LOW) * VEC8S; // eights of a cell's keys or values, lo behind hi
+const K_PART = VEC8S / $K_PARTSu; // eights of a head whose keys pass at a time
+const K_PITCH = K_PART + 1u; // of a cell; odd: rows begin in different banks
+const K_LOW_AT = CELLS * K_PITCH + K_PART % 8u; // lo of keys, in other banks than hi
+const K_WIDE = $K_WIDEu; // invocations that bring a cell's
+const K_CELLS = THREADS / K_WIDE; // cells at a time
+const V_PART = VEC8S / $PARTSu; // of values
+const V_PITCH = V_PART + 1u;
+const V_LOW_AT = CELLS * V_PITCH + V_PART % 8u;
+const V_WIDE = $V_WIDEu;
+const V_CELLS = THREADS / V_WIDE;
 const WIDE = $WIDEu; // invocations that bring a query, two vec8s each
 const BROUGHT = THREADS / WIDE; // queries at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
 const SCORE_PITCH = CELLS / 4u + SHARERS; // f32, later weights
-const PART = 2u * VEC8S / $PARTSu; // fours of a head whose values and sums pass at a time
+const PART = 2u * V_PART; // fours of a head whose sums pass at a time
 const PART_PITCH = PART + SHARERS;
 const SHARERS = $SHARERSu; // invocations of a query's softmax
 const SHARED = CELLS / SHARERS; // cells of each
+const SHARE_PITCH = SHARED / 4u + 1u; // fours of those; odd: they begin in different banks
 const UNIT_M = $UNIT_Mu;
 const UNIT_K8 = $UNIT_Ku / 8u;
 const UNIT_N4 = $UNIT_Nu / 4u;
 const UNIT_N8 = $UNIT_Nu / 8u;
-const NEGATIVE = -3.0e38; // below every score
+const NEGATIVE = -2.0e38; // below every score; 2^(1.5 NEGATIVE) is 0
 const LOG2_E = 1.4426950408889634;
 
+//use segments
+
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
-@group(0) @binding(1) var<storage, read> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
-@group(0) @binding(2) var<storage, read> v_halves: array<vec4<u32>>; // as k_halves
-@group(0) @binding(3) var<storage, read> units: array<vec4<f32>>; // [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
+// Only read; but a driver moves loads of read-only memory behind barriers to where they are used, and waits there.
+@group(0) @binding(1) var<storage, read_write> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
+@group(0) @binding(2) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
+@group(0) @binding(3) var<storage, read_write> units: array<vec4<f32>>; // [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 
 var<workgroup> pool: array<vec4<u32>, $POOL>;
@@ -69,28 +81,12 @@ var<workgroup> pool: array<vec4<u32>, $POOL>;
 var<workgroup> bounds: array<atomic<u32>, 4>;
 var<workgroup> sight: vec4<u32>;
 var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
-var<workgroup> k_inverse: array<vec4<f32>, CELLS / 4u>;
+var<workgroup> k_scale: array<vec4<f32>, CELLS / 4u>; // SCALE / scale
 var<workgroup> v_exponent: array<vec4<f32>, CELLS / 4u>; // e
 var<workgroup> v_power: array<vec4<f32>, CELLS / 4u>; // 2^e
 
-// Of a query's fours of scores; those of an invocation begin in another bank than the next one's.
-fn score_at(cell: u32) -> u32 {
-  return cell / 4u + cell / SHARED;
-}
-
-// The e-th eight of the p-th part of a split's values, hi and lo of a cell side by side.
-fn value_at(values_of: u32, e: u32, p: u32) -> u32 {
-  return values_of + e / (PART / 2u) * VEC8S + p * (PART / 2u) + e % (PART / 2u);
-}
-
 fn most_of(x: vec4<f32>) -> f32 {
   return max(max(x.x, x.y), max(x.z, x.w));
-}
-
-// Four of the split's scores from `c` on.
-fn scores_of(query: u32, c: u32, unit: f32) -> vec4<f32> {
-  let sums = bitcast<vec4<f32>>(pool[query * SCORE_PITCH + score_at(c)]);
-  return capped(sums * unit * k_inverse[c / 4u] * SCALE);
 }
 
 // NEGATIVE for those of the four cells from `cell` on that are not seen.
@@ -100,24 +96,7 @@ fn seen_of(score: vec4<f32>, cell: u32, seen: vec2<u32>) -> vec4<f32> {
 }
 
 fn weights_of(score: vec4<f32>, peak: f32) -> vec4<f32> {
-  return select(exp2(fma(score, vec4(LOG2_E), vec4(-peak))), vec4<f32>(), score == vec4(NEGATIVE));
-}
-
-// Weighs eight cells from `c` on, the h-th eight of this invocation, in the place of its scores. Returns the sum.
-fn weigh(query: u32, c: u32, h: u32, a: vec4<f32>, b: vec4<f32>, peak: f32, lift: f32) -> f32 {
-  let wa = weights_of(a, peak);
-  let wb = weights_of(b, peak);
-  let pa = wa * v_power[c / 4u] * lift;
-  let pb = wb * v_power[c / 4u + 1u] * lift;
-  let at = query * SCORE_PITCH + score_at(c - 8u * h) + h;
-  if ($Q_LOWu == 0u) {
-    pool[at] = rounded_halves(pa, pb);
-  } else {
-    pool[at] = high_halves(pa, pb);
-    pool[at + SHARED / 8u] = low_halves(pa, pb);
-  }
-  let sum = wa + wb;
-  return (sum.x + sum.y) + (sum.z + sum.w);
+  return exp2(fma(score, vec4(LOG2_E), vec4(-peak)));
 }
 
 @compute @workgroup_size(THREADS)
@@ -154,13 +133,20 @@ fn main(
   let z = tile.z + begin / SPAN * u32(WINDOW != 0xffffffffu);
   let start = max(z * SPAN, begin);
   // A split that no row sees makes zeros, which a workgroup writes that sees no others.
-  let stop = max(min((z + 1u) * SPAN, (all_seen.y + CELLS - 1u) / CELLS), start + DIRECT);
+  let most = select((z + 1u) * SPAN, 0xffffffffu, DIRECT == 1u);
+  let stop = max(min(most, (all_seen.y + CELLS - 1u) / CELLS), start + DIRECT);
   if (start >= stop || (DIRECT == 0u && all_seen.y == 0u)) {
     return;
   }
 
+  let k_own = min(thread % K_WIDE, (1u + KV_LOW) * K_PART - 1u);
+  let k_from = thread / K_WIDE * ROW + k_own / K_PART * VEC8S + k_own % K_PART;
+  let k_to = k_own / K_PART * K_LOW_AT + thread / K_WIDE * K_PITCH + k_own % K_PART;
+  let v_own = min(thread % V_WIDE, (1u + KV_LOW) * V_PART - 1u);
+  let v_from = thread / V_WIDE * ROW + v_own / V_PART * VEC8S + v_own % V_PART;
+  let v_to = v_own / V_PART * V_LOW_AT + thread / V_WIDE * V_PITCH + v_own % V_PART;
   //for u in LOADS
-  var kx$u = k_halves[(kv_head * ROOM + start * CELLS) * (1u + KV_LOW) * VEC8S + thread + $uu * THREADS];
+  var kx$u = k_halves[(kv_head * ROOM + start * CELLS) * ROW + k_from + $uu * (K_CELLS * ROW)];
   //end
   var unit_k = vec4<f32>();
   var unit_v = vec4<f32>();
@@ -212,35 +198,34 @@ fn main(
 
   let query = thread / SHARERS;
   let share = thread % SHARERS;
+  let own_scores = query * SCORE_PITCH + share * SHARE_PITCH;
   let unit = q_inverse[query];
-  let own_row = rows[FIRST_ROW + row + min(query / GROUP, count - 1u)];
-  let here = own_row.live == 1u && query / GROUP < count;
-  let seen = select(vec2<u32>(), vec2<u32>(visible_begin(own_row), visible_end(own_row)), here);
   var peak = NEGATIVE;
   var total = 0.0;
+  let own_row = rows[FIRST_ROW + row + min(query / GROUP, count - 1u)];
+  let own_sight = vec2(visible_begin(own_row), visible_end(own_row));
+  let seen = select(vec2<u32>(), own_sight, query / GROUP < count);
+  begin_segments(thread);
   //for u in SUMS
   var sum$u = vec4<f32>();
   //end
 
   for (var split = start; split < stop; split++) {
     let first = split * CELLS;
-    let asked = (kv_head * ROOM + first) * (1u + KV_LOW) * VEC8S + thread;
-    let later = (kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS) * (1u + KV_LOW) * VEC8S + thread;
-    let values_of = (kv_head * ROOM + first) * (1u + KV_LOW) * VEC8S;
+    let keys_at = (kv_head * ROOM + first) * ROW + k_from;
+    let later_at = (kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS) * ROW + k_from;
+    let values_at = (kv_head * ROOM + first) * ROW + v_from;
     let whole = first >= all_seen.z && first + CELLS <= all_seen.w;
     if (thread < CELLS / 4u) {
-      k_inverse[thread] = unit_k;
+      k_scale[thread] = unit_k * SCALE;
       v_exponent[thread] = unit_v;
       v_power[thread] = powers(unit_v);
     }
     //use attention_units/chunk/scores
     //use attention_units/chunk/weights
     //use attention_units/chunk/values
-  }
-  if (query / GROUP < count) {
-    let at = (row + query / GROUP) * heads + tile.y * GROUP + query % GROUP;
-    //for u in SUMS
-    put(at, z, $uu / $PART_SUMSu * PART + $uu % $PART_SUMSu * SHARERS + share, sum$u, vec2(peak, total));
-    //end
+    if ((split + 1u) % SPAN == 0u || split + 1u == stop) {
+      //use attention_units/chunk/segment
+    }
   }
 }

@@ -1,42 +1,41 @@
-// S of chunk_units.wgsl, STAGE cells at a time; the next cells, or the first values, are asked for meanwhile.
+// S of chunk_units.wgsl, K_PART eights of the head at a time; the next ones are asked for meanwhile.
 
 //for c in OWN_CELLS
 var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
 //end
-//for t in STAGES
+//for t in K_PARTS
 //for u in LOADS
-{
-  let e = thread + $uu * THREADS;
-  let cell = e / ((1u + KV_LOW) * VEC8S);
-  pool[e / VEC8S % (1u + KV_LOW) * LOW_AT + cell * PITCH + e % VEC8S] = kx$u;
-}
+pool[k_to + $uu * (K_CELLS * K_PITCH)] = kx$u;
 //end
 workgroupBarrier();
-if ($tu + 1u < $STAGESu) {
+if ($tu + 1u < $K_PARTSu) {
   //for u in LOADS
-  kx$u = k_halves[asked + $(t + 1)u * STAGE * (1u + KV_LOW) * VEC8S + $uu * THREADS];
+  kx$u = k_halves[keys_at + $(t + 1)u * K_PART + $uu * (K_CELLS * ROW)];
   //end
 }
-//for k in K_STEPS
-//for c in STAGE_OWN
+//for k in PART_STEPS
+//for c in OWN_CELLS
 {
-  let at = ($cu * $COLUMNSu + own_column) * $UNIT_Nu * PITCH + $ku * UNIT_K8;
-  let kh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at, PITCH);
+  let at = ($cu * $COLUMNSu + own_column) * $UNIT_Nu * K_PITCH + $ku * UNIT_K8;
+  let kh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at, K_PITCH);
   //for l in Q_LOW
-  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(ql$k, kh, s$(t * STAGE_OWN + c));
+  s$c = subgroupMatrixMultiplyAccumulate(ql$(t * PART_STEPS + k), kh, s$c);
   //end
   //for l in KV_LOW
-  let kl = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at + LOW_AT, PITCH);
-  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(qh$k, kl, s$(t * STAGE_OWN + c));
+  let kl = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at + K_LOW_AT, K_PITCH);
+  s$c = subgroupMatrixMultiplyAccumulate(qh$(t * PART_STEPS + k), kl, s$c);
   //end
-  s$(t * STAGE_OWN + c) = subgroupMatrixMultiplyAccumulate(qh$k, kh, s$(t * STAGE_OWN + c));
+  s$c = subgroupMatrixMultiplyAccumulate(qh$(t * PART_STEPS + k), kh, s$c);
 }
 //end
 //end
 workgroupBarrier();
 //end
 //for c in OWN_CELLS
-subgroupMatrixStore<row_major>(
-  &pool, own_query * SCORE_PITCH + score_at(($cu * $COLUMNSu + own_column) * $UNIT_Nu), s$c, SCORE_PITCH);
+{
+  let column = ($cu * $COLUMNSu + own_column) * $UNIT_Nu;
+  let at = own_query * SCORE_PITCH + column / SHARED * SHARE_PITCH + column % SHARED / 4u;
+  subgroupMatrixStore<row_major>(&pool, at, s$c, SCORE_PITCH);
+}
 //end
 workgroupBarrier();

@@ -2,7 +2,7 @@
 // those of the splits before. The next part is asked for meanwhile, behind the last one the next split's keys.
 
 //for k in C_STEPS
-let weights$k = own_query * SCORE_PITCH + score_at($ku * $UNIT_Ku / SHARED * SHARED) + $ku * $UNIT_Ku % SHARED / 8u;
+let weights$k = own_query * SCORE_PITCH + $ku * $UNIT_Ku / SHARED * SHARE_PITCH + $ku * $UNIT_Ku % SHARED / 8u;
 let ph$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, weights$k, SCORE_PITCH);
 //for l in Q_LOW
 let pl$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
@@ -13,19 +13,16 @@ workgroupBarrier();
 //for p in PARTS
 {
   //for u in V_LOADS
-  {
-    let e = thread + $uu * THREADS;
-    pool[e / (PART / 2u) % (1u + KV_LOW) * V_LOW_AT + e / ((1u + KV_LOW) * PART / 2u) * V_PITCH + e % (PART / 2u)] = vx$u;
-  }
+  pool[v_to + $uu * (V_CELLS * V_PITCH)] = vx$u;
   //end
   workgroupBarrier();
   if ($pu + 1u < $PARTSu) {
     //for u in V_LOADS
-    vx$u = v_halves[value_at(values_of, thread + $uu * THREADS, $(p + 1)u)];
+    vx$u = v_halves[values_at + $(p + 1)u * V_PART + $uu * (V_CELLS * ROW)];
     //end
   } else {
     //for u in LOADS
-    kx$u = k_halves[later + $uu * THREADS];
+    kx$u = k_halves[later_at + $uu * (K_CELLS * ROW)];
     //end
   }
   //for d in PART_OWN
@@ -56,7 +53,7 @@ workgroupBarrier();
   //for u in PART_SUMS
   {
     let part = bitcast<vec4<f32>>(pool[query * PART_PITCH + $uu * SHARERS + share]);
-    sum$(p * PART_SUMS + u) = fma(sum$(p * PART_SUMS + u), vec4(kept), part * raised * taken);
+    sum$(p * PART_SUMS + u) = fma(sum$(p * PART_SUMS + u), vec4(kept), part * part_taken);
   }
   //end
   workgroupBarrier();

@@ -3,12 +3,13 @@
 // values is asked for before.
 
 //for u in V_LOADS
-var vx$u = v_halves[value_at(values_of, thread + $uu * THREADS, 0u)];
+var vx$u = v_halves[values_at + $uu * (V_CELLS * ROW)];
 //end
 var top = NEGATIVE;
 var heavy = NEGATIVE; // the largest of score and exponent together, base 2
 //for g in SHARED_FOURS
-var score$g = scores_of(query, share * SHARED + $(4 * g)u, unit);
+let sums_of$g = bitcast<vec4<f32>>(pool[own_scores + $gu]);
+var score$g = capped(sums_of$g * unit * k_scale[share * (SHARED / 4u) + $gu]);
 //end
 if (!whole) {
   //for g in SHARED_FOURS
@@ -17,7 +18,7 @@ if (!whole) {
 }
 //for g in SHARED_FOURS
 top = max(top, most_of(score$g));
-heavy = max(heavy, most_of(fma(score$g, vec4(LOG2_E), v_exponent[(share * SHARED + $(4 * g)u) / 4u])));
+heavy = max(heavy, most_of(fma(score$g, vec4(LOG2_E), v_exponent[share * (SHARED / 4u) + $gu])));
 //end
 //for s in SHARER_STEPS
 top = max(top, subgroupShuffleXor(top, 1u << $su));
@@ -28,7 +29,20 @@ let own_peak = select(0.0, ceil(top * LOG2_E), any);
 let lift = select(0.0, 14.0 + own_peak - ceil(heavy), any); // c
 let lifted = power(lift);
 //for h in SHARED_EIGHTS
-let added$h = weigh(query, share * SHARED + $(8 * h)u, $hu, score$(2 * h), score$(2 * h + 1), own_peak, lifted);
+let a$h = weights_of(score$(2 * h), own_peak);
+let b$h = weights_of(score$(2 * h + 1), own_peak);
+{
+  let pa = a$h * v_power[share * (SHARED / 4u) + $(2 * h)u] * lifted;
+  let pb = b$h * v_power[share * (SHARED / 4u) + $(2 * h + 1)u] * lifted;
+  if ($Q_LOWu == 0u) {
+    pool[own_scores + $hu] = rounded_halves(pa, pb);
+  } else {
+    pool[own_scores + $hu] = high_halves(pa, pb);
+    pool[own_scores + SHARED / 8u + $hu] = low_halves(pa, pb);
+  }
+}
+let four$h = a$h + b$h;
+let added$h = (four$h.x + four$h.y) + (four$h.z + four$h.w);
 //end
 //for one in SHARED_ONE
 var added = added0;
@@ -48,7 +62,7 @@ added += subgroupShuffleXor(added, 1u << $su);
 let new_peak = max(peak, own_peak);
 let kept = select(1.0, power(peak - new_peak), any);
 let taken = select(0.0, power(own_peak - new_peak), any);
-let raised = power(-lift);
+let part_taken = power(-lift) * taken;
 total = fma(total, kept, added * taken);
 peak = select(peak, new_peak, any);
 workgroupBarrier();
