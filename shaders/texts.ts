@@ -8,6 +8,7 @@ import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
 import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
+import attentionShared from "./attention/shared/attention_shared.wgsl" with { type: "text" };
 import attentionTiled from "./attention/tiled/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
@@ -330,6 +331,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
   "attention/attention_row": attentionRow,
+  "attention/shared/attention_shared": attentionShared,
   "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,

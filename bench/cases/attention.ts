@@ -17,35 +17,41 @@ const FLEDGLING: Shape = { name: "fledgling", heads: 8, kvHeads: 4, headDim: 32 
 interface Seen {
   /** Cells that every row sees. */
   readonly context: number;
+  /** Of each slot. */
   readonly count: number;
+  /** Default 1. */
+  readonly slots?: number;
   /** Default f32. */
   readonly kvDtype?: KvDtype;
 }
 
-/** `count` rows of one sequence, which see `context` cells before them. */
+/** `count` rows of each sequence, which see `context` cells of it. */
 function attentionCase(
   { name, heads, kvHeads, headDim }: Shape,
-  { context, count, kvDtype = "f32" }: Seen,
+  { context, count, slots = 1, kvDtype = "f32" }: Seen,
 ): MicroCase {
   const tablePages = context / PAGE;
-  const words = context * kvHeads * headDim * KV_BYTES[kvDtype] / 4;
-  const width = count * heads * headDim;
+  const words = slots * context * kvHeads * headDim * KV_BYTES[kvDtype] / 4;
+  const all = slots * count;
+  const width = all * heads * headDim;
   const dtype = kvDtype === "f32" ? "" : `/${kvDtype}`;
   return {
-    name: `attention/${name}/${context}/${count}${dtype}`,
+    name: `attention/${name}/${context}/${slots > 1 ? `${slots}x` : ""}${count}${dtype}`,
     context,
     make(from) {
       const [q, out] = [from.random(width), from.random(width)];
       const rows = from.words(
-        new Uint32Array(packRows(Array(count).fill({ position: context - 1, base: context }))),
+        new Uint32Array(packRows(Array.from({ length: all }, (_, r) => {
+          return { slot: Math.floor(r / count), position: context - 1, base: context };
+        }))),
       );
-      const pages = from.words(Uint32Array.from(blockTable(1, tablePages)));
+      const pages = from.words(Uint32Array.from(blockTable(slots, tablePages)));
       const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
-      const { sums, stats } = partialWords(sizes, count, from.gpu.info);
+      const { sums, stats } = partialWords(sizes, all, from.gpu.info);
       const partial = { sums: from.random(sums), stats: from.random(stats) };
       const scale = 1 / Math.sqrt(headDim);
       const launch = {
-        count,
+        count: all,
         perSlot: count,
         paths: false,
         scale,
@@ -70,6 +76,9 @@ export function attentionCases(software: boolean): MicroCase[] {
     ...long.map((count) => attentionCase(large, { context: 8192, count })),
     ...long.map((count) => attentionCase(large, { context: 8192, count, kvDtype: "bf16" })),
     ...software ? [] : [attentionCase(large, { context: 512, count: 256 })],
+    ...software ? [] : [[16, 1], [4, 4], [8, 4], [16, 4]].map(([slots = 1, count = 1]) => {
+      return attentionCase(large, { context: 512, count, slots });
+    }),
     ...counts.map((count) => attentionCase(FLEDGLING, { context: 512, count })),
   ];
 }

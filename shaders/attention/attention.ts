@@ -12,6 +12,7 @@ import {
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./own_heads.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";
+import { sharedSums, sharedTile } from "./shared/attention_shared.ts";
 import { isTiled, keptSums, tiledSums } from "./tiled/attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -26,12 +27,17 @@ import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums, PartialWords } from "./partial_sums.ts";
 
 /**
- * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
- * on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16.
+ * Query heads times rows of a workgroup of attention.wgsl. Sharing keys among more pays only where there are many
+ * rows: on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16. See `sharedTile`.
  */
 const FEW_QUERIES = 4;
 const MANY_QUERIES = 8;
 const MANY_ROWS = 16;
+/**
+ * Rows whose sums are added by an invocation for each four numbers. 16 x 4 rows on an H200: 6.4 us of a layer instead
+ * of 10.0, 8 x 4 5.0 of 6.5; 16 rows 4.3 of 3.5.
+ */
+const COMBINED_ROWS = 32;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 144 << 20;
@@ -163,15 +169,19 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   const { heads, headDim, count, label } = shape;
   const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
   const kept = sumsOf(shape);
+  const several = { ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) };
+  const together = { q, keys, values, rows, pages, sums, stats };
+  const shared = buffers.own ? undefined : sharedTile(shape);
+  const many = count >= COMBINED_ROWS && !shape.tuning.software;
   return [
     shape.tiled
-      ? tiledSums({ q, keys, values, rows, pages, sums, stats }, {
-        ...{ ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) },
-      })
+      ? tiledSums(together, several)
+      : shared
+      ? sharedSums(together, { ...several, ...shared })
       : chunkSums(buffers, shape),
-    combineSums({ sums, stats, rows, out }, {
+    ...combineSums({ sums, stats, rows, out }, {
       ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
-      many: shape.tiled || shape.perSlot > MANY_ROWS && !shape.tuning.software,
+      many: shape.tiled || many,
       window: windowOf(shape),
       noted: scales && { scales, first: shape.notedFirst },
       label: `${label}.combine`,

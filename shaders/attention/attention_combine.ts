@@ -6,29 +6,52 @@ import {
   combineKernel,
   combineRowsKernel,
   combineTiles,
+  SPLIT_CELLS,
 } from "./attention_kernels.ts";
 
-/** Records out [rows, heads, headDim] of partial sums, [rows, heads, kept]. */
+/** Cells up to which a row has no more partial sums than attention_combine.wgsl has lanes. */
+const LANE_CELLS = COMBINE_LANES * SPLIT_CELLS;
+
+interface Combined {
+  readonly heads: number;
+  readonly headDim: number;
+  readonly count: number;
+  readonly kept: number;
+  /** In `rows`. */
+  readonly firstRow: number;
+  /** Cells. */
+  readonly window: number;
+  /** Where the scales of the rows are noted, from row `first` on. */
+  readonly noted?: { readonly scales: Operand; readonly first: number } | undefined;
+  readonly label: string;
+  readonly work: Work;
+}
+
+type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>>;
+
+/**
+ * Records out [rows, heads, headDim] of partial sums, [rows, heads, kept].
+ *
+ * @param shape.many Rows are so many that an invocation for each four numbers is enough: the same bits as long as a
+ *   row has no more sums than there are lanes; sums of chains want it.
+ */
 export function combineSums(
-  buffers: Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>>,
-  { heads, headDim, count, kept, many, firstRow, window, noted, label, work }: {
-    readonly heads: number;
-    readonly headDim: number;
-    readonly count: number;
-    readonly kept: number;
-    /** Rows are so many that an invocation each is enough: the same bits; sums of chains want it. */
-    readonly many: boolean;
-    /** In `rows`. */
-    readonly firstRow: number;
-    /** Cells. */
-    readonly window: number;
-    /** Where the scales of the rows are noted, from row `first` on. */
-    readonly noted?: { readonly scales: Operand; readonly first: number } | undefined;
-    readonly label: string;
-    readonly work: Work;
-  },
+  buffers: Buffers,
+  { many, ...shape }: Combined & { readonly many: boolean },
+): Dispatch[] {
+  if (!many) return [combined(buffers, shape, false)];
+  if (shape.kept <= COMBINE_LANES) return [combined(buffers, shape, true)];
+  return [
+    { ...combined(buffers, shape, true), forCells: { from: 0, upTo: LANE_CELLS } },
+    { ...combined(buffers, shape, false), forCells: { from: LANE_CELLS + 1, upTo: Infinity } },
+  ];
+}
+
+function combined(
+  buffers: Buffers,
+  { heads, headDim, count, kept, firstRow, window, noted, label, work }: Combined,
+  inRows: boolean,
 ): Dispatch {
-  const inRows = many && kept <= COMBINE_LANES;
   return dispatch((inRows ? combineRowsKernel : combineKernel)(headDim, noted !== undefined), {
     ...{ label, work },
     buffers: { ...buffers, ...noted ? { scales: noted.scales } : {} },

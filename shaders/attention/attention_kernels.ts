@@ -9,7 +9,7 @@ export const SPLIT_CELLS = 64;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /** Invocations of its workgroup. */
-const THREADS = 128;
+export const THREADS = 128;
 /** Most parts of a split whose sums are added one after the other. */
 export const MOST_PARTS = 16;
 /** Most invocations of a workgroup of attention_combine.wgsl. */

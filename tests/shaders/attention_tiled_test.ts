@@ -1,8 +1,9 @@
-// Attention over many rows of a slot: near the float64 softmax, and each row with the bits that it has alone.
+// Attention over rows that share reads of their slot's cells: near the float64 softmax, and each row with the bits that it has alone.
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
 import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import type { CellRange } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
@@ -24,6 +25,8 @@ const TUNING = tuning(false, {
 });
 
 interface Shape {
+  /** Default attention_tiled. */
+  readonly kernel?: "attention_shared";
   readonly group: number;
   readonly kvHeads: number;
   readonly headDim: number;
@@ -56,6 +59,22 @@ const SHAPES: readonly Shape[] = [
   { group: 1, kvHeads: 48, headDim: 64, cells: [70, 1], perSlot: 37, tablePages: 9 },
   { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
   { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
+  {
+    ...{ kernel: "attention_shared", group: 4, kvHeads: 8, headDim: 128 },
+    ...{ cells: [1, 123], perSlot: 16 },
+  },
+  {
+    ...{ kernel: "attention_shared", group: 7, kvHeads: 16, headDim: 64, kvDtype: "bf16" },
+    ...{ cap: 5, window: 70, cells: [62, 195], perSlot: 4, tablePages: 13 },
+  },
+  {
+    ...{ kernel: "attention_shared", group: 2, kvHeads: 16, headDim: 64, kvDtype: "f16" },
+    ...{ cells: [58, 190], perSlot: 7, tablePages: 13 },
+  },
+  {
+    ...{ kernel: "attention_shared", group: 16, kvHeads: 4, headDim: 128, kvDtype: "bf16" },
+    ...{ cells: [70, 130], perSlot: 4, tablePages: 9 },
+  },
 ];
 
 interface Row {
@@ -92,6 +111,8 @@ function tensors(shape: Shape): Tensors {
   };
 }
 
+const EVERY: CellRange = { from: 0, upTo: Infinity };
+
 /** Kernels and words of every row, all slots at once. */
 async function run(
   shape: Shape,
@@ -108,6 +129,7 @@ async function run(
   const { group, kvHeads, headDim, kvDtype = "f32", cap, window } = shape;
   const rows = rowsOf(shape);
   const { tablePages = MANY_PAGES } = shape;
+  const most = Math.max(...rows.map(({ position }) => position + 1));
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
   const words = partialWords(heads, room, TUNING);
   const out = device.filled(rows.length * heads.heads * headDim, -7);
@@ -127,7 +149,9 @@ async function run(
     ...{ scale: 1 / Math.sqrt(headDim), cap, window },
     tuning: { ...TUNING, tiles },
   });
-  await device.run(plan);
+  await device.run(
+    plan.filter(({ forCells: { from, upTo } = EVERY }) => from <= most && most <= upTo),
+  );
   if (!noted) {
     await device.run([
       rowScales({ x: out, scales }, { rows: rows.length, cols: heads.heads * headDim }),
@@ -168,14 +192,15 @@ for (const shape of SHAPES) {
   Deno.test(`attention over many rows, ${JSON.stringify(shape)}`, async () => {
     const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
     const of = tensors(shape);
+    const { kernel = "attention_tiled" } = shape;
     const { kernels, out, scales } = await run(shape, of, { perSlot, tiles: true, room });
-    assert.ok(kernels.some((name) => name.startsWith("attention_tiled")), kernels.join());
+    assert.ok(kernels.some((name) => name.startsWith(kernel)), kernels.join());
     const noted = await run(shape, of, { perSlot, tiles: true, room, noted: true });
     assert.deepEqual(noted.out, out);
     assert.deepEqual(noted.scales, scales);
     // As if each row were alone in its forward.
     const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
-    assert.ok(!alone.kernels.some((name) => name.startsWith("attention_tiled")));
+    assert.ok(!alone.kernels.some((name) => name.startsWith(kernel)));
     const width = group * kvHeads * headDim;
     rowsOf(shape).forEach((row, r) => {
       const [from, to] = [r * width, (r + 1) * width];
@@ -212,4 +237,26 @@ Deno.test("attention over many rows: workgroups along z are those of the window,
   // 512 cells before the first of 16 rows touch at most ten splits of 64.
   assert.deepEqual([launched(256, 512), launched(2048, 512)], [10, 10]);
   assert.equal(launched(2048), 16);
+});
+
+Deno.test("attention of many rows: up to 1,024 cells an invocation adds all sums of four numbers", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const combined = (count: number, tablePages: number) => {
+    const [, ...plan] = attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32", scale: 1 },
+        ...{ count, perSlot: 4, paths: false, label: "test", tuning: TUNING },
+      },
+    );
+    return plan.map(({ kernel, forCells }) => [kernel.name, forCells?.from, forCells?.upTo]);
+  };
+  const [one, rows] = ["attention_combine_64", "attention_combine_rows_64"];
+  assert.deepEqual(combined(16, 64), [[one, undefined, undefined]]);
+  assert.deepEqual(combined(16, 65), [[one, undefined, undefined]]);
+  assert.deepEqual(combined(32, 64), [[rows, undefined, undefined]]);
+  assert.deepEqual(combined(32, 65), [[rows, 0, 1024], [one, 1025, Infinity]]);
 });
