@@ -1,8 +1,11 @@
-/** Two launches as one: workgroups of the second wait for words of the first, with what they need besides on its way. */
-import { type Dispatch, type Kernel, kernel, type Work } from "../src/gpu/kernel.ts";
+/** Launches as one: workgroups of each wait for words of the one before, with what they need besides on its way. */
+import { type Dispatch, type Kernel, kernel, type Operand, type Work } from "../src/gpu/kernel.ts";
 
-/** Bindings of the second kernel come after all of the first. */
-const SECOND_BINDING = 32;
+/** Bindings of a kernel come after all of the one before. */
+const BINDINGS_EACH = 32;
+
+/** What the names of the kernels begin with. */
+const PREFIXES = ["a_", "b_", "c_"];
 
 const DECLARED =
   /^(?:@group\(0\) @binding\(\d+\) )?(?:fn|var<[^>]*>|override|const|struct|alias) +(\w+)/gm;
@@ -43,96 +46,160 @@ export function prefixed(
 const kernels = new Map<string, Kernel>();
 
 /**
- * Joins two launches of workgroups of one size. The second's `relay` is the first's `out`: it reads words there that are 0
- * until they are made, and may call `make_again(first, count, thread)`, which does the work of workgroups `first` and on of the
- * first launch. Of what it declares, `relay_begin(y, z)` is called first, with its workgroups, `relay_leave(thread)` when a
- * workgroup is done, and `relay_made(i, thread)` when workgroup i of the first is. All of those are along y.
+ * Joins launches of workgroups of one size, two or three. The `relay` of each but the first is the `out` of the one before:
+ * it reads words there that are 0 until they are made, and may call `make_again(first, count, thread)`, which does the
+ * work of workgroups `first` and on of the one before. Of what it declares, `relay_begin(y, z)` is called first, with its
+ * workgroups, `relay_leave(thread)` when a workgroup is done, and `relay_made(i, thread)` when workgroup i of the one before
+ * is. A third may have the second's work done again, so it counts among the readers of the first's words, all of which are
+ * one range then.
  */
-export function joined(first: Dispatch, second: Dispatch, label: string): Dispatch {
-  const made = joinedKernel(first.kernel, second.kernel);
-  const [x, y, z] = second.workgroups;
-  const named = <T>(prefix: string, values: Readonly<Record<string, T>>) =>
-    Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
-  const { relay: _, ...others } = second.buffers;
-  const groupsBefore = Math.ceil(first.workgroups[1] / y);
+export function joined(launches: readonly Dispatch[], label: string): Dispatch {
+  const last = launches.at(-1) as Dispatch;
+  const before = launches.slice(0, -1);
+  const [x, y, z] = last.workgroups;
+  const places = before.map((launch) => Math.ceil(countOf(launch) / y));
+  const upTo = (i: number) => places.slice(0, i).reduce((sum, each) => sum + each, 0);
+  const groupsBefore = upTo(before.length);
+  const named = <T>(of: (launch: Dispatch, i: number) => Readonly<Record<string, T>>) =>
+    Object.fromEntries(
+      launches.flatMap((launch, i) =>
+        Object.entries(of(launch, i)).map(([name, value]) => [`${PREFIXES[i]}${name}`, value])
+      ),
+    );
+  const works = launches.flatMap(({ work }) => work ? [work] : []);
   return {
-    ...second,
-    kernel: made,
-    buffers: { ...named("a_", first.buffers), ...named("b_", others) },
+    ...last,
+    kernel: joinedKernel(launches.map(({ kernel }) => kernel)),
+    buffers: named<Operand>(({ buffers: { relay: _, ...others } }) => others),
     constants: {
-      ...named("a_", first.constants),
-      ...named("b_", second.constants),
-      FIRST_GROUPS: first.workgroups[1],
-      BEFORE: groupsBefore,
+      ...named(({ constants }) => constants),
+      ...named<number>((launch, i) => ({
+        ...i > 0 ? { PLACES_BEFORE: upTo(i) } : {},
+        ...i < before.length ? { ALONG_Y: launch.workgroups[1], WORKGROUPS: countOf(launch) } : {},
+      })),
     },
     workgroups: [x, y, groupsBefore + z],
     groupsBefore,
     label,
-    ...first.work && second.work ? { work: together(first.work, second.work) } : {},
+    ...works.length === launches.length ? { work: together(works) } : {},
   };
 }
 
-function together(first: Work, second: Work): Work {
-  const { bytes, flops } = second;
-  return { ...second, bytes: first.bytes + bytes, flops: first.flops + flops };
+function countOf({ workgroups: [, y, z] }: Dispatch): number {
+  return y * z;
 }
 
-function joinedKernel(first: Kernel, second: Kernel): Kernel {
-  const name = `joined_${first.name}_with_${second.name}`;
+function together(works: readonly Work[]): Work {
+  const sum = (of: (work: Work) => number) => works.reduce((all, work) => all + of(work), 0);
+  return { ...works.at(-1), bytes: sum(({ bytes }) => bytes), flops: sum(({ flops }) => flops) };
+}
+
+function joinedKernel(parts: readonly Kernel[]): Kernel {
+  const name = `joined_${parts.map(({ name }) => name).join("_with_")}`;
   return kernels.getOrInsertComputed(name, () => {
-    const a = prefixed(first.code, "a_");
-    const moved = second.code
-      .replace(/^@group\(0\) @binding\(\d+\) var<storage, read_write> relay:.*\n/m, "")
-      .replaceAll(
-        /@binding\((\d+)\)/g,
-        (_, number) => `@binding(${Number(number) + SECOND_BINDING})`,
-      )
-      .replaceAll(/(?<![.\w])relay\b/g, "a_out");
-    const b = prefixed(moved, "b_");
-    const bindings = [
-      ...first.bindings.map((binding) => `a_${binding}`),
-      ...second.bindings.filter((binding) => binding !== "relay").map((binding) => `b_${binding}`),
-    ];
-    return kernel(name, `${a.code}\n${b.code}\n${entry(a.size)}`, {
-      bindings,
+    const texts = parts.map(({ code }, i) => prefixed(behind(code, i), prefix(i)));
+    const own = (names: (part: Kernel, i: number) => readonly string[]) =>
+      parts.flatMap((part, i) => names(part, i).map((name) => `${prefix(i)}${name}`));
+    const code = [...texts.map(({ code }) => code), entry(texts.map(({ size }) => size))];
+    return kernel(name, code.join("\n"), {
+      bindings: own(({ bindings }) => bindings.filter((name) => name !== "relay")),
       constants: [
-        ...first.constants.map((constant) => `a_${constant}`),
-        ...second.constants.map((constant) => `b_${constant}`),
-        ...["FIRST_GROUPS", "BEFORE"],
+        ...own(({ constants }) => constants),
+        ...own((_, i) => [
+          ...i > 0 ? ["PLACES_BEFORE"] : [],
+          ...i < parts.length - 1 ? ["ALONG_Y", "WORKGROUPS"] : [],
+        ]),
       ],
     });
   });
 }
 
-function entry(size: string): string {
-  return `override FIRST_GROUPS: u32; // workgroups of the first launch
-override BEFORE: u32; // places along z that hold them
-
-fn make_again(first: u32, count: u32, thread: u32) {
-  for (var i = first; i < first + count; i++) {
-    a_main(vec3<u32>(0u, i, 0u), thread);
-    workgroupBarrier();
-  }
+/** The text of launch i, whose relay is what the one before makes. */
+function behind(code: string, i: number): string {
+  return code
+    .replace(/^@group\(0\) @binding\(\d+\) var<storage, read_write> relay:.*\n/m, "")
+    .replaceAll(
+      /@binding\((\d+)\)/g,
+      (_, number) => `@binding(${Number(number) + i * BINDINGS_EACH})`,
+    )
+    .replaceAll(/(?<![.\w])relay\b/g, `${PREFIXES[i - 1]}out`)
+    .replaceAll(/\bmake_again\b/g, `${prefix(i)}make_again`);
 }
 
-@compute @workgroup_size(${size})
+function prefix(i: number): string {
+  return PREFIXES[i] as string;
+}
+
+/** @param sizes of workgroups, which are equal. */
+function entry(sizes: readonly string[]): string {
+  const last = sizes.length - 1;
+  const all = sizes.map((_, i) => i);
+  const [makers, readers] = [all.slice(0, -1), all.slice(1)];
+  return `${makers.map(makes).join("")}${readers.map(waits).join("")}
+@compute @workgroup_size(${sizes[0]})
 fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(num_workgroups) all: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  b_relay_begin(all.y, all.z - BEFORE);
-  if (tile.z < BEFORE) {
-    let i = tile.z * all.y + tile.y;
-    if (i < FIRST_GROUPS) {
-      a_main(vec3<u32>(0u, i, 0u), thread);
-      storageBarrier();
-      b_relay_made(i, thread);
+${readers.map((i) => begins(i, last)).join("")}${makers.map(runs).join("")}${ends(last)}${
+    readers.slice(0, -1).map((i) => `  ${prefix(i)}relay_made(0u, thread);\n`).join("")
+  }}
+`;
+}
+
+function ends(last: number): string {
+  const own = prefix(last);
+  return `  ${own}main(vec3<u32>(tile.xy, tile.z - ${own}PLACES_BEFORE), thread);
+  ${own}relay_leave(thread);
+`;
+}
+
+function makes(i: number): string {
+  const own = prefix(i);
+  return `override ${own}ALONG_Y: u32; // workgroups of the launch
+override ${own}WORKGROUPS: u32; // and those along z together
+`;
+}
+
+function waits(i: number): string {
+  const [before, own] = [prefix(i - 1), prefix(i)];
+  const [begun, ended] = i > 1
+    ? [`  ${before}uncounted = true;\n`, `  ${before}uncounted = false;\n`]
+    : ["", ""];
+  return `override ${own}PLACES_BEFORE: u32; // along z, that hold what comes before the launch
+
+fn ${own}make_again(first: u32, count: u32, thread: u32) {
+${begun}  for (var i = first; i < first + count; i++) {
+    ${before}main(vec3<u32>(0u, i % ${before}ALONG_Y, i / ${before}ALONG_Y), thread);
+    workgroupBarrier();
+  }
+${ended}}
+`;
+}
+
+function begins(i: number, last: number): string {
+  const own = prefix(i);
+  const places = `all.z - ${prefix(last)}PLACES_BEFORE`;
+  return i === last
+    ? `  ${own}relay_begin(all.y, ${places});\n`
+    : `  ${own}relay_begin(${own}ALONG_Y, ${own}WORKGROUPS / ${own}ALONG_Y);
+  ${own}readers += all.y * (${places});
+`;
+}
+
+/** A workgroup of launch i, for whose words others wait. */
+function runs(i: number): string {
+  const [own, next] = [prefix(i), prefix(i + 1)];
+  const place = i > 0 ? `(tile.z - ${own}PLACES_BEFORE)` : "tile.z";
+  return `  if (tile.z < ${next}PLACES_BEFORE) {
+    let i = ${place} * all.y + tile.y;
+    if (i < ${own}WORKGROUPS) {
+      ${own}main(vec3<u32>(0u, i % ${own}ALONG_Y, i / ${own}ALONG_Y), thread);
+${i > 0 ? `      ${own}relay_leave(thread);\n` : ""}      storageBarrier();
+      ${next}relay_made(i, thread);
     }
     return;
   }
-  b_main(vec3<u32>(tile.xy, tile.z - BEFORE), thread);
-  b_relay_leave(thread);
-}
 `;
 }

@@ -211,6 +211,7 @@ import relayRead from "./matmul/relay/read.wgsl" with { type: "text" };
 import relayReadHeld from "./matmul/relay/read_held.wgsl" with { type: "text" };
 import relayRoundedWords from "./matmul/relay/rounded_words.wgsl" with { type: "text" };
 import relayStored from "./matmul/relay/stored.wgsl" with { type: "text" };
+import relaySums from "./matmul/relay/sums.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
 import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
@@ -531,6 +532,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/relay/read_held": relayReadHeld,
   "matmul/relay/rounded_words": relayRoundedWords,
   "matmul/relay/stored": relayStored,
+  "matmul/relay/sums": relaySums,
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
   "norm/norm_from_branch": normFromBranch,

@@ -3,7 +3,7 @@ import type { NormInput } from "../../shaders/norm/rms_norm.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { partialWords } from "../../shaders/attention/attention.ts";
 import { headWords } from "../../shaders/attention/own/relayed_heads.ts";
-import { relayWords } from "../../shaders/matmul/relay/relay.ts";
+import { relayWords, sumWords } from "../../shaders/matmul/relay/relay.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import {
   attentionBlock,
@@ -91,8 +91,8 @@ function layerBlock(
   const entry = { from, weight, first: firstOfAttention(layer) };
   const entered = enterBranch(context, entry, rows, `${layer.label}.inputNorm`);
   const attention = attentionBlock(context, layer, entered.input, seen);
-  const mlp = mlpBlock(context, layer, { stream: attention.stream, rows, end: "sums" });
-  return { plan: [...entered.plan, ...attention.plan, ...mlp.plan], stream: mlp.stream };
+  const mlp = mlpBlock(context, layer, { before: attention, rows, end: "sums" });
+  return { plan: [...entered.plan, ...mlp.plan], stream: mlp.stream };
 }
 
 /** A plan for each of the layers, which follow each other as in a forward. */
@@ -149,7 +149,9 @@ export function contextOf(
       sums: floats(MOST_SPLIT_K * Math.max(hidden, (heads + 2 * kvHeads) * headDim)),
       relay: {
         act: from.words(new Uint32Array(relayWords(intermediate))),
-        heads: from.words(new Uint32Array(headWords((heads + 2 * kvHeads) * headDim))),
+        heads: from.words(
+          new Uint32Array(Math.max(headWords((heads + 2 * kvHeads) * headDim), sumWords(hidden))),
+        ),
         sums: floats(MOST_SPLIT_K * hidden),
       },
     },

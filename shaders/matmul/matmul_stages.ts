@@ -88,10 +88,16 @@ export function residentStages(matrix: Matrix, use: TileUse): number[] {
   const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
   // Integers without stages are multiplied as floats at other numbers of rows.
   const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
-  const bytes = use.rows * (32 * range + NORM_BYTES) +
-    Math.min(use.rows, FEW_ROWS) * PAIR_BYTES;
-  const fits = use.rows <= TILE_ROWS && bytes <= use.tuning.workgroupBytes;
+  const fits = use.rows <= TILE_ROWS && residentBytes(matrix, use) <= use.tuning.workgroupBytes;
   return whole && alike && fits ? [range] : [];
+}
+
+/** Bytes of workgroup memory of x of a whole range of k, at most. */
+export function residentBytes(
+  { cols }: Pick<Matrix, "cols">,
+  { rows, splitK }: Pick<MatmulUse, "rows" | "splitK">,
+): number {
+  return rows * (4 * cols / splitK + NORM_BYTES) + Math.min(rows, FEW_ROWS) * PAIR_BYTES;
 }
 
 /** Whether x of a whole range of k may stay in workgroup memory. */

@@ -153,7 +153,7 @@ for (const shape of SHAPES) {
       const [, y, z] = joined.workgroups;
       const { groupsBefore = 0, ...launch } = joined;
       const workgroups = [1, y, z - groupsBefore] as const;
-      return [{ ...launch, constants: { ...joined.constants, BEFORE: 0 }, workgroups }];
+      return [{ ...launch, constants: { ...joined.constants, b_PLACES_BEFORE: 0 }, workgroups }];
     });
     assert.deepEqual(alone, wanted);
   });

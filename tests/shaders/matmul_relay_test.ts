@@ -90,7 +90,10 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
 
       const relay = device.words(new Uint32Array(relayWords(intermediate)));
       const out = device.filled(splitK * hidden, NaN);
-      const of = { ...use, ...hold, turns, gate: "gate_silu", label: "joined" } as const;
+      const of = {
+        ...{ ...use, turns, gate: "gate_silu", label: "joined" } as const,
+        ...normed ? { norm: { ...norm, lanes } } : {},
+      };
       // What one leaves, the next finds.
       for (let run = 0; run < 3; run++) {
         await device.run([relayedMatmuls({ ...own, relay, out }, of)]);
@@ -104,7 +107,7 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
       await device.run([{
         ...joined,
         buffers: { ...joined.buffers, b_out: out },
-        constants: { ...joined.constants, BEFORE: 0, b_TURNS: 0 },
+        constants: { ...joined.constants, b_PLACES_BEFORE: 0, b_TURNS: 0 },
         workgroups: [1, y, z - (joined.groupsBefore ?? 0)],
       }]);
       assert.deepEqual(await device.readWords(out), wanted);

@@ -97,19 +97,22 @@ interface Normed {
   readonly rows: number;
   readonly splitK: number;
   readonly groups: number;
+  /** Whether v is stored a second time; default false. */
+  readonly keeps?: boolean;
 }
 
 for (
   const of of [
     { cols: 256, rows: 1, splitK: 0, groups: 8 },
-    { cols: 256, rows: 6, splitK: 1, groups: 4 },
+    { cols: 256, rows: 6, splitK: 1, groups: 4, keeps: true },
     { cols: 1024, rows: 1, splitK: 4, groups: 4 },
     { cols: 1024, rows: 3, splitK: 2, groups: 16 },
     { cols: 1024, rows: 4, splitK: 4, groups: 8 },
+    { cols: 1024, rows: 1, splitK: 2, groups: 8, keeps: true },
     { cols: 3072, rows: 1, splitK: 3, groups: 8 },
   ] satisfies Normed[]
 ) {
-  const { cols, rows, splitK, groups } = of;
+  const { cols, rows, splitK, groups, keeps = false } = of;
   Deno.test(`matmul resident: norm of ${rows} rows of ${cols} and ${splitK} sums, as rms_norm's`, async () => {
     const matrix = matrixOf("bf16", cols);
     const [x, weight] = [numbers(rows * cols, 4), device.floats(numbers(cols, 5))];
@@ -125,13 +128,23 @@ for (
     const out = device.filled(rows * N);
     const added = splitK > 0 ? { sums, splitK, stream } : undefined;
     const lanes = normLanes({ cols, lanes: HARDWARE.rowLanes });
-    const hold = normedRows({ weight, eps: norm.eps, lanes, added }, { cols, rows });
+    const place = { outCols: 3 * cols, outFirst: cols };
+    const kept = keeps ? { out: device.filled(rows * 3 * cols, -1), ...place } : undefined;
+    const hold = normedRows({ weight, eps: norm.eps, lanes, added, kept }, { cols, rows });
     const tuning = launched(matrix, cols / 8, groups, rows);
     const shape = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
     await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
     assert.deepEqual(await device.readWords(out), expected);
     if (splitK > 0) {
       assert.deepEqual(await device.readWords(stream), await device.readWords(before));
+    }
+    if (kept) {
+      const [all, v] = [await device.readFloats(kept.out), await device.readFloats(before)];
+      const wanted = Array.from(all, (_, i) => {
+        const c = i % (3 * cols) - cols;
+        return c >= 0 && c < cols ? v[Math.floor(i / 3 / cols) * cols + c] : -1;
+      });
+      assert.deepEqual([...all], wanted);
     }
   });
 }

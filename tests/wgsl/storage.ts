@@ -31,30 +31,31 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [matmul(QUANTIZED, "qkv_bias"), 10],
 ];
 
-/** Buffers of two joined matmuls, of a matmul with attention, and of a norm's weights, before all else. */
-const JOINED_MATMULS = 6;
-const JOINED_ATTENTION = 10;
-const NORMED = 1;
+/** What a launch that is joined binds besides scales, before all else: weights, x and out; and what attention does. */
+const MATMUL = 3;
+const ATTENTION = 7;
 
-const JOINED = RegExp(
-  `^joined_matmul_resident_(?<first>${PLAIN}|${QUANTIZED})_.*?(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<experts>_experts_\\d+)?)?` +
-    `_with_(?:matmul_resident_(?<second>${PLAIN}|${QUANTIZED})|(?<attention>attention_row)_.*?(?<normed>_normed)?_relayed)_`,
+const PART = RegExp(
+  `^matmul_resident_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
+    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+))?$`,
 );
 
 /**
- * What two launches that are joined bind, the first a matmul (shaders/joined.ts): taken where the adapter has so
- * many. Each quantized matrix has scales; a first that norms x and adds the sums of ranges to it has them and the
- * stream, one that adds experts' outputs their shares too; attention that norms queries and keys has their weights.
+ * What launches that are joined bind (shaders/joined.ts): taken where the adapter has so many. Words that are waited for
+ * are bound by who makes them. A quantized matrix has scales; a matmul that norms x has the norm's weights, one that adds
+ * sums to it these and the stream, or experts' outputs their shares too; one that adds the splits of attention has their
+ * sums and peaks, and the rows; attention that norms queries and keys has their weights.
  */
 function joinedBuffers(kernel: string): number | undefined {
-  const groups = JOINED.exec(kernel)?.groups;
-  if (!groups) return undefined;
-  const { first = "", ranges, experts, second = "", attention, normed } = groups;
-  const scales = [first, second].filter((format) => QUANTIZED.split("|").includes(format)).length;
-  const added = experts !== undefined ? 3 : Number(ranges) > 0 ? 2 : 0;
-  const x = ranges === undefined ? 0 : NORMED + added;
-  return (attention === undefined ? JOINED_MATMULS : JOINED_ATTENTION) + x + scales +
-    (normed === undefined ? 0 : 1);
+  if (!kernel.startsWith("joined_")) return undefined;
+  const buffers = kernel.slice("joined_".length).split("_with_").map((part) => {
+    if (part.startsWith("attention_row_")) return ATTENTION + Number(part.includes("_normed"));
+    const { format = "", ranges, kind = "", kept, combined } = PART.exec(part)?.groups ?? {};
+    const added = kind === "_relayed" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
+    return MATMUL + Number(QUANTIZED.split("|").includes(format)) + (combined ? 3 : 0) +
+      (ranges === undefined ? 0 : 1 + added) + (kept ? 1 : 0);
+  });
+  return buffers.reduce((sum, each) => sum + each, 0);
 }
 
 /** What is wrong with the number of storage buffers of a kernel's WGSL, or undefined. */

@@ -53,5 +53,5 @@ export function relayedHeads(
     hold: { ...hold, wide: true },
   }) as [Dispatch];
   const second = attention({ words, makers: first.workgroups[1], turns });
-  return joined(first, second, label);
+  return joined([first, second], label);
 }

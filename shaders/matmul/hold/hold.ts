@@ -36,8 +36,18 @@ export type NormAddends =
     /** [splitK, rows, cols] */
     readonly sums: Operand;
     readonly splitK: number;
+    /** Whether other workgroups of the dispatch make them, of one row: `sums` is u32 [sumWords]. */
+    readonly relay?: Relay | undefined;
   }
   | Pick<ExpertSums, "outputs" | "shares" | "experts">;
+
+/** Words that workgroups of a dispatch wait for: see relay/counts.wgsl. */
+export interface Relay {
+  /** Workgroups that make those of a range. */
+  readonly makers: number;
+  /** Looks at words that are not there yet before a workgroup makes them itself. */
+  readonly turns: number;
+}
 
 /** Rows of `cols` that are read for one of x's. */
 export function addendsOf(added: NormAddends | undefined): number {
@@ -58,6 +68,8 @@ export interface NormOfRows {
   readonly eps: number;
   /** Lanes of `rmsNorm` for such rows, which give the order of the sum of squares. */
   readonly lanes: number;
+  /** Not on matrix units. */
+  readonly kept?: KeptInput | undefined;
   /** Scales of the layer's inputs, which on matrix units become the largest where the norm is done. */
   readonly lowers?: RowScales | undefined;
   readonly added?:
@@ -66,6 +78,14 @@ export interface NormOfRows {
       readonly stream: Operand;
     }
     | undefined;
+}
+
+/** Where the rows of a norm's input are kept besides. */
+export interface KeptInput {
+  readonly out: Operand;
+  /** Row stride of out. */
+  readonly outCols: number;
+  readonly outFirst: number;
 }
 
 /** Partial sums of attention, as its first dispatch leaves them. */
@@ -109,23 +129,38 @@ export function combinedHeads(
 
 /** Rows of x, [rows, cols], normed. */
 export function normedRows(
-  { weight, eps, lanes, lowers, added }: NormOfRows,
+  { weight, eps, lanes, kept, lowers, added }: NormOfRows,
   { cols, rows }: { readonly cols: number; readonly rows: number },
 ): Hold {
   const each = Math.ceil(cols / 8 / lanes);
   const splitK = added && "sums" in added ? added.splitK : 0;
   const experts = added && "outputs" in added ? added.experts : 0;
+  const relay = added && "sums" in added ? added.relay : undefined;
+  const kind = relay ? "_relayed" : experts > 0 ? `_experts_${experts}` : "";
   return {
-    name: `normed_${lanes}x${each}_${splitK}${experts > 0 ? `_experts_${experts}` : ""}`,
+    name: `normed_${lanes}x${each}_${splitK}${kind}${kept ? "_kept" : ""}`,
     slots: { hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
-    buffers: { norm_weight: weight, ...added ? addendOperands(added, 4 * rows * cols) : {} },
-    constants: { EPS: eps },
+    buffers: {
+      norm_weight: weight,
+      ...added ? addendOperands(added, 4 * rows * cols) : {},
+      ...kept ? { kept: kept.out } : {},
+    },
+    constants: {
+      EPS: eps,
+      ...kept ? { KEPT_COLS: kept.outCols, KEPT_FIRST: kept.outFirst } : {},
+      ...relay ? { TURNS: relay.turns, MAKERS: relay.makers, RANGES: 1 } : {},
+    },
     ...lowers ? { lowers } : {},
     counts: ({ threads }) => ({
       NORM_LANES: lanes,
       NORM_EACH: each,
       NORM_TURNS: Math.ceil(lanes / threads),
       ADDED: Math.min(1, splitK),
+      STORED: relay ? 0 : Math.min(1, splitK),
+      KEPT: Number(kept !== undefined),
+      RELAYED: Number(relay !== undefined),
+      WORDS: Math.ceil(splitK * cols / threads),
+      RANGE: splitK * cols,
       ADDENDS: splitK,
       MORE_ADDENDS: Math.max(0, splitK - 1),
       WEIGHED: Math.min(1, experts),
@@ -142,6 +177,7 @@ function addendOperands(
   size: number,
 ): Record<string, Operand> {
   const { stream } = added;
+  if ("relay" in added && added.relay) return { stream, relay: added.sums };
   return "sums" in added
     ? { sums: { ...added.sums, size: added.splitK * size }, stream }
     : { outputs: added.outputs, stream, shares: added.shares };

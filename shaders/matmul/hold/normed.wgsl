@@ -1,7 +1,7 @@
 // How matmul_resident.wgsl brings x to workgroup memory: normed, v / sqrt(mean(v^2) + EPS) * norm_weight with
 // v = x + the sums of a split-K matmul, or the weighted outputs of experts, which the first workgroup of a row also
-// stores. Every sum has the order of
-// norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the
+// stores; where a draft reads v too ($KEPT), a second time. Sums of the same dispatch are waited for ($RELAYED). Every sum has
+// the order of norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the
 // lanes thread, thread + THREADS, ...
 //for u in NORM_TURNS
 //for j in NORM_EACH
@@ -14,6 +14,15 @@ let gain_hi$u_$j = norm_weight[2u * vec$u_$j + 1u];
 let v_at$u_$j_$r = min(row + $ru, rows - 1u) * (COLS / 4u) + 2u * vec$u_$j;
 var v_lo$u_$j_$r = x[v_at$u_$j_$r];
 var v_hi$u_$j_$r = x[v_at$u_$j_$r + 1u];
+//end
+//end
+//end
+//for a in RELAYED
+//use matmul/relay/read
+//end
+//for u in NORM_TURNS
+//for j in NORM_EACH
+//for r in ROWS
 //for a in ADDED
 var s_lo$u_$j_$r = sums[v_at$u_$j_$r];
 var s_hi$u_$j_$r = sums[v_at$u_$j_$r + 1u];
@@ -48,6 +57,13 @@ v_hi$u_$j_$r += s_hi$u_$j_$r;
     if (tile.y == 0u && row + $ru < rows) {
       stream[v_at$u_$j_$r] = v_lo$u_$j_$r;
       stream[v_at$u_$j_$r + 1u] = v_hi$u_$j_$r;
+    }
+    //end
+    //for a in KEPT
+    if (tile.y == 0u && row + $ru < rows) {
+      let to = ((row + $ru) * KEPT_COLS + KEPT_FIRST) / 4u + 2u * vec$u_$j;
+      kept[to] = v_lo$u_$j_$r;
+      kept[to + 1u] = v_hi$u_$j_$r;
     }
     //end
   }

@@ -4,7 +4,10 @@
 override EPS: f32;
 
 @group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
-//for a in ADDED
+//for a in RELAYED
+//use matmul/relay/sums
+//end
+//for a in STORED
 @group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [$ADDENDS, rows, COLS / 4]
 //end
 //for a in WEIGHED
@@ -13,6 +16,12 @@ override EPS: f32;
 //end
 //for a in STREAMED
 @group(0) @binding(11) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: x + what is added
+//end
+//for a in KEPT
+override KEPT_COLS: u32; // row stride
+override KEPT_FIRST: u32; // first column written
+
+@group(0) @binding(14) var<storage, read_write> kept: array<vec4<f32>>; // [rows, KEPT_COLS / 4]: the same
 //end
 
 var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>;

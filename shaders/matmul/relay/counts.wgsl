@@ -7,14 +7,18 @@ override RANGES: u32;
 
 const RANGE = $RANGEu; // words
 
-@group(0) @binding(9) var<storage, read_write> relay: array<atomic<u32>>; // [RANGES, RANGE], and who is done, [RANGES]
+@group(0) @binding(13) var<storage, read_write> relay: array<atomic<u32>>; // [RANGES, RANGE], and who is done, [RANGES]
 
 var<private> readers: u32; // workgroups that read the words of a range
 var<private> own_range: u32;
 var<workgroup> late: u32; // whether a word did not come
+var<private> uncounted: bool; // while words of another range are made again, by a reader of this one that was not counted
 var<workgroup> last_done: u32; // whether all others are done with the range
 
 fn done(range: u32) {
+  if (uncounted) {
+    return;
+  }
   last_done = u32(atomicAdd(&relay[RANGES * RANGE + range], 1u) + 1u == MAKERS + readers);
 }
 
@@ -34,7 +38,8 @@ fn relay_leave(thread: u32) {
   }
 }
 
-// Called at the end of maker `group`: its words must not come after they were taken away.
+// Called at the end of maker `group`: its words must not come after they were taken away; and of readers of what was made
+// of the only range, who may have it made again.
 fn relay_made(group: u32, thread: u32) {
   if (thread == 0u) {
     done(group / MAKERS);

@@ -1,6 +1,6 @@
 // How relay/read.wgsl stores words that came, for products of floats: as they are.
 
-fn put_word(i: u32, word: u32) {
+fn hold_word(i: u32, word: u32) {
   put_float(i, bitcast<f32>(word));
 }
 

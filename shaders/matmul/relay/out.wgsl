@@ -1,7 +1,7 @@
 // The output of a matmul that other workgroups of the same dispatch wait for, word by word. 0 is no word yet: a number
 // that is 0 goes as -0, which sums that begin with 0 cannot tell from it. No order between words is relied on.
 
-@group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>; // [OUT_COLS], and what relay/counts.wgsl counts
+@group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>; // [SPLIT_K, OUT_COLS], and what relay/counts.wgsl counts
 
 fn put_word(at: u32, value: f32) {
   let word = bitcast<u32>(value);

@@ -18,16 +18,17 @@ for (var turn = 0u; turn < TURNS; turn++) {
   //end
 }
 //for w in WORDS
-put_word(min(thread + $wu * THREADS, RANGE - 1u), word$w);
+hold_word(min(thread + $wu * THREADS, RANGE - 1u), word$w);
 if (word$w == 0u) {
   late = 1u;
 }
 //end
 if (workgroupUniformLoad(&late) != 0u) {
+  late = 0u;
   make_again(tile.z * MAKERS, MAKERS, thread);
   workgroupBarrier();
   //for w in WORDS
-  put_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&relay[word_at$w]));
+  hold_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&relay[word_at$w]));
   //end
   workgroupBarrier();
   // No register keeps them until here.
@@ -40,7 +41,7 @@ if (workgroupUniformLoad(&late) != 0u) {
 }
 // Behind a range that ends within a block.
 for (var i = RANGE + thread; i < $(8 * STAGE)u; i += THREADS) {
-  put_word(i, 0u);
+  hold_word(i, 0u);
 }
 take_words(thread);
 own_range = tile.z;

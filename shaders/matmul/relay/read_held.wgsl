@@ -1,6 +1,6 @@
 // What relay/read.wgsl declares; a range of words is one of k. x itself is not read, its size gives the number of rows,
 // which is one. Slot:
-//   words: how words are put into workgroup memory: `fn put_word(i, word)` and, when all were, `fn take_words(thread)`
+//   words: how words are put into workgroup memory: `fn hold_word(i, word)` and, when all were, `fn take_words(thread)`
 //     (float_words.wgsl, rounded_words.wgsl).
 
 //use matmul/relay/counts

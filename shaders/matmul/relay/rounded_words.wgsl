@@ -5,7 +5,7 @@
 
 var<workgroup> words_taken: array<vec4<f32>, $(2 * STAGE)>;
 
-fn put_word(i: u32, word: u32) {
+fn hold_word(i: u32, word: u32) {
   words_taken[i / 4u][i % 4u] = bitcast<f32>(word);
 }
 

@@ -4,7 +4,7 @@ import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
-import { relayWords } from "../../../shaders/matmul/relay/relay.ts";
+import { relayWords, sumWords } from "../../../shaders/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
@@ -204,7 +204,11 @@ function relayScratch(
   const heads = Math.max(...layers.map(({ attention }) => attentionSizes(attention).ownRow));
   return {
     act: storageBuffer(gpu, `${name}.relay`, relayWords(widest)),
-    heads: storageBuffer(gpu, `${name}.relayHeads`, headWords(heads)),
+    heads: storageBuffer(
+      gpu,
+      `${name}.relayHeads`,
+      Math.max(headWords(heads), sumWords(hiddenSize)),
+    ),
     sums: storageBuffer(gpu, `${name}.relaySums`, MOST_SPLIT_K * hiddenSize),
   };
 }

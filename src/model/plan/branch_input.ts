@@ -51,9 +51,11 @@ export function enterBranch(
   const { tuning, scratch: { normed: out, scales: noted }, config } = context;
   const added = "sums" in from || "outputs" in from ? from : undefined;
   const x = streamOf(context, from);
-  const itself = first && !keep && ("x" in from && !("index" in from) || "outputs" in from) &&
-    [normsRows, normsOnUnits].some((norms) =>
-      norms(first.matrix, { rows, added, bound: first.bound, tuning })
+  const kept = keep?.what === "input" ? keep : undefined;
+  const alone = kept ? [normsRows] : keep ? [] : [normsRows, normsOnUnits];
+  const itself = first && ("x" in from && !("index" in from) || "outputs" in from) &&
+    alone.some((norms) =>
+      norms(first.matrix, { rows, added, bound: first.bound + (kept ? 1 : 0), tuning })
     );
   if (!itself) {
     const bound = Math.max(first?.bound ?? 0, NOTED_BUFFERS);
@@ -66,7 +68,11 @@ export function enterBranch(
   const stream = added ? otherStream(context, x) : x;
   const lanes = normLanes({ cols: config.hiddenSize, lanes: tuning.rowLanes });
   const lowers = first.lowers ? noted : undefined;
-  const how = { weight, eps: config.rmsNormEps, lanes, lowers };
+  const { outCols = config.hiddenSize, outFirst = 0 } = kept ?? {};
+  const how = {
+    ...{ weight, eps: config.rmsNormEps, lanes, lowers },
+    kept: kept && { out: kept.out, outCols, outFirst },
+  };
   return {
     plan: [],
     input: {

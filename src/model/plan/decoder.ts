@@ -6,6 +6,7 @@ import {
   type Branch,
   type DecoderContext,
   type End,
+  type LastMatmul,
   type LayerKv,
   type LayerSource,
   norm,
@@ -67,6 +68,8 @@ export function loadLayer(
 export interface Block {
   readonly plan: Dispatch[];
   readonly stream: NormInput;
+  /** See `Branch`: its outputs are the stream's sums. */
+  readonly last?: LastMatmul | undefined;
 }
 
 /**
@@ -109,12 +112,12 @@ function firstOfMlp({ mlp }: DecoderLayer, end: End): FirstMatmul | undefined {
     : undefined;
 }
 
-/** x + mlp(x), normed before, after or both; x is the residual stream. */
+/** What was before, and x + mlp(x), normed before, after or both; x is the residual stream. */
 export function mlpBlock(
   context: DecoderContext,
   layer: PlacedLayer,
-  { stream: from, rows, end }: {
-    readonly stream: NormInput;
+  { before: { stream: from, ...before }, rows, end }: {
+    readonly before: Block;
     readonly rows: number;
     /** "x" where no norm follows; a branch that is normed itself needs `sums`. */
     readonly end: End;
@@ -127,7 +130,8 @@ export function mlpBlock(
     const normFollows = norms.mlp === undefined;
     const of = { stream: from, norm: norms.post, rows, end, normFollows, label };
     const left = mixtureMlp(context, mlp, of);
-    return joined(context, left, norms.mlp, { ...place, stream: left.stream });
+    const plan = [...before.plan, ...left.plan];
+    return joined(context, { ...left, plan }, norms.mlp, { ...place, stream: left.stream });
   }
   const entered = norms.post
     ? enterBranch(
@@ -139,11 +143,27 @@ export function mlpBlock(
     : { plan: [], input: { x, stream: x } };
   const { input } = entered;
   const together = rows === 1 && end === "sums"
-    ? relayedMlp(context, mlp, { label, input })
+    ? relayedMlp(context, mlp, { label, input, last: before.last })
     : undefined;
   const left = together ?? denseMlp(context, mlp, { rows, end, label, input });
-  const plan = [...entered.plan, ...left.plan];
+  const apart = [...entered.plan, ...left.plan];
+  const plan = before.last && together?.all
+    ? withLast(before.plan, before.last, { apart, all: together.all })
+    : [...before.plan, ...apart];
   return joined(context, { ...left, plan }, norms.mlp, { ...place, stream: input.stream });
+}
+
+/** `before` and `apart`; in slots with few cells, `all` in the place of the last matmul of the one and of the other. */
+function withLast(
+  before: readonly Dispatch[],
+  { cells, apart: last }: LastMatmul,
+  { apart, all }: { readonly apart: readonly Dispatch[]; readonly all: Dispatch },
+): Dispatch[] {
+  return [
+    ...before.filter((each) => !last.includes(each)),
+    { ...all, forCells: { from: 0, upTo: cells } },
+    ...apart.map((each) => ({ ...each, forCells: { from: cells + 1, upTo: Infinity } })),
+  ];
 }
 
 /**
@@ -152,7 +172,9 @@ export function mlpBlock(
  */
 function joined(
   context: DecoderContext,
-  { plan, splitK, sums = context.scratch.sums, outputs }: Branch & Pick<MixtureBranch, "outputs">,
+  { plan, splitK, sums = context.scratch.sums, outputs, last }:
+    & Branch
+    & Pick<MixtureBranch, "outputs">,
   weight: Operand | undefined,
   { rows, stream: x, label }: Pick<BranchInput, "stream"> & {
     readonly rows: number;
@@ -161,7 +183,7 @@ function joined(
 ): Block {
   if (outputs) return { plan, stream: outputs };
   if (splitK === 0) return { plan, stream: { x } };
-  if (weight === undefined) return { plan, stream: { x, sums, splitK } };
+  if (weight === undefined) return { plan, stream: { x, sums, splitK }, last };
   const adding = { from: { sums, splitK }, weight, out: x, put: "add" } as const;
   return { plan: [...plan, ...norm(context, adding, rows, label)], stream: { x } };
 }

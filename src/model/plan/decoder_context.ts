@@ -57,7 +57,7 @@ export interface Scratch {
 export interface RelayScratch {
   /** u32 [relayWords(intermediate)], zeros before and after each dispatch. */
   readonly act: Operand;
-  /** u32 [headWords(width of q, k and v)], likewise. */
+  /** u32 [headWords(width of q, k and v)] and [sumWords(hidden)], likewise. */
   readonly heads: Operand;
   /** `sums` again: the one is read by the dispatch that writes the other. */
   readonly sums: Operand;
@@ -147,6 +147,20 @@ export interface Branch {
   readonly splitK: number;
   /** Where its parts are; default `sums`. */
   readonly sums?: Operand | undefined;
+  /** Its last matmul, where what follows may do that in a dispatch with its own. */
+  readonly last?: LastMatmul | undefined;
+}
+
+/** The matmul that a branch ends with, of slots with few cells. */
+export interface LastMatmul {
+  readonly matrix: Matrix;
+  readonly x: Operand;
+  readonly hold: Hold;
+  readonly splitK: number;
+  /** Cells of a slot, at most. */
+  readonly cells: number;
+  /** What it is in the plan. */
+  readonly apart: readonly Dispatch[];
 }
 
 /** The last matmul of a branch: sums = a W^T in ranges of k, or x += a W^T. */

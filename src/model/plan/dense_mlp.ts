@@ -2,14 +2,21 @@
 import { notedEpilogue } from "../../../shaders/fragments/epilogue.ts";
 import { normedRows } from "../../../shaders/matmul/hold/hold.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { relayedMatmuls, relays } from "../../../shaders/matmul/relay/relay.ts";
+import {
+  type RelayedFirst,
+  relayedMatmuls,
+  relays,
+  relaysFirst,
+} from "../../../shaders/matmul/relay/relay.ts";
 import { notesOnUnits } from "../../../shaders/tensor/matmul_on_units.ts";
+import type { Dispatch } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
   type Branch,
   branchEnd,
   type DecoderContext,
   type End,
+  type LastMatmul,
   type LayerSource,
   scalesOf,
 } from "./decoder_context.ts";
@@ -83,22 +90,33 @@ const GATES = { silu: "gate_silu", gelu_tanh: "gate_gelu" } as const satisfies R
   Record<Activation, string>
 >;
 
+/** One dispatch, and the same with the matmul before it. */
+export type RelayedBranch = Branch & { readonly all: Dispatch | undefined };
+
 /** The sums of `denseMlp` of one row, in one dispatch; undefined where that is not faster. */
 export function relayedMlp(
   { tuning, scratch: { act, relay } }: DecoderContext,
   { spec, gateUp, down }: DenseWeights,
-  { input: { x, norm }, label }: {
+  { input: { x, norm }, last, label }: {
     readonly input: Omit<BranchInput, "stream">;
+    /** What makes the sums that `input` adds, if that may be done in the same dispatch. */
+    readonly last?: LastMatmul | undefined;
     readonly label: string;
   },
-): Branch | undefined {
+): RelayedBranch | undefined {
   const splitK = splitKOf(down, tuning);
   const use = { gateUp, down, splitK, tuning };
   const hold = norm && normedRows(norm, { cols: gateUp.cols, rows: 1 });
-  if (!relay || !relays(use, Object.keys(hold?.buffers ?? {}).length)) return undefined;
+  const bound = Object.keys(hold?.buffers ?? {}).length;
+  if (!relay || !relays(use, bound)) return undefined;
   const { sums: out } = relay;
-  const made = relayedMatmuls({ x, relay: relay.act, act, out }, {
-    ...{ ...use, hold, gate: GATES[spec.activation], label: `${label}.mlp` },
-  });
-  return { plan: [made], splitK, sums: out };
+  const record = (first?: RelayedFirst) =>
+    relayedMatmuls({ x, relay: relay.act, act, out }, {
+      ...{ ...use, norm, first, gate: GATES[spec.activation], label: `${label}.mlp` },
+    });
+  const sums = norm?.added && "sums" in norm.added;
+  const all = last && sums && relaysFirst(last, use, bound)
+    ? record({ ...last, words: relay.heads })
+    : undefined;
+  return { plan: [record()], splitK, sums: out, all };
 }

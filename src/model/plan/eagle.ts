@@ -180,8 +180,7 @@ function layerForward(
 ): Block {
   const layer = { ...draft.weights.layer, kv: draft.kv, label: LABEL };
   const attention = attentionBlock(draft, layer, branch, of, stored);
-  const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end });
-  return { ...mlp, plan: [...attention.plan, ...mlp.plan] };
+  return mlpBlock(draft, layer, { before: attention, rows: of.count, end });
 }
 
 /** Of the draft's layer. */

@@ -147,7 +147,8 @@ export function headAttention(
   }));
   const together = branchEnd(context, { ...io, hold }, end).plan
     .map((each) => ({ ...each, forCells: { from: 0, upTo: most } }));
-  return { ...out, plan: [...plan, ...together, ...apart] };
+  const last = { matrix: o, x: attentionOutput, hold, splitK, cells: most, apart: together };
+  return { ...out, plan: [...plan, ...together, ...apart], ...count === 1 && { last } };
 }
 
 /** `few` where a row sees few cells, and else `many`. @param cells most that a row sees. */

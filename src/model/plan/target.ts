@@ -157,8 +157,8 @@ export function targetLayers(
     const entry = { from, weight: weight.inputNorm, auxHidden: copies };
     const entered = layerInput(target, layer, entry, count);
     const attention = attentionBlock(target, layer, entered.input, of);
-    const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
-    plan.push(...entered.plan, ...attention.plan, ...mlp.plan);
+    const mlp = mlpBlock(target, layer, { before: attention, rows: count, end: "sums" });
+    plan.push(...entered.plan, ...mlp.plan);
     from = mlp.stream;
   }
   return { plan, stream: from };

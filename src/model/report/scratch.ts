@@ -3,7 +3,7 @@ import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
-import { relayWords } from "../../../shaders/matmul/relay/relay.ts";
+import { relayWords, sumWords } from "../../../shaders/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
@@ -103,7 +103,7 @@ function decoderElements(
     rows * Math.max(...sizes.map(({ qkv }) => qkv));
   const relayed = rules.relays
     ? relayWords(Math.max(...layers.map(({ mlp }) => actWidth(mlp)))) + MOST_SPLIT_K * hiddenSize +
-      headWords(Math.max(...sizes.map(({ ownRow }) => ownRow)))
+      Math.max(headWords(Math.max(...sizes.map(({ ownRow }) => ownRow))), sumWords(hiddenSize))
     : 0;
   return rows * rowElements(config, { drafts, unit }) + Math.max(0, heads) + relayed +
     MOST_NORMED_ROWS * hiddenSize +
