@@ -186,6 +186,7 @@ import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
 import holdCombinedHalves from "./matmul/hold/combined_halves.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
+import holdNothing from "./matmul/hold/nothing.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
 import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
 import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
@@ -507,6 +508,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/hold/combined_halves": holdCombinedHalves,
   "matmul/hold/combined_held": holdCombinedHeld,
   "matmul/hold/normed": holdNormed,
+  "matmul/hold/nothing": holdNothing,
   "matmul/hold/normed_held": holdNormedHeld,
   "matmul/hold/rows": holdRows,
   "matmul/hold/rows_held": holdRowsHeld,

@@ -145,6 +145,29 @@ Deno.test({
   },
 });
 
+Deno.test("a matmul on matrix units that norms its row is recorded on any machine", async () => {
+  const [rows, cols] = [44, 320];
+  const { matrix, rules } = await build(rows, cols);
+  const tensor = { ...rules.tensor, unit: { m: 16, n: 16, k: 16, lanes: 32, narrow: 8 } };
+  const [x, weight, stream] = [device.filled(cols), device.filled(cols), device.filled(cols)];
+  const sums = { sums: device.filled(3 * cols), splitK: 3, stream };
+  const outputs = { outputs: device.filled(3 * cols), experts: 3 };
+  const experts = { ...outputs, shares: device.filled(3), stream };
+  const lanes = normLanes({ cols, lanes: rules.rowLanes });
+  const kernels = [undefined, sums, experts].map((added) => {
+    const hold = normedRows({ weight, eps: EPS, lanes, added }, { cols, rows: 1 });
+    const launch = {
+      rows: 1,
+      epilogue: "store",
+      tuning: { ...rules, tensor },
+      label: "test",
+    } as const;
+    return matmul({ matrix, x, out: device.filled(rows) }, { ...launch, hold })[0]?.kernel.name;
+  });
+  for (const name of kernels) assert.match(name ?? "", /^matmul_tensor_few_.*normed/);
+  assert.equal(new Set(kernels).size, kernels.length);
+});
+
 Deno.test("tiles of one row: two of outputs where workgroups are many, long stages where ranges are short", () => {
   const unit = { m: 16, n: 16, k: 16, lanes: 32, narrow: 8 };
   const tileOf = (columns: number, cols: number, splitK = 1, bytes = 49152, held = false) => {

@@ -139,7 +139,11 @@ export function normedRows(
   const kind = relay ? "_relayed" : experts > 0 ? `_experts_${experts}` : "";
   return {
     name: `normed_${lanes}x${each}_${splitK}${kind}${kept ? "_kept" : ""}`,
-    slots: { hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
+    slots: {
+      ...{ hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
+      ...{ awaited: `matmul/${relay ? "relay/sums" : "hold/nothing"}` },
+      ...{ waited: `matmul/${relay ? "relay/read" : "hold/nothing"}` },
+    },
     buffers: {
       norm_weight: weight,
       ...added ? addendOperands(added, 4 * rows * cols) : {},
@@ -158,7 +162,6 @@ export function normedRows(
       ADDED: Math.min(1, splitK),
       STORED: relay ? 0 : Math.min(1, splitK),
       KEPT: Number(kept !== undefined),
-      RELAYED: Number(relay !== undefined),
       WORDS: Math.ceil(splitK * cols / threads),
       RANGE: splitK * cols,
       ADDENDS: splitK,

@@ -1,8 +1,9 @@
 // How matmul_resident.wgsl brings x to workgroup memory: normed, v / sqrt(mean(v^2) + EPS) * norm_weight with
 // v = x + the sums of a split-K matmul, or the weighted outputs of experts, which the first workgroup of a row also
-// stores; where a draft reads v too ($KEPT), a second time. Sums of the same dispatch are waited for ($RELAYED). Every sum has
+// stores; where a draft reads v too ($KEPT), a second time. Every sum has
 // the order of norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the
-// lanes thread, thread + THREADS, ...
+// lanes thread, thread + THREADS, ... Slots:
+//   awaited, waited: nothing.wgsl, or where the same dispatch makes the sums, relay/sums.wgsl and relay/read.wgsl.
 //for u in NORM_TURNS
 //for j in NORM_EACH
 let i$u_$j = thread + $(u * THREADS + j * NORM_LANES)u;
@@ -17,9 +18,7 @@ var v_hi$u_$j_$r = x[v_at$u_$j_$r + 1u];
 //end
 //end
 //end
-//for a in RELAYED
-//use matmul/relay/read
-//end
+//use waited
 //for u in NORM_TURNS
 //for j in NORM_EACH
 //for r in ROWS

@@ -4,9 +4,7 @@
 override EPS: f32;
 
 @group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
-//for a in RELAYED
-//use matmul/relay/sums
-//end
+//use awaited
 //for a in STORED
 @group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [$ADDENDS, rows, COLS / 4]
 //end
