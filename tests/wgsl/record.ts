@@ -50,6 +50,7 @@ function recordInto(folder: string): void {
   };
 }
 
+/** Short: with names of launches that are joined, files must have at most 255 characters. */
 function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }

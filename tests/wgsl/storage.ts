@@ -7,11 +7,16 @@ const matmul = (formats: string, epilogue: string): RegExp =>
   RegExp(`^matmul_[a-z]+_(${formats})_${epilogue}_(${PLAIN})_`);
 
 /** As `matmul`, of a kernel that norms x: taken where the adapter has so many buffers (hold/norms_rows.ts). */
-const normed = (formats: string, epilogue: string): RegExp =>
-  RegExp(`^matmul_resident_(${formats})_${epilogue}_(${PLAIN})_.*_normed_`);
+const normed = (formats: string, epilogue: string, end = ""): RegExp =>
+  RegExp(`^matmul_resident_(${formats})_${epilogue}_(${PLAIN})_.*_normed_.*${end}$`);
 
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
+  // What a draft reads too is kept.
+  [normed(PLAIN, "qkv", "_kept"), 12],
+  [normed(PLAIN, "qkv_bias", "_kept"), 13],
+  [normed(QUANTIZED, "qkv", "_kept"), 13],
+  [normed(QUANTIZED, "qkv_bias", "_kept"), 14],
   [normed(PLAIN, "qkv"), 11],
   [normed(PLAIN, "qkv_bias"), 12],
   [normed(QUANTIZED, "qkv"), 12],
