@@ -1,9 +1,9 @@
 // How matmul_resident.wgsl brings x to workgroup memory: normed, v / sqrt(mean(v^2) + EPS) * norm_weight with
 // v = x + the sums of a split-K matmul, or the weighted outputs of experts, which the first workgroup of a row also
-// stores; where a draft reads v too ($KEPT), a second time. Every sum has
-// the order of norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the
-// lanes thread, thread + THREADS, ... Slots:
-//   awaited, waited: nothing.wgsl, or where the same dispatch makes the sums, relay/sums.wgsl and relay/read.wgsl.
+// stores; where a draft reads v too ($KEPT), a second time. Every sum has the order of norm/rms_norm.wgsl with
+// $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the lanes thread, thread + THREADS, ...
+// Slot:
+//   waited: how sums that the same dispatch makes are waited for (relay/read.wgsl), or nothing.wgsl.
 //for u in NORM_TURNS
 //for j in NORM_EACH
 let i$u_$j = thread + $(u * THREADS + j * NORM_LANES)u;

@@ -1,5 +1,6 @@
 // What normed.wgsl declares: the norm's weights and, where sums of the branch before or outputs of its experts are
-// still to be added, these and where the residual stream goes. x is not written: all workgroups read it.
+// still to be added, these and where the residual stream goes. x is not written: all workgroups read it. Slot:
+//   awaited: sums that the same dispatch makes (relay/sums.wgsl), or nothing.wgsl.
 
 override EPS: f32;
 
