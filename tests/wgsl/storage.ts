@@ -8,7 +8,7 @@ const matmul = (formats: string, epilogue: string): RegExp =>
 
 /** As `matmul`, of a kernel that norms x: taken where the adapter has so many buffers (hold/norms_rows.ts). */
 const normed = (formats: string, epilogue: string, end = ""): RegExp =>
-  RegExp(`^matmul_resident_(${formats})_${epilogue}_(${PLAIN})_.*_normed_.*${end}$`);
+  RegExp(`^matmul_resident_(${formats})_${epilogue}_(${PLAIN})_.*_normed_.*${end}(-|$)`);
 
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [

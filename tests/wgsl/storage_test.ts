@@ -21,7 +21,7 @@ const CASES: readonly (readonly [kernel: string, buffers: number])[] = [
   [`${QKV}_normed_32x1_1_kept_with_attention_row_bf16_32_2_relayed_512`, 14],
   [`${QKV.replace("bf16", "q8")}_normed_32x1_0_with_attention_row_f32_32_2_normed_relayed_256`, 13],
   ["matmul_resident_bf16_qkv_f32_1_2_16_8_floats_32_2_normed_32x1_1", 11],
-  ["matmul_resident_bf16_qkv_f32_1_2_16_8_floats_32_2_normed_32x1_1_kept", 12],
+  ["matmul_resident_bf16_qkv_f32_1_2_16_8_floats_32_2_normed_32x1_1_kept-64482b27", 12],
   ["matmul_resident_q8_qkv_bias_bf16_2_2_16_8_packed_32_2_normed_32x1_1_kept", 14],
   ["matmul_staged_q8_qkv_f16_1_8", 9],
 ];
