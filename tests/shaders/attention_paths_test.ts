@@ -136,6 +136,8 @@ const SHAPES: readonly Shape[] = [
   { software: false, group: 16, kvHeads: 1, headDim: 576, nodes: 6, kvDtype: "bf16" }, // latents
   { software: false, group: 4, kvHeads: 8, headDim: 64, nodes: 13 }, // these two share reads
   { software: false, group: 2, kvHeads: 16, headDim: 64, nodes: 7, kvDtype: "bf16", window: 70 },
+  { software: false, group: 8, kvHeads: 2, headDim: 64, nodes: 16 }, // and these have tiles of one row
+  { software: false, group: 16, kvHeads: 4, headDim: 64, nodes: 16, kvDtype: "f16" },
   { software: true, group: 2, kvHeads: 2, headDim: 32, nodes: 24 },
   { software: true, group: 4, kvHeads: 1, headDim: 16, nodes: 16, kvDtype: "f16", window: 3 },
   { software: true, group: 8, kvHeads: 1, headDim: 16, nodes: 16, kvDtype: "bf16", window: 70 },

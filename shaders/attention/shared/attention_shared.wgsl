@@ -71,8 +71,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     split += select(earliest / SPLIT_CELLS, 0u, earliest == 0xffffffffu);
   }
-  let alone = PATHS == 1u && tile.z < before;
-  if (alone) {
+  let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
+  if (tile.z < before) {
     if (tile.z / 2u >= count) {
       return;
     }
@@ -91,7 +91,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for r in TILE
   {
     let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
-    let elsewhere = PATHS == 1u && scattered(own, first + SPLIT_CELLS) != alone;
+    let elsewhere = PATHS == 1u && TILE > 1u && scattered(own, first + SPLIT_CELLS) != alone;
     let here = own.live == 1u && $ru < count && !elsewhere;
     slot = select(slot, own.slot, here);
     begin = select(begin, min(begin, visible_begin(own)), here);
