@@ -219,11 +219,17 @@ Deno.test("sizes: the features that a draft may catch up from fit one binding to
 Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => {
   using models = openModels({});
   const limits = { maxStorageBufferBindingSize: 1 << 30, maxBufferSize: 1 << 30 };
-  const rows = (software: boolean, units: boolean, quantize?: "q8", maxBatch = 1) => {
+  const rows = (
+    software: boolean,
+    units: boolean,
+    quantize?: "q8",
+    maxBatch = 1,
+    contextLength = 1024,
+  ) => {
     const matrixUnit = units ? { m: 16, n: 16, k: 16, lanes: 32 } : undefined;
     const gpu = { limits, info: { software }, matrixUnit };
     const tiers = chains([0]);
-    const settings = { contextLength: 1024, tiers, maxBatch, ...quantize ? { quantize } : {} };
+    const settings = { contextLength, tiers, maxBatch, ...quantize ? { quantize } : {} };
     const of = gpu as unknown as Parameters<typeof capacityOf>[1];
     return capacityOf(settings, of, models.target.config).prefillRows;
   };
@@ -233,6 +239,9 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => 
   assert.equal(rows(false, true, "q8", 16), 512);
   assert.equal(rows(false, false, "q8", 16), 256);
   assert.equal(rows(true, true), 256);
+  // Attention on units.
+  assert.equal(rows(false, true, undefined, 1, 32769), 1024);
+  assert.equal(rows(false, false, undefined, 1, 32769), 256);
 });
 
 Deno.test("sizes: the prediction with a whole model as the draft", async () => {

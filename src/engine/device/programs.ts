@@ -75,7 +75,7 @@ export interface RoundOf extends RoundShape {
 const CELL_BUCKET = 256;
 
 /** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
-const ROW_BUCKETS = [8, 16, 32, 64, 128, 256, 384, 512];
+const ROW_BUCKETS = [8, 16, 32, 64, 128, 256, 384, 512, 768, 1024];
 
 /** Batch sizes that round programs are made for; a batch between two of them is padded. */
 const BATCH_BUCKETS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128];

@@ -12,6 +12,7 @@ import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import {
+  LONG_PREFILL_ROWS,
   PAGE,
   PREFILL_ROWS,
   resultWords,
@@ -93,7 +94,7 @@ export function capacityOf(
     batch,
     shapes,
     treeShapes,
-    prefillRows: prefillRowsOf(tiers, batch, gpu),
+    prefillRows: prefillRowsOf(tiers, batch, contextLength, gpu),
     contextLength,
     pages: 0,
     kvDtype,
@@ -109,11 +110,12 @@ export function capacityOf(
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
   batch: number,
-  { info, matrixUnit }: Pick<Gpu, "info"> & Partial<Pick<Gpu, "matrixUnit">>,
+  contextLength: number,
+  gpu: Adapter,
 ): number {
   const taken = quantize === undefined || takesQuantized(batch);
-  const units = matrixUnit !== undefined && taken && !info.software;
-  return units ? UNITS_PREFILL_ROWS : PREFILL_ROWS;
+  if (gpu.matrixUnit === undefined || !taken || gpu.info.software) return PREFILL_ROWS;
+  return attentionUnitsOf(gpu, contextLength) ? LONG_PREFILL_ROWS : UNITS_PREFILL_ROWS;
 }
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */

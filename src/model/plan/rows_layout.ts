@@ -73,5 +73,11 @@ export const PREFILL_ROWS = 256;
  */
 export const UNITS_PREFILL_ROWS = 512;
 
+/**
+ * Those where they compute attention too: each chunk turns all keys and values that its slot has stored to f16, which
+ * is done half as often with twice the rows.
+ */
+export const LONG_PREFILL_ROWS = 1024;
+
 /** Tokens of context kept when neither the model nor the user asks for fewer. */
 export const DEFAULT_CONTEXT = 8192;
