@@ -69,6 +69,11 @@ const SHAPES: readonly Shape[] = gpu.info.software
       ...{ group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030 },
       ...{ before: 1010, rows: 90, context: 4096, direct: true },
     },
+    {
+      ...{ group: 4, kvHeads: 1, headDim: 128, cap: 5 },
+      ...{ before: 1010, rows: 90, context: 4096 },
+    },
+    { group: 3, kvHeads: 1, headDim: 80, before: 1010, rows: 90, context: 4096 },
     { group: 8, kvHeads: 1, headDim: 96, window: 100, before: 0, rows: 64, context: 1024 },
     { group: 1, kvHeads: 1, headDim: 32, kvDtype: "bf16", before: 200, rows: 70, context: 1024 },
   ];

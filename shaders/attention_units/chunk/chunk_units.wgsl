@@ -81,7 +81,7 @@ var<workgroup> pool: array<vec4<u32>, $POOL>;
 var<workgroup> bounds: array<atomic<u32>, 4>;
 var<workgroup> sight: vec4<u32>;
 var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
-var<workgroup> k_scale: array<vec4<f32>, CELLS / 4u>; // SCALE / scale
+var<workgroup> k_scale: array<vec4<f32>, CELLS / 4u>; // 1 / scale, times SCALE where scores are not capped
 var<workgroup> v_exponent: array<vec4<f32>, CELLS / 4u>; // e
 var<workgroup> v_power: array<vec4<f32>, CELLS / 4u>; // 2^e
 
@@ -217,7 +217,7 @@ fn main(
     let values_at = (kv_head * ROOM + first) * ROW + v_from;
     let whole = first >= all_seen.z && first + CELLS <= all_seen.w;
     if (thread < CELLS / 4u) {
-      k_scale[thread] = unit_k * SCALE;
+      k_scale[thread] = unit_k * select(SCALE, 1.0, CAP != 0.0);
       v_exponent[thread] = unit_v;
       v_power[thread] = powers(unit_v);
     }

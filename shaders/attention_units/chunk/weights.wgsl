@@ -9,7 +9,11 @@ var top = NEGATIVE;
 var heavy = NEGATIVE; // the largest of score and exponent together, base 2
 //for g in SHARED_FOURS
 let sums_of$g = bitcast<vec4<f32>>(pool[own_scores + $gu]);
-var score$g = capped(sums_of$g * unit * k_scale[share * (SHARED / 4u) + $gu]);
+var score$g = sums_of$g * unit * k_scale[share * (SHARED / 4u) + $gu];
+if (CAP != 0.0) {
+  // SCALE / CAP is one number to some drivers: the other kernel has them side by side, too.
+  score$g = capped(score$g * SCALE);
+}
 //end
 if (!whole) {
   //for g in SHARED_FOURS
