@@ -7,7 +7,7 @@ import {
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
 import { lanesOf } from "./matmul_lanes.ts";
-import { type MatmulUse, type TileUse, tileUse } from "./matmul_rows.ts";
+import { MANY_WEIGHTS, type MatmulUse, type TileUse, tileUse } from "./matmul_rows.ts";
 
 /**
  * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits a vec8,
@@ -103,4 +103,26 @@ export function residentBytes(
 /** Whether x of a whole range of k may stay in workgroup memory. */
 export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
   return !use.tuning.software && residentStages(matrix, tileUse(matrix, use)).length > 0;
+}
+
+/**
+ * Blocks that each lane loads ahead. The body is unrolled: for integer products of more rows it is no longer than
+ * with stages of 64. One row of floats has registers for more, which pays where a matrix is small; integers are
+ * asked for all at once or not by many, for theirs is the longest text.
+ *
+ * @param spread whether each invocation has half the outputs.
+ */
+export function aheadOf(
+  matrix: Matrix,
+  stage: number,
+  { rows, tuning }: MatmulUse,
+  spread = false,
+): number {
+  const { format } = matrix;
+  const blocks = stage / BLOCK_VEC8S[format] / lanesOf(matrix, tuning);
+  const integers = isInteger(format);
+  const short = !spread && (rows > FEW_ROWS || matrix.rows * matrix.cols >= MANY_WEIGHTS) ||
+    integers && blocks > MOST_STEPS;
+  const most = (integers ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
+  return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }

@@ -50,7 +50,7 @@ async function run(
   { rows, splitK }: Use,
   tuning: Tuning,
 ): Promise<Uint32Array> {
-  const out = device.filled(splitK * rows * N);
+  const out = device.filled(splitK * rows * matrix.rows);
   const shape = { rows, splitK, epilogue: "store", tuning, label: "test" } as const;
   await device.run(matmul({ matrix, x, out }, shape));
   return await device.readWords(out);
@@ -192,16 +192,26 @@ for (
     { heads: 2, headDim: 128, position: 600, rows: 4 },
     { heads: 2, headDim: 128, position: 900, rows: 2, window: 300 },
     { heads: 8, headDim: 64, position: 700, rows: 2, format: "q8" },
+    // Many weights in ranges of k: twice the invocations of a workgroup.
+    { heads: 32, headDim: 128, position: 100, rows: 1, outputs: 2050, splitK: 4, tablePages: 8 },
   ] as const
 ) {
-  const { heads, headDim, position, rows, window, format = "bf16" } = { window: undefined, ...of };
+  const { heads, headDim, position, rows, window, format, outputs, splitK, tablePages } = {
+    ...{ window: undefined, format: "bf16", outputs: N, splitK: 1, tablePages: 96 } as const,
+    ...of,
+  };
   const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
     window ?? "none"
   }`;
   Deno.test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
-    const [cols, tablePages] = [heads * headDim, 96];
+    const cols = heads * headDim;
     const cells = tablePages * 16;
-    const matrix = matrixOf(format, cols);
+    const { lanes } = HARDWARE;
+    const matrix = outputs === N
+      ? matrixOf(format, cols)
+      : uploadMatrix(device, weights("bf16", outputs, cols), {
+        ...{ format: "bf16", cols, lanes, shards: [outputs] },
+      });
     const kv = cells * heads * headDim;
     const shape = { heads, kvHeads: heads, headDim, tablePages, kvDtype: "f32" } as const;
     const words = partialWords(shape, rows, { software: false });
@@ -221,12 +231,12 @@ for (
       ...{ ...shape, count: rows, perSlot: rows, paths: false, scale: 0.3, window },
       ...{ tuning: HARDWARE, label: "attention" },
     }));
-    const use = { rows, splitK: 1 };
+    const use = { rows, splitK };
     const expected = await run(matrix, attended, use, launched(matrix, 32, 8, rows));
     assert.ok(expected.some((word) => word << 1 !== 0));
 
     for (const wide of [false, true]) {
-      const out = device.filled(rows * N);
+      const out = device.filled(splitK * rows * outputs);
       const hold = combinedHeads({
         ...{ ...partial, rows: list, heads, headDim, window },
         splits: splitsOf(shape),

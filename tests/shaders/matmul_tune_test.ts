@@ -70,6 +70,21 @@ Deno.test("x and the sums of its norm fit into workgroup memory, whatever was me
   assert.ok(fitted > 100);
 });
 
+Deno.test("one row of many floats in ranges of k has twice the invocations, and all its weights on the way", () => {
+  const of: Matrix = { format: "bf16", rows: 2048, cols: 4096, lanes: 16, shards: [] };
+  const shape = (of: Matrix, rows: number, splitK = 4, wide = false) => {
+    const { pairs, groups, ahead } = residentShape(of, { rows, splitK, tuning: HARDWARE }, wide);
+    return { pairs, groups, ahead };
+  };
+  assert.deepEqual(shape(of, 1), { pairs: 1, groups: 16, ahead: 8 });
+  const plain = { pairs: 2, groups: 8, ahead: 4 };
+  assert.deepEqual(shape(of, 2), plain);
+  assert.deepEqual(shape(of, 1, 1), { ...plain, pairs: 1 });
+  assert.deepEqual(shape(of, 1, 4, true), { ...plain, groups: 16 });
+  assert.deepEqual(shape({ ...of, rows: 2046 }, 1), { ...plain, ahead: 8 });
+  assert.deepEqual(shape({ ...of, format: "q8" }, 1), { ...plain, ahead: 2 });
+});
+
 Deno.test("launches to measure: stages that the width divides into, else all", () => {
   const cached = ["0x16", "0x4", "0x8"];
   const short = ["32x16", "32x4", "32x8"];
