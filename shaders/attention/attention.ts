@@ -12,7 +12,7 @@ import {
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./own_heads.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";
-import { sharedSums, sharedTiles } from "./shared/attention_shared.ts";
+import { sharedSums, sharedTile } from "./shared/attention_shared.ts";
 import { isTiled, keptSums, tiledSums } from "./tiled/attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -28,7 +28,7 @@ import type { PartialSums, PartialWords } from "./partial_sums.ts";
 
 /**
  * Query heads times rows of a workgroup of attention.wgsl. Sharing keys among more pays only where there are many
- * rows: on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16. See `sharedTiles`.
+ * rows: on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16. See `sharedTile`.
  */
 const FEW_QUERIES = 4;
 const MANY_QUERIES = 8;
@@ -171,15 +171,14 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   const kept = sumsOf(shape);
   const several = { ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) };
   const together = { q, keys, values, rows, pages, sums, stats };
-  const shared = buffers.own ? [] : sharedTiles(shape);
+  const shared = buffers.own ? undefined : sharedTile(shape);
   const many = count >= COMBINED_ROWS && !shape.tuning.software;
-  const split = shape.tiled
-    ? [tiledSums(together, several)]
-    : shared.length > 0
-    ? shared.map((tile) => sharedSums(together, { ...several, ...tile }))
-    : [chunkSums(buffers, shape)];
   return [
-    ...split,
+    shape.tiled
+      ? tiledSums(together, several)
+      : shared
+      ? sharedSums(together, { ...several, ...shared })
+      : chunkSums(buffers, shape),
     ...combineSums({ sums, stats, rows, out }, {
       ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
       many: shape.tiled || many,

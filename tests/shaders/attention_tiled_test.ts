@@ -260,31 +260,3 @@ Deno.test("attention of many rows: up to 1,024 cells an invocation adds all sums
   assert.deepEqual(combined(32, 64), [[rows, undefined, undefined]]);
   assert.deepEqual(combined(32, 65), [[rows, 0, 1024], [one, 1025, Infinity]]);
 });
-
-Deno.test("attention that shares reads: more queries a workgroup where splits make enough of them", () => {
-  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
-  const shared = (slots: number, perSlot: number) =>
-    attention(
-      {
-        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
-        ...{ out: operand, partial: { sums: operand, stats: operand } },
-      },
-      {
-        ...{ heads: 32, kvHeads: 8, headDim: 128, tablePages: 512, kvDtype: "f32", scale: 1 },
-        ...{ count: slots * perSlot, perSlot, paths: false, label: "test", tuning: TUNING },
-      },
-    ).filter(({ kernel }) => !kernel.name.includes("combine"))
-      .map(({ kernel, workgroups: [x, y], forCells }) => [
-        ...[kernel.name.replace("_f32_128", ""), x, y, forCells?.from, forCells?.upTo],
-      ]);
-  const any = [undefined, undefined];
-  assert.deepEqual(shared(1, 8), [["attention_4x1", 8, 8, ...any]]);
-  // 32 workgroups of 16 queries for each split: nine splits make 288.
-  const both = [
-    ["attention_shared_4x2", 8, 8, 0, 512],
-    ["attention_shared_4x4", 4, 8, 513, Infinity],
-  ];
-  assert.deepEqual(shared(2, 8), both);
-  assert.deepEqual(shared(4, 4), both);
-  assert.deepEqual(shared(8, 4), [["attention_shared_4x4", 8, 8, ...any]]);
-});

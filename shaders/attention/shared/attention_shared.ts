@@ -1,6 +1,5 @@
 /** Attention over rows that share reads of their slots' keys and values, with the bits that attention.wgsl gives. */
 import {
-  type CellRange,
   type Dispatch,
   dispatch,
   type Kernel,
@@ -32,12 +31,6 @@ const FEW_QUERIES = 4;
  * 12.1 us as 32 of them for each split, 10.8 as 64; 32 rows 16.5 as 64, 18.6 as 128.
  */
 const ENOUGH = 64;
-/**
- * Workgroups of most queries that are enough for all splits together: two on each multiprocessor, which has room for
- * four. 16 rows of two slots take 14.1 us as 288 of them behind 528 tokens, 15.1 as 576, for which there is no room at
- * once.
- */
-const ENOUGH_TOGETHER = 264;
 
 interface Rows {
   readonly count: number;
@@ -53,34 +46,17 @@ interface Tile {
   readonly tile: number;
 }
 
-/** With its workgroups for each split. */
-interface Sized extends Tile {
-  readonly workgroups: number;
-  readonly enough: boolean;
-}
-
-interface SharedTile extends Tile {
-  /** Cells that it is for; default any. */
-  readonly forCells?: CellRange;
-}
-
-/** What a workgroup takes of a forward's rows, for any number of cells; none where attention.wgsl is faster. */
-export function sharedTiles(shape: Heads & Rows): readonly SharedTile[] {
+/** What a workgroup takes of a forward's rows; undefined where attention.wgsl is faster. */
+export function sharedTile(shape: Heads & Rows): Tile | undefined {
   const { heads, kvHeads, headDim, count, perSlot, tuning } = shape;
-  if (tuning.software || perSlot === 1 || ![64, 128].includes(headDim)) return [];
-  const [most, fewer] = QUERIES.map((queries) => {
-    const group = groupOf(heads / kvHeads, queries);
-    const tile = tileOf(perSlot, queries / group);
+  if (tuning.software || perSlot === 1 || ![64, 128].includes(headDim)) return undefined;
+  return QUERIES.map((most) => {
+    const group = groupOf(heads / kvHeads, most);
+    return { group, tile: tileOf(perSlot, most / group) };
+  }).find(({ group, tile }) => {
     const workgroups = count / perSlot * Math.ceil(perSlot / tile) * heads / group;
-    return { group, tile, workgroups, enough: group * tile > FEW_QUERIES && workgroups >= ENOUGH };
-  }) as [Sized, Sized];
-  if (most.enough) return [most];
-  if (!fewer.enough) return [];
-  const upTo = SPLIT_CELLS * (Math.ceil(ENOUGH_TOGETHER / most.workgroups) - 1);
-  return [
-    { ...fewer, forCells: { from: 0, upTo } },
-    { ...most, forCells: { from: upTo + 1, upTo: Infinity } },
-  ];
+    return group * tile > FEW_QUERIES && workgroups >= ENOUGH;
+  });
 }
 
 const kernels = new Map<string, Kernel>();
@@ -118,7 +94,7 @@ export function sharedSums(
   buffers: Readonly<
     Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
   >,
-  shape: Heads & Rows & SharedTile & {
+  shape: Heads & Rows & Tile & {
     readonly window?: number | undefined;
     readonly firstRow: number;
     readonly kept: number;
@@ -128,7 +104,7 @@ export function sharedSums(
     readonly work: Work;
   },
 ): Dispatch {
-  const { heads, kvHeads, group, tile, perSlot, count, paths, kept, forCells } = shape;
+  const { heads, kvHeads, group, tile, perSlot, count, paths, kept, label, work } = shape;
   const groupsBefore = paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
   return dispatch(sharedKernel(shape, shape), {
@@ -146,6 +122,8 @@ export function sharedSums(
       groupsBefore + launchedSplits(kept, shape, tile),
     ],
     cellsEach: SPLIT_CELLS,
-    ...{ groupsBefore, forCells, label: shape.label, work: shape.work },
+    groupsBefore,
+    label,
+    work,
   });
 }
