@@ -1,9 +1,15 @@
+import { UNITS_PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import { roundsUseful } from "./sync_interval.ts";
 
 /** A request as admission sees it. */
 export interface Placed {
   /** Its prompt is stored, so rounds may run for it. */
   decoding: boolean;
+}
+
+/** Tokens of a prompt's next chunk, `most` or, while others decode, who wait for it, no more than `UNITS_PREFILL_ROWS`. */
+export function chunkTokens(most: number, running: readonly Placed[]): number {
+  return running.some(({ decoding }) => decoding) ? Math.min(most, UNITS_PREFILL_ROWS) : most;
 }
 
 /** Slots and KV pages as admission sees them: the engine's (sequence_pages.ts) or a simulator's. */

@@ -1,5 +1,6 @@
 import type { Core } from "../device/core.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
+import { chunkTokens } from "./places.ts";
 import { type RequestState, tellPrefill } from "./request_state.ts";
 import type { Requests } from "./requests.ts";
 import type { SequencePages } from "./sequence_pages.ts";
@@ -29,7 +30,7 @@ interface Parts {
   readonly requests: Pick<Requests, "running" | "take">;
   readonly syncInterval: SyncInterval;
   readonly elastic: Pick<ElasticDraft, "away"> | undefined;
-  /** Tokens of a chunk, at most. */
+  /** Tokens of a chunk, at most; see `chunkTokens`. */
   readonly chunkRows: number;
   readonly onPrefill: (chunk: PrefillSample) => void;
 }
@@ -45,7 +46,8 @@ export function openPrefill(
     const { sequence } = state;
     await catchUp([state]);
     syncInterval.pause();
-    const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
+    const tokens = chunkTokens(chunkRows, requests.running);
+    const to = Math.min(sequence.ids.length, sequence.stored + tokens);
     const { constraint, request: { logprobs: told } } = state;
     const [from, began] = [sequence.stored, performance.now()];
     const token = await core.prefill(sequence, to, constraint?.mask, told);

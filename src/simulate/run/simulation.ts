@@ -1,4 +1,4 @@
-import { openPlaces } from "../../engine/schedule/places.ts";
+import { chunkTokens, openPlaces } from "../../engine/schedule/places.ts";
 import { openSpeculation } from "../../engine/schedule/speculation.ts";
 import {
   openSyncInterval,
@@ -151,7 +151,8 @@ export function simulate(simulation: Simulation): SimulationResult {
     if (!request) return;
     catchUp([request]);
     sync.pause();
-    const to = Math.min(lengthOf(request), request.stored + machine.chunkRows);
+    const tokens = chunkTokens(machine.chunkRows, running);
+    const to = Math.min(lengthOf(request), request.stored + tokens);
     now += pricing.prefill(request.stored, to);
     if (request.draftStored === request.stored) request.draftStored = to;
     request.stored = to;

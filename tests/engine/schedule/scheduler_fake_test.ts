@@ -127,9 +127,12 @@ function request(of: Partial<GenerateRequest>): GenerateRequest {
 }
 
 /** What the request gets when nobody is beside it; undefined where its logits break. */
-function alone({ promptIds, maxTokens, ignoreEos }: GenerateRequest): number[] | undefined {
+function alone(
+  { promptIds, maxTokens, ignoreEos }: GenerateRequest,
+  contextLength = 128,
+): number[] | undefined {
   const ids = [...promptIds];
-  while (ids.length < promptIds.length + Math.min(maxTokens, 128 - promptIds.length)) {
+  while (ids.length < promptIds.length + Math.min(maxTokens, contextLength - promptIds.length)) {
     const token = tokenAfter(ids);
     if (token > VOCAB) return undefined;
     ids.push(token);
@@ -361,7 +364,7 @@ Deno.test("1,000 requests with few pages finish as alone", async () => {
   const results = await Promise.all(
     requests.map((each) => resultOf(fake.loop.generate(each))),
   );
-  assert.deepEqual(results.map(({ outputIds }) => outputIds), requests.map(alone));
+  assert.deepEqual(results.map(({ outputIds }) => outputIds), requests.map((each) => alone(each)));
   const { preemptions, waits } = fake.scheduler.counts;
   assert.ok(preemptions > 20 && waits > 20, `${preemptions} preemptions, ${waits} waits`);
   assertNothingLeaked(fake);
@@ -407,6 +410,28 @@ Deno.test("an abort is heard after each small chunk of a prompt", async () => {
     (event) => event.kind === "prefill" && event.done >= 16 && abort.abort(),
   );
   assert.deepEqual([stopped.finishReason, stopped.outputIds], ["interrupt", []]);
+  assertNothingLeaked(fake);
+});
+
+Deno.test("a prompt goes in smaller chunks while another request decodes", async () => {
+  const prefills: number[] = [];
+  const fake = openFake({
+    capacity: { batch: 2, prefillRows: 1024, contextLength: 2048, pages: 300 },
+    cached: false,
+  });
+  const { prefill } = fake.core;
+  fake.core.prefill = (sequence, to) => {
+    prefills.push(to - sequence.stored);
+    return prefill(sequence, to);
+  };
+  const prompts = [3, 4].map((id) => Array(1200).fill(id));
+  const asked = prompts.map((promptIds) => request({ promptIds, ignoreEos: true, maxTokens: 20 }));
+  const results = await Promise.all(asked.map((each) => resultOf(fake.loop.generate(each))));
+  assert.deepEqual(
+    results.map(({ outputIds }) => outputIds),
+    asked.map((each) => alone(each, 2048)),
+  );
+  assert.deepEqual(prefills, [1024, 176, 512, 512, 176]);
   assertNothingLeaked(fake);
 });
 
