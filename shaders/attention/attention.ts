@@ -1,14 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import {
-  chunkKernel,
-  groupOf,
-  launchedSplits,
-  pathGroups,
-  SPLIT_CELLS,
-  splitsOf,
-} from "./attention_kernels.ts";
+import { chunkKernel, groupOf, SPLIT_CELLS, splitsOf } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./own_heads.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";
@@ -25,6 +18,7 @@ import {
 } from "./row_blocks.ts";
 import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums, PartialWords } from "./partial_sums.ts";
+import { type SplitBuffers, splitLaunch, type SplitRows } from "./split_launch.ts";
 
 /**
  * Query heads times rows of a workgroup of attention.wgsl. Sharing keys among more pays only where there are many
@@ -177,8 +171,8 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
     shape.tiled
       ? tiledSums(together, several)
       : shared
-      ? sharedSums(together, { ...several, ...shared })
-      : chunkSums(buffers, shape),
+      ? sharedSums(together, several, shared)
+      : chunkSums({ ...together, own: buffers.own }, several),
     ...combineSums({ sums, stats, rows, out }, {
       ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
       many: shape.tiled || many,
@@ -204,38 +198,21 @@ function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
   return shape.tiled ? keptSums(splits, shape.window) : splits;
 }
 
-function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
-  const { heads, kvHeads, perSlot, count, label } = shape;
-  const { q, own, keys, values, rows, pages, partial: { sums, stats } } = buffers;
-  const many = perSlot > MANY_ROWS && !shape.tuning.software;
+function chunkSums(
+  { q, own, ...kept }: SplitBuffers & Pick<AttentionBuffers, "own">,
+  rows: SplitRows & Pick<AttentionShape, "tuning">,
+): Dispatch {
+  const { heads, kvHeads, perSlot, paths, kept: KV_SPLITS, tuning } = rows;
+  const many = perSlot > MANY_ROWS && !tuning.software;
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
   const tile = own ? 1 : tileOf(perSlot, most / group);
-  const KV_SPLITS = splitsOf(shape);
-  const groupsBefore = shape.paths ? pathGroups(tile) : 0;
-  const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  const constants = {
-    ...{ KV_HEADS: kvHeads, HEAD_TILES: heads / kvHeads / group, KV_SPLITS },
-    ...{ TABLE_PAGES: shape.tablePages, FIRST_ROW: shape.firstRow },
-    ...scoreConstants(shape),
-  };
-  const launch = {
-    workgroups: [tiles, heads / group, groupsBefore + launchedSplits(KV_SPLITS, shape, tile)],
-    cellsEach: SPLIT_CELLS,
-    groupsBefore,
-    label,
-    work: chunkWork(shape),
-  } as const;
-  const kept = { keys, values, rows, pages, sums, stats };
-  if (own) return rowSums({ ...kept, own }, { ...shape, group, constants, launch });
-  return dispatch(chunkKernel(shape, { group, tile }), {
+  const { constants: { PER_SLOT, ...others }, ...launch } = splitLaunch(rows, { group, tile });
+  const constants = { ...others, KV_SPLITS };
+  if (own) return rowSums({ ...kept, own }, { ...rows, group, constants, launch });
+  return dispatch(chunkKernel(rows, { group, tile }), {
     buffers: { q, ...kept },
-    constants: {
-      ...constants,
-      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
-      PATHS: Number(shape.paths),
-    },
+    constants: { ...constants, PER_SLOT, PATHS: Number(paths) },
     ...launch,
   });
 }

@@ -3,6 +3,7 @@ import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { chunkCounts, NORM_LANES, rowKernel, rowPool, SPLIT_CELLS } from "./attention_kernels.ts";
+import type { SplitBuffers, SplitLaunch } from "./split_launch.ts";
 
 /** Heads of one row that the same dispatch makes: see own/relayed_heads.ts. */
 export interface RelayedHeads {
@@ -67,20 +68,14 @@ function ownBytes(headDim: number): number {
 
 /** Records the sums of splits for rows alone, `group` heads at a time, and stores their keys and values. */
 export function rowSums(
-  { own: { qkv, relay, rope, norm }, ...buffers }: {
+  { own: { qkv, relay, rope, norm }, ...buffers }: Omit<SplitBuffers, "q"> & {
     readonly own: OwnHeads;
-    readonly keys: Operand;
-    readonly values: Operand;
-    readonly rows: Operand;
-    readonly pages: Operand;
-    readonly sums: Operand;
-    readonly stats: Operand;
   },
   { group, constants, launch, ...heads }: Heads & {
     readonly group: number;
     /** Those of attention.wgsl that it has too. */
     readonly constants: Readonly<Record<string, number>>;
-    readonly launch: Omit<Parameters<typeof dispatch>[1], "buffers" | "constants">;
+    readonly launch: Omit<SplitLaunch, "constants">;
   },
 ): Dispatch {
   const { kvHeads, headDim } = heads;

@@ -1,12 +1,5 @@
 /** Attention over rows that share reads of their slots' keys and values, with the bits that attention.wgsl gives. */
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-  type Work,
-} from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { Tuning } from "../../../src/gpu/matrix.ts";
 import type { Heads } from "../../fragments/heads.ts";
 import { loadSlots } from "../../kv/slots.ts";
@@ -14,13 +7,19 @@ import { shader } from "../../shader.ts";
 import {
   chunkCounts,
   groupOf,
-  launchedSplits,
   pathGroups,
   SCORING,
   SPLIT_CELLS,
   THREADS,
 } from "../attention_kernels.ts";
 import { tileOf } from "../row_blocks.ts";
+import {
+  SPLIT_CONSTANTS,
+  type SplitBuffers,
+  splitLaunch,
+  type SplitRows,
+  type Tile,
+} from "../split_launch.ts";
 
 /** Most queries of a workgroup, and fewer where those would make too few workgroups. */
 const QUERIES = [16, 8] as const;
@@ -37,13 +36,6 @@ interface Rows {
   readonly perSlot: number;
   readonly paths: boolean;
   readonly tuning: Pick<Tuning, "software">;
-}
-
-interface Tile {
-  /** Query heads. */
-  readonly group: number;
-  /** Rows. */
-  readonly tile: number;
 }
 
 /** What a workgroup takes of a forward's rows; undefined where attention.wgsl is faster. */
@@ -68,10 +60,7 @@ function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kerne
     const code = shader("attention/shared/attention_shared", { slots: loadSlots(kvDtype), counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: [
-        ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "PER_SLOT", "FIRST_ROW"],
-        ...["PATHS", ...SCORING],
-      ],
+      constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],
     });
   });
 }
@@ -89,41 +78,12 @@ function sharedCounts(headDim: number, { group, tile }: Tile): Record<string, nu
   };
 }
 
-/** Records the partial sums, [rows, heads, splits], of `count` rows. */
-export function sharedSums(
-  buffers: Readonly<
-    Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
-  >,
-  shape: Heads & Rows & Tile & {
-    readonly window?: number | undefined;
-    readonly firstRow: number;
-    readonly kept: number;
-    /** Of SCORING. */
-    readonly constants: Readonly<Record<(typeof SCORING)[number], number>>;
-    readonly label: string;
-    readonly work: Work;
-  },
-): Dispatch {
-  const { heads, kvHeads, group, tile, perSlot, count, paths, kept, label, work } = shape;
-  const groupsBefore = paths ? pathGroups(tile) : 0;
-  const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  return dispatch(sharedKernel(shape, shape), {
+/** Records the partial sums of rows. */
+export function sharedSums(buffers: SplitBuffers, rows: SplitRows, tile: Tile): Dispatch {
+  const { constants, ...launch } = splitLaunch(rows, tile);
+  return dispatch(sharedKernel(rows, tile), {
     buffers,
-    constants: {
-      ...{ KV_HEADS: kvHeads, HEAD_TILES: heads / kvHeads / group },
-      ...{ TABLE_PAGES: shape.tablePages, KV_SPLITS: kept },
-      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
-      ...{ FIRST_ROW: shape.firstRow, PATHS: Number(paths), ...shape.constants },
-    },
-    workgroups: [
-      tiles,
-      heads / group,
-      groupsBefore + launchedSplits(kept, shape, tile),
-    ],
-    cellsEach: SPLIT_CELLS,
-    groupsBefore,
-    label,
-    work,
+    constants: { ...constants, KV_SPLITS: rows.kept, PATHS: Number(rows.paths) },
+    ...launch,
   });
 }

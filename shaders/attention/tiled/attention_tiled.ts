@@ -1,12 +1,5 @@
 /** Attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-  type Work,
-} from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { Tuning } from "../../../src/gpu/matrix.ts";
 import type { Heads } from "../../fragments/heads.ts";
 import { loadSlots } from "../../kv/slots.ts";
@@ -15,11 +8,17 @@ import {
   chunkCounts,
   COMBINE_LANES,
   groupOf,
-  launchedSplits,
   SCORING,
   SPLIT_CELLS,
   splitsOf,
 } from "../attention_kernels.ts";
+import {
+  SPLIT_CONSTANTS,
+  type SplitBuffers,
+  splitLaunch,
+  type SplitRows,
+  type Tile,
+} from "../split_launch.ts";
 
 /**
  * Invocations of a workgroup. It takes 23 KiB of workgroup memory: with more than about 24, NVIDIA's driver has
@@ -66,10 +65,9 @@ export function keptSums(splits: number, window: number | undefined): number {
   return window === undefined ? Math.min(splits, COMBINE_LANES) : splits;
 }
 
-/** Query heads and rows of a workgroup. */
 function tiledShape(
   { heads, kvHeads, headDim }: Pick<Heads, "heads" | "kvHeads" | "headDim">,
-): { group: number; tile: number } {
+): Tile {
   const queries = queriesOf(headDim);
   const group = groupOf(heads / kvHeads, queries);
   return { group, tile: Math.floor(queries / group) };
@@ -91,51 +89,18 @@ function tiledKernel(heads: Heads): Kernel {
     const code = shader("attention/tiled/attention_tiled", { slots: loadSlots(kvDtype), counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: [
-        ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KEPT", "PER_SLOT", "FIRST_ROW"],
-        ...SCORING,
-      ],
+      constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],
     });
   });
 }
 
-/** Records the partial sums, [rows, heads, kept], of `count` rows. */
-export function tiledSums(
-  buffers: Readonly<
-    Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
-  >,
-  shape: Heads & Pick<TiledRows, "count" | "perSlot" | "paths"> & {
-    readonly window?: number | undefined;
-    readonly firstRow: number;
-    readonly kept: number;
-    /** Of SCORING. */
-    readonly constants: Readonly<Record<(typeof SCORING)[number], number>>;
-    readonly label: string;
-    readonly work: Work;
-  },
-): Dispatch {
-  const { heads, kvHeads, perSlot, count, kept: KEPT, label, work } = shape;
-  const { group, tile } = tiledShape(shape);
-  return dispatch(tiledKernel(shape), {
+/** Records the partial sums of rows. */
+export function tiledSums(buffers: SplitBuffers, rows: SplitRows): Dispatch {
+  const { constants, ...launch } = splitLaunch(rows, tiledShape(rows));
+  return dispatch(tiledKernel(rows), {
     buffers,
-    constants: {
-      KV_HEADS: kvHeads,
-      HEAD_TILES: heads / kvHeads / group,
-      TABLE_PAGES: shape.tablePages,
-      KEPT,
-      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
-      FIRST_ROW: shape.firstRow,
-      ...shape.constants,
-    },
-    workgroups: [
-      count / perSlot * Math.ceil(perSlot / tile),
-      heads / group,
-      launchedSplits(KEPT, shape, tile),
-    ],
-    cellsEach: SPLIT_CELLS,
-    label,
-    work,
+    constants: { ...constants, KEPT: rows.kept },
+    ...launch,
   });
 }
 
