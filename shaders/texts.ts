@@ -9,6 +9,9 @@ import attentionCombine from "./attention/attention_combine.wgsl" with { type: "
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
 import attentionRow from "./attention/attention_row.wgsl" with { type: "text" };
 import attentionShared from "./attention/shared/attention_shared.wgsl" with { type: "text" };
+import attentionSeen from "./attention/shared/seen.wgsl" with { type: "text" };
+import attentionSeenNothing from "./attention/shared/seen_nothing.wgsl" with { type: "text" };
+import attentionSplitRows from "./attention/split_rows.wgsl" with { type: "text" };
 import attentionTiled from "./attention/tiled/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
@@ -334,6 +337,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_lanes": attentionLanes,
   "attention/attention_row": attentionRow,
   "attention/shared/attention_shared": attentionShared,
+  "attention/shared/seen": attentionSeen,
+  "attention/shared/seen_nothing": attentionSeenNothing,
+  "attention/split_rows": attentionSplitRows,
   "attention/tiled/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,

@@ -33,7 +33,8 @@ export function chunkKernel(
   const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = chunkCounts(headDim, group, tile);
-    const code = shader("attention/attention", { slots: loadSlots(kvDtype), counts });
+    const slots = { ...loadSlots(kvDtype), row_seen: "attention/shared/seen_nothing" };
+    const code = shader("attention/attention", { slots, counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [

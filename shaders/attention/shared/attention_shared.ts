@@ -57,7 +57,8 @@ function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kerne
   const name = `attention_shared_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = sharedCounts(headDim, { group, tile });
-    const code = shader("attention/shared/attention_shared", { slots: loadSlots(kvDtype), counts });
+    const slots = { ...loadSlots(kvDtype), row_seen: "attention/shared/seen" };
+    const code = shader("attention/shared/attention_shared", { slots, counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],

@@ -10,7 +10,8 @@
 //   values   invocation (part, i) keeps vec8 i of the values of that part's cells and sums them for a query at a time;
 //            an invocation a number adds the parts in order.
 //
-// Rows with paths have workgroups as in attention.wgsl. The slot is that of attention/paged.wgsl.
+// Rows with paths have workgroups as in attention.wgsl. Slots: that of attention/paged.wgsl and that of
+// attention/split_rows.wgsl.
 
 //use attention/paged
 //use attention/split
@@ -55,56 +56,9 @@ fn number_of(first: u32, query: u32) -> u32 {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let tiles = (PER_SLOT + TILE - 1u) / TILE;
-  let within = tile.x % tiles * TILE;
-  var row = tile.x / tiles * PER_SLOT + within;
-  var count = min(TILE, PER_SLOT - within);
-  let before = PATHS * PATH_GROUPS;
-  var split = tile.z - before;
-  if (WINDOW != 0xffffffffu) {
-    var earliest = 0xffffffffu;
-    //for r in TILE
-    {
-      let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
-      earliest = select(earliest, min(earliest, visible_begin(own)), own.live == 1u);
-    }
-    //end
-    split += select(earliest / SPLIT_CELLS, 0u, earliest == 0xffffffffu);
-  }
-  let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
-  if (tile.z < before) {
-    if (tile.z / 2u >= count) {
-      return;
-    }
-    row += tile.z / 2u;
-    count = 1u;
-    split = rows[FIRST_ROW + row].base / SPLIT_CELLS + tile.z % 2u;
-  }
-  let kv_head = tile.y / HEAD_TILES;
-  let first_query = row * (KV_HEADS * HEAD_TILES * GROUP) + tile.y * GROUP;
-  let first = split * SPLIT_CELLS;
+  //use attention/split_rows
 
-  var slot = 0u;
-  var begin = 0xffffffffu;
-  var end = 0u;
-  var mine = 0u; // bit r: row r is summed here
-  //for r in TILE
-  {
-    let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
-    let elsewhere = PATHS == 1u && TILE > 1u && scattered(own, first + SPLIT_CELLS) != alone;
-    let here = own.live == 1u && $ru < count && !elsewhere;
-    slot = select(slot, own.slot, here);
-    begin = select(begin, min(begin, visible_begin(own)), here);
-    end = select(end, max(end, visible_end(own)), here);
-    mine |= u32(here) << $ru;
-    if (thread == $ru) {
-      seen[thread] = vec2<u32>(visible_begin(own), visible_end(own));
-    }
-  }
-  //end
-  if (first >= end || first + SPLIT_CELLS <= begin) {
-    return;
-  }
+  let first_query = row * (KV_HEADS * HEAD_TILES * GROUP) + tile.y * GROUP;
   if (thread < SPLIT_CELLS) {
     var place = min(first + thread, end - 1u);
     if (alone) {

@@ -1,0 +1,1 @@
+// No statement for a row of a tile.
