@@ -1,6 +1,6 @@
 // Statements of attention.wgsl, and of attention_shared.wgsl, whose workgroups are numbered alike: of the workgroup
 // `tile`, the `count` rows from `row` on, its `split` and the split's `first` cell, its `kv_head`, the rows' `slot`, the
-// cells from `begin` up to `end` that some of them sees, and `mine`, a bit for each row that is summed here. `alone`: a
+// cells from `begin` up to `end` that some of them see, and `mine`, a bit for each row that is summed here. `alone`: a
 // row's own workgroup, for a split with cells of its path. Returns where no row sees a cell of the split. Slot:
 //   row_seen: a statement for each row `own`, the $r-th.
 
