@@ -74,8 +74,8 @@ export const PREFILL_ROWS = 256;
 export const UNITS_PREFILL_ROWS = 512;
 
 /**
- * Those where they compute attention too: each chunk turns all keys and values that its slot has stored to f16, which
- * is done half as often with twice the rows.
+ * Rows of a prefill chunk where matrix units compute attention too: each chunk turns all keys and values that its slot
+ * has stored to f16, which is done half as often with twice the rows.
  */
 export const LONG_PREFILL_ROWS = 1024;
 

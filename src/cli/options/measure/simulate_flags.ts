@@ -52,7 +52,7 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 65_536,
     help:
-      "tokens of a prompt that are stored between two rounds; the engine's on software adapters: 64",
+      "tokens of a prompt that are stored at a time, at most 512 while others decode; the engine's on software adapters: 64",
     absent: "256, or the recording's",
     example: "--prefill-rows 64",
   },
