@@ -5,7 +5,8 @@ import { chunkKernel, groupOf, SPLIT_CELLS, splitsOf } from "./attention_kernels
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./own_heads.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";
-import { sharedSums, sharedTile } from "./shared/attention_shared.ts";
+import { sharedSums } from "./shared/attention_shared.ts";
+import { sharedTiles } from "./shared/shared_tiles.ts";
 import { isTiled, keptSums, tiledSums } from "./tiled/attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -22,7 +23,7 @@ import { type SplitBuffers, splitLaunch, type SplitRows } from "./split_launch.t
 
 /**
  * Query heads times rows of a workgroup of attention.wgsl. Sharing keys among more pays only where there are many
- * rows: on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16. See `sharedTile`.
+ * rows: on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16. See `sharedTiles`.
  */
 const FEW_QUERIES = 4;
 const MANY_QUERIES = 8;
@@ -165,14 +166,15 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   const kept = sumsOf(shape);
   const several = { ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) };
   const together = { q, keys, values, rows, pages, sums, stats };
-  const shared = buffers.own ? undefined : sharedTile(shape);
+  const shared = buffers.own ? [] : sharedTiles(shape);
   const many = count >= COMBINED_ROWS && !shape.tuning.software;
+  const split = shape.tiled
+    ? [tiledSums(together, several)]
+    : shared.length > 0
+    ? shared.map((tile) => sharedSums(together, several, tile))
+    : [chunkSums({ ...together, own: buffers.own }, several)];
   return [
-    shape.tiled
-      ? tiledSums(together, several)
-      : shared
-      ? sharedSums(together, several, shared)
-      : chunkSums({ ...together, own: buffers.own }, several),
+    ...split,
     ...combineSums({ sums, stats, rows, out }, {
       ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
       many: shape.tiled || many,

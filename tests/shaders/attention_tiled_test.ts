@@ -117,11 +117,13 @@ const EVERY: CellRange = { from: 0, upTo: Infinity };
 async function run(
   shape: Shape,
   of: Tensors,
-  { perSlot, tiles, room, noted = false }: {
+  { perSlot, tiles, room, noted = false, cells }: {
     readonly perSlot: number;
     readonly tiles: boolean;
     readonly room: number;
     readonly noted?: boolean;
+    /** Cells that slots might have, for what is launched; default those that a row sees. */
+    readonly cells?: number;
   },
 ): Promise<
   { readonly kernels: string[]; readonly out: Uint32Array; readonly scales: Uint32Array }
@@ -129,7 +131,7 @@ async function run(
   const { group, kvHeads, headDim, kvDtype = "f32", cap, window } = shape;
   const rows = rowsOf(shape);
   const { tablePages = MANY_PAGES } = shape;
-  const most = Math.max(...rows.map(({ position }) => position + 1));
+  const most = cells ?? Math.max(...rows.map(({ position }) => position + 1));
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
   const words = partialWords(heads, room, TUNING);
   const out = device.filled(rows.length * heads.heads * headDim, -7);
@@ -149,16 +151,17 @@ async function run(
     ...{ scale: 1 / Math.sqrt(headDim), cap, window },
     tuning: { ...TUNING, tiles },
   });
-  await device.run(
-    plan.filter(({ forCells: { from, upTo } = EVERY }) => from <= most && most <= upTo),
+  const launched = plan.filter(({ forCells: { from, upTo } = EVERY }) =>
+    from <= most && most <= upTo
   );
+  await device.run(launched);
   if (!noted) {
     await device.run([
       rowScales({ x: out, scales }, { rows: rows.length, cols: heads.heads * headDim }),
     ]);
   }
   return {
-    kernels: plan.map(({ kernel }) => kernel.name),
+    kernels: launched.map(({ kernel }) => kernel.name),
     out: await device.readWords(out),
     scales: await device.readWords(scales),
   };
@@ -198,6 +201,12 @@ for (const shape of SHAPES) {
     const noted = await run(shape, of, { perSlot, tiles: true, room, noted: true });
     assert.deepEqual(noted.out, out);
     assert.deepEqual(noted.scales, scales);
+    // Whatever part of the rows a workgroup takes.
+    const others = kernel === "attention_tiled" ? [] : [300, 520, 650, Infinity];
+    for (const cells of others) {
+      const other = await run(shape, of, { perSlot, tiles: true, room, cells });
+      assert.deepEqual(other.out, out, other.kernels.join());
+    }
     // As if each row were alone in its forward.
     const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
     assert.ok(!alone.kernels.some((name) => name.startsWith(kernel)));
@@ -259,4 +268,42 @@ Deno.test("attention of many rows: up to 1,024 cells an invocation adds all sums
   assert.deepEqual(combined(16, 65), [[one, undefined, undefined]]);
   assert.deepEqual(combined(32, 64), [[rows, undefined, undefined]]);
   assert.deepEqual(combined(32, 65), [[rows, 0, 1024], [one, 1025, Infinity]]);
+});
+
+Deno.test("attention that shares reads: as few queries a workgroup as leave room for all workgroups at once", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const shared = (slots: number, perSlot: number, { tablePages = 512, window = Infinity } = {}) =>
+    attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 32, kvHeads: 8, headDim: 128, tablePages, kvDtype: "f32", scale: 1 },
+        ...{ count: slots * perSlot, perSlot, paths: false, label: "test", tuning: TUNING },
+        window: window === Infinity ? undefined : window,
+      },
+    ).filter(({ kernel }) => !kernel.name.includes("combine"))
+      .map(({ kernel, workgroups: [x, y], forCells }) => [
+        ...[kernel.name.replace("_f32_128", ""), x, y, forCells?.from, forCells?.upTo],
+      ]);
+  assert.deepEqual(shared(1, 8), [["attention_4x1", 8, 8, undefined, undefined]]);
+  const [eights, twelves] = [["attention_shared_4x2", 8, 8], ["attention_shared_4x3", 6, 8]];
+  assert.deepEqual(shared(2, 8), [
+    [...eights, 0, 512],
+    [...twelves, 513, 704],
+    ["attention_shared_4x4", 4, 8, 705, 1024],
+    [...eights, 1025, Infinity],
+  ]);
+  assert.deepEqual(shared(2, 8, { tablePages: 32 }), [[...eights, 0, Infinity]]);
+  assert.deepEqual(shared(2, 8, { tablePages: 33 }), [
+    [...eights, 0, 512],
+    [...twelves, 513, Infinity],
+  ]);
+  assert.deepEqual(shared(2, 8, { window: 400 }), [[...eights, 0, Infinity]]);
+  // 12 queries are three rows of four, two tiles of which four rows are, as of 8.
+  assert.deepEqual(shared(8, 4), [
+    ["attention_shared_4x2", 16, 8, 0, 256],
+    ["attention_shared_4x4", 8, 8, 257, Infinity],
+  ]);
 });

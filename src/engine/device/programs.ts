@@ -73,6 +73,8 @@ export interface RoundOf extends RoundShape {
 
 /** Cells by which programs grow. */
 const CELL_BUCKET = 256;
+/** The same from 512 to 1,024, where a split of attention more may be a turn of workgroups more. */
+const SHORT_CELL_BUCKET = 64;
 
 /** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
 const ROW_BUCKETS = [8, 16, 32, 64, 128, 256, 384, 512, 768, 1024];
@@ -242,7 +244,8 @@ function kindOf(key: number): ChoiceKind {
 const PLAIN_KEY = kindKey(PLAIN_CHOICE);
 
 function cellBucket(cells = Infinity): number {
-  return Math.ceil(cells / CELL_BUCKET) * CELL_BUCKET;
+  const bucket = cells > 512 && cells <= 1024 ? SHORT_CELL_BUCKET : CELL_BUCKET;
+  return Math.ceil(cells / bucket) * bucket;
 }
 
 function allWithin<Name extends string>(
