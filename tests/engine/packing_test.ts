@@ -4,7 +4,7 @@ import { packing } from "../../src/engine/device/packed/packing.ts";
 import { partialRounds } from "../../src/engine/device/packed/row_buckets.ts";
 import { packedRows } from "../../src/speculate/costs/row_buckets.ts";
 import { batchBucket, rowBucket } from "../../src/engine/device/programs.ts";
-import { UNITS_PREFILL_ROWS } from "../../src/model/plan/rows_layout.ts";
+import { LONG_PREFILL_ROWS } from "../../src/model/plan/rows_layout.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 
@@ -75,8 +75,10 @@ Deno.test("the rounds made at start are all that may be wanted, and few", () => 
 });
 
 Deno.test("programs are made for few lengths of chunks, whatever prompts leave over", () => {
-  const lengths = Array.from({ length: UNITS_PREFILL_ROWS }, (_, i) => i + 1);
+  const lengths = Array.from({ length: LONG_PREFILL_ROWS }, (_, i) => i + 1);
   const buckets = new Set(lengths.map(rowBucket));
-  assert.ok(buckets.size <= 8, `${buckets.size} of them`);
-  assert.ok(lengths.every((rows) => rowBucket(rows) >= rows && rowBucket(rows) <= 512));
+  assert.ok(buckets.size <= 10, `${buckets.size} of them`);
+  assert.ok(
+    lengths.every((rows) => rowBucket(rows) >= rows && rowBucket(rows) <= LONG_PREFILL_ROWS),
+  );
 });

@@ -233,13 +233,13 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => 
     const of = gpu as unknown as Parameters<typeof capacityOf>[1];
     return capacityOf(settings, of, models.target.config).prefillRows;
   };
-  assert.equal(rows(false, true), 512);
+  assert.equal(rows(false, true), 1024);
   assert.equal(rows(false, false), 256);
-  assert.equal(rows(false, true, "q8"), takesQuantized(1) ? 512 : 256);
-  assert.equal(rows(false, true, "q8", 16), 512);
+  assert.equal(rows(false, true, "q8"), takesQuantized(1) ? 1024 : 256);
+  assert.equal(rows(false, true, "q8", 16), 1024);
   assert.equal(rows(false, false, "q8", 16), 256);
   assert.equal(rows(true, true), 256);
-  // Attention on units.
+  assert.equal(rows(false, true, undefined, 1, 512), 512);
   assert.equal(rows(false, true, undefined, 1, 32769), 1024);
   assert.equal(rows(false, false, undefined, 1, 32769), 256);
 });

@@ -115,7 +115,7 @@ function prefillRowsOf(
 ): number {
   const taken = quantize === undefined || takesQuantized(batch);
   if (gpu.matrixUnit === undefined || !taken || gpu.info.software) return PREFILL_ROWS;
-  return attentionUnitsOf(gpu, contextLength) ? LONG_PREFILL_ROWS : UNITS_PREFILL_ROWS;
+  return contextLength > UNITS_PREFILL_ROWS ? LONG_PREFILL_ROWS : UNITS_PREFILL_ROWS;
 }
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */

@@ -68,14 +68,14 @@ export const NO_SLOT = 0xffffffff;
 export const PREFILL_ROWS = 256;
 
 /**
- * Those of one that matrix units multiply: as long as it takes, they want twice the rows. On an H200 the
+ * Those of one that matrix units multiply while others decode, who wait for it: they want more rows. On an H200 the
  * matmuls of Llama-3.1-8B reach 116 TFLOP/s with 512 rows, 100 with 256.
  */
 export const UNITS_PREFILL_ROWS = 512;
 
 /**
- * Rows of a prefill chunk where matrix units compute attention too: each chunk turns all keys and values that its slot
- * has stored to f16, which is done half as often with twice the rows.
+ * Those of one that matrix units multiply while nobody decodes. Small models fill a GPU better with twice the rows,
+ * and where units compute attention too, each chunk turns all keys and values that its slot has stored to f16.
  */
 export const LONG_PREFILL_ROWS = 1024;
 
