@@ -50,10 +50,19 @@ export function catchLooks(): Looks {
   return looks;
 }
 
-/** Maps a buffer for reading; the thread sleeps meanwhile, as it does in Deno's own mapAsync. */
-export async function mappedByLooks({ look }: Looks, buffer: GPUBuffer): Promise<ArrayBuffer> {
+/**
+ * Maps a buffer for reading; the thread sleeps meanwhile, as it does in Deno's own mapAsync.
+ *
+ * @param meanwhile is called once, while the device works.
+ */
+export async function mappedByLooks(
+  { look }: Looks,
+  buffer: GPUBuffer,
+  meanwhile: () => void = () => {},
+): Promise<ArrayBuffer> {
   const mapped = buffer.mapAsync(GPUMapMode.READ);
   mapped.catch(() => {});
+  meanwhile();
   const began = performance.now();
   while (buffer.mapState === "pending") {
     if (!look()) break;

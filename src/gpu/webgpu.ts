@@ -3,6 +3,7 @@ import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
 import { catchLooks, mappedByLooks, settledByLooks } from "./dawn_events.ts";
+import { openCollector } from "./dawn_garbage.ts";
 
 /** Deno's own, which is wgpu, or Google's. */
 export type WebGpuName = "builtin" | "dawn";
@@ -85,6 +86,7 @@ async function mappedByCall(buffer: GPUBuffer): Promise<ArrayBuffer> {
 function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
   const looks = catchLooks();
+  const collect = openCollector();
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
@@ -93,7 +95,7 @@ function dawn(): WebGpu {
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,
     isOutOfMemory,
-    mapped: (buffer) => mappedByLooks(looks, buffer),
+    mapped: (buffer) => mappedByLooks(looks, buffer, collect),
     settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},
   };

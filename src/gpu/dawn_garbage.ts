@@ -1,0 +1,33 @@
+/** Has V8 free what Dawn keeps of submitted command buffers, a few at a time. */
+import v8 from "node:v8";
+import vm from "node:vm";
+
+/** Milliseconds between two collections: on an H200 one takes 8 to 20 then, with models of 28 and 32 layers. */
+const INTERVAL = 1000;
+
+/**
+ * Dawn keeps a command buffer, with what each of its dispatches uses, until V8 finds that nobody refers to it. V8
+ * itself looks for that every thousand rounds and more, and freeing all of them takes 0.3 to 1.1 s, in the middle of a
+ * text.
+ *
+ * @returns what collects garbage if that is due; to be called while the device has something to do.
+ */
+export function openCollector(
+  collect: (() => void) | undefined = collectorOfV8(),
+  now: () => number = () => performance.now(),
+): () => void {
+  let last = now();
+  return () => {
+    if (now() - last < INTERVAL) return;
+    collect?.();
+    last = now();
+  };
+}
+
+/** V8 has it in contexts that are made while the flag is set; undefined where it does not. */
+export function collectorOfV8(): (() => void) | undefined {
+  v8.setFlagsFromString("--expose-gc");
+  const gc: unknown = vm.runInNewContext("globalThis.gc");
+  v8.setFlagsFromString("--no-expose-gc");
+  return typeof gc === "function" ? () => void gc() : undefined;
+}

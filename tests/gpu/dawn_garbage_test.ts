@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { collectorOfV8, openCollector } from "../../src/gpu/dawn_garbage.ts";
+
+Deno.test("garbage is collected once a second at most", () => {
+  let now = 5000;
+  const collected: number[] = [];
+  const collect = openCollector(() => collected.push(now), () => now);
+  for (now of [5000, 5999, 6000, 6001, 6999, 7000, 9500, 10400]) collect();
+  assert.deepEqual(collected, [6000, 7000, 9500]);
+  openCollector(undefined, () => now)();
+});
+
+Deno.test("this Deno's V8 collects when asked to, and gives no gc to programs", () => {
+  const collect = collectorOfV8();
+  assert.ok(collect);
+  const gone = (() => new WeakRef({}))();
+  return new Promise<void>((resolve) =>
+    setTimeout(() => {
+      collect();
+      assert.equal(gone.deref(), undefined);
+      assert.ok(!("gc" in globalThis));
+      resolve();
+    }, 0)
+  );
+});
