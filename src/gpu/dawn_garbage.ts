@@ -2,8 +2,8 @@
 import v8 from "node:v8";
 import vm from "node:vm";
 
-/** Milliseconds between two collections: on an H200 one takes 8 to 20 then, with models of 28 and 32 layers. */
-const INTERVAL = 1000;
+/** Milliseconds between two collections, see docs/kernels/small_models.md. */
+const INTERVAL = 500;
 
 /**
  * Dawn keeps a command buffer, with what each of its dispatches uses, until V8 finds that nobody refers to it. V8

@@ -85,6 +85,7 @@ async function mappedByCall(buffer: GPUBuffer): Promise<ArrayBuffer> {
 
 function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
+  // The closures below keep `gpu`: Dawn's instance goes with it, and all that it made.
   const looks = catchLooks();
   const collect = openCollector();
   return {
