@@ -6,6 +6,7 @@ import { groupOf, launchedSplits, SPLIT_CELLS, splitsOf } from "../attention_ker
 import { tileOf } from "../row_blocks.ts";
 import type { Tile } from "../split_launch.ts";
 
+/** For which there is workgroup memory. */
 export const MOST_QUERIES = 16;
 /** Queries of a workgroup: as few as leave room for all workgroups at once. */
 const QUERIES = [8, 12, MOST_QUERIES];

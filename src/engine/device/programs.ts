@@ -44,7 +44,7 @@ export interface Programs {
   readonly packs: boolean;
   /** Whether the device may choose the drafts that are verified, by the draft's confidence. */
   readonly ranks: boolean;
-  /** The same object each time for up to CELL_BUCKET more cells. */
+  /** The same object each time for cells of the same bucket, see `cellBucket`. */
   round(of: RoundOf): Promise<RoundPrograms>;
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
