@@ -76,16 +76,3 @@ export function roomImports(imports: Imports): Map<string, string[]> {
   }
   return rooms;
 }
-
-/** Source files a folder holds, WGSL included. */
-export async function roomSizes(): Promise<Map<string, number>> {
-  const sizes = new Map<string, number>();
-  for (const folder of ["src", "shaders"]) {
-    for await (const file of filesUnder(folder)) {
-      if (/\.(ts|wgsl)$/.test(file)) {
-        sizes.set(folderOf(file), (sizes.get(folderOf(file)) ?? 0) + 1);
-      }
-    }
-  }
-  return sizes;
-}
