@@ -15,7 +15,9 @@ await page.setViewport({ width: Number(width), height: 720 });
 await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
 await page.goto(url);
 await page.waitForFunction('!document.querySelector("#model").textContent.includes("…")');
+await page.click("#settings summary");
 await page.click("#plain");
+await page.click("#settings summary");
 for (const prompt of ["Tell me a story about a fox and a lantern.", "Count from 3 to 20."]) {
   await page.type("#text", prompt);
   await page.keyboard.press("Enter");
