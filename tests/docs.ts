@@ -61,14 +61,16 @@ export async function checkoutPaths(): Promise<string[]> {
  * is left alone, as is a form with a word in capitals (`src/draft/NAME.ts`).
  */
 export function brokenPaths(page: string, text: string, paths: readonly string[]): string[] {
-  const known = (path: string) =>
-    paths.some((each) => [each, each.replace(/\/$/, "")].some((x) => `/${x}`.endsWith(`/${path}`)));
+  const known = new Set(paths.flatMap((path) => {
+    const parts = path.replace(/\/$/, "").split("/");
+    return parts.map((_, from) => parts.slice(from).join("/"));
+  }));
   const found = codeOf(text).flatMap((line) =>
     line.match(
       /(?<![\w/:.@-])(?:(?:src|shaders|bench|tests|tools|presets)\/[\w./-]*\w|(?:[\w-]+\/)*[\w.-]+\.(?:ts|wgsl|py))(?![\w/-])/g,
     ) ?? []
   );
-  return found.filter((path) => !/\b[A-Z]{4,}/.test(path) && !known(path))
+  return found.filter((path) => !/\b[A-Z]{4,}/.test(path) && !known.has(path))
     .map((path) => `${page}: ${path}`);
 }
 

@@ -2,7 +2,7 @@
  * `deno run -A tools/page_picture.ts URL OUTPUT.png [light|dark] [WIDTH]`: a picture of the server's
  * page after an answer, by Debian's Chromium.
  */
-import puppeteer from "puppeteer-core";
+import puppeteer from "npm:puppeteer-core@25.16.0";
 
 const [url = "http://127.0.0.1:8000", output = "docs/server.png", scheme = "light", width = "900"] =
   Deno.args;

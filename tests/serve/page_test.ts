@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import puppeteer, { type Page } from "puppeteer-core";
+import puppeteer, { type Page } from "npm:puppeteer-core@25.16.0";
 import { generated } from "./cli_lines.ts";
 import type { EngineClient } from "../../src/engine/client.ts";
 import { serve, type TestServer } from "./server.ts";
