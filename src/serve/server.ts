@@ -3,6 +3,7 @@ import type { EngineClient } from "../engine/client.ts";
 import type { LoadProgress } from "../engine/load/load.ts";
 import { openApp, refused } from "./app.ts";
 import { type ConnectionLimits, listen, type Listener } from "./http/listener.ts";
+import type { LiveRequest } from "./service/table.ts";
 import { openService, type Service, type ServiceOptions, setReady } from "./service/service.ts";
 
 export interface ServerOptions extends ServiceOptions {
@@ -12,8 +13,6 @@ export interface ServerOptions extends ServiceOptions {
   /** How long requests may still run once the server is to stop. */
   readonly drainMs: number;
   readonly limits: ConnectionLimits;
-  /** Hears of mistakes of the server itself. */
-  readonly log: (line: string) => void;
 }
 
 export interface Server {
@@ -40,6 +39,7 @@ export async function startServer(
 ): Promise<Server> {
   const service = openService(options);
   const http = await listening(service, options);
+  const stalls = setInterval(stallWatch(service), STALL_CHECK_MS);
   const { hostname, port } = http;
   const ready = opened(service, open);
   return {
@@ -59,6 +59,7 @@ export async function startServer(
       const ending = setTimeout(http.end, CLOSE_MS);
       await closed;
       clearTimeout(ending);
+      clearInterval(stalls);
     },
   };
 }
@@ -66,11 +67,28 @@ export async function startServer(
 /** How long an answer that is whole may take to reach its client once the server stops. */
 const CLOSE_MS = 1000;
 
+/** How often requests are looked at for stalls. */
+const STALL_CHECK_MS = 1000;
+
+/** Writes each request that has a slot to the log, once it has stood still for `stallMs`. */
+function stallWatch({ table, log, options: { stallMs } }: Service): () => void {
+  const stalled = new WeakMap<LiveRequest, number>();
+  return () => {
+    const now = performance.now();
+    for (const entry of table.live) {
+      if (entry.slot === undefined || now - entry.heard < stallMs) continue;
+      if (stalled.get(entry) === entry.heard) continue;
+      stalled.set(entry, entry.heard);
+      log.stall(entry, now - entry.heard);
+    }
+  };
+}
+
 async function listening(service: Service, options: ServerOptions): Promise<Listener> {
   const { host, port, log } = options;
-  const answer = openApp(service, log);
+  const answer = openApp(service);
   try {
-    return await listen(answer, (error) => refused(error, log), options);
+    return await listen(answer, (error) => refused(error, { log }), options);
   } catch (error) {
     throw new UsageError(`Cannot listen on ${host}:${port}: ${reason(error)}`, { cause: error });
   }

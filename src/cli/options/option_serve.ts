@@ -86,3 +86,19 @@ export const SERVE_LOAD = {
     example: "--round-timeout 30",
   },
 } as const;
+
+export const SERVE_LOG = {
+  logFormat: {
+    flag: "--log-format",
+    type: "choice",
+    choices: ["text", "json", "none"],
+    help: "how each request is written to stderr; none leaves the server's own faults",
+    absent: "text; none with --quiet",
+    example: "--log-format json",
+  },
+  logPrompts: {
+    flag: "--log-prompts",
+    type: "switch",
+    help: "write prompts and outputs to the log too",
+  },
+} as const;

@@ -1,4 +1,5 @@
 import { connectionLimits } from "../../serve/http/listener.ts";
+import { type LogFormat, openLog } from "../../serve/service/log.ts";
 import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
@@ -23,11 +24,14 @@ export async function runServe(
   const given = templateArguments(options);
   speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
+  const log = openLog({ format, write: (line) => io.stderr.write(`${line}\n`) });
   using _quiet = withoutAbortWarning();
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
   const server = await startServer(
     async (onProgress) =>
-      await openWithProgress(options, { open, io }, {
+      // A bar is no line of JSON.
+      await openWithProgress({ ...options, quiet: quiet || format === "json" }, { open, io }, {
         ...{ constrained: true, predictions: true, onProgress },
       }),
     {
@@ -38,10 +42,11 @@ export async function runServe(
       drainMs: options.drainTimeout * 1000,
       limits: connectionLimits(maxBatch + maxQueue),
       roundMs: options.roundTimeout * 1000,
+      stallMs: options.roundTimeout * 1000 / 4,
       sampling: (engine) => samplingChoice(options, engine),
       maxTokens: options.maxTokens,
       templateArguments: given,
-      log: (line) => io.stderr.write(`${line}\n`),
+      ...{ log, logPrompts: options.logPrompts },
     },
   );
   if (apiKey === undefined && !LOOPBACK.includes(host)) {
@@ -49,7 +54,7 @@ export async function runServe(
     const line = `everybody who reaches ${server.url} may use the model: there is no --api-key`;
     warn(line, { io });
   }
-  const say = (line: string) => quiet || io.stderr.write(`${line}\n`);
+  const say = (line: string) => quiet || log.line(line);
   say(`${server.url} listens, the model is being loaded`);
   await using engine = await server.ready;
   if (engine !== undefined) {

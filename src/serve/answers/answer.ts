@@ -6,6 +6,7 @@ import type {
 import { type Parted, type ReasoningStream, reasoningStream } from "../../text/reasoning.ts";
 import { unavailable } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
+import type { LiveRequest } from "../service/table.ts";
 import { callStream, type ToolPiece } from "../tools/call_stream.ts";
 
 /** What of an answer comes, in order, whichever API it goes to. */
@@ -53,8 +54,10 @@ export interface Reading {
  */
 export async function* answer(
   service: Service,
-  { ready, request, reading, signal }: {
+  { ready, request, entry, reading, signal }: {
     readonly ready: Ready;
+    /** Its place in the table. */
+    readonly entry: LiveRequest;
     readonly request: Omit<GenerateRequest, "signal">;
     readonly reading: Reading;
     /** The client has gone. */
@@ -69,7 +72,11 @@ export async function* answer(
   if (signal.aborted) end();
   signal.addEventListener("abort", end);
   service.ends.add(end);
-  const events = service.table.generate(ready.engine, { ...request, signal: ending.signal });
+  const events = service.table.generate(
+    ready.engine,
+    { ...request, signal: ending.signal },
+    entry,
+  );
   try {
     for await (const event of events) {
       if (event.kind === "prefill" && began === undefined) {

@@ -1,8 +1,12 @@
+import { reason } from "../../errors.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import { answer, type Ended, type Piece, type Reading } from "./answer.ts";
 import { type Ask, encodePrediction, encodePrompt, type Prompt, requestOf } from "./ask.ts";
 import { merged } from "./merge.ts";
-import type { Ready, Service } from "../service/service.ts";
+import type { Call } from "../service/route.ts";
+import type { Ready, ServiceOptions } from "../service/service.ts";
+import type { LiveRequest } from "../service/table.ts";
+import type { Trace } from "../service/trace.ts";
 
 /** Several answers to prompts, on their way. */
 export interface Choices {
@@ -19,41 +23,75 @@ export interface Choices {
  * @throws ApiError as `encodePrompt` and `answer`; 429 where too many requests wait.
  */
 export async function openChoices(
-  service: Service,
-  { ready, prompts, ask, reading, count, signal }: {
+  { service, signal, trace }: Pick<Call, "service" | "signal" | "trace">,
+  { ready, prompts, ask, reading, count }: {
     readonly ready: Ready;
     readonly prompts: readonly Prompt[];
     readonly ask: Ask;
     readonly reading: Reading;
     readonly count: number;
-    readonly signal: AbortSignal;
   },
 ): Promise<Choices> {
-  service.table.checkRoom(prompts.length * count);
-  const encoded = await Promise.all(prompts.map((prompt) => encodePrompt(ready, prompt)));
-  const prediction = ask.prediction === undefined
-    ? undefined
-    : await encodePrediction(ready, ask.prediction);
-  // Others came while the prompts were encoded.
-  service.table.checkRoom(prompts.length * count);
+  if (trace.texts) trace.texts.prompts = prompts;
+  const entries = service.table.enter(prompts.length * count, trace.id);
+  trace.answers.push(...entries);
+  const requests = await requestsOf({ ready, prompts, ask, count, options: service.options })
+    .catch((error) => {
+      service.table.leave(entries);
+      throw error;
+    });
   const left = new AbortController();
   const ends = AbortSignal.any([signal, left.signal]);
-  const answers = encoded.flatMap((promptIds) =>
-    Array.from({ length: count }, (_, choice) =>
-      answer(service, {
-        ...{ ready, reading, signal: ends },
-        request: requestOf(ask, {
-          ...{ promptIds, prediction, ready, options: service.options, choice },
-        }),
-      }))
-  );
-  const pieces = merged(answers);
+  const answers = requests.map((request, index) => {
+    const entry = entries[index] as LiveRequest;
+    return answer(service, { ready, reading, request, entry, signal: ends });
+  });
+  const pieces = traced(merged(answers), trace);
   const leave = () => left.abort();
   try {
     const first = await pieces.next();
     return { pieces: withFirst(first, pieces), leave };
   } catch (error) {
     leave();
+    throw error;
+  }
+}
+
+/** `count` requests for each prompt. @throws ApiError as `encodePrompt` and `encodePrediction`. */
+async function requestsOf({ ready, prompts, ask, count, options }: {
+  readonly ready: Ready;
+  readonly prompts: readonly Prompt[];
+  readonly ask: Ask;
+  readonly count: number;
+  readonly options: ServiceOptions;
+}): Promise<ReturnType<typeof requestOf>[]> {
+  const encoded = await Promise.all(prompts.map((prompt) => encodePrompt(ready, prompt)));
+  const prediction = ask.prediction === undefined
+    ? undefined
+    : await encodePrediction(ready, ask.prediction);
+  return encoded.flatMap((promptIds) =>
+    Array.from(
+      { length: count },
+      (_, choice) => requestOf(ask, { promptIds, prediction, ready, options, choice }),
+    )
+  );
+}
+
+/** The pieces; what they end with, and their text where it is asked for, is kept for the log. */
+async function* traced(
+  pieces: Choices["pieces"],
+  trace: Trace,
+): Choices["pieces"] {
+  try {
+    for await (const each of pieces) {
+      const [choice, piece] = each;
+      if (trace.texts && (piece.kind === "text" || piece.kind === "reasoning")) {
+        trace.texts.outputs[choice] = (trace.texts.outputs[choice] ?? "") + piece.text;
+      }
+      yield each;
+    }
+  } catch (error) {
+    trace.reason = reason(error);
     throw error;
   }
 }

@@ -23,8 +23,19 @@ export function connectionLimits(requests: number): ConnectionLimits {
   return { connections: requests + 1000, ...times, pipelined: 16 };
 }
 
+/** The connection's side of one request. */
+export interface Exchange {
+  /** The client's address. */
+  readonly address: string | undefined;
+  /**
+   * Calls `listener` once, when nothing more is sent: with the status that was sent, or 499 where
+   * the client left before, and whether the whole answer was sent.
+   */
+  onEnd(listener: (ended: { readonly status: number; readonly complete: boolean }) => void): void;
+}
+
 /** Answers one HTTP request. */
-export type Handler = (request: Request) => Promise<Response>;
+export type Handler = (request: Request, exchange: Exchange) => Promise<Response>;
 
 export interface Listener {
   readonly hostname: string;
@@ -52,7 +63,9 @@ export async function listen(
     readonly limits: ConnectionLimits;
   },
 ): Promise<Listener> {
-  const answer = getRequestListener(handler, {
+  const answered: FetchCallback = (request, { incoming, outgoing }) =>
+    handler(request, exchangeOf(incoming as IncomingMessage, outgoing as ServerResponse));
+  const answer = getRequestListener(answered, {
     overrideGlobalObjects: false,
     errorHandler: (error) => onError(error instanceof RequestError ? notUrl(error) : error),
   });
@@ -81,6 +94,23 @@ export async function listen(
       return new Promise((resolve) => server.close(() => resolve()));
     },
     end: () => server.closeAllConnections(),
+  };
+}
+
+type FetchCallback = Parameters<typeof getRequestListener>[0];
+
+/** Nginx's status for a request whose client left before it was answered. */
+const CLIENT_LEFT = 499;
+
+function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
+  return {
+    address: incoming.socket.remoteAddress,
+    onEnd(listener) {
+      outgoing.once("close", () => {
+        const status = outgoing.headersSent ? outgoing.statusCode : CLIENT_LEFT;
+        listener({ status, complete: outgoing.writableFinished });
+      });
+    },
   };
 }
 

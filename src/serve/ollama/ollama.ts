@@ -95,7 +95,7 @@ function objectOf(json: string): unknown {
 }
 
 async function answered(
-  { service, signal }: Call,
+  call: Call,
   { ready, ask: { prompt, ask, reading }, stream, asMessage: as }: {
     readonly ready: Ready;
     readonly ask: ChatAsk;
@@ -103,8 +103,8 @@ async function answered(
     readonly asMessage: AsMessage;
   },
 ): Promise<Response> {
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
   const head = (done: boolean) => (
     { model: ready.model, created_at: new Date().toISOString(), done }

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { Service } from "./service.ts";
 import { checked, readJson } from "../http/body.ts";
 import type { ApiError } from "../http/errors.ts";
+import type { Trace } from "./trace.ts";
 
 /** A request on its way to a route. */
 export interface Call {
@@ -11,8 +12,8 @@ export interface Call {
   readonly signal: AbortSignal;
   /** Of the path, by name. */
   readonly params: Readonly<Record<string, string>>;
-  /** When it arrived, performance.now(). */
-  readonly arrived: number;
+  /** What the log will say of it. */
+  readonly trace: Trace;
 }
 
 /** One route: what GET /openapi.json says of it, and what it does. */

@@ -4,6 +4,7 @@ import type { SamplingChoice } from "../../engine/sampling.ts";
 import { type RequestTable, requestTable } from "./table.ts";
 import { ApiError, unavailable } from "../http/errors.ts";
 import type { Access } from "../http/guard.ts";
+import type { Log } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
 import { toolFamily } from "../tools/families.ts";
 import type { ToolFamily } from "../tools/family.ts";
@@ -16,6 +17,8 @@ export interface ServiceOptions extends Access {
   readonly maxQueue: number;
   /** A request that computes for longer without a sign of life is a fault. */
   readonly roundMs: number;
+  /** A request with a slot for which the engine does nothing for as long is written to the log. */
+  readonly stallMs: number;
   /** The model's name in requests and answers; default the checkpoint's. */
   readonly modelName: string | undefined;
   /** How a request is sampled that does not say. */
@@ -25,6 +28,10 @@ export interface ServiceOptions extends Access {
   /** Template variables of requests that do not give their own. */
   readonly templateArguments: Readonly<Record<string, unknown>>;
   readonly version: string;
+  /** Where the server writes about itself. */
+  readonly log: Log;
+  /** Does the log hold prompts and outputs? */
+  readonly logPrompts: boolean;
   /** A name of the model for people. */
   readonly shownName: (name: string) => string;
 }
@@ -46,6 +53,7 @@ export type Phase =
 /** What all routes share. */
 export interface Service {
   readonly options: ServiceOptions;
+  readonly log: Log;
   readonly started: Date;
   readonly metrics: Metrics;
   readonly table: RequestTable;
@@ -61,6 +69,7 @@ export function openService(options: ServiceOptions): Service {
   const metrics = openMetrics(() => nameOf(service) ?? "");
   const service: Service = {
     options,
+    log: options.log,
     started: new Date(),
     metrics,
     table: requestTable({ maxBatch, maxQueue, metrics }),

@@ -40,9 +40,10 @@ export const TOKEN_ROUTES: readonly Route[] = [
   post(
     { path: "/tokenize", summary: "Token ids of a text", tag: "Tokens" },
     TOKENIZE,
-    async (body, { service }) => {
+    async (body, { service, trace }) => {
       const ready = modelNamed(service, body.model);
-      const ids = await encodePrompt(ready, textOf(body));
+      const text = textOf(body);
+      const ids = await service.table.encoding(trace.id, () => encodePrompt(ready, text));
       const pieces = body.with_pieces ? (await ready.engine.decode(ids)).pieces : undefined;
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
