@@ -76,7 +76,14 @@ async function measure(clients: number): Promise<void> {
     openEngine({ maxBatch: clients, speculate, onProgress });
   const server = await startServer(open, {
     ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [], version: "" },
-    ...{ maxBatch: clients, maxQueue: clients, roundMs: 60_000, stallMs: 60_000, drainMs: 1000 },
+    ...{
+      maxBatch: clients,
+      maxQueue: clients,
+      roundMs: 60_000,
+      stallMs: 60_000,
+      maxQueueMs: undefined,
+      drainMs: 1000,
+    },
     ...{ maxTokens: undefined, modelName: "m", templateArguments: {}, shownName: String },
     ...{
       limits: connectionLimits(clients),

@@ -40,6 +40,9 @@ export async function startServer(
   const service = openService(options);
   const http = await listening(service, options);
   const stalls = setInterval(stallWatch(service), STALL_CHECK_MS);
+  const pings = setInterval(() => {
+    if (service.phase.kind === "ready") service.phase.ready.pulse.ask();
+  }, Math.min(PING_MS, options.roundMs / 4));
   const { hostname, port } = http;
   const ready = opened(service, open);
   return {
@@ -60,6 +63,7 @@ export async function startServer(
       await closed;
       clearTimeout(ending);
       clearInterval(stalls);
+      clearInterval(pings);
     },
   };
 }
@@ -67,7 +71,10 @@ export async function startServer(
 /** How long an answer that is whole may take to reach its client once the server stops. */
 const CLOSE_MS = 1000;
 
-/** How often requests are looked at for stalls. */
+/** How often the engine's thread is asked for a sign of life, ms. */
+const PING_MS = 5000;
+
+/** How often requests are looked at for stalls, ms. */
 const STALL_CHECK_MS = 1000;
 
 /** Writes each request that has a slot to the log, once it has stood still for `stallMs`. */

@@ -35,6 +35,7 @@ export const DEFAULTS: ServerOptions = {
     maxQueue: 8,
     roundMs: 60_000,
     stallMs: 60_000,
+    maxQueueMs: undefined,
     drainMs: 5000,
     maxTokens: undefined,
   },

@@ -66,6 +66,15 @@ export const SERVE_LOAD = {
     help: "requests that may wait beside them; more are refused with 429",
     example: "--max-queue 16",
   },
+  maxQueueMs: {
+    flag: "--max-queue-ms",
+    type: "integer",
+    min: 1,
+    max: 86_400_000,
+    help: "milliseconds that a request may wait for a slot; then it is refused with 503",
+    absent: "as long as its client waits",
+    example: "--max-queue-ms 30000",
+  },
   drainTimeout: {
     flag: "--drain-timeout",
     type: "number",

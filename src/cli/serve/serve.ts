@@ -41,6 +41,7 @@ export async function runServe(
       modelName: options.servedModelName,
       drainMs: options.drainTimeout * 1000,
       limits: connectionLimits(maxBatch + maxQueue),
+      maxQueueMs: options.maxQueueMs,
       roundMs: options.roundTimeout * 1000,
       stallMs: options.roundTimeout * 1000 / 4,
       sampling: (engine) => samplingChoice(options, engine),

@@ -4,7 +4,7 @@ import type {
   TextLogprobs,
 } from "../../engine/schedule/events.ts";
 import { type Parted, type ReasoningStream, reasoningStream } from "../../text/reasoning.ts";
-import { unavailable } from "../http/errors.ts";
+import { unavailable, waitedTooLong } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
 import { callStream, type ToolPiece } from "../tools/call_stream.ts";
@@ -50,7 +50,8 @@ export interface Reading {
 /**
  * Generates an answer. Leaving the iteration, or the signal, ends its computation.
  *
- * @throws ApiError as RequestTable.generate; 503 where the server stops first.
+ * @throws ApiError as RequestTable.generate; 503 where the server stops first, or where the request
+ * has waited for a slot for `maxQueueMs`.
  */
 export async function* answer(
   service: Service,
@@ -69,6 +70,12 @@ export async function* answer(
   const reader = openReader(ready, request.promptIds, reading);
   const started = performance.now();
   let began: number | undefined;
+  const { maxQueueMs } = service.options;
+  let late = false;
+  const waiting = maxQueueMs === undefined ? undefined : setTimeout(() => {
+    late = true;
+    end();
+  }, Math.max(0, entry.arrived + maxQueueMs - started));
   if (signal.aborted) end();
   signal.addEventListener("abort", end);
   service.ends.add(end);
@@ -81,6 +88,7 @@ export async function* answer(
     for await (const event of events) {
       if (event.kind === "prefill" && began === undefined) {
         began = performance.now();
+        clearTimeout(waiting);
         const promptTokens = request.promptIds.length;
         yield { kind: "begin", promptTokens, cachedTokens: event.cached };
       } else if (event.kind === "round") {
@@ -97,6 +105,7 @@ export async function* answer(
       } else if (event.kind === "finish") {
         const { result } = event;
         if (result.finishReason === "interrupt" && !reader.enough) {
+          if (late) throw waitedTooLong(maxQueueMs ?? 0);
           throw unavailable(signal.aborted ? "the client has left" : "the server is stopping");
         }
         yield* reader.end();
@@ -109,6 +118,7 @@ export async function* answer(
   } finally {
     // Where it is left before its end.
     end();
+    clearTimeout(waiting);
     signal.removeEventListener("abort", end);
     service.ends.delete(end);
   }

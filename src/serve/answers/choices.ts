@@ -2,6 +2,7 @@ import { reason } from "../../errors.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import { answer, type Ended, type Piece, type Reading } from "./answer.ts";
 import { type Ask, encodePrediction, encodePrompt, type Prompt, requestOf } from "./ask.ts";
+import { waitedTooLong } from "../http/errors.ts";
 import { merged } from "./merge.ts";
 import type { Call } from "../service/route.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
@@ -18,7 +19,8 @@ export interface Choices {
 
 /**
  * Asks for `count` answers to each prompt: the first prompt's come first. It returns when one of them
- * has begun, so that what is refused is refused before a stream begins.
+ * has begun, so that what is refused is refused before a stream begins; or, where they wait for a
+ * slot, after a second, so that the client gets its headers.
  *
  * @throws ApiError as `encodePrompt` and `answer`; 429 where too many requests wait.
  */
@@ -35,11 +37,13 @@ export async function openChoices(
   if (trace.texts) trace.texts.prompts = prompts;
   const entries = service.table.enter(prompts.length * count, trace.id);
   trace.answers.push(...entries);
-  const requests = await requestsOf({ ready, prompts, ask, count, options: service.options })
-    .catch((error) => {
-      service.table.leave(entries);
-      throw error;
-    });
+  const { maxQueueMs } = service.options;
+  const encoding = requestsOf({ ready, prompts, ask, count, options: service.options });
+  const requests = await within(encoding, maxQueueMs).catch((error) => {
+    // What is being encoded keeps its place.
+    encoding.catch(() => {}).finally(() => service.table.leave(entries));
+    throw error;
+  });
   const left = new AbortController();
   const ends = AbortSignal.any([signal, left.signal]);
   const answers = requests.map((request, index) => {
@@ -48,13 +52,39 @@ export async function openChoices(
   });
   const pieces = traced(merged(answers), trace);
   const leave = () => left.abort();
+  const first = pieces.next();
   try {
-    const first = await pieces.next();
+    await Promise.race([first, elapsed(headersMs(maxQueueMs), first)]);
     return { pieces: withFirst(first, pieces), leave };
   } catch (error) {
     leave();
     throw error;
   }
+}
+
+/** A stream whose answer has not begun gets its headers after this, ms. */
+const HEADERS_MS = 1000;
+
+/** A short limit of the wait for a slot is waited for, so that 503 is the stream's status. */
+function headersMs(maxQueueMs: number | undefined): number {
+  return HEADERS_MS + (maxQueueMs !== undefined && maxQueueMs <= 10_000 ? maxQueueMs : 0);
+}
+
+/** The value, if it is there within `ms`. @throws ApiError (503) where it is not. */
+async function within<T>(value: Promise<T>, ms: number | undefined): Promise<T> {
+  if (ms === undefined) return await value;
+  const late = Symbol();
+  const got = await Promise.race([value, elapsed(ms, value).then((): typeof late => late)]);
+  if (got === late) throw waitedTooLong(ms);
+  return got;
+}
+
+/** Resolves after `ms`; its timer ends when `other` settles. */
+function elapsed(ms: number, other: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  other.catch(() => {}).finally(() => clearTimeout(timer));
+  return promise;
 }
 
 /** `count` requests for each prompt. @throws ApiError as `encodePrompt` and `encodePrediction`. */
@@ -97,12 +127,13 @@ async function* traced(
 }
 
 async function* withFirst<T>(
-  first: IteratorResult<T, void>,
+  first: Promise<IteratorResult<T, void>>,
   rest: AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {
   try {
-    if (first.done) return;
-    yield first.value;
+    const { value, done } = await first;
+    if (done) return;
+    yield value;
     yield* rest;
   } finally {
     rest.return().catch(() => {});

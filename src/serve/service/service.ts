@@ -6,6 +6,7 @@ import { ApiError, unavailable } from "../http/errors.ts";
 import type { Access } from "../http/guard.ts";
 import type { Log } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
+import { openPulse, type Pulse } from "./pulse.ts";
 import { toolFamily } from "../tools/families.ts";
 import type { ToolFamily } from "../tools/family.ts";
 
@@ -15,7 +16,9 @@ export interface ServiceOptions extends Access {
   readonly maxBatch: number;
   /** Requests that may wait for a slot. */
   readonly maxQueue: number;
-  /** A request that computes for longer without a sign of life is a fault. */
+  /** How long a request may wait for a slot; undefined: as long as its client does. */
+  readonly maxQueueMs: number | undefined;
+  /** An engine that gives no sign of life for longer is a fault. */
   readonly roundMs: number;
   /** A request with a slot for which the engine does nothing for as long is written to the log. */
   readonly stallMs: number;
@@ -43,6 +46,7 @@ export interface Ready {
   readonly model: string;
   /** How the model calls tools. */
   readonly tools: ToolFamily;
+  readonly pulse: Pulse;
 }
 
 export type Phase =
@@ -84,7 +88,8 @@ export function openService(options: ServiceOptions): Service {
 export function setReady(service: Service, engine: EngineClient): void {
   const { modelName, shownName } = service.options;
   const model = modelName ?? shownName(engine.name);
-  service.phase = { kind: "ready", ready: { engine, model, tools: toolFamily(engine) } };
+  const pulse = openPulse(() => engine.readStatus());
+  service.phase = { kind: "ready", ready: { engine, model, tools: toolFamily(engine), pulse } };
 }
 
 /** @throws ApiError (503) while there is no engine that answers. */
