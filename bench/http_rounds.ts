@@ -82,6 +82,7 @@ async function measure(clients: number): Promise<void> {
       roundMs: 60_000,
       stallMs: 60_000,
       maxQueueMs: undefined,
+      drainDelayMs: 0,
       drainMs: 1000,
     },
     ...{ maxTokens: undefined, modelName: "m", templateArguments: {}, shownName: String },

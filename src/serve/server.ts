@@ -10,7 +10,9 @@ export interface ServerOptions extends ServiceOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
-  /** How long requests may still run once the server is to stop. */
+  /** How long requests are still taken once the server is to stop, while health says so. */
+  readonly drainDelayMs: number;
+  /** How long requests may still run after that. */
   readonly drainMs: number;
   readonly limits: ConnectionLimits;
 }
@@ -21,8 +23,9 @@ export interface Server {
   /** Resolves once requests are answered. @throws what opening the engine threw. */
   readonly ready: Promise<EngineClient | undefined>;
   /**
-   * Takes no more requests, waits for those that run as long as `drainMs`, then ends them.
-   * Resolves when nothing is open any more; the engine stays open.
+   * Lets health say that it stops, takes requests for `drainDelayMs` more, answers 503 until those
+   * that run are done, ends them after `drainMs`, and closes all connections. Resolves when nothing
+   * is open any more; the engine stays open.
    */
   stop(): Promise<void>;
 }
@@ -51,13 +54,15 @@ export async function startServer(
     ready,
     async stop() {
       service.draining = true;
-      const closed = http.close();
+      if (options.drainDelayMs > 0) await pause(options.drainDelayMs);
+      service.stopping = true;
       const timer = setTimeout(() => service.ends.forEach((end) => end()), options.drainMs);
       try {
         await drained(service);
       } finally {
         clearTimeout(timer);
       }
+      const closed = http.close();
       // What is open later are connections whose clients do not read.
       const ending = setTimeout(http.end, CLOSE_MS);
       await closed;
@@ -121,7 +126,11 @@ async function opened(
 }
 
 async function drained({ table }: Service): Promise<void> {
-  while (table.live.size > 0) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  while (table.live.size > 0) await pause(POLL_MS);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 const POLL_MS = 20;

@@ -157,6 +157,28 @@ Deno.test("stopping: what runs is finished, nothing more is taken", async () => 
   await assert.rejects(server.ask("/health"), "nobody listens");
 });
 
+Deno.test("stopping after a delay: health says so while requests are taken; then new ones are 503", async () => {
+  const { engine, open, close } = gated();
+  const server = await fakeServer({ drainDelayMs: 300 }, engine);
+  const stopped = server.server.stop();
+  const health = await server.ask("/health");
+  assert.deepEqual([health.status, (await health.json()).status], [503, "draining"]);
+  const late = server.json(CHAT, BODY);
+  await until(() => server.server.service.table.live.size === 1);
+  assert.ok(!server.server.service.stopping, "it is taken within the delay");
+  await until(() => server.server.service.stopping);
+  const refused = await server.ask(CHAT, BODY);
+  assert.deepEqual([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+  assert.match((await refused.json()).error.message, /the server is stopping/);
+  const [still] = [await server.json("/health")];
+  assert.deepEqual([still.status, still.requests], ["draining", 1]);
+  open();
+  assert.equal((await late).choices[0].finish_reason, "stop");
+  await stopped;
+  await assert.rejects(server.ask("/health"), "nobody listens");
+  close();
+});
+
 Deno.test("stopping: what runs longer than that is ended, and told", async () => {
   const { engine } = gated();
   // The script ends at the signal alone.

@@ -36,6 +36,7 @@ export const DEFAULTS: ServerOptions = {
     roundMs: 60_000,
     stallMs: 60_000,
     maxQueueMs: undefined,
+    drainDelayMs: 0,
     drainMs: 5000,
     maxTokens: undefined,
   },

@@ -75,13 +75,22 @@ export const SERVE_LOAD = {
     absent: "as long as its client waits",
     example: "--max-queue-ms 30000",
   },
+  drainDelay: {
+    flag: "--drain-delay",
+    type: "number",
+    min: 0,
+    max: 3600,
+    default: 0,
+    help: "seconds after SIGTERM in which requests are still taken, while /health says draining",
+    example: "--drain-delay 10",
+  },
   drainTimeout: {
     flag: "--drain-timeout",
     type: "number",
     min: 0,
     max: 86_400,
     default: 30,
-    help: "seconds that requests may still run after SIGTERM",
+    help: "seconds that requests may still run once no more are taken",
     example: "--drain-timeout 5",
   },
   roundTimeout: {

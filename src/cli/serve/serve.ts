@@ -39,6 +39,7 @@ export async function runServe(
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],
       origins: options.allowOrigin,
       modelName: options.servedModelName,
+      drainDelayMs: options.drainDelay * 1000,
       drainMs: options.drainTimeout * 1000,
       limits: connectionLimits(maxBatch + maxQueue),
       maxQueueMs: options.maxQueueMs,
@@ -62,7 +63,9 @@ export async function runServe(
     say(`${shownName(engine.name)} answers ${maxBatch} requests at once`);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);
-    say(`stopping: requests that run have ${options.drainTimeout} s to end`);
+    const { drainDelay, drainTimeout } = options;
+    const before = drainDelay > 0 ? `requests are taken for ${drainDelay} s more; then ` : "";
+    say(`stopping: ${before}requests that run have ${drainTimeout} s to end`);
   }
   await server.stop();
   return 0;

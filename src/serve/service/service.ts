@@ -62,8 +62,10 @@ export interface Service {
   readonly metrics: Metrics;
   readonly table: RequestTable;
   phase: Phase;
-  /** No request is taken any more. */
+  /** The server is about to stop, and health says so. */
   draining: boolean;
+  /** No request is taken any more. */
+  stopping: boolean;
   /** Ends each of the answers that run. */
   readonly ends: Set<() => void>;
 }
@@ -79,6 +81,7 @@ export function openService(options: ServiceOptions): Service {
     table: requestTable({ maxBatch, maxQueue, metrics }),
     phase: { kind: "loading" },
     draining: false,
+    stopping: false,
     ends: new Set(),
   };
   return service;
@@ -93,8 +96,8 @@ export function setReady(service: Service, engine: EngineClient): void {
 }
 
 /** @throws ApiError (503) while there is no engine that answers. */
-export function readyOf({ phase, draining, table }: Service): Ready {
-  if (draining) throw unavailable("the server is stopping");
+export function readyOf({ phase, stopping, table }: Service): Ready {
+  if (stopping) throw unavailable("the server is stopping");
   const failure = phase.kind === "failed" ? phase.error : table.failure;
   if (failure !== undefined) {
     throw new ApiError(503, `the engine has failed: ${failure.message}`, { code: 503 });
