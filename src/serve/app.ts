@@ -1,9 +1,11 @@
 import { Hono } from "hono";
+import { anthropicError } from "./anthropic/errors.ts";
 import { ApiError, asApiError, errorBody } from "./http/errors.ts";
 import type { Handler } from "./http/listener.ts";
 import { checkKey, checkSource, originHeaders } from "./http/guard.ts";
 import { get, type Route } from "./service/route.ts";
 import { openApi } from "./openapi.ts";
+import { ollamaError } from "./ollama/errors.ts";
 import { ROUTES } from "./routes.ts";
 import type { Log } from "./service/log.ts";
 import type { Service } from "./service/service.ts";
@@ -40,14 +42,15 @@ export function openApp(service: Service): Handler {
     });
   }
   app.notFound(({ req, env: { trace } }) => {
+    const shape = shapeOf(req.raw);
     // Without the key nobody learns which routes there are.
     try {
       checkKey(req.raw, options);
     } catch (error) {
-      return refused(error, { log, trace });
+      return refused(error, { log, trace, shape });
     }
     const none = new ApiError(404, `there is no ${req.method} ${req.path.slice(0, 200)} here`);
-    return refused(none, { log, trace });
+    return refused(none, { log, trace, shape });
   });
   app.onError((error, { env: { trace } }) => refused(error, { log, trace }));
 
@@ -55,7 +58,7 @@ export function openApp(service: Service): Handler {
     try {
       checkSource(request, options);
     } catch (error) {
-      return refused(error, { log, trace });
+      return refused(error, { log, trace, shape: shapeOf(request) });
     }
     const headers = originHeaders(request, options);
     const asked = request.method === "OPTIONS" && headers["access-control-allow-origin"];
@@ -74,8 +77,17 @@ export function openApp(service: Service): Handler {
     response.headers.set("x-request-id", trace.id);
     // Anthropic's clients read this name.
     response.headers.set("request-id", trace.id);
+    response.headers.set("x-content-type-options", "nosniff");
     return response;
   };
+}
+
+/** The shape of an error that no route answers: that of the API whose paths begin alike. */
+function shapeOf({ url, headers }: Request): NonNullable<Route["errors"]> {
+  const { pathname } = new URL(url);
+  if (pathname.startsWith("/api/")) return ollamaError;
+  const anthropic = pathname.startsWith("/v1/messages") || headers.has("anthropic-version");
+  return anthropic ? anthropicError : errorBody;
 }
 
 function notAllowed(method: string, { method: allowed, path }: Route): ApiError {

@@ -1,3 +1,4 @@
+import { UsageError } from "../../errors.ts";
 import { connectionLimits } from "../../serve/http/listener.ts";
 import { type LogFormat, openLog } from "../../serve/service/log.ts";
 import { startServer } from "../../serve/server.ts";
@@ -27,7 +28,7 @@ export async function runServe(
   const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
   const log = openLog({ format, write: (line) => io.stderr.write(`${line}\n`) });
   using _quiet = withoutAbortWarning();
-  const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
+  const apiKey = usedKey(options.apiKey);
   const server = await startServer(
     async (onProgress) =>
       // A bar is no line of JSON.
@@ -69,6 +70,23 @@ export async function runServe(
   }
   await server.stop();
   return 0;
+}
+
+/**
+ * The key that requests need, without space around it: files of secrets end with a newline.
+ *
+ * @throws UsageError for a key that no client could send in a header.
+ */
+export function usedKey(given: string | undefined): string | undefined {
+  const name = given === undefined ? "EYRIE_API_KEY" : "--api-key";
+  const key = given ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
+  const trimmed = key?.trim();
+  if (trimmed === "") throw new UsageError(`Cannot use ${name}: it is empty`);
+  if (trimmed !== undefined && !/^[\x21-\x7e]+$/.test(trimmed)) {
+    const allowed = "allowed are letters, digits and signs of ASCII, without spaces";
+    throw new UsageError(`Cannot use ${name}: ${allowed}`);
+  }
+  return trimmed;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -26,7 +26,6 @@ const HEADERS = {
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join("; "),
-  "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
 };
 
