@@ -3,7 +3,7 @@ import { anthropicError } from "./anthropic/errors.ts";
 import { ApiError, asApiError, errorBody } from "./http/errors.ts";
 import type { Handler } from "./http/listener.ts";
 import { checkKey, checkSource, originHeaders } from "./http/guard.ts";
-import { get, type Route } from "./service/route.ts";
+import { get, type Route, templateOf } from "./service/route.ts";
 import { openApi } from "./openapi.ts";
 import { ollamaError } from "./ollama/errors.ts";
 import { ROUTES } from "./routes.ts";
@@ -27,7 +27,7 @@ export function openApp(service: Service): Handler {
     app.on(route.method.toUpperCase(), route.path, async (context) => {
       const request = context.req.raw;
       const { trace } = context.env;
-      trace.route = route.path;
+      trace.route = templateOf(route);
       try {
         if (!route.open) checkKey(request, options);
         const call = { service, request, signal: request.signal, trace };
@@ -37,7 +37,7 @@ export function openApp(service: Service): Handler {
       }
     });
     app.all(route.path, ({ req, env: { trace } }) => {
-      trace.route = route.path;
+      trace.route = templateOf(route);
       return refused(notAllowed(req.method, route), { log, trace, shape: route.errors });
     });
   }
@@ -72,7 +72,11 @@ export function openApp(service: Service): Handler {
   return async (request, exchange) => {
     const { address } = exchange;
     const trace = openTrace(request, { address, keepsTexts: options.logPrompts });
-    exchange.onEnd((ended) => log.access(trace, ended));
+    exchange.onEnd((ended) => {
+      log.access(trace, ended);
+      const { method, route } = trace;
+      service.metrics.http({ method, route, status: ended.status });
+    });
     const response = await answered(request, trace);
     response.headers.set("x-request-id", trace.id);
     // Anthropic's clients read this name.

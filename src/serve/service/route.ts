@@ -34,6 +34,11 @@ export interface Route {
   readonly handle: (call: Call) => Promise<Response> | Response;
 }
 
+/** The route's path with its parameters' names: `/v1/models/:id`. */
+export function templateOf({ path }: Pick<Route, "path">): string {
+  return path.replaceAll(/\{[^}]*\}/g, "");
+}
+
 type About = Pick<Route, "path" | "summary" | "tag" | "open" | "streams" | "errors">;
 
 export function get(about: About, handle: Route["handle"]): Route {

@@ -131,6 +131,7 @@ export function requestTable(
     heard = now();
     entry.heard = heard;
     if (event.kind === "prefill") {
+      if (entry.admitted === undefined) metrics.queued((heard - entry.arrived) / 1000);
       entry.admitted ??= heard;
       entry.slot ??= freeSlot(live);
       entry.state = "prompt";
@@ -158,7 +159,7 @@ export function requestTable(
       : (now() - firstToken) / 1000 / (outputTokens - 1);
     const seconds = (now() - arrived) / 1000;
     const prompt = entry.admitted === undefined ? undefined : { promptTokens, cachedTokens };
-    metrics.request({ reason, seconds, perToken, prompt });
+    metrics.request({ reason, seconds, perToken, outputTokens, prompt });
   }
 
   /** Passes on what the engine does as it does it, also to who does not read. */
