@@ -14,12 +14,14 @@ import { openTrace, type Trace } from "./service/trace.ts";
 /** Answers what the routes answer, and writes each request to the service's log. */
 export function openApp(service: Service): Handler {
   const { options, log } = service;
+  // Made when it is first asked for: that takes a tenth of a second.
+  let described: unknown;
   const document = get(
     { path: "/openapi.json", summary: "This document", tag: "Status" },
-    () =>
-      Response.json(
-        openApi(routes, { version: options.version, keyed: options.apiKey !== undefined }),
-      ),
+    () => {
+      const of = { version: options.version, keyed: options.apiKey !== undefined };
+      return Response.json(described ??= openApi(routes, of));
+    },
   );
   const routes: readonly Route[] = [...ROUTES, document];
   const app = new Hono<{ Bindings: { readonly trace: Trace } }>();
