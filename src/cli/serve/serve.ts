@@ -9,6 +9,7 @@ import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
+import { startLines } from "./start_lines.ts";
 import { withoutAbortWarning } from "./abort_warning.ts";
 
 const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
@@ -57,11 +58,14 @@ export async function runServe(
     const line = `everybody who reaches ${server.url} may use the model: there is no --api-key`;
     warn(line, { io });
   }
-  const say = (line: string) => quiet || log.line(line);
+  const say = (line: string) => void (quiet || log.line(line));
   say(`${server.url} listens, the model is being loaded`);
   await using engine = await server.ready;
   if (engine !== undefined) {
-    say(`${shownName(engine.name)} answers ${maxBatch} requests at once`);
+    const { phase } = server.service;
+    const model = phase.kind === "ready" ? phase.ready.model : engine.name;
+    const draft = engine.draftName && shownName(engine.draftName);
+    startLines({ url: server.url, model, draft, maxBatch }).forEach(say);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);
     const { drainDelay, drainTimeout } = options;
