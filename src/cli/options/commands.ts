@@ -26,7 +26,7 @@ import { MEASURED, MODELS, OPENED } from "./option_models.ts";
 import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
 import { REMOTE } from "./option_remote.ts";
-import { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
 import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { SPECULATION } from "./option_speculation.ts";
@@ -98,7 +98,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Prompt: TEMPLATE,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SERVE_SAMPLING, ...PENALTIES },
-      Output: { quiet: TALK.quiet },
+      Output: { ...SERVE_LOG, quiet: TALK.quiet },
     },
   },
   "serve-command": {

@@ -66,13 +66,31 @@ export const SERVE_LOAD = {
     help: "requests that may wait beside them; more are refused with 429",
     example: "--max-queue 16",
   },
+  maxQueueMs: {
+    flag: "--max-queue-ms",
+    type: "integer",
+    min: 1,
+    max: 86_400_000,
+    help: "milliseconds that a request may wait for a slot; then it is refused with 503",
+    absent: "as long as its client waits",
+    example: "--max-queue-ms 30000",
+  },
+  drainDelay: {
+    flag: "--drain-delay",
+    type: "number",
+    min: 0,
+    max: 3600,
+    default: 0,
+    help: "seconds after SIGTERM in which requests are still taken, while /health says draining",
+    example: "--drain-delay 10",
+  },
   drainTimeout: {
     flag: "--drain-timeout",
     type: "number",
     min: 0,
     max: 86_400,
     default: 30,
-    help: "seconds that requests may still run after SIGTERM",
+    help: "seconds that requests may still run once no more are taken",
     example: "--drain-timeout 5",
   },
   roundTimeout: {
@@ -84,5 +102,21 @@ export const SERVE_LOAD = {
     default: 120,
     help: "seconds without a sign of life of the engine after which /health is 503",
     example: "--round-timeout 30",
+  },
+} as const;
+
+export const SERVE_LOG = {
+  logFormat: {
+    flag: "--log-format",
+    type: "choice",
+    choices: ["text", "json", "none"],
+    help: "how each request is written to stderr; none leaves the server's own faults",
+    absent: "text; none with --quiet",
+    example: "--log-format json",
+  },
+  logPrompts: {
+    flag: "--log-prompts",
+    type: "switch",
+    help: "write prompts and outputs to the log too",
   },
 } as const;

@@ -32,7 +32,7 @@ import type {
 } from "./measure/simulate_flags.ts";
 import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
 import type { REMOTE } from "./option_remote.ts";
-import type { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import type { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
 import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
@@ -78,6 +78,7 @@ export type ServeOptions =
   & Values<
     & typeof SERVE
     & typeof SERVE_LOAD
+    & typeof SERVE_LOG
     & Pick<typeof BATCH, "maxKvTokens">
     & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
     & typeof PENALTIES

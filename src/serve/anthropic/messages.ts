@@ -28,19 +28,21 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
   post(
     { path: "/v1/messages/count_tokens", summary: "Tokens of a conversation", ...ABOUT },
     COUNT,
-    async (body: CountRequest, { service }) => {
+    async (body: CountRequest, { service, trace }) => {
       const ready = modelNamed(service, body.model);
       const { prompt } = anthropicAsk(body, ready, service.options);
-      return Response.json({ input_tokens: (await promptTokens(ready, prompt)).length });
+      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, prompt));
+      return Response.json({ input_tokens: ids.length });
     },
   ),
 ];
 
-async function messages(body: MessagesRequest, { service, signal }: Call): Promise<Response> {
+async function messages(body: MessagesRequest, call: Call): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   const { prompt, ask, reading } = anthropicAsk(body, ready, service.options);
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
   const context = { ready, stops: ask.stop };
   if (body.stream) return eventStream(events(choices, context), choices.leave);

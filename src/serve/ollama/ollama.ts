@@ -1,15 +1,16 @@
 import type { Ended } from "../answers/answer.ts";
 import { type Choices, gather, type Gathered, openChoices } from "../answers/choices.ts";
 import { timingsOf } from "../answers/usage.ts";
-import { type ApiError, asApiError } from "../http/errors.ts";
+import { asApiError } from "../http/errors.ts";
 import { lineStream } from "../http/sse.ts";
 import type { ChatAsk } from "../openai/chat_ask.ts";
 import { type Call, get, post, type Route } from "../service/route.ts";
 import { modelNamed, type Ready, readyOf, type Service } from "../service/service.ts";
 import { ollamaChatAsk, ollamaGenerateAsk } from "./ask.ts";
+import { ollamaError } from "./errors.ts";
 import { OLLAMA_CHAT, OLLAMA_GENERATE, type OllamaChat, type OllamaGenerate } from "./schema.ts";
 
-const ABOUT = { tag: "ollama", errors: ({ message }: ApiError) => ({ error: message }) } as const;
+const ABOUT = { tag: "ollama", errors: ollamaError } as const;
 
 export const OLLAMA_ROUTES: readonly Route[] = [
   post(
@@ -95,7 +96,7 @@ function objectOf(json: string): unknown {
 }
 
 async function answered(
-  { service, signal }: Call,
+  call: Call,
   { ready, ask: { prompt, ask, reading }, stream, asMessage: as }: {
     readonly ready: Ready;
     readonly ask: ChatAsk;
@@ -103,8 +104,8 @@ async function answered(
     readonly asMessage: AsMessage;
   },
 ): Promise<Response> {
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
   const head = (done: boolean) => (
     { model: ready.model, created_at: new Date().toISOString(), done }

@@ -23,13 +23,14 @@ export const CHAT_ROUTE: Route = post(
   chat,
 );
 
-async function chat(body: ChatRequest, { service, signal }: Call): Promise<Response> {
+async function chat(body: ChatRequest, call: Call): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
   const { prompt, ask, reading } = chatAsk(body, ready, service.options);
   const count = body.n ?? 1;
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count, signal },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count },
   });
   const head = headOf(ready, service.options.version);
   if (body.stream) {

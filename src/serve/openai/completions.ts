@@ -75,7 +75,8 @@ export const COMPLETION_ROUTE: Route = post(
   complete,
 );
 
-async function complete(body: CompletionRequest, { service, signal }: Call): Promise<Response> {
+async function complete(body: CompletionRequest, call: Call): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
   const { n, logprobs, max_tokens: maxTokens } = body;
@@ -84,8 +85,8 @@ async function complete(body: CompletionRequest, { service, signal }: Call): Pro
     throw invalid('Cannot use "best_of": allowed is what "n" is', "best_of");
   }
   const prompts = promptsOf(body.prompt);
-  const choices = await openChoices(service, {
-    ...{ ready, prompts, count, signal, reading: { reasoning: false } },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts, count, reading: { reasoning: false } },
     ask: {
       ...askOf(body),
       maxTokens: maxTokens ?? service.options.maxTokens ?? MAX_TOKENS,

@@ -24,12 +24,13 @@ export const RESPONSES_ROUTE: Route = post(
   respond,
 );
 
-async function respond(body: ResponsesRequest, { service, signal }: Call): Promise<Response> {
+async function respond(body: ResponsesRequest, call: Call): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
   const { prompt, ask, reading } = responsesAsk(body, ready, service.options);
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
   const response = openResponse(body, ready);
   if (body.stream) return eventStream(events(choices, response), choices.leave);
