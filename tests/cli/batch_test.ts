@@ -160,12 +160,17 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     await assert.rejects(ask(fakeIo({ stdin: prompts })), {
       name: "UsageError",
       message:
-        `Cannot write "${output}": it is there and not empty; remove it or name another file`,
+        `Cannot write "${output}": there is such a file; name another or give --force to replace it`,
     });
     assert.equal(Deno.readTextFileSync(output), kept);
     Deno.truncateSync(output);
     assert.equal(await ask(fakeIo({ stdin: prompts })), 0);
     assert.equal(parsed(Deno.readTextFileSync(output)).length, 2);
+    const forced = parseArguments(["generate", "--batch", "-", "--output", output, "--force"]);
+    assert.ok(forced.command === "generate");
+    const io1 = fakeIo({ stdin: '{"prompt": "one"}\n' });
+    assert.equal(await runGenerate(forced, { open: fakeEngine().open, io: io1 }), 0);
+    assert.equal(parsed(Deno.readTextFileSync(output)).length, 1, "replaced with --force");
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -47,7 +47,7 @@ export async function runBatch(
   const text = await unlessAborted(readInput(file, "the lines", io), io.signal);
   if (text === undefined) return INTERRUPTED;
   const lines = parseBatch(text);
-  using output = openOutput(options.output, io);
+  using output = openOutput(options.output, { io, force: options.force });
   await using engine = await openWithProgress(options, context, {
     constrained: grammar !== undefined || lines.some(hasGrammar),
   });
