@@ -120,6 +120,11 @@ Deno.test("batch: a bad line is an error of that line alone", async () => {
   assert.match(err, /^3 requests, 2 failed/);
 });
 
+Deno.test("batch: the closing line counts what was cut", async () => {
+  const { err } = await run('{"prompt": "a", "max_tokens": 1}\n{"prompt": "b"}\n');
+  assert.match(err, /^2 requests, 0 failed, 1 cut at their limit, 3 tokens in /m);
+});
+
 Deno.test("batch: no made id equals one that is given", () => {
   const given = ["", "2", "7", '"4"', '"b"'].map((id) => id && `"id": ${id}, `);
   const text = given.map((id) => `{${id}"prompt": "a"}`).join("\n") + '\n{"prompt": "b"}\nx\n\n';
