@@ -184,7 +184,7 @@ Deno.test("a terminal gets a table that fits it and a verdict; --wide and named 
   for (const columns of [80, 100]) {
     const { out } = await on(columns);
     assert.ok(out.split("\n").every((line) => line.length <= columns), `${columns}\n${out}`);
-    assert.match(out, /^batch 1: (fastest is |no difference shown: )/m);
+    assert.match(out, /^batch 1: (fastest is |named is |nothing is shown to be faster )/m);
     assert.ok(!out.includes("|"));
   }
   const { out: piped } = await run(long);
@@ -406,7 +406,8 @@ Deno.test("--emit-config writes what the presets axis takes", async () => {
     assert.deepEqual(config["64"].candidate_steps, [0]);
     assert.ok(
       err.endsWith(
-        `wrote ${file}, steps 3 at batch 1, 0 at batch 64; measure it with --presets ${file}\n`,
+        `wrote ${file}, steps 3 at batch 1, 0 at batch 64: --preset ${file} uses it in generate, chat and serve, ` +
+          `bench --presets ${file} measures it\n`,
       ),
     );
   });

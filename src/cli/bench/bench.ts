@@ -211,5 +211,10 @@ function writeConfig(file: OutputFile, rows: readonly BenchRow[], io: Io): void 
         candidate_trees?.map((tree) => tree.join(":")) ?? candidate_steps.join()
       } at batch ${batch}`
     );
-  io.stderr.write(`wrote ${path}, steps ${slots.join(", ")}; measure it with --presets ${path}\n`);
+  io.stderr.write(
+    `wrote ${path}, steps ${
+      slots.join(", ")
+    }: --preset ${path} uses it in generate, chat and serve, ` +
+      `bench --presets ${path} measures it\n`,
+  );
 }
