@@ -32,7 +32,7 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
 
 /** Flags of `breakeven` that stand without `--measure`. */
 const BREAKEVEN_ALWAYS = new Set(
-  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --json --quiet"
+  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --force --json --quiet"
     .split(" "),
 );
 
@@ -49,7 +49,8 @@ function needed(command: CommandName, but: Flag): string[] {
     .flatMap((flag) => [flag.flag, "x"]);
   const operands = COMMANDS[command].operands?.filter((operand) => operand.required) ?? [];
   required.push(...operands.map(({ name, choices }) => choices?.[0] ?? name));
-  const batched = command === "generate" && ["--max-batch", "--output"].includes(but.flag);
+  const batched = command === "generate" &&
+    ["--max-batch", "--output", "--force"].includes(but.flag);
   if (batched) return ["--batch", "x", ...required];
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
@@ -193,6 +194,7 @@ Deno.test("defaults of generate", () => {
       policy: undefined,
       precision: undefined,
       elasticDraft: false,
+      force: false,
       quantize: undefined,
       quantizeDraft: false,
       kvDtype: undefined,

@@ -203,6 +203,22 @@ Deno.test("simulate: what cannot be used is one line", async () => {
   }
 });
 
+Deno.test("simulate: a file that is there is replaced with --force alone", async () => {
+  const file = await Deno.makeTempFile({ prefix: "eyrie-simulate-" });
+  try {
+    const line = `--policies ema --scenario phases-1 --rounds 9 --repeat 1 --output-file ${file}`;
+    assert.equal((await run(line)).out, "");
+    const text = await Deno.readTextFile(file);
+    assert.match(text, /phases-1/);
+    assert.match(await refused(`${line} --output json`), /^Cannot write .* give --force/);
+    assert.equal(await Deno.readTextFile(file), text);
+    await run(`${line} --output json --force`);
+    JSON.parse(await Deno.readTextFile(file));
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
 Deno.test("simulate: Ctrl+C ends it without a table", async () => {
   const io = fakeIo();
   io.interrupt();

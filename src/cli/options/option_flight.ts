@@ -34,9 +34,14 @@ export const BATCH = {
     flag: "--output",
     type: "file",
     help:
-      "file for the lines of --batch, each written when it is finished; one that holds something is not replaced",
+      "file for the lines of --batch, each written when it is finished; one that holds something is refused",
     absent: "standard output",
     example: "--output answers.jsonl",
+  },
+  force: {
+    flag: "--force",
+    type: "switch",
+    help: "replace the file of --output, at the first line that is written",
   },
   maxBatch: {
     flag: "--max-batch",

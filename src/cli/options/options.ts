@@ -1,4 +1,10 @@
-import type { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RUN } from "./measure/bench_flags.ts";
+import type {
+  BENCH_AXES,
+  BENCH_OUTPUT,
+  BENCH_PROFILE,
+  BENCH_RUN,
+  OVERWRITE,
+} from "./measure/bench_flags.ts";
 import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import type { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
@@ -91,6 +97,7 @@ export type ServeCommandOptions = Values<
   & Pick<typeof DRAFT, "draft">
   & typeof SERVE_COMMAND_MODEL
   & typeof SERVE_COMMAND
+  & typeof OVERWRITE
   & typeof SPECULATION
   & Pick<typeof TALK, "quiet">
 >;
@@ -125,6 +132,7 @@ export type BenchOptions =
     & typeof BENCH_PROFILE
     & typeof BENCH_GROWTH
     & typeof BENCH_OUTPUT
+    & typeof OVERWRITE
     & typeof COSTS
     & Pick<typeof TALK, "quiet">
   >;
@@ -135,6 +143,7 @@ export type ProfileOptions =
   & Values<
     & typeof PROFILE
     & typeof PROFILE_OUTPUT
+    & typeof OVERWRITE
     & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
@@ -152,6 +161,7 @@ export type LoadOptions =
     & typeof REMOTE
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof LOAD_OUTPUT
+    & typeof OVERWRITE
     & Pick<typeof TALK, "quiet">
   >;
 
@@ -165,6 +175,7 @@ export type BreakevenOptions =
     & typeof BREAKEVEN_OUTPUT
     & typeof COSTS
     & Pick<typeof BENCH_OUTPUT, "outputFile">
+    & typeof OVERWRITE
     & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
@@ -176,6 +187,7 @@ export type SimulateOptions = Values<
   & typeof SIMULATE_ACCEPTANCE
   & typeof SIMULATE_MACHINE
   & typeof SIMULATE_OUTPUT
+  & typeof OVERWRITE
   & Pick<typeof TALK, "quiet">
 >;
 

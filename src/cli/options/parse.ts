@@ -258,7 +258,8 @@ function refuseImpossible(given: Given, { batched }: { readonly batched: boolean
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
   refuseBesidePolicy(given);
-  for (const [key, flag] of [["maxBatch", "--max-batch"], ["output", "--output"]] as const) {
+  const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };
+  for (const [key, flag] of Object.entries(ofBatch)) {
     if (!batched || given[key] === undefined || given["batch"] !== undefined) continue;
     throw new UsageError(`Cannot use "${flag}": it needs --batch`);
   }

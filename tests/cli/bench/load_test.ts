@@ -128,6 +128,10 @@ Deno.test("--record: a recording of each measurement, which simulate reads; a fi
     assert.ok(session.disposed());
     const single = "--repeat 1 --num-requests 8 --policies ema";
     await run(`${single} --record ${path("one.jsonl")}`);
+    for (const there of ["one.jsonl", "runs"]) {
+      assert.match(await refused(`${single} --record ${path(there)}`), /^Cannot .* give --force/);
+      await run(`${single} --record ${path(there)} --force`);
+    }
     const [{ accepted = [] } = {}] = readRecording(Deno.readTextFileSync(path("one.jsonl"))).rounds;
     assert.ok(accepted.length > 0);
     const file = `--record ${path("many.jsonl")}`;
@@ -208,6 +212,8 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
       const { out } = await run(`${QUICK} --output ${format} --output-file ${path("out")}`);
       assert.match(await Deno.readTextFile(path("out")), start);
       assert.match(out, starts.md, "the table is shown all the same");
+      const again = await refused(`${QUICK} --output-file ${path("out")}`);
+      assert.match(again, /^Cannot write ".*": there is such a file; .*--force/);
     });
   }
   const io = fakeIo();

@@ -175,6 +175,15 @@ export const BENCH_RANDOM = {
   },
 } as const;
 
+/** Of every command that writes its result into a file. */
+export const OVERWRITE = {
+  force: {
+    flag: "--force",
+    type: "switch",
+    help: "replace result files that are there; without it the command refuses to begin",
+  },
+} as const;
+
 /** Where results go. */
 export const BENCH_OUTPUT = {
   output: {

@@ -95,7 +95,7 @@ export const BREAKEVEN_OUTPUT = {
 /** Flags of `breakeven` that are of use without `--measure`. */
 const ALWAYS = new Set([
   ...Object.keys(BREAKEVEN),
-  ...["output", "outputFile", "json"],
+  ...["output", "outputFile", "force", "json"],
   "quiet",
 ]);
 
