@@ -49,7 +49,7 @@ async function run(
       return 0;
     case "topic": {
       const { helpTopic } = await import("./src/cli/help/help_topic.ts");
-      io.stdout.write(helpTopic(invocation.topic));
+      io.stdout.write(helpTopic(invocation.topic, invocation));
       return 0;
     }
     case "version":

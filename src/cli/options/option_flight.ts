@@ -3,6 +3,7 @@
 export const CONTEXT = {
   contextLength: {
     flag: "--context-length",
+    common: true,
     short: "-c",
     type: "integer",
     min: 1,
@@ -24,6 +25,7 @@ export const CACHE = {
 export const BATCH = {
   batch: {
     flag: "--batch",
+    common: true,
     type: "file",
     help:
       "answer the prompts of a JSONL file (- is standard input), one JSON line each, in order of completion",

@@ -76,6 +76,7 @@ export const LOAD_REQUESTS: ArrivalFlags<typeof REQUESTS> = arrivalFlags(REQUEST
 export const LOAD_RUN = {
   policies: {
     flag: "--policies",
+    common: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
@@ -85,6 +86,7 @@ export const LOAD_RUN = {
   },
   maxBatch: {
     flag: "--max-batch",
+    common: true,
     type: "integer",
     min: 1,
     max: 128,
@@ -121,6 +123,7 @@ export const LOAD_RUN = {
   },
   sloTtftMs: {
     flag: "--slo-ttft-ms",
+    common: true,
     type: "number",
     min: 0,
     above: true,
@@ -131,6 +134,7 @@ export const LOAD_RUN = {
   },
   sloTpotMs: {
     flag: "--slo-tpot-ms",
+    common: true,
     type: "number",
     min: 0,
     above: true,
@@ -152,6 +156,7 @@ export const LOAD_OUTPUT = {
   },
   output: {
     flag: "--output",
+    common: true,
     type: "choice",
     choices: ["md", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts over time",
@@ -160,6 +165,7 @@ export const LOAD_OUTPUT = {
   },
   outputFile: {
     flag: "--output-file",
+    common: true,
     type: "file",
     help: "file for the results, kept up to date; the table still goes to standard output",
     absent: "standard output",
