@@ -1,5 +1,4 @@
-import { UsageError } from "../errors.ts";
-import { GrammarError } from "./rules/grammar.ts";
+import { reason, UsageError } from "../errors.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 
@@ -12,8 +11,8 @@ export interface Constraint {
   /**
    * A token became output.
    *
-   * @throws UsageError where no token can follow, and the output may not end; and where xgrammar
-   * failed.
+   * @throws UsageError where no token can follow, and the output may not end; and where the matcher
+   * failed, in whatever way. Nothing else is thrown.
    */
   take(token: number): void;
   /**
@@ -58,8 +57,8 @@ export function openConstraint(
     readonly ignoreEos: boolean;
   },
 ): Constraint {
-  /** xgrammar failed: the next token ends the output with an error. */
-  let failure: GrammarError | undefined;
+  /** The matcher failed: the next token ends the output with this error. */
+  let failure: UsageError | undefined;
   let root = newState();
   if (isEmpty(root.mask)) throw nowhere();
 
@@ -68,8 +67,7 @@ export function openConstraint(
     try {
       return action();
     } catch (error) {
-      if (!(error instanceof GrammarError)) throw error;
-      failure = error;
+      failure = grammarFault(error);
       return otherwise;
     }
   }
@@ -141,7 +139,7 @@ export function openConstraint(
         step(matcher, token);
         root = root.next.get(token) ?? newState();
       }, undefined);
-      if (failure) throw new UsageError(`Cannot constrain the output: ${failure.message}`);
+      if (failure) throw failure;
       if (eosTokenIds.length > 0 && isEmpty(root.mask)) throw nowhere();
     },
     forced(depth) {
@@ -179,6 +177,17 @@ export function openConstraint(
     },
     close: () => attempt(() => matcher.close(), undefined),
   };
+}
+
+/**
+ * What is thrown while one request's grammar is compiled or matched, as that request's own error.
+ * Bugs keep their stack as its cause.
+ */
+export function grammarFault(error: unknown): UsageError {
+  if (error instanceof UsageError) return error;
+  // The stack that a circle of schemas, or thousands of brackets, did not fit on.
+  const why = error instanceof RangeError ? "it is nested too deep" : reason(error);
+  return new UsageError(`Cannot constrain the output: ${why}`, { cause: error });
 }
 
 /** @throws Error where the mask said otherwise: a bug. */

@@ -1,6 +1,5 @@
-import { reason, UsageError } from "../errors.ts";
 import type { TokenBytes } from "../text/token_bytes.ts";
-import { type Constraint, openConstraint } from "./constraint.ts";
+import { type Constraint, grammarFault, openConstraint } from "./constraint.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
 import { type Grammar, GrammarError } from "./rules/grammar.ts";
 import { formRules } from "./json/forms.ts";
@@ -143,14 +142,11 @@ function written(rules: Rules, what: string): string {
   return ebnf(found);
 }
 
-/** Mistakes in grammars are the user's. */
+/** Whatever is thrown becomes the error of the request whose grammar this is, and of no other. */
 async function usable<T>(action: () => Promise<T>): Promise<T> {
   try {
     return await action();
   } catch (error) {
-    // The stack that a circle of schemas, or thousands of brackets, did not fit on.
-    const why = error instanceof RangeError ? "it is nested too deep" : undefined;
-    if (why === undefined && !(error instanceof GrammarError)) throw error;
-    throw new UsageError(`Cannot constrain the output: ${why ?? reason(error)}`, { cause: error });
+    throw grammarFault(error);
   }
 }
