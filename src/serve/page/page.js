@@ -2,7 +2,7 @@
  * The page's script, a module that the browser gets as it is. Conversations are kept in the browser's
  * local storage, the key of the server for the session of the tab.
  */
-import { lexer } from "./marked.js";
+const { lexer } = await import(new URL("marked.js", location.href));
 
 const byId = (id) => document.getElementById(id);
 const talk = byId("talk");
