@@ -1,3 +1,5 @@
+// Before all others: it ends the program on a Deno that they would fail on.
+import "./src/cli/old_deno.ts";
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenLoad } from "./src/bench/load/session.ts";
 import type { OpenEngine } from "./src/cli/open/engine.ts";
