@@ -77,7 +77,7 @@ function report(
   const note = cutNote(engine, result, { tokens: "--max-tokens", context: "--context-length" });
   if (note !== undefined && !quiet && (stats || io.stderr.isTerminal)) io.stderr.write(`${note}\n`);
   const warning = draftWatch()(result.speculative);
-  if (warning !== undefined) warn(warning, { io });
+  if (warning !== undefined) warn(warning, { io, quiet });
   if (nothing) return;
   const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
   if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
