@@ -359,9 +359,8 @@ async function* ended(request: Parameters<ReturnType<typeof fakeEngine>["generat
 
 Deno.test("/health: the engine's thread itself is asked, also where nobody waits for an answer", async () => {
   const engine = fakeEngine();
-  const { status } = engine;
   const gate = Promise.withResolvers<void>();
-  engine.readStatus = () => gate.promise.then(() => status);
+  engine.ping = () => gate.promise.then(() => 1);
   await using server = await fakeServer({ roundMs: 40 }, engine);
   assert.equal(server.server.service.table.live.size, 0);
   const response = await server.ask("/health");
@@ -370,7 +369,7 @@ Deno.test("/health: the engine's thread itself is asked, also where nobody waits
   assert.match(body.error.message, /no sign of life/);
   gate.resolve();
   assert.deepEqual(await server.json("/health"), { status: "ok" });
-  engine.readStatus = () => Promise.reject(new Error("the thread has ended"));
+  engine.ping = () => Promise.reject(new Error("the thread has ended"));
   assert.match((await server.json("/health")).error.message, /the thread has ended/);
 });
 

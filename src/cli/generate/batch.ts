@@ -119,7 +119,7 @@ function openRun(
           run,
         });
         const warning = watch(result.speculative);
-        if (warning !== undefined) warn(warning, { io, status });
+        if (warning !== undefined) warn(warning, { io, status, quiet: options.quiet });
       } catch (error) {
         // A line that Ctrl+C came before has no result.
         if (io.signal.aborted && error === io.signal.reason) return;

@@ -75,7 +75,7 @@ function report(
     io.stdout.write(`${JSON.stringify({ ...jsonReport({ engine, result }), ...repeat })}\n`);
   } else if (!nothing && !result.text.endsWith("\n")) io.stdout.write("\n");
   const warning = draftWatch()(result.speculative);
-  if (warning !== undefined) warn(warning, { io });
+  if (warning !== undefined) warn(warning, { io, quiet });
   if (nothing) return;
   const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
   if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);

@@ -63,8 +63,13 @@ export async function listen(
     readonly limits: ConnectionLimits;
   },
 ): Promise<Listener> {
-  const answered: FetchCallback = (request, { incoming, outgoing }) =>
-    handler(request, exchangeOf(incoming as IncomingMessage, outgoing as ServerResponse));
+  const types: ContentTypes = new WeakMap();
+  const answered: FetchCallback = async (request, env) => {
+    const [incoming, outgoing] = [env.incoming as IncomingMessage, env.outgoing as ServerResponse];
+    const response = await handler(request, exchangeOf(incoming, outgoing));
+    types.set(outgoing, response.headers.get("content-type") ?? "");
+    return response;
+  };
   const answer = getRequestListener(answered, {
     overrideGlobalObjects: false,
     // HTTP/1.0 knows no Host header.
@@ -76,7 +81,7 @@ export async function listen(
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersMs / 2),
-  }, oneByOne(answer, limits.pipelined));
+  }, oneByOne(answer, { most: limits.pipelined, types }));
   server.maxConnections = limits.connections;
   // Deno's types do not have it.
   Object.assign(server, { httpAllowHalfOpen: true });
@@ -124,12 +129,15 @@ type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => unk
  * Begins a request when the one before it on its connection has been answered. Node would begin them
  * all, and tell those that wait for the connection nothing of its end.
  */
-function oneByOne(answer: NodeListener, most: number): NodeListener {
+function oneByOne(
+  answer: NodeListener,
+  { most, types }: { readonly most: number; readonly types: ContentTypes },
+): NodeListener {
   const waiting = new WeakMap<Socket, number>();
   const probes = new WeakMap<Socket, ReturnType<typeof probing>>();
   function begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming;
-    const probed = probes.get(socket) ?? probing(socket);
+    const probed = probes.get(socket) ?? probing(socket, types);
     probes.set(socket, probed);
     probed(incoming, outgoing);
     answer(incoming, outgoing);
@@ -147,6 +155,9 @@ function oneByOne(answer: NodeListener, most: number): NodeListener {
   };
 }
 
+/** Of answers that were made: node does not keep the headers that it has written. */
+type ContentTypes = WeakMap<ServerResponse, string>;
+
 /** When a half-closed connection is written to, ms after the write before; then every last one. */
 const PROBES_MS = [0, 20, 100, 250, 1000, 5000] as const;
 
@@ -157,7 +168,10 @@ const PROBES_MS = [0, 20, 100, 250, 1000, 5000] as const;
  *
  * Returns what is to be called with each request of the connection when it is begun.
  */
-function probing(socket: Socket): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+function probing(
+  socket: Socket,
+  types: ContentTypes,
+): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   let current: readonly [IncomingMessage, ServerResponse] | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -165,7 +179,7 @@ function probing(socket: Socket): (incoming: IncomingMessage, outgoing: ServerRe
     if (current === undefined) return;
     const [incoming, outgoing] = current;
     if (!incoming.complete) return void socket.destroy();
-    const between = betweenParts(outgoing);
+    const between = betweenParts(types.get(outgoing) ?? "");
     if (outgoing.headersSent && between !== "") outgoing.write(between);
     if (!outgoing.headersSent && incoming.httpVersion === "1.1") {
       socket.write("HTTP/1.1 102 Processing\r\n\r\n");
@@ -186,8 +200,7 @@ function probing(socket: Socket): (incoming: IncomingMessage, outgoing: ServerRe
 }
 
 /** What a client passes over between two events, or before a line of JSON. */
-function betweenParts(outgoing: ServerResponse): string {
-  const type = String(outgoing.getHeader("content-type") ?? "");
+function betweenParts(type: string): string {
   if (type.startsWith("text/event-stream")) return ":\n\n";
   return type.startsWith("application/x-ndjson") ? " " : "";
 }

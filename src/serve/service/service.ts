@@ -91,7 +91,7 @@ export function openService(options: ServiceOptions): Service {
 export function setReady(service: Service, engine: EngineClient): void {
   const { modelName, shownName } = service.options;
   const model = modelName ?? shownName(engine.name);
-  const pulse = openPulse(() => engine.readStatus());
+  const pulse = openPulse(() => engine.ping());
   service.phase = { kind: "ready", ready: { engine, model, tools: toolFamily(engine), pulse } };
 }
 
