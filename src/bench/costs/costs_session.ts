@@ -29,13 +29,18 @@ export type OpenCosts = (request: CostsRequest) => Promise<CostsSession>;
 /** Tokens of keys and values: of the shared long context, and of each request beside it. */
 const [SHARED_TOKENS, OWN_TOKENS] = [4096, 384];
 
+/** Tokens of keys and values that measuring costs has use for, of all requests together. */
+export function costsTokens(maxBatch: number): number {
+  return SHARED_TOKENS + maxBatch * OWN_TOKENS;
+}
+
 /** Opens model and device with every number of steps up to the most. */
 export async function openCostsSession(request: CostsRequest): Promise<CostsSession> {
   const { maxBatch, numSteps } = request;
   const engine = await openMeasured(request, {
     tiers: chains(Array.from({ length: numSteps + 1 }, (_, steps) => steps)),
     maxBatch,
-    maxKvTokens: SHARED_TOKENS + maxBatch * OWN_TOKENS,
+    maxKvTokens: costsTokens(maxBatch),
     profile: true,
     sizeFlags: { maxBatch: "--max-batch" },
   });

@@ -24,9 +24,9 @@ import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";
 import { readNamed } from "./files.ts";
 
 /** A measurement where neither the number of its requests nor a time is given: about so many seconds. */
-const DEFAULT_SECONDS = 8;
+const DEFAULT_SECONDS = 6;
 /** And at least so many requests. */
-const FEWEST_REQUESTS = 16;
+const FEWEST_REQUESTS = 12;
 /** Requests of a closed loop by the places that they go through. */
 const REQUESTS_A_PLACE = 4;
 const DEFAULT_RATES = [2];

@@ -57,12 +57,12 @@ const TRACE = `TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:17:04.0781490,110,27
 `;
 
-Deno.test("bench load without flags: 2 requests a second, 2 minutes in all, the default policies, a table", async () => {
+Deno.test("bench load without flags: 2 requests a second, a minute and a half in all, the default policies, a table", async () => {
   const { code, request, session, out, err } = await run("");
   assert.equal(code, 0);
   const { plan, maxBatch } = request;
   assert.deepEqual(plan.cases.map(({ name }) => name), ["2 req/s"]);
-  assert.equal(plan.cases[0]?.arrivals(1).length, 16);
+  assert.equal(plan.cases[0]?.arrivals(1).length, 12);
   const labels = plan.arms.map(({ label }) => label);
   const [first = "", again, ...others] = labels;
   assert.match(first, /^(off|static:num_steps=0)$/);
@@ -74,7 +74,7 @@ Deno.test("bench load without flags: 2 requests a second, 2 minutes in all, the 
   const lines = err.trimEnd().split("\n");
   assert.match(
     lines[0] ?? "",
-    /^2 req\/s: 5 measurements in each of 3 blocks, 240 requests, about (?:2 min|\d\d s) of arrivals; for more --num-requests, --duration, --repeat, --request-rate 1,4,16$/,
+    /^2 req\/s: 5 measurements in each of 3 blocks, 180 requests, about (?:2 min|\d\d s) of arrivals; for more --num-requests, --duration, --repeat, --request-rate 1,4,16$/,
   );
   assert.match(lines[1] ?? "", /^warming up: 2 req\/s, /);
   assert.match(

@@ -41,7 +41,7 @@ const ARRIVALS = {
   numRequests: {
     help: "requests of each measurement, at most",
     absent:
-      "those of 8 seconds, at least 16; 4 for each place of --concurrency; with --duration or --trace all",
+      "those of 6 seconds, at least 12; 4 for each place of --concurrency; with --duration or --trace all",
     example: "--num-requests 200",
   },
   duration: { help: "seconds in which requests arrive; then those in flight end" },
