@@ -14,8 +14,7 @@ import { ema } from "../speculate/policies/ema.ts";
 import { chain, distinctTiers, type TierShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
-import { costsTokens } from "./costs/costs_session.ts";
-import { sweepTokens } from "./sizes.ts";
+import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
 import { openMeasured, type Prepared, subjectOf } from "./subject.ts";
 import type {

@@ -34,6 +34,14 @@ export function sweepTokens(
   return Math.max(...cases.map(needOf));
 }
 
+/** Of the long context that all share, and of each request beside it. */
+const [SHARED_TOKENS, OWN_TOKENS] = [4096, 384];
+
+/** Tokens of keys and values that measuring costs has use for, of all requests together. */
+export function costsTokens(maxBatch: number): number {
+  return SHARED_TOKENS + maxBatch * OWN_TOKENS;
+}
+
 /** Tokens of a request and its answers, at most; the context before it not counted. */
 function tokensOf(
   prompt: Prompt,

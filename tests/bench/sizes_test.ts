@@ -1,6 +1,5 @@
 import { equal, ok } from "node:assert/strict";
-import { costsTokens } from "../../src/bench/costs/costs_session.ts";
-import { sweepTokens } from "../../src/bench/sizes.ts";
+import { costsTokens, sweepTokens } from "../../src/bench/sizes.ts";
 import { openWorkload } from "../../src/bench/workload/workload.ts";
 import { openRandomModels } from "../../src/engine/load/random_models.ts";
 import { allLayers, capacityOf, memoryNeed } from "../../src/engine/load/sizes.ts";

@@ -1,6 +1,7 @@
 import type { MeasuredCosts } from "../../engine/tune/costs/measure.ts";
 import { costsPath } from "../../engine/tune/costs/costs_file.ts";
 import { chains } from "../../speculate/round_shape.ts";
+import { costsTokens } from "../sizes.ts";
 import { openMeasured } from "../subject.ts";
 import type { ModelRequest } from "../runner.ts";
 
@@ -25,14 +26,6 @@ export interface CostsSession extends Disposable {
 }
 
 export type OpenCosts = (request: CostsRequest) => Promise<CostsSession>;
-
-/** Tokens of keys and values: of the shared long context, and of each request beside it. */
-const [SHARED_TOKENS, OWN_TOKENS] = [4096, 384];
-
-/** Tokens of keys and values that measuring costs has use for, of all requests together. */
-export function costsTokens(maxBatch: number): number {
-  return SHARED_TOKENS + maxBatch * OWN_TOKENS;
-}
 
 /** Opens model and device with every number of steps up to the most. */
 export async function openCostsSession(request: CostsRequest): Promise<CostsSession> {
