@@ -3,7 +3,7 @@ import { loadHtml } from "../../bench/load/page.ts";
 import type { LoadRow } from "../../bench/load/row.ts";
 import type { OpenLoad, OpenLoadRequest } from "../../bench/load/session.ts";
 import { type LoadEvent, measureLoad } from "../../bench/load/sweep.ts";
-import { loadMarkdown } from "../../bench/load/table.ts";
+import { loadMarkdown, loadTerminal } from "../../bench/load/table.ts";
 import type { PageFacts } from "../../bench/page/page.ts";
 import { openWorkload } from "../../bench/workload/workload.ts";
 import type { LoadOptions } from "../options/options.ts";
@@ -14,7 +14,7 @@ import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import { modelRequest, workloadName } from "./bench.ts";
 import { readNamed } from "./files.ts";
-import { loadPlan } from "./load_plan.ts";
+import { loadPlan, planText } from "./load_plan.ts";
 import { openRecorder } from "./record.ts";
 import { commandText } from "./results.ts";
 
@@ -45,6 +45,9 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       { io, status },
     );
   }
+  // A server is measured as it is.
+  const arms = options.remote === undefined ? plan.arms.length : 1;
+  if (!options.quiet) io.stderr.write(`${planText(plan, arms)}\n`);
   const request = {
     ...{ ...modelRequest(options, { io, status }), ...sizes(options), plan },
     ...defined({ costs: options.costs }),
@@ -117,7 +120,7 @@ function openLoadResults(
       if (rows.length === 0 || streams) return;
       const shown = file === undefined ? format : "md";
       const narrow = stdout.isTerminal && (output === undefined || shown !== format);
-      stdout.write(narrow ? loadMarkdown(rows, stdout.columns()) : text(shown));
+      stdout.write(narrow ? loadTerminal(rows, { columns: stdout.columns() }) : text(shown));
     },
   };
 }

@@ -1,5 +1,5 @@
 import { type SimulatedTable, simulatedTable } from "../../bench/simulated/summary.ts";
-import { simulatedText } from "../../bench/simulated/text.ts";
+import { simulatedTerminal, simulatedText } from "../../bench/simulated/text.ts";
 import {
   type Arm,
   type ArmResult,
@@ -50,9 +50,14 @@ export async function runSimulate(options: SimulateOptions, io: Io): Promise<num
   const validation = measured === undefined ? {} : {
     validation: { policy: first?.policy, simulated, measured, ratio: simulated / measured },
   };
+  const fits = io.stdout.isTerminal && output === undefined && file === undefined;
+  const tablesText = () =>
+    fits
+      ? simulatedTerminal(tables, facts, { columns: io.stdout.columns() })
+      : simulatedText(tables, facts);
   const text = output === "json"
     ? `${JSON.stringify({ ...facts, ...validation, tables }, null, 2)}\n`
-    : simulatedText(tables, facts) +
+    : tablesText() +
       (measured === undefined ? "" : validationText({ ...first, simulated, measured }));
   if (file === undefined) io.stdout.write(text);
   else file.write(text);

@@ -8,7 +8,7 @@ const ARRIVALS = {
     type: "axis",
     whole: false,
     help: "requests a second that arrive whether or not others have ended; each is measured",
-    absent: "1, where no other load is given",
+    absent: "2, where no other load is given",
     example: "--request-rate 1,2,4,8",
   },
   burstiness: {
@@ -40,7 +40,8 @@ const ARRIVALS = {
   },
   numRequests: {
     help: "requests of each measurement, at most",
-    absent: "64; with --duration or --trace all that arrive",
+    absent:
+      "those of 6 seconds, at least 12; 4 for each place of --concurrency; with --duration or --trace all",
     example: "--num-requests 200",
   },
   duration: { help: "seconds in which requests arrive; then those in flight end" },
