@@ -17,6 +17,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       "src/serve",
       "src/bench",
       "src/engine",
+      "src/grammar",
       "src/model",
       "src/hub",
       "src/text",
