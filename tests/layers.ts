@@ -16,6 +16,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       "src/cli",
       "src/bench",
       "src/engine",
+      "src/grammar",
       "src/model",
       "deno.json",
     ],

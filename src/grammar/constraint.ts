@@ -1,4 +1,5 @@
-import { reason, UsageError } from "../errors.ts";
+import { UsageError } from "../errors.ts";
+import { grammarFault } from "./fault.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 
@@ -177,17 +178,6 @@ export function openConstraint(
     },
     close: () => attempt(() => matcher.close(), undefined),
   };
-}
-
-/**
- * What is thrown while one request's grammar is compiled or matched, as that request's own error.
- * Bugs keep their stack as its cause.
- */
-export function grammarFault(error: unknown): UsageError {
-  if (error instanceof UsageError) return error;
-  // The stack that a circle of schemas, or thousands of brackets, did not fit on.
-  const why = error instanceof RangeError ? "it is nested too deep" : reason(error);
-  return new UsageError(`Cannot constrain the output: ${why}`, { cause: error });
 }
 
 /** @throws Error where the mask said otherwise: a bug. */
