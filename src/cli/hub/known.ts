@@ -3,7 +3,6 @@ import { markdownTable } from "markdown-table";
 import models from "../../../presets/models.json" with { type: "json" };
 import type { Quantization } from "../../gpu/matrix.ts";
 import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
-import type { ModelConfig } from "../../model/config/types.ts";
 import { parameterCount } from "../../model/report/memory.ts";
 import { type InspectedDraft, inspectReport } from "../../model/report/report.ts";
 import { publishedHead, tensorsAlone } from "../../model/weights/random_checkpoint.ts";
