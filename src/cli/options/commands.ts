@@ -44,7 +44,7 @@ import {
   SIMULATE_RUN,
 } from "./measure/simulate_flags.ts";
 import { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
-import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
+import { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 const MODEL_OPERAND = {
   name: "MODEL",
@@ -229,10 +229,10 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: { Output: { quiet: TALK.quiet } },
   },
   models: {
-    summary: "the models in the Hugging Face cache, and which run here",
+    summary: "the models in the Hugging Face cache, or with --known of the hub; which run here",
     alias: "ls",
     usage: "eyrie models [flags]",
-    groups: { Output: JSON_OUTPUT },
+    groups: { Models: KNOWN, Output: JSON_OUTPUT },
   },
   rm: {
     summary: "remove models from the Hugging Face cache",

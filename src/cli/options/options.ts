@@ -40,7 +40,7 @@ import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
 import type { REMOTE } from "./option_remote.ts";
 import type { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
 import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
-import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
+import type { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
@@ -203,7 +203,7 @@ export type DoctorOptions = Values<
 export type PullOptions = Values<Pick<typeof TALK, "quiet">>;
 
 /** Values of `eyrie models`. */
-export type ModelsOptions = Values<typeof JSON_OUTPUT>;
+export type ModelsOptions = Values<typeof KNOWN & typeof JSON_OUTPUT>;
 
 /** Values of `eyrie rm`. */
 export type RemoveOptions = Values<typeof REMOVAL>;
