@@ -35,6 +35,8 @@ export interface EngineFacts
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
+  /** The part of loadMs in which kernels were compiled and ran once. */
+  readonly compileMs: number;
   readonly device: DeviceInfo;
   /** Of a request that asks for no number of steps. */
   readonly tier: TierShape;

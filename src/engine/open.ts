@@ -122,6 +122,8 @@ export interface Engine extends EngineText, Disposable {
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
+  /** The part of loadMs in which kernels were compiled and ran once. */
+  readonly compileMs: number;
   readonly device: DeviceInfo;
   readonly core: Core;
   readonly outputs: Outputs;
@@ -193,7 +195,7 @@ export async function openEngine(
   const elasticDraft = options.elasticDraft && mayLeave(device, capacity.shapes, onWarning);
   const loading = { ...options, elasticDraft };
   await checkMemory(asked, machine.gpuMemory);
-  const { core, tuned, units } = await loadOrAdvise(asked, async () => {
+  const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
       : await loadWeights(gpu, models, loading);
@@ -204,11 +206,15 @@ export async function openEngine(
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
       thresholds: acceptThresholds,
       meanwhile: drafter?.meanwhile,
+      onCompile: ({ done, total }) =>
+        options.onProgress?.({ label: "kernels", unit: "kernels", bytes: done, total }),
     });
+    const warming = performance.now();
     await opened.warmUp(warmed);
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
-    return { core: opened, tuned: report, units: unitsReport(gpu, weights, capacity) };
+    const compileMs = performance.now() - warming;
+    return { core: opened, compileMs, tuned: report, units: unitsReport(gpu, weights, capacity) };
   });
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
@@ -257,6 +263,7 @@ export async function openEngine(
     acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,
+    compileMs,
     device: gpu.info,
     core,
     outputs,

@@ -184,6 +184,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     contextLength,
     loadMs: 12.3456,
+    compileMs: 2.5,
     device: {
       webgpu: "builtin",
       adapter: "none",
@@ -296,6 +297,7 @@ function result(
     timing: {
       prefillMs: 20,
       decodeMs: 1500,
+      compileMs: 0,
       timeToFirstTokenMs: 25.5,
       tokensPerSecond: 88.8888888,
     },

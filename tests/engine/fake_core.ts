@@ -102,6 +102,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
   let begun = false;
   const core: FakeCore = {
     ranks: false,
+    compileMs: 0,
     capacity,
     pool,
     draft,

@@ -31,12 +31,15 @@ export function knownDraft(
   return { why: `no ${kind} for "${target}" is known` };
 }
 
+/** Models of the hub that are targets or drafts of the known pairs. */
+export function knownModels(): string[] {
+  return [...new Set(PAIRS.flatMap(({ target, draft }) => [target, draft]))];
+}
+
 /** Models of the hub that may have been meant by `text`, of those known with their drafts; most alike first. */
 export function knownLike(text: string): string[] {
-  const known = new Set(PAIRS.flatMap(({ target, draft }) => [target, draft]));
-  if ([...known].some((name) => name.toLowerCase() === text.toLowerCase())) return [];
   const end = (name: string) => name.slice(name.lastIndexOf("/") + 1).length;
-  return nearest(text, [...known]).toSorted((a, b) => end(a) - end(b)).slice(0, 3);
+  return nearest(text, knownModels()).toSorted((a, b) => end(a) - end(b)).slice(0, 3);
 }
 
 /**

@@ -1,15 +1,19 @@
 /** Turns what `--model` and `--draft` name into folders before anything is opened. */
 import { reason, UsageError } from "../../errors.ts";
 import { readText } from "../../hub/cache.ts";
+import { NoSuchModelError } from "../../hub/http.ts";
+import { nearest } from "../../hub/nearby.ts";
+import { searchModels } from "../../hub/search.ts";
 import { download, downloadFile, type Hub } from "../../hub/download.ts";
 import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parseFilePlace, parsePlace, type Place } from "../../hub/names.ts";
 import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { isHostAlgorithm } from "../../draft/algorithms.ts";
-import { knownDraft, unknownDraft } from "./drafts.ts";
+import { didYouMean } from "../options/nearest.ts";
+import { knownDraft, knownModels, unknownDraft } from "./drafts.ts";
 import { refuseGguf } from "./gguf.ts";
-import { checkFolder, isThere, meantFolder, meantModel } from "./missing.ts";
+import { checkFolder, isThere, meantFolder } from "./missing.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
@@ -95,21 +99,29 @@ export async function fetchModel(
       status.clear();
       io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
     }
-    const meant = error instanceof UsageError ? meantBy(name.repo, error.message) : "";
+    if (!(error instanceof UsageError)) throw error;
+    const meant = meantFolder(name.repo) ||
+      (error instanceof NoSuchModelError ? await meantModels(name, io.signal) : "");
     throw meant === "" ? error : new UsageError(reason(error) + meant, { cause: error });
   }
 }
 
-/** What else a name may stand for that could not be had, as the end of the message that says so. */
-function meantBy(repo: string, message: string): string {
-  const folder = meantFolder(repo);
-  if (folder !== "" || !message.includes("there is no such model")) return folder;
-  return meantModel(repo);
+/** For a name that the hub does not have: near ones of the hub, the cache and the known drafts. */
+async function meantModels(name: Snapshot["name"], signal: AbortSignal): Promise<string> {
+  const settings = hubOfEnvironment();
+  const here = [...knownModels(), ...cachedRepos(settings.cache)];
+  const same = (other: string) => other.toLowerCase() === name.repo.toLowerCase();
+  if (here.some(same)) return "";
+  const all = new Set([...here, ...await searchModels(name, settings, signal)]);
+  const near = nearest(name.repo, [...all].filter((each) => !same(each)));
+  const short = near.toSorted((a, b) => a.length - b.length).slice(0, 3);
+  return didYouMean(short.map((each) => `"${each}"`));
 }
 
 async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {
   if (place.kind === "hub") return (await fetchModel(place.name, notices, status)).folder;
-  checkFolder(place.path, () => cachedRepos(hubOfEnvironment().cache));
+  const { cache, offline } = hubOfEnvironment();
+  checkFolder(place.path, { cached: () => cachedRepos(cache), offline });
   refuseGguf(place.path);
   return place.path;
 }

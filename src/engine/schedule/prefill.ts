@@ -25,7 +25,7 @@ export interface Prefill {
 }
 
 interface Parts {
-  readonly core: Pick<Core, "draft" | "prefill" | "catchUp">;
+  readonly core: Pick<Core, "draft" | "prefill" | "catchUp" | "compileMs">;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take">;
   readonly syncInterval: SyncInterval;
@@ -50,8 +50,17 @@ export function openPrefill(
     const to = Math.min(sequence.ids.length, sequence.stored + tokens);
     const { constraint, request: { logprobs: told } } = state;
     const [from, began] = [sequence.stored, performance.now()];
-    const token = await core.prefill(sequence, to, constraint?.mask, told);
-    onPrefill({ from, to, ms: performance.now() - began });
+    const compiledBefore = core.compileMs;
+    const token = await core.prefill(
+      sequence,
+      to,
+      constraint?.mask,
+      told,
+      (progress) => tellPrefill(state, progress),
+    );
+    const compileMs = core.compileMs - compiledBefore;
+    state.compileMs += compileMs;
+    onPrefill({ from, to, ms: performance.now() - began - compileMs });
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;

@@ -68,10 +68,10 @@ export function openRequests(
 
   function finish(state: RequestState): void {
     const ended = performance.now();
-    const { started, cached = 0, prefilled = ended, sequence } = state;
+    const { started, cached = 0, prefilled = ended, sequence, compileMs } = state;
     leave(state);
     const ids = sequence.ids.slice(state.request.promptIds.length);
-    for (const event of state.output.end({ started, prefilled, ended, cached, ids })) {
+    for (const event of state.output.end({ started, prefilled, compileMs, ended, cached, ids })) {
       state.onEvent(event);
     }
   }
@@ -166,6 +166,7 @@ export function openRequests(
         constraint: undefined,
         started: performance.now(),
         prefilled: undefined,
+        compileMs: 0,
         decoding: false,
         cached: undefined,
         cancelled: false,

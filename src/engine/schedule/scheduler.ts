@@ -55,7 +55,10 @@ interface BegunGroup {
 /** What the scheduler needs of a core: tests give it one without a device. */
 export type SchedulerCore =
   & PagesCore
-  & Pick<Core, "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "catchUp" | "begin">;
+  & Pick<
+    Core,
+    "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "compileMs" | "catchUp" | "begin"
+  >;
 
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
