@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import parsePrometheus from "parse-prometheus-text-format";
+import parsePrometheus from "npm:parse-prometheus-text-format@1.1.1";
 import { fakeEngine } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Ajv } from "ajv";
+import { Ajv } from "npm:ajv@8.20.0";
 import { fakeEngine } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";

@@ -3,6 +3,7 @@
 export const SERVE = {
   host: {
     flag: "--host",
+    common: true,
     type: "text",
     help: "address to listen on; beyond this machine only with a key, if you can help it",
     absent: "127.0.0.1",
@@ -10,6 +11,7 @@ export const SERVE = {
   },
   port: {
     flag: "--port",
+    common: true,
     type: "integer",
     min: 0,
     max: 65_535,
@@ -19,6 +21,7 @@ export const SERVE = {
   },
   apiKey: {
     flag: "--api-key",
+    common: true,
     type: "text",
     help: "requests need this key; other users of the machine see flags, but not EYRIE_API_KEY",
     absent: "EYRIE_API_KEY of the environment, else everybody may ask",
@@ -26,6 +29,7 @@ export const SERVE = {
   },
   servedModelName: {
     flag: "--served-model-name",
+    common: true,
     type: "text",
     help: "the model's name in requests and answers",
     absent: "what --model says",
@@ -50,6 +54,7 @@ export const SERVE = {
 export const SERVE_LOAD = {
   maxBatch: {
     flag: "--max-batch",
+    common: true,
     type: "integer",
     min: 1,
     max: 128,
