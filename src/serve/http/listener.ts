@@ -91,7 +91,8 @@ export async function listen(
   server.maxHeadersCount = 0;
   const refused = new WeakSet<object>();
   server.on("clientError", (error, socket) => {
-    // Each piece that a connection sends afterwards is an error too.
+    // Each piece that a connection sends afterwards would be an error too.
+    socket.removeAllListeners("data");
     if (refused.has(socket)) return;
     refused.add(socket);
     const unread = refuseUnread(error, socket as Socket);
