@@ -83,7 +83,7 @@ export function openApp(service: Service): Handler {
     response.headers.set("x-request-id", trace.id);
     // Anthropic's clients read this name.
     response.headers.set("request-id", trace.id);
-    response.headers.set("x-content-type-options", "nosniff");
+    for (const [name, value] of Object.entries(NOSNIFF)) response.headers.set(name, value);
     return response;
   };
 }
@@ -95,6 +95,9 @@ function shapeOf({ url, headers }: Request): NonNullable<Route["errors"]> {
   const anthropic = pathname.startsWith("/v1/messages") || headers.has("anthropic-version");
   return anthropic ? anthropicError : errorBody;
 }
+
+/** Browsers take no answer for what its type does not say. */
+const NOSNIFF = { "x-content-type-options": "nosniff" } as const;
 
 function notAllowed(method: string, { method: allowed, path }: Route): ApiError {
   const name = allowed.toUpperCase();
@@ -119,5 +122,8 @@ export function refused(
   if (!(error instanceof ApiError)) log.fault(error);
   const answer = asApiError(error);
   if (trace) trace.reason ??= answer.message;
-  return Response.json(shape(answer), { status: answer.status, headers: answer.headers });
+  return Response.json(shape(answer), {
+    status: answer.status,
+    headers: { ...answer.headers, ...NOSNIFF },
+  });
 }

@@ -2,7 +2,7 @@ import { reason, UsageError } from "../errors.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { LoadProgress } from "../engine/load/load.ts";
 import { openApp, refused } from "./app.ts";
-import { type ConnectionLimits, listen, type Listener } from "./http/listener.ts";
+import { type ConnectionLimits, listen, type Listener, type Unread } from "./http/listener.ts";
 import type { LiveRequest } from "./service/table.ts";
 import { openService, type Service, type ServiceOptions, setReady } from "./service/service.ts";
 
@@ -97,10 +97,13 @@ function stallWatch({ table, log, options: { stallMs } }: Service): () => void {
 }
 
 async function listening(service: Service, options: ServerOptions): Promise<Listener> {
-  const { host, port, log } = options;
+  const { host, port, limits, log } = options;
+  const onUnread = (unread: Unread) => log.unread(unread);
   const answer = openApp(service);
   try {
-    return await listen(answer, (error) => refused(error, { log }), options);
+    return await listen(answer, (error) => refused(error, { log }), {
+      ...{ host, port, limits, onUnread },
+    });
   } catch (error) {
     throw new UsageError(`Cannot listen on ${host}:${port}: ${reason(error)}`, { cause: error });
   }

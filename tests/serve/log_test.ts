@@ -148,3 +148,15 @@ Deno.test("log: a line is written once for its key, and keys are bounded", () =>
   for (let i = 0; i < 5000; i++) log.once(`key ${i}`, "x");
   assert.equal(lines.length, 1000);
 });
+
+Deno.test("log: what is no request has a line with its status and reason", async () => {
+  await using server = await logging("text");
+  const long = `GET / HTTP/1.1\r\nHost: a\r\nx: ${"a".repeat(20_000)}\r\n\r\n`;
+  assert.match(await rawHttp(server.url, "BOGUS \x1b / HTTP/9.9\r\n\r\n"), /^HTTP\/1.1 400 /);
+  assert.match(await rawHttp(server.url, long), /^HTTP\/1.1 431 /);
+  await rawHttp(server.url, "", { closeWrite: true });
+  const [first = "", second = ""] = await server.lines(2);
+  assert.match(first, /^\d\d:\d\d:\d\d \S*127\.0\.0\.1 no request 400: HPE_\w+$/);
+  assert.match(second, / no request 431: HPE_HEADER_OVERFLOW$/);
+  assert.equal(server.written.length, 2);
+});

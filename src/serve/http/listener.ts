@@ -48,19 +48,21 @@ export interface Listener {
 
 /**
  * HTTP/1.1 by node:http: Deno.serve has no limit of a connection's time or headers (Deno 2.9.6).
- * Headers have at most 16 KiB. What is no request, too large or too slow is answered by node with
- * 400, 431 or 408 and closed.
+ * Headers have at most 16 KiB. What is no request, too large or too slow is answered with 400, 431 or
+ * 408 and closed.
  *
  * @param onError answers what `handler` threw, and with an ApiError what is no URL.
+ * @param of.onUnread called where a connection was closed because what it sent is no request.
  * @throws what listening there throws.
  */
 export async function listen(
   handler: Handler,
   onError: (error: unknown) => Response,
-  { host, port, limits }: {
+  { host, port, limits, onUnread }: {
     readonly host: string;
     readonly port: number;
     readonly limits: ConnectionLimits;
+    readonly onUnread: (unread: Unread) => void;
   },
 ): Promise<Listener> {
   const types: ContentTypes = new WeakMap();
@@ -87,6 +89,15 @@ export async function listen(
   Object.assign(server, { httpAllowHalfOpen: true });
   // Node drops headers beyond the 2000th in silence; their size is limited already.
   server.maxHeadersCount = 0;
+  const refused = new WeakSet<object>();
+  server.on("clientError", (error, socket) => {
+    // Each piece that a connection sends afterwards would be an error too.
+    socket.removeAllListeners("data");
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    const unread = refuseUnread(error, socket as Socket);
+    if (unread) onUnread(unread);
+  });
   let closing = false;
   server.on("request", (_, outgoing) => {
     outgoing.once("close", () => closing && server.closeIdleConnections());
@@ -121,6 +132,41 @@ function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse): Exchan
       });
     },
   };
+}
+
+/** What a connection sent that could not be read as a request. */
+export interface Unread {
+  readonly status: number;
+  /** As node names it: `HPE_HEADER_OVERFLOW`. */
+  readonly reason: string;
+  readonly address: string | undefined;
+}
+
+const UNREAD_STATUS: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "413 Payload Too Large",
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+};
+
+/**
+ * Answers and closes the connection, as node does without a listener. Undefined where the client
+ * closed it, or has sent nothing.
+ */
+function refuseUnread(
+  error: Error & { readonly code?: string },
+  socket: Socket,
+): Unread | undefined {
+  const { code = error.message } = error;
+  const { remoteAddress: address, bytesRead } = socket;
+  const line = UNREAD_STATUS[code] ?? "400 Bad Request";
+  const { _httpMessage: current } = socket as Socket & { readonly _httpMessage?: ServerResponse };
+  if (socket.writable && !current?.headersSent) {
+    socket.write(`HTTP/1.1 ${line}\r\nConnection: close\r\n\r\n`);
+  }
+  socket.destroySoon();
+  // Others are connections that their clients have reset.
+  if (bytesRead === 0 || !/^(HPE_|ERR_HTTP_)/.test(code)) return undefined;
+  return { status: Number.parseInt(line), reason: code.slice(0, 100), address };
 }
 
 type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown;

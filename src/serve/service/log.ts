@@ -1,4 +1,5 @@
 import { reason } from "../../errors.ts";
+import type { Unread } from "../http/listener.ts";
 import type { LiveRequest } from "./table.ts";
 import type { Trace } from "./trace.ts";
 
@@ -15,6 +16,8 @@ export interface Log {
   once(key: string, text: string): void;
   /** A request whose connection is done with its answer. */
   access(trace: Trace, ended: EndedAnswer): void;
+  /** A connection that was closed because what it sent is no request. */
+  unread(unread: Unread): void;
   /** A request that has a slot, for which the engine has done nothing for so long. */
   stall(entry: LiveRequest, silentMs: number): void;
 }
@@ -76,6 +79,12 @@ export function openLog(
         write(`${clock(date())} ${accessLine(trace, { ...ended, ms })}`);
         for (const text of textLines(trace)) write(text);
       }
+    },
+    unread({ status, reason, address = "-" }) {
+      if (format === "none") return;
+      if (format === "json") {
+        json("warn", { message: "no request", client: address, status, reason });
+      } else write(`${clock(date())} ${address} no request ${status}: ${printable(reason)}`);
     },
     stall(entry, silentMs) {
       if (format === "none") return;
