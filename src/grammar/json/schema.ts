@@ -1,6 +1,6 @@
 /** A grammar of the JSON that is valid for a schema. */
 import { isDeepStrictEqual } from "node:util";
-import type { GrammarError } from "../rules/grammar.ts";
+import { GrammarError } from "../rules/grammar.ts";
 import { regexExpression } from "../rules/regex.ts";
 import {
   choice,
@@ -29,6 +29,9 @@ import { type Bounds, decimal, integer } from "./number.ts";
 import { objectExpression, type SchemaContext } from "./object.ts";
 import { jsonRules, list, quoted, stringCharacter, stringOf } from "./text.ts";
 
+/** Schemas within schemas, each as often as it is read. */
+const MOST_SCHEMAS = 50_000;
+
 /** Deeper is a circle of `$ref`s that lead to nothing. */
 const MOST_REFERENCES = 64;
 
@@ -45,6 +48,7 @@ export function schemaRules(schema: unknown): Rules {
 class SchemaGrammar implements SchemaContext {
   readonly rules: Map<string, Expression> = new Map();
   readonly #schema: unknown;
+  #read = 0;
   /** Names of rules by `$ref`, or by a schema that has one and more. */
   readonly #references = new Map<string, string>();
 
@@ -64,6 +68,9 @@ class SchemaGrammar implements SchemaContext {
   }
 
   value(schema: unknown, path: string): Expression {
+    if (++this.#read > MOST_SCHEMAS) {
+      throw new GrammarError(`JSON schema: it comes to more than ${MOST_SCHEMAS} schemas`);
+    }
     if (schema === true) return rule("value");
     if (schema === false) return NOTHING;
     if (!isObject(schema)) throw fault(path, "it is neither an object nor true or false");
