@@ -39,10 +39,14 @@ const MOST_REFERENCES = 64;
  * Its texts are valid, on one line, with the properties in the order of the schema. Where a schema
  * leaves open what else may be there, less is made: see docs/constrained.md.
  *
+ * @param of.objects only of its values that are objects: the arguments of a call.
  * @throws GrammarError for what is no schema or not supported.
  */
-export function schemaRules(schema: unknown): Rules {
-  return new SchemaGrammar(schema).rules;
+export function schemaRules(
+  schema: unknown,
+  { objects = false }: { readonly objects?: boolean } = {},
+): Rules {
+  return new SchemaGrammar(schema, objects).rules;
 }
 
 class SchemaGrammar implements SchemaContext {
@@ -52,13 +56,15 @@ class SchemaGrammar implements SchemaContext {
   /** Names of rules by `$ref`, or by a schema that has one and more. */
   readonly #references = new Map<string, string>();
 
-  constructor(schema: unknown) {
+  constructor(schema: unknown, objects: boolean) {
     this.#schema = schema;
     this.rules.set("root", NOTHING);
     for (const [name, body] of jsonRules()) this.rules.set(name, body);
     this.rules.set("number", decimal({}));
-    this.#references.set("#", "root");
-    this.rules.set("root", this.value(schema, "#"));
+    // A reference to the whole schema is to all of its values.
+    if (!objects) this.#references.set("#", "root");
+    const asked = objects ? { allOf: [schema, { type: "object" }] } : schema;
+    this.rules.set("root", this.value(asked, "#"));
   }
 
   add(body: Expression): Expression {
