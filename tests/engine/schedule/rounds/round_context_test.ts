@@ -41,7 +41,7 @@ function running(id: number, numSteps?: number): RequestState {
   sequence.stored = 5;
   return {
     ...{ request, sequence, output, onEvent: () => {}, started: 0, prefilled: 0, cached: 0 },
-    ...{ decoding: true, cancelled: false, done: false, constraint: undefined },
+    ...{ decoding: true, cancelled: false, failure: undefined, done: false, constraint: undefined },
     drafted: { id, depth: undefined, accepted: [], confidences: [] },
     drafter: undefined,
   };
