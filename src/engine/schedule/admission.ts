@@ -25,7 +25,7 @@ export function checkRequest(
   request: GenerateRequest,
   { predicts = false }: { readonly predicts?: boolean } = {},
 ): void {
-  const { name, contextLength, vocabSize } = outputs;
+  const { name, contextLength } = outputs;
   const { promptIds, maxTokens, numSteps, prediction } = request;
   const { length } = promptIds;
   if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
