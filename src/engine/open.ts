@@ -23,6 +23,7 @@ import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
 import type { ResidencyOptions } from "./schedule/residency.ts";
 import type { RoundSample } from "./schedule/rounds/round_sample.ts";
+import { observer } from "./observer.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
@@ -205,7 +206,8 @@ export async function openEngine(
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
       thresholds: acceptThresholds,
-      meanwhile: drafter?.meanwhile,
+      meanwhile: drafter?.meanwhile &&
+        observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
       onCompile: ({ done, total }) =>
         options.onProgress?.({ label: "kernels", unit: "kernels", bytes: done, total }),
     });

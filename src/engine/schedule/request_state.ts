@@ -23,10 +23,17 @@ export interface RequestState {
   /** Prompt tokens whose keys and values were cached when it was first admitted. */
   cached: number | undefined;
   cancelled: boolean;
+  /** What the request's own code threw where the request could not be ended at once. */
+  failure: Failure | undefined;
   done: boolean;
   readonly drafted: Drafted;
   /** Drafts for it on the host. */
   readonly drafter: RequestDrafter | undefined;
+}
+
+/** A thrown value, which may be undefined itself. */
+export interface Failure {
+  readonly thrown: unknown;
 }
 
 /** What policies receive of a request's rounds. */
