@@ -115,6 +115,11 @@ async function run(
         });
       }
       const { openBench } = await import("./src/bench/session.ts");
+      if (invocation.options.llamaBench) {
+        const { runLlama } = await import("./src/cli/bench/llama.ts");
+        const open = located(openBench, { io, quiet });
+        return await runLlama(invocation.options, { open, io, args: args.slice(1), version });
+      }
       const { runBench } = await import("./src/cli/bench/bench.ts");
       const { openTurns, TURNS_VARIABLE } = await import("./src/cli/bench/turns.ts");
       return await runBench(invocation.options, {

@@ -175,7 +175,12 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
     weights: options.weights ??
-      { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
+      {
+        quantize: undefined,
+        quantizeDraft: undefined,
+        bytes: 10_000_000,
+        target: { bytes: 8_000_000, parameters: 2_000_000 },
+      },
     tuned: options.tuned,
     costsLine: options.costsLine,
     kvDtype: "f32",

@@ -199,7 +199,12 @@ Deno.test("--logprobs reaches the engine, and --json has what it tells", async (
 });
 
 Deno.test("--stats and --json tell what the weights became", async () => {
-  const weights = { quantize: "q8", quantizeDraft: undefined, bytes: 7_100_000 } as const;
+  const weights = {
+    quantize: "q8",
+    quantizeDraft: undefined,
+    bytes: 7_100_000,
+    target: { bytes: 6_000_000, parameters: 5_000_000 },
+  } as const;
   const io = fakeIo({ stdin: "" });
   await run(["hi", "--json", "--stats"], fakeEngine({ weights }), io);
   assert.match(io.err(), /^weights {5}q8, the draft as it is, 7\.1 MB$/m);
