@@ -62,7 +62,7 @@ async function run(
         return await runRemoteGenerate({ ...invocation, remote }, io);
       }
       const { runGenerate } = await import("./src/cli/generate/generate.ts");
-      const open = await engineOpener(invocation.options, io);
+      const open = await engineOpener(invocation.options, io, invocation);
       return await runGenerate(invocation, { open, io });
     }
     case "chat": {
@@ -73,13 +73,13 @@ async function run(
         return await runRemoteChat(invocation.options, { remote, io, historyFile: historyPath() });
       }
       const { runChat } = await import("./src/cli/chat/chat.ts");
-      const open = await engineOpener(invocation.options, io);
+      const open = await engineOpener(invocation.options, io, DRAFTS);
       const { historyPath } = await import("./src/cli/terminal/history.ts");
       return await runChat(invocation.options, { open, io, historyFile: historyPath() });
     }
     case "serve": {
       const { runServe } = await import("./src/cli/serve/serve.ts");
-      const open = await engineOpener(invocation.options, io);
+      const open = await engineOpener(invocation.options, io, DRAFTS);
       return await runServe(invocation.options, { open, io, version: denoJson.version });
     }
     case "serve-command": {
@@ -222,12 +222,29 @@ async function remoteOpener(remote: string, { signal }: Io): Promise<OpenLoad> {
   return remoteLoad(remoteEndpoint(remote), signal);
 }
 
-/** The engine runs in a worker, which this module is too: one file is a whole program. */
-async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
+/** A command that looks for a draft where none is named. */
+const DRAFTS = { drafts: true };
+
+/**
+ * The engine runs in a worker, which this module is too: one file is a whole program.
+ *
+ * @param options.drafts a draft is looked for where none is named.
+ */
+async function engineOpener(
+  { quiet }: { quiet: boolean },
+  io: Io,
+  { drafts }: { readonly drafts: boolean },
+): Promise<OpenEngine> {
   checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
+  const open = engineInWorker(import.meta.url);
+  const notices = { io, quiet, draftsAlone: true };
+  if (drafts) {
+    const { draftingByDefault } = await import("./src/cli/open/default_draft.ts");
+    return draftingByDefault(open, notices);
+  }
   const { located } = await import("./src/cli/open/locate.ts");
-  return located(engineInWorker(import.meta.url), { io, quiet, draftsAlone: true });
+  return located(open, notices);
 }
 
 /** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */

@@ -41,6 +41,8 @@ export type Invocation =
   | {
     readonly command: "generate";
     readonly prompt: string | undefined;
+    /** Where no draft is named, one is looked for: it was typed as `eyrie run MODEL PROMPT`. */
+    readonly drafts: boolean;
     readonly options: GenerateOptions;
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
@@ -163,7 +165,7 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
   } else if (name === "simulate") {
     refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
-  } else refuseImpossible(given, { batched: "batch" in flags });
+  } else refuseImpossible(given, { batched: "batch" in flags, drafts: DRAFTING.includes(name) });
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
@@ -175,8 +177,8 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   }
   const [first, second] = operands;
   // ollama's `run MODEL PROMPT`.
-  if (name === "chat" && second !== undefined) return generating(given, second);
-  if (name === "generate") return generating(given, first);
+  if (name === "chat" && second !== undefined) return generating(given, second, { drafts: true });
+  if (name === "generate") return generating(given, first, { drafts: false });
   const options = Object.freeze(withDefaults(flags, given));
   // The values have the types of the table's rows, which the compiler cannot follow through strings.
   return { command: name, ...taken(name, operands), options } as unknown as Invocation;
@@ -190,7 +192,11 @@ function withModel(name: CommandName, given: Given, operands: Typed["operands"])
   throw new UsageError(`Cannot use "${model}" with "--model": allowed is one of them`);
 }
 
-function generating(given: Given, operand: string | undefined): Invocation {
+function generating(
+  given: Given,
+  operand: string | undefined,
+  { drafts }: { readonly drafts: boolean },
+): Invocation {
   if (operand !== undefined && given["prompt"] !== undefined) {
     throw new UsageError('Cannot use "--prompt" with PROMPT: allowed is one of them');
   }
@@ -198,6 +204,7 @@ function generating(given: Given, operand: string | undefined): Invocation {
   return {
     command: "generate",
     prompt,
+    drafts,
     options: Object.freeze(options),
   } as unknown as Invocation;
 }
@@ -221,8 +228,18 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
   return values;
 }
 
-/** Flags that contradict each other. `given` has only what was typed, no defaults. */
-function refuseImpossible(given: Given, { batched }: { readonly batched: boolean }): void {
+/** Commands that look for a draft where none is named. */
+const DRAFTING: readonly CommandName[] = ["chat", "serve"];
+
+/**
+ * Flags that contradict each other. `given` has only what was typed, no defaults.
+ *
+ * @param command.drafts whether a draft is looked for where none is named.
+ */
+function refuseImpossible(
+  given: Given,
+  { batched, drafts: looks }: { readonly batched: boolean; readonly drafts: boolean },
+): void {
   const { draft, algorithm, numSteps, model } = given;
   // Two of these draft without a model, HYBRID also with one.
   const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
@@ -247,7 +264,8 @@ function refuseImpossible(given: Given, { batched }: { readonly batched: boolean
       "it needs a draft; allowed is NONE",
     );
   }
-  const lacking = model !== undefined && draft === undefined && !within;
+  const finds = looks && algorithm !== "STANDALONE";
+  const lacking = model !== undefined && draft === undefined && !within && !finds;
   const nowhere = model === undefined && draft === undefined && given["randomDraft"] === undefined;
   if (algorithm === "STANDALONE" && nowhere) {
     throw new UsageError(
