@@ -21,9 +21,15 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
     const told = mistake || error instanceof OutputError || error instanceof RemoteError;
-    say(told ? `eyrie: ${error.message}` : stackOf(error), io);
+    say(told ? `eyrie: ${await spelledAsTyped(error.message, args)}` : stackOf(error), io);
     return mistake ? 2 : 1;
   }
+}
+
+/** Messages name flags by their first spelling; the person may have typed another one. */
+async function spelledAsTyped(message: string, args: readonly string[]): Promise<string> {
+  const { messageAsTyped } = await import("./src/cli/options/parse.ts");
+  return messageAsTyped(message, args);
 }
 
 function stackOf(error: unknown): string {

@@ -31,7 +31,7 @@ import type {
   TokenMapOptions,
 } from "./options.ts";
 import { refuseImpossibleProfile } from "./measure/profile_flags.ts";
-import { readFlags, type Typed } from "./read_flags.ts";
+import { asTyped, readFlags, type Typed } from "./read_flags.ts";
 
 /** What `eyrie completion` knows. */
 export type Shell = "bash" | "zsh" | "fish";
@@ -86,6 +86,17 @@ export function parseArguments(args: readonly string[]): Invocation {
   if (first === "help") return helpOn(rest);
   const { name, args: flags } = commandIn(args);
   return parseCommand(name, flags);
+}
+
+/** An error message with the flags spelled as in the arguments that led to it. */
+export function messageAsTyped(message: string, args: readonly string[]): string {
+  try {
+    const { name, args: flags } = commandIn(args);
+    return asTyped(message, name, flags);
+  } catch (error) {
+    if (error instanceof UsageError) return message; // it is about the command itself
+    throw error;
+  }
 }
 
 /**
