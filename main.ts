@@ -4,15 +4,24 @@ import type { OpenEngine } from "./src/cli/open/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
 import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
+import type { Settings } from "./src/cli/options/settings.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
 import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
-/** Runs the command line to its exit code. The only place that turns errors into codes. */
-export async function main(args: readonly string[], io: Io): Promise<number> {
+/**
+ * Runs the command line to its exit code. The only place that turns errors into codes.
+ *
+ * @param settings flags of the config file and of variables; absent: there are none.
+ */
+export async function main(
+  args: readonly string[],
+  io: Io,
+  settings?: () => Settings,
+): Promise<number> {
   try {
     const { parseArguments } = await import("./src/cli/options/parse.ts");
-    return await run(parseArguments(args), { io, args });
+    return await run(parseArguments(args, settings), { io, args });
   } catch (thrown) {
     const error = withoutPermission(thrown);
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
@@ -262,10 +271,22 @@ function checkReadable(module: string): void {
   }
 }
 
+/** A variable; one that may not be read is not there. */
+function variable(name: string): string | undefined {
+  try {
+    return Deno.env.get(name);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) return undefined;
+    throw error;
+  }
+}
+
 /** Runs what was typed to the end of the process. */
 async function runToExit(): Promise<never> {
   const { take, die } = endSignals();
-  const code = await main(Deno.args, denoIo(take));
+  const { readSettings } = await import("./src/cli/options/settings.ts");
+  const settings = () => readSettings(variable, Deno.build.os);
+  const code = await main(Deno.args, denoIo(take), settings);
   if (code === INTERRUPTED) await die();
   // When a module has been evaluated and the event loop turns, Deno keeps what V8 compiled of it: the
   // later starts of a bundle take a third less.

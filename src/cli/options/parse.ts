@@ -32,6 +32,7 @@ import type {
 } from "./options.ts";
 import { refuseImpossibleProfile } from "./measure/profile_flags.ts";
 import { asTyped, readFlags, type Typed } from "./read_flags.ts";
+import { NO_SETTINGS, type Settings, withSettings } from "./settings.ts";
 
 /** What `eyrie completion` knows. */
 export type Shell = "bash" | "zsh" | "fish";
@@ -78,14 +79,21 @@ type Given = Typed["given"];
 /** After `--help`, and at the end of `eyrie help COMMAND`: all flags. */
 const ALL = "all";
 
-/** Reads the command line; every mistake is a `UsageError` that names the flag and what is allowed. */
-export function parseArguments(args: readonly string[]): Invocation {
+/**
+ * Reads the command line; every mistake is a `UsageError` that names the flag and what is allowed.
+ *
+ * @param settings flags that are set elsewhere; asked for where a command is run.
+ */
+export function parseArguments(
+  args: readonly string[],
+  settings: () => Settings = () => NO_SETTINGS,
+): Invocation {
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") return print(overview());
   if (first === "--version" || first === "-V") return { command: "version" };
   if (first === "help") return helpOn(rest);
   const { name, args: flags } = commandIn(args);
-  return parseCommand(name, flags);
+  return parseCommand(name, flags, settings);
 }
 
 /** An error message with the flags spelled as in the arguments that led to it. */
@@ -160,23 +168,20 @@ function commandNamed(name: string, others: readonly string[]): CommandName {
   );
 }
 
-function parseCommand(name: CommandName, args: readonly string[]): Invocation {
+function parseCommand(
+  name: CommandName,
+  args: readonly string[],
+  settings: () => Settings,
+): Invocation {
   const flags = flagsOf(name);
   const { given: typed, operands } = readFlags(name, args);
   if (typed["help"] === true) {
     return print(commandHelp(name, { all: operands.at(-1) === ALL }));
   }
-  const given = withModel(name, typed, operands);
-  refuseBesideRemote(name, given, flags);
-  if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
-  else if (name === "bench") refuseImpossibleBench(given);
-  else if (name === "bench load") refuseImpossibleLoad(given);
-  else if (name === "profile") refuseImpossibleProfile(given);
-  else if (name === "breakeven") {
-    refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
-  } else if (name === "simulate") {
-    refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
-  } else refuseImpossible(given, { batched: "batch" in flags, drafts: DRAFTING.includes(name) });
+  const check = (given: Given) => refuseContradictions(name, given, flags);
+  const asked = withModel(name, typed, operands);
+  check(asked);
+  const given = withSettings(name, asked, settings(), check);
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
@@ -193,6 +198,20 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const options = Object.freeze(withDefaults(flags, given));
   // The values have the types of the table's rows, which the compiler cannot follow through strings.
   return { command: name, ...taken(name, operands), options } as unknown as Invocation;
+}
+
+/** Flags that contradict each other. @throws UsageError */
+function refuseContradictions(name: CommandName, given: Given, flags: FlagTable): void {
+  refuseBesideRemote(name, given, flags);
+  if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
+  else if (name === "bench") refuseImpossibleBench(given);
+  else if (name === "bench load") refuseImpossibleLoad(given);
+  else if (name === "profile") refuseImpossibleProfile(given);
+  else if (name === "breakeven") {
+    refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
+  } else if (name === "simulate") {
+    refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
+  } else refuseImpossible(given, { batched: "batch" in flags, drafts: DRAFTING.includes(name) });
 }
 
 /** `eyrie run MODEL` and `eyrie inspect MODEL`: the operand is what `--model` says. */
