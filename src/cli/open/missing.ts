@@ -4,6 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
 import { didYouMean } from "../options/nearest.ts";
 import { knownLike } from "./drafts.ts";
+import { isThere } from "./is_there.ts";
 
 /**
  * @param cached names of the models in the cache: one may have been meant without its organisation.
@@ -51,16 +52,6 @@ function foldersIn(folder: string): string[] {
     return [...Deno.readDirSync(folder)].filter(({ isFile }) => !isFile).map(({ name }) => name);
   } catch {
     return [];
-  }
-}
-
-/** Whether anything is at the path, be it a link that leads nowhere. */
-export function isThere(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -22,8 +22,8 @@ export const DRAFT = {
     alias: "--speculative-draft-model-path",
     type: "model",
     help:
-      "EAGLE head: a folder or a name, auto (one known for the model; else generate and chat take SUFFIX), or none",
-    absent: "the embedded EAGLE-3 head with the embedded model, else none",
+      "EAGLE head: a folder or a name, auto (one known for the model; else generate, chat and serve take SUFFIX), or none",
+    absent: "auto with chat, run and serve, else none; the embedded model has its own head",
     example: "--draft AngelSlim/Qwen3-4B_eagle3",
   },
   draftRopeTheta: {
