@@ -24,6 +24,7 @@ import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cach
 import type { ResidencyOptions } from "./schedule/residency.ts";
 import type { RoundSample } from "./schedule/rounds/round_sample.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
+import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import { type UnitsReport, unitsReport } from "./matrices/units_report.ts";
@@ -121,6 +122,8 @@ export interface Engine extends EngineText, Disposable {
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
+  /** As in EngineFacts. */
+  readonly requestTokens?: number | undefined;
   readonly loadMs: number;
   readonly device: DeviceInfo;
   readonly core: Core;
@@ -253,6 +256,7 @@ export async function openEngine(
     tuned,
     units,
     kvDtype: capacity.kvDtype,
+    requestTokens: mostTokens(capacity),
     acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,

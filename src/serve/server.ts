@@ -12,8 +12,6 @@ export interface ServerOptions extends ServiceOptions {
   /** How long requests may still run once the server is to stop. */
   readonly drainMs: number;
   readonly limits: ConnectionLimits;
-  /** Hears of mistakes of the server itself. */
-  readonly log: (line: string) => void;
 }
 
 export interface Server {

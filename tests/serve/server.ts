@@ -31,7 +31,7 @@ export const DEFAULTS: ServerOptions = {
   ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [] },
   ...{ maxBatch: 4, maxQueue: 8, roundMs: 60_000, drainMs: 5000, maxTokens: undefined },
   limits: connectionLimits(0),
-  modelName: "fledgling",
+  ...{ modelName: "fledgling", otherNames: [], anyModel: false, strict: false },
   sampling: () => ({ ...FALLBACK, temperature: 0 }),
   templateArguments: {},
   version: "0.0.0",

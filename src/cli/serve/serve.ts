@@ -1,3 +1,4 @@
+import { UsageError } from "../../errors.ts";
 import { connectionLimits } from "../../serve/http/listener.ts";
 import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
@@ -23,6 +24,7 @@ export async function runServe(
   const given = templateArguments(options);
   speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  const names = namesOf(options.servedModelName);
   using _quiet = withoutAbortWarning();
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
   const server = await startServer(
@@ -34,7 +36,10 @@ export async function runServe(
       ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],
       origins: options.allowOrigin,
-      modelName: options.servedModelName,
+      modelName: names[0],
+      otherNames: names.slice(1),
+      anyModel: options.anyModel,
+      strict: options.strict,
       drainMs: options.drainTimeout * 1000,
       limits: connectionLimits(maxBatch + maxQueue),
       roundMs: options.roundTimeout * 1000,
@@ -60,6 +65,15 @@ export async function runServe(
   }
   await server.stop();
   return 0;
+}
+
+/** @throws UsageError for an empty name. */
+function namesOf(given: readonly string[]): string[] {
+  const names = given.flatMap((each) => each.split(",")).map((name) => name.trim());
+  if (names.includes("")) {
+    throw new UsageError(`Cannot use "--served-model-name ${given.join(" ")}": a name is empty`);
+  }
+  return [...new Set(names)];
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -5,17 +5,42 @@ import { type Choices, openChoices } from "../answers/choices.ts";
 import { usageOf } from "../answers/usage.ts";
 import { asApiError } from "../http/errors.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
-import { type Call, post, type Route } from "../service/route.ts";
+import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
+import type { Body } from "../fields/taking.ts";
+import { withoutServerTools } from "../openai/server_tools.ts";
+import type { Route } from "../service/route.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
 import { anthropicAsk } from "./ask.ts";
 import { anthropicError } from "./errors.ts";
-import { COUNT, type CountRequest, MESSAGES, type MessagesRequest } from "./schema.ts";
+import {
+  ANTHROPIC_FIELDS,
+  COUNT,
+  type CountRequest,
+  MESSAGES,
+  type MessagesRequest,
+} from "./schema.ts";
 
-const ABOUT = { tag: "Anthropic", errors: anthropicError } as const;
+const ABOUT = {
+  tag: "Anthropic",
+  errors: anthropicError,
+  fields: ANTHROPIC_FIELDS,
+  prepare: (body: Body, { ignore }: Take) => withoutServerTools(body, ignore, isCustom),
+  names: {
+    max_completion_tokens: "max_tokens",
+    stop: "stop_sequences",
+    response_format: "output_config.format",
+    reasoning_effort: "output_config.effort",
+  },
+} as const;
+
+/** Tools of other types (`web_search_20250305`, `bash_20250124`, ...) are Anthropic's own. */
+function isCustom({ type }: Body): boolean {
+  return type === undefined || type === "custom";
+}
 
 export const ANTHROPIC_ROUTES: readonly Route[] = [
-  post(
+  apiPost(
     {
       path: "/v1/messages",
       summary: "The next message of a conversation",
@@ -25,7 +50,7 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
     MESSAGES,
     messages,
   ),
-  post(
+  apiPost(
     { path: "/v1/messages/count_tokens", summary: "Tokens of a conversation", ...ABOUT },
     COUNT,
     async (body: CountRequest, { service }) => {
@@ -36,9 +61,13 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
   ),
 ];
 
-async function messages(body: MessagesRequest, { service, signal }: Call): Promise<Response> {
+async function messages(
+  body: MessagesRequest,
+  { service, signal, ignore }: ApiCall,
+): Promise<Response> {
   const ready = modelNamed(service, body.model);
-  const { prompt, ask, reading } = anthropicAsk(body, ready, service.options);
+  const { prompt, ask, reading, ignored } = anthropicAsk(body, ready, service.options);
+  ignored.forEach(ignore);
   const choices = await openChoices(service, {
     ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
   });

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { UsageError } from "../../errors.ts";
-import { encodePrompt } from "../answers/ask.ts";
+import { mostTokens } from "../answers/limits.ts";
+import { promptTokens } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import { post, type Route } from "../service/route.ts";
 import { modelNamed, readyOf } from "../service/service.ts";
@@ -42,12 +43,12 @@ export const TOKEN_ROUTES: readonly Route[] = [
     TOKENIZE,
     async (body, { service }) => {
       const ready = modelNamed(service, body.model);
-      const ids = await encodePrompt(ready, textOf(body));
+      const ids = await promptTokens(ready, textOf(body));
       const pieces = body.with_pieces ? (await ready.engine.decode(ids)).pieces : undefined;
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
         count: ids.length,
-        max_model_len: ready.engine.contextLength,
+        max_model_len: mostTokens(ready.engine),
       });
     },
   ),
