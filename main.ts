@@ -1,3 +1,5 @@
+// Before all others: it ends the program on a Deno that they would fail on.
+import "./src/cli/old_deno.ts";
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenLoad } from "./src/bench/load/session.ts";
 import type { OpenEngine } from "./src/cli/open/engine.ts";
@@ -6,6 +8,7 @@ import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
+import type { GrammarPort } from "./src/grammar/thread/serve.ts";
 import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
@@ -49,7 +52,7 @@ async function run(
       return 0;
     case "topic": {
       const { helpTopic } = await import("./src/cli/help/help_topic.ts");
-      io.stdout.write(helpTopic(invocation.topic));
+      io.stdout.write(helpTopic(invocation.topic, invocation));
       return 0;
     }
     case "version":
@@ -251,7 +254,10 @@ async function runToExit(): Promise<never> {
 }
 
 const port = workerPort();
-if (port) {
+if (port && globalThis.name === "grammars") {
+  const { serveGrammars } = await import("./src/grammar/thread/serve.ts");
+  serveGrammars(port as unknown as GrammarPort);
+} else if (port) {
   const { serveEngine } = await import("./src/engine/worker/serve.ts");
   serveEngine(port);
 } else if (import.meta.main) {

@@ -14,6 +14,7 @@ import { resultOf } from "../src/engine/schedule/events.ts";
 import { engineInWorker } from "../src/engine/worker/client.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
 import { connectionLimits } from "../src/serve/http/listener.ts";
+import { openLog } from "../src/serve/service/log.ts";
 import { startServer } from "../src/serve/server.ts";
 
 const { values } = parseArgs({
@@ -75,9 +76,22 @@ async function measure(clients: number): Promise<void> {
     openEngine({ maxBatch: clients, speculate, onProgress });
   const server = await startServer(open, {
     ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [], version: "" },
-    ...{ maxBatch: clients, maxQueue: clients, roundMs: 60_000, drainMs: 1000 },
+    ...{
+      maxBatch: clients,
+      maxQueue: clients,
+      roundMs: 60_000,
+      stallMs: 60_000,
+      maxQueueMs: undefined,
+      drainDelayMs: 0,
+      drainMs: 1000,
+    },
     ...{ maxTokens: undefined, modelName: "m", templateArguments: {}, shownName: String },
-    ...{ limits: connectionLimits(clients), sampling: () => FALLBACK, log: say },
+    ...{
+      limits: connectionLimits(clients),
+      sampling: () => FALLBACK,
+      log: openLog({ format: "none", write: say }),
+      logPrompts: false,
+    },
   });
   const engine = await server.ready as EngineClient;
   const ratios: number[] = [];

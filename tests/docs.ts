@@ -42,6 +42,38 @@ function anchors(text: string): Set<string> {
   return new Set([...prose(text).matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => anchorOf(title)));
 }
 
+/** Files and folders of the checkout, folders with a slash at their end. */
+export async function checkoutPaths(): Promise<string[]> {
+  const paths: string[] = [];
+  const visit = async (folder: string): Promise<void> => {
+    for await (const { name, isDirectory } of Deno.readDir(new URL(folder, ROOT))) {
+      if (/^(\.git|\.gpu|node_modules|dist)$/.test(name)) continue;
+      paths.push(`${folder}${name}${isDirectory ? "/" : ""}`);
+      if (isDirectory) await visit(`${folder}${name}/`);
+    }
+  };
+  await visit("./");
+  return paths.map((path) => path.slice("./".length));
+}
+
+/**
+ * Paths in a page's code that end no path of the checkout. `COMMIT:path` names a file of a commit and
+ * is left alone, as is a form with a word in capitals (`src/draft/NAME.ts`).
+ */
+export function brokenPaths(page: string, text: string, paths: readonly string[]): string[] {
+  const known = new Set(paths.flatMap((path) => {
+    const parts = path.replace(/\/$/, "").split("/");
+    return parts.map((_, from) => parts.slice(from).join("/"));
+  }));
+  const found = codeOf(text).flatMap((line) =>
+    line.match(
+      /(?<![\w/:.@-])(?:(?:src|shaders|bench|tests|tools|presets)\/[\w./-]*\w|(?:[\w-]+\/)*[\w.-]+\.(?:ts|wgsl|py))(?![\w/-])/g,
+    ) ?? []
+  );
+  return found.filter((path) => !/\b[A-Z]{4,}/.test(path) && !known.has(path))
+    .map((path) => `${page}: ${path}`);
+}
+
 /** Code of a page: blocks for a shell, line by line, and spans. */
 function codeOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)];

@@ -3,11 +3,19 @@ import { COMMANDS, flagsOf } from "../src/cli/options/commands.ts";
 import { spellingsOf } from "../src/cli/options/flag.ts";
 import { parseArguments } from "../src/cli/options/parse.ts";
 import type { CommandName } from "../src/cli/options/command.ts";
-import { anchorOf, brokenLinks, commandsIn, flagsIn, readPages } from "./docs.ts";
+import {
+  anchorOf,
+  brokenLinks,
+  brokenPaths,
+  checkoutPaths,
+  commandsIn,
+  flagsIn,
+  readPages,
+} from "./docs.ts";
 
 /** Flags of other programs that the pages name: deno's, docker's, those of bench/. */
 const OTHERS =
-  "--allow-all --config --force --global --name --no-config --reload --filter --gpus --against --prompts --target --context --shares --times"
+  "--allow-all --config --lock --force --global --name --no-config --reload --filter --gpus --against --prompts --target --context --shares --times"
     .split(" ");
 
 const pages = await readPages();
@@ -15,6 +23,11 @@ const pages = await readPages();
 Deno.test("every link leads to a file that is there, and to a heading of it", async () => {
   const broken = await Promise.all([...pages].map(([page, text]) => brokenLinks(page, text)));
   deepEqual(broken.flat(), []);
+});
+
+Deno.test("every path in code is one of this checkout", async () => {
+  const paths = await checkoutPaths();
+  deepEqual([...pages].flatMap(([page, text]) => brokenPaths(page, text, paths)), []);
 });
 
 Deno.test("every flag in code is in the option table", () => {
@@ -52,6 +65,12 @@ Deno.test("what is wrong on a page is found", async () => {
   deepEqual(await brokenLinks("README.md", page), [
     "README.md: docs/chat.md#none",
     "README.md: none.md",
+  ]);
+  const named = "`src/a.ts` `a.ts` `b/` `src/none.ts` `bench/none` `none.wgsl` `453b584:lab/x.ts`";
+  deepEqual(brokenPaths("README.md", named, ["src/", "src/a.ts", "src/b/"]), [
+    "README.md: src/none.ts",
+    "README.md: bench/none",
+    "README.md: none.wgsl",
   ]);
   const code = "```sh\neyrie chat \\\n  --system 'Be brief.' # why\n```\n`--json-` or `eyrie\nls`";
   deepEqual(commandsIn(code), [["chat", "--system", "Be brief."], ["ls"]]);

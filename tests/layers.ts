@@ -14,14 +14,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "main.ts": {
     from: [
       "src/cli",
-      "src/serve",
       "src/bench",
       "src/engine",
+      "src/grammar",
       "src/model",
-      "src/hub",
-      "src/text",
-      "src/speculate",
-      "src/gpu",
       "deno.json",
     ],
     packages: true,

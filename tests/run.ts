@@ -19,6 +19,8 @@ import {
 import { CHECK, RECORD, RECORD_FOLDER } from "./wgsl/processes.ts";
 
 const ROOT = new URL("..", import.meta.url);
+/** deno.lock names what users download: packages that only tests import are in a lock of their own. */
+const LOCK = ["--lock", "tests/deno.lock"];
 const CORES = navigator.hardwareConcurrency;
 /**
  * `deno test --parallel` heeds DENO_JOBS too. One more than cores, as each waits for its device now and
@@ -80,7 +82,7 @@ function jobsOf({ flags, paths }: Asked): Job[] {
 /** Checks types once, then runs the jobs, then adds one more test: all WGSL that they compiled. */
 async function run(asked: Asked, jobs: readonly Job[]): Promise<Ended[]> {
   const files = asked.paths.length > 0 ? jobs.map(({ name }) => name) : [];
-  const { code } = await deno(["check", "--quiet", ...files]);
+  const { code } = await deno(["check", "--quiet", ...LOCK, ...files]);
   if (code !== 0) return [{ name: "types", counts: countTests([], code), tests: [] }];
   // All leave their files in one folder: what tests passed, and the WGSL they compiled.
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
@@ -101,7 +103,7 @@ async function run(asked: Asked, jobs: readonly Job[]): Promise<Ended[]> {
 
 /** Tells a job in a line when it is done, and all it printed where it failed. */
 async function runJob({ name, args }: Job, junit: string, wgsl: string): Promise<Ended> {
-  const flags = ["-A", "--no-check", ...RECORD, `--junit-path=${junit}`];
+  const flags = ["-A", "--no-check", ...LOCK, ...RECORD, `--junit-path=${junit}`];
   const begun = performance.now();
   const { code, signal, text } = await deno(["test", ...flags, ...args], {
     env: { [RECORD_FOLDER]: wgsl },

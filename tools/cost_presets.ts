@@ -1,5 +1,5 @@
 // Writes presets/costs: cost tables of machines that were published of, and the toy machine of the
-// scenarios. `deno run -A tools/cost_presets.ts`; tests/simulate/presets_test.ts compares.
+// scenarios. `deno run -A tools/cost_presets.ts`; tests/simulate/costs_test.ts compares.
 import { COST_FORMAT, type CostTable, type Point } from "../src/speculate/costs/table.ts";
 
 /** A model as a roofline sees it. */

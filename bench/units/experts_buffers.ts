@@ -24,7 +24,7 @@ export interface Shape {
 
 const NOTHING = 0xffffffff;
 
-/** Words of the tiles of expert_tiles.wgsl, of `size` jobs each. */
+/** Words of the tiles that shaders/experts/job_lists.wgsl lists, of `size` jobs each. */
 function tilesOf(experts: readonly number[], numExperts: number, size: number): Uint32Array {
   const jobsOf = Map.groupBy(experts.keys(), (job) => experts[job] as number);
   const words: number[] = [];

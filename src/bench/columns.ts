@@ -2,13 +2,10 @@ import { percentText } from "../text/numbers.ts";
 import { cases, sharedFacts, variedFacts } from "./cases.ts";
 import type { BenchRow } from "./row.ts";
 import type { Percentiles, Ratio } from "./statistics.ts";
+import type { TextColumn } from "./terminal_table.ts";
 
 /** One column of the tables for people. */
-export interface Column {
-  readonly title: string;
-  readonly align: "left" | "right";
-  readonly text: (row: BenchRow) => string;
-}
+export type Column = TextColumn<BenchRow>;
 
 export const text = (title: string, of: (row: BenchRow) => string): Column => ({
   title,

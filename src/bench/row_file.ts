@@ -15,13 +15,23 @@ export function json(rows: readonly BenchRow[]): string {
 export interface EarlierRows {
   /** By `rowKey`; of rows measured twice the last one. */
   readonly rows: ReadonlyMap<string, BenchRow>;
-  /** The text up to the last whole line; an incomplete last line is overwritten. */
+  /** The text of whole lines: a row that was cut off in the middle is left out. */
   readonly whole: string;
 }
 
-/** Reads a file of row lines. @throws UsageError with the number of a line that is none */
+/** How every row line begins. */
+const ROW_START = `{"format":"${ROW_FORMAT}"`;
+
+/**
+ * Reads a file of row lines. Of a last line without its end only the beginning of a row is left out, as an
+ * interrupted run writes one.
+ *
+ * @throws UsageError with the number of a line that is no row
+ */
 export function parseRows(path: string, text: string): EarlierRows {
-  const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+  const lastLine = text.slice(text.lastIndexOf("\n") + 1);
+  const cut = isCutRow(lastLine);
+  const whole = cut ? text.slice(0, text.length - lastLine.length) : withNewline(text);
   const rows = new Map<string, BenchRow>();
   for (const [at, line] of whole.split("\n").entries()) {
     if (line.trim() === "") continue;
@@ -38,4 +48,15 @@ export function parseRows(path: string, text: string): EarlierRows {
     rows.set(keyOfRow(row), row);
   }
   return { rows, whole };
+}
+
+function withNewline(text: string): string {
+  return text === "" || text.endsWith("\n") ? text : `${text}\n`;
+}
+
+/** Is this the beginning of a row and no more? */
+function isCutRow(line: string): boolean {
+  const start = line.replace(/\s+/g, "").slice(0, ROW_START.length);
+  if (start === "" || !ROW_START.startsWith(start)) return false;
+  return typeof parseLine(line) === "string";
 }

@@ -14,6 +14,7 @@ import { ema } from "../speculate/policies/ema.ts";
 import { chain, distinctTiers, type TierShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
+import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
 import { openMeasured, type Prepared, subjectOf } from "./subject.ts";
 import type {
@@ -27,13 +28,22 @@ import type {
 } from "./runner.ts";
 import type { Prompt } from "./workload/prompt.ts";
 
+/** Tokens of the longest context that is opened by default, and what rounds write behind them. */
+const MOST_TOKENS = 8192 + 512;
+
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { cases, settings, workload } = request;
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
   const plans = settings.map((setting) => planOf(setting, { maxBatch, seed: 0 }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
-  const engine = await openMeasured(request, { tiers, plans, maxBatch, profile: true });
+  const asked = Math.min(sweepTokens(request, tiers), maxBatch * MOST_TOKENS);
+  // What policies have measured of costs before they run needs its own room.
+  const maxKvTokens = Math.max(asked, plans.some(({ costs }) => costs) ? costsTokens(maxBatch) : 0);
+  const engine = await openMeasured(request, {
+    ...{ tiers, plans, maxBatch, maxKvTokens },
+    profile: true,
+  });
   const { onWarning = () => {} } = request;
   return {
     subject: subjectOf(engine, request),

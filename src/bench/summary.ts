@@ -4,9 +4,9 @@ import { ACCEPT_LENGTH, ACCEPTED, BATCH, type Column, digits, isSimulated } from
 import { number, OVER_BEST, OVER_PLAIN, SETTING, shortName, text, TIERS } from "./columns.ts";
 import type { BenchRow } from "./row.ts";
 import { positiveInterval } from "./statistics.ts";
+import { fittedTable, wrapped } from "./terminal_table.ts";
 import { tooFewText, verdictLines } from "./verdict_text.ts";
 
-const GAP = "  ";
 /** Shared facts with a line of their own; the others follow on one. */
 const OWN_LINE = ["model", "draft", "device", "workload"];
 
@@ -73,56 +73,11 @@ function notes(rows: readonly BenchRow[]): string[] {
   ];
 }
 
-/** Heads of two lines, the rows under them; lines are not wider than `width` where that can be. */
 function table(rows: readonly BenchRow[], width: number): string[] {
   const varied = variedFacts(rows).map(([title, of]) => text(title, of));
-  const filled = [...varied, ...COLUMNS].filter(({ text }) => rows.some((row) => text(row) !== ""));
-  let shown = filled.map((column) => lay(column, rows));
-  for (const column of DROPPED) {
-    if (lineWidth(shown) <= width) break;
-    shown = shown.filter((one) => one.column !== column);
-  }
-  return [0, 1, ...rows.keys().map((row) => row + 2)].map((line) =>
-    shown.map(({ cells }) => cells[line]).join(GAP).trimEnd()
-  );
-}
-
-interface Laid {
-  readonly column: Column;
-  /** Two of the head, then one a row, all of one width. */
-  readonly cells: readonly string[];
-}
-
-function lay(column: Column, rows: readonly BenchRow[]): Laid {
-  const cells = [...headOf(column), ...rows.map(column.text)];
-  const width = Math.max(...cells.map((cell) => cell.length));
-  const pad = (cell: string) => column.align === "left" ? cell.padEnd(width) : cell.padStart(width);
-  return { column, cells: cells.map(pad) };
-}
-
-function lineWidth(laid: readonly Laid[]): number {
-  const widths = laid.map(({ cells }) => (cells[0] ?? "").length + GAP.length);
-  return widths.reduce((sum, width) => sum + width, -GAP.length);
-}
-
-/** `over plain` above `[95 %]`, `accept` above `length`; one word stands on the lower line. */
-function headOf({ title }: Column): [string, string] {
-  const [, upper = "", lower = title] = /^(.+?) (\[.*|\S+)$/.exec(title) ?? [];
-  return [upper, lower];
+  return fittedTable([...varied, ...COLUMNS], rows, { width, dropped: DROPPED });
 }
 
 function milliseconds(value: number | null): string {
   return value === null ? "" : digits(value);
-}
-
-/** Broken between words, not within brackets; what follows is indented. */
-function wrapped(line: string, width: number): string[] {
-  const lines = [""];
-  for (const word of line.split(/(?<=\S) (?=\S)(?![^[]*\])/)) {
-    const last = lines.at(-1) ?? "";
-    if (last === "") lines[lines.length - 1] = word;
-    else if (last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(`  ${word}`);
-  }
-  return lines;
 }

@@ -15,16 +15,27 @@ export interface Standing {
 
 /** Who won. Noise is the interval of the A/A row, widened to hold 1. */
 export type Verdict =
-  /** `also` have a larger mean than the fastest, by less than one standard error. */
-  | { readonly kind: "drafting"; readonly fastest: Standing; readonly also: readonly Standing[] }
+  /**
+   * `top` has the largest mean of what is shown to be faster than plain decoding; `fastest`, which may be the
+   * same, is within one standard error of it. `unsure` have a larger mean than `fastest` but are not shown
+   * to be faster than plain decoding.
+   */
+  | {
+    readonly kind: "drafting";
+    readonly fastest: Standing;
+    readonly top: Standing;
+    readonly unsure: readonly Standing[];
+    readonly noise: Interval;
+  }
   /** Every other setting is slower than plain decoding, `next` the least. */
   | { readonly kind: "plain"; readonly next: Standing }
-  /** `best` may be as fast as plain decoding, or faster. */
+  /** `best` may be as fast as plain decoding, or faster: its interval and the noise overlap. */
   | { readonly kind: "none shown"; readonly best: Standing; readonly noise: Interval }
   | { readonly kind: "too few blocks"; readonly blocks: number }
   | { readonly kind: "nothing to compare" };
 
-interface Interval {
+/** Of a ratio to plain decoding. */
+export interface Interval {
   readonly low: number;
   readonly high: number;
 }
@@ -43,7 +54,13 @@ export function verdictOf(rows: readonly BenchRow[]): Verdict {
   if (blocks < FEWEST_BLOCKS) return { kind: "too few blocks", blocks };
   const noise = noiseOf(standings);
   const best = fastestFirst(drafting.filter(({ speedup }) => (speedup.low ?? 0) > noise.high));
-  if (best[0] !== undefined) return winner(best);
+  if (best[0] !== undefined) {
+    const [top] = best;
+    const fastest = winner(best);
+    const larger = drafting.filter(({ speedup }) => speedup.ratio > fastest.speedup.ratio);
+    const unsure = fastestFirst(larger.filter((one) => !best.includes(one)));
+    return { kind: "drafting", fastest, top, unsure, noise };
+  }
   const open = fastestFirst(drafting.filter(({ speedup }) => (speedup.high ?? 0) >= noise.low));
   if (open[0] !== undefined) return { kind: "none shown", best: open[0], noise };
   return { kind: "plain", next: fastestFirst(drafting)[0] as Standing };
@@ -75,18 +92,18 @@ function fastestFirst(standings: readonly Standing[]): Standing[] {
 }
 
 /**
- * The fewest fixed steps within a standard error of the best, unless a preset or policy is better than those
- * by more than that: so a fixed winner is the emitted config's too.
+ * The fewest fixed steps within a standard error of the best, unless a preset or policy has the largest mean
+ * of all and is better than those by more than that: so a fixed winner is the emitted config's too.
  */
-function winner(best: readonly Standing[]): Verdict {
+function winner(best: readonly Standing[]): Standing {
   const fixed = best.filter((one) => !isAdaptive(one));
   const [bestFixed] = fixed;
   const fewest = bestFixed && fixed.filter((one) => isWithin(one, bestFixed))
     .toSorted((a, b) => rowsOf(a) - rowsOf(b))[0];
-  const other = best.find(isAdaptive);
+  const [first] = best;
+  const other = first && isAdaptive(first) ? first : undefined;
   const adaptive = fewest && other && isWithin(fewest, other) ? undefined : other;
-  const fastest = (adaptive ?? fewest) as Standing;
-  return { kind: "drafting", fastest, also: best.slice(0, best.indexOf(fastest)) };
+  return (adaptive ?? fewest) as Standing;
 }
 
 /** Verify rows of a sequence. */

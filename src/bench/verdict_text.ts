@@ -1,7 +1,9 @@
 import { cases } from "./cases.ts";
 import { digits, ratioText } from "./columns.ts";
-import type { BenchRow } from "./row.ts";
-import { type Verdict, verdictOf } from "./verdict.ts";
+import { type BenchRow, isAdaptive } from "./row.ts";
+import { type Interval, type Verdict, verdictOf } from "./verdict.ts";
+
+type Drafting = Verdict & { readonly kind: "drafting" };
 
 /** The verdict on one case, in words. */
 export interface CaseVerdict {
@@ -38,23 +40,59 @@ export function tooFewText(blocks: number): string {
   return `${are} too few for an interval; --repeat ${ENOUGH_BLOCKS}`;
 }
 
+/** Why the row of the largest mean is not the one that is named; empty where it is. */
+function tiedText({ fastest, top }: Drafting): string {
+  if (top === fastest) return "";
+  const why = isAdaptive(top) ? "needs no adaptation" : "does less work a round";
+  return `${top.setting} has the largest mean, ${
+    top.speedup.ratio.toFixed(2)
+  }x, but the two cannot be ` +
+    `told apart (their difference, block by block, is within a standard error), and ` +
+    `${fastest.setting} ${why}`;
+}
+
+/** Which rows have a larger mean and are not shown to beat plain decoding; empty where none has. */
+function unsureText({ unsure, noise }: Drafting): string {
+  if (unsure.length === 0) return "";
+  const overlap = unsure.length === 1
+    ? "has a larger mean, but its interval overlaps"
+    : "have a larger mean, but their intervals overlap";
+  const names = unsure.map(({ setting, speedup }) =>
+    `${setting}, ${ratioText(speedup, "x plain")},`
+  );
+  return `${listText(names)} ${overlap} ${noiseRange(noise)}`;
+}
+
+/** Of plain decoding over itself, widened to hold 1. */
+function noiseRange({ low, high }: Interval): string {
+  return `the noise [${low.toFixed(2)}, ${high.toFixed(2)}] (plain against itself)`;
+}
+
+function listText(names: readonly string[]): string {
+  const last = names.at(-1) ?? "";
+  return names.length < 2 ? last : `${names.slice(0, -1).join(", ")} and ${last}`;
+}
+
 function verdictText(verdict: Verdict, row: BenchRow | undefined): string {
   switch (verdict.kind) {
     case "drafting": {
-      const { fastest: { setting, speedup }, also } = verdict;
+      const { fastest, top } = verdict;
+      const { setting, speedup } = fastest;
       const speed = row === undefined ? "" : `${digits(row.tokens_per_second.mean)} tokens/s, `;
-      const others = also.map(({ setting }) => setting).join(", ");
-      const note = others === "" ? "" : `; not shown to be faster: ${others}`;
-      return `fastest is ${setting}, ${speed}${ratioText(speedup, "x plain")}${note}`;
+      const best = top === fastest ? "fastest is" : "named is";
+      const notes = [tiedText(verdict), unsureText(verdict)].map((note) => note && `; ${note}`);
+      return `${best} ${setting}, ${speed}${ratioText(speedup, "x plain")}${notes.join("")}`;
     }
     case "plain": {
       const { setting, speedup } = verdict.next;
-      return `fastest is plain; next is ${setting}, ${ratioText(speedup, "x plain")}`;
+      return "fastest is plain: whatever drafts is slower; " +
+        `the next is ${setting}, ${ratioText(speedup, "x plain")}`;
     }
     case "none shown": {
-      const { best: { setting, speedup }, noise } = verdict;
-      const around = `[${noise.low.toFixed(2)}, ${noise.high.toFixed(2)}]`;
-      return `no difference shown: ${setting} ${ratioText(speedup, "x plain")}, noise ${around}`;
+      const { best: { setting, speedup, logs }, noise } = verdict;
+      return `nothing is shown to be faster than plain: the best, ${setting}, is ` +
+        `${ratioText(speedup, "x plain")}, and its interval overlaps ${noiseRange(noise)}; ` +
+        `--repeat ${2 * logs.length} narrows both`;
     }
     case "too few blocks":
       return `no verdict: ${tooFewText(verdict.blocks)}`;

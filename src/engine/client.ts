@@ -82,6 +82,14 @@ export interface EngineClient extends EngineFacts, AsyncDisposable {
   readonly status: EngineStatus;
   /** As of now: the engine answers between two rounds. */
   readStatus(): Promise<EngineStatus>;
+  /**
+   * Measures how long the engine's thread is silent: it answers from its message loop, between two
+   * rounds. Call it with a deadline (`AbortSignal.timeout`): a thread that hangs never answers.
+   *
+   * @returns milliseconds from the question to the answer.
+   * @throws the signal's reason where it aborts first; the error that ended the engine's thread.
+   */
+  ping(signal?: AbortSignal): Promise<number>;
   /** Stops the engine and ends its thread, so that a process with nothing else to do ends. */
   terminate(): Promise<void>;
 }

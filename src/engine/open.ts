@@ -237,6 +237,7 @@ export async function openEngine(
     : undefined;
   const speculation = learningCosts(plan.speculation, costs);
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
+  stack.defer(grammars.close);
   const scheduler = openScheduler({
     ...{ core, cache, outputs, speculation, grammars, roundsPerSync },
     drafter: drafter ?? predicting,

@@ -65,8 +65,8 @@ export interface CellRange {
 export type Plan = readonly Dispatch[];
 
 /**
- * Declares a kernel. The names are checked against the WGSL when the module loads, so a renamed
- * binding fails at start and not as a black screen.
+ * Declares a kernel. The names of bindings and constants are compared with the WGSL when this is
+ * called, so a renamed binding is an error with both names and not a wrong result.
  *
  * @throws Error when the WGSL declares other bindings or override constants.
  */

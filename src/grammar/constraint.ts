@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { GrammarError } from "./rules/grammar.ts";
+import { grammarFault } from "./fault.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 
@@ -12,8 +12,8 @@ export interface Constraint {
   /**
    * A token became output.
    *
-   * @throws UsageError where no token can follow, and the output may not end; and where xgrammar
-   * failed.
+   * @throws UsageError where no token can follow, and the output may not end; and where the matcher
+   * failed, in whatever way. Nothing else is thrown.
    */
   take(token: number): void;
   /**
@@ -58,8 +58,8 @@ export function openConstraint(
     readonly ignoreEos: boolean;
   },
 ): Constraint {
-  /** xgrammar failed: the next token ends the output with an error. */
-  let failure: GrammarError | undefined;
+  /** The matcher failed: the next token ends the output with this error. */
+  let failure: UsageError | undefined;
   let root = newState();
   if (isEmpty(root.mask)) throw nowhere();
 
@@ -68,8 +68,7 @@ export function openConstraint(
     try {
       return action();
     } catch (error) {
-      if (!(error instanceof GrammarError)) throw error;
-      failure = error;
+      failure = grammarFault(error);
       return otherwise;
     }
   }
@@ -141,7 +140,7 @@ export function openConstraint(
         step(matcher, token);
         root = root.next.get(token) ?? newState();
       }, undefined);
-      if (failure) throw new UsageError(`Cannot constrain the output: ${failure.message}`);
+      if (failure) throw failure;
       if (eosTokenIds.length > 0 && isEmpty(root.mask)) throw nowhere();
     },
     forced(depth) {

@@ -1,6 +1,6 @@
-import { reason, UsageError } from "../errors.ts";
 import type { TokenBytes } from "../text/token_bytes.ts";
 import { type Constraint, openConstraint } from "./constraint.ts";
+import { grammarFault } from "./fault.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
 import { type Grammar, GrammarError } from "./rules/grammar.ts";
 import { formRules } from "./json/forms.ts";
@@ -21,9 +21,21 @@ export interface Grammars {
    * A new output's constraint.
    *
    * @param of.ignoreEos see `openConstraint`.
-   * @throws UsageError for a grammar that cannot be used.
+   * @param of.signal ends the compilation, if nobody else waits for the same.
+   * @throws UsageError for a grammar that cannot be used; the signal's reason.
    */
-  open(grammar: Grammar, of: { readonly ignoreEos: boolean }): Promise<Constraint>;
+  open(
+    grammar: Grammar,
+    of: { readonly ignoreEos: boolean; readonly signal?: AbortSignal },
+  ): Promise<Constraint>;
+  /** Ends all threads of grammars; constraints that are open fail. */
+  close(): void;
+}
+
+/** Grammars that are compiled in this thread. */
+export interface LocalGrammars extends Pick<Grammars, "open"> {
+  /** Loads what every grammar needs, which the first would otherwise wait for. */
+  load(): Promise<void>;
 }
 
 /** The vocabulary of a target. */
@@ -36,9 +48,9 @@ export interface Vocabulary {
 }
 
 /** Compiled grammars that are kept for requests that want the same. */
-const KEPT = 16;
+export const KEPT = 16;
 
-export function openGrammars(vocabulary: Vocabulary): Grammars {
+export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
   let module: Promise<Compiling> | undefined;
   /** By text, the least recently used first. */
   const compiled = new Map<string, { readonly grammar: CompiledGrammar; readonly of: Compiling }>();
@@ -59,6 +71,9 @@ export function openGrammars(vocabulary: Vocabulary): Grammars {
   }
 
   return {
+    async load() {
+      await Promise.all([module ??= openCompiling(vocabulary), probing ??= openXGrammar()]);
+    },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
         const text = ebnfOf(grammar);
@@ -143,14 +158,11 @@ function written(rules: Rules, what: string): string {
   return ebnf(found);
 }
 
-/** Mistakes in grammars are the user's. */
+/** Whatever is thrown becomes the error of the request whose grammar this is, and of no other. */
 async function usable<T>(action: () => Promise<T>): Promise<T> {
   try {
     return await action();
   } catch (error) {
-    // The stack that a circle of schemas, or thousands of brackets, did not fit on.
-    const why = error instanceof RangeError ? "it is nested too deep" : undefined;
-    if (why === undefined && !(error instanceof GrammarError)) throw error;
-    throw new UsageError(`Cannot constrain the output: ${why ?? reason(error)}`, { cause: error });
+    throw grammarFault(error);
   }
 }

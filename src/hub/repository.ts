@@ -14,6 +14,19 @@ export interface Listing {
   readonly madeFrom: string | undefined;
 }
 
+/** A file or folder of a repository, as the hub's API lists it. */
+interface Entry {
+  readonly type: string;
+  readonly path: string;
+  readonly size: number;
+  /** Git's hash of a small file. */
+  readonly oid?: string;
+  /** Where a large file is stored: its SHA-256 and length. */
+  readonly lfs?: { readonly oid: string; readonly size: number };
+}
+
+/** What the hub is to say of a revision. */
+const FIELDS = "expand=sha&expand=cardData";
 const ANSWER_MS = 30_000;
 /** What all answers about a model may come to: a page lists 1000 files in about 350 kB. */
 const MOST_BYTES = 64 << 20;
@@ -31,33 +44,23 @@ export async function listRepository(
   },
 ): Promise<Listing> {
   const cannot = `Cannot get "${modelText(name)}"`;
-  const answer = (url: string, init: RequestInit = {}) =>
-    persist(
-      cannot,
-      () => ask(url, { ...init, signal: limited(persistence.signal) }),
-      persistence,
-    );
-  // The package knows the API; our `fetch` gives it the token, retries, limits and words.
-  const options = { hubUrl: endpoint, fetch: bounded(answer, `${cannot}: ${endpoint}`) };
-  const { listFiles, modelInfo } = await import("@huggingface/hub");
+  const answer = (url: string) =>
+    persist(cannot, () => ask(url, { signal: limited(persistence.signal) }), persistence);
+  const read = bounded(answer, `${cannot}: ${endpoint}`);
+  const repository = `${endpoint}/api/models/${name.repo}`;
   try {
-    const additionalFields = ["sha", "cardData"] as const;
-    const { repo, revision } = name;
-    const { sha, cardData } = await modelInfo({
-      ...options,
-      name: repo,
-      revision,
-      additionalFields: [...additionalFields],
-    });
-    if (typeof sha !== "string" || !isCommit(sha)) throw new TypeError("it names no commit");
-    const entries = await Array.fromAsync(
-      listFiles({
-        ...options,
-        repo: { type: "model", name: repo },
-        revision: sha,
-        recursive: true,
-      }),
+    const info = await read(
+      `${repository}/revision/${encodeURIComponent(name.revision)}?${FIELDS}`,
     );
+    const { sha, cardData } = await info.json();
+    if (typeof sha !== "string" || !isCommit(sha)) throw new TypeError("it names no commit");
+    const entries: Entry[] = [];
+    let page: string | undefined = `${repository}/tree/${sha}?recursive=true`;
+    while (page !== undefined) {
+      const part: Response = await read(page);
+      entries.push(...await part.json());
+      page = nextPage(part.headers);
+    }
     return {
       commit: sha,
       files: entries.filter(({ type }) => type === "file").map(remoteFile),
@@ -73,23 +76,28 @@ export async function listRepository(
   }
 }
 
+/** The page after this one, as a Link header names it. */
+function nextPage(headers: Headers): string | undefined {
+  return /<(https?:[^>]+)>;\s*rel="next"/.exec(headers.get("Link") ?? "")?.[1];
+}
+
 /** One name, or the first of several. */
 function baseModel(card: unknown): string | undefined {
   const named = (card as { base_model?: unknown } | null | undefined)?.base_model;
   return namedRepo(Array.isArray(named) ? named[0] : named);
 }
 
-/** `fetch` that gives up on answers without end; the package would hold them all in memory. */
+/** Requests that together give up on answers without end: all of them are held in memory. */
 function bounded(
-  ask: (url: string, init?: RequestInit) => Promise<Response>,
+  ask: (url: string) => Promise<Response>,
   who: string,
-): typeof fetch {
+): (url: string) => Promise<Response> {
   let [bytes, answers] = [0, 0];
   const endless = () => new UsageError(`${who} answers without end`);
-  const fetchBounded = async (url: string, init?: RequestInit): Promise<Response> => {
+  return async (url) => {
     answers += 1;
     if (answers > MOST_ANSWERS) throw endless();
-    const { body, status, headers } = await ask(url, init);
+    const { body, status, headers } = await ask(url);
     const counted = body?.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform(part, controller) {
@@ -101,7 +109,6 @@ function bounded(
     );
     return new Response(counted ?? null, { status, headers });
   };
-  return fetchBounded as typeof fetch;
 }
 
 function limited(signal: AbortSignal | undefined): AbortSignal {
@@ -110,14 +117,7 @@ function limited(signal: AbortSignal | undefined): AbortSignal {
 }
 
 /** @throws TypeError for an entry whose path or hash would leave the cache. */
-function remoteFile(
-  { path, size, oid, lfs }: {
-    path: string;
-    size: number;
-    oid?: string;
-    lfs?: { oid: string; size: number };
-  },
-): RemoteFile {
+function remoteFile({ path, size, oid, lfs }: Entry): RemoteFile {
   const file = lfs === undefined
     ? { path, size, etag: oid ?? "", hash: "git-sha1" as const }
     : { path, size: lfs.size, etag: lfs.oid, hash: "sha256" as const };

@@ -1,61 +1,99 @@
 import { Hono } from "hono";
-import { reason } from "../errors.ts";
+import { anthropicError } from "./anthropic/errors.ts";
 import { ApiError, asApiError, errorBody } from "./http/errors.ts";
 import type { Handler } from "./http/listener.ts";
 import { checkKey, checkSource, originHeaders } from "./http/guard.ts";
-import { get, type Route } from "./service/route.ts";
+import { get, type Route, templateOf } from "./service/route.ts";
 import { openApi } from "./openapi.ts";
+import { ollamaError } from "./ollama/errors.ts";
 import { ROUTES } from "./routes.ts";
+import type { Log } from "./service/log.ts";
 import type { Service } from "./service/service.ts";
+import { openTrace, type Trace } from "./service/trace.ts";
 
-/** @param log hears of mistakes of the server itself. */
-export function openApp(service: Service, log: (line: string) => void): Handler {
-  const { options } = service;
+/** Answers what the routes answer, and writes each request to the service's log. */
+export function openApp(service: Service): Handler {
+  const { options, log } = service;
+  // Made when it is first asked for: that takes a tenth of a second.
+  let described: unknown;
   const document = get(
     { path: "/openapi.json", summary: "This document", tag: "Status" },
-    () =>
-      Response.json(
-        openApi(routes, { version: options.version, keyed: options.apiKey !== undefined }),
-      ),
+    () => {
+      const of = { version: options.version, keyed: options.apiKey !== undefined };
+      return Response.json(described ??= openApi(routes, of));
+    },
   );
   const routes: readonly Route[] = [...ROUTES, document];
-  const app = new Hono();
+  const app = new Hono<{ Bindings: { readonly trace: Trace } }>();
   for (const route of routes) {
     app.on(route.method.toUpperCase(), route.path, async (context) => {
       const request = context.req.raw;
+      const { trace } = context.env;
+      trace.route = templateOf(route);
       try {
         if (!route.open) checkKey(request, options);
-        const call = { service, request, signal: request.signal, arrived: performance.now() };
+        const call = { service, request, signal: request.signal, trace };
         return await route.handle({ ...call, params: context.req.param() });
       } catch (error) {
-        return refused(error, log, route.errors);
+        return refused(error, { log, trace, shape: route.errors });
       }
     });
-    app.all(route.path, ({ req }) => refuse(notAllowed(req.method, route)));
+    app.all(route.path, ({ req, env: { trace } }) => {
+      trace.route = templateOf(route);
+      return refused(notAllowed(req.method, route), { log, trace, shape: route.errors });
+    });
   }
-  app.notFound(({ req }) => {
+  app.notFound(({ req, env: { trace } }) => {
+    const shape = shapeOf(req.raw);
     // Without the key nobody learns which routes there are.
     try {
       checkKey(req.raw, options);
     } catch (error) {
-      return refuse(asApiError(error));
+      return refused(error, { log, trace, shape });
     }
-    return refuse(new ApiError(404, `there is no ${req.method} ${req.path.slice(0, 200)} here`));
+    const none = new ApiError(404, `there is no ${req.method} ${req.path.slice(0, 200)} here`);
+    return refused(none, { log, trace, shape });
   });
-  app.onError((error) => refused(error, log));
+  app.onError((error, { env: { trace } }) => refused(error, { log, trace }));
 
-  return async (request) => {
+  async function answered(request: Request, trace: Trace): Promise<Response> {
     try {
       checkSource(request, options);
     } catch (error) {
-      return refused(error, log);
+      return refused(error, { log, trace, shape: shapeOf(request) });
     }
     const headers = originHeaders(request, options);
     const asked = request.method === "OPTIONS" && headers["access-control-allow-origin"];
-    const response = asked ? new Response(null, { status: 204 }) : await app.fetch(request);
+    const response = asked
+      ? new Response(null, { status: 204 })
+      : await app.fetch(request, { trace });
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;
+  }
+
+  return async (request, exchange) => {
+    const { address } = exchange;
+    const trace = openTrace(request, { address, keepsTexts: options.logPrompts });
+    exchange.onEnd((ended) => {
+      log.access(trace, ended);
+      const { method, route } = trace;
+      service.metrics.http({ method, route, status: ended.status });
+    });
+    const response = await answered(request, trace);
+    response.headers.set("x-request-id", trace.id);
+    // Anthropic's clients read this name.
+    response.headers.set("request-id", trace.id);
+    response.headers.set("x-content-type-options", "nosniff");
+    return response;
   };
+}
+
+/** The shape of an error that no route answers: that of the API whose paths begin alike. */
+function shapeOf({ url, headers }: Request): NonNullable<Route["errors"]> {
+  const { pathname } = new URL(url);
+  if (pathname.startsWith("/api/")) return ollamaError;
+  const anthropic = pathname.startsWith("/v1/messages") || headers.has("anthropic-version");
+  return anthropic ? anthropicError : errorBody;
 }
 
 function notAllowed(method: string, { method: allowed, path }: Route): ApiError {
@@ -65,18 +103,21 @@ function notAllowed(method: string, { method: allowed, path }: Route): ApiError 
   });
 }
 
-/** What was thrown as an answer; `log` hears of what is no ApiError. */
+/**
+ * What was thrown as an answer. The log has what is no ApiError as a fault, and `trace` the reason.
+ *
+ * @param shape the error's JSON; default OpenAI's.
+ */
 export function refused(
   error: unknown,
-  log: (line: string) => void,
-  shape: Route["errors"] = errorBody,
+  { log, trace, shape = errorBody }: {
+    readonly log: Log;
+    readonly trace?: Trace;
+    readonly shape?: Route["errors"];
+  },
 ): Response {
-  if (!(error instanceof ApiError)) {
-    log(error instanceof Error ? error.stack ?? error.message : reason(error));
-  }
-  return refuse(asApiError(error), shape);
-}
-
-function refuse(error: ApiError, shape: (error: ApiError) => unknown = errorBody): Response {
-  return Response.json(shape(error), { status: error.status, headers: error.headers });
+  if (!(error instanceof ApiError)) log.fault(error);
+  const answer = asApiError(error);
+  if (trace) trace.reason ??= answer.message;
+  return Response.json(shape(answer), { status: answer.status, headers: answer.headers });
 }

@@ -4,7 +4,7 @@ import { OLLAMA_ROUTES } from "./ollama/ollama.ts";
 import { CHAT_ROUTE } from "./openai/chat.ts";
 import { COMPLETION_ROUTE } from "./openai/completions.ts";
 import { MODEL_ROUTES } from "./openai/models.ts";
-import { PAGE_ROUTE } from "./page/page.ts";
+import { PAGE_ROUTES } from "./page/page.ts";
 import { RESPONSES_ROUTE } from "./responses/responses.ts";
 import { HEALTH_ROUTE } from "./status/health.ts";
 import { STATUS_ROUTES } from "./status/server_info.ts";
@@ -18,7 +18,7 @@ export const ROUTES: readonly Route[] = [
   ...MODEL_ROUTES,
   ...ANTHROPIC_ROUTES,
   ...OLLAMA_ROUTES,
-  PAGE_ROUTE,
+  ...PAGE_ROUTES,
   HEALTH_ROUTE,
   ...STATUS_ROUTES,
   ...TOKEN_ROUTES,

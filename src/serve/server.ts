@@ -3,13 +3,16 @@ import type { EngineClient } from "../engine/client.ts";
 import type { LoadProgress } from "../engine/load/load.ts";
 import { openApp, refused } from "./app.ts";
 import { type ConnectionLimits, listen, type Listener } from "./http/listener.ts";
+import type { LiveRequest } from "./service/table.ts";
 import { openService, type Service, type ServiceOptions, setReady } from "./service/service.ts";
 
 export interface ServerOptions extends ServiceOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
-  /** How long requests may still run once the server is to stop. */
+  /** How long requests are still taken once the server is to stop, while health says so. */
+  readonly drainDelayMs: number;
+  /** How long requests may still run after that. */
   readonly drainMs: number;
   readonly limits: ConnectionLimits;
 }
@@ -20,8 +23,9 @@ export interface Server {
   /** Resolves once requests are answered. @throws what opening the engine threw. */
   readonly ready: Promise<EngineClient | undefined>;
   /**
-   * Takes no more requests, waits for those that run as long as `drainMs`, then ends them.
-   * Resolves when nothing is open any more; the engine stays open.
+   * Lets health say that it stops, takes requests for `drainDelayMs` more, answers 503 until those
+   * that run are done, ends them after `drainMs`, and closes all connections. Resolves when nothing
+   * is open any more; the engine stays open.
    */
   stop(): Promise<void>;
 }
@@ -38,6 +42,10 @@ export async function startServer(
 ): Promise<Server> {
   const service = openService(options);
   const http = await listening(service, options);
+  const stalls = setInterval(stallWatch(service), STALL_CHECK_MS);
+  const pings = setInterval(() => {
+    if (service.phase.kind === "ready") service.phase.ready.pulse.ask();
+  }, Math.min(PING_MS, options.roundMs / 4));
   const { hostname, port } = http;
   const ready = opened(service, open);
   return {
@@ -46,17 +54,21 @@ export async function startServer(
     ready,
     async stop() {
       service.draining = true;
-      const closed = http.close();
+      if (options.drainDelayMs > 0) await pause(options.drainDelayMs);
+      service.stopping = true;
       const timer = setTimeout(() => service.ends.forEach((end) => end()), options.drainMs);
       try {
         await drained(service);
       } finally {
         clearTimeout(timer);
       }
+      const closed = http.close();
       // What is open later are connections whose clients do not read.
       const ending = setTimeout(http.end, CLOSE_MS);
       await closed;
       clearTimeout(ending);
+      clearInterval(stalls);
+      clearInterval(pings);
     },
   };
 }
@@ -64,11 +76,31 @@ export async function startServer(
 /** How long an answer that is whole may take to reach its client once the server stops. */
 const CLOSE_MS = 1000;
 
+/** How often the engine's thread is asked for a sign of life, ms. */
+const PING_MS = 5000;
+
+/** How often requests are looked at for stalls, ms. */
+const STALL_CHECK_MS = 1000;
+
+/** Writes each request that has a slot to the log, once it has stood still for `stallMs`. */
+function stallWatch({ table, log, options: { stallMs } }: Service): () => void {
+  const stalled = new WeakMap<LiveRequest, number>();
+  return () => {
+    const now = performance.now();
+    for (const entry of table.live) {
+      if (entry.slot === undefined || now - entry.heard < stallMs) continue;
+      if (stalled.get(entry) === entry.heard) continue;
+      stalled.set(entry, entry.heard);
+      log.stall(entry, now - entry.heard);
+    }
+  };
+}
+
 async function listening(service: Service, options: ServerOptions): Promise<Listener> {
   const { host, port, log } = options;
-  const answer = openApp(service, log);
+  const answer = openApp(service);
   try {
-    return await listen(answer, (error) => refused(error, log), options);
+    return await listen(answer, (error) => refused(error, { log }), options);
   } catch (error) {
     throw new UsageError(`Cannot listen on ${host}:${port}: ${reason(error)}`, { cause: error });
   }
@@ -94,7 +126,11 @@ async function opened(
 }
 
 async function drained({ table }: Service): Promise<void> {
-  while (table.live.size > 0) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  while (table.live.size > 0) await pause(POLL_MS);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 const POLL_MS = 20;

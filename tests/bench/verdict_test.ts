@@ -21,45 +21,49 @@ const CASES: readonly { name: string; rows: readonly BenchRow[]; says: RegExp; s
     name: "an interval that holds 1",
     rows: [PLAIN, QUIET, invented(3, [1.4, 0.9, 1.3])],
     says:
-      /^batch 1: no difference shown: 3 steps 1\.18x plain \[0\.\d\d, .*\], noise \[0\.98, 1\.03\]$/,
+      /^batch 1: nothing is shown to be faster than plain: the best, 3 steps, is 1\.18x plain \[0\.\d\d, .*\], and its interval overlaps the noise \[0\.98, 1\.03\] \(plain against itself\); --repeat 6 narrows both$/,
     steps: 0,
   },
   {
     name: "an interval above 1, but not above the noise",
     rows: [PLAIN, noise([1.3, 0.8, 1.2]), invented(3, [1.5, 1.52, 1.48])],
     says:
-      /^batch 1: no difference shown: 3 steps 1\.50x plain \[1\.45, 1\.55\], noise \[0\.\d\d, 2/,
+      /^batch 1: nothing is shown .* 3 steps, is 1\.50x plain \[1\.45, 1\.55\], and its interval overlaps the noise \[0\.\d\d, 2/,
     steps: 0,
   },
   {
     name: "noise is never narrower than 1: an A/A row that was always faster",
     rows: [PLAIN, noise([1.1, 1.1, 1.1]), invented(3, [1.05, 1.05, 1.05])],
-    says: /^batch 1: no difference shown: .*, noise \[1\.00, 1\.10\]$/,
+    says:
+      /^batch 1: nothing is shown .* overlaps the noise \[1\.00, 1\.10\] \(plain against itself\);/,
     steps: 0,
   },
   {
     name: "everything slower",
     rows: [PLAIN, QUIET, invented(1, [0.9, 0.9, 0.91]), invented(3, [0.5, 0.5, 0.5])],
-    says: /^batch 1: fastest is plain; next is 1 steps, 0\.90x plain \[/,
+    says:
+      /^batch 1: fastest is plain: whatever drafts is slower; the next is 1 steps, 0\.90x plain \[/,
     steps: 0,
   },
   {
     name: "slower, but for one that may not be",
     rows: [PLAIN, QUIET, invented(1, [0.95, 0.95, 0.951]), invented(3, [0.5, 1.3, 0.9])],
-    says: /^batch 1: no difference shown: 3 steps /,
+    says: /^batch 1: nothing is shown to be faster than plain: the best, 3 steps, /,
     steps: 0,
   },
   {
     name: "a larger mean that is not shown to differ from plain does not win",
     rows: [PLAIN, QUIET, invented(3, [1.5, 1.52, 1.48]), invented(7, [3, 0.9, 1.8])],
-    says: /^batch 1: fastest is 3 steps, /,
+    says:
+      /^batch 1: fastest is 3 steps, .*\]; 7 steps, 1\.69x plain \[0\..*\], has a larger mean, but its interval overlaps the noise \[0\.98, 1\.03\] \(plain against itself\)$/,
     steps: 3,
   },
   {
     // log-ratio of 7 over 3 steps: about +0.02, -0.02, +0.03: mean 0.01, standard error 0.015
     name: "within one standard error fewer steps win",
     rows: [PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), invented(7, [1.53, 1.47, 1.545])],
-    says: /^batch 1: fastest is 3 steps, .*1\.50x plain; not shown to be faster: 7 steps$/,
+    says:
+      /^batch 1: named is 3 steps, .*1\.50x plain; 7 steps has the largest mean, 1\.51x, but the two cannot be told apart \(their difference, block by block, is within a standard error\), and 3 steps does less work a round$/,
     steps: 3,
   },
   {
@@ -77,7 +81,18 @@ const CASES: readonly { name: string; rows: readonly BenchRow[]; says: RegExp; s
   {
     name: "a preset within one standard error of fixed steps is not",
     rows: [PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), preset([1.53, 1.47, 1.545])],
-    says: /^batch 1: fastest is 3 steps, .*; not shown to be faster: preset aggressive$/,
+    says:
+      /^batch 1: named is 3 steps, .*; preset aggressive has the largest mean, 1\.51x, but .*, and 3 steps needs no adaptation$/,
+    steps: 3,
+  },
+  {
+    name: "a preset that some fixed steps are above of is not named in their place",
+    rows: [
+      ...[PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), invented(7, [1.5, 1.5, 1.8])],
+      preset([1.55, 1.55, 1.56]),
+    ],
+    says:
+      /^batch 1: named is 3 steps, .*; 7 steps has the largest mean, 1\.59x, but .*, and 3 steps does less work a round$/,
     steps: 3,
   },
   {
@@ -107,11 +122,11 @@ for (const { name, rows, says, steps } of CASES) {
     const [line = "", ...more] = verdictLines(rows);
     match(line, says);
     deepEqual(more, []);
-    ok(summary(rows, { columns: 200 }).includes(`\n${line}\n`));
+    ok(summary(rows, { columns: 500 }).includes(`\n${line}\n`));
     const page = html(rows, FACTS);
     ok(page.includes(`<dd>${line.replace("batch 1: ", "")}</dd>`), "the page's words");
     const best = [.../<tr class="best">.*?<th scope="row">(.*?)<\/th>/s.exec(page) ?? []][1];
-    equal(best, /fastest is ([^,;]*)/.exec(line)?.[1], "the row that stands out");
+    equal(best, /(?:fastest|named) is ([^,;:]*)/.exec(line)?.[1], "the row that stands out");
     deepEqual(emitConfig(rows)["1"]?.candidate_steps, [steps]);
   });
 }

@@ -120,6 +120,11 @@ Deno.test("batch: a bad line is an error of that line alone", async () => {
   assert.match(err, /^3 requests, 2 failed/);
 });
 
+Deno.test("batch: the closing line counts what was cut", async () => {
+  const { err } = await run('{"prompt": "a", "max_tokens": 1}\n{"prompt": "b"}\n');
+  assert.match(err, /^2 requests, 0 failed, 1 cut at their limit, 3 tokens in /m);
+});
+
 Deno.test("batch: no made id equals one that is given", () => {
   const given = ["", "2", "7", '"4"', '"b"'].map((id) => id && `"id": ${id}, `);
   const text = given.map((id) => `{${id}"prompt": "a"}`).join("\n") + '\n{"prompt": "b"}\nx\n\n';
@@ -160,12 +165,17 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     await assert.rejects(ask(fakeIo({ stdin: prompts })), {
       name: "UsageError",
       message:
-        `Cannot write "${output}": it is there and not empty; remove it or name another file`,
+        `Cannot write "${output}": there is such a file; name another or give --force to replace it`,
     });
     assert.equal(Deno.readTextFileSync(output), kept);
     Deno.truncateSync(output);
     assert.equal(await ask(fakeIo({ stdin: prompts })), 0);
     assert.equal(parsed(Deno.readTextFileSync(output)).length, 2);
+    const forced = parseArguments(["generate", "--batch", "-", "--output", output, "--force"]);
+    assert.ok(forced.command === "generate");
+    const io1 = fakeIo({ stdin: '{"prompt": "one"}\n' });
+    assert.equal(await runGenerate(forced, { open: fakeEngine().open, io: io1 }), 0);
+    assert.equal(parsed(Deno.readTextFileSync(output)).length, 1, "replaced with --force");
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

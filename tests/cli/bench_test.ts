@@ -184,7 +184,7 @@ Deno.test("a terminal gets a table that fits it and a verdict; --wide and named 
   for (const columns of [80, 100]) {
     const { out } = await on(columns);
     assert.ok(out.split("\n").every((line) => line.length <= columns), `${columns}\n${out}`);
-    assert.match(out, /^batch 1: (fastest is |no difference shown: )/m);
+    assert.match(out, /^batch 1: (fastest is |named is |nothing is shown to be faster )/m);
     assert.ok(!out.includes("|"));
   }
   const { out: piped } = await run(long);
@@ -260,6 +260,79 @@ Deno.test("--resume and --output-file may be one file; a torn line is written ov
   });
 });
 
+Deno.test("--resume refuses a file that is not its own and leaves it as it is", async () => {
+  await inFolder(async (path) => {
+    const file = path("notes.txt");
+    const foreign = [
+      "one line without a newline",
+      '{"format":"another"}',
+      '{"format":"eyrie-load-1","tor',
+      '{"my": "notes"',
+      "first\nsecond",
+      "[1, 2]",
+    ];
+    for (const text of foreign) {
+      await Deno.writeTextFile(file, text);
+      const session = fakeSession();
+      await assert.rejects(run([...QUICK, "--resume", file], { session }), (error) => {
+        assert.ok(error instanceof UsageError);
+        assert.match(error.message, /^Cannot resume from ".*": line 1: [^\n]+$/);
+        return true;
+      });
+      assert.deepEqual([await Deno.readTextFile(file), session.cells], [text, []]);
+    }
+    // An editor took the last newline away: the row still counts.
+    const own = path("rows.jsonl");
+    await run([...QUICK, "--resume", own]);
+    const rows = await Deno.readTextFile(own);
+    await Deno.writeTextFile(own, rows.trimEnd());
+    const again = await run([...QUICK, "--resume", own, "--batch-sizes", "1,2"]);
+    assert.equal(again.session.cells.filter(({ batch }) => batch === 1).length, 0);
+    assert.equal((await Deno.readTextFile(own)).slice(0, rows.length), rows);
+  });
+});
+
+Deno.test("files that are there are refused before anything is opened, and replaced with --force", async () => {
+  await inFolder(async (path) => {
+    for (const flag of ["--output-file", "--emit-config"]) {
+      const file = path(flag.slice(2));
+      const args = ["--repeat", "3", "--output-tokens", "16", "--num-steps", "0,3", flag, file];
+      await Deno.writeTextFile(file, "kept");
+      const session = fakeSession();
+      await assert.rejects(run(args, { session }), {
+        name: "UsageError",
+        message:
+          `Cannot write "${file}": there is such a file; name another or give --force to replace it`,
+      });
+      assert.deepEqual([await Deno.readTextFile(file), session.cells], ["kept", []]);
+      await run([...args, "--force"]);
+      assert.notEqual(await Deno.readTextFile(file), "kept");
+      // A name that a script has made, as mktemp does, holds nothing.
+      await Deno.writeTextFile(file, "");
+      await run(args);
+      assert.notEqual(await Deno.readTextFile(file), "");
+    }
+    const names = [...Deno.readDirSync(path(""))].map(({ name }) => name).toSorted();
+    assert.deepEqual(names, ["emit-config", "output-file"], "no temporary file is left");
+    const same = ["--resume", path("r"), "--output-file", path("./r"), "--output", "html"];
+    await assert.rejects(run([...QUICK, ...same]), {
+      name: "UsageError",
+      message: /^Cannot use "--resume .*" with "--output-file .*": the file has a row on each line/,
+    });
+    assert.equal((await run([...QUICK, "--output-file", "/dev/null"])).code, 0);
+  });
+});
+
+Deno.test("a result goes in place of the file that a link leads to", async () => {
+  await inFolder(async (path) => {
+    await Deno.writeTextFile(path("real"), "");
+    await Deno.symlink(path("real"), path("link"));
+    await run([...QUICK, "--output", "csv", "--output-file", path("link")]);
+    assert.ok((await Deno.lstat(path("link"))).isSymlink);
+    assert.match(await Deno.readTextFile(path("real")), /^acceptance,/);
+  });
+});
+
 Deno.test("Ctrl+C keeps the rows so far; --resume measures the rest", async () => {
   await inFolder(async (path) => {
     const args = [
@@ -279,7 +352,8 @@ Deno.test("Ctrl+C keeps the rows so far; --resume measures the rest", async () =
     const stopped = await run([...args, "--emit-config", path("config.json")], { session, io });
     assert.equal(stopped.code, 130);
     assert.match(stopped.err, /warning: stopped: rows of the last case have fewer blocks/);
-    assert.equal(await Deno.readTextFile(path("config.json")), "", "no config of half a sweep");
+    const names = [...Deno.readDirSync(path(""))].map(({ name }) => name);
+    assert.deepEqual(names, ["rows.jsonl"], "no config of half a sweep");
     const table = stopped.out.split("\n").filter((line) => line.startsWith("|"));
     assert.deepEqual(table.slice(2).map((line) => line.split("|").at(-2)?.trim()), [..."333222"]);
     assert.ok(session.disposed());
@@ -332,7 +406,8 @@ Deno.test("--emit-config writes what the presets axis takes", async () => {
     assert.deepEqual(config["64"].candidate_steps, [0]);
     assert.ok(
       err.endsWith(
-        `wrote ${file}, steps 3 at batch 1, 0 at batch 64; measure it with --presets ${file}\n`,
+        `wrote ${file}, steps 3 at batch 1, 0 at batch 64: --preset ${file} uses it in generate, chat and serve, ` +
+          `bench --presets ${file} measures it\n`,
       ),
     );
   });

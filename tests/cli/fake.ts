@@ -168,6 +168,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
       return { counts, speculation: plan.speculation.report, pages: { free: 8, total: 8 } };
     },
+    ping: () => Promise.resolve(1),
     readStatus: () => Promise.resolve(engine.status),
     decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
     chatTemplate: "",

@@ -95,22 +95,45 @@ for (
   });
 }
 
-Deno.test("an answer that was cut says so to a person, or with --stats", async () => {
+Deno.test("an answer that was cut says so at the end of stderr, in a pipe too", async () => {
   const answer = () => "one two three";
   const said = async (flags: string[], contextLength: number, terminal: boolean) => {
     const io = fakeIo({ terminal, ...terminal ? {} : { stdin: "" } });
     await run(["hi", ...flags], fakeEngine({ answer, contextLength }), io);
-    return io.err().split("\n").find((line) => line.includes("The"))?.split("\x1b[K").at(-1);
+    const last = io.err().trimEnd().split("\n").at(-1);
+    return last?.startsWith("The") ? last : undefined;
   };
   const two = ["--max-tokens", "2"];
-  const cut = "The answer was cut at 2 tokens; --max-tokens allows more.";
+  const cut = "The answer was cut at --max-tokens 2; a larger number allows more.";
   const full = "The context (3 tokens) is full: the answer was cut; --context-length allows more.";
   assert.equal(await said(two, 1000, true), cut);
   assert.equal(await said([...two, "--stats"], 1000, false), cut);
   assert.equal(await said(two, 3, true), full);
-  assert.equal(await said(two, 1000, false), undefined);
+  assert.equal(await said(two, 1000, false), cut);
+  assert.equal(await said([...two, "--json"], 1000, false), cut);
   assert.equal(await said([...two, "--quiet"], 1000, true), undefined);
   assert.equal(await said([], 1000, true), undefined);
+});
+
+Deno.test("the default limit is named where it cut, and JSON that is incomplete", async () => {
+  const said = async (flags: string[], text: string) => {
+    const io = fakeIo({ stdin: "" });
+    assert.equal(await run(["hi", ...flags], fakeEngine({ answer: () => text }), io), 0);
+    return io.err().trimEnd().split("\n").at(-1) ?? "";
+  };
+  const long = "word ".repeat(600);
+  assert.equal(
+    await said([], long),
+    "The answer was cut at --max-tokens 512 (the default); a larger number allows more.",
+  );
+  const two = "The answer was cut at --max-tokens 2; a larger number allows more.";
+  const json = ["--json-object", "-n", "2"];
+  assert.equal(await said(json, '{ "a": 1 }'), `${two} Its JSON is incomplete.`);
+  assert.equal(await said(json, "{ } }"), two);
+  assert.equal(
+    await said(["--regex", "[a-z ]+", "-n", "2"], "a b c"),
+    `${two} It may not be a whole text of the grammar.`,
+  );
 });
 
 Deno.test("Ctrl+C before the first token leaves no line of nothing", async () => {

@@ -283,6 +283,14 @@ Deno.test("a temperature too small to divide by is greedy", async () => {
   assert.equal(engine.requests[0]?.sampling.temperature, 0);
 });
 
+Deno.test("a draft that never guesses right is a warning, which --quiet leaves out", async () => {
+  for (const [flags, shown] of [[[], true], [["--quiet"], false]] as const) {
+    const io = fakeIo({ stdin: "" });
+    await run(["hi", "--num-steps", "3", ...flags], fakeEngine({ accepted: 0, rounds: 60 }), io);
+    assert.equal(io.err().includes("warning: none of"), shown, io.err());
+  }
+});
+
 Deno.test("system, raw, and a checkpoint without a template", async () => {
   const engine = fakeEngine({ hasChatTemplate: false });
   const io = fakeIo({ stdin: "" });

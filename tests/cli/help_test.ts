@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { parseArguments } from "../../src/cli/options/parse.ts";
-import { COMMANDS } from "../../src/cli/options/commands.ts";
+import type { CommandName } from "../../src/cli/options/command.ts";
+import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
+import { spellingsOf } from "../../src/cli/options/flag.ts";
 
 function printed(...args: string[]): string {
   const invocation = parseArguments(args);
@@ -21,6 +23,28 @@ for (const command of Object.keys(COMMANDS)) {
   Deno.test(`eyrie ${command} --help`, () =>
     golden(name, printed(...command.split(" "), "--help")));
 }
+for (const command of ["generate", "bench load"]) {
+  const name = `help_${command.replace(" ", "_")}_all`;
+  Deno.test(`eyrie ${command} --help all`, () =>
+    golden(name, printed(...command.split(" "), "--help", "all")));
+}
+
+Deno.test("--help has what is needed first, --help all every flag", () => {
+  for (const name of Object.keys(COMMANDS) as CommandName[]) {
+    const words = name.split(" ");
+    const [short, all] = [printed(...words, "--help"), printed(...words, "--help", "all")];
+    assert.equal(printed("help", ...words, "all"), all);
+    const flags = Object.values(flagsOf(name));
+    const listed = (text: string) =>
+      flags.filter((flag) => text.includes(`\n  ${spellingsOf(flag).join(", ")}`));
+    assert.deepEqual(listed(all), flags, name);
+    assert.ok(listed(short).length <= 16, `${name}: ${listed(short).length} flags`);
+    assert.ok(short.split("\n").length < 100, `${name}: ${short.split("\n").length} lines`);
+    const note = `These are ${listed(short).length} of ${flags.length} flags; all: eyrie ${name}`;
+    if (flags.length <= 16) assert.equal(short, all);
+    else assert.ok(short.endsWith(`\n\n${note} --help all\n`), name);
+  }
+});
 
 Deno.test("help fits 80 columns and opens with two examples, which can be run", () => {
   for (const name of ["", ...Object.keys(COMMANDS)]) {

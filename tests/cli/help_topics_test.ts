@@ -67,10 +67,19 @@ Seldom:
 
 for (const name of TOPIC_NAMES as readonly Topic[]) {
   Deno.test(`eyrie help ${name}`, async () => {
-    deepEqual(parseArguments(["help", name]), { command: "topic", topic: name });
-    const text = helpTopic(name);
+    deepEqual(parseArguments(["help", name]), { command: "topic", topic: name, all: false });
+    const text = helpTopic(name, { all: false });
     ok(text.startsWith(`eyrie help ${name} - ${TOPICS[name]}\n\n`));
-    const [, path = ""] = /\n\nMore: (docs\/\S+)\n$/.exec(text) ?? [];
+    const [, path = "", ...rest] = /\n\nThe whole page \((docs\/\S+)\): eyrie (.+)\n$/.exec(text) ??
+      [];
+    // Whoever has the program alone can read the rest too.
+    deepEqual(parseArguments(rest.join(" ").split(" ")), {
+      command: "topic",
+      topic: name,
+      all: true,
+    });
+    const whole = helpTopic(name, { all: true });
+    ok(whole.length >= text.length - 60 && whole.endsWith(`\n\nThis is ${path}\n`));
     ok((await Deno.stat(new URL(path, ROOT))).isFile);
     const lines = text.split("\n");
     ok(lines.length > 10, `${lines.length} lines`);
@@ -82,7 +91,7 @@ for (const name of TOPIC_NAMES as readonly Topic[]) {
 }
 
 Deno.test("help on policies has them all", () => {
-  const text = helpTopic("policies");
+  const text = helpTopic("policies", { all: false });
   deepEqual(POLICY_NAMES.filter((name) => !text.includes(name)), []);
 });
 

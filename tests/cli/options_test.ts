@@ -32,7 +32,7 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
 
 /** Flags of `breakeven` that stand without `--measure`. */
 const BREAKEVEN_ALWAYS = new Set(
-  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --json --quiet"
+  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --force --json --quiet"
     .split(" "),
 );
 
@@ -49,7 +49,8 @@ function needed(command: CommandName, but: Flag): string[] {
     .flatMap((flag) => [flag.flag, "x"]);
   const operands = COMMANDS[command].operands?.filter((operand) => operand.required) ?? [];
   required.push(...operands.map(({ name, choices }) => choices?.[0] ?? name));
-  const batched = command === "generate" && ["--max-batch", "--output"].includes(but.flag);
+  const batched = command === "generate" &&
+    ["--max-batch", "--output", "--force"].includes(but.flag);
   if (batched) return ["--batch", "x", ...required];
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
@@ -113,7 +114,7 @@ for (const { command, key, flag } of ALL) {
         assert.equal(said, `Cannot use "${name} ": allowed is ${allowed(flag)}`);
       }
     }
-    const help = parseArguments([command, "--help"]);
+    const help = parseArguments([...command.split(" "), "--help", "all"]);
     assert.ok(help.command === "print");
     const example = flag.example === undefined ? flag.flag : `example: ${flag.example}`;
     assert.ok(help.text.includes(example), example);
@@ -193,6 +194,7 @@ Deno.test("defaults of generate", () => {
       policy: undefined,
       precision: undefined,
       elasticDraft: false,
+      force: false,
       quantize: undefined,
       quantizeDraft: false,
       kvDtype: undefined,
@@ -307,19 +309,19 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --tempratur 1",
-    'Cannot use "--tempratur": generate has no such flag, did you mean --temperature? (eyrie generate --help lists them)',
+    'Cannot use "--tempratur": generate has no such flag, did you mean --temperature? (eyrie generate --help all lists them)',
   ],
   [
     "generate --preset=x --preest=fast",
-    'Cannot use "--preest": generate has no such flag, did you mean --preset? (eyrie generate --help lists them)',
+    'Cannot use "--preest": generate has no such flag, did you mean --preset? (eyrie generate --help all lists them)',
   ],
   [
     "check --draf d",
-    'Cannot use "--draf": check has no such flag, did you mean --draft, --draft-rope-theta? (eyrie check --help lists them)',
+    'Cannot use "--draf": check has no such flag, did you mean --draft, --draft-rope-theta? (eyrie check --help all lists them)',
   ],
   [
     "generate --top x",
-    'Cannot use "--top": generate has no such flag, did you mean --top-k, --top-p? (eyrie generate --help lists them)',
+    'Cannot use "--top": generate has no such flag, did you mean --top-k, --top-p? (eyrie generate --help all lists them)',
   ],
   ["breakeven --model m", 'Cannot use "--model": it needs --measure'],
   ["breakeven --repeat 3", 'Cannot use "--repeat": it needs --measure'],
@@ -338,15 +340,15 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --temp 0",
-    'Cannot use "--temp": generate has no such flag, did you mean --temperature, --template-arg? (eyrie generate --help lists them)',
+    'Cannot use "--temp": generate has no such flag, did you mean --temperature, --template-arg? (eyrie generate --help all lists them)',
   ],
   [
     "generate --steps 3",
-    'Cannot use "--steps": generate has no such flag, did you mean --num-steps, --speculative-num-steps? (eyrie generate --help lists them)',
+    'Cannot use "--steps": generate has no such flag, did you mean --num-steps, --speculative-num-steps? (eyrie generate --help all lists them)',
   ],
   [
     "generate -model x",
-    'Cannot use "-model": generate has no such flag, did you mean --model? (eyrie generate --help lists them)',
+    'Cannot use "-model": generate has no such flag, did you mean --model? (eyrie generate --help all lists them)',
   ],
   ["generate -p a b", 'Cannot use "--prompt" with PROMPT: allowed is one of them'],
   ["generate --max-batch 4 a", 'Cannot use "--max-batch": it needs --batch'],
@@ -355,7 +357,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["completion tcsh", 'Cannot run "completion tcsh": allowed is bash, zsh, fish'],
   [
     "generate --xyz",
-    'Cannot use "--xyz": generate has no such flag (eyrie generate --help lists them)',
+    'Cannot use "--xyz": generate has no such flag (eyrie generate --help all lists them)',
   ],
   ["generate --help=1", 'Cannot use "--help=1": --help takes no value'],
   ["rm -y=1 a", 'Cannot use "-y=1": -y takes no value'],

@@ -75,6 +75,9 @@ Deno.test("profile --output: a cost file that is read again, and the cache is le
     assert.deepEqual(parseCosts(JSON.parse(await Deno.readTextFile(path))), SIMPLE);
     assert.equal(err, `cost table in ${path}\n`);
     assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["cost.json"]);
+    const there = await run(["--output", path]).catch((error: unknown) => error);
+    assert.ok(there instanceof UsageError && there.message.endsWith("give --force to replace it"));
+    await run(["--output", path, "--force"]);
     const refused = await run(["--output", folder]).catch((error: unknown) => error);
     assert.ok(refused instanceof UsageError);
     assert.match(refused.message, /^Cannot write ".*": /);

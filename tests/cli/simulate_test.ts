@@ -203,6 +203,38 @@ Deno.test("simulate: what cannot be used is one line", async () => {
   }
 });
 
+Deno.test("simulate: on a terminal of 80 columns no line is longer; --output md is whole", async () => {
+  const terminal = () => fakeIo({ terminal: true, columns: 80 });
+  const line = "--rounds 9 --repeat 3 --policies ema,static:num_steps=2,hybrid";
+  const { out } = await run(line, terminal());
+  assert.deepEqual(out.split("\n").filter((line) => line.length > 80), []);
+  assert.match(out, /^of best\nstatic +phases-1 +phases-4 /m);
+  assert.match(out, /^static +(?:\S+ +)*mean$/m, "the second half of the worlds");
+  assert.match(out, /^policy +tok\/s +static +oracle /m);
+  const whole = (await run(line)).out;
+  assert.match(whole, /^\| policy /m);
+  assert.equal((await run(`${line} --output md`, terminal())).out, whole);
+  const loaded = await run("--request-rate 9 --num-requests 9 --policies ema", terminal());
+  assert.deepEqual(loaded.out.split("\n").filter((line) => line.length > 80), []);
+  assert.match(loaded.out, /^ .*TPOT p50 +E2E p50/m);
+});
+
+Deno.test("simulate: a file that is there is replaced with --force alone", async () => {
+  const file = await Deno.makeTempFile({ prefix: "eyrie-simulate-" });
+  try {
+    const line = `--policies ema --scenario phases-1 --rounds 9 --repeat 1 --output-file ${file}`;
+    assert.equal((await run(line)).out, "");
+    const text = await Deno.readTextFile(file);
+    assert.match(text, /phases-1/);
+    assert.match(await refused(`${line} --output json`), /^Cannot write .* give --force/);
+    assert.equal(await Deno.readTextFile(file), text);
+    await run(`${line} --output json --force`);
+    JSON.parse(await Deno.readTextFile(file));
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
 Deno.test("simulate: Ctrl+C ends it without a table", async () => {
   const io = fakeIo();
   io.interrupt();

@@ -158,6 +158,8 @@ Deno.test("trees from the host lose what is not allowed", async () => {
 Deno.test("preempted requests go on in their grammars", async () => {
   const { engine } = await open({ draft: "none", maxKvTokens: 112 });
   using _ = engine;
+  // At first they are admitted one by one, as their grammars are compiled.
+  await assertSame(engine);
   await assertSame(engine);
   assert.ok(engine.counts.preemptions > 0);
 });
@@ -181,9 +183,10 @@ Deno.test("a grammar that cannot be used is told before anything is generated; o
   using _ = engine;
   const bad: Grammar = { kind: "ebnf", text: 'root ::= "a" | b' };
   const nowhere: Grammar = { kind: "ebnf", text: 'root ::= "The" x\nx ::= x' };
+  const escape: Grammar = { kind: "json schema", schema: { $ref: "#/%zz" } };
   const [good, ...failed] = await Promise.allSettled([
     resultOf(engine.generate(request(engine, 3))),
-    ...[bad, nowhere].map((grammar) =>
+    ...[bad, nowhere, escape].map((grammar) =>
       resultOf(engine.generate({ ...request(engine, 0), grammar }))
     ),
   ]);
@@ -191,6 +194,8 @@ Deno.test("a grammar that cannot be used is told before anything is generated; o
   assert.deepEqual(failed.map((one) => one.status === "rejected" && one.reason.message), [
     'Cannot constrain the output: EBNF parser error at line 1, column 16: Rule "b" is not defined',
     "Cannot constrain the output: the grammar has come to where no token may follow",
+    'Cannot constrain the output: JSON schema, at "#": "$ref" "#/%zz" has a "%" that begins no ' +
+    "character",
   ]);
   assert.ok(failed.every((one) => one.status === "rejected" && one.reason instanceof UsageError));
   assertNothingHeld(engine);

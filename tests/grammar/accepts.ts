@@ -1,11 +1,11 @@
-import { type Grammars, openGrammars } from "../../src/grammar/grammars.ts";
+import { type LocalGrammars, openGrammars } from "../../src/grammar/grammars.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import { allows } from "../../src/grammar/matcher.ts";
 import type { TokenBytes } from "../../src/text/token_bytes.ts";
 import { EOS, fledglingBytes, fledglingVocabulary } from "./vocabulary.ts";
 
 export const TOKENS: TokenBytes = fledglingBytes();
-export const GRAMMARS: Grammars = openGrammars(fledglingVocabulary());
+export const GRAMMARS: LocalGrammars = openGrammars(fledglingVocabulary());
 
 /** The token of each byte. */
 const BYTES: readonly number[] = Array.from(

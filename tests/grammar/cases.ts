@@ -1,7 +1,7 @@
 /** Random grammars: each output is valid, and the same whoever drafts. */
 import assert from "node:assert/strict";
-import Ajv from "ajv/dist/2020.js";
-import addFormats from "ajv-formats";
+import Ajv from "npm:ajv@8.20.0/dist/2020.js";
+import addFormats from "npm:ajv-formats@3.0.1";
 import type { CodePoints } from "../../src/grammar/rules/code_points.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import type { Grammars } from "../../src/grammar/grammars.ts";
@@ -64,7 +64,7 @@ export interface CaseResult {
 
 /** @throws AssertionError with the case. */
 export async function checkCase(
-  { grammars, tokens }: { readonly grammars: Grammars; readonly tokens: TokenBytes },
+  { grammars, tokens }: { readonly grammars: Pick<Grammars, "open">; readonly tokens: TokenBytes },
   kind: CaseKind,
   seed: number,
 ): Promise<CaseResult> {

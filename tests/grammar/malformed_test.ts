@@ -85,6 +85,42 @@ Deno.test("any JSON as a schema", async () => {
   );
 });
 
+Deno.test("any JSON value as a schema, with any text as a reference in it", async () => {
+  const text = fc.string({ unit: "binary", maxLength: 8 });
+  const anything = fc.oneof(
+    fc.jsonValue({ noUnicodeString: false }),
+    fc.record({ $ref: fc.oneof(text, text.map((rest) => `#/${rest}`)) }),
+    fc.record({ required: fc.jsonValue(), anyOf: fc.array(fc.jsonValue()), items: fc.jsonValue() }),
+  );
+  await fc.assert(
+    fc.asyncProperty(anything, (schema) => check({ kind: "json schema", schema })),
+    { numRuns: 200 },
+  );
+});
+
+Deno.test("a reference with a bad percent escape", async () => {
+  for (const $ref of ["#/%zz", "#/$defs/%", "#/%ff"]) {
+    await assert.rejects(checkGrammar({ kind: "json schema", schema: { $ref } }), {
+      name: "UsageError",
+      message:
+        `Cannot constrain the output: JSON schema, at "#": "$ref" "${$ref}" has a "%" that ` +
+        "begins no character",
+    });
+  }
+  const schema = { $ref: "#/$defs/a%25%20~1b", $defs: { "a% /b": { const: 1 } } };
+  await checkGrammar({ kind: "json schema", schema });
+});
+
+Deno.test("what is thrown by accident is the user's error too", async () => {
+  // An object that cannot be made a property's name: a TypeError within.
+  const odd = { toString: 1 };
+  const part = { type: "object", properties: {}, required: [odd] };
+  await assert.rejects(
+    checkGrammar({ kind: "json schema", schema: { oneOf: [part, { ...part }] } }),
+    UsageError,
+  );
+});
+
 Deno.test("any text as EBNF or as a regular expression", async () => {
   await fc.assert(fc.asyncProperty(ebnf, (text) => check({ kind: "ebnf", text })), { numRuns: 60 });
   await fc.assert(fc.asyncProperty(regex, (pattern) => check({ kind: "regex", pattern })), {

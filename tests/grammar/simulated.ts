@@ -26,7 +26,7 @@ export type Drafting = "none" | "forced" | "chains" | "trees";
  * @param of.drafting drafts as the grammar forces them, or chance, often illegal.
  */
 export async function simulate(
-  grammars: Grammars,
+  grammars: Pick<Grammars, "open">,
   grammar: Grammar,
   tokens: TokenBytes,
   { seed, drafting, most = 300, ignoreEos = false }: {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { openRandomModels } from "../../src/engine/load/random_models.ts";
 import { UsageError } from "../../src/errors.ts";
+import { parseModelConfig } from "../../src/model/config/config.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { readOffsets } from "../../src/model/plan/eagle.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
@@ -41,6 +42,13 @@ Deno.test("random checkpoint: a target has the tensors its config asks for", () 
       assert.equal(checkpoint.text("chat_template.jinja"), undefined);
     });
   }
+});
+
+Deno.test("random checkpoint: tensors that several matrices are rows of are whole", () => {
+  const path = new URL("../golden/phi3/config.json", import.meta.url);
+  const json = JSON.parse(Deno.readTextFileSync(path));
+  const specs = targetTensors(parseModelConfig("phi3", json, undefined));
+  assert.deepEqual(checkTensors(randomCheckpoint(path.pathname, "target"), specs), []);
 });
 
 Deno.test("random checkpoint: EAGLE-3 by its name or by draft_vocab_size", () => {

@@ -63,6 +63,29 @@ Deno.test("an answer may take longer than a request, whole and as a stream", asy
   assert.equal(events.at(-1), "[DONE]");
 });
 
+Deno.test("a client that closes its side when it has sent all gets its answer, whole and as a stream", async () => {
+  const engine = fakeEngine({ answer: () => "one two three ", beforeWord: () => pause(20) });
+  await using server = await fakeServer({}, engine);
+  const half = { closeWrite: true };
+  const whole = await rawHttp(server.url, chat("hi"), half);
+  assert.match(whole, /^(HTTP\/1.1 102 Processing\r\n\r\n)+HTTP\/1.1 200 [^]*"one two three "/);
+  const stream = await rawHttp(server.url, chat("hi", { stream: true }), half);
+  assert.match(stream, /HTTP\/1.1 200 [^]*"content":"three "[^]*\[DONE\]/);
+  for (const part of stream.split("\r\n").filter((line) => line.startsWith("data: "))) {
+    assert.match(part, /\n\n$/);
+  }
+  assert.match(await rawHttp(server.url, `${GET}\r\n`, half), /HTTP\/1.1 200 /);
+});
+
+Deno.test("HTTP/1.0: a probe of health without a Host header is answered", async () => {
+  await using server = await fakeServer();
+  assert.match(
+    await rawHttp(server.url, "GET /health HTTP/1.0\r\n\r\n"),
+    /^HTTP\/1.\d 200 [^]*"ok"/,
+  );
+  assert.match(await rawHttp(server.url, "GET /v1/models HTTP/1.0\r\n\r\n"), /^HTTP\/1.\d 200 /);
+});
+
 Deno.test("a connection without requests is closed", async () => {
   await using server = await fakeServer({ limits: { ...LIMITS, idleMs: 50 } });
   assert.match(await rawHttp(server.url, `${GET}\r\n`), /^HTTP\/1.1 200 [^]*"ok"}$/);

@@ -1,6 +1,6 @@
 import { fakeEngine } from "../cli/fake.ts";
 import { type Server, type ServerOptions, startServer } from "../../src/serve/server.ts";
-import { DEFAULTS, testClient, type TestServer } from "./server.ts";
+import { DEFAULTS, faultLog, testClient, type TestServer } from "./server.ts";
 
 type FakeEngine = ReturnType<typeof fakeEngine>;
 
@@ -12,7 +12,7 @@ export async function fakeServer(
   const log: string[] = [];
   const server: Server = await startServer(() => Promise.resolve(engine), {
     ...DEFAULTS,
-    log: (line) => void log.push(line),
+    log: faultLog(log),
     ...options,
   });
   await server.ready;

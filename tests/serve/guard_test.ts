@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { depthOf } from "../../src/serve/http/body.ts";
 import { sameText } from "../../src/serve/http/guard.ts";
+import { usedKey } from "../../src/cli/serve/serve.ts";
+import { UsageError } from "../../src/errors.ts";
 import type { ServerOptions } from "../../src/serve/server.ts";
 import { fakeServer } from "./fake_server.ts";
 import { rawHttp } from "./raw.ts";
@@ -17,6 +19,10 @@ async function statusOf(url: string, request: string | Uint8Array): Promise<numb
 function getWith(path: string, headers: Record<string, string>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `GET ${path} HTTP/1.1\r\n${lines.join("")}Connection: close\r\n\r\n`;
+}
+
+function postWith(path: string, headers: Record<string, string>, body = "{}"): string {
+  return getWith(path, { Host: "localhost", ...headers }).replace("GET", "POST") + body;
 }
 
 async function withServer(
@@ -120,6 +126,51 @@ Deno.test("the key: every route but /health needs it, whatever the path's spelli
       authorization: "Bearer right",
     });
     assert.equal(await statusOf(url, named), 200);
+  }));
+
+Deno.test("a key is used without the space around it; one that no header can hold is refused", () => {
+  assert.equal(usedKey(" secret\n"), "secret");
+  for (const key of ["", " \n", "two words", "two\nlines", "schl\u00fcssel"]) {
+    assert.throws(() => usedKey(key), UsageError, JSON.stringify(key));
+  }
+});
+
+Deno.test("errors of no route have the shape of the API whose path it is", () =>
+  withServer({}, async ({ url }) => {
+    const shapes = [
+      ["/v1/messages", /^\{"type":"error","error":\{"type":"(\w+)","message":"[^"\\]/],
+      ["/api/chat", /^\{"error":"[^"]/],
+      ["/v1/chat/completions", /^\{"error":\{"message":"/],
+    ] as const;
+    for (const [path, shape] of shapes) {
+      const requests = [
+        [404, getWith(`${path}/nowhere`, { Host: "localhost" })],
+        [405, getWith(path, { Host: "localhost" })],
+        [403, getWith(path, { Host: "evil.example.com" })],
+        [413, postWith(path, { "Content-Length": String(2 ** 30) })],
+        [415, postWith(path, { "Content-Encoding": "gzip", "Content-Length": "2" })],
+      ] as const;
+      for (const [status, request] of requests) {
+        const answer = await rawHttp(url, request);
+        assert.ok(answer.startsWith(`HTTP/1.1 ${status} `), `${path} ${status}: ${answer}`);
+        const body = answer.split("\r\n\r\n")[1] ?? "";
+        assert.match(body, shape);
+        assert.match(answer, /\r\nx-content-type-options: nosniff\r\n/i);
+        const type = shape.exec(body)?.[1];
+        if (path === "/v1/messages" && (status === 405 || status === 415)) {
+          assert.equal(type, "invalid_request_error");
+        }
+      }
+    }
+    const anthropic = { Host: "localhost", "anthropic-version": "2023-06-01" };
+    assert.match(await rawHttp(url, getWith("/v1/nowhere", anthropic)), /\{"type":"error",/);
+  }));
+
+Deno.test("a body may say that it is not encoded", () =>
+  withServer({}, async ({ url }) => {
+    const body = JSON.stringify(user("hi"));
+    const headers = { "Content-Encoding": "Identity", "Content-Length": String(body.length) };
+    assert.equal(await statusOf(url, postWith(CHAT, headers, body)), 200);
   }));
 
 Deno.test("keys are compared whole", () => {

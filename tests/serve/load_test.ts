@@ -157,6 +157,28 @@ Deno.test("stopping: what runs is finished, nothing more is taken", async () => 
   await assert.rejects(server.ask("/health"), "nobody listens");
 });
 
+Deno.test("stopping after a delay: health says so while requests are taken; then new ones are 503", async () => {
+  const { engine, open, close } = gated();
+  const server = await fakeServer({ drainDelayMs: 300 }, engine);
+  const stopped = server.server.stop();
+  const health = await server.ask("/health");
+  assert.deepEqual([health.status, (await health.json()).status], [503, "draining"]);
+  const late = server.json(CHAT, BODY);
+  await until(() => server.server.service.table.live.size === 1);
+  assert.ok(!server.server.service.stopping, "it is taken within the delay");
+  await until(() => server.server.service.stopping);
+  const refused = await server.ask(CHAT, BODY);
+  assert.deepEqual([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+  assert.match((await refused.json()).error.message, /the server is stopping/);
+  const [still] = [await server.json("/health")];
+  assert.deepEqual([still.status, still.requests], ["draining", 1]);
+  open();
+  assert.equal((await late).choices[0].finish_reason, "stop");
+  await stopped;
+  await assert.rejects(server.ask("/health"), "nobody listens");
+  close();
+});
+
 Deno.test("stopping: what runs longer than that is ended, and told", async () => {
   const { engine } = gated();
   // The script ends at the signal alone.
@@ -214,4 +236,157 @@ Deno.test("an engine that has failed answers nothing more, and /health says so",
   const next = await server.ask(CHAT, BODY);
   assert.equal(next.status, 503);
   assert.match((await next.json()).error.message, /the engine has failed/);
+});
+
+Deno.test("prompts that are being encoded have a place: more are 429, and refused ones give theirs back", async () => {
+  const engine = fakeEngine();
+  const { encodePrompt } = engine;
+  let gate = Promise.withResolvers<void>();
+  engine.encodePrompt = async (input) => {
+    await gate.promise;
+    if ("messages" in input && input.messages[0]?.content === "bad") throw new UsageError("no");
+    return await encodePrompt(input);
+  };
+  await using server = await fakeServer({ maxBatch: 1, maxQueue: 1 }, engine);
+  const { table } = server.server.service;
+  for (let i = 0; i < 3; i++) {
+    const count = server.ask("/v1/messages/count_tokens", { model: "fledgling", ...user("hi") });
+    const chat = server.ask(CHAT, i === 0 ? user("bad") : BODY);
+    await until(() => table.live.size === 2);
+    assert.deepEqual([table.waiting, table.running], [2, 0]);
+    for (const [path, body] of [[CHAT, BODY], ["/tokenize", { content: "a" }]] as const) {
+      assert.equal((await server.json(path, body)).error.code, "rate_limit_exceeded", path);
+    }
+    gate.resolve();
+    assert.equal((await count).status, 200);
+    assert.equal((await chat).status, i === 0 ? 400 : 200);
+    await (await chat).body?.cancel();
+    await (await count).body?.cancel();
+    await until(() => table.live.size === 0);
+    gate = Promise.withResolvers();
+  }
+});
+
+Deno.test("--max-queue-ms: who waits for a slot for longer gets 503, a running answer goes on", async () => {
+  const { engine, open } = queued();
+  await using server = await fakeServer({ maxBatch: 1, maxQueueMs: 200 }, engine);
+  const running = server.json(CHAT, BODY);
+  await until(() => server.server.service.table.running === 1);
+  for (const fields of [{}, { stream: true }]) {
+    const response = await server.ask(CHAT, { ...BODY, ...fields });
+    assert.deepEqual([response.status, response.headers.get("retry-after")], [503, "1"]);
+    assert.match((await response.json()).error.message, /within 200 ms \(--max-queue-ms\)/);
+  }
+  assert.equal(server.server.service.table.live.size, 1);
+  open();
+  assert.equal((await running).choices[0].finish_reason, "stop");
+});
+
+Deno.test("--max-queue-ms holds for the encoding of the prompt too", async () => {
+  const engine = fakeEngine();
+  const { encodePrompt } = engine;
+  const gate = Promise.withResolvers<void>();
+  engine.encodePrompt = (input) => gate.promise.then(() => encodePrompt(input));
+  await using server = await fakeServer({ maxBatch: 1, maxQueueMs: 200 }, engine);
+  const response = await server.ask(CHAT, BODY);
+  assert.equal(response.status, 503);
+  await response.body?.cancel();
+  assert.equal(server.server.service.table.live.size, 1, "what is being encoded has a place");
+  gate.resolve();
+  await until(() => server.server.service.table.live.size === 0);
+  assert.equal(engine.requests.length, 0);
+});
+
+Deno.test("a stream that waits for a slot has its headers, comments, and then its answer", async () => {
+  const { engine, open } = queued();
+  await using server = await fakeServer({ maxBatch: 1 }, engine);
+  const running = server.json(CHAT, BODY);
+  await until(() => server.server.service.table.running === 1);
+  using timers = shortTimers([1000, 10_000]);
+  const response = await server.ask(CHAT, { ...BODY, stream: true });
+  assert.equal(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+  assert.equal(server.server.service.table.waiting, 1);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const next = async () => (await reader?.read())?.value ?? "";
+  assert.equal(await next(), ": waiting\n\n");
+  assert.match(await next(), /^(: waiting\n\n)+$/);
+  timers[Symbol.dispose]();
+  open();
+  let text = "";
+  for (let part = await next(); part !== ""; part = await next()) text += part;
+  assert.match(text, /"content":"four "[^]*\[DONE\]/);
+  await running;
+});
+
+/** Timers of these lengths, ms, take 5 ms. */
+function shortTimers(lengths: readonly number[]): Disposable {
+  const { setTimeout: set } = globalThis;
+  globalThis.setTimeout = Object.assign((...[callback, ms = 0]: Parameters<typeof set>) => (
+    set(callback, lengths.includes(ms) ? 5 : ms)
+  ), set);
+  return { [Symbol.dispose]: () => void Object.assign(globalThis, { setTimeout: set }) };
+}
+
+/** An engine with one slot, whose answers stop before each word until `open` is called. */
+function queued() {
+  const { engine, open } = gated();
+  const { generate } = engine;
+  let before = Promise.resolve();
+  engine.generate = async function* (request) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const turn = before;
+    before = turn.then(() => promise);
+    const left = new Promise<void>((done) => (
+      request.signal?.addEventListener("abort", () => done())
+    ));
+    try {
+      await Promise.race([turn, left]);
+      if (request.signal?.aborted) return yield* ended(request);
+      yield* generate(request);
+    } finally {
+      resolve();
+    }
+  };
+  return { engine, open };
+}
+
+/** The end of a request that was given up before its prompt. */
+async function* ended(request: Parameters<ReturnType<typeof fakeEngine>["generate"]>[0]) {
+  for await (const event of fakeEngine().generate(request)) {
+    if (event.kind === "finish") yield event;
+  }
+}
+
+Deno.test("/health: the engine's thread itself is asked, also where nobody waits for an answer", async () => {
+  const engine = fakeEngine();
+  const gate = Promise.withResolvers<void>();
+  engine.ping = () => gate.promise.then(() => 1);
+  await using server = await fakeServer({ roundMs: 40 }, engine);
+  assert.equal(server.server.service.table.live.size, 0);
+  const response = await server.ask("/health");
+  const body = await response.json();
+  assert.deepEqual([response.status, body.status], [503, "error"]);
+  assert.match(body.error.message, /no sign of life/);
+  gate.resolve();
+  assert.deepEqual(await server.json("/health"), { status: "ok" });
+  engine.ping = () => Promise.reject(new Error("the thread has ended"));
+  assert.match((await server.json("/health")).error.message, /the thread has ended/);
+});
+
+Deno.test("texts and token lists that are too long to look at are 413 or 400", async () => {
+  const engine = fakeEngine({ contextLength: 100_000 });
+  await using server = await fakeServer({}, engine);
+  const content = "x".repeat(1_700_000);
+  const bodies = [
+    ["/tokenize", { content }],
+    ["/v1/messages/count_tokens", { model: "fledgling", ...user(content) }],
+    [CHAT, user(content)],
+    ["/detokenize", { tokens: Array(100_001).fill(1) }],
+  ] as const;
+  for (const [path, body] of bodies) {
+    const response = await server.ask(path, body);
+    assert.equal(response.status, 413, path);
+    assert.match((await response.json()).error.message, /allowed are (1600000|100000)$/);
+  }
+  assert.equal(engine.prompts.length, 0);
 });

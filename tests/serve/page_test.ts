@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import puppeteer, { type Page } from "puppeteer-core";
+import puppeteer, { type Page } from "npm:puppeteer-core@25.16.0";
 import { generated } from "./cli_lines.ts";
-import { serve } from "./server.ts";
+import type { EngineClient } from "../../src/engine/client.ts";
+import { serve, type TestServer } from "./server.ts";
 
 /** Debian's. */
 const CHROMIUM = "/usr/bin/chromium";
@@ -14,6 +15,30 @@ async function hasChromium(): Promise<boolean> {
 /** Texts of the elements that fit a selector. */
 function texts(page: Page, selector: string): Promise<string[]> {
   return page.$$eval(selector, (found) => found.map((each) => each.textContent ?? ""));
+}
+
+/** Gives a field a value as if it had been typed. */
+async function set(page: Page, selector: string, value: string): Promise<void> {
+  await page.evaluate(
+    `{ const field = document.querySelector(${JSON.stringify(selector)});
+       field.value = ${JSON.stringify(value)};
+       field.dispatchEvent(new Event("change", { bubbles: true })); }`,
+  );
+}
+
+/** Whether an element is wholly within the window. */
+async function inView(page: Page, selector: string): Promise<boolean> {
+  return await page.evaluate(
+    `{ const { top, bottom } = document.querySelector(${JSON.stringify(selector)})
+         .getBoundingClientRect();
+       top >= 0 && bottom <= innerHeight; }`,
+  ) as boolean;
+}
+
+function engineOf({ server }: TestServer): EngineClient {
+  const { phase } = server.service;
+  if (phase.kind !== "ready") throw new Error(phase.kind);
+  return phase.ready.engine;
 }
 
 async function said(page: Page, answers: number): Promise<string[]> {
@@ -55,13 +80,13 @@ Deno.test({
       assert.deepEqual(await said(page, 1), [expected.text]);
       const spans = await page.$$eval(
         "article.assistant .said span",
-        (found) => found.map((span) => [span.className, span.textContent] as const),
+        (found) => found.map((span) => span.className),
       );
-      const kinds = new Map<string, number>();
-      for (const [kind] of spans) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-      const count = (kind: string) => kinds.get(kind) ?? 0;
+      const count = (kind: string) => spans.filter((each) => each === kind).length;
       const { usage } = await server.json("/v1/chat/completions", {
-        ...{ messages, temperature: 0, max_tokens: 200 },
+        messages,
+        temperature: 0,
+        max_tokens: 200,
       });
       const { accepted_prediction_tokens: accepted } = usage.completion_tokens_details;
       assert.ok(count("d d1") >= count("d d2") && count("d d2") >= count("d d3"));
@@ -70,33 +95,126 @@ Deno.test({
       assert.ok(shaded === accepted || shaded === accepted - 1, `${shaded} of ${accepted}`);
       const rounds = await page.$$eval(".round", (found) => found.length);
       assert.ok(rounds >= count("d d1"));
-      assert.match((await texts(page, ".stats"))[0] ?? "", /tokens\/s, [\d.]+ tokens a round/);
+      assert.match(
+        (await texts(page, ".stats"))[0] ?? "",
+        /tokens\/s, [\d.]+ tokens a round, \d+ % of drafts accepted, \d+ forward passes instead of \d+$/,
+      );
     });
 
-    await t.step("beside plain decoding: the same text", async () => {
-      await page.click("#clear");
+    await t.step("a reload keeps the conversation, and its shades", async () => {
+      const shown = () => page.$eval("#talk", (talk) => talk.textContent);
+      const shades = () => page.$$eval(".said span", (found) => found.map((e) => e.className));
+      const [before, shaded] = [await shown(), await shades()];
+      await page.reload();
+      await said(page, 1);
+      assert.equal(await shown(), before);
+      assert.deepEqual(await shades(), shaded);
+      assert.deepEqual(await texts(page, "#conversations option"), [PROMPT]);
+    });
+
+    await t.step("regenerated without drafts too: the same text; copied", async () => {
+      await page.click("#settings summary");
       await page.click("#plain");
-      await page.type("#text", PROMPT);
-      await page.keyboard.press("Enter");
+      await page.click(".regenerate");
       assert.deepEqual(await said(page, 2), [expected.text, expected.text]);
       assert.match((await texts(page, ".stats"))[1] ?? "", /the same text; with them [\d.]+ times/);
-      await page.click("#plain");
+      await page.click(".actions button");
+      await page.waitForFunction(
+        'document.querySelector(".actions button").textContent === "Copied"',
+      );
     });
 
-    await t.step("Escape stops, and the server is free", async () => {
-      await page.$eval("#tokens", (input) => (input as unknown as { value: string }).value = "900");
-      await page.$eval(
-        "#temperature",
-        (input) => (input as unknown as { value: string }).value = "2",
-      );
+    await t.step("Escape in the answer without drafts marks that one", async () => {
+      await set(page, "#temperature", "2");
+      await page.click("#new");
       await page.type("#text", "Tell me a story about a fox.");
       await page.keyboard.press("Enter");
       await page.waitForFunction(
-        'document.querySelectorAll("article.assistant")[2]?.querySelectorAll(".said span").length > 2',
+        'document.querySelectorAll("article.assistant")[1]?.querySelector(".said").textContent.length > 2',
       );
       await page.keyboard.press("Escape");
-      await said(page, 3);
+      await said(page, 2);
+      const lines = await texts(page, ".stats");
+      assert.doesNotMatch(lines[0] ?? "", /stopped/);
+      assert.match(lines[1] ?? "", /stopped/);
       while (server.server.service.table.live.size > 0) await new Promise((r) => setTimeout(r, 2));
+      await page.click("#plain");
+      await set(page, "#temperature", "0");
+    });
+
+    await t.step("an answer that was cut says so", async () => {
+      await set(page, "#tokens", "4");
+      await page.click("#new");
+      await page.type("#text", PROMPT);
+      await page.keyboard.press("Enter");
+      await said(page, 1);
+      assert.match((await texts(page, ".stats"))[0] ?? "", /cut at 4 tokens: raise "Most tokens"/);
+      await set(page, "#tokens", "");
+    });
+
+    await t.step("a full context keeps what was typed and offers a way on", async () => {
+      const { contextLength } = engineOf(server);
+      // Each number is at least one token.
+      const long = Array.from({ length: contextLength }, (_, i) => i % 10).join(" ");
+      await set(page, "#text", long);
+      await page.focus("#text");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("#notice:not([hidden])");
+      const [line] = await texts(page, "#notice span");
+      assert.match(line ?? "", /does not fit into the model's context any more/);
+      assert.equal(
+        await page.$eval("#text", (e) => (e as unknown as { value: string }).value),
+        long,
+      );
+      assert.ok(await inView(page, "#notice") && await inView(page, "#text"));
+      await set(page, "#text", PROMPT);
+      await page.click("#notice button");
+      assert.deepEqual(await said(page, 1), [expected.text]);
+      assert.equal(await page.$eval("#notice", (e) => e.textContent), "");
+      // Chromium's own line about the refusal.
+      assert.match(faults.splice(0).join("\n"), /^Failed to load resource.* status of 400 [^\n]*$/);
+    });
+
+    await t.step("Markdown is shown as elements, and never as a model's own HTML", async () => {
+      const source = [
+        "## Fox & <b>den</b>",
+        "",
+        "1. **bold** and `code`",
+        "2. [safe](https://example.org) [not](javascript:alert(1))",
+        "",
+        "```js",
+        "const a = '<i>';",
+        "```",
+        "",
+        "| a | b |",
+        "| - | - |",
+        "| 1 | 2 |",
+        "",
+        "<img src=x onerror=alert(1)>",
+      ].join("\n");
+      const turn = { role: "assistant", content: source, reasoning: "", pieces: [], stats: "-" };
+      const kept = [{ id: 1, system: "", turns: [{ role: "user", content: "q" }, turn] }];
+      const page = await browser.newPage();
+      page.on("pageerror", (error) => faults.push(String(error)));
+      await page.goto(server.url);
+      await page.evaluate(
+        `localStorage.setItem("eyrie.conversations", ${JSON.stringify(JSON.stringify(kept))})`,
+      );
+      await page.reload();
+      await said(page, 1);
+      const names = await page.$$eval(".said *", (found) => found.map((e) => e.localName));
+      for (const name of ["h3", "ol", "strong", "code", "pre", "table", "a"]) {
+        assert.ok(names.includes(name), name);
+      }
+      assert.ok(!names.includes("img") && !names.includes("b") && !names.includes("i"));
+      assert.deepEqual(
+        await page.$$eval(".said a", (found) => found.map((a) => a.getAttribute("href"))),
+        [
+          "https://example.org",
+        ],
+      );
+      assert.equal((await texts(page, ".said pre"))[0], "const a = '<i>';");
+      await page.close();
     });
 
     await t.step("dark, light and as wide as a phone", async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { startLines } from "../../src/cli/serve/start_lines.ts";
 import { user } from "./server.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
@@ -12,6 +13,7 @@ function spawn(...flags: readonly string[]) {
 function spawnBy(deno: readonly string[], ...flags: readonly string[]) {
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", ...deno, MAIN, "serve", "--port", "0", "--max-batch", "2", ...flags],
+    stdin: "null",
     stdout: "piped",
     stderr: "piped",
     env: { EYRIE_API_KEY: "" },
@@ -35,6 +37,22 @@ async function next(of: AsyncGenerator<string>): Promise<string> {
   return value ?? "";
 }
 
+const STARTED = { model: "fledgling/target", draft: "fledgling/eagle3", maxBatch: 2 };
+
+Deno.test("serve's first lines have the addresses for clients; all addresses is none of them", () => {
+  assert.deepEqual(startLines({ ...STARTED, url: "http://0.0.0.0:80", draft: undefined }), [
+    'model "fledgling/target" answers 2 requests at once, without a draft model',
+    "OpenAI base URL:    http://127.0.0.1:80/v1",
+    "Anthropic base URL: http://127.0.0.1:80",
+    "ollama host:        http://127.0.0.1:80",
+    "page to talk to it: http://127.0.0.1:80/",
+  ]);
+  assert.equal(
+    startLines({ ...STARTED, url: "http://[::]:80" })[4],
+    "page to talk to it: http://[::1]:80/",
+  );
+});
+
 Deno.test("eyrie serve: 503 with progress while it loads, then answers; SIGTERM ends it with 0", async () => {
   const { child, errors, output } = spawn();
   const url = /^(http:\S+) listens/.exec(await next(errors))?.[1] ?? assert.fail();
@@ -44,6 +62,11 @@ Deno.test("eyrie serve: 503 with progress while it loads, then answers; SIGTERM 
   assert.deepEqual([early.status, early.headers.get("retry-after")], [503, "1"]);
   assert.equal((await early.json()).error.message, "Loading model");
   assert.equal(await next(output), url);
+  for (const line of startLines({ ...STARTED, url })) {
+    let said = await next(errors);
+    while (said !== line && said !== "") said = await next(errors);
+    assert.equal(said, line);
+  }
   assert.deepEqual(await (await fetch(`${url}/health`)).json(), { status: "ok" });
   // A stream that runs when the signal comes is finished.
   const body = JSON.stringify({ ...user("Count from 3 to 20."), max_tokens: 40, stream: true });
@@ -91,13 +114,13 @@ Deno.test("eyrie serve without deno.json, as a bundle: who leaves is seen, and D
   await Array.fromAsync(output);
 });
 
-Deno.test("eyrie serve beyond this machine without a key says so, also when quiet", async () => {
+Deno.test("eyrie serve beyond this machine without a key says so, also when quiet; SIGHUP ends it with 0", async () => {
   const { child, errors, output } = spawn("--host", "0.0.0.0", "--quiet");
   assert.match(
     await next(errors),
     /^warning: everybody who reaches http:\/\/0\.0\.0\.0:\d+ may use/,
   );
-  child.kill("SIGTERM");
+  child.kill("SIGHUP");
   assert.equal((await child.status).code, 0);
   await Array.fromAsync(errors);
   await Array.fromAsync(output);

@@ -2,6 +2,7 @@ import type { ClientOptions } from "../../src/engine/client.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
 import { FALLBACK } from "../../src/engine/sampling.ts";
 import { connectionLimits } from "../../src/serve/http/listener.ts";
+import { openLog } from "../../src/serve/service/log.ts";
 import { type Server, type ServerOptions, startServer } from "../../src/serve/server.ts";
 import { open } from "../engine/worker/open.ts";
 
@@ -14,7 +15,7 @@ const SPECULATE: NonNullable<ClientOptions["speculate"]> = {
 export interface TestServer extends AsyncDisposable {
   readonly url: string;
   readonly server: Server;
-  /** What the server's log was told. */
+  /** The server's faults. */
   readonly log: readonly string[];
   /** A request with a JSON body; without one a GET. */
   ask(path: string, body?: unknown, init?: RequestInit): Promise<Response>;
@@ -29,14 +30,23 @@ export type Json = any;
 
 export const DEFAULTS: ServerOptions = {
   ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [] },
-  ...{ maxBatch: 4, maxQueue: 8, roundMs: 60_000, drainMs: 5000, maxTokens: undefined },
+  ...{
+    maxBatch: 4,
+    maxQueue: 8,
+    roundMs: 60_000,
+    stallMs: 60_000,
+    maxQueueMs: undefined,
+    drainDelayMs: 0,
+    drainMs: 5000,
+    maxTokens: undefined,
+  },
   limits: connectionLimits(0),
   ...{ modelName: "fledgling", otherNames: [], anyModel: false, strict: false },
   sampling: () => ({ ...FALLBACK, temperature: 0 }),
   templateArguments: {},
   version: "0.0.0",
   shownName: (name) => name,
-  log: () => {},
+  ...{ log: openLog({ format: "none", write: () => {} }), logPrompts: false },
 };
 
 export async function serve(
@@ -51,7 +61,7 @@ export async function serve(
         ...{ maxBatch, constrained: true, predictions: true, speculate: SPECULATE, onProgress },
         ...engine,
       }),
-    { ...DEFAULTS, log: (line) => void log.push(line), ...options },
+    { ...DEFAULTS, log: faultLog(log), ...options },
   );
   const opened = await server.ready;
   return {
@@ -62,6 +72,11 @@ export async function serve(
       await opened?.terminate();
     },
   };
+}
+
+/** A log of the server's faults alone. */
+export function faultLog(lines: string[]): ServerOptions["log"] {
+  return openLog({ format: "none", write: (line) => void lines.push(line) });
 }
 
 /** Requests to a server at `url`. */

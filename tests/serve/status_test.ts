@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import parsePrometheus from "parse-prometheus-text-format";
+import parsePrometheus from "npm:parse-prometheus-text-format@1.1.1";
 import { rawHttp } from "./raw.ts";
 import { type Json, serve, user } from "./server.ts";
 

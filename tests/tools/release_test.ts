@@ -1,5 +1,5 @@
 import { deepEqual, equal, match, rejects, throws } from "node:assert/strict";
-import { parser } from "keep-a-changelog";
+import { parser } from "npm:keep-a-changelog@3.1.0";
 import denoJson from "../../deno.json" with { type: "json" };
 import { targetIn } from "../../tools/compile.ts";
 import { checksums } from "../../tools/release/checksums.ts";

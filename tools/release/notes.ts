@@ -1,5 +1,5 @@
 /** `deno task release:notes VERSION`: what CHANGELOG.md says of a version, in Markdown. */
-import { parser } from "keep-a-changelog";
+import { parser } from "npm:keep-a-changelog@3.1.0";
 import denoJson from "../../deno.json" with { type: "json" };
 import { UsageError } from "../../src/errors.ts";
 import { operandIn, runTool, say } from "../tool.ts";

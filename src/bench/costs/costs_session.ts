@@ -1,6 +1,7 @@
 import type { MeasuredCosts } from "../../engine/tune/costs/measure.ts";
 import { costsPath } from "../../engine/tune/costs/costs_file.ts";
 import { chains } from "../../speculate/round_shape.ts";
+import { costsTokens } from "../sizes.ts";
 import { openMeasured } from "../subject.ts";
 import type { ModelRequest } from "../runner.ts";
 
@@ -26,16 +27,13 @@ export interface CostsSession extends Disposable {
 
 export type OpenCosts = (request: CostsRequest) => Promise<CostsSession>;
 
-/** Tokens of keys and values: of the shared long context, and of each request beside it. */
-const [SHARED_TOKENS, OWN_TOKENS] = [4096, 384];
-
 /** Opens model and device with every number of steps up to the most. */
 export async function openCostsSession(request: CostsRequest): Promise<CostsSession> {
   const { maxBatch, numSteps } = request;
   const engine = await openMeasured(request, {
     tiers: chains(Array.from({ length: numSteps + 1 }, (_, steps) => steps)),
     maxBatch,
-    maxKvTokens: SHARED_TOKENS + maxBatch * OWN_TOKENS,
+    maxKvTokens: costsTokens(maxBatch),
     profile: true,
     sizeFlags: { maxBatch: "--max-batch" },
   });

@@ -1,16 +1,14 @@
 import { markdownTable } from "markdown-table";
-import { digits, ratioText } from "../columns.ts";
+import { digits, ratioText, shortName } from "../columns.ts";
 import type { Percentiles, Ratio } from "../statistics.ts";
+import { fittedTable, type TextColumn, wrapped } from "../terminal_table.ts";
 import { type BatchRange, batchRanges } from "./choices.ts";
 import type { LoadRow } from "./row.ts";
 import { type LoadSummary, summaries } from "./summary.ts";
+import { loadVerdicts } from "./verdict.ts";
 
 /** A column of the tables for people. */
-export interface LoadColumn {
-  readonly title: string;
-  readonly align: "left" | "right";
-  readonly text: (one: LoadSummary) => string;
-}
+export type LoadColumn = TextColumn<LoadSummary>;
 
 const number = (title: string, text: LoadColumn["text"]): LoadColumn => (
   { title, align: "right", text }
@@ -21,13 +19,36 @@ const times = (name: string, of: (one: LoadSummary) => Percentiles) =>
 const LOAD: LoadColumn = { title: "load", align: "left", text: ({ load }) => load };
 const POLICY: LoadColumn = { title: "policy", align: "left", text: ({ label }) => label };
 
+const half = (name: string, of: (one: LoadSummary) => Percentiles) =>
+  number(`${name} ms p50/p99`, (one) => {
+    const { p50, p99 } = of(one);
+    return [p50, p99].map((value) => value === null ? "-" : digits(value)).join("/");
+  });
+
+const SPEED = number("tokens/s", (one) => digits(one.outputThroughput));
+const GOODPUT = number("goodput req/s", ({ goodput }) => goodput === null ? "" : digits(goodput));
+const OVER = number("over first [95 %]", (one) => changeText(one.throughputRatio));
+const E2E_OVER = number("E2E over first [95 %]", (one) => changeText(one.latencyRatio));
+const TTFT = half("TTFT", ({ ttft }) => ttft);
+const TPOT = half("TPOT", ({ tpot }) => tpot);
+const ITL = half("ITL", ({ itl }) => itl);
+const E2E = number("E2E ms p50", ({ e2el: { p50 } }) => p50 === null ? "-" : digits(p50));
+const ACCEPT = number("accept length", ({ acceptLength }) => acceptLength?.toFixed(2) ?? "");
+const STEPS = number("steps", ({ meanSteps }) => meanSteps?.toFixed(2) ?? "");
+const QUEUE = number("peak queue", ({ peakQueue }) => peakQueue === null ? "" : String(peakQueue));
+
+/** Of a terminal. */
+const NARROW = [SPEED, TTFT, TPOT, E2E, E2E_OVER, OVER, GOODPUT, ACCEPT, STEPS, ITL, QUEUE];
+/** Those of `NARROW` that go first where the terminal is narrow; the others always stay. */
+const DROPPED = [QUEUE, ITL, STEPS, ACCEPT, OVER, E2E_OVER, GOODPUT];
+
 /** The columns that these lines have something to say in. */
 export function loadColumns(all: readonly LoadSummary[]): LoadColumn[] {
   const base = all.find(({ throughputRatio }) => throughputRatio === null)?.label ?? "the first";
   const columns = [
-    number("tokens/s", (one) => digits(one.outputThroughput)),
+    SPEED,
     number("req/s", (one) => digits(one.requestThroughput)),
-    number("goodput req/s", ({ goodput }) => goodput === null ? "" : digits(goodput)),
+    GOODPUT,
     number(`tokens/s over ${base} [95 %]`, (one) => changeText(one.throughputRatio)),
     number(`E2E over ${base} [95 %]`, (one) => changeText(one.latencyRatio)),
     number("tokens/s over best fixed", (one) => changeText(one.throughputRegret)),
@@ -36,10 +57,10 @@ export function loadColumns(all: readonly LoadSummary[]): LoadColumn[] {
     times("TPOT", ({ tpot }) => tpot),
     times("ITL", ({ itl }) => itl),
     times("E2E", ({ e2el }) => e2el),
-    number("accept length", ({ acceptLength }) => acceptLength?.toFixed(2) ?? ""),
-    number("steps", ({ meanSteps }) => meanSteps?.toFixed(2) ?? ""),
+    ACCEPT,
+    STEPS,
     number("switches", ({ switches, peakQueue }) => peakQueue === null ? "" : digits(switches)),
-    number("peak queue", ({ peakQueue }) => peakQueue === null ? "" : String(peakQueue)),
+    QUEUE,
     number("preempted", ({ preemptions }) => preemptions === 0 ? "" : digits(preemptions)),
     number("blocks", ({ rows }) => String(rows.length)),
   ];
@@ -76,36 +97,49 @@ export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])
   ];
 }
 
-/** The order in which columns go where a terminal is narrow, by how their titles begin. */
-const DROPPED = [
-  ...["blocks", "ITL", "req/s", "preempted", "switches", "TPOT", "E2E p50", "peak queue", "steps"],
-  ...["accept length", "goodput", "TTFT", "tokens/s over best", "E2E over best", "E2E over"],
-] as const;
-
-/**
- * Tables to paste into an issue: what was measured, the policies, and what they chose.
- *
- * @param width most characters of a line of the first table, where that can be.
- */
-export function loadMarkdown(rows: readonly LoadRow[], width: number = Infinity): string {
+/** Tables to paste into an issue: what was measured, the policies, what they chose, who won. */
+export function loadMarkdown(rows: readonly LoadRow[]): string {
   const all = summaries(rows);
-  let columns = loadColumns(all);
-  const whole = columns.length;
-  for (const start of DROPPED) {
-    if ((tableOf(columns, all).split("\n")[0] ?? "").length <= width) break;
-    columns = columns.filter(({ title }) => !title.startsWith(start));
-  }
   const simulated = rows.some((row) => row.simulated) ? ["SIMULATED acceptance: timing only"] : [];
   const facts = loadFacts(rows).map(([title, value]) => `${title} ${value}`).join(", ");
-  const steps = stepsTable(all);
+  const steps = stepsColumns(all);
   return [
     ...simulated,
     facts,
-    tableOf(columns, all),
-    ...steps === undefined ? [] : ["Mean draft steps by requests in a round:", steps],
+    tableOf(loadColumns(all), all),
+    ...steps === undefined ? [] : [STEPS_TITLE, tableOf(steps.columns, steps.rows)],
     ...noteLines(all),
-    ...columns.length === whole ? [] : ["--output md: all columns"],
+    ...loadVerdicts(all),
   ].join("\n\n") + "\n";
+}
+
+/** What a terminal shows, in lines of at most `columns` characters: the same, of the columns what fits. */
+export function loadTerminal(
+  rows: readonly LoadRow[],
+  { columns: width }: { readonly columns: number },
+): string {
+  const all = summaries(rows);
+  const loads = new Set(all.map(({ load }) => load)).size;
+  const named = { ...POLICY, text: (one: LoadSummary) => shortName(one.label) };
+  const columns = [...loads > 1 ? [LOAD] : [], named, ...NARROW];
+  const texts = (lines: readonly string[]) => lines.flatMap((line) => wrapped(line, width));
+  const steps = stepsColumns(all);
+  const lines = [
+    ...rows.some((row) => row.simulated) ? ["SIMULATED acceptance: timing only"] : [],
+    ...texts(loadFacts(rows).map(([title, value]) => `${title.padEnd(12)}${value}`)),
+    "",
+    ...fittedTable(columns, all, { width, dropped: DROPPED }),
+    "",
+    ...steps === undefined
+      ? []
+      : [STEPS_TITLE, "", ...fittedTable(steps.columns, steps.rows, { width, dropped: [] }), ""],
+    ...texts(noteLines(all)),
+    "",
+    ...texts(loadVerdicts(all)),
+    "",
+    ...texts(["over first: over the first policy in the same blocks; --output md: all columns"]),
+  ];
+  return lines.map((line) => `${line}\n`).join("");
 }
 
 function tableOf(columns: readonly LoadColumn[], all: readonly LoadSummary[]): string {
@@ -115,8 +149,12 @@ function tableOf(columns: readonly LoadColumn[], all: readonly LoadSummary[]): s
   );
 }
 
+const STEPS_TITLE = "Mean draft steps by requests in a round:";
+
 /** Mean steps in each range of batch sizes; undefined where nobody had a choice. */
-function stepsTable(all: readonly LoadSummary[]): string | undefined {
+function stepsColumns(
+  all: readonly LoadSummary[],
+): { readonly columns: readonly LoadColumn[]; readonly rows: readonly LoadSummary[] } | undefined {
   const choosing = all.filter(({ fixed, stepsByBatch }) =>
     !fixed && Object.keys(stepsByBatch).length > 0
   );
@@ -129,7 +167,8 @@ function stepsTable(all: readonly LoadSummary[]): string | undefined {
     return number(name, (one) => rangeText(of.get(one)));
   };
   const loads = new Set(all.map(({ load }) => load)).size;
-  return tableOf([...loads > 1 ? [LOAD] : [], POLICY, ...names.map(column)], choosing);
+  const columns = [...loads > 1 ? [LOAD] : [], POLICY, ...names.map(column)];
+  return { columns, rows: choosing };
 }
 
 function rangeText(range: BatchRange | undefined): string {

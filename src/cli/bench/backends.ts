@@ -5,10 +5,11 @@ import type { BenchRow } from "../../bench/row.ts";
 import { summary } from "../../bench/summary.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
+import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import type { BenchChild, StartChild } from "./child.ts";
-import { checkWritable, formatRows, writeNamed } from "./files.ts";
+import { formatRows } from "./files.ts";
 import { LEFT_OUT, writeGrowth } from "./growth.ts";
 import { commandText } from "./results.ts";
 import { TURN_LINE } from "./turns.ts";
@@ -23,7 +24,7 @@ export interface BackendsContext {
 }
 
 /** Flags that each process gets other values of. */
-const OWN_FLAGS = ["--webgpu", "--output", "--output-file", "--wide"];
+const OWN_FLAGS = ["--webgpu", "--output", "--output-file", "--force", "--wide"];
 
 /**
  * Measures the same on each WebGPU. The processes take turns block by block, so that what slows the machine
@@ -34,8 +35,8 @@ export async function runBackends(
   context: BackendsContext,
 ): Promise<number> {
   const { io } = context;
-  const { outputFile, quiet } = options;
-  checkWritable(outputFile);
+  const { quiet } = options;
+  const file = optionalOutput(options.outputFile, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const names = options.webgpu;
   const runs = names.map((name) => openRun(name, { ...context, quiet, status }));
@@ -56,27 +57,28 @@ export async function runBackends(
   };
   const rows = runs.flatMap((run) => run.rows);
   if (options.growth) {
-    if (options.output === "jsonl" && outputFile === undefined) {
+    if (options.output === "jsonl" && file === undefined) {
       for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
     }
     const skipped = runs.flatMap((run) => run.skipped.map((text) => `${run.name}: ${text}`));
-    writeGrowth(rows as GrowthRow[], { options, io, facts: { ...facts, skipped } });
-  } else writeRows(rows as BenchRow[], { options, io, facts });
+    writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped } });
+  } else writeRows(rows as BenchRow[], { options, file, io, facts });
   if (io.signal.aborted) return INTERRUPTED;
   return runs.map(({ code }) => code ?? 1).find((code) => code !== 0) ?? 0;
 }
 
 function writeRows(
   rows: readonly BenchRow[],
-  { options, io, facts }: {
+  { options, file, io, facts }: {
     readonly options: BenchOptions;
+    readonly file: OutputFile | undefined;
     readonly io: Io;
     readonly facts: PageFacts;
   },
 ): void {
-  const { outputFile: file, output: format = "md" } = options;
+  const { output: format = "md" } = options;
   if (rows.length === 0) return;
-  if (file !== undefined) writeNamed(file, formatRows(rows, { format, facts }));
+  file?.write(formatRows(rows, { format, facts }));
   const shown = file === undefined ? format : "md";
   const short = io.stdout.isTerminal && !options.wide && (file ?? options.output) === undefined;
   io.stdout.write(

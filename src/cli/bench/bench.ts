@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { defined } from "../../defined.ts";
 import { combinations } from "../../bench/axes.ts";
 import { emitConfig } from "../../bench/emit_config.ts";
@@ -8,9 +9,10 @@ import { FEWEST_BLOCKS } from "../../bench/statistics.ts";
 import { sweep, type SweepEvent } from "../../bench/sweep.ts";
 import { openWorkload, type Workload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
-import { checkWritable, openRowFile, readNamed, writeNamed } from "./files.ts";
+import { openRowFile, readNamed } from "./files.ts";
 import { oneBackend } from "../options/measure/backend_flags.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
+import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { roundsOf } from "../open/open.ts";
@@ -33,13 +35,14 @@ export async function runBench(
   const { io } = context;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = planOf(options, workload);
-  for (const path of [options.outputFile, options.emitConfig]) checkWritable(path);
+  const config = optionalOutput(options.emitConfig, options);
+  const file = resultFile(options);
   const rowFile = openRowFile(options.resume);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const request = requestOf(options, { plan, workload, io, status });
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
-  const results = openResults(options, { context, plan, session, earlier: rowFile.earlier });
+  const results = openResults(options, { context, plan, session, file, earlier: rowFile.earlier });
   const talk = talkOf({ io, status, quiet: options.quiet });
   let different = false;
   const { turn } = context;
@@ -55,8 +58,21 @@ export async function runBench(
   results.end();
   if (different) return 1;
   if (io.signal.aborted) return INTERRUPTED;
-  if (options.emitConfig !== undefined) writeConfig(options.emitConfig, results.rows(), io);
+  if (config !== undefined) writeConfig(config, results.rows(), io);
   return 0;
+}
+
+/** Undefined also where `--resume` names the same file: the rows go into it anyway. @throws UsageError */
+function resultFile(options: BenchOptions): OutputFile | undefined {
+  const { outputFile, resume, output } = options;
+  const same = outputFile !== undefined && resume !== undefined &&
+    resolve(outputFile) === resolve(resume);
+  if (!same) return optionalOutput(outputFile, options);
+  if (output === "jsonl") return undefined;
+  throw new UsageError(
+    `Cannot use "--resume ${resume}" with "--output-file ${outputFile}": the file has a row on each line; ` +
+      `name another or give --output jsonl`,
+  );
 }
 
 /** What `--workload` is where it is not given. */
@@ -185,14 +201,20 @@ export function talkOf(
   };
 }
 
-function writeConfig(path: string, rows: readonly BenchRow[], io: Io): void {
+function writeConfig(file: OutputFile, rows: readonly BenchRow[], io: Io): void {
+  const { path } = file;
   const config = emitConfig(rows);
-  writeNamed(path, `${JSON.stringify(config, null, 2)}\n`);
+  file.write(`${JSON.stringify(config, null, 2)}\n`);
   const slots = Object.entries(config)
     .map(([batch, { candidate_steps, candidate_trees }]) =>
       `${
         candidate_trees?.map((tree) => tree.join(":")) ?? candidate_steps.join()
       } at batch ${batch}`
     );
-  io.stderr.write(`wrote ${path}, steps ${slots.join(", ")}; measure it with --presets ${path}\n`);
+  io.stderr.write(
+    `wrote ${path}, steps ${
+      slots.join(", ")
+    }: --preset ${path} uses it in generate, chat and serve, ` +
+      `bench --presets ${path} measures it\n`,
+  );
 }

@@ -18,8 +18,9 @@ import { hasDraft } from "../options/measure/bench_flags.ts";
 import { DEFAULT_PROMPT_TOKENS, modelRequest, talkOf, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
+import { optionalOutput } from "../terminal/output_file.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { checkWritable, readNamed, writeNamed } from "./files.ts";
+import { readNamed } from "./files.ts";
 import { type BenchContext, commandText } from "./results.ts";
 
 /** Steps of the table where they are not given: for given terms, and measured. */
@@ -31,8 +32,8 @@ export async function runBreakeven(
   context: BenchContext,
 ): Promise<number> {
   const { io, args, version, now = () => new Date() } = context;
-  const { outputFile, json, output = json ? "json" : "text" } = options;
-  checkWritable(outputFile);
+  const { json, output = json ? "json" : "text" } = options;
+  const file = optionalOutput(options.outputFile, options);
   const report = options.measure ? await measured(options, context) : given(options);
   if (typeof report === "number") return report;
   const facts = { command: commandText("breakeven", args), date: now(), version };
@@ -41,8 +42,8 @@ export async function runBreakeven(
     json: () => breakEvenJson(report),
     html: () => breakEvenPage(report, facts),
   }[output]();
-  if (outputFile !== undefined) writeNamed(outputFile, text);
-  io.stdout.write(outputFile === undefined ? text : breakEvenText(report));
+  file?.write(text);
+  io.stdout.write(file === undefined ? text : breakEvenText(report));
   return 0;
 }
 

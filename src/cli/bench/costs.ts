@@ -1,13 +1,11 @@
 import type { OpenCosts } from "../../bench/costs/costs_session.ts";
 import { costsText } from "../../bench/costs/costs_text.ts";
-import { reason, UsageError } from "../../errors.ts";
-import { replaceFile } from "../../engine/tune/replace_file.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import type { ProfileOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { modelRequest } from "./bench.ts";
-import { checkWritable } from "./files.ts";
+import { optionalOutput } from "../terminal/output_file.ts";
 
 /** Draft steps where they are not given. */
 const MOST_STEPS = 7;
@@ -20,7 +18,7 @@ export async function runCosts(
   const { maxBatch, seconds, output, json, quiet } = options;
   const drafts = hasDraft({ ...options }) || options.algorithm === "NEXTN";
   const numSteps = options.numSteps ?? (drafts ? MOST_STEPS : 0);
-  if (output !== undefined) checkReplaceable(output);
+  const file = optionalOutput(output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const opening = open({ maxBatch, numSteps, ...modelRequest(options, { io, status }) });
   using session = await unlessAborted(opening, io.signal).finally(status.clear);
@@ -32,7 +30,7 @@ export async function runCosts(
   }).finally(status.clear);
   if (io.signal.aborted) return INTERRUPTED;
   const { table, skipped } = measured;
-  if (output !== undefined) write(output, `${JSON.stringify(table, null, 2)}\n`);
+  file?.write(`${JSON.stringify(table, null, 2)}\n`);
   const { repeats } = measured;
   io.stdout.write(
     json
@@ -42,29 +40,4 @@ export async function runCosts(
   const kept = output ?? session.cache;
   if (!quiet && kept !== undefined) io.stderr.write(`cost table in ${kept}\n`);
   return 0;
-}
-
-/** A file is to be there whole or not at all. @throws UsageError */
-function write(path: string, text: string): void {
-  try {
-    replaceFile(path, text);
-  } catch (error) {
-    throw new UsageError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
-  }
-}
-
-/** Says before the measuring that a file cannot be written, and leaves none behind. @throws UsageError */
-function checkReplaceable(path: string): void {
-  const there = exists(path);
-  checkWritable(path);
-  if (!there) Deno.removeSync(path);
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -4,6 +4,7 @@ import { html, type PageFacts } from "../../bench/page/page.ts";
 import type { BenchRow } from "../../bench/row.ts";
 import { type EarlierRows, json, parseRows, rowLine } from "../../bench/row_file.ts";
 import { reason, UsageError } from "../../errors.ts";
+import { outputFile } from "../terminal/output_file.ts";
 
 export type BenchFormat = "md" | "csv" | "json" | "jsonl" | "html";
 
@@ -35,18 +36,12 @@ export function readNamed(path: string): string {
   }
 }
 
-/** Writes a file that the person named. @throws UsageError */
-export function writeNamed(path: string, text: string, options?: Deno.WriteFileOptions): void {
+function append(path: string, text: string): void {
   try {
-    Deno.writeTextFileSync(path, text, options);
+    Deno.writeTextFileSync(path, text, { append: true });
   } catch (error) {
     throw new UsageError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
   }
-}
-
-/** Says before the measuring, not after it, that a file cannot be written. @throws UsageError */
-export function checkWritable(path: string | undefined): void {
-  if (path !== undefined) writeNamed(path, "", { append: true });
 }
 
 /** A row file that grows while rows are measured. */
@@ -55,15 +50,17 @@ export interface RowFile {
   add(rows: readonly BenchRow[]): void;
 }
 
-/** Opens the file of `--resume`; one that is not there yet is begun. @throws UsageError */
+/**
+ * Opens the file of `--resume`; one that is not there yet is begun.
+ *
+ * @throws UsageError where it cannot be read and written, or holds anything but rows of `eyrie bench`.
+ */
 export function openRowFile(path: string | undefined): RowFile {
   if (path === undefined) return { earlier: new Map(), add: () => {} };
-  checkWritable(path);
+  append(path, "");
   const text = readNamed(path);
   const { rows, whole } = parseRows(path, text);
-  if (whole !== text) writeNamed(path, whole); // the last run ended in mid-line
-  return {
-    earlier: rows,
-    add: (rows) => writeNamed(path, rows.map(rowLine).join(""), { append: true }),
-  };
+  // The last run ended in the middle of a line.
+  if (whole !== text) outputFile(path, { force: true }).write(whole);
+  return { earlier: rows, add: (rows) => append(path, rows.map(rowLine).join("")) };
 }

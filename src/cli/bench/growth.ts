@@ -7,9 +7,9 @@ import type { PageFacts } from "../../bench/page/page.ts";
 import type { ModelRequest } from "../../bench/runner.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
+import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { modelRequest } from "./bench.ts";
-import { checkWritable, writeNamed } from "./files.ts";
 import { commandText } from "./results.ts";
 
 /** Begins a line of standard error about a point that is not measured. */
@@ -32,8 +32,7 @@ export async function runGrowth(
   { growth, io, located, args, version, now = () => new Date() }: GrowthContext,
 ): Promise<number> {
   const { depths, batchSizes, rows: rowAxis, repeat, bandwidth, output = "md" } = options;
-  const { outputFile } = options;
-  checkWritable(outputFile);
+  const file = optionalOutput(options.outputFile, options);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const models: ModelRequest[] = [];
   for (const model of modelsOf(options, { io, status })) models.push(await located(model));
@@ -50,7 +49,7 @@ export async function runGrowth(
   });
   const rows: GrowthRow[] = [];
   const skipped: string[] = [];
-  const streams = output === "jsonl" && outputFile === undefined;
+  const streams = output === "jsonl" && file === undefined;
   const talk = talkOf({ io, status, quiet: options.quiet });
   try {
     for await (const event of events) {
@@ -64,24 +63,25 @@ export async function runGrowth(
     status.clear();
   }
   const facts = { command: commandText("bench", args), date: now(), version, skipped };
-  writeGrowth(rows, { options, io, facts });
+  writeGrowth(rows, { options, file, io, facts });
   return io.signal.aborted ? INTERRUPTED : 0;
 }
 
 /** Writes the rows as the flags say; with `jsonl` to standard output they have been written. */
 export function writeGrowth(
   rows: readonly GrowthRow[],
-  { options, io, facts }: {
-    readonly options: Pick<BenchOptions, "bandwidth" | "output" | "outputFile">;
+  { options, file, io, facts }: {
+    readonly options: Pick<BenchOptions, "bandwidth" | "output">;
+    readonly file: OutputFile | undefined;
     readonly io: Io;
     readonly facts: PageFacts & Pick<GrowthFacts, "skipped">;
   },
 ): void {
-  const { output = "md", outputFile } = options;
+  const { output = "md" } = options;
   const given = options.bandwidth !== undefined;
   const all = { ...facts, bandwidth: { gbps: bandwidthOf(rows), given } };
-  if (outputFile !== undefined) writeNamed(outputFile, textOf(rows, output, all));
-  const shown = outputFile === undefined ? output : "md";
+  file?.write(textOf(rows, output, all));
+  const shown = file === undefined ? output : "md";
   if (shown !== "jsonl") io.stdout.write(textOf(rows, shown, all));
 }
 

@@ -3,17 +3,18 @@ import { loadHtml } from "../../bench/load/page.ts";
 import type { LoadRow } from "../../bench/load/row.ts";
 import type { OpenLoad, OpenLoadRequest } from "../../bench/load/session.ts";
 import { type LoadEvent, measureLoad } from "../../bench/load/sweep.ts";
-import { loadMarkdown } from "../../bench/load/table.ts";
+import { loadMarkdown, loadTerminal } from "../../bench/load/table.ts";
 import type { PageFacts } from "../../bench/page/page.ts";
 import { openWorkload } from "../../bench/workload/workload.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { roundsOf } from "../open/open.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
+import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import { modelRequest, workloadName } from "./bench.ts";
-import { checkWritable, readNamed, writeNamed } from "./files.ts";
-import { loadPlan } from "./load_plan.ts";
+import { readNamed } from "./files.ts";
+import { loadPlan, planText } from "./load_plan.ts";
 import { openRecorder } from "./record.ts";
 import { commandText } from "./results.ts";
 
@@ -35,8 +36,8 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const { maxBatch, sloTtftMs, sloTpotMs } = options;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = loadPlan(options, workload);
-  checkWritable(options.outputFile);
-  const recorder = openRecorder(options.record, plan);
+  const file = optionalOutput(options.outputFile, options);
+  const recorder = openRecorder(options.record, { plan, force: options.force });
   const status = statusLine(io.stderr, { shown: !options.quiet });
   if (options.trace !== undefined && !workload.sized && !options.quiet) {
     warn(
@@ -44,13 +45,16 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       { io, status },
     );
   }
+  // A server is measured as it is.
+  const arms = options.remote === undefined ? plan.arms.length : 1;
+  if (!options.quiet) io.stderr.write(`${planText(plan, arms)}\n`);
   const request = {
     ...{ ...modelRequest(options, { io, status }), ...sizes(options), plan },
     ...defined({ costs: options.costs }),
   };
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
-  const results = openLoadResults(options, context);
+  const results = openLoadResults(options, file, context);
   const talk = talkOf({ io, status, quiet: options.quiet });
   let different = false;
   const { served } = session;
@@ -97,7 +101,8 @@ function sizes(
 
 /** Keeps the rows and writes them: JSONL row by row, files after each row, the rest at the end. */
 function openLoadResults(
-  { output, outputFile: file }: LoadOptions,
+  { output }: LoadOptions,
+  file: OutputFile | undefined,
   { io: { stdout }, args, version, now = () => new Date() }: LoadContext,
 ): { add(row: LoadRow): void; end(): void } {
   const format = output ?? "md";
@@ -109,13 +114,13 @@ function openLoadResults(
     add(row) {
       rows.push(row);
       if (streams) stdout.write(formatRows([row], "jsonl", facts));
-      if (file !== undefined) writeNamed(file, text(format));
+      file?.write(text(format));
     },
     end() {
       if (rows.length === 0 || streams) return;
       const shown = file === undefined ? format : "md";
       const narrow = stdout.isTerminal && (output === undefined || shown !== format);
-      stdout.write(narrow ? loadMarkdown(rows, stdout.columns()) : text(shown));
+      stdout.write(narrow ? loadTerminal(rows, { columns: stdout.columns() }) : text(shown));
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Extent } from "../../arrivals/arrival.ts";
 import { parseSchedule } from "../../arrivals/schedule.ts";
 import { readTrace } from "../../arrivals/trace.ts";
 import {
+  cellSeed,
   closedCase,
   type LoadArm,
   loadArms,
@@ -22,9 +23,13 @@ import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";
 import { readNamed } from "./files.ts";
 
-/** Requests of a measurement, where neither their number nor a time is given. */
-const DEFAULT_REQUESTS = 64;
-const DEFAULT_RATES = [1];
+/** A measurement where neither the number of its requests nor a time is given: about so many seconds. */
+const DEFAULT_SECONDS = 6;
+/** And at least so many requests. */
+const FEWEST_REQUESTS = 12;
+/** Requests of a closed loop by the places that they go through. */
+const REQUESTS_A_PLACE = 4;
+const DEFAULT_RATES = [2];
 /** What is compared where nothing is named: as far as there is such a policy. */
 const DEFAULT_POLICIES = ["static:num_steps=3", "ema", "hybrid"];
 
@@ -50,19 +55,52 @@ export function loadPlan(options: LoadOptions, workload: Workload): LoadPlan {
   };
 }
 
+/**
+ * What will be measured, how long requests arrive (a slow engine takes longer, and a closed loop as long as
+ * its answers) and how to ask for more.
+ *
+ * @param arms measurements of each block.
+ */
+export function planText({ cases, blocks, seed }: LoadPlan, arms: number): string {
+  const lists = cases.map((one) =>
+    Array.from({ length: blocks }, (_, block) => one.arrivals(cellSeed(seed, block)))
+  );
+  const requests = lists.flat().reduce((sum, { length }) => sum + length, 0) * arms;
+  const ms = lists.flat().reduce((sum, list) => sum + (list.at(-1)?.atMs ?? 0), 0) * arms;
+  const loads = cases.map(({ name }) => name).join(", ");
+  const closed = cases.every(({ concurrency }) => concurrency !== null);
+  const time = closed ? "as long as the answers take" : `about ${durationText(ms)} of arrivals`;
+  return `${loads}: ${count(arms, "measurement")} in each of ${count(blocks, "block")}, ` +
+    `${count(requests, "request")}, ${time}; for more --num-requests, --duration, --repeat, ` +
+    `${closed ? "--concurrency 1,4,16" : "--request-rate 1,4,16"}`;
+}
+
+function count(number: number, of: string): string {
+  return `${number} ${of}${number === 1 ? "" : "s"}`;
+}
+
+function durationText(ms: number): string {
+  const seconds = Math.max(1, Math.round(ms / 1000));
+  return seconds < 90 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+}
+
 function casesOf(options: LoadOptions): LoadCase[] {
   const { burstiness, rateSchedule, trace, concurrency, numRequests } = options;
   const distinct = (values: readonly number[]) => [...new Set(values)];
   if (trace !== undefined) return [traced(trace, options)];
   if (concurrency !== undefined) {
     return distinct(concurrency)
-      .map((places) => closedCase(places, numRequests ?? DEFAULT_REQUESTS));
+      .map((places) =>
+        closedCase(places, numRequests ?? Math.max(FEWEST_REQUESTS, REQUESTS_A_PLACE * places))
+      );
   }
-  const extent = extentOf(options, DEFAULT_REQUESTS);
   if (rateSchedule === undefined) {
-    return distinct(options.requestRate ?? DEFAULT_RATES)
-      .map((rate) => rateCase(rate, burstiness, extent));
+    return distinct(options.requestRate ?? DEFAULT_RATES).map((rate) => {
+      const absent = Math.max(FEWEST_REQUESTS, Math.ceil(DEFAULT_SECONDS * rate));
+      return rateCase(rate, burstiness, extentOf(options, absent));
+    });
   }
+  const extent = extentOf(options);
   const schedule = parseSchedule(rateSchedule);
   return [scheduleCase(schedule, { text: rateSchedule, burstiness, extent })];
 }

@@ -1,7 +1,7 @@
 import { defined } from "../../defined.ts";
 import { profileText } from "../../bench/profile/profile_text.ts";
 import type { OpenProfile, ProfileTable } from "../../bench/profile/profile_session.ts";
-import { checkWritable, writeNamed } from "./files.ts";
+import { optionalOutput } from "../terminal/output_file.ts";
 import { modelRequest } from "./bench.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -13,8 +13,8 @@ export async function runProfile(
   options: BenchOptions,
   { open, io }: { readonly open: OpenProfile; readonly io: Io },
 ): Promise<number> {
-  const { batchSizes = [1], depths = [0], repeat, seed, bandwidth, output, outputFile } = options;
-  checkWritable(outputFile);
+  const { batchSizes = [1], depths = [0], repeat, seed, bandwidth, output } = options;
+  const file = optionalOutput(options.outputFile, options);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const opening = open({
     batchSizes,
@@ -37,7 +37,7 @@ export async function runProfile(
   const text = output === "json"
     ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n`
     : profileText(tables, facts);
-  if (outputFile === undefined) io.stdout.write(text);
-  else writeNamed(outputFile, text);
+  if (file === undefined) io.stdout.write(text);
+  else file.write(text);
   return io.signal.aborted ? INTERRUPTED : 0;
 }

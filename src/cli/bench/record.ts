@@ -4,7 +4,7 @@ import { recordingName, recordingOf } from "../../bench/load/recorded.ts";
 import type { LoadCellResult } from "../../bench/load/session.ts";
 import { reason, UsageError } from "../../errors.ts";
 import { recordingText } from "../../simulate/compare/recording.ts";
-import { checkWritable, writeNamed } from "./files.ts";
+import { outputFile } from "../terminal/output_file.ts";
 
 /** Where `--record` puts measurements. */
 export interface Recorder {
@@ -15,9 +15,14 @@ export interface Recorder {
 /**
  * A file of a single measurement, or a folder with a file for each, which is made.
  *
- * @throws UsageError where neither can be written, or there are more measurements than the file has.
+ * @param of.force recordings that are there are replaced.
+ * @throws UsageError where neither can be written, there are more measurements than the file has, or
+ * recordings of another run are there.
  */
-export function openRecorder(path: string | undefined, plan: LoadPlan): Recorder {
+export function openRecorder(
+  path: string | undefined,
+  { plan, force }: { readonly plan: LoadPlan; readonly force: boolean },
+): Recorder {
   if (path === undefined) return { add: () => true };
   const [first, ...others] = plan.arms.filter(({ again }) => !again);
   const alone = path.endsWith(".jsonl");
@@ -29,8 +34,8 @@ export function openRecorder(path: string | undefined, plan: LoadPlan): Recorder
           `${cases.length}, ${1 + others.length} and ${blocks}; give a folder`,
       );
     }
-    checkWritable(path);
-  } else makeFolder(path);
+  } else makeFolder(path, force);
+  const file = alone ? outputFile(path, { force }) : undefined;
   return {
     add(spec, result) {
       if (alone && spec.arm.again) return true;
@@ -38,16 +43,25 @@ export function openRecorder(path: string | undefined, plan: LoadPlan): Recorder
       const policy = spec.arm.again ? first?.label : spec.arm.label;
       const recording = recordingOf(result, policy ?? spec.arm.label);
       if (recording === undefined) return false;
-      writeNamed(alone ? path : join(path, recordingName(spec)), recordingText(recording));
+      const own = file ?? outputFile(join(path, recordingName(spec)), { force: true });
+      own.write(recordingText(recording));
       return true;
     },
   };
 }
 
-function makeFolder(path: string): void {
+function makeFolder(path: string, force: boolean): void {
+  let names: string[];
   try {
     Deno.mkdirSync(path, { recursive: true });
+    names = [...Deno.readDirSync(path)].map(({ name }) => name);
   } catch (error) {
     throw new UsageError(`Cannot use "--record ${path}": ${reason(error)}`, { cause: error });
   }
+  const recording = names.find((name) => name.endsWith(".jsonl"));
+  if (recording === undefined || force) return;
+  throw new UsageError(
+    `Cannot use "--record ${path}": there is a recording "${recording}" in it; ` +
+      `name another folder or give --force to replace recordings`,
+  );
 }

@@ -3,8 +3,9 @@ import { type BenchRow, keyOfRow, rowKey } from "../../bench/row.ts";
 import type { BenchSession, Case, OpenBench } from "../../bench/runner.ts";
 import { summary } from "../../bench/summary.ts";
 import { verdictLines } from "../../bench/verdict_text.ts";
-import { type BenchFormat, formatRows, writeNamed } from "./files.ts";
+import { type BenchFormat, formatRows } from "./files.ts";
 import type { Io } from "../terminal/io.ts";
+import type { OutputFile } from "../terminal/output_file.ts";
 import type { BenchOptions } from "../options/options.ts";
 
 /** What `bench` is given besides its options. */
@@ -30,10 +31,12 @@ export interface Results {
 /** Keeps the rows and writes them: JSONL row by row, files after each case, the rest at the end. */
 export function openResults(
   options: BenchOptions,
-  { context, plan, session, earlier }: {
+  { context, plan, session, file: written, earlier }: {
     context: BenchContext;
     plan: Plan;
     session: BenchSession;
+    /** Of `--output-file`, unless the rows are in it already by `--resume`. */
+    file: OutputFile | undefined;
     earlier: ReadonlyMap<string, BenchRow>;
   },
 ): Results {
@@ -50,8 +53,6 @@ export function openResults(
   const rows = () => keys.flatMap((key) => found.get(key) ?? []);
   const text = (format: BenchFormat) => formatRows(rows(), { format, facts });
   const streams = format === "jsonl" && file === undefined;
-  // With --resume on the same file, the row file already holds them.
-  const writes = file !== undefined && file !== options.resume;
   const tellVerdicts = () => {
     if (!options.quiet) stderr.write(verdictLines(rows()).map((line) => `${line}\n`).join(""));
   };
@@ -61,11 +62,11 @@ export function openResults(
     add(fresh) {
       for (const row of fresh) found.set(keyOfRow(row), row);
       if (streams) stdout.write(formatRows(fresh, { format, facts }));
-      if (writes) writeNamed(file, text(format));
+      written?.write(text(format));
     },
     end() {
       if (rows().length === 0) return;
-      if (writes) writeNamed(file, text(format));
+      written?.write(text(format));
       if (short) return stdout.write(summary(rows(), { columns: stdout.columns() }));
       const shown = file === undefined ? format : "md";
       if (!streams) stdout.write(text(shown));

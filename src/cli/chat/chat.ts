@@ -73,11 +73,11 @@ function say({ stderr, colour }: Io, text: string): void {
 }
 
 function historyOf(
-  { noHistory }: ChatOptions,
+  { noHistory, quiet }: ChatOptions,
   { historyFile, io }: Pick<ChatContext, "io" | "historyFile">,
 ): History {
   if (noHistory || historyFile === undefined) return memoryHistory();
-  return openHistory(historyFile, (line) => warn(line, { io }));
+  return openHistory(historyFile, (line) => warn(line, { io, quiet }));
 }
 
 async function converse(chat: Chat, start: ChatState): Promise<void> {

@@ -53,6 +53,7 @@ async function examine(
   const webgpu = openWebGpu(asked);
   const adapter = await lookAtAdapter(webgpu);
   const env = (name: string): string | undefined => Deno.env.get(name);
+  const forced = env("DENO_WEBGPU_BACKEND");
   return {
     deno: {
       version: Deno.version.deno,
@@ -65,7 +66,9 @@ async function examine(
     adapter,
     caches: cacheFolders(env, machine.os).map(cacheState),
     tuning: lookAtTuning(tuningPath(env, machine.os)),
-    fix: adapter === null && webgpu.name === "dawn" ? DAWN_FIX : chooseFix(machine, adapter),
+    fix: adapter === null && webgpu.name === "dawn"
+      ? DAWN_FIX
+      : chooseFix(machine, adapter, forced),
   };
 }
 

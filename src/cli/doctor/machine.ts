@@ -77,8 +77,17 @@ export const DAWN_FIX: Fix = {
   text: "Dawn wants a newer driver (Mesa 22.3 is too old); --webgpu builtin may answer",
 };
 
-/** Chooses what to do where no adapter answered, or OpenGL alone; else `none`. */
-export function chooseFix(machine: Machine, adapter: Answered | null): Fix {
+/**
+ * Chooses what to do where no adapter answered, or OpenGL alone; else `none`.
+ *
+ * @param forced the value of DENO_WEBGPU_BACKEND: no other backend was asked, so a driver may be here.
+ */
+export function chooseFix(machine: Machine, adapter: Answered | null, forced?: string): Fix {
+  if (adapter === null && forced) {
+    const text = `DENO_WEBGPU_BACKEND is set to "${forced}", which is the likely cause: ` +
+      "unset it and run doctor again";
+    return { kind: "advice", text };
+  }
   if (adapter !== null && !lacksVulkan(adapter)) return { kind: "none" };
   if (machine.os === "linux") {
     if (adapter === null || adapter.software || MESA.includes(adapter.vendor)) {

@@ -47,7 +47,7 @@ export async function runBatch(
   const text = await unlessAborted(readInput(file, "the lines", io), io.signal);
   if (text === undefined) return INTERRUPTED;
   const lines = parseBatch(text);
-  using output = openOutput(options.output, io);
+  using output = openOutput(options.output, { io, force: options.force });
   await using engine = await openWithProgress(options, context, {
     constrained: grammar !== undefined || lines.some(hasGrammar),
   });
@@ -84,6 +84,7 @@ function openRun(
   let left = total;
   let failed = 0;
   let tokens = 0;
+  let cut = 0;
   let interrupted = false;
   const watch = draftWatch();
 
@@ -103,6 +104,7 @@ function openRun(
         });
         const result = await resultOf(engine.generate(request));
         tokens += result.outputIds.length;
+        if (result.finishReason === "length") cut++;
         const stopped = result.finishReason === "interrupt";
         interrupted ||= stopped;
         // It was still waiting.
@@ -117,7 +119,7 @@ function openRun(
           run,
         });
         const warning = watch(result.speculative);
-        if (warning !== undefined) warn(warning, { io, status });
+        if (warning !== undefined) warn(warning, { io, status, quiet: options.quiet });
       } catch (error) {
         // A line that Ctrl+C came before has no result.
         if (io.signal.aborted && error === io.signal.reason) return;
@@ -134,7 +136,9 @@ function openRun(
       const loss = engine.acceptThresholds ? " (not lossless)" : "";
       if (!options.quiet) {
         io.stderr.write(
-          `${requests}, ${failed} failed, ${tokens} tokens${loss} in ${seconds.toFixed(2)} s, ` +
+          `${requests}, ${failed} failed, ${
+            cut > 0 ? `${cut} cut at their limit, ` : ""
+          }${tokens} tokens${loss} in ${seconds.toFixed(2)} s, ` +
             `${(tokens / seconds).toFixed(1)} tokens/s, ${preemptions} preemptions, ` +
             `${waits} steps with requests waiting for pages${elastic ? memoryText(elastic) : ""}\n`,
         );

@@ -9,9 +9,14 @@ export interface BatchOutput extends Disposable {
 
 /**
  * Standard output, or a new file, which goes again where nothing was written.
+ *
+ * @param of.force a file that is not empty is emptied before the first line is written.
  * @throws UsageError where the file cannot be made, or is there and not empty.
  */
-export function openOutput(path: string | undefined, io: Io): BatchOutput {
+export function openOutput(
+  path: string | undefined,
+  { io, force }: { readonly io: Io; readonly force: boolean },
+): BatchOutput {
   if (path === undefined) {
     return {
       write: (line) => io.stdout.write(`${JSON.stringify(line)}\n`),
@@ -19,9 +24,9 @@ export function openOutput(path: string | undefined, io: Io): BatchOutput {
     };
   }
   const size = sizeOf(path);
-  if (size !== undefined && size > 0) {
+  if (size !== undefined && size > 0 && !force) {
     throw new UsageError(
-      `Cannot write "${path}": it is there and not empty; remove it or name another file`,
+      `Cannot write "${path}": there is such a file; name another or give --force to replace it`,
     );
   }
   const file = writing(path, () => Deno.openSync(path, { write: true, create: true }));
@@ -29,8 +34,9 @@ export function openOutput(path: string | undefined, io: Io): BatchOutput {
   return {
     write(line) {
       let bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
-      written = true;
       writing(path, () => {
+        if (!written && force && size !== undefined) file.truncateSync();
+        written = true;
         while (bytes.length > 0) bytes = bytes.subarray(file.writeSync(bytes));
       });
     },

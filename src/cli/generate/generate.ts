@@ -5,7 +5,7 @@ import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { type Answered, answered, answerWriter } from "./answer_writer.ts";
 import { runBatch } from "./batch.ts";
-import { cutNote, draftWatch } from "./notes.ts";
+import { cutAnswerNote, draftWatch } from "./notes.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { randomSeed, samplingOf } from "../../engine/sampling.ts";
@@ -74,14 +74,15 @@ function report(
     const repeat = { request: requestReport(input, request), run: runReport(engine, options) };
     io.stdout.write(`${JSON.stringify({ ...jsonReport({ engine, result }), ...repeat })}\n`);
   } else if (!nothing && !result.text.endsWith("\n")) io.stdout.write("\n");
-  const note = cutNote(engine, result, { tokens: "--max-tokens", context: "--context-length" });
-  if (note !== undefined && !quiet && (stats || io.stderr.isTerminal)) io.stderr.write(`${note}\n`);
   const warning = draftWatch()(result.speculative);
-  if (warning !== undefined) warn(warning, { io });
+  if (warning !== undefined) warn(warning, { io, quiet });
   if (nothing) return;
   const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
   if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
   else if (!quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
+  const { maxTokens } = options;
+  const note = cutAnswerNote(engine, result, { maxTokens, grammar: request.grammar });
+  if (note !== undefined && !quiet) io.stderr.write(`${note}\n`);
 }
 
 async function encode(

@@ -1,6 +1,8 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { Engine } from "../open/engine.ts";
+import { MAX_TOKENS } from "../open/sampling.ts";
 
 /** Why an answer ends where the model had not ended it; undefined where it had. */
 export function cutNote(
@@ -14,6 +16,45 @@ export function cutNote(
     return `The context (${contextLength} tokens) is full: the answer was cut${allows}.`;
   }
   return `The answer was cut at ${outputIds.length} tokens; ${more.tokens} allows more.`;
+}
+
+/** What `generate` was to make. */
+interface Asked {
+  /** As `--max-tokens` says; undefined: its default. */
+  readonly maxTokens: number | undefined;
+  readonly grammar: Grammar | undefined;
+}
+
+/** `cutNote` of `generate`: names the limit that cut the answer and says where its JSON is incomplete. */
+export function cutAnswerNote(
+  engine: Pick<Engine, "contextLength">,
+  result: GenerateResult,
+  { maxTokens, grammar }: Asked,
+): string | undefined {
+  const note = cutNote(engine, result, { tokens: "--max-tokens", context: "--context-length" });
+  if (note === undefined) return undefined;
+  const full = result.promptIds.length + result.outputIds.length >= engine.contextLength;
+  return (full ? note : cutAtText(maxTokens)) + incompleteText(grammar, result.text);
+}
+
+/** `The answer was cut at --max-tokens 512 (the default).` */
+export function cutAtText(maxTokens: number | undefined): string {
+  const limit = maxTokens ?? `${MAX_TOKENS} (the default)`;
+  return `The answer was cut at --max-tokens ${limit}; a larger number allows more.`;
+}
+
+/** What a constrained answer lacks that was cut; nothing where it happens to be whole JSON. */
+export function incompleteText(grammar: Grammar | undefined, text: string): string {
+  if (grammar === undefined) return "";
+  if (grammar.kind !== "json object" && grammar.kind !== "json schema") {
+    return " It may not be a whole text of the grammar.";
+  }
+  try {
+    JSON.parse(text);
+    return "";
+  } catch {
+    return " Its JSON is incomplete.";
+  }
 }
 
 /** Rounds after which a draft that never guessed right is told of. */

@@ -42,12 +42,18 @@ const SOURCES: Readonly<Record<Topic, Source>> = {
   "exit-codes": { path: "docs/troubleshooting.md", page: troubleshooting, sections: [undefined] },
 };
 
-/** The text of `eyrie help TOPIC`: the page's own words. */
-export function helpTopic(topic: Topic): string {
+/**
+ * The text of `eyrie help TOPIC`: the page's own words. Its last line says how to read the rest: the
+ * program has the whole page, as one that is installed from a file has no docs folder.
+ *
+ * @param options.all the whole page instead of the sections that say most.
+ */
+export function helpTopic(topic: Topic, { all }: { readonly all: boolean }): string {
   const { path, page, sections } = SOURCES[topic];
-  const parts = sections.flatMap((heading, at) => [
+  const parts = all ? [plainText(page.replace(/^# .*\n/, ""))] : sections.flatMap((heading, at) => [
     ...heading === undefined || at === 0 ? [] : [`${heading}:`],
     plainText(sectionOf(page, heading)),
   ]);
-  return [`eyrie help ${topic} - ${TOPICS[topic]}`, ...parts, `More: ${path}`].join("\n\n") + "\n";
+  const end = all ? `This is ${path}` : `The whole page (${path}): eyrie help ${topic} all`;
+  return [`eyrie help ${topic} - ${TOPICS[topic]}`, ...parts, end].join("\n\n") + "\n";
 }

@@ -20,18 +20,27 @@ interface Entry {
   readonly verdict: Verdict;
 }
 
-/** Writes the table, or with `--json` an object, to `out`. Returns the exit code. */
+/**
+ * Writes the table, or with `--json` an object, to `out`: of the cache, or with `--known` of the hub.
+ * Returns the exit code.
+ */
 export async function runModels(
   options: ModelsOptions,
   out: (text: string) => void,
 ): Promise<number> {
+  if (options.known) {
+    const { knownModels, runKnownModels } = await import("./known.ts");
+    runKnownModels(options, { machine: await thisMachine(), known: knownModels(), out });
+    return 0;
+  }
   const { cache } = hubOfEnvironment();
   const repos = scanCache(cache);
   const machine = repos.length === 0 ? { adapter: false, bytes: undefined } : await thisMachine();
   const entries = entriesOf(repos, machine);
   if (options.json) out(`${JSON.stringify({ cache, models: entries.map(entryJson) }, null, 2)}\n`);
-  else if (entries.length === 0) out(`no models in ${cache}; eyrie pull org/name gets one\n`);
-  else out(modelsTable(entries, new Date()));
+  else if (entries.length === 0) {
+    out(`no models in ${cache}; eyrie pull org/name gets one, eyrie models --known lists some\n`);
+  } else out(modelsTable(entries, new Date()));
   return 0;
 }
 

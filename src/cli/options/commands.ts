@@ -1,4 +1,10 @@
-import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RUN } from "./measure/bench_flags.ts";
+import {
+  BENCH_AXES,
+  BENCH_OUTPUT,
+  BENCH_PROFILE,
+  BENCH_RUN,
+  OVERWRITE,
+} from "./measure/bench_flags.ts";
 import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import { BENCH_GROWTH } from "./measure/growth_flags.ts";
@@ -26,7 +32,7 @@ import { MEASURED, MODELS, OPENED } from "./option_models.ts";
 import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
 import { REMOTE } from "./option_remote.ts";
-import { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
 import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { SPECULATION } from "./option_speculation.ts";
@@ -38,7 +44,7 @@ import {
   SIMULATE_RUN,
 } from "./measure/simulate_flags.ts";
 import { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
-import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
+import { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 const MODEL_OPERAND = {
   name: "MODEL",
@@ -98,7 +104,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Prompt: TEMPLATE,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SERVE_SAMPLING, ...PENALTIES },
-      Output: { quiet: TALK.quiet },
+      Output: { ...SERVE_LOG, quiet: TALK.quiet },
     },
   },
   "serve-command": {
@@ -108,7 +114,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Engine: SERVE_ENGINE,
       Model: { ...TARGET, draft: DRAFT.draft, ...SERVE_COMMAND_MODEL },
-      Server: SERVE_COMMAND,
+      Server: { ...SERVE_COMMAND, ...OVERWRITE },
       Speculation: SPECULATION,
       Output: { quiet: TALK.quiet },
     },
@@ -122,7 +128,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Profile: BENCH_PROFILE,
       Growth: BENCH_GROWTH,
       Model: { ...MEASURED, ...BENCH_WEBGPU, ...COSTS },
-      Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
+      Output: { ...BENCH_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },
   },
   "bench load": {
@@ -133,7 +139,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Requests: { workload: BENCH_RUN.workload, ...LOAD_REQUESTS },
       Run: { ...LOAD_RUN, ...ROUNDS, seed: BENCH_RUN.seed },
       Model: { ...MEASURED, ...COSTS, ...CONTEXT, ...REMOTE },
-      Output: { ...LOAD_OUTPUT, quiet: TALK.quiet },
+      Output: { ...LOAD_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },
   },
   breakeven: {
@@ -147,6 +153,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
         ...JSON_OUTPUT,
         ...BREAKEVEN_OUTPUT,
         outputFile: BENCH_OUTPUT.outputFile,
+        ...OVERWRITE,
         quiet: TALK.quiet,
       },
     },
@@ -159,7 +166,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Load: SIMULATE_LOAD,
       Acceptance: SIMULATE_ACCEPTANCE,
       Machine: SIMULATE_MACHINE,
-      Output: { ...SIMULATE_OUTPUT, quiet: TALK.quiet },
+      Output: { ...SIMULATE_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },
   },
   profile: {
@@ -168,7 +175,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Costs: PROFILE,
       Model: PRICED,
-      Output: { ...JSON_OUTPUT, ...PROFILE_OUTPUT, quiet: TALK.quiet },
+      Output: { ...JSON_OUTPUT, ...PROFILE_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },
   },
   check: {
@@ -222,10 +229,10 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: { Output: { quiet: TALK.quiet } },
   },
   models: {
-    summary: "the models in the Hugging Face cache, and which run here",
+    summary: "the models in the Hugging Face cache, or with --known of the hub; which run here",
     alias: "ls",
     usage: "eyrie models [flags]",
-    groups: { Output: JSON_OUTPUT },
+    groups: { Models: KNOWN, Output: JSON_OUTPUT },
   },
   rm: {
     summary: "remove models from the Hugging Face cache",

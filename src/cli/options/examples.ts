@@ -58,7 +58,7 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie pull Qwen/Qwen3-4B AngelSlim/Qwen3-4B_eagle3",
     "eyrie pull Qwen/Qwen3-4B@main",
   ],
-  models: ["eyrie ls", "eyrie models --json"],
+  models: ["eyrie ls", "eyrie models --known"],
   rm: ["eyrie rm Qwen/Qwen3-4B", "eyrie rm --yes Qwen/Qwen3-4B@main"],
   doctor: ["eyrie doctor", "eyrie doctor --fix"],
   completion: [

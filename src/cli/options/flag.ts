@@ -10,6 +10,8 @@ interface Named {
   /** A spelling of one letter, `-m`. */
   readonly short?: string;
   readonly help: string;
+  /** Listed by `--help`, which leaves others to `--help all` where a command has many. */
+  readonly common?: true;
   /** One use of the flag, as typed. */
   readonly example?: string;
   /** What happens without the flag, where that is not a plain value. */

@@ -1,10 +1,12 @@
 import type { CommandName } from "./command.ts";
 import { EXAMPLES, FIRST_EXAMPLES } from "./examples.ts";
 import { allowed, type Flag, placeholder, spellingsOf } from "./flag.ts";
-import { COMMANDS } from "./commands.ts";
+import { COMMANDS, flagsOf } from "./commands.ts";
 import { TOPIC_NAMES } from "../help/topics.ts";
 
 const WIDTH = 80;
+/** A command with more flags than these has the common ones in its `--help`. */
+const FEW_FLAGS = 16;
 /** A space that no line ends at. */
 const UNBROKEN = "\u00a0";
 
@@ -26,7 +28,9 @@ export function overview(): string {
       return [`  ${name.padEnd(width)}  ${first?.trimStart()}`, ...rest];
     }),
     "",
-    "  eyrie COMMAND --help  the flags of a command",
+    "  eyrie COMMAND --help  the flags of a command that are needed first",
+    "  eyrie COMMAND --help all",
+    "                        all flags of a command",
     "  eyrie --version       the version",
     ...topicLines(),
     "",
@@ -35,20 +39,31 @@ export function overview(): string {
 
 function topicLines(): string[] {
   const [first = "", ...rest] = fill(TOPIC_NAMES.join(", "), 24);
-  return [`  eyrie help TOPIC      ${first.trimStart()}`, ...rest];
+  const page = `${" ".repeat(24)}(the whole page: eyrie help TOPIC all)`;
+  return [`  eyrie help TOPIC      ${first.trimStart()}`, ...rest, page];
 }
 
-/** The text of `eyrie COMMAND --help`: two examples, then per flag its type, range and default. */
-export function commandHelp(name: CommandName): string {
+/**
+ * The text of `eyrie COMMAND --help`: two examples, then per flag its type, range and default.
+ *
+ * @param all also the flags that are not common; where a command has few they are always there.
+ */
+export function commandHelp(name: CommandName, { all }: { readonly all: boolean }): string {
   const { summary, alias, usage, operands = [], groups } = COMMANDS[name];
   const lines = [...fill(`eyrie ${name} - ${summary}`, 0), "", ...exampleLines(EXAMPLES[name])];
   lines.push("", `Usage: ${usage}`);
   if (alias !== undefined) lines.push(`       eyrie ${alias} means the same`);
   if (operands.length > 0) lines.push("");
   for (const operand of operands) lines.push(`  ${operand.name}`, ...fill(operand.help, 6));
-  for (const [title, flags] of Object.entries(groups)) {
-    lines.push("", `${title}:`, ...Object.values(flags).flatMap(flagHelp));
+  const count = Object.keys(flagsOf(name)).length;
+  const short = !all && count > FEW_FLAGS;
+  let shown = 0;
+  for (const [title, table] of Object.entries(groups)) {
+    const flags = Object.values(table).filter(({ common }) => !short || common);
+    shown += flags.length;
+    if (flags.length > 0) lines.push("", `${title}:`, ...flags.flatMap(flagHelp));
   }
+  if (short) lines.push("", `These are ${shown} of ${count} flags; all: eyrie ${name} --help all`);
   return [...lines, ""].join("\n");
 }
 

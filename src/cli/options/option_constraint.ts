@@ -3,6 +3,7 @@
 export const CONSTRAINT = {
   jsonSchema: {
     flag: "--json-schema",
+    common: true,
     type: "text",
     help: "the output is JSON that is valid for this schema: a file, or the schema itself",
     absent: "any text",

@@ -3,6 +3,7 @@
 export const CONTEXT = {
   contextLength: {
     flag: "--context-length",
+    common: true,
     short: "-c",
     type: "integer",
     min: 1,
@@ -24,6 +25,7 @@ export const CACHE = {
 export const BATCH = {
   batch: {
     flag: "--batch",
+    common: true,
     type: "file",
     help:
       "answer the prompts of a JSONL file (- is standard input), one JSON line each, in order of completion",
@@ -34,9 +36,14 @@ export const BATCH = {
     flag: "--output",
     type: "file",
     help:
-      "file for the lines of --batch, each written when it is finished; one that holds something is not replaced",
+      "file for the lines of --batch, each written when it is finished; one that holds something is refused",
     absent: "standard output",
     example: "--output answers.jsonl",
+  },
+  force: {
+    flag: "--force",
+    type: "switch",
+    help: "replace the file of --output, at the first line that is written",
   },
   maxBatch: {
     flag: "--max-batch",

@@ -4,6 +4,7 @@
 export const TARGET = {
   model: {
     flag: "--model",
+    common: true,
     short: "-m",
     type: "model",
     help: "target model: a checkpoint folder, or a name on the Hugging Face hub",
@@ -15,6 +16,7 @@ export const TARGET = {
 export const DRAFT = {
   draft: {
     flag: "--draft",
+    common: true,
     alias: "--speculative-draft-model-path",
     type: "model",
     help:
@@ -37,6 +39,7 @@ export const DRAFT = {
 export const QUANTIZE = {
   quantize: {
     flag: "--quantize",
+    common: true,
     type: "choice",
     choices: ["q8", "q4"],
     help: "turn the target's matrices into 8 or 4 bit integers, one f16 scale for 32 of them",
@@ -128,6 +131,7 @@ export const SAMPLING = {
   },
   temperature: {
     flag: "--temperature",
+    common: true,
     type: "number",
     min: 0,
     max: 100,
@@ -165,6 +169,7 @@ export const SAMPLING = {
   },
   seed: {
     flag: "--seed",
+    common: true,
     short: "-s",
     type: "integer",
     min: 0,
@@ -175,6 +180,7 @@ export const SAMPLING = {
   },
   maxTokens: {
     flag: "--max-tokens",
+    common: true,
     short: "-n",
     type: "integer",
     min: 1,
@@ -200,6 +206,7 @@ export const SAMPLING = {
 export const SYSTEM = {
   system: {
     flag: "--system",
+    common: true,
     type: "text",
     help: "system message that opens the conversation",
     absent: "none",
@@ -218,6 +225,7 @@ export const PROMPT = {
   },
   promptFile: {
     flag: "--prompt-file",
+    common: true,
     short: "-f",
     type: "file",
     help: "file that the prompt is read from, - is standard input; PROMPT comes after its text",
@@ -238,6 +246,7 @@ export const PROMPT = {
 export const TEMPLATE = {
   think: {
     flag: "--think",
+    common: true,
     type: "choice",
     choices: ["auto", "on", "off"],
     help: "tell the chat template to let the model think before it answers, or not to",
@@ -286,6 +295,7 @@ export const HISTORY = {
 export const JSON_OUTPUT = {
   json: {
     flag: "--json",
+    common: true,
     type: "switch",
     help: "print one JSON object instead of text",
   },

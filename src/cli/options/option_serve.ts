@@ -3,6 +3,7 @@
 export const SERVE = {
   host: {
     flag: "--host",
+    common: true,
     type: "text",
     help: "address to listen on; beyond this machine only with a key, if you can help it",
     absent: "127.0.0.1",
@@ -10,6 +11,7 @@ export const SERVE = {
   },
   port: {
     flag: "--port",
+    common: true,
     type: "integer",
     min: 0,
     max: 65_535,
@@ -19,6 +21,7 @@ export const SERVE = {
   },
   apiKey: {
     flag: "--api-key",
+    common: true,
     type: "text",
     help: "requests need this key; other users of the machine see flags, but not EYRIE_API_KEY",
     absent: "EYRIE_API_KEY of the environment, else everybody may ask",
@@ -26,6 +29,7 @@ export const SERVE = {
   },
   servedModelName: {
     flag: "--served-model-name",
+    common: true,
     type: "list",
     help: "the model's name in requests and answers; may be repeated, or names with commas",
     absent: "what --model says",
@@ -62,6 +66,7 @@ export const SERVE = {
 export const SERVE_LOAD = {
   maxBatch: {
     flag: "--max-batch",
+    common: true,
     type: "integer",
     min: 1,
     max: 128,
@@ -78,13 +83,31 @@ export const SERVE_LOAD = {
     help: "requests that may wait beside them; more are refused with 429",
     example: "--max-queue 16",
   },
+  maxQueueMs: {
+    flag: "--max-queue-ms",
+    type: "integer",
+    min: 1,
+    max: 86_400_000,
+    help: "milliseconds that a request may wait for a slot; then it is refused with 503",
+    absent: "as long as its client waits",
+    example: "--max-queue-ms 30000",
+  },
+  drainDelay: {
+    flag: "--drain-delay",
+    type: "number",
+    min: 0,
+    max: 3600,
+    default: 0,
+    help: "seconds after SIGTERM in which requests are still taken, while /health says draining",
+    example: "--drain-delay 10",
+  },
   drainTimeout: {
     flag: "--drain-timeout",
     type: "number",
     min: 0,
     max: 86_400,
     default: 30,
-    help: "seconds that requests may still run after SIGTERM",
+    help: "seconds that requests may still run once no more are taken",
     example: "--drain-timeout 5",
   },
   roundTimeout: {
@@ -96,5 +119,21 @@ export const SERVE_LOAD = {
     default: 120,
     help: "seconds without a sign of life of the engine after which /health is 503",
     example: "--round-timeout 30",
+  },
+} as const;
+
+export const SERVE_LOG = {
+  logFormat: {
+    flag: "--log-format",
+    type: "choice",
+    choices: ["text", "json", "none"],
+    help: "how each request is written to stderr; none leaves the server's own faults",
+    absent: "text; none with --quiet",
+    example: "--log-format json",
+  },
+  logPrompts: {
+    flag: "--log-prompts",
+    type: "switch",
+    help: "write prompts and outputs to the log too",
   },
 } as const;

@@ -4,6 +4,7 @@
 export const SERVE_ENGINE = {
   engine: {
     flag: "--engine",
+    common: true,
     type: "choice",
     choices: ["sglang", "vllm"],
     help: "the program that the command is for",
@@ -22,6 +23,7 @@ export const SERVE_ENGINE = {
 export const SERVE_COMMAND_MODEL = {
   contextLength: {
     flag: "--context-length",
+    common: true,
     short: "-c",
     type: "integer",
     min: 1,
@@ -36,6 +38,7 @@ export const SERVE_COMMAND_MODEL = {
 export const SERVE_COMMAND = {
   host: {
     flag: "--host",
+    common: true,
     type: "text",
     help: "address to listen on",
     absent: "the engine's own",
@@ -43,6 +46,7 @@ export const SERVE_COMMAND = {
   },
   port: {
     flag: "--port",
+    common: true,
     type: "integer",
     min: 1,
     max: 65_535,
@@ -52,6 +56,7 @@ export const SERVE_COMMAND = {
   },
   servedModelName: {
     flag: "--served-model-name",
+    common: true,
     type: "text",
     help: "the model's name in requests and answers",
     absent: "what --model says",

@@ -32,6 +32,7 @@ export const SPECULATION = {
   },
   numSteps: {
     flag: "--speculative-num-steps",
+    common: true,
     alias: "--num-steps",
     type: "integer",
     min: 0,

@@ -1,4 +1,10 @@
-import type { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RUN } from "./measure/bench_flags.ts";
+import type {
+  BENCH_AXES,
+  BENCH_OUTPUT,
+  BENCH_PROFILE,
+  BENCH_RUN,
+  OVERWRITE,
+} from "./measure/bench_flags.ts";
 import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import type { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
@@ -32,9 +38,9 @@ import type {
 } from "./measure/simulate_flags.ts";
 import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
 import type { REMOTE } from "./option_remote.ts";
-import type { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import type { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
 import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
-import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
+import type { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
@@ -78,6 +84,7 @@ export type ServeOptions =
   & Values<
     & typeof SERVE
     & typeof SERVE_LOAD
+    & typeof SERVE_LOG
     & Pick<typeof BATCH, "maxKvTokens">
     & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
     & typeof PENALTIES
@@ -90,6 +97,7 @@ export type ServeCommandOptions = Values<
   & Pick<typeof DRAFT, "draft">
   & typeof SERVE_COMMAND_MODEL
   & typeof SERVE_COMMAND
+  & typeof OVERWRITE
   & typeof SPECULATION
   & Pick<typeof TALK, "quiet">
 >;
@@ -124,6 +132,7 @@ export type BenchOptions =
     & typeof BENCH_PROFILE
     & typeof BENCH_GROWTH
     & typeof BENCH_OUTPUT
+    & typeof OVERWRITE
     & typeof COSTS
     & Pick<typeof TALK, "quiet">
   >;
@@ -134,6 +143,7 @@ export type ProfileOptions =
   & Values<
     & typeof PROFILE
     & typeof PROFILE_OUTPUT
+    & typeof OVERWRITE
     & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
@@ -151,6 +161,7 @@ export type LoadOptions =
     & typeof REMOTE
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof LOAD_OUTPUT
+    & typeof OVERWRITE
     & Pick<typeof TALK, "quiet">
   >;
 
@@ -164,6 +175,7 @@ export type BreakevenOptions =
     & typeof BREAKEVEN_OUTPUT
     & typeof COSTS
     & Pick<typeof BENCH_OUTPUT, "outputFile">
+    & typeof OVERWRITE
     & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
@@ -175,6 +187,7 @@ export type SimulateOptions = Values<
   & typeof SIMULATE_ACCEPTANCE
   & typeof SIMULATE_MACHINE
   & typeof SIMULATE_OUTPUT
+  & typeof OVERWRITE
   & Pick<typeof TALK, "quiet">
 >;
 
@@ -190,7 +203,7 @@ export type DoctorOptions = Values<
 export type PullOptions = Values<Pick<typeof TALK, "quiet">>;
 
 /** Values of `eyrie models`. */
-export type ModelsOptions = Values<typeof JSON_OUTPUT>;
+export type ModelsOptions = Values<typeof KNOWN & typeof JSON_OUTPUT>;
 
 /** Values of `eyrie rm`. */
 export type RemoveOptions = Values<typeof REMOVAL>;

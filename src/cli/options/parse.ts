@@ -65,12 +65,16 @@ export type Invocation =
   | { readonly command: "token-map"; readonly options: TokenMapOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
   | { readonly command: "completion"; readonly shell: Shell }
-  | { readonly command: "topic"; readonly topic: Topic }
+  /** `all`: the whole page. */
+  | { readonly command: "topic"; readonly topic: Topic; readonly all: boolean }
   /** Help: print the text and exit. */
   | { readonly command: "print"; readonly text: string }
   | { readonly command: "version" };
 
 type Given = Typed["given"];
+
+/** After `--help`, and at the end of `eyrie help COMMAND`: all flags. */
+const ALL = "all";
 
 /** Reads the command line; every mistake is a `UsageError` that names the flag and what is allowed. */
 export function parseArguments(args: readonly string[]): Invocation {
@@ -82,15 +86,22 @@ export function parseArguments(args: readonly string[]): Invocation {
   return parseCommand(name, flags);
 }
 
-/** `eyrie help`, with nothing, with a topic, or with a command: that is its `--help`. */
+/**
+ * `eyrie help`, with nothing, with a topic, or with a command: that is its `--help`. `all` as the last
+ * word asks for the whole page, and for all flags.
+ */
 function helpOn(words: readonly string[]): Invocation {
-  const [word, ...more] = words.filter((word) => word !== "--help" && word !== "-h");
+  const [word, ...rest] = words.filter((word) => word !== "--help" && word !== "-h");
   if (word === undefined) return print(overview());
+  const all = rest.at(-1) === ALL;
+  const more = all ? rest.slice(0, -1) : rest;
   if (TOPIC_NAMES.includes(word)) {
-    if (more.length === 0) return { command: "topic", topic: word as Topic };
-    throw new UsageError(`Cannot use "${more.join(" ")}" after "help ${word}": allowed is nothing`);
+    if (more.length === 0) return { command: "topic", topic: word as Topic, all };
+    throw new UsageError(
+      `Cannot use "${more.join(" ")}" after "help ${word}": allowed is ${ALL}, or nothing`,
+    );
   }
-  return print(commandHelp(commandIn([word, ...more], TOPIC_NAMES).name));
+  return print(commandHelp(commandIn([word, ...more], TOPIC_NAMES).name, { all }));
 }
 
 /** The command that the words begin with, of one word or of two, and the words after it. */
@@ -139,7 +150,9 @@ function commandNamed(name: string, others: readonly string[]): CommandName {
 function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const flags = flagsOf(name);
   const { given: typed, operands } = readFlags(name, args);
-  if (typed["help"] === true) return print(commandHelp(name));
+  if (typed["help"] === true) {
+    return print(commandHelp(name, { all: operands.at(-1) === ALL }));
+  }
   const given = withModel(name, typed, operands);
   refuseBesideRemote(name, given, flags);
   if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
@@ -258,7 +271,8 @@ function refuseImpossible(given: Given, { batched }: { readonly batched: boolean
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
   refuseBesidePolicy(given);
-  for (const [key, flag] of [["maxBatch", "--max-batch"], ["output", "--output"]] as const) {
+  const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };
+  for (const [key, flag] of Object.entries(ofBatch)) {
     if (!batched || given[key] === undefined || given["batch"] !== undefined) continue;
     throw new UsageError(`Cannot use "${flag}": it needs --batch`);
   }

@@ -50,7 +50,8 @@ export function readFlags(name: CommandName, args: readonly string[]): Typed {
   const [first] = unknown;
   if (first !== undefined) throw unknownFlag(name, args[first.index] ?? "");
   const { operands: spec = [] } = COMMANDS[name];
-  if (operands.length > spec.length && !spec.at(-1)?.many) throw tooMany(name);
+  const asks = given["help"] === true;
+  if (!asks && operands.length > spec.length && !spec.at(-1)?.many) throw tooMany(name);
   return { given, operands };
 }
 
@@ -118,6 +119,6 @@ function unknownFlag(name: CommandName, typed: string): UsageError {
   }
   return new UsageError(
     `Cannot use "${flag}": ${name} has no such flag${didYouMean(near)} ` +
-      `(eyrie ${name} --help lists them)`,
+      `(eyrie ${name} --help all lists them)`,
   );
 }

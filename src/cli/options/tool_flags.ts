@@ -71,6 +71,15 @@ export const DOCTOR = {
   },
 } as const;
 
+export const KNOWN = {
+  known: {
+    flag: "--known",
+    type: "switch",
+    help: "models of the hub that run, their sizes and drafts, and which of them fit this machine",
+    example: "--known",
+  },
+} as const;
+
 export const REMOVAL = {
   yes: {
     flag: "--yes",

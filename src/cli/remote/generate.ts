@@ -2,7 +2,9 @@ import type { RemotePrompt } from "../../remote/complete.ts";
 import type { Json } from "../../remote/json.ts";
 import { openServer, type Server } from "../../remote/server.ts";
 import { type PartedWriter, partedWriter } from "../generate/answer_writer.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { grammarOf } from "../generate/constraint.ts";
+import { cutAtText, incompleteText } from "../generate/notes.ts";
 import { readPrompt } from "../generate/prompt.ts";
 import { MAX_TOKENS } from "../open/sampling.ts";
 import type { GenerateOptions } from "../options/options.ts";
@@ -24,7 +26,8 @@ export async function runRemoteGenerate(
   // Mistakes are told before anything is asked.
   const endpoint = remoteEndpoint(remote);
   const { maxTokens = MAX_TOKENS } = options;
-  const fields = fieldsOf({ ...options, maxTokens }, endpoint, grammarOf(options));
+  const grammar = grammarOf(options);
+  const fields = fieldsOf({ ...options, maxTokens }, endpoint, grammar);
   const source = { argument, file: options.promptFile };
   const text = await unlessAborted(readPrompt(source, io), signal);
   if (text === undefined) return INTERRUPTED;
@@ -34,7 +37,7 @@ export async function runRemoteGenerate(
   const shown = { reasoning: !quiet && !json, answer: !json };
   const writer = endingLine(partedWriter({ io, shown }), json ? undefined : io);
   const answer = await answerRemotely(server, { prompt, fields, signal }, writer);
-  report(server, answer, { options, io, request: { ...prompt, ...fields } });
+  report(server, answer, { options, grammar, io, request: { ...prompt, ...fields } });
   return answer.finishReason === "interrupt" ? INTERRUPTED : 0;
 }
 
@@ -62,18 +65,23 @@ function endingLine(writer: PartedWriter, io: Io | undefined): PartedWriter {
 function report(
   server: Server,
   answer: RemoteAnswer,
-  { options: { stats, quiet, json }, io, request }: {
+  { options: { stats, quiet, json, maxTokens }, grammar, io, request }: {
     readonly options: GenerateOptions;
+    readonly grammar: Grammar | undefined;
     readonly io: Io;
     readonly request: Json;
   },
 ): void {
   if (json) io.stdout.write(`${JSON.stringify(remoteJson(server, answer, request))}\n`);
-  const note = remoteCutNote(answer, "--max-tokens");
-  if (note !== undefined && !quiet && (stats || io.stderr.isTerminal)) io.stderr.write(`${note}\n`);
   if (answer.finishReason === "interrupt" && answer.pieces === 0) return;
   if (stats) io.stderr.write(`${remoteStatsTable(server, answer)}\n`);
   else if (!quiet) io.stderr.write(`${remoteStatsLine(answer)}\n`);
+  if (quiet || answer.finishReason !== "length") return;
+  const { outputTokens = Infinity } = answer;
+  const cut = outputTokens < (maxTokens ?? MAX_TOKENS)
+    ? `The server cut the answer at ${outputTokens} tokens, below --max-tokens.`
+    : cutAtText(maxTokens);
+  io.stderr.write(`${cut}${incompleteText(grammar, answer.text)}\n`);
 }
 
 /** Why an answer ends where the model had not ended it; undefined where it had. */

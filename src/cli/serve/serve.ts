@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { connectionLimits } from "../../serve/http/listener.ts";
+import { type LogFormat, openLog } from "../../serve/service/log.ts";
 import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
@@ -8,6 +9,7 @@ import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
+import { startLines } from "./start_lines.ts";
 import { withoutAbortWarning } from "./abort_warning.ts";
 
 const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
@@ -25,11 +27,14 @@ export async function runServe(
   speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
   const names = namesOf(options.servedModelName);
+  const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
+  const log = openLog({ format, write: (line) => io.stderr.write(`${line}\n`) });
   using _quiet = withoutAbortWarning();
-  const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
+  const apiKey = usedKey(options.apiKey);
   const server = await startServer(
     async (onProgress) =>
-      await openWithProgress(options, { open, io }, {
+      // A bar is no line of JSON.
+      await openWithProgress({ ...options, quiet: quiet || format === "json" }, { open, io }, {
         ...{ constrained: true, predictions: true, onProgress },
       }),
     {
@@ -40,13 +45,16 @@ export async function runServe(
       otherNames: names.slice(1),
       anyModel: options.anyModel,
       strict: options.strict,
+      drainDelayMs: options.drainDelay * 1000,
       drainMs: options.drainTimeout * 1000,
       limits: connectionLimits(maxBatch + maxQueue),
+      maxQueueMs: options.maxQueueMs,
       roundMs: options.roundTimeout * 1000,
+      stallMs: options.roundTimeout * 1000 / 4,
       sampling: (engine) => samplingChoice(options, engine),
       maxTokens: options.maxTokens,
       templateArguments: given,
-      log: (line) => io.stderr.write(`${line}\n`),
+      ...{ log, logPrompts: options.logPrompts },
     },
   );
   if (apiKey === undefined && !LOOPBACK.includes(host)) {
@@ -54,14 +62,19 @@ export async function runServe(
     const line = `everybody who reaches ${server.url} may use the model: there is no --api-key`;
     warn(line, { io });
   }
-  const say = (line: string) => quiet || io.stderr.write(`${line}\n`);
+  const say = (line: string) => void (quiet || log.line(line));
   say(`${server.url} listens, the model is being loaded`);
   await using engine = await server.ready;
   if (engine !== undefined) {
-    say(`${shownName(engine.name)} answers ${maxBatch} requests at once`);
+    const { phase } = server.service;
+    const model = phase.kind === "ready" ? phase.ready.model : engine.name;
+    const draft = engine.draftName && shownName(engine.draftName);
+    startLines({ url: server.url, model, draft, maxBatch }).forEach(say);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);
-    say(`stopping: requests that run have ${options.drainTimeout} s to end`);
+    const { drainDelay, drainTimeout } = options;
+    const before = drainDelay > 0 ? `requests are taken for ${drainDelay} s more; then ` : "";
+    say(`stopping: ${before}requests that run have ${drainTimeout} s to end`);
   }
   await server.stop();
   return 0;
@@ -74,6 +87,23 @@ function namesOf(given: readonly string[]): string[] {
     throw new UsageError(`Cannot use "--served-model-name ${given.join(" ")}": a name is empty`);
   }
   return [...new Set(names)];
+}
+
+/**
+ * The key that requests need, without space around it: files of secrets end with a newline.
+ *
+ * @throws UsageError for a key that no client could send in a header.
+ */
+export function usedKey(given: string | undefined): string | undefined {
+  const name = given === undefined ? "EYRIE_API_KEY" : "--api-key";
+  const key = given ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
+  const trimmed = key?.trim();
+  if (trimmed === "") throw new UsageError(`Cannot use ${name}: it is empty`);
+  if (trimmed !== undefined && !/^[\x21-\x7e]+$/.test(trimmed)) {
+    const allowed = "allowed are letters, digits and signs of ASCII, without spaces";
+    throw new UsageError(`Cannot use ${name}: ${allowed}`);
+  }
+  return trimmed;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
-import { writeNamed } from "../bench/files.ts";
 import type { ServeCommandOptions } from "../options/options.ts";
 import type { Io } from "../terminal/io.ts";
+import { outputFile } from "../terminal/output_file.ts";
 import { warn } from "../terminal/warn.ts";
 import { askedOf } from "./asked.ts";
 import { type Flag, shellText, writingText } from "./command.ts";
@@ -41,7 +41,7 @@ export function runServeCommand(options: ServeCommandOptions, io: Io): number {
     );
   }
   const text = config && configText(config);
-  if (configFile !== undefined) writeNamed(configFile, `${text}\n`);
+  if (configFile !== undefined) outputFile(configFile, options).write(`${text}\n`);
   const named: Flag[] = text === undefined ? [] : [[CONFIG_FLAG, configFile ?? CONFIG_FILE]];
   const written = text !== undefined && configFile === undefined;
   io.stdout.write(

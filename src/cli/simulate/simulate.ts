@@ -1,5 +1,5 @@
 import { type SimulatedTable, simulatedTable } from "../../bench/simulated/summary.ts";
-import { simulatedText } from "../../bench/simulated/text.ts";
+import { simulatedTerminal, simulatedText } from "../../bench/simulated/text.ts";
 import {
   type Arm,
   type ArmResult,
@@ -12,10 +12,10 @@ import {
 import { measuredThroughput } from "../../simulate/compare/recording.ts";
 import { pricesOf, type PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
-import { checkWritable, writeNamed } from "../bench/files.ts";
 import type { SimulateOptions } from "../options/options.ts";
 import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
+import { optionalOutput } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { namedPrices } from "./costs.ts";
 import { readRecorded, type Recorded } from "./recorded.ts";
@@ -26,12 +26,12 @@ const heard = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
 /** `eyrie simulate`: policies side by side in simulated worlds. */
 export async function runSimulate(options: SimulateOptions, io: Io): Promise<number> {
-  const { output, outputFile, repeat: repeats, seed, quiet } = options;
+  const { output, repeat: repeats, seed, quiet } = options;
   const recorded = options.recorded === undefined ? undefined : readRecorded(options.recorded);
   const { costs, prices } = pricesFor(options.costs, recorded);
   const worlds = worldsOf(options, { prices, recorded });
   const policies = policiesOf(options.policies, recorded?.recording.machine?.policy);
-  checkWritable(outputFile);
+  const file = optionalOutput(options.outputFile, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const tables: SimulatedTable[] = [];
   for (const world of worlds) {
@@ -50,12 +50,17 @@ export async function runSimulate(options: SimulateOptions, io: Io): Promise<num
   const validation = measured === undefined ? {} : {
     validation: { policy: first?.policy, simulated, measured, ratio: simulated / measured },
   };
+  const fits = io.stdout.isTerminal && output === undefined && file === undefined;
+  const tablesText = () =>
+    fits
+      ? simulatedTerminal(tables, facts, { columns: io.stdout.columns() })
+      : simulatedText(tables, facts);
   const text = output === "json"
     ? `${JSON.stringify({ ...facts, ...validation, tables }, null, 2)}\n`
-    : simulatedText(tables, facts) +
+    : tablesText() +
       (measured === undefined ? "" : validationText({ ...first, simulated, measured }));
-  if (outputFile === undefined) io.stdout.write(text);
-  else writeNamed(outputFile, text);
+  if (file === undefined) io.stdout.write(text);
+  else file.write(text);
   return 0;
 }
 

@@ -47,10 +47,22 @@ export function endSignals(): EndSignals {
   };
 }
 
-/** A process whose input is no terminal may be one that `nohup` lets outlive it. */
 function takenOver(): EndSignal[] {
   if (Deno.build.os === "windows") return ["SIGINT"];
-  return ["SIGINT", "SIGTERM", ...Deno.stdin.isTerminal() ? ["SIGHUP" as const] : []];
+  return ["SIGINT", "SIGTERM", ...ignoresHangup() ? [] : ["SIGHUP" as const]];
+}
+
+/** Was the process started to outlive its terminal, by `nohup`? A listener would undo that. */
+function ignoresHangup(): boolean {
+  if (Deno.stdin.isTerminal()) return false;
+  try {
+    // proc(5): a mask of signals, SIGHUP the lowest bit.
+    const status = Deno.readTextFileSync("/proc/self/status");
+    const [, mask = "1"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(status) ?? [];
+    return Number.parseInt(mask.slice(-1), 16) % 2 === 1;
+  } catch {
+    return true;
+  }
 }
 
 /** Calls `listener` at each of these signals until disposed; Windows has none of them. */

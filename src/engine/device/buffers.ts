@@ -64,7 +64,11 @@ function treeCells({ treeShapes = [] }: Pick<Capacity, "treeShapes">): number {
  * round can add, and the rows of one more (SGLang `alloc_len` = max(num_steps * eagle_topk,
  * num_draft_tokens) over all tiers; its overlap schedule reserves 2 * alloc_len for one round).
  */
-export function reservedCells(capacity: Capacity, length: number, rounds = 1): number {
+export function reservedCells(
+  capacity: Pick<Capacity, "shapes" | "treeShapes">,
+  length: number,
+  rounds = 1,
+): number {
   const scratch = Math.max(mostRows(capacity), treeCells(capacity));
   return length + rounds * (mostDepth(capacity) + 1) + scratch;
 }

@@ -1,5 +1,6 @@
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { UsageError } from "../../errors.ts";
+import { grammarFault } from "../../grammar/fault.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { Core } from "../device/core.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
@@ -20,8 +21,13 @@ export interface Requests {
   enqueue(request: GenerateRequest, onEvent: (event: EngineEvent) => void): RequestState;
   /** Ends those whose callers want no more. */
   endCancelled(): void;
-  /** Admits the next, once its grammar is open; false where no request runs then. */
+  /**
+   * Admits the next. Where no request runs and none can be admitted, it waits for the first grammar
+   * that is open, for a request or for a cancellation; false where there is nothing to wait for.
+   */
   admit(): Promise<boolean>;
+  /** Ends a request before the next round. */
+  cancel(state: RequestState): void;
   /** Gives tokens to a request, which may end it. */
   take(state: RequestState, taken: Taken): void;
   /** Broken logits or drafts end this request; the others go on. */
@@ -85,18 +91,56 @@ export function openRequests(
     }
   }
 
-  /** The request that is admitted next, where its grammar is not open yet. */
-  function unopened(): RequestState | undefined {
-    return waiting.slice(0, 1).find(({ request, constraint }) => request.grammar && !constraint);
+  /** Requests whose grammars are being opened, in threads of their own. */
+  const opening = new Map<RequestState, AbortController>();
+  /** What opening a grammar has come to, to be dealt with in the next step. */
+  const opened: { readonly state: RequestState; readonly error?: unknown }[] = [];
+  let wake = Promise.withResolvers<void>();
+
+  function woken(): void {
+    wake.resolve();
+    wake = Promise.withResolvers();
   }
 
   async function openGrammar(state: RequestState): Promise<void> {
-    const { request: { grammar, ignoreEos } } = state;
+    const { request: { grammar, ignoreEos, signal: asked } } = state;
+    const stop = new AbortController();
+    const signal = asked ? AbortSignal.any([asked, stop.signal]) : stop.signal;
+    opening.set(state, stop);
     try {
       if (!grammars) throw new UsageError("Cannot constrain the output: there are no grammars");
-      state.constraint = grammar && await grammars.open(grammar, { ignoreEos });
+      const constraint = grammar && await grammars.open(grammar, { ignoreEos, signal });
+      if (state.done) constraint?.close();
+      else state.constraint = constraint;
+      opened.push({ state });
     } catch (error) {
-      fault(state, error);
+      opened.push({ state, error: grammarFault(error) });
+    }
+    woken();
+  }
+
+  /** Those whose grammars are open wait for a place; the others end with the error. */
+  function enqueueOpened(): void {
+    for (const { state, error } of opened.splice(0)) {
+      // Otherwise it has ended meanwhile.
+      if (!opening.delete(state)) continue;
+      if (isCancelled(state)) finish(state);
+      else if (error === undefined) places.enqueue(state);
+      else fault(state, error);
+    }
+  }
+
+  function isCancelled({ cancelled, request: { signal } }: RequestState): boolean {
+    return cancelled || (signal?.aborted ?? false);
+  }
+
+  function endCancelled(): void {
+    enqueueOpened();
+    for (const state of [...waiting, ...running, ...opening.keys()]) {
+      if (!isCancelled(state)) continue;
+      opening.get(state)?.abort();
+      opening.delete(state);
+      finish(state);
     }
   }
 
@@ -129,21 +173,28 @@ export function openRequests(
         drafted: { id: submitted++, depth: undefined, accepted: [], confidences: [] },
         drafter: requestDrafter(drafter, request),
       };
-      places.enqueue(state);
+      if (request.grammar) void openGrammar(state);
+      else places.enqueue(state);
+      woken();
       return state;
     },
-    endCancelled() {
-      for (const state of [...waiting, ...running]) {
-        if (state.cancelled || state.request.signal?.aborted) finish(state);
+    endCancelled,
+    async admit() {
+      while (true) {
+        const changed = wake.promise;
+        endCancelled();
+        admitNext();
+        if (running.length > 0) return true;
+        if (waiting.length > 0) throw new Error("a request that fits was not admitted");
+        // Others may be submitted meanwhile, but not after the last look.
+        if (opening.size === 0) return false;
+        await changed;
       }
     },
-    async admit() {
-      // Others may be submitted meanwhile, but not after the last look: what follows is synchronous.
-      for (let state = unopened(); state; state = unopened()) await openGrammar(state);
-      admitNext();
-      if (running.length > 0) return true;
-      if (waiting.length > 0) throw new Error("a request that fits was not admitted");
-      return false;
+    cancel(state) {
+      state.cancelled = true;
+      opening.get(state)?.abort();
+      woken();
     },
     take(state, taken) {
       attempt(state, () => {
@@ -153,7 +204,11 @@ export function openRequests(
     },
     attempt,
     fail(error) {
-      for (const state of [...waiting, ...running]) {
+      for (const stop of opening.values()) stop.abort();
+      const failed = [...waiting, ...running, ...opening.keys()];
+      opening.clear();
+      woken();
+      for (const state of failed) {
         places.remove(state);
         state.done = true;
         state.onEvent({ kind: "error", error });

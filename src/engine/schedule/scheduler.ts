@@ -189,7 +189,7 @@ export function openScheduler(
         get done() {
           return state.done;
         },
-        cancel: () => void (state.cancelled = true),
+        cancel: () => requests.cancel(state),
       };
     },
     async step() {

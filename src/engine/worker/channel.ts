@@ -82,6 +82,13 @@ export class Channel {
     return this.#ask((id) => ({ kind: "read status", id }));
   }
 
+  /** Resolves once the thread has read the message, to the milliseconds that it took. */
+  async ping(): Promise<number> {
+    const sent = performance.now();
+    await this.#ask((id) => ({ kind: "ping", id }));
+    return performance.now() - sent;
+  }
+
   /** @param question whose answer has a value of type T. */
   #ask<T>(question: (id: number) => ToEngine): Promise<T> {
     const id = this.#id++;
@@ -152,6 +159,7 @@ export class Channel {
       case "encoded":
       case "decoded":
       case "status read":
+      case "pong":
         this.#asked.get(message.id)?.resolve(message.value);
         return void this.#asked.delete(message.id);
       case "error":

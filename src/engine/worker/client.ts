@@ -96,6 +96,10 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
       return await unlessAborted(current.encode(input), signal, stop);
     },
     decode: async (ids) => await (await live()).decode(ids),
+    ping: async (signal) => {
+      signal?.throwIfAborted();
+      return await unlessAborted((await live()).ping(), signal, () => {});
+    },
     readStatus: async () => await (await live()).readStatus(),
     async terminate() {
       await close();

@@ -9,6 +9,8 @@ export type ToEngine =
   | { readonly kind: "encode"; readonly id: number; readonly input: PromptInput }
   | { readonly kind: "decode"; readonly id: number; readonly ids: readonly number[] }
   | { readonly kind: "read status"; readonly id: number }
+  /** Answered from the thread's message loop, between two rounds. */
+  | { readonly kind: "ping"; readonly id: number }
   | {
     readonly kind: "generate";
     readonly id: number;
@@ -32,6 +34,7 @@ export type FromEngine =
   | { readonly kind: "encoded"; readonly id: number; readonly value: readonly number[] }
   | { readonly kind: "decoded"; readonly id: number; readonly value: DecodedTokens }
   | { readonly kind: "status read"; readonly id: number; readonly value: EngineStatus }
+  | { readonly kind: "pong"; readonly id: number; readonly value: undefined }
   /** To what has an id. */
   | { readonly kind: "error"; readonly id: number; readonly error: SentError }
   /** All that a step brought, by request; the status where one of them ended. */

@@ -70,6 +70,8 @@ function answers(
         return post({ kind: "decoded", id: message.id, value: decoded(engine, message.ids) });
       case "read status":
         return post({ kind: "status read", id: message.id, value: statusOf(engine) });
+      case "ping":
+        return post({ kind: "pong", id: message.id, value: undefined });
       case "generate": {
         const { id, request } = message;
         jobs.set(id, engine.submit(request, (event) => onEvent(id, event)));

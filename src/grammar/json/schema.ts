@@ -227,8 +227,12 @@ class SchemaGrammar implements SchemaContext {
     const missing = (): GrammarError =>
       fault(path, `"$ref" ${JSON.stringify(reference)} leads nowhere in this schema`);
     if (typeof reference !== "string" || !/^#(\/|$)/.test(reference)) throw missing();
-    const parts = reference.split("/").slice(1)
-      .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"));
+    const pointer = percentDecoded(reference);
+    if (pointer === undefined) {
+      throw fault(path, `"$ref" ${JSON.stringify(reference)} has a "%" that begins no character`);
+    }
+    const parts = pointer.split("/").slice(1)
+      .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
     return parts.reduce((at: unknown, part) => {
       const found = Array.isArray(at)
         ? at[Number(part)]
@@ -238,6 +242,16 @@ class SchemaGrammar implements SchemaContext {
       if (found === undefined) throw missing();
       return found;
     }, this.#schema);
+  }
+}
+
+/** A fragment of a URI without its percent escapes; undefined where they are no UTF-8. */
+function percentDecoded(fragment: string): string | undefined {
+  try {
+    return decodeURIComponent(fragment);
+  } catch (error) {
+    if (error instanceof URIError) return undefined;
+    throw error;
   }
 }
 

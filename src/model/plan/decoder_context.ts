@@ -25,7 +25,10 @@ export interface LayerKv {
   readonly values: Operand;
 }
 
-/** Scratch of one forward; every buffer holds the widest plan's rows. */
+/**
+ * Scratch of one forward. A buffer holds the rows of the widest plan, but for `otherX`, which few rows
+ * use, and `relay`, which one row does.
+ */
 export interface Scratch {
   /** Residual stream, [rows, hidden]. */
   readonly x: Operand;

@@ -1,4 +1,7 @@
-/** Word offsets of the WGSL structs in shaders/fragments/rows.wgsl and of the result in accept_commit.wgsl. */
+/**
+ * What host and shaders agree on: word offsets of the WGSL structs in shaders/fragments/rows.wgsl and
+ * of the result in accept_commit.wgsl, the tokens of a KV page, and the rows of a prefill chunk.
+ */
 
 /** u32 words of one `Row`: token, position, slot, cell, base, live, two zeros, path. */
 export const ROW_WORDS = 12;

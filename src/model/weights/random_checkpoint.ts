@@ -30,11 +30,11 @@ export function randomCheckpoint(configPath: string, kind: "target" | "draft"): 
   refuseQuantized(fieldsOf(configPath, "config.json", json("config.json")));
   const specs = kind === "target"
     ? targetTensors(parseModelConfig(configPath, json("config.json"), undefined))
-    : draftTensors(draftOf(fieldsOf(configPath, "config.json", json("config.json"))));
+    : draftTensors(publishedHead(fieldsOf(configPath, "config.json", json("config.json"))));
   const kinds = new Map(specs.map((spec) => [spec.name, spec.kind]));
   return {
     name: configPath,
-    tensors: new Map(specs.map((spec) => [spec.name, tensorOf(spec)])),
+    tensors: tensorsAlone(specs),
     json,
     text: () => undefined,
     read({ name }, _offset, into) {
@@ -64,18 +64,25 @@ function configAlone(path: string): Folder {
   return memoryFolder(path, (file) => file === "config.json" ? bytes : undefined);
 }
 
-function tensorOf({ name, shape, kind }: TensorSpec): TensorInfo {
+/** What the headers of a checkpoint in bf16 with these tensors say. */
+export function tensorsAlone(specs: readonly TensorSpec[]): ReadonlyMap<string, TensorInfo> {
+  return new Map(specs.map((spec) => [spec.name, tensorOf(spec)]));
+}
+
+/** A spec may be rows of a larger tensor, as q, k and v are with Phi-3. */
+function tensorOf({ name, shape, kind, part }: TensorSpec): TensorInfo {
   const dtype = DTYPE[kind];
-  const size = shape.reduce((product, n) => product * n, BYTES[kind]);
-  return { name, dtype, dtypeName: dtype, shape, file: "config.json", begin: 0, size };
+  const whole = part === undefined ? shape : [part.of, ...shape.slice(1)];
+  const size = whole.reduce((product, n) => product * n, BYTES[kind]);
+  return { name, dtype, dtypeName: dtype, shape: whole, file: "config.json", begin: 0, size };
 }
 
 /**
- * What the tensors would say, as published heads have it: EAGLE-3 with an lm_head of its own,
+ * The config of an EAGLE head: what its tensors would say, as published heads have it: EAGLE-3 with an lm_head of its own,
  * EAGLE with the target's and a bias unless config.json says no, both with the target's embedding
  * where it fits.
  */
-function draftOf(config: Fields): DraftConfig {
+export function publishedHead(config: Fields): DraftConfig {
   const { named, decoder, targetHiddenSize } = parseDraftSizes(config);
   const { vocabSize, hiddenSize } = decoder;
   const reduced = value(config, "draft_vocab_size") !== undefined;

@@ -4,8 +4,9 @@ import type {
   TextLogprobs,
 } from "../../engine/schedule/events.ts";
 import { type Parted, type ReasoningStream, reasoningStream } from "../../text/reasoning.ts";
-import { unavailable } from "../http/errors.ts";
+import { unavailable, waitedTooLong } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
+import type { LiveRequest } from "../service/table.ts";
 import { callStream, type ToolPiece } from "../tools/call_stream.ts";
 
 /** What of an answer comes, in order, whichever API it goes to. */
@@ -49,12 +50,15 @@ export interface Reading {
 /**
  * Generates an answer. Leaving the iteration, or the signal, ends its computation.
  *
- * @throws ApiError as RequestTable.generate; 503 where the server stops first.
+ * @throws ApiError as RequestTable.generate; 503 where the server stops first, or where the request
+ * has waited for a slot for `maxQueueMs`.
  */
 export async function* answer(
   service: Service,
-  { ready, request, reading, signal }: {
+  { ready, request, entry, reading, signal }: {
     readonly ready: Ready;
+    /** Its place in the table. */
+    readonly entry: LiveRequest;
     readonly request: Omit<GenerateRequest, "signal">;
     readonly reading: Reading;
     /** The client has gone. */
@@ -66,14 +70,25 @@ export async function* answer(
   const reader = openReader(ready, request.promptIds, reading);
   const started = performance.now();
   let began: number | undefined;
+  const { maxQueueMs } = service.options;
+  let late = false;
+  const waiting = maxQueueMs === undefined ? undefined : setTimeout(() => {
+    late = true;
+    end();
+  }, Math.max(0, entry.arrived + maxQueueMs - started));
   if (signal.aborted) end();
   signal.addEventListener("abort", end);
   service.ends.add(end);
-  const events = service.table.generate(ready.engine, { ...request, signal: ending.signal });
+  const events = service.table.generate(
+    ready.engine,
+    { ...request, signal: ending.signal },
+    entry,
+  );
   try {
     for await (const event of events) {
       if (event.kind === "prefill" && began === undefined) {
         began = performance.now();
+        clearTimeout(waiting);
         const promptTokens = request.promptIds.length;
         yield { kind: "begin", promptTokens, cachedTokens: event.cached };
       } else if (event.kind === "round") {
@@ -90,6 +105,7 @@ export async function* answer(
       } else if (event.kind === "finish") {
         const { result } = event;
         if (result.finishReason === "interrupt" && !reader.enough) {
+          if (late) throw waitedTooLong(maxQueueMs ?? 0);
           throw unavailable(signal.aborted ? "the client has left" : "the server is stopping");
         }
         yield* reader.end();
@@ -102,6 +118,7 @@ export async function* answer(
   } finally {
     // Where it is left before its end.
     end();
+    clearTimeout(waiting);
     signal.removeEventListener("abort", end);
     service.ends.delete(end);
   }

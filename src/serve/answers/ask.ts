@@ -4,7 +4,7 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import { randomSeed, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { UsageError } from "../../errors.ts";
-import { invalid, promptTooLong } from "../http/errors.ts";
+import { invalid, promptTooLong, tooManyOf } from "../http/errors.ts";
 import { mostTokens } from "./limits.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 
@@ -28,7 +28,13 @@ export interface Ask {
 /** Longest text a token may stand for; longer prompts cannot fit and are not tokenized to see it. */
 const MOST_CHARACTERS = 128;
 
-/** Token ids of a prompt. @throws ApiError (400) as `promptTokens`, and where it does not fit. */
+/** Prompts with more characters a token of the context are not tokenized: they keep others waiting. */
+const USUAL_CHARACTERS = 16;
+
+/** As many characters are tokenized, also where the context is short. */
+const FEWEST_MOST_CHARACTERS = 2 ** 20;
+
+/** Token ids of a prompt. @throws ApiError as `promptTokens`, and where it does not fit. */
 export async function encodePrompt(ready: Ready, prompt: Prompt): Promise<readonly number[]> {
   const ids = await promptTokens(ready, prompt);
   const most = mostTokens(ready.engine);
@@ -40,7 +46,8 @@ export async function encodePrompt(ready: Ready, prompt: Prompt): Promise<readon
  * Token ids of a prompt, also of one that does not fit. The engine's thread is not interrupted where
  * the client leaves meanwhile: that could cost the others their engine.
  *
- * @throws ApiError (400) for one that is far too long to look at, or that the template refuses.
+ * @throws ApiError for one that is far too long to look at (400, 413), or that the template refuses
+ * (400).
  */
 export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<readonly number[]> {
   const { contextLength } = engine;
@@ -48,6 +55,8 @@ export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<r
   if (length > contextLength * MOST_CHARACTERS) {
     throw promptTooLong(Math.ceil(length / MOST_CHARACTERS), contextLength);
   }
+  const most = Math.max(contextLength * USUAL_CHARACTERS, FEWEST_MOST_CHARACTERS);
+  if (length > most) throw tooManyOf("characters", length, most);
   return "ids" in prompt ? prompt.ids : await encoded(engine, prompt);
 }
 

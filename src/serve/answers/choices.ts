@@ -1,8 +1,13 @@
+import { reason } from "../../errors.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import { answer, type Ended, type Piece, type Reading } from "./answer.ts";
 import { type Ask, encodePrediction, encodePrompt, type Prompt, requestOf } from "./ask.ts";
+import { waitedTooLong } from "../http/errors.ts";
 import { merged } from "./merge.ts";
-import type { Ready, Service } from "../service/service.ts";
+import type { Call } from "../service/route.ts";
+import type { Ready, ServiceOptions } from "../service/service.ts";
+import type { LiveRequest } from "../service/table.ts";
+import type { Trace } from "../service/trace.ts";
 
 /** Several answers to prompts, on their way. */
 export interface Choices {
@@ -14,43 +19,42 @@ export interface Choices {
 
 /**
  * Asks for `count` answers to each prompt: the first prompt's come first. It returns when one of them
- * has begun, so that what is refused is refused before a stream begins.
+ * has begun, so that what is refused is refused before a stream begins; or, where they wait for a
+ * slot, after a second, so that the client gets its headers.
  *
  * @throws ApiError as `encodePrompt` and `answer`; 429 where too many requests wait.
  */
 export async function openChoices(
-  service: Service,
-  { ready, prompts, ask, reading, count, signal }: {
+  { service, signal, trace }: Pick<Call, "service" | "signal" | "trace">,
+  { ready, prompts, ask, reading, count }: {
     readonly ready: Ready;
     readonly prompts: readonly Prompt[];
     readonly ask: Ask;
     readonly reading: Reading;
     readonly count: number;
-    readonly signal: AbortSignal;
   },
 ): Promise<Choices> {
-  service.table.checkRoom(prompts.length * count);
-  const encoded = await Promise.all(prompts.map((prompt) => encodePrompt(ready, prompt)));
-  const prediction = ask.prediction === undefined
-    ? undefined
-    : await encodePrediction(ready, ask.prediction);
-  // Others came while the prompts were encoded.
-  service.table.checkRoom(prompts.length * count);
+  if (trace.texts) trace.texts.prompts = prompts;
+  const entries = service.table.enter(prompts.length * count, trace.id);
+  trace.answers.push(...entries);
+  const { maxQueueMs } = service.options;
+  const encoding = requestsOf({ ready, prompts, ask, count, options: service.options });
+  const requests = await within(encoding, maxQueueMs).catch((error) => {
+    // What is being encoded keeps its place.
+    encoding.catch(() => {}).finally(() => service.table.leave(entries));
+    throw error;
+  });
   const left = new AbortController();
   const ends = AbortSignal.any([signal, left.signal]);
-  const answers = encoded.flatMap((promptIds) =>
-    Array.from({ length: count }, (_, choice) =>
-      answer(service, {
-        ...{ ready, reading, signal: ends },
-        request: requestOf(ask, {
-          ...{ promptIds, prediction, ready, options: service.options, choice },
-        }),
-      }))
-  );
-  const pieces = merged(answers);
+  const answers = requests.map((request, index) => {
+    const entry = entries[index] as LiveRequest;
+    return answer(service, { ready, reading, request, entry, signal: ends });
+  });
+  const pieces = traced(merged(answers), trace);
   const leave = () => left.abort();
+  const first = pieces.next();
   try {
-    const first = await pieces.next();
+    await Promise.race([first, elapsed(headersMs(maxQueueMs), first)]);
     return { pieces: withFirst(first, pieces), leave };
   } catch (error) {
     leave();
@@ -58,13 +62,78 @@ export async function openChoices(
   }
 }
 
+/** A stream whose answer has not begun gets its headers after this, ms. */
+const HEADERS_MS = 1000;
+
+/** A short limit of the wait for a slot is waited for, so that 503 is the stream's status. */
+function headersMs(maxQueueMs: number | undefined): number {
+  return HEADERS_MS + (maxQueueMs !== undefined && maxQueueMs <= 10_000 ? maxQueueMs : 0);
+}
+
+/** The value, if it is there within `ms`. @throws ApiError (503) where it is not. */
+async function within<T>(value: Promise<T>, ms: number | undefined): Promise<T> {
+  if (ms === undefined) return await value;
+  const late = Symbol();
+  const got = await Promise.race([value, elapsed(ms, value).then((): typeof late => late)]);
+  if (got === late) throw waitedTooLong(ms);
+  return got;
+}
+
+/** Resolves after `ms`; its timer ends when `other` settles. */
+function elapsed(ms: number, other: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  other.catch(() => {}).finally(() => clearTimeout(timer));
+  return promise;
+}
+
+/** `count` requests for each prompt. @throws ApiError as `encodePrompt` and `encodePrediction`. */
+async function requestsOf({ ready, prompts, ask, count, options }: {
+  readonly ready: Ready;
+  readonly prompts: readonly Prompt[];
+  readonly ask: Ask;
+  readonly count: number;
+  readonly options: ServiceOptions;
+}): Promise<ReturnType<typeof requestOf>[]> {
+  const encoded = await Promise.all(prompts.map((prompt) => encodePrompt(ready, prompt)));
+  const prediction = ask.prediction === undefined
+    ? undefined
+    : await encodePrediction(ready, ask.prediction);
+  return encoded.flatMap((promptIds) =>
+    Array.from(
+      { length: count },
+      (_, choice) => requestOf(ask, { promptIds, prediction, ready, options, choice }),
+    )
+  );
+}
+
+/** The pieces; what they end with, and their text where it is asked for, is kept for the log. */
+async function* traced(
+  pieces: Choices["pieces"],
+  trace: Trace,
+): Choices["pieces"] {
+  try {
+    for await (const each of pieces) {
+      const [choice, piece] = each;
+      if (trace.texts && (piece.kind === "text" || piece.kind === "reasoning")) {
+        trace.texts.outputs[choice] = (trace.texts.outputs[choice] ?? "") + piece.text;
+      }
+      yield each;
+    }
+  } catch (error) {
+    trace.reason = reason(error);
+    throw error;
+  }
+}
+
 async function* withFirst<T>(
-  first: IteratorResult<T, void>,
+  first: Promise<IteratorResult<T, void>>,
   rest: AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {
   try {
-    if (first.done) return;
-    yield first.value;
+    const { value, done } = await first;
+    if (done) return;
+    yield value;
     yield* rest;
   } finally {
     rest.return().catch(() => {});

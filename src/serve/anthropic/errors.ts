@@ -19,5 +19,6 @@ export function anthropicError({ status, message, fields }: ApiError): {
   const text = tokens === undefined
     ? message
     : `prompt is too long: ${tokens} tokens > ${most} maximum`;
-  return { type: "error", error: { type: TYPES[status] ?? "api_error", message: text } };
+  const other = status < 500 ? "invalid_request_error" : "api_error";
+  return { type: "error", error: { type: TYPES[status] ?? other, message: text } };
 }

@@ -53,23 +53,22 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
   apiPost(
     { path: "/v1/messages/count_tokens", summary: "Tokens of a conversation", ...ABOUT },
     COUNT,
-    async (body: CountRequest, { service }) => {
+    async (body: CountRequest, { service, trace }) => {
       const ready = modelNamed(service, body.model);
       const { prompt } = anthropicAsk(body, ready, service.options);
-      return Response.json({ input_tokens: (await promptTokens(ready, prompt)).length });
+      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, prompt));
+      return Response.json({ input_tokens: ids.length });
     },
   ),
 ];
 
-async function messages(
-  body: MessagesRequest,
-  { service, signal, ignore }: ApiCall,
-): Promise<Response> {
+async function messages(body: MessagesRequest, call: ApiCall): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   const { prompt, ask, reading, ignored } = anthropicAsk(body, ready, service.options);
-  ignored.forEach(ignore);
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  ignored.forEach(call.ignore);
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
   const context = { ready, stops: ask.stop };
   if (body.stream) return eventStream(events(choices, context), choices.leave);

@@ -29,8 +29,8 @@ type About = Omit<Route, "method" | "body" | "handle"> & {
   readonly names?: Readonly<Record<string, string>>;
 };
 
-/** Most names in the header, and in the log over the server's life. */
-const MOST_NAMES = { header: 30, log: 300 } as const;
+/** Most names in the header. */
+const MOST_NAMES = 30;
 
 /**
  * A route whose fields are taken by the rule: what changes the answer and cannot be honoured is
@@ -127,23 +127,20 @@ function shown(name: string): string {
 
 function setIgnored(response: Response, names: readonly string[]): void {
   if (names.length === 0) return;
-  const told = names.slice(0, MOST_NAMES.header).map(shown);
+  const told = names.slice(0, MOST_NAMES).map(shown);
   const more = names.length > told.length ? [`${names.length - told.length} more`] : [];
   response.headers.set("eyrie-ignored", [...told, ...more].join(", "));
 }
 
-/** Each field once. */
+/** Each field once, over the server's life. */
 function logFields(
-  { options: { log }, loggedFields }: Service,
+  { log }: Service,
   { hints, ignored }: { readonly hints: readonly string[]; readonly ignored: readonly string[] },
 ): void {
-  const fresh = (names: readonly string[]) =>
-    [...new Set(names.map(shown))].filter((name) => {
-      if (loggedFields.has(name) || loggedFields.size >= MOST_NAMES.log) return false;
-      loggedFields.add(name);
-      return true;
-    });
-  const [newHints, newIgnored] = [fresh(hints), fresh(ignored)];
-  if (newHints.length > 0) log(`fields without an effect here: ${newHints.join(", ")}`);
-  if (newIgnored.length > 0) log(`ignored, as not known here: ${newIgnored.join(", ")}`);
+  for (const name of hints.map(shown)) {
+    log.once(`field ${name}`, `the field "${name}" of a request has no effect here`);
+  }
+  for (const name of ignored.map(shown)) {
+    log.once(`ignored ${name}`, `ignored "${name}" of a request: it is not known here`);
+  }
 }

@@ -10,10 +10,21 @@ const MOST_DEPTH = 100;
 /**
  * The request's body as JSON.
  *
- * @throws ApiError for a body that is too large (413) or breaks off, for what is no UTF-8 or no JSON,
+ * @throws ApiError for a body that is encoded (415), too large (413) or breaks off, for what is no UTF-8 or no JSON,
  * and for JSON that is nested too deep.
  */
 export async function readJson(request: Request): Promise<unknown> {
+  const encoding = request.headers.get("content-encoding")?.trim() || "identity";
+  if (encoding.toLowerCase() !== "identity") {
+    const name = JSON.stringify(encoding.slice(0, 50));
+    throw new ApiError(
+      415,
+      `the body's Content-Encoding ${name} is not read: allowed is identity`,
+      {
+        headers: { "accept-encoding": "identity" },
+      },
+    );
+  }
   const text = utf8(await readBytes(request));
   if (depthOf(text) > MOST_DEPTH) {
     throw invalid(`the body's JSON is nested more than ${MOST_DEPTH} levels deep`);

@@ -34,6 +34,11 @@ export function invalid(message: string, param: string | null = null): ApiError 
   return new ApiError(400, message, { param });
 }
 
+/** A field that is larger than the server computes for one request. */
+export function tooManyOf(unit: string, count: number, most: number): ApiError {
+  return new ApiError(413, `the request has ${count} ${unit}, allowed are ${most}`);
+}
+
 /** As llama-server says it: clients compact the conversation and try again. */
 export function promptTooLong(tokens: number, contextLength: number): ApiError {
   const message =
@@ -53,6 +58,11 @@ export function tooMany(waiting: number): ApiError {
   return new ApiError(429, message, {
     ...{ type: "rate_limit_error", code: "rate_limit_exceeded", headers: RETRY_AFTER },
   });
+}
+
+/** @param ms that a request may wait for a slot. */
+export function waitedTooLong(ms: number): ApiError {
+  return unavailable(`no slot was free within ${ms} ms (--max-queue-ms); try again later`);
 }
 
 export function unavailable(message: string): ApiError {

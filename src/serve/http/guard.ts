@@ -17,7 +17,8 @@ export interface Access {
  * another, or its Host is a name that somebody else's DNS points here (DNS rebinding).
  */
 export function checkSource(request: Request, { apiKey, hosts, origins }: Access): void {
-  const host = request.headers.get("host") ?? "";
+  // Without one it is HTTP/1.0, which no browser sends.
+  const host = request.headers.get("host") ?? "localhost";
   // Who has the key is no page that was lured here.
   if (apiKey === undefined && !isOwnHost(host, hosts)) {
     throw new ApiError(

@@ -23,8 +23,19 @@ export function connectionLimits(requests: number): ConnectionLimits {
   return { connections: requests + 1000, ...times, pipelined: 16 };
 }
 
+/** The connection's side of one request. */
+export interface Exchange {
+  /** The client's address. */
+  readonly address: string | undefined;
+  /**
+   * Calls `listener` once, when nothing more is sent: with the status that was sent, or 499 where
+   * the client left before, and whether the whole answer was sent.
+   */
+  onEnd(listener: (ended: { readonly status: number; readonly complete: boolean }) => void): void;
+}
+
 /** Answers one HTTP request. */
-export type Handler = (request: Request) => Promise<Response>;
+export type Handler = (request: Request, exchange: Exchange) => Promise<Response>;
 
 export interface Listener {
   readonly hostname: string;
@@ -52,8 +63,17 @@ export async function listen(
     readonly limits: ConnectionLimits;
   },
 ): Promise<Listener> {
-  const answer = getRequestListener(handler, {
+  const types: ContentTypes = new WeakMap();
+  const answered: FetchCallback = async (request, env) => {
+    const [incoming, outgoing] = [env.incoming as IncomingMessage, env.outgoing as ServerResponse];
+    const response = await handler(request, exchangeOf(incoming, outgoing));
+    types.set(outgoing, response.headers.get("content-type") ?? "");
+    return response;
+  };
+  const answer = getRequestListener(answered, {
     overrideGlobalObjects: false,
+    // HTTP/1.0 knows no Host header.
+    hostname: "localhost",
     errorHandler: (error) => onError(error instanceof RequestError ? notUrl(error) : error),
   });
   const server = createServer({
@@ -61,8 +81,10 @@ export async function listen(
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersMs / 2),
-  }, oneByOne(answer, limits.pipelined));
+  }, oneByOne(answer, { most: limits.pipelined, types }));
   server.maxConnections = limits.connections;
+  // Deno's types do not have it.
+  Object.assign(server, { httpAllowHalfOpen: true });
   // Node drops headers beyond the 2000th in silence; their size is limited already.
   server.maxHeadersCount = 0;
   let closing = false;
@@ -84,25 +106,103 @@ export async function listen(
   };
 }
 
+type FetchCallback = Parameters<typeof getRequestListener>[0];
+
+/** Nginx's status for a request whose client left before it was answered. */
+const CLIENT_LEFT = 499;
+
+function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
+  return {
+    address: incoming.socket.remoteAddress,
+    onEnd(listener) {
+      outgoing.once("close", () => {
+        const status = outgoing.headersSent ? outgoing.statusCode : CLIENT_LEFT;
+        listener({ status, complete: outgoing.writableFinished });
+      });
+    },
+  };
+}
+
 type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown;
 
 /**
  * Begins a request when the one before it on its connection has been answered. Node would begin them
  * all, and tell those that wait for the connection nothing of its end.
  */
-function oneByOne(answer: NodeListener, most: number): NodeListener {
+function oneByOne(
+  answer: NodeListener,
+  { most, types }: { readonly most: number; readonly types: ContentTypes },
+): NodeListener {
   const waiting = new WeakMap<Socket, number>();
+  const probes = new WeakMap<Socket, ReturnType<typeof probing>>();
+  function begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const { socket } = incoming;
+    const probed = probes.get(socket) ?? probing(socket, types);
+    probes.set(socket, probed);
+    probed(incoming, outgoing);
+    answer(incoming, outgoing);
+  }
   return (incoming, outgoing) => {
     const { socket } = incoming;
-    if (outgoing.socket) return answer(incoming, outgoing);
+    if (outgoing.socket) return begin(incoming, outgoing);
     const count = (waiting.get(socket) ?? 0) + 1;
     if (count > most) return void socket.destroy();
     waiting.set(socket, count);
     outgoing.once("socket", () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
-      answer(incoming, outgoing);
+      begin(incoming, outgoing);
     });
   };
+}
+
+/** Of answers that were made: node does not keep the headers that it has written. */
+type ContentTypes = WeakMap<ServerResponse, string>;
+
+/** When a half-closed connection is written to, ms after the write before; then every last one. */
+const PROBES_MS = [0, 20, 100, 250, 1000, 5000] as const;
+
+/**
+ * A client that has sent all may close its side and still read its answer, or it may have left: on
+ * the wire both are the same. What is written then, and may stand between any two parts of an answer,
+ * makes a system whose program has left reset the connection, which ends the request.
+ *
+ * Returns what is to be called with each request of the connection when it is begun.
+ */
+function probing(
+  socket: Socket,
+  types: ContentTypes,
+): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+  let current: readonly [IncomingMessage, ServerResponse] | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function probe(count: number): void {
+    if (current === undefined) return;
+    const [incoming, outgoing] = current;
+    if (!incoming.complete) return void socket.destroy();
+    const between = betweenParts(types.get(outgoing) ?? "");
+    if (outgoing.headersSent && between !== "") outgoing.write(between);
+    if (!outgoing.headersSent && incoming.httpVersion === "1.1") {
+      socket.write("HTTP/1.1 102 Processing\r\n\r\n");
+    }
+    const wait = PROBES_MS[count + 1] ?? PROBES_MS.at(-1);
+    timer = setTimeout(() => probe(count + 1), wait);
+  }
+
+  socket.once("end", () => probe(0));
+  socket.once("close", () => clearTimeout(timer));
+  return (incoming, outgoing) => {
+    const of = [incoming, outgoing] as const;
+    current = of;
+    outgoing.once("close", () => {
+      if (current === of) current = undefined;
+    });
+  };
+}
+
+/** What a client passes over between two events, or before a line of JSON. */
+function betweenParts(type: string): string {
+  if (type.startsWith("text/event-stream")) return ":\n\n";
+  return type.startsWith("application/x-ndjson") ? " " : "";
 }
 
 function notUrl({ message }: RequestError): ApiError {

@@ -11,10 +11,14 @@ const UTF8 = new TextEncoder();
 /** A client that takes nothing of what is there for so long is gone. */
 const UNREAD_MS = 300_000;
 
+/** While a stream says nothing a comment is sent as often, ms, so that no one takes it for dead. */
+const SILENCE_MS = 10_000;
+
 /** `text/event-stream`: one event is made when the client has read those before it. */
 export function eventStream(events: AsyncGenerator<StreamEvent>, leave: () => void): Response {
   return streamed(events, leave, {
     type: "text/event-stream; charset=utf-8",
+    comment: ": waiting\n\n",
     text: ({ event, data }) => {
       const json = typeof data === "string" ? data : JSON.stringify(data);
       return `${event === undefined ? "" : `event: ${event}\n`}data: ${json}\n\n`;
@@ -34,9 +38,15 @@ export function lineStream(values: AsyncGenerator<unknown>, leave: () => void): 
 function streamed<T>(
   values: AsyncGenerator<T>,
   leave: () => void,
-  { type, text }: { readonly type: string; readonly text: (value: T) => string },
+  { type, text, comment }: {
+    readonly type: string;
+    readonly text: (value: T) => string;
+    /** What is sent while there is nothing to send; absent: nothing. */
+    readonly comment?: string;
+  },
 ): Response {
   let unread: ReturnType<typeof setTimeout> | undefined;
+  let pending: Promise<IteratorResult<T>> | undefined;
   const end = () => {
     clearTimeout(unread);
     leave();
@@ -45,15 +55,18 @@ function streamed<T>(
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {
       clearTimeout(unread);
-      const { value, done } = await values.next();
-      if (done) return controller.close();
+      pending ??= values.next();
+      const next = comment === undefined ? await pending : await unlessSilent(pending);
+      if (next?.done) return controller.close();
+      if (next) pending = undefined;
+      const piece = next ? text(next.value) : comment ?? "";
       unread = setTimeout(() => {
         controller.error(unreadError());
         end();
       }, UNREAD_MS);
       // Where the client has gone this calls `cancel`, which ends the wait.
       try {
-        controller.enqueue(UTF8.encode(text(value)));
+        controller.enqueue(UTF8.encode(piece));
       } catch {
         end();
       }
@@ -63,6 +76,17 @@ function streamed<T>(
   return new Response(body, {
     headers: { "content-type": type, "cache-control": "no-cache", "x-accel-buffering": "no" },
   });
+}
+
+/** The value, or undefined where none has come for `SILENCE_MS`. */
+async function unlessSilent<T>(value: Promise<T>): Promise<T | undefined> {
+  const { promise: silent, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), SILENCE_MS);
+  try {
+    return await Promise.race([value, silent]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The listener writes its stack to stderr: one line is enough. */

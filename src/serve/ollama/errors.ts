@@ -1,6 +1,6 @@
 import type { ApiError } from "../http/errors.ts";
 
-/** ollama's errors are a text. */
+/** ollama's error object. */
 export function ollamaError({ message }: ApiError): { readonly error: string } {
   return { error: message };
 }

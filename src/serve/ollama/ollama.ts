@@ -209,7 +209,7 @@ function objectOf(json: string): unknown {
 }
 
 async function answered(
-  { service, signal, ignore }: ApiCall,
+  call: ApiCall,
   { ready, ask: { prompt, ask, reading, ignored }, stream, asMessage: as }: {
     readonly ready: Ready;
     readonly ask: ChatAsk;
@@ -217,9 +217,9 @@ async function answered(
     readonly asMessage: AsMessage;
   },
 ): Promise<Response> {
-  ignored.forEach(ignore);
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  ignored.forEach(call.ignore);
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
   const head = (done: boolean) => (
     { model: ready.model, created_at: new Date().toISOString(), done }

@@ -28,14 +28,15 @@ export const CHAT_ROUTE: Route = apiPost(
   chat,
 );
 
-async function chat(body: ChatRequest, { service, signal, ignore }: ApiCall): Promise<Response> {
+async function chat(body: ChatRequest, call: ApiCall): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
   const { prompt, ask, reading, ignored } = chatAsk(body, ready, service.options);
-  ignored.forEach(ignore);
+  ignored.forEach(call.ignore);
   const count = body.n ?? 1;
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count, signal },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count },
   });
   const head = headOf(ready, service.options.version);
   if (body.stream) {

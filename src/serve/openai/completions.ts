@@ -92,7 +92,8 @@ export const COMPLETION_ROUTE: Route = apiPost(
   complete,
 );
 
-async function complete(body: CompletionRequest, { service, signal }: ApiCall): Promise<Response> {
+async function complete(body: CompletionRequest, call: ApiCall): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
   const { n, logprobs, max_tokens: maxTokens } = body;
@@ -101,8 +102,8 @@ async function complete(body: CompletionRequest, { service, signal }: ApiCall): 
     throw invalid('Cannot use "best_of": allowed is what "n" is', "best_of");
   }
   const prompts = promptsOf(body);
-  const choices = await openChoices(service, {
-    ...{ ready, prompts, count, signal, reading: { reasoning: false } },
+  const choices = await openChoices(call, {
+    ...{ ready, prompts, count, reading: { reasoning: false } },
     ask: {
       ...askOf(body),
       grammar: grammarOf(body),

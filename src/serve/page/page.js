@@ -1,15 +1,83 @@
-/** The page's script: plain JavaScript, which the browser gets as it is. */
+/**
+ * The page's script, a module that the browser gets as it is. Conversations are kept in the browser's
+ * local storage, the key of the server for the session of the tab.
+ */
+const { lexer } = await import(new URL("marked.js", location.href));
 
 const byId = (id) => document.getElementById(id);
 const talk = byId("talk");
 const text = byId("text");
 const send = byId("send");
 const key = byId("key");
+const notice = byId("notice");
 
-let messages = [];
+/** More conversations than that are forgotten, the oldest first. */
+const MOST_CONVERSATIONS = 50;
+const STORE = "eyrie.conversations";
+const SETTINGS = ["temperature", "seed", "tokens"];
+
+/**
+ * A conversation is { id, system, turns }. A turn is { role, content } and of the assistant also
+ * { reasoning, pieces, stats }: its text in pieces of [text, shade], and the line of its figures.
+ */
+let conversations = readConversations();
+let current = conversations[0] ?? newConversation();
+/** The answer that is streamed: { controller, view }. */
 let running;
 
-key.value = sessionStorage.getItem("key") ?? "";
+function newConversation() {
+  return { id: crypto.getRandomValues(new Uint32Array(1))[0], system: "", turns: [] };
+}
+
+/** Storage that is full or forbidden loses at a reload what was to be kept, and nothing else. */
+function stored(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+function store(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // As above.
+  }
+}
+
+function readConversations() {
+  try {
+    const kept = JSON.parse(stored(STORE) ?? "[]");
+    return kept.filter(({ id, turns }) => typeof id === "number" && Array.isArray(turns));
+  } catch {
+    return [];
+  }
+}
+
+function keepConversations() {
+  conversations = [current, ...conversations.filter(({ id }) => id !== current.id)]
+    .filter(({ turns }) => turns.length > 0).slice(0, MOST_CONVERSATIONS);
+  store(STORE, JSON.stringify(conversations));
+  listConversations();
+}
+
+function titleOf({ turns }) {
+  const [first] = turns;
+  return first === undefined ? "New conversation" : first.content.replace(/\s+/g, " ").slice(0, 40);
+}
+
+function listConversations() {
+  const shown = conversations.some(({ id }) => id === current.id)
+    ? conversations
+    : [current, ...conversations];
+  byId("conversations").replaceChildren(...shown.map((each) => {
+    const option = element("option", "", titleOf(each));
+    option.value = each.id;
+    option.selected = each.id === current.id;
+    return option;
+  }));
+}
 
 function ask(path, init = {}) {
   const headers = key.value === "" ? {} : { authorization: `Bearer ${key.value}` };
@@ -18,61 +86,92 @@ function ask(path, init = {}) {
 
 function element(name, className = "", content = "") {
   const made = document.createElement(name);
-  made.className = className;
+  if (className) made.className = className;
   made.textContent = content;
   return made;
 }
 
-/** Tells the model and how it drafts, or what the server waits for; asks again until it is there. */
+function button(label, action) {
+  const made = element("button", "small", label);
+  made.type = "button";
+  made.addEventListener("click", () => action(made));
+  return made;
+}
+
+/** Shows what went wrong where it is seen, above the message's field, with what can be done. */
+function notify(message, ...actions) {
+  notice.hidden = message === "";
+  notice.replaceChildren(element("span", "", message), ...actions);
+}
+
+/** Writes which model answers and how it drafts, or what the server waits for, until it is ready. */
 async function showModel() {
   try {
-    const response = await ask("/server_info");
-    byId("keyed").hidden = response.status !== 401;
+    const response = await ask("server_info");
+    byId("keyed").hidden = response.status !== 401 && key.value === "";
+    if (response.status === 401) {
+      byId("model").textContent = "the server asks for a key";
+      return;
+    }
     const info = await response.json();
     byId("model").textContent = response.ok ? modelText(info) : info.error.message;
     if (response.status !== 503) return;
   } catch {
     byId("model").textContent = "the server does not answer";
   }
-  setTimeout(showModel, 500);
+  setTimeout(showModel, 1000);
 }
 
 function modelText(info) {
+  const steps = info.speculative_adaptive ? "adaptive" : `${info.speculative_num_steps} steps`;
   const draft = info.speculative_algorithm
-    ? `${info.speculative_algorithm}, ${
-      info.speculative_adaptive ? "adaptive" : `${info.speculative_num_steps} steps`
-    }`
+    ? `${info.speculative_algorithm}, ${steps}`
     : "no drafts";
   return `${info.served_model_name}, ${draft}, ${info.device.adapter}`;
 }
 
-/** Asks for an answer and shows it as it comes. */
-async function answer({ drafts, into }) {
-  const response = await ask("/v1/chat/completions", {
-    method: "POST",
-    signal: running?.signal,
-    body: JSON.stringify({
-      messages,
-      temperature: numberOf("temperature"),
-      seed: numberOf("seed"),
-      max_tokens: numberOf("tokens"),
-      ...{ stream: true, logprobs: true, return_rounds: true },
-      ...drafts ? {} : { num_steps: 0 },
-    }),
-  });
-  if (!response.ok || response.body === null) {
-    const { error } = await response.json();
-    throw new Error(error.message);
-  }
-  for await (const event of eventsOf(response.body)) {
-    if (event.error) throw new Error(event.error.message);
-    for (const choice of event.choices) into.add(choice);
-    if (event.timings) into.end(event.timings);
+/** The number in a field; undefined where it is empty, which leaves the choice to the server. */
+function numberOf(id) {
+  return byId(id).value === "" ? undefined : Number(byId(id).value);
+}
+
+/** What the server refused: the message and its error's type. */
+class Refusal extends Error {
+  constructor({ message, type }, status) {
+    super(message);
+    this.type = type;
+    this.status = status;
   }
 }
 
-function numberOf(id) {
-  return Number(byId(id).value);
+/** Streams an answer to the current conversation into a view. @throws Refusal */
+async function stream({ drafts, view, signal }) {
+  const { system, turns } = current;
+  const messages = turns.map(({ role, content }) => ({ role, content }));
+  const response = await ask("v1/chat/completions", {
+    method: "POST",
+    signal,
+    body: JSON.stringify({
+      messages: system.trim() === ""
+        ? messages
+        : [{ role: "system", content: system }, ...messages],
+      temperature: numberOf("temperature"),
+      seed: numberOf("seed"),
+      max_tokens: numberOf("tokens"),
+      stream: true,
+      logprobs: true,
+      return_rounds: true,
+      num_steps: drafts ? undefined : 0,
+    }),
+  });
+  if (!response.ok || response.body === null) {
+    throw new Refusal((await response.json()).error, response.status);
+  }
+  for await (const event of eventsOf(response.body)) {
+    if (event.error) throw new Refusal(event.error);
+    for (const choice of event.choices) view.add(choice);
+    if (event.timings) view.end(event.timings);
+  }
 }
 
 async function* eventsOf(body) {
@@ -86,80 +185,127 @@ async function* eventsOf(body) {
     const blocks = held.split("\n\n");
     held = blocks.pop() ?? "";
     for (const block of blocks) {
-      const data = block.replace(/^data: /, "");
+      // Comments keep the connection of a request that waits.
+      if (!block.startsWith("data: ")) continue;
+      const data = block.slice("data: ".length);
       if (data !== "[DONE]") yield JSON.parse(data);
     }
   }
 }
 
-/** Where an answer is shown: its text, a bar for each round, its numbers. */
-function answerView() {
+/** Follows the end of the conversation, unless the reader has scrolled up. */
+function followEnd(change) {
+  const atEnd = talk.scrollHeight - talk.scrollTop - talk.clientHeight < 80;
+  change();
+  if (atEnd) talk.scrollTop = talk.scrollHeight;
+}
+
+function userView(turn) {
+  const article = element("article", "user");
+  article.append(element("p", "plain", turn.content));
+  talk.append(article);
+  return article;
+}
+
+/** Where an answer is shown: its reasoning, its text, a bar for each round, its figures. */
+function answerView(turn = { content: "", reasoning: "", pieces: [], stats: "" }) {
   const article = element("article", "assistant");
-  const thought = element("p", "thought");
-  const said = element("p", "said");
+  const thought = element("details", "thought");
+  const thoughtText = element("p", "plain");
+  thought.append(element("summary", "", "Reasoning"), thoughtText);
+  thought.open = true;
+  const said = element("div", "said");
   const rounds = element("div", "rounds");
   rounds.setAttribute("role", "img");
-  const stats = element("p", "stats");
-  thought.hidden = rounds.hidden = true;
-  article.append(thought, said, rounds, stats);
+  const stats = element("p", "stats", turn.stats);
+  const actions = element("p", "actions");
+  actions.append(button("Copy", (made) => copy(turn.content, made)));
+  article.append(thought, said, rounds, stats, actions);
   talk.append(article);
+  /** Shades of tokens whose text has not arrived. */
   const shades = [];
   let count = 0;
-  let content = "";
+  let cut = false;
+  let drawing = 0;
+
+  function draw() {
+    cancelAnimationFrame(drawing);
+    drawing = 0;
+    followEnd(() => {
+      thought.hidden = turn.reasoning === "";
+      thoughtText.textContent = turn.reasoning;
+      said.replaceChildren(...markdown(turn.content));
+      shadeText(said, turn);
+      // The first round is the prompt's own token.
+      rounds.hidden = count < 2;
+      rounds.setAttribute("aria-label", `${count - 1} rounds: tokens accepted of those drafted`);
+    });
+  }
+
+  draw();
   return {
-    get content() {
-      return content;
-    },
-    stats,
+    turn,
+    article,
+    actions,
+    draw,
     perSecond: 0,
-    add({ delta, logprobs, rounds: told = [] }) {
-      for (const round of told) {
+    add({ delta, logprobs, rounds: made = [], finish_reason: reason }) {
+      cut ||= reason === "length";
+      for (const round of made) {
         shades.push(...shadesOf(round));
         if (count++ > 0) rounds.append(bar(round));
       }
-      // The first is the prompt's own token.
-      rounds.hidden = count < 2;
-      rounds.setAttribute("aria-label", `${count - 1} rounds: tokens accepted of those drafted`);
       const tokens = (logprobs?.content ?? []).map(({ token }) => token);
       const own = shades.splice(0, tokens.length);
-      if (delta.reasoning_content) {
-        thought.hidden = false;
-        thought.textContent += delta.reasoning_content;
+      turn.reasoning += delta.reasoning_content ?? "";
+      if (delta.content) {
+        turn.content += delta.content;
+        // Characters that several tokens make up are shown when the last of them is there.
+        if (tokens.join("") === delta.content) {
+          turn.pieces.push(...tokens.map((token, i) => [token, own[i] ?? 0]));
+        } else turn.pieces.push([delta.content, own.at(-1) ?? 0]);
       }
-      if (!delta.content) return;
-      content += delta.content;
-      // Characters that several tokens make up are shown when the last one is there.
-      const apart = tokens.join("") === delta.content;
-      if (apart) tokens.forEach((token, i) => said.append(element("span", own[i] ?? "t", token)));
-      else said.append(element("span", own.at(-1) ?? "t", delta.content));
-      talk.scrollTop = talk.scrollHeight;
+      drawing ||= requestAnimationFrame(draw);
     },
     end(timings) {
       this.perSecond = timings.predicted_per_second;
       const { predicted_n: tokens, draft_n: drafted, draft_n_accepted: accepted } = timings;
       const parts = [`${tokens} tokens`, `${this.perSecond.toFixed(1)} tokens/s`];
       if (drafted > 0) {
+        const passes = Math.max(1, count - 1);
         parts.push(
-          `${((tokens - 1) / Math.max(1, count - 1)).toFixed(2)} tokens a round`,
+          `${((tokens - 1) / passes).toFixed(2)} tokens a round`,
           `${(accepted / drafted * 100).toFixed(0)} % of drafts accepted`,
+          `${passes} forward passes instead of ${tokens - 1}`,
         );
       }
-      stats.textContent = parts.join(", ");
-      talk.scrollTop = talk.scrollHeight;
+      if (cut) {
+        const most = numberOf("tokens");
+        parts.push(
+          most !== undefined && tokens >= most
+            ? `cut at ${most} tokens: raise "Most tokens" and regenerate`
+            : "cut: the context is full",
+        );
+        stats.classList.add("cut");
+      }
+      this.note(parts.join(", "));
     },
-    fail(message) {
-      stats.className = "stats error";
-      stats.textContent = message;
+    /** Adds to the line of figures, which is kept with the answer. */
+    note(line) {
+      turn.stats = turn.stats === "" ? line : `${turn.stats}, ${line}`;
+      followEnd(() => stats.textContent = turn.stats);
+      draw();
+    },
+    stop() {
+      stats.classList.add("cut");
+      this.note("stopped");
     },
   };
 }
 
-/** Classes of a round's tokens: the drafts by their position, then the target's own. */
+/** Shades of a round's tokens: drafts by their position, from 1; 0 is the target's own. */
 function shadesOf({ tokens, accepted }) {
-  return Array.from(
-    { length: tokens },
-    (_, i) => i < accepted ? `d d${Math.min(i + 1, 5)}` : "t",
-  );
+  return Array.from({ length: tokens }, (_, i) => i < accepted ? Math.min(i + 1, 5) : 0);
 }
 
 /** A bar as high as the round's drafts, filled as far as they were accepted. */
@@ -173,45 +319,304 @@ function bar({ accepted, drafted }) {
   return made;
 }
 
-async function say() {
-  const content = text.value.trim();
-  if (content === "" || running) return;
-  text.value = "";
-  messages.push({ role: "user", content });
-  const own = element("article", "user");
-  own.append(element("p", "said", content));
-  talk.append(own);
-  running = new AbortController();
-  send.textContent = "Stop";
-  const view = answerView();
+/**
+ * The elements of a Markdown text. They are made of the lexer's tokens and never of HTML, so nothing
+ * that a model writes becomes markup of its own choice.
+ */
+function markdown(source) {
+  return lexer(source, { gfm: true, breaks: true }).flatMap(block);
+}
+
+function withAll(name, children, className = "") {
+  const made = element(name, className);
+  made.append(...children);
+  return made;
+}
+
+function block(token) {
+  switch (token.type) {
+    case "space":
+    case "def":
+      return [];
+    case "heading":
+      return [withAll(`h${Math.min(6, token.depth + 1)}`, inline(token.tokens))];
+    case "paragraph":
+      return [withAll("p", inline(token.tokens))];
+    case "blockquote":
+      return [withAll("blockquote", token.tokens.flatMap(block))];
+    case "code": {
+      const pre = element("pre");
+      pre.append(element("code", "", token.text));
+      return [withAll("div", [button("Copy", (made) => copy(token.text, made)), pre], "code")];
+    }
+    case "list": {
+      const list = withAll(token.ordered ? "ol" : "ul", token.items.map(item));
+      if (token.ordered && token.start !== 1) list.start = token.start;
+      return [list];
+    }
+    case "table": {
+      const row = (cells, name) =>
+        withAll("tr", cells.map(({ tokens }) => withAll(name, inline(tokens))));
+      const rows = token.rows.map((cells) => row(cells, "td"));
+      return [withAll("div", [withAll("table", [row(token.header, "th"), ...rows])], "table")];
+    }
+    case "hr":
+      return [element("hr")];
+    case "text":
+      return inline(token.tokens ?? [token]);
+    default:
+      return [element("p", "plain", token.raw)];
+  }
+}
+
+function item({ tokens, task, checked }) {
+  const children = tokens.filter(({ type }) => type !== "checkbox").flatMap(block);
+  return withAll("li", task ? [checked ? "☑ " : "☐ ", ...children] : children);
+}
+
+function inline(tokens) {
+  return tokens.flatMap((token) => {
+    switch (token.type) {
+      case "strong":
+      case "em":
+      case "del":
+        return [withAll(token.type, inline(token.tokens))];
+      case "codespan":
+        return [element("code", "", token.text)];
+      case "br":
+        return [element("br")];
+      case "link":
+        return [link(token)];
+      case "escape":
+        return [token.text];
+      case "text":
+        return token.tokens ? inline(token.tokens) : [unescaped(token.text)];
+      default:
+        return [token.raw];
+    }
+  });
+}
+
+/** Links open elsewhere, and only those that a browser fetches. */
+function link({ href, tokens }) {
+  if (!/^(https?|mailto):/i.test(href)) return withAll("span", inline(tokens));
+  const made = withAll("a", inline(tokens));
+  made.href = href;
+  made.target = "_blank";
+  made.rel = "noopener noreferrer";
+  return made;
+}
+
+/** A character reference's character, read by the parser of a document that runs nothing. */
+function unescaped(source) {
+  if (!source.includes("&")) return source;
+  const reference = /&(#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,31});/gi;
+  return source.replace(
+    reference,
+    (found) => new DOMParser().parseFromString(found, "text/html").body.textContent ?? found,
+  );
+}
+
+/**
+ * Marks the characters that drafts spelled. What Markdown leaves of a source is a part of it in the
+ * same order, so each character that is shown is the next one like it in the source.
+ */
+function shadeText(root, { content, pieces }) {
+  if (!byId("shade").checked) return;
+  const shades = new Uint8Array(content.length);
+  let end = 0;
+  for (const [piece, shade] of pieces) shades.fill(shade, end, end += piece.length);
+  const walker = document.createTreeWalker(
+    root,
+    NodeFilter.SHOW_TEXT,
+    (node) =>
+      node.parentElement?.tagName === "BUTTON"
+        ? NodeFilter.FILTER_REJECT
+        : NodeFilter.FILTER_ACCEPT,
+  );
+  const nodes = [];
+  while (walker.nextNode()) nodes.push(walker.currentNode);
+  let at = 0;
+  for (const node of nodes) {
+    const spans = [];
+    for (const letter of node.data.match(/[\s\S]/g) ?? []) {
+      const found = content.indexOf(letter, at);
+      const shade = found < 0 ? 0 : shades[found];
+      if (found >= 0) at = found + 1;
+      if (spans.at(-1)?.shade === shade) spans.at(-1).text += letter;
+      else spans.push({ shade, text: letter });
+    }
+    node.replaceWith(
+      ...spans.map((
+        { shade, text },
+      ) => (shade === 0 ? text : element("span", `d d${shade}`, text))),
+    );
+  }
+}
+
+/** Copies a text and says so on the button. Without https the clipboard is reached by a selection. */
+async function copy(content, made) {
   try {
-    await answer({ drafts: true, into: view });
-    if (byId("plain").checked) await compare(view);
-    messages.push({ role: "assistant", content: view.content });
+    await navigator.clipboard.writeText(content);
+  } catch {
+    const area = element("textarea", "hidden", content);
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  made.textContent = "Copied";
+  setTimeout(() => made.textContent = "Copy", 1500);
+}
+
+/** Shows the current conversation from its turns. */
+function showConversation() {
+  talk.replaceChildren();
+  byId("system").value = current.system;
+  for (const turn of current.turns) turn.role === "user" ? userView(turn) : answerView(turn);
+  offerRegenerate();
+  listConversations();
+  talk.scrollTop = talk.scrollHeight;
+}
+
+/** The last answer alone can be made again: those before it are what it was asked with. */
+function offerRegenerate() {
+  for (const made of document.querySelectorAll(".regenerate")) made.remove();
+  const last = [...document.querySelectorAll("article.assistant .actions")].at(-1);
+  if (last === undefined || current.turns.at(-1)?.role !== "assistant") return;
+  const made = button("Regenerate", regenerate);
+  made.classList.add("regenerate");
+  last.append(made);
+}
+
+/** The next seed, so that a temperature above 0 gives another answer. */
+function regenerate() {
+  if (running || !byId("form").reportValidity()) return;
+  if (numberOf("temperature") !== 0 && numberOf("seed") !== undefined) {
+    byId("seed").value = (numberOf("seed") + 1) % 2 ** 32;
+  }
+  while (current.turns.at(-1)?.role === "assistant") current.turns.pop();
+  showConversation();
+  answer();
+}
+
+function say() {
+  const content = text.value.trim();
+  if (content === "" || running || !byId("form").reportValidity()) return;
+  text.value = "";
+  current.system = byId("system").value;
+  current.turns.push({ role: "user", content });
+  keepConversations();
+  userView(current.turns.at(-1));
+  talk.scrollTop = talk.scrollHeight;
+  answer();
+}
+
+/** Answers the last message of the current conversation. */
+async function answer() {
+  notify("");
+  const controller = new AbortController();
+  const { signal } = controller;
+  running = { controller, view: answerView() };
+  running.view.turn.role = "assistant";
+  talk.scrollTop = talk.scrollHeight;
+  send.textContent = "Stop";
+  const { turns } = current;
+  const first = running.view;
+  try {
+    await stream({ drafts: true, view: first, signal });
+    turns.push(first.turn);
+    if (byId("plain").checked) await compare(first, signal);
   } catch (error) {
-    const stopped = running.signal.aborted;
-    view.fail(stopped ? "stopped" : error.message);
-    messages.push({ role: "assistant", content: view.content });
-    if (view.content === "") messages.splice(-2);
+    failed(error, { turns, first });
   }
   running = undefined;
   send.textContent = "Send";
-  showModel();
+  offerRegenerate();
+  keepConversations();
 }
 
-/** The same answer without drafts: how fast, and whether it is the same. */
-async function compare(view) {
+/** The same answer without drafts: how fast it is, and whether it is the same. */
+async function compare(drafted, signal) {
+  const { turns } = current;
   const plain = answerView();
-  await answer({ drafts: false, into: plain });
-  const same = plain.content === view.content ? "the same text" : "ANOTHER TEXT";
-  const times = (view.perSecond / plain.perSecond).toFixed(2);
-  plain.stats.textContent += `, without drafts: ${same}; with them ${times} times as fast`;
-  talk.scrollTop = talk.scrollHeight;
+  running.view = plain;
+  // It answers what the first one answered.
+  const [said] = turns.splice(-1);
+  try {
+    await stream({ drafts: false, view: plain, signal });
+  } finally {
+    turns.push(said);
+  }
+  const same = plain.turn.content === drafted.turn.content ? "the same text" : "ANOTHER TEXT";
+  const times = (drafted.perSecond / plain.perSecond).toFixed(2);
+  plain.note(`without drafts: ${same}; with them ${times} times as fast`);
+}
+
+/** An answer was stopped, refused or broken off: what is there is kept, and so is what was typed. */
+function failed(error, { turns, first }) {
+  const { view, controller } = running;
+  const stopped = controller.signal.aborted;
+  if (view.turn.content !== "" || view.turn.reasoning !== "") {
+    if (stopped) view.stop();
+    else view.note("broken off");
+    if (view === first) turns.push(view.turn);
+  } else {
+    view.article.remove();
+    // A message without an answer goes back to where it was typed, unless another conversation is shown.
+    const question = view === first ? turns.pop() : undefined;
+    if (question && turns === current.turns) {
+      [...document.querySelectorAll("article.user")].at(-1)?.remove();
+      if (text.value === "") text.value = question.content;
+    }
+  }
+  if (!stopped) notify(...noticeOf(error));
+}
+
+/** What to tell of a refusal, and the buttons that help. */
+function noticeOf(error) {
+  if (error.status === 401) {
+    byId("keyed").hidden = false;
+    key.focus();
+    return ["The server asks for a key: write it below and send again."];
+  }
+  if (error.type === "exceed_context_size_error") {
+    const shorter = button("Drop the oldest turn and send", dropOldest);
+    const fresh = button("New conversation", () => {
+      const typed = text.value;
+      startNew();
+      text.value = typed;
+    });
+    const message = current.turns.length > 0
+      ? "The conversation does not fit into the model's context any more."
+      : "The message does not fit into the model's context: shorten it.";
+    return current.turns.length > 0 ? [message, shorter, fresh] : [message];
+  }
+  if (error instanceof Refusal) return [error.message];
+  return [`The server does not answer (${error.message}).`];
+}
+
+function dropOldest() {
+  const next = current.turns.findIndex(({ role }, i) => i > 0 && role === "user");
+  current.turns.splice(0, next < 0 ? current.turns.length : next);
+  showConversation();
+  notify("");
+  say();
+}
+
+function startNew() {
+  running?.controller.abort();
+  const { system } = current;
+  current = newConversation();
+  current.system = system;
+  notify("");
+  showConversation();
+  text.focus();
 }
 
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (running) running.abort();
+  if (running) running.controller.abort();
   else say();
 });
 text.addEventListener("keydown", (event) => {
@@ -221,16 +626,38 @@ text.addEventListener("keydown", (event) => {
   }
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") running?.abort();
+  if (event.key === "Escape") running?.controller.abort();
 });
-byId("clear").addEventListener("click", () => {
-  running?.abort();
-  messages = [];
-  talk.replaceChildren();
-  text.focus();
+byId("new").addEventListener("click", startNew);
+byId("delete").addEventListener("click", () => {
+  running?.controller.abort();
+  conversations = conversations.filter(({ id }) => id !== current.id);
+  current = conversations[0] ?? newConversation();
+  keepConversations();
+  notify("");
+  showConversation();
+});
+byId("conversations").addEventListener("change", ({ target }) => {
+  running?.controller.abort();
+  current = conversations.find(({ id }) => id === Number(target.value)) ?? current;
+  notify("");
+  showConversation();
+});
+byId("system").addEventListener("change", ({ target }) => {
+  current.system = target.value;
+  keepConversations();
+});
+byId("shade").addEventListener("change", () => {
+  if (!running) showConversation();
 });
 key.addEventListener("change", () => {
   sessionStorage.setItem("key", key.value);
   showModel();
 });
+for (const id of SETTINGS) {
+  byId(id).value = stored(`eyrie.${id}`) ?? byId(id).value;
+  byId(id).addEventListener("change", ({ target }) => store(`eyrie.${id}`, target.value));
+}
+key.value = sessionStorage.getItem("key") ?? "";
+showConversation();
 showModel();

@@ -35,16 +35,14 @@ export const RESPONSES_ROUTE: Route = apiPost(
   respond,
 );
 
-async function respond(
-  body: ResponsesRequest,
-  { service, signal, ignore }: ApiCall,
-): Promise<Response> {
+async function respond(body: ResponsesRequest, call: ApiCall): Promise<Response> {
+  const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
   const { prompt, ask, reading, ignored } = responsesAsk(body, ready, service.options);
-  ignored.forEach(ignore);
-  const choices = await openChoices(service, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  ignored.forEach(call.ignore);
+  const choices = await openChoices(call, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
   const response = openResponse(body, ready);
   if (body.stream) return eventStream(events(choices, response), choices.leave);

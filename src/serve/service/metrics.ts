@@ -2,15 +2,27 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** What is counted for GET /metrics: vLLM's names with the prefix `eyrie:`. */
 export interface Metrics {
+  /** Seconds from a request's arrival to its slot, the encoding of its prompt included. */
+  queued(seconds: number): void;
   /** Seconds from a request's arrival to its first token. */
   firstToken(seconds: number): void;
   tokens(count: number): void;
   /** A round of a request, with the drafts that it verified and accepted. */
   round(drafted: number, accepted: number): void;
   request(ended: EndedRequest): void;
+  http(answered: AnsweredHttp): void;
   /** The text that Prometheus reads. */
   text(live: LiveNumbers): Promise<string>;
   readonly contentType: string;
+}
+
+/** An HTTP request that was answered, or whose client left. */
+export interface AnsweredHttp {
+  readonly method: string;
+  /** The route's path with its parameters' names; undefined where there is no route. */
+  readonly route: string | undefined;
+  /** 499 where the client left before. */
+  readonly status: number;
 }
 
 export interface EndedRequest {
@@ -20,6 +32,7 @@ export interface EndedRequest {
   /** Seconds a token after the first. */
   readonly perToken: number | undefined;
   /** Undefined where it ended before its prompt was begun. */
+  readonly outputTokens: number;
   readonly prompt: { readonly promptTokens: number; readonly cachedTokens: number } | undefined;
 }
 
@@ -35,7 +48,12 @@ export interface LiveNumbers {
 /** Upper ends, seconds. */
 const FAST = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const SLOW = [...FAST.slice(5), 20, 40, 80, 160, 320, 640, 1280];
+/** Upper ends, tokens. */
+const TOKENS = [1, 10, 100, 1000, 10_000, 100_000].flatMap((n) => [n, 2 * n, 5 * n]);
 const PER_TOKEN = [0.001, 0.0025, 0.005, ...FAST.slice(2, 13)];
+
+/** Other methods are one label, as other paths are. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "OPTIONS"]);
 
 /** @param modelName of the model, a label of every number. */
 export function openMetrics(modelName: () => string): Metrics {
@@ -49,7 +67,7 @@ export function openMetrics(modelName: () => string): Metrics {
   const running = gauge("num_requests_running", "Requests that have a slot.");
   const waiting = gauge("num_requests_waiting", "Requests that wait for a slot.");
   const kvUsage = gauge("kv_cache_usage_perc", "Share of the KV pages in use; 1 is all.");
-  const preemptions = gauge("num_preemptions_total", "Requests that gave their slot back.");
+  const preemptions = counter("num_preemptions_total", "Requests that gave their slot back.");
   const prompt = counter("prompt_tokens_total", "Prompt tokens, cached ones included.");
   const generated = counter("generation_tokens_total", "Output tokens.");
   const queries = counter("prefix_cache_queries_total", "Prompt tokens looked up in the cache.");
@@ -71,8 +89,17 @@ export function openMetrics(modelName: () => string): Metrics {
     "A token after the first, mean of each request.",
     PER_TOKEN,
   );
+  const queue = histogram("request_queue_time_seconds", "From arrival to a slot.", SLOW);
+  const promptLength = histogram("request_prompt_tokens", "Prompt tokens of a request.", TOKENS);
+  const outputLength = histogram("request_generation_tokens", "Its output tokens.", TOKENS);
+  const http = counter("http_requests_total", "HTTP requests by route and status.", [
+    "method",
+    "path",
+    "status",
+  ]);
   const whole = histogram("e2e_request_latency_seconds", "From arrival to the end.", SLOW);
   return {
+    queued: (seconds) => queue.observe(seconds),
     firstToken: (seconds) => first.observe(seconds),
     tokens: (count) => generated.inc(count),
     round(proposed, kept) {
@@ -87,16 +114,24 @@ export function openMetrics(modelName: () => string): Metrics {
       whole.observe(ended.seconds);
       if (ended.perToken !== undefined) perToken.observe(ended.perToken);
       if (ended.prompt === undefined) return;
+      promptLength.observe(ended.prompt.promptTokens);
+      outputLength.observe(ended.outputTokens);
       prompt.inc(ended.prompt.promptTokens);
       queries.inc(ended.prompt.promptTokens);
       hits.inc(ended.prompt.cachedTokens);
+    },
+    http({ method, route, status }) {
+      const known = METHODS.has(method) ? method : "other";
+      http.inc({ method: known, path: route ?? "other", status: String(status) });
     },
     async text(live) {
       registry.setDefaultLabels({ model_name: modelName() });
       running.set(live.running);
       waiting.set(live.waiting);
       kvUsage.set(live.kvUsage);
-      preemptions.set(live.preemptions);
+      // It is counted by the engine.
+      preemptions.reset();
+      preemptions.inc(live.preemptions);
       return await registry.metrics();
     },
     contentType: registry.contentType,

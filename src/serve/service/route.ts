@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { Service } from "./service.ts";
 import { checked, readJson } from "../http/body.ts";
 import type { ApiError } from "../http/errors.ts";
+import type { Trace } from "./trace.ts";
 
 /** A request on its way to a route. */
 export interface Call {
@@ -11,8 +12,8 @@ export interface Call {
   readonly signal: AbortSignal;
   /** Of the path, by name. */
   readonly params: Readonly<Record<string, string>>;
-  /** When it arrived, performance.now(). */
-  readonly arrived: number;
+  /** What the log will say of it. */
+  readonly trace: Trace;
 }
 
 /** One route: what GET /openapi.json says of it, and what it does. */
@@ -31,6 +32,11 @@ export interface Route {
   /** Its API's shape of an error; default OpenAI's. */
   readonly errors?: (error: ApiError) => unknown;
   readonly handle: (call: Call) => Promise<Response> | Response;
+}
+
+/** The route's path with its parameters' names: `/v1/models/:id`. */
+export function templateOf({ path }: Pick<Route, "path">): string {
+  return path.replaceAll(/\{[^}]*\}/g, "");
 }
 
 type About = Pick<Route, "path" | "summary" | "tag" | "open" | "streams" | "errors">;

@@ -4,7 +4,9 @@ import type { SamplingChoice } from "../../engine/sampling.ts";
 import { type RequestTable, requestTable } from "./table.ts";
 import { ApiError, unavailable } from "../http/errors.ts";
 import type { Access } from "../http/guard.ts";
+import type { Log } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
+import { openPulse, type Pulse } from "./pulse.ts";
 import { toolFamily } from "../tools/families.ts";
 import type { ToolFamily } from "../tools/family.ts";
 
@@ -14,8 +16,12 @@ export interface ServiceOptions extends Access {
   readonly maxBatch: number;
   /** Requests that may wait for a slot. */
   readonly maxQueue: number;
-  /** A request that computes for longer without a sign of life is a fault. */
+  /** How long a request may wait for a slot; undefined: as long as its client does. */
+  readonly maxQueueMs: number | undefined;
+  /** An engine that gives no sign of life for longer is a fault. */
   readonly roundMs: number;
+  /** A request with a slot for which the engine does nothing for as long is written to the log. */
+  readonly stallMs: number;
   /** The model's name in requests and answers; default the checkpoint's. */
   readonly modelName: string | undefined;
   /** More names by which requests may call the model. */
@@ -24,8 +30,6 @@ export interface ServiceOptions extends Access {
   readonly anyModel: boolean;
   /** Fields and tools that are not known are refused instead of ignored. */
   readonly strict: boolean;
-  /** Writes a line of the server's log. */
-  readonly log: (line: string) => void;
   /** How a request is sampled that does not say. */
   readonly sampling: (engine: EngineClient) => SamplingChoice;
   /** Most tokens of an answer where a request does not say; default what the context has left. */
@@ -33,6 +37,10 @@ export interface ServiceOptions extends Access {
   /** Template variables of requests that do not give their own. */
   readonly templateArguments: Readonly<Record<string, unknown>>;
   readonly version: string;
+  /** Where the server writes about itself. */
+  readonly log: Log;
+  /** Does the log hold prompts and outputs? */
+  readonly logPrompts: boolean;
   /** A name of the model for people. */
   readonly shownName: (name: string) => string;
 }
@@ -44,6 +52,7 @@ export interface Ready {
   readonly model: string;
   /** How the model calls tools. */
   readonly tools: ToolFamily;
+  readonly pulse: Pulse;
 }
 
 export type Phase =
@@ -54,14 +63,15 @@ export type Phase =
 /** What all routes share. */
 export interface Service {
   readonly options: ServiceOptions;
+  readonly log: Log;
   readonly started: Date;
   readonly metrics: Metrics;
   readonly table: RequestTable;
   phase: Phase;
-  /** No request is taken any more. */
+  /** The server is about to stop, and health says so. */
   draining: boolean;
-  /** Fields of requests without an effect that the log has named. */
-  readonly loggedFields: Set<string>;
+  /** No request is taken any more. */
+  stopping: boolean;
   /** Ends each of the answers that run. */
   readonly ends: Set<() => void>;
 }
@@ -71,12 +81,13 @@ export function openService(options: ServiceOptions): Service {
   const metrics = openMetrics(() => nameOf(service) ?? "");
   const service: Service = {
     options,
+    log: options.log,
     started: new Date(),
     metrics,
     table: requestTable({ maxBatch, maxQueue, metrics }),
     phase: { kind: "loading" },
     draining: false,
-    loggedFields: new Set(),
+    stopping: false,
     ends: new Set(),
   };
   return service;
@@ -86,12 +97,13 @@ export function openService(options: ServiceOptions): Service {
 export function setReady(service: Service, engine: EngineClient): void {
   const { modelName, shownName } = service.options;
   const model = modelName ?? shownName(engine.name);
-  service.phase = { kind: "ready", ready: { engine, model, tools: toolFamily(engine) } };
+  const pulse = openPulse(() => engine.ping());
+  service.phase = { kind: "ready", ready: { engine, model, tools: toolFamily(engine), pulse } };
 }
 
 /** @throws ApiError (503) while there is no engine that answers. */
-export function readyOf({ phase, draining, table }: Service): Ready {
-  if (draining) throw unavailable("the server is stopping");
+export function readyOf({ phase, stopping, table }: Service): Ready {
+  if (stopping) throw unavailable("the server is stopping");
   const failure = phase.kind === "failed" ? phase.error : table.failure;
   if (failure !== undefined) {
     throw new ApiError(503, `the engine has failed: ${failure.message}`, { code: 503 });

@@ -5,16 +5,23 @@ import { UsageError } from "../../errors.ts";
 import { ApiError, invalid, tooMany } from "../http/errors.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** A request that the engine has. Times are performance.now(). */
+/** One answer that is asked for. Times are performance.now(). */
 export interface LiveRequest {
   readonly id: number;
-  readonly promptTokens: number;
+  /** The id of its HTTP request. */
+  readonly requestId: string;
+  /** 0 until its prompt is encoded. */
+  promptTokens: number;
   readonly arrived: number;
-  state: "waiting" | "prompt" | "decoding";
+  state: "encoding" | "waiting" | "prompt" | "decoding";
   /** Its place among those that run: 0 to max batch - 1. */
   slot: number | undefined;
   admitted: number | undefined;
   firstToken: number | undefined;
+  /** When the engine last did something for it. */
+  heard: number;
+  /** When it left the table. */
+  left: number | undefined;
   cachedTokens: number;
   promptDone: number;
   outputTokens: number;
@@ -25,28 +32,38 @@ export interface LiveRequest {
   depth: number;
 }
 
-/** All requests that the engine has, and the only way to give it one. */
+/** All requests that the engine has or will get, and the only way to give it one. */
 export interface RequestTable {
   readonly live: ReadonlySet<LiveRequest>;
   readonly running: number;
+  /** Those whose prompt is being encoded, and those that wait for a slot. */
   readonly waiting: number;
   /** Milliseconds since the engine gave a sign of life; 0 while nobody waits for one. */
   readonly silentMs: number;
   /** Why no request can be answered any more. */
   readonly failure: Error | undefined;
   /**
-   * Room for `count` answers more. Those that were not read to the end have no slot, but take
-   * memory: they count too.
+   * Takes places for `count` answers, before their prompts are encoded. Those that were not read to
+   * the end have no slot, but take memory: they have a place too.
    *
-   * @throws ApiError (429) where there are too many.
+   * @throws ApiError: 429 where there are not as many places, 400 where there never will be.
    */
-  checkRoom(count: number): void;
+  enter(count: number, requestId: string): readonly LiveRequest[];
+  /** Gives back places for which `generate` was not called. */
+  leave(entries: readonly LiveRequest[]): void;
+  /** Counts the encoding of a prompt without an answer as a request. @throws as `enter`, `work`. */
+  encoding<T>(requestId: string, work: () => Promise<T>): Promise<T>;
   /**
-   * Runs a request until its end or until its signal aborts. Who reads slowly slows nothing down.
+   * Runs a request until its end or until its signal aborts, and gives its place back. Who reads
+   * slowly slows nothing down.
    *
    * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed.
    */
-  generate(engine: EngineClient, request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
+  generate(
+    engine: EngineClient,
+    request: GenerateRequest,
+    entry: LiveRequest,
+  ): AsyncGenerator<EngineEvent, void, void>;
 }
 
 export function requestTable(
@@ -62,23 +79,59 @@ export function requestTable(
   let ids = 0;
   let heard = 0;
   let failure: Error | undefined;
-  /** Answers whose clients have not read them to the end. */
-  let undelivered = 0;
+  /** Places: of answers on their way, and of those whose clients have not read them to the end. */
+  let taken = 0;
 
-  function enter(promptTokens: number): LiveRequest {
+  function enter(count: number, requestId: string): LiveRequest[] {
+    const most = maxBatch + maxQueue;
+    if (count > most) throw invalid(`${count} answers at once: at most ${most} find room`, "n");
+    if (taken + count > most) throw tooMany(taken - maxBatch);
     if (live.size === 0) heard = now();
+    taken += count;
+    return Array.from({ length: count }, () => newEntry(requestId));
+  }
+
+  function newEntry(requestId: string): LiveRequest {
+    const arrived = now();
     const entry: LiveRequest = {
-      ...{ id: ids++, promptTokens, arrived: now(), state: "waiting", slot: undefined },
-      ...{ admitted: undefined, firstToken: undefined, cachedTokens: 0, promptDone: 0 },
-      ...{ outputTokens: 0, rounds: 0, draftTokens: 0, acceptedTokens: 0, depth: 0 },
+      id: ids++,
+      requestId,
+      promptTokens: 0,
+      arrived,
+      state: "encoding",
+      slot: undefined,
+      admitted: undefined,
+      firstToken: undefined,
+      heard: arrived,
+      left: undefined,
+      cachedTokens: 0,
+      promptDone: 0,
+      outputTokens: 0,
+      rounds: 0,
+      draftTokens: 0,
+      acceptedTokens: 0,
+      depth: 0,
     };
     live.add(entry);
     return entry;
   }
 
+  function leave(entries: readonly LiveRequest[]): void {
+    taken -= entries.length;
+    for (const entry of entries) depart(entry);
+  }
+
+  function depart(entry: LiveRequest): void {
+    live.delete(entry);
+    heard = now();
+    entry.left = heard;
+  }
+
   function note(entry: LiveRequest, event: EngineEvent): void {
     heard = now();
+    entry.heard = heard;
     if (event.kind === "prefill") {
+      if (entry.admitted === undefined) metrics.queued((heard - entry.arrived) / 1000);
       entry.admitted ??= heard;
       entry.slot ??= freeSlot(live);
       entry.state = "prompt";
@@ -106,7 +159,7 @@ export function requestTable(
       : (now() - firstToken) / 1000 / (outputTokens - 1);
     const seconds = (now() - arrived) / 1000;
     const prompt = entry.admitted === undefined ? undefined : { promptTokens, cachedTokens };
-    metrics.request({ reason, seconds, perToken, prompt });
+    metrics.request({ reason, seconds, perToken, outputTokens, prompt });
   }
 
   /** Passes on what the engine does as it does it, also to who does not read. */
@@ -130,8 +183,7 @@ export function requestTable(
       if (!(error instanceof UsageError)) failure ??= error as Error;
       push({ kind: "error", error: engineError(error, entry) });
     } finally {
-      live.delete(entry);
-      heard = now();
+      depart(entry);
       ended(entry, reason);
     }
   }
@@ -139,10 +191,10 @@ export function requestTable(
   return {
     live,
     get running() {
-      return [...live].filter(({ state }) => state !== "waiting").length;
+      return [...live].filter(({ state }) => state === "prompt" || state === "decoding").length;
     },
     get waiting() {
-      return [...live].filter(({ state }) => state === "waiting").length;
+      return [...live].filter(({ state }) => state === "encoding" || state === "waiting").length;
     },
     get silentMs() {
       return live.size === 0 ? 0 : now() - heard;
@@ -150,15 +202,21 @@ export function requestTable(
     get failure() {
       return failure;
     },
-    checkRoom(count) {
-      const most = maxBatch + maxQueue;
-      if (count > most) throw invalid(`${count} answers at once: at most ${most} find room`, "n");
-      if (undelivered + count > most) throw tooMany(undelivered - maxBatch);
+    enter,
+    leave,
+    async encoding(requestId, work) {
+      const entries = enter(1, requestId);
+      try {
+        return await work();
+      } finally {
+        leave(entries);
+      }
     },
-    async *generate(engine, request) {
+    async *generate(engine, request, entry) {
       const events = eventQueue<EngineEvent>();
-      const entry = enter(request.promptIds.length);
-      undelivered++;
+      entry.promptTokens = request.promptIds.length;
+      entry.state = "waiting";
+      heard = now();
       run(engine, request, entry, events.push);
       try {
         while (true) {
@@ -168,7 +226,7 @@ export function requestTable(
           if (event.kind === "finish") return;
         }
       } finally {
-        undelivered--;
+        taken--;
       }
     },
   };

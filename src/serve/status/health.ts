@@ -9,11 +9,16 @@ export const HEALTH_ROUTE: Route = get(
     tag: "Status",
     open: true,
   },
-  ({ service }) => {
+  async ({ service }) => {
+    const { phase, options: { roundMs } } = service;
+    if (phase.kind === "ready") await phase.ready.pulse.check(Math.min(PING_MS, roundMs + 1));
     const { status, body } = health(service);
     return Response.json(body, { status });
   },
 );
+
+/** How long GET /health waits for an answer of the engine's thread, ms. */
+const PING_MS = 1000;
 
 /** What GET /health answers: llama-server's bodies, while loading with the progress. */
 export function health(service: Service): { readonly status: number; readonly body: unknown } {
@@ -28,7 +33,10 @@ export function health(service: Service): { readonly status: number; readonly bo
     const loading = errorBody(unavailable("Loading model"));
     return { status: 503, body: { status: "loading", progress, ...loading } };
   }
-  if (!draining) return { status: 200, body: { status: "ok" } };
+  const silentMs = Math.round(phase.kind === "ready" ? phase.ready.pulse.silentMs : 0);
+  if (!draining) {
+    return { status: 200, body: { status: "ok", ...silentMs > 0 ? { silent_ms: silentMs } : {} } };
+  }
   const left = service.table.live.size;
   return {
     status: 503,
@@ -42,10 +50,12 @@ export function health(service: Service): { readonly status: number; readonly bo
 
 /** Why no answer can be expected, though a model is loaded. */
 function faultOf({ phase, table, options: { roundMs } }: Service): unknown {
-  const failure = phase.kind === "failed" ? phase.error : table.failure;
+  const pulse = phase.kind === "ready" ? phase.ready.pulse : undefined;
+  const failure = phase.kind === "failed" ? phase.error : table.failure ?? pulse?.failure;
   if (failure !== undefined) return errorBody(unavailable(failure.message));
-  if (table.silentMs <= roundMs) return undefined;
-  const seconds = Math.round(table.silentMs / 1000);
+  const silentMs = Math.max(table.silentMs, pulse?.silentMs ?? 0);
+  if (silentMs <= roundMs) return undefined;
+  const seconds = Math.round(silentMs / 1000);
   const message = `the engine has given no sign of life for ${seconds} s (--round-timeout)`;
-  return errorBody(unavailable(message)) as object;
+  return errorBody(unavailable(message));
 }

@@ -3,9 +3,9 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import { UsageError } from "../../errors.ts";
 import { mostTokens } from "../answers/limits.ts";
 import { promptTokens } from "../answers/ask.ts";
-import { invalid } from "../http/errors.ts";
+import { invalid, tooManyOf } from "../http/errors.ts";
 import { post, type Route } from "../service/route.ts";
-import { modelNamed, readyOf } from "../service/service.ts";
+import { modelNamed, type readyOf } from "../service/service.ts";
 import { type Maybe, optional } from "../openai/fields.ts";
 
 /** Body of POST /tokenize: llama-server's `content`, or vLLM's `prompt`. */
@@ -41,9 +41,10 @@ export const TOKEN_ROUTES: readonly Route[] = [
   post(
     { path: "/tokenize", summary: "Token ids of a text", tag: "Tokens" },
     TOKENIZE,
-    async (body, { service }) => {
+    async (body, { service, trace }) => {
       const ready = modelNamed(service, body.model);
-      const ids = await promptTokens(ready, textOf(body));
+      const text = textOf(body);
+      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, text));
       const pieces = body.with_pieces ? (await ready.engine.decode(ids)).pieces : undefined;
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
@@ -55,13 +56,18 @@ export const TOKEN_ROUTES: readonly Route[] = [
   post(
     { path: "/detokenize", summary: "The text of token ids", tag: "Tokens" },
     DETOKENIZE,
-    async ({ model, tokens }, { service }) => {
-      modelNamed(service, model);
-      const text = await decoded(readyOf(service).engine, tokens);
+    async ({ model, tokens }, { service, trace }) => {
+      const { engine } = modelNamed(service, model);
+      const most = Math.max(engine.contextLength, FEWEST_MOST_TOKENS);
+      if (tokens.length > most) throw tooManyOf("tokens", tokens.length, most);
+      const text = await service.table.encoding(trace.id, () => decoded(engine, tokens));
       return Response.json({ content: text, prompt: text });
     },
   ),
 ];
+
+/** As many tokens are decoded at once, also where the context is shorter. */
+const FEWEST_MOST_TOKENS = 2 ** 16;
 
 /** llama-server adds no special tokens unless asked, vLLM does unless asked not to. */
 function textOf(body: TokenizeRequest): Extract<PromptInput, { raw: string }> {

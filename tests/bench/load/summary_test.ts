@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { rateCase } from "../../../src/bench/load/plan.ts";
 import { summaries } from "../../../src/bench/load/summary.ts";
-import { loadMarkdown } from "../../../src/bench/load/table.ts";
+import { loadMarkdown, loadTerminal } from "../../../src/bench/load/table.ts";
 import { planOf, sampleLoadRows } from "./fake.ts";
 
 const CASES = [rateCase(20, 1, { requests: 30 }), rateCase(200, 1, { requests: 40 })];
@@ -44,18 +44,33 @@ Deno.test("regret is counted against the best with fixed steps under that load",
   deepEqual(choosing.map(({ throughputRegret }) => throughputRegret), [null, null]);
 });
 
-Deno.test("a narrow terminal gets fewer columns, and is told", () => {
-  const widths = [400, 200, 120, 80].map((width) => {
-    const [, , head = "", ...rest] = loadMarkdown(ROWS, width).split("\n");
-    equal(rest.includes("--output md: all columns"), width < 400);
-    return head.length;
-  });
-  ok(
-    widths.every((width, i) => i === 0 || i === 3 || width < (widths[i - 1] ?? 0)),
-    String(widths),
-  );
-  ok(widths.every((width, i) => width <= ([400, 200, 120, 80][i] ?? 0) || i === 3), String(widths));
-  match(loadMarkdown(ROWS, 80), /\| load .*\| policy .*\| tokens\/s \| tokens\/s over/);
+Deno.test("a terminal of 80 columns keeps tokens/s, TTFT, TPOT and E2E; a wider one shows more", () => {
+  for (const columns of [80, 100, 140, 200]) {
+    const lines = loadTerminal(ROWS, { columns }).split("\n");
+    const longest = Math.max(...lines.map((line) => line.length));
+    ok(longest <= columns, `${longest} characters in ${columns} columns`);
+    const lower = lines.findIndex((line) => line.includes("policy"));
+    const words = (at: number) => (lines[at] ?? "").trim().split(/ {2,}/);
+    const upper = ["TTFT ms", "TPOT ms", "E2E ms"];
+    deepEqual(words(lower - 1).slice(0, 3), upper);
+    deepEqual(words(lower).slice(0, 6), [
+      ...["load", "policy", "tokens/s", "p50/p99", "p50/p99", "p50"],
+    ]);
+    equal(words(lower - 1).includes("ITL ms"), columns === 200);
+    equal(lines.filter((line) => /^200? req\/s {2,}/.test(line)).length, 8 + 2, "a line a policy");
+  }
+});
+
+Deno.test("lines of a terminal are broken between words, and every load has a verdict", () => {
+  const device =
+    "an adapter with a name that is longer than what is left of the line of a terminal";
+  const rows = ROWS.map((row) => ({ ...row, device }));
+  const text = loadTerminal(rows, { columns: 80 });
+  ok(text.replace(/\n {2}/g, " ").includes(`device      ${device}`));
+  for (const shown of [text, loadMarkdown(rows)]) {
+    match(shown, /^20 req\/s: (fastest is|nothing is shown to be faster) /m);
+    match(shown, /^200 req\/s: (fastest is|nothing is shown to be faster) /m);
+  }
 });
 
 Deno.test("a block that only some policies have is not paired", () => {
@@ -76,6 +91,7 @@ Deno.test("the table has what varies; what was chosen by batch size, and the noi
   ok(!text.includes("preempted"), "nothing was");
   match(text, /Mean draft steps by requests in a round:\n\n\| load .*\| +1 \| +2 \| +3-4 \|/);
   match(text, /Noise, the first policy against itself: 20 req\/s: tokens\/s 1\.0\dx/);
+  match(text, /200 req\/s: .*\n$/);
   const one = loadMarkdown(ROWS.filter(({ load, fixed }) => load === "20 req/s" && fixed));
   match(one, /load 20 req\/s/);
   ok(!one.includes("| load") && !one.includes("Mean draft steps"));

@@ -90,7 +90,11 @@ Deno.test("breakeven: a page in a file, and still the table on standard output",
     const page = await Deno.readTextFile(file);
     assert.ok(page.startsWith("<!doctype html>") && page.includes(`eyrie breakeven --alpha 0.6`));
     const there = await refused(`--alpha 0.6 --draft-cost 0.05 --output-file ${folder}`);
-    assert.match(there, /^Cannot write ".*": /);
+    assert.equal(there, `Cannot write "${folder}": it is a folder`);
+    const line = `--alpha 0.6 --draft-cost 0.05 --output-file ${file}`;
+    assert.match(await refused(line), /^Cannot write ".*": there is such a file; .*--force/);
+    assert.equal(await Deno.readTextFile(file), page);
+    assert.equal((await run(`${line} --force`)).out, await Deno.readTextFile(file));
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

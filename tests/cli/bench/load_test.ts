@@ -57,12 +57,12 @@ const TRACE = `TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:17:04.0781490,110,27
 `;
 
-Deno.test("bench load without flags: 1 request a second, 64 of them, the default policies, a table", async () => {
+Deno.test("bench load without flags: 2 requests a second, a minute and a half in all, the default policies, a table", async () => {
   const { code, request, session, out, err } = await run("");
   assert.equal(code, 0);
   const { plan, maxBatch } = request;
-  assert.deepEqual(plan.cases.map(({ name }) => name), ["1 req/s"]);
-  assert.equal(plan.cases[0]?.arrivals(1).length, 64);
+  assert.deepEqual(plan.cases.map(({ name }) => name), ["2 req/s"]);
+  assert.equal(plan.cases[0]?.arrivals(1).length, 12);
   const labels = plan.arms.map(({ label }) => label);
   const [first = "", again, ...others] = labels;
   assert.match(first, /^(off|static:num_steps=0)$/);
@@ -70,12 +70,16 @@ Deno.test("bench load without flags: 1 request a second, 64 of them, the default
   assert.deepEqual(others.slice(0, 2), ["static:num_steps=3", "ema"]);
   assert.deepEqual([plan.blocks, plan.warmup, plan.seed, maxBatch], [3, 4, 1, 8]);
   assert.deepEqual([plan.work.maxTokens, plan.work.outputTokens], [128, undefined]);
-  assert.match(out, /^model fake-1B, .*load 1 req\/s.*\n\n\| policy +\| +tokens\/s \|/);
+  assert.match(out, /^model fake-1B, .*load 2 req\/s.*\n\n\| policy +\| +tokens\/s \|/);
   const lines = err.trimEnd().split("\n");
-  assert.match(lines[0] ?? "", /^warming up: 1 req\/s, /);
+  assert.match(
+    lines[0] ?? "",
+    /^2 req\/s: 5 measurements in each of 3 blocks, 180 requests, about (?:2 min|\d\d s) of arrivals; for more --num-requests, --duration, --repeat, --request-rate 1,4,16$/,
+  );
+  assert.match(lines[1] ?? "", /^warming up: 2 req\/s, /);
   assert.match(
     lines.at(-1) ?? "",
-    /^1 req\/s, block 3, .*: \d+\.\d tokens\/s, end to end p50 \d+ ms$/,
+    /^2 req\/s, block 3, .*: \d+\.\d tokens\/s, end to end p50 \d+ ms$/,
   );
   assert.ok(session.disposed());
 });
@@ -128,6 +132,10 @@ Deno.test("--record: a recording of each measurement, which simulate reads; a fi
     assert.ok(session.disposed());
     const single = "--repeat 1 --num-requests 8 --policies ema";
     await run(`${single} --record ${path("one.jsonl")}`);
+    for (const there of ["one.jsonl", "runs"]) {
+      assert.match(await refused(`${single} --record ${path(there)}`), /^Cannot .* give --force/);
+      await run(`${single} --record ${path(there)} --force`);
+    }
     const [{ accepted = [] } = {}] = readRecording(Deno.readTextFileSync(path("one.jsonl"))).rounds;
     assert.ok(accepted.length > 0);
     const file = `--record ${path("many.jsonl")}`;
@@ -208,6 +216,8 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
       const { out } = await run(`${QUICK} --output ${format} --output-file ${path("out")}`);
       assert.match(await Deno.readTextFile(path("out")), start);
       assert.match(out, starts.md, "the table is shown all the same");
+      const again = await refused(`${QUICK} --output-file ${path("out")}`);
+      assert.match(again, /^Cannot write ".*": there is such a file; .*--force/);
     });
   }
   const io = fakeIo();
@@ -242,7 +252,7 @@ Deno.test("different texts: a FAILED line, exit code 1, and what was measured", 
   assert.equal(code, 1);
   assert.match(
     err,
-    /^FAILED: ".*" and ".*" gave different greedy outputs \(1 req\/s, block 1, request 1\)$/m,
+    /^FAILED: ".*" and ".*" gave different greedy outputs \(2 req\/s, block 1, request 1\)$/m,
   );
   assert.match(out, /^model /);
 });

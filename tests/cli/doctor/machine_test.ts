@@ -47,6 +47,16 @@ Deno.test("where OpenGL alone answers, Mesa's Vulkan is installed for what Mesa 
   equal(kind({ ...GL, backend: { ...GL.backend, vulkan: "llvmpipe" } }), "none");
 });
 
+Deno.test("a backend that the environment asks for and does not get is named; nothing is installed", () => {
+  deepEqual(chooseFix(linux("ID=debian"), null, "dx12"), {
+    kind: "advice",
+    text: 'DENO_WEBGPU_BACKEND is set to "dx12", which is the likely cause: ' +
+      "unset it and run doctor again",
+  });
+  equal(chooseFix(linux("ID=debian"), null, "").kind, "install");
+  equal(chooseFix(linux("ID=debian"), VULKAN, "vulkan").kind, "none");
+});
+
 Deno.test("the fix follows the distribution and who we are", () => {
   const table: [Machine, string][] = [
     [linux("ID=debian"), `install ${APT}`],

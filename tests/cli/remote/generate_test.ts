@@ -191,3 +191,27 @@ Deno.test("eyrie run MODEL PROMPT --remote is generate's", async () => {
   const args = ["run", "fledgling", "hi", "--remote", server.url, "--quiet"];
   assert.deepEqual(await eyrie(args), { code: 0, out: "answer 1\n", err: "" });
 });
+
+Deno.test("generate --remote: an answer that was cut says so, by whose limit, and that its JSON is incomplete", async () => {
+  const event = { choices: [{ delta: { content: '{"a": [1, ' }, finish_reason: "length" }] };
+  const usage = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 5 } };
+  await using server = playback(({ path }) =>
+    path === "/v1/models" ? MODELS : path === "/v1/chat/completions"
+      ? stream(
+        `data: ${JSON.stringify(event)}\n\n`,
+        `data: ${JSON.stringify(usage)}\n\n`,
+        "data: [DONE]\n\n",
+      )
+      : undefined
+  );
+  const last = async (...flags: string[]) => {
+    const { code, err } = await eyrie(["generate", "--remote", server.url, ...flags, "Why?"]);
+    assert.equal(code, 0, err);
+    return err.trimEnd().split("\n").at(-1);
+  };
+  assert.equal(
+    await last("-n", "5", "--json-object"),
+    "The answer was cut at --max-tokens 5; a larger number allows more. Its JSON is incomplete.",
+  );
+  assert.equal(await last("-n", "8"), "The server cut the answer at 5 tokens, below --max-tokens.");
+});

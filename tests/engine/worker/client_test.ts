@@ -74,6 +74,7 @@ Deno.test("an engine in a worker", async (t) => {
     const { pages, counts } = await engine.readStatus();
     assert.ok(pages.free <= pages.total && pages.total > 0);
     assert.deepEqual(counts, engine.status.counts);
+    assert.ok(await engine.ping(AbortSignal.timeout(60_000)) >= 0);
   });
 
   await t.step("a prompt that the answer's beginning is a part of", async () => {

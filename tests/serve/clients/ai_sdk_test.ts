@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { APICallError, generateText, Output, stepCountIs, streamText, tool } from "ai";
+import { createOpenAICompatible } from "npm:@ai-sdk/openai-compatible@3.0.92";
+import { APICallError, generateText, Output, stepCountIs, streamText, tool } from "npm:ai@7.0.173";
 import { z } from "zod";
 import { generated } from "../cli_lines.ts";
 import { serve } from "../server.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import Anthropic from "@anthropic-ai/sdk";
+import Anthropic from "npm:@anthropic-ai/sdk@1.12.0";
 import { generated } from "../cli_lines.ts";
 import { serve } from "../server.ts";
 

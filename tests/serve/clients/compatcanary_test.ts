@@ -5,7 +5,8 @@ Deno.test("compatcanary: all its probes of a modern server pass", async () => {
   await using server = await serve();
   const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
-      ...["run", "-A", "--quiet", "npm:compatcanary@0.2.2", "scan", "--profile", "modern"],
+      ...["run", "-A", "--quiet", "--lock", new URL("../../deno.lock", import.meta.url).pathname],
+      ...["npm:compatcanary@0.2.2", "scan", "--profile", "modern"],
       ...["--format", "json", "--model", "fledgling", "--base-url", `${server.url}/v1`],
     ],
   }).output();

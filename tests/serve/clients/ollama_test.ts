@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Ollama } from "ollama";
+import { Ollama } from "npm:ollama@0.6.4";
 import { generated } from "../cli_lines.ts";
 import { type Json, serve } from "../server.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import OpenAI from "openai";
-import { zodResponseFormat } from "openai/helpers/zod";
+import OpenAI from "npm:openai@7.57.0";
+import { zodResponseFormat } from "npm:openai@7.57.0/helpers/zod";
 import { z } from "zod";
 import { generated } from "../cli_lines.ts";
 import { serve } from "../server.ts";

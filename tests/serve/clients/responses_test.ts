@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import OpenAI from "openai";
+import OpenAI from "npm:openai@7.57.0";
 import { generated } from "../cli_lines.ts";
 import { type Json, serve } from "../server.ts";
 

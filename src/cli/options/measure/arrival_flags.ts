@@ -3,7 +3,7 @@
  * common. Their texts, and defaults that differ, are each command's own.
  */
 const ARRIVALS = {
-  requestRate: { flag: "--request-rate", min: 0.001, max: 1_000_000 },
+  requestRate: { flag: "--request-rate", common: true, min: 0.001, max: 1_000_000 },
   burstiness: {
     flag: "--burstiness",
     type: "number",
@@ -36,9 +36,10 @@ const ARRIVALS = {
     help: "seconds of the run for each second of the trace",
     example: "--time-scale 10",
   },
-  concurrency: { flag: "--concurrency", min: 1, max: 4096 },
+  concurrency: { flag: "--concurrency", common: true, min: 1, max: 4096 },
   numRequests: {
     flag: "--num-requests",
+    common: true,
     alias: "--num-prompts",
     type: "integer",
     min: 1,
@@ -46,6 +47,7 @@ const ARRIVALS = {
   },
   duration: {
     flag: "--duration",
+    common: true,
     type: "number",
     min: 0,
     above: true,
@@ -55,6 +57,7 @@ const ARRIVALS = {
   },
   promptTokens: {
     flag: "--prompt-tokens",
+    common: true,
     type: "integer",
     min: 1,
     max: 1_000_000,

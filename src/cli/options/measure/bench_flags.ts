@@ -6,6 +6,7 @@ import { MOST_STEPS } from "../../../speculate/round_shape.ts";
 export const BENCH_AXES = {
   batchSizes: {
     flag: "--batch-sizes",
+    common: true,
     type: "axis",
     min: 1,
     max: 128,
@@ -16,6 +17,7 @@ export const BENCH_AXES = {
   },
   numSteps: {
     flag: "--num-steps",
+    common: true,
     type: "axis",
     min: 0,
     max: MOST_STEPS as number,
@@ -41,6 +43,7 @@ export const BENCH_AXES = {
   },
   policies: {
     flag: "--policies",
+    common: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
@@ -50,6 +53,7 @@ export const BENCH_AXES = {
   },
   promptTokens: {
     flag: "--prompt-tokens",
+    common: true,
     type: "axis",
     min: 1,
     max: 1_000_000,
@@ -60,6 +64,7 @@ export const BENCH_AXES = {
   },
   outputTokens: {
     flag: "--output-tokens",
+    common: true,
     type: "axis",
     min: 1,
     max: 1_000_000,
@@ -70,6 +75,7 @@ export const BENCH_AXES = {
   },
   temperatures: {
     flag: "--temperature",
+    common: true,
     type: "axis",
     min: 0,
     max: 100,
@@ -101,6 +107,7 @@ export const BENCH_AXES = {
 export const BENCH_RUN = {
   workload: {
     flag: "--workload",
+    common: true,
     type: "text",
     help: "fledgling:TASK, phases (easy, hard), file:PROMPTS.jsonl, spec-bench:FILE or random",
     absent: "fledgling:all, or random with --random-weights",
@@ -108,6 +115,7 @@ export const BENCH_RUN = {
   },
   repeat: {
     flag: "--repeat",
+    common: true,
     type: "integer",
     min: 1,
     max: 1000,
@@ -175,10 +183,20 @@ export const BENCH_RANDOM = {
   },
 } as const;
 
+/** Of every command that writes its result into a file. */
+export const OVERWRITE = {
+  force: {
+    flag: "--force",
+    type: "switch",
+    help: "replace result files that are there; without it the command refuses to begin",
+  },
+} as const;
+
 /** Where results go. */
 export const BENCH_OUTPUT = {
   output: {
     flag: "--output",
+    common: true,
     type: "choice",
     choices: ["md", "csv", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts",
@@ -193,6 +211,7 @@ export const BENCH_OUTPUT = {
   },
   outputFile: {
     flag: "--output-file",
+    common: true,
     type: "file",
     help: "file for the results, kept up to date; the table still goes to standard output",
     absent: "standard output",
@@ -207,6 +226,7 @@ export const BENCH_OUTPUT = {
   },
   emitConfig: {
     flag: "--emit-config",
+    common: true,
     type: "file",
     help: "write the adaptive config whose slots hold the fastest steps of each batch size",
     absent: "none",

@@ -6,6 +6,7 @@ import { refuseImpossibleBench } from "./bench_refusals.ts";
 export const BREAKEVEN = {
   alpha: {
     flag: "--alpha",
+    common: true,
     type: "number",
     min: 0,
     max: 1,
@@ -15,6 +16,7 @@ export const BREAKEVEN = {
   },
   draftCost: {
     flag: "--draft-cost",
+    common: true,
     type: "number",
     min: 0,
     max: 1000,
@@ -24,6 +26,7 @@ export const BREAKEVEN = {
   },
   verifyCost: {
     flag: "--verify-cost",
+    common: true,
     type: "number",
     min: 0,
     above: true,
@@ -34,6 +37,7 @@ export const BREAKEVEN = {
   },
   steps: {
     flag: "--steps",
+    common: true,
     type: "axis",
     min: 1,
     max: 64,
@@ -48,12 +52,14 @@ export const BREAKEVEN = {
 export const BREAKEVEN_MEASURE = {
   measure: {
     flag: "--measure",
+    common: true,
     type: "switch",
     help: "measure alpha, c and v of this machine and model",
     example: "--measure",
   },
   batchSize: {
     flag: "--batch-size",
+    common: true,
     type: "integer",
     min: 1,
     max: 128,
@@ -84,6 +90,7 @@ export const BREAKEVEN_MEASURE = {
 export const BREAKEVEN_OUTPUT = {
   output: {
     flag: "--output",
+    common: true,
     type: "choice",
     choices: ["text", "json", "html"],
     help: "format; html is a page with sliders",
@@ -95,7 +102,7 @@ export const BREAKEVEN_OUTPUT = {
 /** Flags of `breakeven` that are of use without `--measure`. */
 const ALWAYS = new Set([
   ...Object.keys(BREAKEVEN),
-  ...["output", "outputFile", "json"],
+  ...["output", "outputFile", "force", "json"],
   "quiet",
 ]);
 

@@ -8,7 +8,7 @@ const ARRIVALS = {
     type: "axis",
     whole: false,
     help: "requests a second that arrive whether or not others have ended; each is measured",
-    absent: "1, where no other load is given",
+    absent: "2, where no other load is given",
     example: "--request-rate 1,2,4,8",
   },
   burstiness: {
@@ -40,7 +40,8 @@ const ARRIVALS = {
   },
   numRequests: {
     help: "requests of each measurement, at most",
-    absent: "64; with --duration or --trace all that arrive",
+    absent:
+      "those of 6 seconds, at least 12; 4 for each place of --concurrency; with --duration or --trace all",
     example: "--num-requests 200",
   },
   duration: { help: "seconds in which requests arrive; then those in flight end" },
@@ -76,6 +77,7 @@ export const LOAD_REQUESTS: ArrivalFlags<typeof REQUESTS> = arrivalFlags(REQUEST
 export const LOAD_RUN = {
   policies: {
     flag: "--policies",
+    common: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
@@ -85,6 +87,7 @@ export const LOAD_RUN = {
   },
   maxBatch: {
     flag: "--max-batch",
+    common: true,
     type: "integer",
     min: 1,
     max: 128,
@@ -121,6 +124,7 @@ export const LOAD_RUN = {
   },
   sloTtftMs: {
     flag: "--slo-ttft-ms",
+    common: true,
     type: "number",
     min: 0,
     above: true,
@@ -131,6 +135,7 @@ export const LOAD_RUN = {
   },
   sloTpotMs: {
     flag: "--slo-tpot-ms",
+    common: true,
     type: "number",
     min: 0,
     above: true,
@@ -152,6 +157,7 @@ export const LOAD_OUTPUT = {
   },
   output: {
     flag: "--output",
+    common: true,
     type: "choice",
     choices: ["md", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts over time",
@@ -160,6 +166,7 @@ export const LOAD_OUTPUT = {
   },
   outputFile: {
     flag: "--output-file",
+    common: true,
     type: "file",
     help: "file for the results, kept up to date; the table still goes to standard output",
     absent: "standard output",

@@ -5,6 +5,7 @@ import { refuseImpossibleBench } from "./bench_refusals.ts";
 export const PROFILE = {
   maxBatch: {
     flag: "--max-batch",
+    common: true,
     type: "integer",
     min: 1,
     max: 128,
@@ -14,6 +15,7 @@ export const PROFILE = {
   },
   numSteps: {
     flag: "--num-steps",
+    common: true,
     type: "integer",
     min: 0,
     max: MOST_STEPS as number,
@@ -36,6 +38,7 @@ export const PROFILE = {
 export const PROFILE_OUTPUT = {
   output: {
     flag: "--output",
+    common: true,
     type: "file",
     help: "file for the cost table, in JSON; --costs of other commands reads it",
     absent: "kept in the cache, where other commands find it",

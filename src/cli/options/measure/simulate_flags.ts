@@ -19,6 +19,7 @@ const SCENARIO_TEXT: string = SCENARIO_NAMES.join(", ");
 export const SIMULATE_MACHINE = {
   costs: {
     flag: "--costs",
+    common: true,
     type: "text",
     words: COST_NAMES as readonly string[],
     help:
@@ -28,6 +29,7 @@ export const SIMULATE_MACHINE = {
   },
   maxBatch: {
     flag: "--max-batch",
+    common: true,
     type: "integer",
     min: 1,
     max: 1024,
@@ -140,6 +142,7 @@ export const SIMULATE_LOAD: ArrivalFlags<typeof LOAD> = arrivalFlags(LOAD);
 export const SIMULATE_ACCEPTANCE = {
   acceptance: {
     flag: "--acceptance",
+    common: true,
     type: "text",
     help:
       "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens; several with ; between",
@@ -162,6 +165,7 @@ export const SIMULATE_ACCEPTANCE = {
 export const SIMULATE_RUN = {
   policies: {
     flag: "--policies",
+    common: true,
     type: "names",
     words: ["oracle", ...POLICY_NAMES] as readonly string[],
     help:
@@ -201,6 +205,7 @@ export const SIMULATE_RUN = {
 export const SIMULATE_OUTPUT = {
   output: {
     flag: "--output",
+    common: true,
     type: "choice",
     choices: ["md", "json"],
     help: "format",
@@ -209,6 +214,7 @@ export const SIMULATE_OUTPUT = {
   },
   outputFile: {
     flag: "--output-file",
+    common: true,
     type: "file",
     help: "where the tables go",
     absent: "standard output",

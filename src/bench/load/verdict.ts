@@ -1,0 +1,98 @@
+import { ratioText } from "../columns.ts";
+import type { Ratio } from "../statistics.ts";
+import { tooFewText } from "../verdict_text.ts";
+import type { LoadSummary } from "./summary.ts";
+
+/** What decides under a load: larger is better in `gain`. */
+interface Measure {
+  readonly name: string;
+  /** As the table has it. */
+  readonly ratioOf: (one: LoadSummary) => Ratio | null;
+  readonly gain: (ratio: Ratio) => Ratio;
+}
+
+const THROUGHPUT: Measure = {
+  name: "tokens/s",
+  ratioOf: ({ throughputRatio }) => throughputRatio,
+  gain: (ratio) => ratio,
+};
+/** Where requests arrive at their own rate, all policies that keep up have the same tokens/s. */
+const LATENCY: Measure = {
+  name: "mean E2E",
+  ratioOf: ({ latencyRatio }) => latencyRatio,
+  gain: ({ ratio, low, high }) => ({
+    ratio: 1 / ratio,
+    low: high === null ? null : 1 / high,
+    high: low === null ? null : 1 / low,
+  }),
+};
+
+/** A policy against the first. */
+interface Standing {
+  readonly label: string;
+  /** As the table has it, in words: `0.71x [0.65, 0.78]`. */
+  readonly text: string;
+  /** Above 1 is better than the first. */
+  readonly gain: Ratio;
+}
+
+/**
+ * Who won under each load, a line each: by tokens/s in a closed loop, by the mean end-to-end latency where
+ * requests arrive by themselves. A policy is shown to be faster than the first where its 95 % interval lies
+ * beyond the noise: the interval of the first against itself, widened to hold 1.
+ */
+export function loadVerdicts(all: readonly LoadSummary[]): string[] {
+  return [...Map.groupBy(all, ({ load }) => load)].flatMap(([load, ofLoad]) => {
+    const text = verdictText(ofLoad);
+    return text === undefined ? [] : [`${load}: ${text}`];
+  });
+}
+
+/** Undefined where there is nothing to compare. */
+function verdictText(all: readonly LoadSummary[]): string | undefined {
+  const [base] = all;
+  if (base === undefined) return undefined;
+  const measure = base.rows[0]?.max_concurrency === null ? LATENCY : THROUGHPUT;
+  const others = all.filter((one) => one !== base && !one.again)
+    .flatMap((one) => standingOf(one, measure))
+    .toSorted((a, b) => b.gain.ratio - a.gain.ratio);
+  const [first] = others;
+  if (first === undefined) return undefined;
+  if (others.some(({ gain }) => gain.low === null)) {
+    return `no verdict: ${tooFewText(Math.min(...all.map(({ rows }) => rows.length)))}`;
+  }
+  const again = all.find((one) => one.again);
+  const noise = again && standingOf(again, measure)[0];
+  const low = Math.min(1, noise?.gain.low ?? 1);
+  const high = Math.max(1, noise?.gain.high ?? 1);
+  const beyond = `${base.label} against itself, ${noise?.text ?? "1.00x"}`;
+  const best = others.find(({ gain }) => (gain.low ?? 0) > high);
+  const place = ({ label, text }: Standing) => `${label}, ${measure.name} ${text} of ${base.label}`;
+  if (best === undefined) {
+    const open = others.find(({ gain }) => (gain.high ?? 0) >= low);
+    if (open === undefined) {
+      return `fastest is ${base.label}: all others are slower; the next is ${place(first)}`;
+    }
+    return `nothing is shown to be faster than ${base.label}: the best is ${
+      place(open)
+    }, and its ` +
+      `interval overlaps the noise (${beyond}); --repeat ${2 * base.rows.length} narrows both`;
+  }
+  const tied = others.filter((one) => one !== best && overlap(one.gain, best.gain));
+  return `fastest is ${place(best)}${tiedText(tied)}`;
+}
+
+function standingOf(one: LoadSummary, { ratioOf, gain }: Measure): Standing[] {
+  const ratio = ratioOf(one);
+  return ratio === null ? [] : [{ label: one.label, text: ratioText(ratio), gain: gain(ratio) }];
+}
+
+function overlap(a: Ratio, b: Ratio): boolean {
+  return (a.low ?? 0) <= (b.high ?? Infinity) && (b.low ?? 0) <= (a.high ?? Infinity);
+}
+
+function tiedText(tied: readonly Standing[]): string {
+  if (tied.length === 0) return "";
+  const names = tied.map(({ label, text }) => `${label} (${text})`).join(", ");
+  return `; not to be told from it, as the intervals overlap: ${names}`;
+}

@@ -1,0 +1,51 @@
+/** Whether the engine's thread answers, asked again and again. */
+export interface Pulse {
+  /** For how long the question that is open has waited for its answer, ms; 0 where none is open. */
+  readonly silentMs: number;
+  /** Why the last question was not answered; undefined where it was. */
+  readonly failure: Error | undefined;
+  /** Asks, unless a question is open. */
+  ask(): void;
+  /** Asks and waits for the answer, at most `ms`. */
+  check(ms: number): Promise<void>;
+}
+
+/** @param ping resolves when the engine's thread has answered. */
+export function openPulse(
+  ping: () => Promise<unknown>,
+  now: () => number = () => performance.now(),
+): Pulse {
+  let open: { readonly since: number; readonly answered: Promise<void> } | undefined;
+  let failure: Error | undefined;
+
+  async function answered(): Promise<void> {
+    try {
+      await ping();
+      failure = undefined;
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error));
+    }
+    open = undefined;
+  }
+
+  function ask(): Promise<void> {
+    open ??= { since: now(), answered: answered() };
+    return open.answered;
+  }
+
+  return {
+    get silentMs() {
+      return open === undefined ? 0 : now() - open.since;
+    },
+    get failure() {
+      return failure;
+    },
+    ask: () => void ask(),
+    async check(ms) {
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, ms);
+      await Promise.race([ask(), late]);
+      clearTimeout(timer);
+    },
+  };
+}

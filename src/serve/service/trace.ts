@@ -1,0 +1,50 @@
+import { randomId } from "../tools/family.ts";
+import type { LiveRequest } from "./table.ts";
+
+/** One HTTP request, as its line in the log reports it. */
+export interface Trace {
+  /** The client's `x-request-id`, or one made here. */
+  readonly id: string;
+  readonly method: string;
+  /** The path without its query, which may hold a key. */
+  readonly path: string;
+  /** As `templateOf` has it; undefined where no route answers. */
+  route: string | undefined;
+  /** The client's address. */
+  readonly address: string | undefined;
+  /** When its headers had arrived, performance.now(). */
+  readonly arrived: number;
+  /** Why it was refused, or failed after its answer had begun. */
+  reason: string | undefined;
+  /** The requests that were made to the engine for it. */
+  readonly answers: LiveRequest[];
+  /** Its prompts and outputs; only where the log is asked to hold them. */
+  readonly texts: { prompts: unknown; readonly outputs: string[] } | undefined;
+}
+
+/** Longest part of a path that is kept. */
+const MOST_PATH = 200;
+
+/** @param of.keepsTexts the log is asked to hold prompts and outputs. */
+export function openTrace(
+  request: Request,
+  { address, keepsTexts }: { readonly address: string | undefined; readonly keepsTexts: boolean },
+): Trace {
+  return {
+    id: requestId(request.headers.get("x-request-id")),
+    method: request.method.slice(0, 20),
+    path: new URL(request.url).pathname.slice(0, MOST_PATH),
+    route: undefined,
+    address,
+    arrived: performance.now(),
+    reason: undefined,
+    answers: [],
+    texts: keepsTexts ? { prompts: undefined, outputs: [] } : undefined,
+  };
+}
+
+/** The id that a client gave, at most 128 letters, digits and `._:/=+@-`; another is made here. */
+export function requestId(given: string | null): string {
+  const kept = (given ?? "").replaceAll(/[^\w.:/=+@-]/g, "").slice(0, 128);
+  return kept === "" ? `req_${randomId(24)}` : kept;
+}

@@ -1,0 +1,144 @@
+// Requests whose grammars are still being opened: nobody waits for them, and they can be cancelled.
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers/promises";
+import { type GenerateRequest, resultOf } from "../../../src/engine/schedule/events.ts";
+import { engineLoop } from "../../../src/engine/schedule/loop.ts";
+import { noPrefixCache } from "../../../src/engine/schedule/prefix_cache.ts";
+import { openScheduler } from "../../../src/engine/schedule/scheduler.ts";
+import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
+import { UsageError } from "../../../src/errors.ts";
+import type { Constraint } from "../../../src/grammar/constraint.ts";
+import type { Grammars } from "../../../src/grammar/grammars.ts";
+import { chain, chains } from "../../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../../src/speculate/sampling.ts";
+import { NO_PROPOSAL } from "../../../src/speculate/trees.ts";
+import { FAKE_EOS, fakeCore, VOCAB } from "../fake_core.ts";
+
+const ASKED: GenerateRequest = {
+  promptIds: [5, 6, 7],
+  sampling: GREEDY,
+  maxTokens: 20,
+  stop: [],
+  ignoreEos: true,
+  numSteps: 3,
+};
+const CONSTRAINED: GenerateRequest = { ...ASKED, grammar: { kind: "json object" } };
+
+/** Allows anything. */
+function anything(): Constraint & { open: boolean } {
+  return {
+    open: true,
+    mask: new Uint32Array(Math.ceil(VOCAB / 32)).fill(0xffffffff),
+    complete: false,
+    take() {},
+    forced: () => NO_PROPOSAL,
+    pruned: (proposal) => proposal,
+    fill: (_, into) => void into.fill(0xffffffff),
+    close() {
+      this.open = false;
+    },
+  };
+}
+
+function openFake() {
+  const core = fakeCore(
+    {
+      ...{ batch: 3, shapes: chains([0, 1, 3]), prefillRows: 16, contextLength: 128, pages: 30 },
+    } as Parameters<typeof fakeCore>[0],
+  );
+  const asked: PromiseWithResolvers<Constraint>[] = [];
+  const signals: AbortSignal[] = [];
+  const grammars: Grammars = {
+    open(_, { signal }) {
+      const answer = Promise.withResolvers<Constraint>();
+      asked.push(answer);
+      if (signal) signals.push(signal);
+      signal?.addEventListener("abort", () => answer.reject(signal.reason));
+      return answer.promise;
+    },
+    close() {},
+  };
+  const scheduler = openScheduler({
+    core,
+    cache: noPrefixCache(),
+    outputs: {
+      tokenizer: {
+        vocabSize: VOCAB,
+        bosToken: undefined,
+        eosToken: undefined,
+        idOf: () => undefined,
+        encode: () => [],
+        decode: (ids: readonly number[]) => ids.map((id) => `<${id}>`).join(""),
+        isSkipped: (id: number) => id === FAKE_EOS,
+      },
+      name: "fake",
+      eosTokenIds: [FAKE_EOS],
+      vocabSize: VOCAB,
+      algorithm: "EAGLE3",
+      contextLength: 128,
+      tier: chain(3),
+    },
+    speculation: staticPlan(chain(3)).speculation,
+    roundsPerSync: 1,
+    grammars,
+  });
+  return { loop: engineLoop(scheduler), asked, signals };
+}
+
+Deno.test("others are answered while a grammar is opened, before and after them", async () => {
+  const { loop, asked } = openFake();
+  const plain = await resultOf(loop.generate(ASKED));
+  const constrained = resultOf(loop.generate(CONSTRAINED));
+  const later = await Promise.all([ASKED, ASKED].map((one) => resultOf(loop.generate(one))));
+  assert.deepEqual(later.map(({ outputIds }) => outputIds), [plain.outputIds, plain.outputIds]);
+  const constraint = anything();
+  asked[0]?.resolve(constraint);
+  assert.deepEqual((await constrained).outputIds, plain.outputIds);
+  assert.equal(constraint.open, false);
+  await loop.idle();
+});
+
+Deno.test("a request that waits for its grammar alone can be cancelled; the opening is aborted", async () => {
+  const { loop, asked, signals } = openFake();
+  const kinds: string[] = [];
+  const job = loop.submit(CONSTRAINED, ({ kind }) => void kinds.push(kind));
+  await setImmediate();
+  job.cancel();
+  await loop.idle();
+  assert.deepEqual([kinds, signals[0]?.aborted], [["finish"], true]);
+  // It was opened all the same, too late.
+  const stopped = new AbortController();
+  const left = resultOf(loop.generate({ ...CONSTRAINED, signal: stopped.signal }));
+  await setImmediate();
+  const constraint = anything();
+  asked[1]?.resolve(constraint);
+  stopped.abort();
+  assert.equal((await left).finishReason, "interrupt");
+  assert.equal(constraint.open, false);
+});
+
+Deno.test("whatever opening a grammar throws ends its own request", async () => {
+  const { loop, asked } = openFake();
+  const plain = resultOf(loop.generate(ASKED));
+  const failed = [1, 2].map(() => resultOf(loop.generate(CONSTRAINED)));
+  await setImmediate();
+  asked[0]?.reject(new UsageError("Cannot constrain the output: no"));
+  asked[1]?.reject(new TypeError("a bug"));
+  const results = await Promise.allSettled([plain, ...failed]);
+  assert.deepEqual(results.map((one) => one.status === "rejected" && one.reason.message), [
+    false,
+    "Cannot constrain the output: no",
+    "Cannot constrain the output: a bug",
+  ]);
+  assert.ok(results.every((one) => one.status === "fulfilled" || one.reason instanceof UsageError));
+});
+
+Deno.test("a closed engine ends what waits for its grammar", async () => {
+  const { loop, signals } = openFake();
+  const waits = resultOf(loop.generate(CONSTRAINED));
+  await setImmediate();
+  loop.close();
+  await assert.rejects(waits, /the engine is closed/);
+  assert.equal(signals[0]?.aborted, true);
+  await loop.idle();
+});

@@ -1,0 +1,25 @@
+// A worker that speaks as an engine's thread does, without an engine.
+import type { EngineFacts, EngineStatus } from "../../../src/engine/client.ts";
+import type { FromEngine } from "../../../src/engine/worker/messages.ts";
+import { workerPort } from "../../../src/engine/worker/port.ts";
+
+const port = workerPort();
+
+function post(message: FromEngine): void {
+  port?.postMessage(message);
+}
+
+if (port) {
+  let pings = 0;
+  port.onmessage = ({ data }) => {
+    if (data.kind === "open") {
+      post({ kind: "opened", facts: {} as EngineFacts, status: {} as EngineStatus });
+    }
+    if (data.kind === "close") post({ kind: "closed" });
+    // Every second ping is never answered.
+    if (data.kind === "ping" && pings++ % 2 === 0) {
+      post({ kind: "pong", id: data.id, value: undefined });
+    }
+  };
+  post({ kind: "ready" });
+}

@@ -1,0 +1,130 @@
+// Grammars in threads of their own: the same constraints as in this thread, and nobody waits for another.
+import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
+import type { Constraint } from "../../src/grammar/constraint.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { openGrammarThreads } from "../../src/grammar/thread/grammar_threads.ts";
+import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
+import { GRAMMARS } from "./accepts.ts";
+import { simulate } from "./simulated.ts";
+import { fledglingBytes, fledglingVocabulary, VOCAB_SIZE } from "./vocabulary.ts";
+
+const regex = (pattern: string): Grammar => ({ kind: "regex", pattern });
+const AS_EVER = { ignoreEos: false };
+const WORDS = VOCAB_SIZE / 32;
+
+/** A grammar that takes seconds to compile, also with a small vocabulary. */
+const LARGE: Grammar = {
+  kind: "ebnf",
+  text: `root ::= ${
+    Array.from({ length: 120 }, (_, i) => `"${i}" [^"]{0,${100 + i % 20}}`).join(" | ")
+  }`,
+};
+
+function openThreads(options?: Parameters<typeof openGrammarThreads>[1]) {
+  const grammars = openGrammarThreads(fledglingVocabulary(), options);
+  return { grammars, [Symbol.dispose]: () => grammars.close() };
+}
+
+/** The token that the mask allows first, again and again. */
+function walked(constraint: Constraint, count: number): number[] {
+  return Array.from({ length: count }, () => {
+    const word = constraint.mask.findIndex((bits) => bits !== 0);
+    const bits = constraint.mask[word] as number;
+    const token = 32 * word + 31 - Math.clz32(bits & -bits);
+    constraint.take(token);
+    return token;
+  });
+}
+
+Deno.test("constraints of another thread are the same, whoever drafts", async () => {
+  using threads = openThreads();
+  const tokens = fledglingBytes();
+  const schema = {
+    type: "object",
+    properties: { name: { type: "string", maxLength: 20 }, n: { type: "integer" } },
+    required: ["name"],
+  };
+  for (const grammar of [regex("(ab|[c-é]){2,5}x*"), { kind: "json schema", schema } as const]) {
+    for (const drafting of ["none", "forced", "chains", "trees"] as const) {
+      const of = { seed: 3, drafting };
+      assert.deepEqual(
+        await simulate(threads.grammars, grammar, tokens, of),
+        await simulate(GRAMMARS, grammar, tokens, of),
+      );
+    }
+  }
+});
+
+Deno.test("errors are the request's own, and others go on in the same thread", async () => {
+  using threads = openThreads({ threads: 1 });
+  const constraint = await threads.grammars.open(regex("a{9}"), AS_EVER);
+  const another = await threads.grammars.open(regex("a{9}"), AS_EVER);
+  const before = constraint.mask;
+  assert.throws(() => another.take(5), {
+    name: "UsageError",
+    message: "Cannot constrain the output: the grammar does not allow token 5",
+  });
+  another.close();
+  const masks = new Uint32Array(WORDS);
+  constraint.fill(NO_PROPOSAL, masks);
+  assert.deepEqual(masks, before);
+  constraint.close();
+  await assert.rejects(threads.grammars.open(regex("a("), AS_EVER), {
+    name: "UsageError",
+    message: 'Cannot constrain the output: regular expression "a(": Unterminated group',
+  });
+  const grammar: Grammar = { kind: "json schema", schema: { $ref: "#/%zz" } };
+  await assert.rejects(threads.grammars.open(grammar, AS_EVER), UsageError);
+  (await threads.grammars.open(regex("a"), AS_EVER)).close();
+});
+
+Deno.test("a grammar that takes too long is refused; those that run go on, the same is refused at once", async () => {
+  using threads = openThreads({ compileMs: 500 });
+  const running = await threads.grammars.open(regex("[ab]{9}"), AS_EVER);
+  const late = threads.grammars.open(LARGE, AS_EVER);
+  const same = threads.grammars.open(LARGE, AS_EVER);
+  walked(running, 2);
+  const expected = { name: "UsageError", message: /takes more than 0.5 s to compile/ };
+  await assert.rejects(late, expected);
+  await assert.rejects(same, expected);
+  await assert.rejects(threads.grammars.open(LARGE, AS_EVER), expected);
+  walked(running, 2);
+  running.close();
+});
+
+Deno.test("who leaves while a grammar is compiled is not kept", async () => {
+  using threads = openThreads();
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const left = threads.grammars.open(LARGE, { ...AS_EVER, signal });
+  const other = await threads.grammars.open(regex("ab"), AS_EVER);
+  leaving.abort(new Error("left"));
+  await assert.rejects(left, /left/);
+  other.close();
+});
+
+Deno.test("the same text at once is compiled once, another waits for a thread", async () => {
+  using threads = openThreads({ threads: 1 });
+  const { grammars } = threads;
+  const twice = await Promise.all([1, 2].map(() => grammars.open(regex("ab"), AS_EVER)));
+  let opened = false;
+  const other = grammars.open(regex("cd"), AS_EVER).then((constraint) => {
+    opened = true;
+    return constraint;
+  });
+  assert.deepEqual(twice.map((constraint) => walked(constraint, 1)).flat().length, 2);
+  assert.equal(opened, false);
+  for (const constraint of twice) constraint.close();
+  (await other).close();
+});
+
+Deno.test("closed: what is open fails, and nothing can be opened", async () => {
+  const { grammars } = openThreads();
+  const constraint = await grammars.open(regex("ab"), AS_EVER);
+  grammars.close();
+  assert.deepEqual(constraint.forced(3), NO_PROPOSAL);
+  assert.throws(() => constraint.take(5), UsageError);
+  constraint.close();
+  await assert.rejects(grammars.open(regex("ab"), AS_EVER), UsageError);
+});

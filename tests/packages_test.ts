@@ -1,0 +1,94 @@
+import { deepEqual, ok } from "node:assert/strict";
+import denoJson from "../deno.json" with { type: "json" };
+
+/**
+ * Every `deno run` and `deno task` downloads all that deno.lock names. What tests and tools alone import
+ * is written out in their imports and locked in tests/deno.lock.
+ */
+const ROOT = new URL("..", import.meta.url);
+
+/** Most tests import it: in deno.json it is written once, and `deno test FILE` leaves deno.lock alone. */
+const TESTS_OWN = ["fast-check"];
+
+interface Lock {
+  readonly specifiers: Readonly<Record<string, string>>;
+  readonly npm: Readonly<Record<string, unknown>>;
+}
+
+async function readLock(path: string): Promise<Lock> {
+  return JSON.parse(await Deno.readTextFile(new URL(path, ROOT)));
+}
+
+/** What a module imports, also when it is needed only: relative paths, and names of packages. */
+function specifiersIn(text: string): string[] {
+  const statements =
+    /^(?:import|export)\s[^;="']*?\sfrom\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"/gm;
+  return [...text.matchAll(statements)].flatMap((found) => found.slice(1).filter((each) => each));
+}
+
+/** Packages that main.ts and all that it leads to import. */
+async function runtimePackages(): Promise<Map<string, string>> {
+  const packages = new Map<string, string>();
+  const seen = new Set<string>();
+  const queue = ["main.ts"];
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    const url = new URL(file, ROOT);
+    for (const specifier of specifiersIn(await Deno.readTextFile(url))) {
+      if (specifier.startsWith("node:")) continue;
+      if (!specifier.startsWith(".")) packages.set(specifier, file);
+      else if (specifier.endsWith(".ts")) {
+        queue.push(new URL(specifier, url).href.slice(ROOT.href.length));
+      }
+    }
+  }
+  ok(seen.size > 300, `${seen.size} modules`);
+  return packages;
+}
+
+/** The key of deno.json's imports for a specifier: "openai/helpers/zod" is of "openai". */
+function nameOf(specifier: string): string {
+  return specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
+}
+
+Deno.test("the program imports packages of deno.json's alone, and those are there for it", async () => {
+  const packages = await runtimePackages();
+  const known = Object.keys(denoJson.imports);
+  const unknown = [...packages].filter(([specifier]) => !known.includes(nameOf(specifier)));
+  deepEqual(unknown, []);
+  const used = new Set([...packages.keys()].map(nameOf));
+  deepEqual(known.filter((name) => !used.has(name) && !TESTS_OWN.includes(name)), []);
+});
+
+Deno.test("deno.lock names no package but those of deno.json and their types", async () => {
+  const { specifiers } = await readLock("deno.lock");
+  const own = Object.values(denoJson.imports).map((each) => /^npm:@?[^@]+@[^/]+/.exec(each)?.[0]);
+  const others = Object.keys(specifiers)
+    .filter((each) => !own.includes(each) && !each.startsWith("npm:@types/"));
+  const mend =
+    "a `deno test` or `deno cache` without --lock tests/deno.lock: git checkout deno.lock";
+  deepEqual(others, [], mend);
+});
+
+Deno.test("tests run with the versions that users have", async () => {
+  const [users, tests] = await Promise.all(["deno.lock", "tests/deno.lock"].map(readLock));
+  deepEqual(Object.keys(users?.npm ?? {}).filter((each) => !(each in (tests?.npm ?? {}))), []);
+});
+
+Deno.test("what a module imports is found in all its forms", () => {
+  const text = `import a from "one";
+import {
+  type B,
+  b,
+} from "./two.ts";
+import "three";
+export { c } from "four/five";
+const d = await import("six");
+const e = import(
+  "seven",
+  { with: { type: "text" } }
+);`;
+  deepEqual(specifiersIn(text), ["one", "./two.ts", "three", "four/five", "six", "seven"]);
+  deepEqual(["openai/helpers/zod", "@a/b/c", "ai"].map(nameOf), ["openai", "@a/b", "ai"]);
+});
