@@ -1,4 +1,4 @@
-import type { Ended } from "../answers/answer.ts";
+import type { Ended, Piece } from "../answers/answer.ts";
 import { promptTokens } from "../answers/ask.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
 import { type Choices, openChoices } from "../answers/choices.ts";
@@ -11,6 +11,7 @@ import { withoutServerTools } from "../openai/server_tools.ts";
 import type { Route } from "../service/route.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
+import { wholeCalls } from "../tools/whole_calls.ts";
 import { anthropicAsk } from "./ask.ts";
 import { anthropicError } from "./errors.ts";
 import {
@@ -74,12 +75,12 @@ async function messages(body: MessagesRequest, call: ApiCall): Promise<Response>
   if (body.stream) return eventStream(events(choices, context), choices.leave);
   const writer = blockWriter();
   let ended: Ended | undefined;
-  for await (const [, piece] of choices.pieces) {
+  for await (const piece of wholePieces(choices)) {
     writer.write(piece);
     if (piece.kind === "end") ended = piece.ended;
   }
   return Response.json({
-    ...messageOf(ready, writer.blocks.flatMap((block) => whole(block, ready))),
+    ...messageOf(ready, writer.blocks.map((block) => whole(block, ready))),
     ...await stopOf(ended as Ended, context),
     usage: usage(ended as Ended),
   });
@@ -130,27 +131,32 @@ async function stopOf(
     : { stop_reason: "stop_sequence", stop_sequence: found };
 }
 
-/** A call that the answer's end cut has no input that could be given: it is left out. */
+/** The answer's pieces without half calls; an answer without a whole one has not ended for calls. */
+async function* wholePieces({ pieces }: Choices): AsyncGenerator<Piece, void, void> {
+  const whole = wholeCalls<Piece>();
+  let called = false;
+  for await (const [, piece] of pieces) {
+    for (const each of whole(piece)) {
+      called ||= each.kind === "call";
+      if (each.kind === "end" && each.ended.finish === "tool_calls" && !called) {
+        yield { kind: "end", ended: { ...each.ended, finish: "stop" } };
+      } else yield each;
+    }
+  }
+}
+
 function whole({ kind, name, text }: Block, ready: Ready): unknown {
   if (kind === "call") {
-    const input = objectOf(text);
-    return input ? { type: "tool_use", id: ready.tools.callId(), name, input } : [];
+    const input: unknown = JSON.parse(text);
+    return { type: "tool_use", id: ready.tools.callId(), name, input };
   }
   return kind === "text"
     ? { type: "text", text }
     : { type: "thinking", thinking: text, signature: "" };
 }
 
-function objectOf(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
 async function* events(
-  { pieces, leave }: Choices,
+  choices: Choices,
   context: Context,
 ): AsyncGenerator<StreamEvent, void, void> {
   const named = (type: string, fields: Record<string, unknown> = {}): StreamEvent => (
@@ -158,7 +164,7 @@ async function* events(
   );
   const writer = blockWriter();
   try {
-    for await (const [, piece] of pieces) {
+    for await (const piece of wholePieces(choices)) {
       if (piece.kind === "begin") {
         const input = inputUsage(piece.promptTokens, piece.cachedTokens);
         const message = { ...messageOf(context.ready, []), usage: { ...input, output_tokens: 0 } };
@@ -173,7 +179,7 @@ async function* events(
       yield named("message_stop");
     }
   } catch (error) {
-    leave();
+    choices.leave();
     yield { event: "error", data: anthropicError(asApiError(error)) };
   }
 }

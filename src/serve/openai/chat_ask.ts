@@ -8,6 +8,7 @@ import type { Ask } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 import type { ForcedCall, Tool } from "../tools/family.ts";
+import { excludesObjects } from "../tools/objects.ts";
 import { GENERIC, withoutToolRoles } from "../tools/generic.ts";
 import { type CallField, type ChatRequest, contentText, type MessageField } from "./chat_schema.ts";
 import { askOf } from "./fields.ts";
@@ -76,6 +77,12 @@ function toolsOf({ tools, tool_choice: choice }: ChatRequest): Tool[] {
   }));
   const twice = listed.find(({ name }, i) => listed.findIndex((each) => each.name === name) < i);
   if (twice !== undefined) throw invalid(`two tools have the name "${twice.name}"`, "tools");
+  const at = listed.findIndex(({ parameters }) => excludesObjects(parameters));
+  if (at >= 0) {
+    const why = "its parameters exclude objects, and the arguments of a call are one";
+    const message = `Cannot use the tool "${listed[at]?.name}": ${why}`;
+    throw invalid(message, `tools[${at}].function.parameters`);
+  }
   return listed;
 }
 

@@ -25,7 +25,7 @@ export type ToolPiece =
 /** Parts an output that arrives in pieces; the result does not depend on how it is cut. */
 export interface CallStream {
   push(piece: string): ToolPiece[];
-  /** The output ended: what was held back. */
+  /** The output ended: what was held back, but not the beginning of a call. */
   end(): ToolPiece[];
 }
 
@@ -146,6 +146,8 @@ export function callStream(format: CallFormat): CallStream {
     },
     end() {
       const made = taken(true);
+      // A call that is cut before its arguments is no text for anybody.
+      if (state === "body" && !named && body?.named) return made;
       if (state === "body" && !named) {
         const rest = space + raw;
         if (rest !== "") made.push({ kind: "text", text: rest });
