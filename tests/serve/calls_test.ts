@@ -133,7 +133,7 @@ Deno.test("Responses: calls have the names that the client gave: namespaces and 
   const events = await server.stream("/v1/responses", { ...body, stream: true });
   const custom = events.filter(({ type }) => type?.startsWith("response.custom_tool_call_input"));
   assert.deepEqual(custom.map(({ delta, input }) => delta ?? input), ["*** Begin", "*** Begin"]);
-  const prompt = server.engine.prompts.at(-1) as { content: string }[];
+  const prompt = server.engine.prompts.at(-1) as readonly { content: string }[];
   const said = prompt.map(({ content }) => content).join("\n");
   for (const part of ["agents__close", "closed", '{\\"input\\":\\"p\\"}', "applied"]) {
     assert.ok(said.includes(part) || said.includes(part.replaceAll("\\", "")), part);

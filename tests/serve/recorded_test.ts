@@ -50,7 +50,7 @@ Deno.test("an agent's system messages and tools reach the model", async (t) => {
   const send = async (name: string) => {
     const { path, body } = recordings().find((each) => each.name === name) as Recording;
     await (await server.ask(path, body)).body?.cancel();
-    return server.engine.prompts.at(-1) as { role: string; content: string }[];
+    return server.engine.prompts.at(-1) as readonly { role: string; content: string }[];
   };
 
   await t.step("Claude Code: a system message among the others is said by the user", async () => {

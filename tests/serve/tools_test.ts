@@ -57,6 +57,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       [["f", { a: 1 }], ["g", {}]],
     ],
     ['{"answer": 42}', '{"answer": 42}', []],
+    ['{"name": "Ann", "age', '{"name": "Ann", "age', []],
     [
       'The JSON is {"name": "f", "parameters": {}}',
       'The JSON is {"name": "f", "parameters": {}}',

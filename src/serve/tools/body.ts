@@ -11,8 +11,6 @@ export interface BodyReader {
   push(character: string): "more" | "end" | "bad";
   /** What came of the characters until now, each once. */
   take(): BodyEvent[];
-  /** The name of what is called is known. */
-  readonly named: boolean;
 }
 
 /** Finds the end of one JSON value that is an object, an array or a string. */
@@ -109,9 +107,6 @@ export function jsonCall(): BodyReader {
 
   return {
     take: events.take,
-    get named() {
-      return events.named;
-    },
     push(character) {
       if (expected === "value" && !isScalarEnd(value, character)) {
         // A number or a word of no interest, which ends at the next comma or brace.
@@ -182,9 +177,6 @@ export function namedCall(
   let end: ValueEnd | undefined;
   return {
     take: events.take,
-    get named() {
-      return events.named;
-    },
     push(character) {
       if (end === undefined && character !== "{") {
         head += character;

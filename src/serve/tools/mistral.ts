@@ -44,9 +44,6 @@ function eitherCall(): BodyReader {
   let inner: BodyReader | undefined;
   return {
     take: () => inner?.take() ?? [],
-    get named() {
-      return inner?.named ?? false;
-    },
     push(character) {
       if (inner === undefined) {
         if (/[\s[]/.test(character)) return "more";
