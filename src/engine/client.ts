@@ -34,6 +34,8 @@ export interface EngineFacts
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
+  /** Of one request, prompt and output: fewer than the context where `maxKvTokens` leaves less. */
+  readonly requestTokens?: number | undefined;
   readonly loadMs: number;
   /** The part of loadMs in which kernels were compiled and ran once. */
   readonly compileMs: number;

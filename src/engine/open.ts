@@ -25,6 +25,7 @@ import type { ResidencyOptions } from "./schedule/residency.ts";
 import type { RoundSample } from "./schedule/rounds/round_sample.ts";
 import { observer } from "./observer.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
+import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import { type UnitsReport, unitsReport } from "./matrices/units_report.ts";
@@ -122,6 +123,8 @@ export interface Engine extends EngineText, Disposable {
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
+  /** As in EngineFacts. */
+  readonly requestTokens?: number | undefined;
   readonly loadMs: number;
   /** The part of loadMs in which kernels were compiled and ran once. */
   readonly compileMs: number;
@@ -262,6 +265,7 @@ export async function openEngine(
     tuned,
     units,
     kvDtype: capacity.kvDtype,
+    requestTokens: mostTokens(capacity),
     acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,

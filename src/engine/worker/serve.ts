@@ -116,21 +116,28 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
 export function factsOf(engine: EngineFacts): EngineFacts {
   const { name, draftName, algorithm, weights, tuned, units, kvDtype, contextLength } = engine;
   const { loadMs, compileMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
-  const { acceptThresholds, costsLine, chatTemplate } = engine;
+  const { acceptThresholds, costsLine, chatTemplate, requestTokens } = engine;
   return {
-    ...{ name, draftName, algorithm, weights, tuned, units, kvDtype, contextLength, costsLine },
-    ...{
-      acceptThresholds,
-      loadMs,
-      compileMs,
-      device,
-      hasChatTemplate,
-      reasoning,
-      generation,
-      tier,
-      tiers,
-    },
+    name,
+    draftName,
+    algorithm,
+    weights,
+    tuned,
+    units,
+    kvDtype,
+    contextLength,
+    costsLine,
+    acceptThresholds,
+    loadMs,
+    compileMs,
+    device,
+    hasChatTemplate,
+    reasoning,
+    generation,
+    tier,
+    tiers,
     chatTemplate,
+    requestTokens,
   };
 }
 
