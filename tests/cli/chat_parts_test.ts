@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { type Entry, obey, slashHelp } from "../../src/cli/chat/commands.ts";
 import { feed, type Pending } from "../../src/cli/chat/entries.ts";
-import { NEWLINE_SIGN, pasteFilter, unmarkNewlines } from "../../src/cli/terminal/paste.ts";
 import { SETTING_NAMES, settingTexts, withSetting } from "../../src/cli/chat/settings.ts";
 import {
   beforeAnswer,
@@ -205,19 +204,6 @@ for (const [lines, entry] of ENTRIES) {
     assert.fail("did not end");
   });
 }
-
-Deno.test("a paste never submits, however its bytes are cut", () => {
-  const input = `a\x1b[200~one\r\ntwo\rthree\n\x03\x1b[31mx${NEWLINE_SIGN}\x1b[201~b\r\x1b[A`;
-  const wanted = `aone${NEWLINE_SIGN}two${NEWLINE_SIGN}three${NEWLINE_SIGN}[31mx\u2424b\r\x1b[A`;
-  for (let cut = 0; cut <= input.length; cut++) {
-    // An ESC alone is the Escape key, so a terminal's mark is not cut right behind it.
-    if (cut > 0 && input[cut - 1] === "\x1b" && input.startsWith("[200~", cut)) continue;
-    const filter = pasteFilter();
-    assert.equal(filter(input.slice(0, cut)) + filter(input.slice(cut)), wanted, `cut ${cut}`);
-  }
-  assert.equal(unmarkNewlines(`a${NEWLINE_SIGN}b`), "a\nb");
-  assert.equal(pasteFilter()("\x1b"), "\x1b", "the Escape key is not held back");
-});
 
 async function fit(state: ChatState, contextLength: number) {
   const encode = (messages: readonly ChatMessage[]) =>

@@ -5,11 +5,11 @@ import { answer, type Chat } from "./answer.ts";
 import { type Entry, type Next, obey } from "./commands.ts";
 import { complete } from "./completion.ts";
 import { type History, memoryHistory, openHistory } from "../terminal/history.ts";
-import { markNewlines } from "../terminal/paste.ts";
 import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
-import { pipedLines } from "../terminal/lines.ts";
+import { type LineSource, pipedLines } from "../terminal/lines.ts";
+import type { Engine } from "../open/engine.ts";
 import { engineModel } from "./engine_model.ts";
 import type { ChatModel } from "./model.ts";
 import { givenSettings, settingTexts } from "./settings.ts";
@@ -25,11 +25,15 @@ export interface ChatContext extends CommandContext {
   readonly historyFile?: string | undefined;
 }
 
+/** What the lines of a chat need. */
+type TerminalContext = Pick<ChatContext, "io" | "historyFile">;
+
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
   templateArguments(options); // a mistake is told before anything is opened
-  // `/set num-steps` may ask for any of them.
-  await using engine = await openWithProgress(options, context, { allSteps: true });
+  // Before the model is opened: what is typed while it loads waits for the first prompt.
+  using lines = linesOf(options, context);
+  await using engine = await openWhile(lines, options, context);
   if (engine === undefined) return INTERRUPTED;
   if (!engine.hasChatTemplate) {
     throw new UsageError(
@@ -38,22 +42,59 @@ export async function runChat(options: ChatOptions, context: ChatContext): Promi
     );
   }
   const drawSeed = context.randomSeed ?? randomSeed;
-  return await chatWith(engineModel(engine, { options, drawSeed }), options, context);
+  return await chatWith(engineModel(engine, { options, drawSeed }), options, { ...context, lines });
+}
+
+/** Opens the engine; Ctrl+C meanwhile is a key of the terminal, and gives it up. */
+async function openWhile(
+  lines: LineSource,
+  options: ChatOptions,
+  context: ChatContext,
+): Promise<Engine | undefined> {
+  const { io } = context;
+  const stop = new AbortController();
+  const loading: Io = {
+    stdin: io.stdin,
+    stdout: io.stdout,
+    stderr: io.stderr,
+    colour: io.colour,
+    signal: AbortSignal.any([io.signal, stop.signal]),
+    onSignal: io.onSignal,
+    suspend: io.suspend,
+  };
+  return await lines.answering(
+    () => stop.abort(),
+    // `/set num-steps` may ask for any of them.
+    () => openWithProgress(options, { ...context, io: loading }, { allSteps: true }),
+  );
+}
+
+/** Whether a person sits at a terminal. */
+function isInteractive({ stdin, stderr }: Io): boolean {
+  return stdin.isTerminal && stderr.isTerminal;
+}
+
+/** Where the chat's lines come from; from now on the terminal is the editor's. */
+export function linesOf(options: ChatOptions, context: TerminalContext): LineSource {
+  const { io } = context;
+  return isInteractive(io)
+    ? terminalLines(io, { history: historyOf(options, context), complete })
+    : pipedLines(io);
 }
 
 /** A chat from its first line to its last. Returns the exit code. */
 export async function chatWith(
   model: ChatModel,
   options: ChatOptions,
-  context: Pick<ChatContext, "io" | "historyFile">,
+  { io, lines }: { readonly io: Io; readonly lines: LineSource },
 ): Promise<number> {
-  const { io } = context;
-  const interactive = io.stdin.isTerminal && io.stderr.isTerminal;
-  using lines = interactive
-    ? terminalLines(io, { history: historyOf(options, context), complete })
-    : pipedLines(io);
+  const interactive = isInteractive(io);
   const chat: Chat = {
-    ...{ model, options, io, lines, interactive },
+    model,
+    options,
+    io,
+    lines,
+    interactive,
     say: (text) => say(io, text),
   };
   if (interactive && !options.quiet) chat.say(model.greeting);
@@ -74,7 +115,7 @@ function say({ stderr, colour }: Io, text: string): void {
 
 function historyOf(
   { noHistory }: ChatOptions,
-  { historyFile, io }: Pick<ChatContext, "io" | "historyFile">,
+  { historyFile, io }: TerminalContext,
 ): History {
   if (noHistory || historyFile === undefined) return memoryHistory();
   return openHistory(historyFile, (line) => warn(line, { io }));
@@ -160,7 +201,12 @@ async function act(
 
 /** The text of `/history`, oldest first as a terminal scrolls. */
 function historyText(newest: readonly string[]): string {
-  return newest.length === 0 ? "Nothing yet." : newest.toReversed().map(markNewlines).join("\n");
+  return newest.length === 0 ? "Nothing yet." : newest.toReversed().map(inOneRow).join("\n");
+}
+
+/** A message of several lines with a sign for each line end. */
+function inOneRow(text: string): string {
+  return text.replaceAll("\n", "\u240A").replaceAll("\t", "\u2409");
 }
 
 /** Writes the file; over one that is there only if the person says so. */
