@@ -128,9 +128,13 @@ Deno.test("an answer that was cut says why", async () => {
   const answer = () => "one two three";
   const cut = await piped(["a"], { answer }, ["--max-tokens", "2"]);
   assert.equal(cut.out, "one two \n");
-  assert.match(cut.err, /cut at 2 tokens; \/set max-tokens allows more/);
+  assert.match(
+    cut.err,
+    /cut at 2 tokens; \/set max-tokens allows more\. \/regen then answers again/,
+  );
   const full = await piped(["a"], { answer, contextLength: 3 });
-  assert.match(full.err, /The context \(3 tokens\) is full: the answer was cut/);
+  assert.match(full.err, /The context \(3 tokens\) is full: the answer was cut; --context-length/);
+  assert.match(full.err, /The next message drops the oldest ones; \/drop, \/undo and \/clear/);
 });
 
 Deno.test("/save and /load over a run", async () => {
@@ -180,6 +184,26 @@ Deno.test("/save asks a person before it replaces a file, and refuses to a pipe"
   await Deno.remove(path);
 });
 
+Deno.test("/load shows a person what was said, and which settings it brings", async () => {
+  const path = await Deno.makeTempFile();
+  await piped(["/system Be.", "/set format json", "a\tb", `/save -f ${path}`]);
+  const io = fakeIo({ terminal: true });
+  const engine = fakeEngine();
+  const chatting = run(["--top-k", "3"], engine, io);
+  await io.seen(">>> ");
+  io.type(`/load ${path}\r`);
+  await io.seen("System message: Be.\n>>> a\tb\nanswer 1\n\nLoaded 2 messages from");
+  await io.seen("Settings of the file: format = json.\n");
+  await io.seen("Settings of the command line stay: top-k.\n");
+  await io.seen(">>> ");
+  io.type("go on\r");
+  await io.seen("answer 1\n");
+  io.type("\x04");
+  await chatting;
+  assert.deepEqual(engine.requests[0]?.grammar, { kind: "json object" });
+  await Deno.remove(path);
+});
+
 const REMARK = "At temperature 0 the answer is the same again.\n";
 
 Deno.test("/regen at temperature 0 says that nothing changes only where nothing changed", async () => {
@@ -189,7 +213,15 @@ Deno.test("/regen at temperature 0 says that nothing changes only where nothing 
   assert.equal(await remarks([]), 1);
   assert.equal(await remarks(["/regen"]), 2);
   assert.equal(await remarks(["/set top-k 3", "/set stats on"]), 1);
-  for (const change of ["/system x", "/set stop x", "/set think on", "/set max-tokens 1"]) {
+  for (
+    const change of [
+      "/system x",
+      "/set format json",
+      "/set stop x",
+      "/set think on",
+      "/set max-tokens 1",
+    ]
+  ) {
     assert.equal(await remarks([change]), 0, change);
   }
   assert.equal((await piped(["a", "/set temperature 0", "/regen"])).err, "temperature = 0\n");

@@ -2,9 +2,11 @@ import { wrapNote } from "../terminal/wrap.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { RemoteError, UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
-import { type Entry, type Next, obey } from "./commands.ts";
+import { aligned, type Entry, type Next, obey } from "./commands.ts";
 import { complete } from "./completion.ts";
 import { type History, memoryHistory, openHistory } from "../terminal/history.ts";
+import { laidOut } from "../terminal/markdown.ts";
+import { visible } from "../terminal/visible.ts";
 import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
@@ -64,8 +66,9 @@ async function openWhile(
   };
   return await lines.answering(
     () => stop.abort(),
-    // `/set num-steps` may ask for any of them.
-    () => openWithProgress(options, { ...context, io: loading }, { allSteps: true }),
+    // `/set num-steps` may ask for any of them, and `/set format` for a grammar.
+    () =>
+      openWithProgress(options, { ...context, io: loading }, { allSteps: true, constrained: true }),
   );
 }
 
@@ -109,7 +112,7 @@ export async function chatWith(
 }
 
 function say({ stderr, colour }: Io, text: string): void {
-  const note = stderr.isTerminal ? wrapNote(text, stderr.columns()) : text;
+  const note = stderr.isTerminal ? wrapNote(visible(text), stderr.columns()) : text;
   stderr.write(colour ? `\x1b[2m${note}\x1b[22m\n` : `${note}\n`);
 }
 
@@ -230,13 +233,39 @@ async function save(
 }
 
 /** The chat of a file; settings of the command line stay. */
-async function load({ model: { name }, options, say }: Chat, now: ChatState, path: string) {
-  const { state, model } = await loadChat(path, now, givenSettings(options));
+async function load(chat: Chat, now: ChatState, path: string): Promise<ChatState> {
+  const { model: { name, drafts }, options, interactive, say } = chat;
+  const kept = givenSettings(options);
+  const { state, model } = await loadChat(path, now, { kept, drafts });
+  if (interactive) showMessages(chat, state);
   say(`Loaded ${state.messages.length} messages from ${path}.`);
   if (model !== undefined && model !== name) {
     say(`It was held with ${model}; ${name} goes on with it.`);
   }
+  const before = settingTexts(now.settings);
+  const changed = Object.entries(settingTexts(state.settings))
+    .filter(([setting, text]) => before[setting] !== text);
+  if (changed.length > 0) {
+    say(`Settings of the file: ${changed.map((pair) => pair.join(" = ")).join(", ")}.`);
+  }
+  if (kept.length > 0) say(`Settings of the command line stay: ${kept.join(", ")}.`);
   return state;
+}
+
+/** Shows a conversation as it looked when it was held; on stderr, as no answer is new. */
+function showMessages(
+  { io: { stderr, colour }, say }: Chat,
+  { system, messages }: ChatState,
+): void {
+  if (system !== undefined) say(`System message: ${system}`);
+  for (const { role, content } of messages) {
+    const text = laidOut(stderr, { colour });
+    stderr.write(
+      role === "user"
+        ? `>>> ${visible(content).replaceAll("\n", "\n... ")}\n`
+        : `${text.write(content)}${text.end()}\n\n`,
+    );
+  }
 }
 
 /** The text of `/show`. */
@@ -247,5 +276,5 @@ function showText(model: ChatModel, state: ChatState): string {
     ["system", state.system ?? "none"],
     ...Object.entries(settingTexts(state.settings)),
   ];
-  return rows.map(([name = "", text]) => `${name.padEnd(13)}${text}`).join("\n");
+  return aligned(rows);
 }

@@ -75,7 +75,7 @@ async function answer(
     writer.put(parted);
   };
   try {
-    const fields = fieldsOf(wishes, server.endpoint);
+    const fields = fieldsOf(wishes, server.endpoint, settings.format?.grammar);
     const prompt = { messages: allMessages(asked) };
     const result = await answerRemotely(server, { prompt, fields, signal }, { ...writer, put });
     const { text, reasoning, promptTokens = 0, outputTokens = 0 } = result;

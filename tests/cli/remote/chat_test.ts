@@ -23,10 +23,10 @@ Deno.test("chat --remote: the conversation goes on, commands work, the server ke
   ]);
   assert.match(
     err,
-    /^temperature = 0\ntop-k = server\nmodel {8}fledgling\nserver {7}eyrie at http/,
+    /^temperature = 0\ntop-k = server\nmodel {15}fledgling\nserver {14}eyrie at http/,
   );
-  assert.match(err, /\ncontext {6}\d+ tokens after the last answer\nmessages {5}4\n/);
-  assert.match(err, /\ntemperature {2}0\ntop-p {8}server\n/);
+  assert.match(err, /\ncontext {13}\d+ tokens after the last answer\nmessages {12}4\n/);
+  assert.match(err, /\ntemperature {9}0\ntop-p {15}server\n/);
   assert.doesNotMatch(err, /num-steps|draft /);
 });
 
