@@ -22,10 +22,10 @@ async function piped(
   return { engine, code, out: io.out(), err: io.err() };
 }
 
-Deno.test("piped chat: answers only, a line each, conversation goes on", async () => {
+Deno.test("piped chat: answers only, a blank line between them, conversation goes on", async () => {
   const { engine, code, out, err } = await piped(["one", "", "two"]);
   assert.equal(code, 0);
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   assert.equal(err, "");
   assert.deepEqual(engine.prompts[1], [
     { role: "user", content: "one" },
@@ -39,7 +39,7 @@ Deno.test("piped chat: commands, mistakes lose nothing, /bye leaves", async () =
   const { engine, out, err } = await piped(
     ["one", "/nope", "/set top-p 0", "/load /no/such", "/set top-k 4", "/regen", "/exit", "x"],
   );
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   const lines = err.split("\n");
   assert.equal(lines[0], 'Cannot run "/nope": no such command; /help lists them');
   assert.equal(lines[1], 'Cannot use "/set top-p 0": allowed is a number above 0, at most 1');
@@ -115,7 +115,7 @@ Deno.test("a full context is told and the oldest exchange goes", async () => {
 
 Deno.test("a message longer than the context is refused, the chat goes on without it", async () => {
   const { engine, out, err } = await piped(["a", "b ".repeat(20), "c"], { contextLength: 10 });
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   assert.match(err, /^Cannot send "the message": it makes a prompt of \d+ tokens/);
   assert.deepEqual(engine.prompts.at(-1), [
     { role: "user", content: "a" },
@@ -237,7 +237,7 @@ const THOUGHT = { answer: (n: number) => `<think>\nhm ${n}\n</think>\n\nanswer $
 
 Deno.test("reasoning is no part of the answer, and stays with the message", async () => {
   const { engine, out, err } = await piped(["one", "two"], THOUGHT, ["--think", "on"]);
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   assert.equal(err, "");
   assert.deepEqual(engine.prompts[1], [
     { role: "user", content: "one" },

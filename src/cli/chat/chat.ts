@@ -14,6 +14,7 @@ import { type LineSource, pipedLines } from "../terminal/lines.ts";
 import type { Engine } from "../open/engine.ts";
 import { engineModel } from "./engine_model.ts";
 import type { ChatModel } from "./model.ts";
+import { separatedOutput } from "./separated.ts";
 import { givenSettings, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
 import { isThere, loadChat, saveChat } from "./store.ts";
@@ -55,21 +56,19 @@ async function openWhile(
 ): Promise<Engine | undefined> {
   const { io } = context;
   const stop = new AbortController();
-  const loading: Io = {
-    stdin: io.stdin,
-    stdout: io.stdout,
-    stderr: io.stderr,
-    colour: io.colour,
-    signal: AbortSignal.any([io.signal, stop.signal]),
-    onSignal: io.onSignal,
-    suspend: io.suspend,
-  };
+  const loading = withChanged(io, { signal: AbortSignal.any([io.signal, stop.signal]) });
   return await lines.answering(
     () => stop.abort(),
     // `/set num-steps` may ask for any of them, and `/set format` for a grammar.
     () =>
       openWithProgress(options, { ...context, io: loading }, { allSteps: true, constrained: true }),
   );
+}
+
+/** The streams with another output or signal. */
+function withChanged(io: Io, changed: Partial<Pick<Io, "stdout" | "signal">>): Io {
+  const { stdin, stdout, stderr, colour, signal, onSignal, suspend } = io;
+  return { stdin, stdout, stderr, colour, signal, onSignal, suspend, ...changed };
 }
 
 /** Whether a person sits at a terminal. */
@@ -89,10 +88,14 @@ export function linesOf(options: ChatOptions, context: TerminalContext): LineSou
 export async function chatWith(
   model: ChatModel,
   options: ChatOptions,
-  { io, lines }: { readonly io: Io; readonly lines: LineSource },
+  { io: terminal, lines }: { readonly io: Io; readonly lines: LineSource },
 ): Promise<number> {
-  const interactive = isInteractive(io);
+  const interactive = isInteractive(terminal);
+  // A person sees the questions between the answers; a file and a pipe have the answers only.
+  const answers = separatedOutput(terminal.stdout, !interactive || !terminal.stdout.isTerminal);
+  const io = withChanged(terminal, { stdout: answers });
   const chat: Chat = {
+    answers,
     model,
     options,
     io,

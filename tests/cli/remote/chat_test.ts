@@ -14,7 +14,7 @@ Deno.test("chat --remote: the conversation goes on, commands work, the server ke
   const { engine } = server;
   const lines = ["one", "two", "/set temperature 0", "/set top-k server", "/regen", "/show"];
   const { code, out, err } = await piped(server.url, lines, "--system", "Be.");
-  assert.deepEqual([code, out], [0, "answer 1\nanswer 2\nanswer 3\n"]);
+  assert.deepEqual([code, out], [0, "answer 1\n\nanswer 2\n\nanswer 3\n"]);
   assert.deepEqual(engine.prompts[2], [
     { role: "system", content: "Be." },
     { role: "user", content: "one" },
@@ -42,7 +42,7 @@ Deno.test("chat --remote: what is wrong is a line, and the chat goes on", async 
   });
   const lines = ["one", "/set draft off", "/set num-steps 3", "/set top-p 0", "/set think", "two"];
   const { code, out, err } = await piped(server.url, lines);
-  assert.deepEqual([code, out], [0, "hal\nwhole\n"]);
+  assert.deepEqual([code, out], [0, "hal\n\nwhole\n"]);
   assert.deepEqual(err.split("\n"), [
     `Cannot get an answer of "${server.url}": its stream was cut off in the middle`,
     'Cannot set "draft": the server drafts as it was started',
