@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { runChat } from "../../src/cli/chat/chat.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
+import { UsageError } from "../../src/errors.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
@@ -201,6 +202,26 @@ Deno.test("/load shows a person what was said, and which settings it brings", as
   io.type("\x04");
   await chatting;
   assert.deepEqual(engine.requests[0]?.grammar, { kind: "json object" });
+  await Deno.remove(path);
+});
+
+Deno.test("a terminal obeys nothing of what a template's error or a loaded chat says", async () => {
+  const path = await Deno.makeTempFile();
+  await piped(["a\x1b[2J", `/save -f ${path}`], { answer: () => "b\x1b]0;t\x07" });
+  const engine = fakeEngine();
+  const open: FakeEngine["open"] = async (options) => ({
+    ...await engine.open(options),
+    encodePrompt: () => Promise.reject(new UsageError('Cannot use "the chat template": \x1b[31m')),
+  });
+  const io = fakeIo({ terminal: true });
+  const chatting = run([], { ...engine, open }, io);
+  await io.seen(">>> ");
+  io.type("hello\r");
+  await io.seen('Cannot use "the chat template": \uFFFD[31m\n');
+  io.type(`/load ${path}\r`);
+  await io.seen(">>> a\uFFFD[2J\nb\uFFFD]0;t\uFFFD\n");
+  io.type("\x04");
+  await chatting;
   await Deno.remove(path);
 });
 

@@ -31,7 +31,7 @@ function plain(text: string): string {
 /** The text as it can be edited; a long one is a single cell. */
 export function cellsOf(text: string): Cell[] {
   const kept = plain(text);
-  const lines = kept.split("\n").length;
+  const lines = kept.replace(/\n$/, "").split("\n").length;
   if (lines > FOLDED_LINES) return [{ text: kept, shown: `[pasted ${lines} lines]` }];
   if (kept.length > FOLDED_CHARACTERS) {
     return [{ text: kept, shown: `[pasted ${kept.length} characters]` }];

@@ -122,7 +122,12 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
 }
 
 /** Byte for byte. */
-export const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
+const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
+
+/** How a model's text is written to an output without layout; a terminal obeys nothing in it. */
+export function unlaid(output: Output): TerminalText {
+  return output.isTerminal ? { write: visible, end: () => "" } : AS_IT_IS;
+}
 
 /** How a model's text is written to an output: laid out on a terminal, else as it is. */
 export function laidOut(output: Output, look: Omit<TextLook, "columns">): TerminalText {

@@ -1,6 +1,7 @@
 import stringWidth from "string-width";
 import type { Cell, Edited } from "./edited.ts";
 import type { Output } from "./io.ts";
+import { visible } from "./visible.ts";
 import { graphemes } from "./wrap.ts";
 
 /** What begins the second and later lines of a message. */
@@ -118,7 +119,7 @@ function layout({ prompt, cells, cursor }: Prompted, columns: number): Layout {
     return at;
   };
   const show = ({ shown }: Cell) => shown === "\n" ? newline() : putAll(shown);
-  putAll(prompt);
+  putAll(visible(prompt));
   for (const [index, cell] of cells.entries()) {
     const at = show(cell);
     if (index === cursor) place = at;
