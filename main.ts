@@ -4,6 +4,7 @@ import denoJson from "./deno.json" with { type: "json" };
 import type { OpenLoad } from "./src/bench/load/session.ts";
 import type { OpenEngine } from "./src/cli/open/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
+import { visible } from "./src/cli/terminal/visible.ts";
 import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
 import type { Settings } from "./src/cli/options/settings.ts";
@@ -50,7 +51,7 @@ function stackOf(error: unknown): string {
 
 function say(line: string, { stderr }: Io): void {
   try {
-    stderr.write(`${line}\n`);
+    stderr.write(`${visible(line)}\n`);
   } catch {
     // stderr cannot be written either: the code has to do.
   }

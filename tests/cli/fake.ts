@@ -69,6 +69,7 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
     return {
       isTerminal: terminal,
       columns: () => columns,
+      rows: () => 24,
       text: () => text,
       write(piece) {
         if (breaks) throw new Deno.errors.BrokenPipe("nobody reads");

@@ -383,3 +383,13 @@ Deno.test("--stats tells what tuning did; hardware is tuned unless told otherwis
     /^tuning +12 launches known, 8 measured, 4 left for the next start, 1\.79 s$/m,
   );
 });
+
+Deno.test("a terminal obeys nothing of the model's text; a pipe gets it as it is", async () => {
+  const answer = () => "a\x1b[2Jb\tc\n";
+  const screen = fakeIo({ terminal: true });
+  await run(["hello"], fakeEngine({ answer }), screen);
+  assert.equal(screen.out(), "a\uFFFD[2Jb\tc\n");
+  const pipe = fakeIo({ stdin: "" });
+  await run(["hello"], fakeEngine({ answer }), pipe);
+  assert.equal(pipe.out(), answer());
+});

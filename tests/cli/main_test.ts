@@ -62,6 +62,14 @@ Deno.test("main: errors name the spelling that was typed, of every flag that has
   }
 });
 
+Deno.test("main: a terminal obeys nothing of what an error quotes", async () => {
+  const io = fakeIo();
+  assert.equal(await main(["inspect", "/no/\x1b]0;title\x07\x9b2J"], io), 2);
+  assert.ok(io.err().includes("/no/\uFFFD]0;title\uFFFD\uFFFD2J"), io.err());
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(io.err(), /[\x07\x1b\x9b]/);
+});
+
 Deno.test("main: nobody reads, nothing to say, code 0", async () => {
   const io = fakeIo({ stdoutBreaks: true });
   assert.equal(await main(["--help"], io), 0);

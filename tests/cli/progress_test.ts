@@ -33,6 +33,12 @@ Deno.test("progressLine never reaches the last column", () => {
   );
 });
 
+Deno.test("statusLine: a terminal obeys nothing of a name", () => {
+  const io = fakeIo({ terminal: true });
+  statusLine(io.stderr, { shown: true }).load({ ...HALF, label: "a\x1b[2Jb" });
+  assert.ok(io.err().startsWith("\r\x1b[Ka\uFFFD[2Jb ["));
+});
+
 Deno.test("statusLine draws at most every 80 ms, always the end, and clears once", () => {
   const io = fakeIo({ terminal: true });
   let time = 0;

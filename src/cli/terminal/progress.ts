@@ -3,6 +3,7 @@ import type { LoadProgress } from "../../engine/load/load.ts";
 import type { DownloadProgress } from "../../hub/download.ts";
 import { bytesText } from "../../text/numbers.ts";
 import type { Output } from "./io.ts";
+import { visible } from "./visible.ts";
 
 const BAR_WIDTH = 24;
 /** Milliseconds between two drawings: often enough to look smooth, rarely enough to cost nothing. */
@@ -182,7 +183,7 @@ function drawing(output: Output, { shown, now }: { shown: boolean; now: () => nu
       if (!shown || !output.isTerminal || (!must && now() - drawnAt < REDRAW_MS)) return;
       drawnAt = now();
       drawn = true;
-      output.write(`${CLEAR_LINE}${line()}`);
+      output.write(`${CLEAR_LINE}${visible(line())}`);
     },
     clear(): void {
       if (drawn) output.write(CLEAR_LINE);
