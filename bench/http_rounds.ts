@@ -75,23 +75,30 @@ async function measure(clients: number): Promise<void> {
   const open = (onProgress: NonNullable<ClientOptions["onProgress"]>) =>
     openEngine({ maxBatch: clients, speculate, onProgress });
   const server = await startServer(open, {
-    ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [], version: "" },
-    ...{
-      maxBatch: clients,
-      maxQueue: clients,
-      roundMs: 60_000,
-      stallMs: 60_000,
-      maxQueueMs: undefined,
-      drainDelayMs: 0,
-      drainMs: 1000,
-    },
-    ...{ maxTokens: undefined, modelName: "m", templateArguments: {}, shownName: String },
-    ...{
-      limits: connectionLimits(clients),
-      sampling: () => FALLBACK,
-      log: openLog({ format: "none", write: say }),
-      logPrompts: false,
-    },
+    host: "127.0.0.1",
+    port: 0,
+    apiKey: undefined,
+    hosts: [],
+    origins: [],
+    version: "",
+    maxBatch: clients,
+    maxQueue: clients,
+    roundMs: 60_000,
+    stallMs: 60_000,
+    maxQueueMs: undefined,
+    drainDelayMs: 0,
+    drainMs: 1000,
+    maxTokens: undefined,
+    modelName: "m",
+    otherNames: [],
+    anyModel: false,
+    strict: false,
+    templateArguments: {},
+    shownName: String,
+    limits: connectionLimits(clients),
+    sampling: () => FALLBACK,
+    log: openLog({ format: "none", write: say }),
+    logPrompts: false,
   });
   const engine = await server.ready as EngineClient;
   const ratios: number[] = [];
