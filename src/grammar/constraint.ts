@@ -1,4 +1,4 @@
-import { UsageError } from "../errors.ts";
+import { reason, UsageError } from "../errors.ts";
 import { GrammarError } from "./rules/grammar.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
@@ -141,7 +141,7 @@ export function openConstraint(
         step(matcher, token);
         root = root.next.get(token) ?? newState();
       }, undefined);
-      if (failure) throw new UsageError(`Cannot constrain the output: ${failure.message}`);
+      if (failure) throw new UsageError(`Cannot constrain the output: ${reason(failure)}`);
       if (eosTokenIds.length > 0 && isEmpty(root.mask)) throw nowhere();
     },
     forced(depth) {

@@ -95,8 +95,9 @@ export async function fetchModel(
       status.clear();
       io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
     }
-    const meant = error instanceof UsageError ? meantBy(name.repo, error.message) : "";
-    throw meant === "" ? error : new UsageError(reason(error) + meant, { cause: error });
+    if (!(error instanceof UsageError)) throw error;
+    const meant = meantBy(name.repo, error.message);
+    throw meant === "" ? error : new UsageError(error.message + meant, { cause: error });
   }
 }
 
