@@ -1,6 +1,7 @@
 import type { TokenBytes } from "../text/token_bytes.ts";
 import { type Constraint, openConstraint } from "./constraint.ts";
 import { grammarFault } from "./fault.ts";
+import { openCounter, type TokenCounts, tokenCounts } from "./counts.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
 import { type Grammar, GrammarError } from "./rules/grammar.ts";
 import { formRules } from "./json/forms.ts";
@@ -53,6 +54,7 @@ export const KEPT = 16;
 
 export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
   let module: Promise<Compiling> | undefined;
+  let counts: TokenCounts | undefined;
   /** By text, the least recently used first. */
   const compiled = new Map<string, { readonly grammar: CompiledGrammar; readonly of: Compiling }>();
 
@@ -77,7 +79,7 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
     },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
-        const text = ebnfOf(grammar);
+        const { text, rules } = ebnfOf(grammar);
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);
@@ -87,9 +89,11 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
           oldest[1].grammar.delete();
         }
         const { vocabSize, eosTokenIds } = vocabulary;
-        const { xgrammar, bytes } = found.of;
+        const { xgrammar, bytes, stripsSpace } = found.of;
         const matcher = openMatcher(xgrammar, found.grammar, vocabSize);
-        return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos });
+        const counter = rules &&
+          openCounter(rules, () => counts ??= tokenCounts(bytes), { stripsSpace });
+        return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos, counter });
       }),
   };
 }
@@ -100,7 +104,7 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
  * @throws UsageError where it cannot.
  */
 export function checkGrammar(grammar: Grammar): Promise<void> {
-  return usable(() => probe(ebnfOf(grammar)));
+  return usable(() => probe(ebnfOf(grammar).text));
 }
 
 interface Compiling {
@@ -137,11 +141,17 @@ async function probe(text: string): Promise<void> {
   }
 }
 
+/** A grammar as xgrammar reads it, and the rules that it was made of where they are ours. */
+interface Written {
+  readonly text: string;
+  readonly rules?: Rules;
+}
+
 /** @throws GrammarError */
-function ebnfOf(grammar: Grammar): string {
+function ebnfOf(grammar: Grammar): Written {
   switch (grammar.kind) {
     case "ebnf":
-      return mendedEbnf(grammar.text);
+      return { text: mendedEbnf(grammar.text) };
     case "regex":
       return written(new Map([["root", regexExpression(grammar.pattern)]]), "regular expression");
     case "json object":
@@ -153,7 +163,7 @@ function ebnfOf(grammar: Grammar): string {
   }
 }
 
-function written(rules: Rules, what: string): string {
+function written(rules: Rules, what: string): Written {
   const found = productive(rules);
   if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
   checkSize(found);
@@ -163,7 +173,7 @@ function written(rules: Rules, what: string): string {
       `it comes to ${text.length} characters of rules, of at most ${MOST_TEXT}`,
     );
   }
-  return text;
+  return { text, rules: found };
 }
 
 /** Whatever is thrown becomes the error of the request whose grammar this is, and of no other. */

@@ -71,6 +71,7 @@ function sizeOf(expression: Expression): Size {
       return { places: copies * places, wide: copies * wide };
     }
     case "rule":
+    case "counted string":
       return { places: 1, wide: 0 };
   }
 }
