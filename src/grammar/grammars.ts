@@ -9,7 +9,7 @@ import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./rules/regex.ts";
 import { ebnf, productive, type Rules } from "./rules/rules.ts";
-import { checkSize, MOST_TEXT } from "./rules/size.ts";
+import { checkSize, MOST_TEXT, mostWidePlaces } from "./rules/size.ts";
 import {
   type CompiledGrammar,
   type GrammarCompiler,
@@ -79,7 +79,7 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
     },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
-        const { text, rules } = ebnfOf(grammar);
+        const { text, rules } = ebnfOf(grammar, vocabulary.vocabSize);
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);
@@ -147,11 +147,16 @@ interface Written {
   readonly rules?: Rules;
 }
 
-/** @throws GrammarError */
-function ebnfOf(grammar: Grammar): Written {
+/**
+ * @param vocabSize of the target, where it is known.
+ * @throws GrammarError
+ */
+function ebnfOf(grammar: Grammar, vocabSize = 1): Written {
+  const mostWide = mostWidePlaces(vocabSize);
+  const written = (rules: Rules, what: string) => writtenRules(rules, what, mostWide);
   switch (grammar.kind) {
     case "ebnf":
-      return { text: mendedEbnf(grammar.text) };
+      return { text: mendedEbnf(grammar.text, mostWide) };
     case "regex":
       return written(new Map([["root", regexExpression(grammar.pattern)]]), "regular expression");
     case "json object":
@@ -163,10 +168,10 @@ function ebnfOf(grammar: Grammar): Written {
   }
 }
 
-function written(rules: Rules, what: string): Written {
+function writtenRules(rules: Rules, what: string, mostWide: number): Written {
   const found = productive(rules);
   if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
-  checkSize(found);
+  checkSize(found, mostWide);
   const text = ebnf(found);
   if (text.length > MOST_TEXT) {
     throw new GrammarError(
