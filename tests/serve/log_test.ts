@@ -160,3 +160,15 @@ Deno.test("log: what is no request has a line with its status and reason", async
   assert.match(second, / no request 431: HPE_HEADER_OVERFLOW$/);
   assert.equal(server.written.length, 2);
 });
+
+Deno.test("log: where it cannot be written the server answers all the same", async () => {
+  const log = openLog({
+    format: "text",
+    write: () => {
+      throw new Deno.errors.BrokenPipe("nobody reads");
+    },
+  });
+  await using server = await fakeServer({ log });
+  for (let i = 0; i < 3; i++) await (await server.ask("/nowhere")).text();
+  assert.equal((await server.json("/health")).status, "ok");
+});
