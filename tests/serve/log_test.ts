@@ -125,6 +125,15 @@ Deno.test("log: prompts and outputs where they are asked for", async () => {
   const { prompts, outputs } = JSON.parse((await server.lines(1))[0] ?? "") as Json;
   assert.equal(prompts[0].messages[0].content, "a secret");
   assert.deepEqual(outputs, ["answer 1"]);
+  const call = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>';
+  await using calling = await logging("json", {
+    logPrompts: true,
+    engine: fakeEngine({ answer: () => call }),
+  });
+  const tools = [{ type: "function", function: { name: "f" } }];
+  await calling.json(CHAT, { ...user("a secret"), tools });
+  const called = JSON.parse((await calling.lines(1))[0] ?? "") as Json;
+  assert.deepEqual(called.outputs, ['f {"a": 1}']);
 });
 
 Deno.test("log: a request that stands still is written once", async () => {
