@@ -4,18 +4,28 @@ import denoJson from "./deno.json" with { type: "json" };
 import type { OpenLoad } from "./src/bench/load/session.ts";
 import type { OpenEngine } from "./src/cli/open/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
+import { visible } from "./src/cli/terminal/visible.ts";
 import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
+import type { Settings } from "./src/cli/options/settings.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
 import type { GrammarPort } from "./src/grammar/thread/serve.ts";
 import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
-/** Runs the command line to its exit code. The only place that turns errors into codes. */
-export async function main(args: readonly string[], io: Io): Promise<number> {
+/**
+ * Runs the command line to its exit code. The only place that turns errors into codes.
+ *
+ * @param settings flags of the config file and of variables; absent: there are none.
+ */
+export async function main(
+  args: readonly string[],
+  io: Io,
+  settings?: () => Settings,
+): Promise<number> {
   try {
     const { parseArguments } = await import("./src/cli/options/parse.ts");
-    return await run(parseArguments(args), { io, args });
+    return await run(parseArguments(args, settings), { io, args });
   } catch (thrown) {
     const error = withoutPermission(thrown);
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
@@ -24,9 +34,15 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
     const told = mistake || error instanceof OutputError || error instanceof RemoteError;
-    say(told ? `eyrie: ${error.message}` : stackOf(error), io);
+    say(told ? `eyrie: ${await spelledAsTyped(error.message, args)}` : stackOf(error), io);
     return mistake ? 2 : 1;
   }
+}
+
+/** Messages name flags by their first spelling; the person may have typed another one. */
+async function spelledAsTyped(message: string, args: readonly string[]): Promise<string> {
+  const { messageAsTyped } = await import("./src/cli/options/parse.ts");
+  return messageAsTyped(message, args);
 }
 
 function stackOf(error: unknown): string {
@@ -35,7 +51,7 @@ function stackOf(error: unknown): string {
 
 function say(line: string, { stderr }: Io): void {
   try {
-    stderr.write(`${line}\n`);
+    stderr.write(`${visible(line)}\n`);
   } catch {
     // stderr cannot be written either: the code has to do.
   }
@@ -65,7 +81,7 @@ async function run(
         return await runRemoteGenerate({ ...invocation, remote }, io);
       }
       const { runGenerate } = await import("./src/cli/generate/generate.ts");
-      const open = await engineOpener(invocation.options, io);
+      const open = await engineOpener(invocation.options, io, invocation);
       return await runGenerate(invocation, { open, io });
     }
     case "chat": {
@@ -76,13 +92,13 @@ async function run(
         return await runRemoteChat(invocation.options, { remote, io, historyFile: historyPath() });
       }
       const { runChat } = await import("./src/cli/chat/chat.ts");
-      const open = await engineOpener(invocation.options, io);
+      const open = await engineOpener(invocation.options, io, DRAFTS);
       const { historyPath } = await import("./src/cli/terminal/history.ts");
       return await runChat(invocation.options, { open, io, historyFile: historyPath() });
     }
     case "serve": {
       const { runServe } = await import("./src/cli/serve/serve.ts");
-      const open = await engineOpener(invocation.options, io);
+      const open = await engineOpener(invocation.options, io, DRAFTS);
       return await runServe(invocation.options, { open, io, version: denoJson.version });
     }
     case "serve-command": {
@@ -115,6 +131,11 @@ async function run(
         });
       }
       const { openBench } = await import("./src/bench/session.ts");
+      if (invocation.options.llamaBench) {
+        const { runLlama } = await import("./src/cli/bench/llama.ts");
+        const open = located(openBench, { io, quiet });
+        return await runLlama(invocation.options, { open, io, args: args.slice(1), version });
+      }
       const { runBench } = await import("./src/cli/bench/bench.ts");
       const { openTurns, TURNS_VARIABLE } = await import("./src/cli/bench/turns.ts");
       return await runBench(invocation.options, {
@@ -225,12 +246,29 @@ async function remoteOpener(remote: string, { signal }: Io): Promise<OpenLoad> {
   return remoteLoad(remoteEndpoint(remote), signal);
 }
 
-/** The engine runs in a worker, which this module is too: one file is a whole program. */
-async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
+/** A command that looks for a draft where none is named. */
+const DRAFTS = { drafts: true };
+
+/**
+ * The engine runs in a worker, which this module is too: one file is a whole program.
+ *
+ * @param options.drafts a draft is looked for where none is named.
+ */
+async function engineOpener(
+  { quiet }: { quiet: boolean },
+  io: Io,
+  { drafts }: { readonly drafts: boolean },
+): Promise<OpenEngine> {
   checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
+  const open = engineInWorker(import.meta.url);
+  const notices = { io, quiet, draftsAlone: true };
+  if (drafts) {
+    const { draftingByDefault } = await import("./src/cli/open/default_draft.ts");
+    return draftingByDefault(open, notices);
+  }
   const { located } = await import("./src/cli/open/locate.ts");
-  return located(engineInWorker(import.meta.url), { io, quiet, draftsAlone: true });
+  return located(open, notices);
 }
 
 /** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */
@@ -242,10 +280,22 @@ function checkReadable(module: string): void {
   }
 }
 
+/** A variable; one that may not be read is not there. */
+function variable(name: string): string | undefined {
+  try {
+    return Deno.env.get(name);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) return undefined;
+    throw error;
+  }
+}
+
 /** Runs what was typed to the end of the process. */
 async function runToExit(): Promise<never> {
   const { take, die } = endSignals();
-  const code = await main(Deno.args, denoIo(take));
+  const { readSettings } = await import("./src/cli/options/settings.ts");
+  const settings = () => readSettings(variable, Deno.build.os);
+  const code = await main(Deno.args, denoIo(take), settings);
   if (code === INTERRUPTED) await die();
   // When a module has been evaluated and the event loop turns, Deno keeps what V8 compiled of it: the
   // later starts of a bundle take a third less.

@@ -85,7 +85,15 @@ async function measure(clients: number): Promise<void> {
       drainDelayMs: 0,
       drainMs: 1000,
     },
-    ...{ maxTokens: undefined, modelName: "m", templateArguments: {}, shownName: String },
+    ...{
+      maxTokens: undefined,
+      modelName: "m",
+      otherNames: [],
+      anyModel: false,
+      strict: false,
+      templateArguments: {},
+      shownName: String,
+    },
     ...{
       limits: connectionLimits(clients),
       sampling: () => FALLBACK,

@@ -10,7 +10,17 @@ export class RemoteError extends Error {
 
 /** The message of anything thrown, for `Cannot <do> "<value>": <reason>` lines. */
 export function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return asError(error).message;
+}
+
+/** Anything thrown as an Error: code of callers may throw a text, or what has no text at all. */
+export function asError(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown;
+  try {
+    return new Error(String(thrown));
+  } catch {
+    return new Error("something was thrown that has no text");
+  }
 }
 
 /** What was thrown; where Deno was started without a permission, as the mistake that it is. */

@@ -33,6 +33,10 @@ export const ACCEPTED: Column = number(
   "accepted",
   ({ draft_acceptance_rate }) => share(draft_acceptance_rate),
 );
+export const PROMPT_SPEED: Column = number(
+  "prompt tokens/s",
+  ({ prompt_tokens_per_second: prompt }) => prompt === undefined ? "" : digits(prompt.mean),
+);
 export const TIERS: Column = text("time by tier", ({ tier_share }) => tierText(tier_share));
 
 const MEASURED: readonly Column[] = [
@@ -43,6 +47,7 @@ const MEASURED: readonly Column[] = [
     ({ tokens_per_second: { mean, sd } }) =>
       sd === null ? digits(mean) : `${digits(mean)} ± ${digits(sd)}`,
   ),
+  PROMPT_SPEED,
   OVER_PLAIN,
   OVER_BEST,
   ACCEPT_LENGTH,

@@ -5,7 +5,7 @@ import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";
 import { type TreeEntry, treeEntry } from "../speculate/emit_config.ts";
 import type { Case, CellResult, Setting, Subject, Switch } from "./runner.ts";
 import { type Percentiles, percentiles, type Ratio, type Spread, spread } from "./statistics.ts";
-import { average, pairedRatio } from "./statistics.ts";
+import { average, pairedRatio, sum } from "./statistics.ts";
 
 /** Of rows written to a file; another number when a field changes its meaning. */
 export const ROW_FORMAT = "eyrie-bench-2";
@@ -37,6 +37,8 @@ export interface BenchRow {
   readonly blocks: number;
   /** Output tokens of all requests a second. */
   readonly tokens_per_second: Spread & { readonly samples: readonly number[] };
+  /** Prompt tokens that no cache had a second, as each request saw it; of rows of before it was measured absent. */
+  readonly prompt_tokens_per_second?: Spread & { readonly samples: readonly number[] };
   /** Tokens/s over those of plain decoding in the same block: geometric mean, t interval. */
   readonly speedup: Ratio & { readonly log_ratios: readonly number[] };
   readonly mean_accept_length: number | null;
@@ -82,6 +84,7 @@ export function rowOf(
   const plainRounds = pairs.flatMap((pair) => pair.plain.rounds);
   const acceptance = acceptanceOf(rounds);
   const samples = own.map(tokensPerSecond);
+  const prompts = own.map(promptRate);
   const logRatios = pairs.map((pair) =>
     Math.log(tokensPerSecond(pair.own) / tokensPerSecond(pair.plain))
   );
@@ -89,6 +92,7 @@ export function rowOf(
     ...identity(arm, place),
     blocks: pairs.length,
     tokens_per_second: { ...spread(samples), samples },
+    prompt_tokens_per_second: { ...spread(prompts), samples: prompts },
     speedup: { ...pairedRatio(logRatios), log_ratios: logRatios },
     mean_accept_length: acceptance.meanAcceptLength,
     draft_acceptance_rate: acceptance.draftAcceptanceRate,
@@ -158,6 +162,12 @@ function caseFields({ subject, one, seed }: Place): CaseFields {
 
 function tokensPerSecond({ tokens, seconds }: CellResult): number {
   return tokens / seconds;
+}
+
+/** Prompt tokens that were computed a second until the first token of each answer. */
+export function promptRate({ requests }: Pick<CellResult, "requests">): number {
+  const seconds = sum(requests.map(({ prompt }) => prompt.ms)) / 1000;
+  return seconds > 0 ? sum(requests.map(({ prompt }) => prompt.tokens)) / seconds : 0;
 }
 
 function latencies(blocks: readonly CellResult[]) {

@@ -70,6 +70,10 @@ export interface RequestSample {
   readonly tpotMs: number;
   /** Times between tokens; 0 within an accepted run. */
   readonly itlMs: readonly number[];
+  /** Prompt tokens that no cache had, and milliseconds until the first token of the answer. */
+  readonly prompt: { readonly tokens: number; readonly ms: number };
+  /** Tokens of the answer, and milliseconds from its first token to its last. */
+  readonly answer: { readonly tokens: number; readonly ms: number };
   /** Hash of the output ids. */
   readonly outputHash: string;
 }
@@ -114,6 +118,8 @@ export interface Subject {
 /** An engine opened for a sweep. */
 export interface BenchSession extends Disposable {
   readonly subject: Subject;
+  /** Of the target's weights. */
+  readonly size?: { readonly bytes: number; readonly parameters: number };
   readonly runCell: RunCell;
   /** What rounds cost here, where that is known from before. */
   readonly costs?: CostTable | undefined;

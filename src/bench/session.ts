@@ -27,6 +27,7 @@ import type {
   Setting,
 } from "./runner.ts";
 import type { Prompt } from "./workload/prompt.ts";
+import { workloadOf } from "./workload/workload.ts";
 
 /** Tokens of the longest context that is opened by default, and what rounds write behind them. */
 const MOST_TOKENS = 8192 + 512;
@@ -47,8 +48,12 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { onWarning = () => {} } = request;
   return {
     subject: subjectOf(engine, request),
+    size: engine.weights.target,
     costs: engine.costs.table,
-    runCell: (spec, signal) => runCell(engine, { spec, workload, signal, onWarning }),
+    runCell: (spec, signal) => {
+      const own = workloadOf(spec, workload);
+      return runCell(engine, { spec, workload: own, signal, onWarning });
+    },
     [Symbol.dispose]: () => engine[Symbol.dispose](),
   };
 }
@@ -235,7 +240,13 @@ async function runRequest(
   const result = await resultOf(generate(request), (event) => {
     if (event.kind === "round") times.push({ at: performance.now(), count: event.ids.length });
   });
-  return { sample: requestSample(began, times, result.outputIds), result };
+  const { timing, promptIds, outputIds, cachedTokens } = result;
+  const sample = {
+    ...requestSample(began, times, outputIds),
+    prompt: { tokens: promptIds.length - cachedTokens, ms: timing.prefillMs },
+    answer: { tokens: outputIds.length, ms: timing.decodeMs },
+  };
+  return { sample, result };
 }
 
 function idsOf(engine: Engine, prompt: Prompt, spec: CellSpec): readonly number[] {
@@ -268,7 +279,7 @@ function requestSample(
   began: number,
   times: readonly { readonly at: number; readonly count: number }[],
   outputIds: readonly number[],
-): RequestSample {
+): Omit<RequestSample, "prompt" | "answer"> {
   const first = times[0]?.at ?? began;
   const last = times.at(-1)?.at ?? first;
   // A round brings its tokens at once: the first waited for it, the others did not.

@@ -3,6 +3,7 @@ import { CELLS_PER_PAGE } from "../engine/schedule/sequence_pages.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
 import type { BenchRequest, Case } from "./runner.ts";
 import type { Prompt } from "./workload/prompt.ts";
+import { workloadOf } from "./workload/workload.ts";
 
 /** Seeds whose prompts are looked at for the longest: blocks have other prompts of the same kinds. */
 const SEEDS = 16;
@@ -25,7 +26,10 @@ export function sweepTokens(
     Math.ceil(reservedCells(shapes, tokens) / CELLS_PER_PAGE) * CELLS_PER_PAGE;
   const needOf = (one: Case) => {
     const { batch, depth } = one;
-    const prompts = Array.from({ length: SEEDS }, (_, seed) => workload.prompts({ batch, seed }));
+    const prompts = Array.from(
+      { length: SEEDS },
+      (_, seed) => workloadOf(one, workload).prompts({ batch, seed }),
+    );
     const longest = Math.max(...prompts.flat().map((prompt) => tokensOf(prompt, one)));
     const requests = Math.max(...prompts.map(({ length }) => length));
     // A place of the batch has a context, which all requests of the place begin with.

@@ -1,7 +1,16 @@
 import { backendRatios, ratioLines } from "./backend_ratios.ts";
 import { sharedFacts, variedFacts } from "./cases.ts";
 import { ACCEPT_LENGTH, ACCEPTED, BATCH, type Column, digits, isSimulated } from "./columns.ts";
-import { number, OVER_BEST, OVER_PLAIN, SETTING, shortName, text, TIERS } from "./columns.ts";
+import {
+  number,
+  OVER_BEST,
+  OVER_PLAIN,
+  PROMPT_SPEED,
+  SETTING,
+  shortName,
+  text,
+  TIERS,
+} from "./columns.ts";
 import type { BenchRow } from "./row.ts";
 import { positiveInterval } from "./statistics.ts";
 import { fittedTable, wrapped } from "./terminal_table.ts";
@@ -21,10 +30,10 @@ const TTFT: Column = number("TTFT p50 ms", ({ ttft_ms }) => milliseconds(ttft_ms
 
 const COLUMNS = [
   ...[BATCH, NAME, SPEED, OVER_PLAIN, ACCEPT_LENGTH, TPOT],
-  ...[ACCEPTED, TTFT, OVER_BEST, TIERS],
+  ...[ACCEPTED, TTFT, PROMPT_SPEED, OVER_BEST, TIERS],
 ];
 /** What goes first where the terminal is narrow; the others always stay. */
-const DROPPED = [TIERS, OVER_BEST, TTFT, ACCEPTED, TPOT, ACCEPT_LENGTH, SPEED];
+const DROPPED = [TIERS, OVER_BEST, PROMPT_SPEED, TTFT, ACCEPTED, TPOT, ACCEPT_LENGTH, SPEED];
 
 /**
  * What a terminal shows: what was measured, the columns that matter and fit, who won at each batch

@@ -34,7 +34,11 @@ export interface EngineFacts
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
+  /** Of one request, prompt and output: fewer than the context where `maxKvTokens` leaves less. */
+  readonly requestTokens?: number | undefined;
   readonly loadMs: number;
+  /** The part of loadMs in which kernels were compiled and ran once. */
+  readonly compileMs: number;
   readonly device: DeviceInfo;
   /** Of a request that asks for no number of steps. */
   readonly tier: TierShape;

@@ -23,7 +23,9 @@ import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
 import type { ResidencyOptions } from "./schedule/residency.ts";
 import type { RoundSample } from "./schedule/rounds/round_sample.ts";
+import { observer } from "./observer.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
+import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import { type UnitsReport, unitsReport } from "./matrices/units_report.ts";
@@ -121,7 +123,11 @@ export interface Engine extends EngineText, Disposable {
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
+  /** As in EngineFacts. */
+  readonly requestTokens?: number | undefined;
   readonly loadMs: number;
+  /** The part of loadMs in which kernels were compiled and ran once. */
+  readonly compileMs: number;
   readonly device: DeviceInfo;
   readonly core: Core;
   readonly outputs: Outputs;
@@ -193,7 +199,7 @@ export async function openEngine(
   const elasticDraft = options.elasticDraft && mayLeave(device, capacity.shapes, onWarning);
   const loading = { ...options, elasticDraft };
   await checkMemory(asked, machine.gpuMemory);
-  const { core, tuned, units } = await loadOrAdvise(asked, async () => {
+  const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
       : await loadWeights(gpu, models, loading);
@@ -203,12 +209,17 @@ export async function openEngine(
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
       thresholds: acceptThresholds,
-      meanwhile: drafter?.meanwhile,
+      meanwhile: drafter?.meanwhile &&
+        observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
+      onCompile: ({ done, total }) =>
+        options.onProgress?.({ label: "kernels", unit: "kernels", bytes: done, total }),
     });
+    const warming = performance.now();
     await opened.warmUp(warmed);
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
-    return { core: opened, tuned: report, units: unitsReport(gpu, weights, capacity) };
+    const compileMs = performance.now() - warming;
+    return { core: opened, compileMs, tuned: report, units: unitsReport(gpu, weights, capacity) };
   });
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
@@ -254,9 +265,11 @@ export async function openEngine(
     tuned,
     units,
     kvDtype: capacity.kvDtype,
+    requestTokens: mostTokens(capacity),
     acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,
+    compileMs,
     device: gpu.info,
     core,
     outputs,

@@ -8,6 +8,7 @@ import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./rules/regex.ts";
 import { ebnf, productive, type Rules } from "./rules/rules.ts";
+import { checkSize, MOST_TEXT } from "./rules/size.ts";
 import {
   type CompiledGrammar,
   type GrammarCompiler,
@@ -155,7 +156,14 @@ function ebnfOf(grammar: Grammar): string {
 function written(rules: Rules, what: string): string {
   const found = productive(rules);
   if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
-  return ebnf(found);
+  checkSize(found);
+  const text = ebnf(found);
+  if (text.length > MOST_TEXT) {
+    throw new GrammarError(
+      `it comes to ${text.length} characters of rules, of at most ${MOST_TEXT}`,
+    );
+  }
+  return text;
 }
 
 /** Whatever is thrown becomes the error of the request whose grammar this is, and of no other. */

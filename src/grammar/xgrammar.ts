@@ -76,13 +76,23 @@ interface Package {
 
 const HELD = "exports.default = index;";
 
+/** As published an instance may have 2 GB. */
+const HEAP_MOST = "getHeapMax=()=>2147483648";
+const HEAP_BYTES = 256 * 1024 ** 2;
+const TOO_LARGE = `compiled, it takes more than ${HEAP_BYTES / 1024 ** 2} MB`;
+
 /**
  * A new instance. As published (0.1.27) the package cannot be imported: it is CommonJS in a package
  * that says it is not. So its text is run as a function, which also gives each instance its own
  * memory, its own `console` (reasons of aborts go there only), and the binding that it keeps to itself.
  */
 export async function openXGrammar(): Promise<XGrammar> {
-  const text = (await packageText()).replace(HELD, `${HELD} exports.binding = () => binding;`);
+  const published = await packageText();
+  for (const part of [HELD, HEAP_MOST]) {
+    if (!published.includes(part)) throw new Error(`web-xgrammar is another one: no "${part}"`);
+  }
+  const text = published.replace(HELD, `${HELD} exports.binding = () => binding;`)
+    .replace(HEAP_MOST, `getHeapMax=()=>${HEAP_BYTES}`);
   const said: string[] = [];
   const say = (...words: readonly unknown[]) => void said.push(words.join(" "));
   const console = { log: () => {}, warn: () => {}, error: say };
@@ -106,7 +116,7 @@ export async function openXGrammar(): Promise<XGrammar> {
       } catch (error) {
         aborted = true;
         if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-        throw new GrammarError(spoken(said) ?? "it is too large for xgrammar", { cause: error });
+        throw new GrammarError(spoken(said) ?? TOO_LARGE, { cause: error });
       }
     },
   };

@@ -27,6 +27,8 @@ export interface Hub {
   readonly settings: HubSettings;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: DownloadProgress) => void;
+  /** Called before weights are fetched, with the bytes that will come over the network. */
+  readonly onWeights?: ((bytes: number) => void) | undefined;
   /** Lines about what was done otherwise than asked. */
   readonly onWarning?: (line: string) => void;
   /** Milliseconds between attempts, and of silence that end one; tests are less patient. */
@@ -91,7 +93,8 @@ export async function downloadFile(name: ModelName, path: string, hub: Hub): Pro
 
 async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise<Snapshot> {
   const { commit, files, madeFrom, place, fetching } = await openRemote(name, folders, hub);
-  const texts = await fetchFiles(textFiles(files), place, hub, fetching);
+  const quietly = { ...hub, onWeights: undefined };
+  const texts = await fetchFiles(textFiles(files), place, quietly, fetching);
   const snapshot = `${folders.snapshots}/${commit}`;
   const readIndex = (file: string) => readJson(`${snapshot}/${file}`);
   const weights = weightFiles(modelText(name), files, readIndex, madeFrom);
@@ -140,6 +143,7 @@ async function fetchFiles(
   const before = partialBytes(absent, folders);
   const total = sum(absent);
   checkSpace(name, { ...hub, needed: total - before });
+  if (total > before) hub.onWeights?.(total - before);
   let bytes = 0;
   const onBytes = (more: number): void => {
     bytes += more;

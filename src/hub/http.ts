@@ -10,6 +10,9 @@ export type Ask = (url: string, init: RequestInit) => Promise<Response>;
 /** What may stand in a header. The check's own message names no character: it may be part of a secret. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
+/** The hub has no model of this name, or does not show it to us. */
+export class NoSuchModelError extends UsageError {}
+
 type Access = Pick<HubSettings, "endpoint" | "token" | "tokenFrom">;
 
 const RETRIED = new Set([408, 429, 500, 502, 503, 504]);
@@ -88,6 +91,10 @@ function refusal(
 ): Error {
   const { endpoint, token, tokenFrom = "HF_TOKEN" } = access;
   const cannot = (why: string) => new UsageError(`Cannot get "${modelText(name)}": ${why}`);
+  const none = (rest: string) =>
+    new NoSuchModelError(
+      `Cannot get "${modelText(name)}": there is no such model at ${endpoint}${rest}`,
+    );
   const code = headers.get("X-Error-Code");
   const message = withoutToken(headers.get("X-Error-Message") ?? "", access);
   const page = `${endpoint}/${name.repo}`;
@@ -104,7 +111,7 @@ function refusal(
   if (status === 403 || code === "GatedRepo") return cannot(`gated: ${licence}`);
   if (status === 401) {
     const gated = `it is private or gated: ${licence}`;
-    return cannot(`there is no such model at ${endpoint}, or ${gated}`);
+    return none(`, or ${gated}`);
   }
   if (status === 404 && code === "RevisionNotFound") {
     return cannot(`there is no revision "${name.revision}" at ${page}`);
@@ -113,7 +120,7 @@ function refusal(
     const file = /\/resolve\/[^/]+\/([^?]+)/.exec(url)?.[1];
     if (file !== undefined) return cannot(`there is no file "${file}" at ${page}`);
     const revision = name.revision === MAIN ? "" : ` or no revision "${name.revision}" of it`;
-    return cannot(`there is no such model at ${endpoint}${revision}`);
+    return none(revision);
   }
   return cannot(`${new URL(url).host} answers ${status}${message === "" ? "" : `: ${message}`}`);
 }

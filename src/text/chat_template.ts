@@ -1,6 +1,7 @@
-import { Environment, Interpreter, Template } from "@huggingface/jinja";
+import { Environment, Template } from "@huggingface/jinja";
 // @ts-types="npm:@types/strftime@0.9.8"
 import strftime from "strftime";
+import { BoundedInterpreter, templateBudget, TemplateLimit } from "./bounded_interpreter.ts";
 import { defined } from "../defined.ts";
 import { reason, UsageError } from "../errors.ts";
 
@@ -55,7 +56,8 @@ export function chatTemplate(
 /**
  * The prompt text of a conversation, with the variables and functions that transformers'
  * `apply_chat_template` gives a template.
- * @throws UsageError when the template does not parse, calls `raise_exception` or fails.
+ * @throws UsageError when the template does not parse, calls `raise_exception`, fails or wants more than
+ * its budget.
  */
 export function renderChat(
   template: string,
@@ -65,15 +67,34 @@ export function renderChat(
   try {
     // Jinja reads line ends of any kind as "\n".
     const { parsed } = new Template(template.replace(/\r\n?/g, "\n"));
-    const result: unknown = new Interpreter(environment(messages, options)).run(parsed);
-    return String(field(result, "value"));
+    const { tools, templateArguments } = options;
+    const input = JSON.stringify([messages, tools, templateArguments]);
+    const interpreter = new BoundedInterpreter(
+      environment(messages, options),
+      templateBudget(input.length),
+    );
+    return String(field(interpreter.run(parsed), "value"));
   } catch (error) {
+    const why = error instanceof TemplateLimit ? error.message : `says "${oneLine(reason(error))}"`;
     throw new UsageError(
-      `Cannot render the chat of ${messages.length} messages: the template says "${reason(error)}"`,
+      `Cannot render the chat of ${messages.length} messages: the template ${why}`,
       { cause: error },
     );
   }
 }
+
+/** A template's own words in one line, for a terminal: control characters are written as JSON has them. */
+function oneLine(text: string): string {
+  return text.slice(0, LONGEST_REASON).replace(/[\p{Cc}\u2028\u2029]/gu, (control) => {
+    const written = JSON.stringify(control).slice(1, -1);
+    return written === control
+      ? `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`
+      : written;
+  });
+}
+
+/** A template may put a whole conversation into its error. */
+const LONGEST_REASON = 200;
 
 /**
  * The package's own globals are not used: its `strftime_now` follows the machine's language. This one

@@ -60,6 +60,8 @@ export function fakeCell(spec: CellSpec, turn: number = 0): CellResult {
     rounds,
     requests: Array.from({ length: spec.batch }, (_, at) => ({
       ttftMs: 20 * noise(),
+      prompt: { tokens: spec.promptTokens ?? 30, ms: 25 * noise() },
+      answer: { tokens: tokens / spec.batch, ms: tMs },
       tpotMs: tMs / (tokens / spec.batch),
       itlMs: rounds.slice(0, 50).map(({ ms }) => ms),
       outputHash: `${spec.seed}-${at}`,

@@ -25,8 +25,8 @@ const WIDTHS: readonly [columns: number, upper: string, lower: string][] = [
   ],
   [
     200,
-    "tokens/s|over plain|accept|TPOT p50|TTFT p50|over best fixed|time by",
-    "batch|setting|[95 %]|[95 %]|length|ms|accepted|ms|[95 %]|tier",
+    "tokens/s|over plain|accept|TPOT p50|TTFT p50|prompt|over best fixed|time by",
+    "batch|setting|[95 %]|[95 %]|length|ms|accepted|ms|tokens/s|[95 %]|tier",
   ],
 ];
 

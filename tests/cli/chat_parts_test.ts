@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { type Entry, obey, slashHelp } from "../../src/cli/chat/commands.ts";
 import { feed, type Pending } from "../../src/cli/chat/entries.ts";
-import { NEWLINE_SIGN, pasteFilter, unmarkNewlines } from "../../src/cli/terminal/paste.ts";
 import { SETTING_NAMES, settingTexts, withSetting } from "../../src/cli/chat/settings.ts";
 import {
   beforeAnswer,
@@ -11,13 +10,8 @@ import {
   withoutOldest,
   withQuestion,
 } from "../../src/cli/chat/state.ts";
-import {
-  chatFromJson,
-  chatToJson,
-  expandHome,
-  loadChat,
-  saveChat,
-} from "../../src/cli/chat/store.ts";
+import { chatFromJson, chatToJson, loadChat, saveChat } from "../../src/cli/chat/store.ts";
+import { expandHome } from "../../src/cli/chat/paths.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
 const EMPTY: ChatState = {
@@ -40,6 +34,7 @@ const EMPTY: ChatState = {
     think: "auto",
     draft: true,
     stats: false,
+    format: undefined,
     remote: false,
   },
   attempt: 0,
@@ -74,7 +69,16 @@ Deno.test("slash commands that change the state", () => {
     text: "Cleared.",
   }]);
   assert.equal(typed("/system You are  a bird. ")[0].system, "You are  a bird.");
-  assert.equal(typed("/system")[0].system, undefined);
+  assert.deepEqual(typed("/system"), [EMPTY, {
+    kind: "say",
+    text: "Be brief.\n(/system none removes it)",
+  }]);
+  const [bare] = typed("/system none");
+  assert.equal(bare.system, undefined);
+  assert.deepEqual(typed("/system", bare)[1], {
+    kind: "say",
+    text: "No system message; /system TEXT sets one.",
+  });
   for (const leave of ["/bye", "/exit", "/quit"]) {
     assert.deepEqual(typed(leave)[1], { kind: "leave" });
   }
@@ -84,11 +88,13 @@ Deno.test("slash commands that change the state", () => {
   assert.deepEqual(typed("/save -f my chat.json ")[1], { ...save, force: true });
   assert.deepEqual(typed("/save -five")[1], { ...save, path: "-five" });
   assert.deepEqual(typed("/load x")[1], { kind: "load", path: "x" });
+  assert.deepEqual(typed('/load "my chat.json" ')[1], { kind: "load", path: "my chat.json" });
+  assert.deepEqual(typed("/save -f 'my chat.json'")[1], { ...save, force: true });
   for (const help of ["/help", "/?"]) {
     assert.deepEqual(typed(help)[1], { kind: "say", text: slashHelp() });
   }
   const lists = Object.entries(settingTexts(EMPTY.settings))
-    .map(([name, text]) => `${name.padEnd(13)}${text}`).join("\n");
+    .map(([name, text]) => `${name.padEnd("repetition-penalty".length)}  ${text}`).join("\n");
   assert.deepEqual(typed("/set")[1], { kind: "say", text: lists });
 });
 
@@ -108,6 +114,17 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/", /^Cannot run "\/"/],
   ["  /foo bar", /^Cannot run "\/foo"/],
   ["/Help", /no such command/],
+  ["/hlep", /^Cannot run "\/hlep": no such command, did you mean \/help\? \(\/help lists them;/],
+  ["/help sav", /^Cannot run "\/sav": no such command, did you mean \/save\?/],
+  [
+    "/set temprature 1",
+    /^Cannot set "temprature": no such setting, did you mean temperature\? \(\/set lists them\)$/,
+  ],
+  ["/set format /no/such", /^Cannot open "\/no\/such": no such file$/],
+  ["/set format {", /^Cannot use the JSON schema: it is not JSON/],
+  ["/set format regex", /allowed is json, a JSON schema or its file, regex PATTERN, or off$/],
+  ["/undo", /^Cannot run "\/undo": nothing was said yet$/],
+  ["/drop none", /^Cannot run "\/drop none": COUNT is an integer from 1$/],
   ["/toString", /no such command/],
   ["/bye now", /^Cannot run "\/bye now": \/bye stands alone$/],
   ["/save", /^Cannot run "\/save": FILE is missing$/],
@@ -115,7 +132,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/save -f", /^Cannot run "\/save": FILE is missing$/],
   [
     "/set colour red",
-    /^Cannot set "colour": allowed are temperature, top-p, top-k, min-p, repetition-penalty, frequency-penalty, presence-penalty, max-tokens, seed, num-steps, stop, think, draft, stats$/,
+    /^Cannot set "colour": allowed are temperature, top-p, top-k, min-p, repetition-penalty, frequency-penalty, presence-penalty, max-tokens, seed, num-steps, stop, think, draft, stats, format$/,
   ],
   ["/set think perhaps", /^Cannot use "\/set think perhaps": allowed is auto or on or off$/],
   ["/set stop", /^Cannot set "stop": it takes one value, a text, a JSON list of texts, or none$/],
@@ -155,6 +172,7 @@ Deno.test("/set changes each setting, and /show tells it back", () => {
     "think": "off",
     "draft": "off",
     "stats": "on",
+    "format": '{"type":"object"}',
   };
   assert.deepEqual(Object.keys(values).toSorted(), SETTING_NAMES.toSorted());
   let state = EMPTY;
@@ -169,6 +187,61 @@ Deno.test("/set changes each setting, and /show tells it back", () => {
     ...[[], ["a b"], ["none"], ["a", "\n"]],
   ]);
   assert.throws(() => typed("/set draft on", EMPTY, false), { message: /no draft is loaded/ });
+});
+
+Deno.test("/set takes names with underscores, and /help tells what a command takes", () => {
+  assert.equal(typed("/set max_tokens 9")[0].settings.maxTokens, 9);
+  const text = (line: string) => {
+    const [, next] = typed(line);
+    return next.kind === "say" ? next.text : assert.fail();
+  };
+  assert.match(text("/help set"), /^\/set \[NAME VALUE\] {2}.*\n\ntemperature {9}a number/);
+  assert.match(text("/help /bye"), /^\/bye .*\n\/exit {2}the same\n\/quit {2}the same$/);
+});
+
+Deno.test("/set format: JSON, a schema, its file, a regular expression, off", async () => {
+  const dir = await Deno.makeTempDir();
+  const file = `${dir}/my schema.json`;
+  await Deno.writeTextFile(file, '{ "type": "string" }');
+  const format = (value: string) => typed(`/set format ${value}`)[0].settings.format;
+  const schema = {
+    text: '{"type":"string"}',
+    grammar: { kind: "json schema", schema: { type: "string" } },
+  };
+  for (const value of [file, `"${file}"`, '{"type": "string"}']) {
+    assert.deepEqual(format(value), schema, value);
+  }
+  assert.deepEqual(format("json")?.grammar, { kind: "json object" });
+  assert.deepEqual(format("regex a b?")?.grammar, { kind: "regex", pattern: "a b?" });
+  assert.equal(format("off"), undefined);
+  const state = typed(`/set format ${file}`)[0];
+  await Deno.remove(dir, { recursive: true });
+  assert.deepEqual(chatFromJson(chatToJson(state, "m"), EMPTY).state.settings.format, schema);
+});
+
+Deno.test("two slashes begin a message with one", () => {
+  const [state, next] = typed("//etc/hosts: what is it?");
+  assert.equal(next.kind, "answer");
+  assert.equal(state.messages[0]?.content, "/etc/hosts: what is it?");
+});
+
+Deno.test("/undo takes the newest exchange back, /drop the oldest ones", () => {
+  const [undone] = typed("/undo", talked(3));
+  assert.deepEqual(undone.messages, talked(2).messages);
+  const contents = (line: string) =>
+    typed(line, talked(3))[0].messages.map(({ content }) => content);
+  assert.deepEqual(contents("/drop"), ["question 2", "answer 2", "question 3", "answer 3"]);
+  assert.deepEqual(contents("/drop 2"), ["question 3", "answer 3"]);
+  assert.deepEqual(contents("/drop 9"), []);
+});
+
+Deno.test("a loaded chat switches the draft as it was, where there is one", () => {
+  const off = chatToJson({ ...EMPTY, settings: { ...EMPTY.settings, draft: false } }, "m");
+  assert.equal(chatFromJson(off, EMPTY, { drafts: true }).state.settings.draft, false);
+  const without = { ...EMPTY, settings: { ...EMPTY.settings, draft: false } };
+  const on = chatToJson(EMPTY, "m");
+  assert.equal(chatFromJson(on, without, { drafts: true }).state.settings.draft, true);
+  assert.equal(chatFromJson(on, without, { drafts: false }).state.settings.draft, false);
 });
 
 Deno.test("quoted or pasted text is a message even if it looks like a command", () => {
@@ -206,19 +279,6 @@ for (const [lines, entry] of ENTRIES) {
   });
 }
 
-Deno.test("a paste never submits, however its bytes are cut", () => {
-  const input = `a\x1b[200~one\r\ntwo\rthree\n\x03\x1b[31mx${NEWLINE_SIGN}\x1b[201~b\r\x1b[A`;
-  const wanted = `aone${NEWLINE_SIGN}two${NEWLINE_SIGN}three${NEWLINE_SIGN}[31mx\u2424b\r\x1b[A`;
-  for (let cut = 0; cut <= input.length; cut++) {
-    // An ESC alone is the Escape key, so a terminal's mark is not cut right behind it.
-    if (cut > 0 && input[cut - 1] === "\x1b" && input.startsWith("[200~", cut)) continue;
-    const filter = pasteFilter();
-    assert.equal(filter(input.slice(0, cut)) + filter(input.slice(cut)), wanted, `cut ${cut}`);
-  }
-  assert.equal(unmarkNewlines(`a${NEWLINE_SIGN}b`), "a\nb");
-  assert.equal(pasteFilter()("\x1b"), "\x1b", "the Escape key is not held back");
-});
-
 async function fit(state: ChatState, contextLength: number) {
   const encode = (messages: readonly ChatMessage[]) =>
     Promise.resolve(messages.flatMap(() => [1, 2, 3, 4, 5]));
@@ -239,7 +299,8 @@ Deno.test("a full context drops the oldest exchanges and keeps the system messag
   assert.deepEqual([alone.dropped, alone.state.messages.length], [3, 1]);
   await assert.rejects(fit(asked, 10), {
     name: "UsageError",
-    message: /makes a prompt of 10 tokens, the context holds 10$/,
+    message:
+      /makes a prompt of 10 tokens, the context holds 10; send less, or start with --context-length$/,
   });
   assert.equal(withoutOldest(withQuestion(EMPTY, "only")), undefined);
 });
@@ -297,7 +358,7 @@ Deno.test("a saved chat keeps what was thought, and settings of the command line
   const state = withAnswer(withQuestion(EMPTY, "q"), { text: "a", reasoning: "because" }, 5);
   const settings = withSetting(withSetting(state.settings, "top-k", "9"), "temperature", "0");
   const file = chatToJson({ ...state, settings }, "m");
-  const loaded = chatFromJson(file, EMPTY, ["temperature"]).state;
+  const loaded = chatFromJson(file, EMPTY, { kept: ["temperature"] }).state;
   assert.deepEqual(loaded.messages[1], {
     role: "assistant",
     content: "a",
@@ -317,7 +378,11 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
   ["half", JSON.stringify({ ...good, messages: good.messages.slice(0, 1) }), /has no answer/],
   ["roles", JSON.stringify({ ...good, messages: good.messages.toReversed() }), /messages\[0\]/],
   ["content", JSON.stringify({ ...good, messages: [{ role: "user" }, 4] }), /messages\[0\]/],
-  ["setting", JSON.stringify({ ...good, settings: { "top-p": 0 } }), /top-p 0/],
+  [
+    "setting",
+    JSON.stringify({ ...good, settings: { "top-p": 0 } }),
+    /": its setting top-p is 0, allowed is a number above 0, at most 1$/,
+  ],
   ["settings", JSON.stringify({ ...good, settings: [] }), /settings is not an object/],
 ];
 

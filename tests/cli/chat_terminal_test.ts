@@ -149,6 +149,36 @@ Deno.test("terminal chat: keys typed during an answer wait and do not garble it"
   assert.equal(io.err().split("early").length, 2, "shown once");
 });
 
+Deno.test("terminal chat: what is typed while the model loads is in the first prompt", async () => {
+  const engine = fakeEngine();
+  const gate = Promise.withResolvers<void>();
+  const open: FakeEngine["open"] = async (options) => {
+    await gate.promise;
+    return await engine.open(options);
+  };
+  const { io, code } = start({ ...engine, open });
+  io.type("first\rsecond");
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(!io.err().includes("first"), "keys do not draw into the progress");
+  gate.resolve();
+  await io.seen(">>> first\n");
+  await io.seen("answer 1\n");
+  await io.seen(">>> second");
+  io.type("\r");
+  await io.seen("answer 2\n");
+  io.type(CTRL_D);
+  assert.equal(await code, 0);
+  assert.deepEqual(questions(engine), ["first", "second"]);
+});
+
+Deno.test("terminal chat: Ctrl+C while the model loads gives it up", async () => {
+  const engine = fakeEngine();
+  const { io, code } = start({ ...engine, open: () => new Promise(() => {}) });
+  io.type(CTRL_C);
+  assert.equal(await code, 130);
+  assert.equal(io.modes.at(-1), false, "the terminal is given back");
+});
+
 Deno.test("terminal chat: a signal from outside leaves with 130", async () => {
   const { io, code } = start(fakeEngine());
   await io.seen(">>> ");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { runChat } from "../../src/cli/chat/chat.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
+import { UsageError } from "../../src/errors.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
@@ -22,10 +23,10 @@ async function piped(
   return { engine, code, out: io.out(), err: io.err() };
 }
 
-Deno.test("piped chat: answers only, a line each, conversation goes on", async () => {
+Deno.test("piped chat: answers only, a blank line between them, conversation goes on", async () => {
   const { engine, code, out, err } = await piped(["one", "", "two"]);
   assert.equal(code, 0);
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   assert.equal(err, "");
   assert.deepEqual(engine.prompts[1], [
     { role: "user", content: "one" },
@@ -39,7 +40,7 @@ Deno.test("piped chat: commands, mistakes lose nothing, /bye leaves", async () =
   const { engine, out, err } = await piped(
     ["one", "/nope", "/set top-p 0", "/load /no/such", "/set top-k 4", "/regen", "/exit", "x"],
   );
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   const lines = err.split("\n");
   assert.equal(lines[0], 'Cannot run "/nope": no such command; /help lists them');
   assert.equal(lines[1], 'Cannot use "/set top-p 0": allowed is a number above 0, at most 1');
@@ -115,7 +116,7 @@ Deno.test("a full context is told and the oldest exchange goes", async () => {
 
 Deno.test("a message longer than the context is refused, the chat goes on without it", async () => {
   const { engine, out, err } = await piped(["a", "b ".repeat(20), "c"], { contextLength: 10 });
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   assert.match(err, /^Cannot send "the message": it makes a prompt of \d+ tokens/);
   assert.deepEqual(engine.prompts.at(-1), [
     { role: "user", content: "a" },
@@ -128,9 +129,13 @@ Deno.test("an answer that was cut says why", async () => {
   const answer = () => "one two three";
   const cut = await piped(["a"], { answer }, ["--max-tokens", "2"]);
   assert.equal(cut.out, "one two \n");
-  assert.match(cut.err, /cut at 2 tokens; \/set max-tokens allows more/);
+  assert.match(
+    cut.err,
+    /cut at 2 tokens; \/set max-tokens allows more\. \/regen then answers again/,
+  );
   const full = await piped(["a"], { answer, contextLength: 3 });
-  assert.match(full.err, /The context \(3 tokens\) is full: the answer was cut/);
+  assert.match(full.err, /The context \(3 tokens\) is full: the answer was cut; --context-length/);
+  assert.match(full.err, /The next message drops the oldest ones; \/drop, \/undo and \/clear/);
 });
 
 Deno.test("/save and /load over a run", async () => {
@@ -180,6 +185,46 @@ Deno.test("/save asks a person before it replaces a file, and refuses to a pipe"
   await Deno.remove(path);
 });
 
+Deno.test("/load shows a person what was said, and which settings it brings", async () => {
+  const path = await Deno.makeTempFile();
+  await piped(["/system Be.", "/set format json", "a\tb", `/save -f ${path}`]);
+  const io = fakeIo({ terminal: true });
+  const engine = fakeEngine();
+  const chatting = run(["--top-k", "3"], engine, io);
+  await io.seen(">>> ");
+  io.type(`/load ${path}\r`);
+  await io.seen("System message: Be.\n>>> a\tb\nanswer 1\n\nLoaded 2 messages from");
+  await io.seen("Settings of the file: format = json.\n");
+  await io.seen("Settings of the command line stay: top-k.\n");
+  await io.seen(">>> ");
+  io.type("go on\r");
+  await io.seen("answer 1\n");
+  io.type("\x04");
+  await chatting;
+  assert.deepEqual(engine.requests[0]?.grammar, { kind: "json object" });
+  await Deno.remove(path);
+});
+
+Deno.test("a terminal obeys nothing of what a template's error or a loaded chat says", async () => {
+  const path = await Deno.makeTempFile();
+  await piped(["a\x1b[2J", `/save -f ${path}`], { answer: () => "b\x1b]0;t\x07" });
+  const engine = fakeEngine();
+  const open: FakeEngine["open"] = async (options) => ({
+    ...await engine.open(options),
+    encodePrompt: () => Promise.reject(new UsageError('Cannot use "the chat template": \x1b[31m')),
+  });
+  const io = fakeIo({ terminal: true });
+  const chatting = run([], { ...engine, open }, io);
+  await io.seen(">>> ");
+  io.type("hello\r");
+  await io.seen('Cannot use "the chat template": \uFFFD[31m\n');
+  io.type(`/load ${path}\r`);
+  await io.seen(">>> a\uFFFD[2J\nb\uFFFD]0;t\uFFFD\n");
+  io.type("\x04");
+  await chatting;
+  await Deno.remove(path);
+});
+
 const REMARK = "At temperature 0 the answer is the same again.\n";
 
 Deno.test("/regen at temperature 0 says that nothing changes only where nothing changed", async () => {
@@ -189,7 +234,15 @@ Deno.test("/regen at temperature 0 says that nothing changes only where nothing 
   assert.equal(await remarks([]), 1);
   assert.equal(await remarks(["/regen"]), 2);
   assert.equal(await remarks(["/set top-k 3", "/set stats on"]), 1);
-  for (const change of ["/system x", "/set stop x", "/set think on", "/set max-tokens 1"]) {
+  for (
+    const change of [
+      "/system x",
+      "/set format json",
+      "/set stop x",
+      "/set think on",
+      "/set max-tokens 1",
+    ]
+  ) {
     assert.equal(await remarks([change]), 0, change);
   }
   assert.equal((await piped(["a", "/set temperature 0", "/regen"])).err, "temperature = 0\n");
@@ -205,7 +258,7 @@ const THOUGHT = { answer: (n: number) => `<think>\nhm ${n}\n</think>\n\nanswer $
 
 Deno.test("reasoning is no part of the answer, and stays with the message", async () => {
   const { engine, out, err } = await piped(["one", "two"], THOUGHT, ["--think", "on"]);
-  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(out, "answer 1\n\nanswer 2\n");
   assert.equal(err, "");
   assert.deepEqual(engine.prompts[1], [
     { role: "user", content: "one" },

@@ -69,6 +69,7 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
     return {
       isTerminal: terminal,
       columns: () => columns,
+      rows: () => 24,
       text: () => text,
       write(piece) {
         if (breaks) throw new Deno.errors.BrokenPipe("nobody reads");
@@ -175,7 +176,12 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
     weights: options.weights ??
-      { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
+      {
+        quantize: undefined,
+        quantizeDraft: undefined,
+        bytes: 10_000_000,
+        target: { bytes: 8_000_000, parameters: 2_000_000 },
+      },
     tuned: options.tuned,
     costsLine: options.costsLine,
     kvDtype: "f32",
@@ -184,6 +190,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     contextLength,
     loadMs: 12.3456,
+    compileMs: 2.5,
     device: {
       webgpu: "builtin",
       adapter: "none",
@@ -296,6 +303,7 @@ function result(
     timing: {
       prefillMs: 20,
       decodeMs: 1500,
+      compileMs: 0,
       timeToFirstTokenMs: 25.5,
       tokensPerSecond: 88.8888888,
     },

@@ -103,7 +103,7 @@ Deno.test("--stats tells everything, greedy has no seed, no draft no rounds", as
       "model       fake",
       "draft       fake-eagle3, EAGLE3, 3 steps",
       "device      none, vulkan, software",
-      "load        12 ms",
+      "load        12 ms, 3 ms of it for kernels",
       "prompt      1 token, 0 cached, 20 ms, 50.0 tokens/s",
       "first token 26 ms",
       "output      2 tokens, 1.50 s, 88.9 tokens/s, ended by stop",
@@ -131,6 +131,7 @@ Deno.test("--json prints the object of the specification", async () => {
     timing: {
       load_ms: 12.346,
       prefill_ms: 20,
+      compile_ms: 0,
       decode_ms: 1500,
       time_to_first_token_ms: 25.5,
       tokens_per_second: 88.889,
@@ -198,7 +199,12 @@ Deno.test("--logprobs reaches the engine, and --json has what it tells", async (
 });
 
 Deno.test("--stats and --json tell what the weights became", async () => {
-  const weights = { quantize: "q8", quantizeDraft: undefined, bytes: 7_100_000 } as const;
+  const weights = {
+    quantize: "q8",
+    quantizeDraft: undefined,
+    bytes: 7_100_000,
+    target: { bytes: 6_000_000, parameters: 5_000_000 },
+  } as const;
   const io = fakeIo({ stdin: "" });
   await run(["hi", "--json", "--stats"], fakeEngine({ weights }), io);
   assert.match(io.err(), /^weights {5}q8, the draft as it is, 7\.1 MB$/m);
@@ -376,4 +382,14 @@ Deno.test("--stats tells what tuning did; hardware is tuned unless told otherwis
     io.err(),
     /^tuning +12 launches known, 8 measured, 4 left for the next start, 1\.79 s$/m,
   );
+});
+
+Deno.test("a terminal obeys nothing of the model's text; a pipe gets it as it is", async () => {
+  const answer = () => "a\x1b[2Jb\tc\n";
+  const screen = fakeIo({ terminal: true });
+  await run(["hello"], fakeEngine({ answer }), screen);
+  assert.equal(screen.out(), "a\uFFFD[2Jb\tc\n");
+  const pipe = fakeIo({ stdin: "" });
+  await run(["hello"], fakeEngine({ answer }), pipe);
+  assert.equal(pipe.out(), answer());
 });

@@ -100,7 +100,7 @@ Deno.test("--draft auto says which it takes, for a name and for a folder that te
   using cache = testCache();
   const place = { cache: cache.path, server };
   const named = await run(["inspect", "--model", "Qwen/Qwen3-8B", "--draft", "auto"], place);
-  const told = "--draft auto: AngelSlim/Qwen3-8B_eagle3, known for Qwen/Qwen3-8B\n";
+  const told = "draft: AngelSlim/Qwen3-8B_eagle3 (known for Qwen/Qwen3-8B)\n";
   assert.deepEqual([named.code, named.err], [0, told]);
   assert.match(named.out, /\ndraft +AngelSlim\/Qwen3-8B_eagle3@2222222 /);
   const folder = `${cache.path}/mine`;
@@ -131,8 +131,7 @@ Deno.test("--draft auto: a model that no draft is known for gets SUFFIX, and is 
   const flags = ["--draft", "auto", "--temperature", "0", "--json", "Count from 1 to 9."];
   const { code, out, err } = await run(["generate", "--model", "org/fledgling", ...flags], place);
   assert.equal(code, 0, err);
-  const told =
-    '--draft auto: no draft for "org/fledgling" is known; drafts come from the text alone (SUFFIX)\n';
+  const told = 'draft: from the text itself (SUFFIX; no draft for "org/fledgling" is known)\n';
   assert.ok(err.includes(told), err);
   const { speculative } = JSON.parse(out);
   assert.equal(speculative.algorithm, "SUFFIX");
@@ -164,7 +163,10 @@ Deno.test("pull, models, rm", async () => {
   const gone = await run(["rm", "--yes", "org/toy"], place);
   assert.deepEqual([gone.code, gone.out], [2, ""]);
   const empty = await run(["models"], place);
-  assert.equal(empty.out, `no models in ${cache.path}; eyrie pull org/name gets one\n`);
+  assert.equal(
+    empty.out,
+    `no models in ${cache.path}; eyrie pull org/name gets one, eyrie models --known lists some\n`,
+  );
 });
 
 Deno.test("pull goes on after a failure, code 1 at the end", async () => {

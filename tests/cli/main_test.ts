@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import denoJson from "../../deno.json" with { type: "json" };
 import { main } from "../../main.ts";
+import type { CommandName } from "../../src/cli/options/command.ts";
+import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
+import { spellingsOf } from "../../src/cli/options/flag.ts";
 import { fakeIo } from "./fake.ts";
 
 Deno.test("main: what is printed goes to stdout, code 0", async () => {
@@ -17,6 +20,54 @@ Deno.test("main: a mistake is one line on stderr, code 2", async () => {
   assert.equal(await main(["generate", "--top-p", "0"], io), 2);
   assert.equal(io.err(), 'eyrie: Cannot use "--top-p 0": allowed is a number above 0, at most 1\n');
   assert.equal(io.out(), "");
+});
+
+Deno.test("main: errors name the spelling that was typed, of every flag that has several", async () => {
+  const said = async (line: string) => {
+    const io = fakeIo();
+    assert.equal(await main(line.split(" "), io), 2);
+    return io.err().replace(/^eyrie: /, "").trimEnd();
+  };
+  const cases: [string, string][] = [
+    [
+      "generate -m m --num-steps 2",
+      'Cannot use "--num-steps 2" with "-m": it needs a draft; give --draft MODEL',
+    ],
+    [
+      "generate --model m --speculative-num-steps 2",
+      'Cannot use "--speculative-num-steps 2" with "--model": it needs a draft; give --draft MODEL',
+    ],
+    [
+      "generate --speculative-draft-model-path=none --num-steps=2",
+      'Cannot use "--num-steps 2" with "--speculative-draft-model-path none": nothing drafts; allowed is 0',
+    ],
+    ["generate -mm --num-steps 2 --speculative-num-steps 3", "--speculative-num-steps 3"],
+    ["generate --num-steps", 'Cannot use "--num-steps": INTEGER is missing'],
+    ["generate --prompt x y", 'Cannot use "--prompt" with PROMPT'],
+    ["generate -p x y", 'Cannot use "-p" with PROMPT'],
+    ["flyy --num-steps 2", 'Cannot run "flyy"'],
+  ];
+  for (const [line, message] of cases) {
+    const text = await said(line);
+    assert.ok(text.includes(message), `${line}: ${text}`);
+  }
+  for (const name of Object.keys(COMMANDS) as CommandName[]) {
+    for (const flag of Object.values(flagsOf(name))) {
+      for (const spelling of spellingsOf(flag)) {
+        if (flag.type === "switch") continue;
+        const text = await said(`${name} ${spelling}`);
+        assert.ok(text.startsWith(`Cannot use "${spelling}": `), `${name} ${spelling}: ${text}`);
+      }
+    }
+  }
+});
+
+Deno.test("main: a terminal obeys nothing of what an error quotes", async () => {
+  const io = fakeIo();
+  assert.equal(await main(["inspect", "/no/\x1b]0;title\x07\x9b2J"], io), 2);
+  assert.ok(io.err().includes("/no/\uFFFD]0;title\uFFFD\uFFFD2J"), io.err());
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(io.err(), /[\x07\x1b\x9b]/);
 });
 
 Deno.test("main: nobody reads, nothing to say, code 0", async () => {

@@ -157,6 +157,7 @@ Deno.test("defaults of generate", () => {
   assert.deepEqual(parseArguments(["generate"]), {
     command: "generate",
     prompt: undefined,
+    drafts: false,
     options: {
       model: undefined,
       remote: undefined,
@@ -267,10 +268,26 @@ Deno.test("second names: run MODEL, run MODEL PROMPT, ls, inspect MODEL", () => 
   );
   assert.deepEqual(
     parseArguments(["run", "m", "hi"]),
-    parseArguments(["generate", "-m", "m", "hi"]),
+    { ...parseArguments(["generate", "-m", "m", "hi"]), drafts: true },
   );
   assert.deepEqual(parseArguments(["ls"]), parseArguments(["models"]));
   assert.deepEqual(parseArguments(["inspect", "m"]), parseArguments(["inspect", "--model", "m"]));
+});
+
+Deno.test("chat and serve look for a draft: steps and kinds of heads need none to be named", () => {
+  for (const line of ["--num-steps 3", "--speculative-algorithm EAGLE3"]) {
+    for (const command of ["run", "chat", "serve"]) {
+      assert.doesNotThrow(() => parseArguments(`${command} -m m ${line}`.split(" ")));
+    }
+    assert.match(
+      message(`generate -m m ${line}`.split(" ")),
+      /it needs a draft; give --draft MODEL/,
+    );
+  }
+  assert.match(
+    message("chat -m m --speculative-algorithm STANDALONE".split(" ")),
+    /it needs a draft; give --draft MODEL/,
+  );
 });
 
 Deno.test("--logprobs without a place to print them is refused", () => {

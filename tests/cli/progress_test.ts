@@ -33,6 +33,12 @@ Deno.test("progressLine never reaches the last column", () => {
   );
 });
 
+Deno.test("statusLine: a terminal obeys nothing of a name", () => {
+  const io = fakeIo({ terminal: true });
+  statusLine(io.stderr, { shown: true }).load({ ...HALF, label: "a\x1b[2Jb" });
+  assert.ok(io.err().startsWith("\r\x1b[Ka\uFFFD[2Jb ["));
+});
+
 Deno.test("statusLine draws at most every 80 ms, always the end, and clears once", () => {
   const io = fakeIo({ terminal: true });
   let time = 0;
@@ -118,6 +124,29 @@ Deno.test("promptLine: the rate of what was stored since, and the time that is l
     promptLine({ ...half, done: 8192 }, { elapsedMs: 0, columns: 40 }),
     "prompt 8192 of 32768 tokens",
   );
+});
+
+Deno.test("kernels that are compiled are counted, at the start and for a prompt; a bar of bytes is none", () => {
+  const io = fakeIo({ terminal: true });
+  const status = statusLine(io.stderr, { shown: true, now: () => 0 });
+  status.load({ label: "kernels", unit: "kernels", bytes: 12, total: 31 });
+  const line = "compiling kernels for this GPU, once [#########---------------] 12 of 31";
+  assert.ok(io.err().endsWith(`\r\x1b[K${line}`), io.err());
+  status.prefill(0, 19, { done: 31, total: 40 });
+  assert.match(io.err(), /compiling kernels for this GPU, once \[#+-+\] 31 of 40$/);
+});
+
+Deno.test("a prompt's rate begins when its kernels are there", () => {
+  const io = fakeIo({ terminal: true });
+  let clock = 0;
+  const status = statusLine(io.stderr, { shown: true, now: () => clock });
+  status.prefill(0, 4000);
+  status.prefill(0, 4000, { done: 1, total: 2 });
+  clock = 10_000;
+  status.prefill(0, 4000, { done: 2, total: 2 });
+  clock = 11_000;
+  status.prefill(1000, 4000);
+  assert.match(io.err(), /1000 of 4000 tokens, 1000 tokens\/s, 3 s left$/);
 });
 
 Deno.test("a prompt's rate begins anew with each prompt", () => {

@@ -270,7 +270,7 @@ Deno.test("serve-command: mistakes are one line and print no command", async () 
     ["--engine sglang -m a/b --draft auto", /no draft for "a\/b" is known/],
     ["--engine sglang -m a/b --draft c/d", /Cannot tell what the draft "c\/d" is/],
     [`--engine sglang ${HEAD} --preset nope`, /"nope"/],
-    [`--engine sglang ${HEAD} --preset conservative --num-steps 5`, /"--speculative-num-steps 5"/],
+    [`--engine sglang ${HEAD} --preset conservative --num-steps 5`, /"--num-steps 5"/],
     [`--engine sglang ${HEAD} --policy nope`, /no such policy/],
   ];
   for (const [line, why] of cases) {

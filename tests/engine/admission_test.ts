@@ -64,7 +64,44 @@ const REFUSED: readonly Row[] = [
     { promptIds: [1, 3000, 2, -7] },
     'the prompt has token id 3000 at position 1, "toy" has ids 0 to 2047',
   ],
-  ["no token to come", { maxTokens: 0 }, "max tokens is 0"],
+  ["no token to come", { maxTokens: 0 }, "max tokens is 0, it is 1 or more"],
+  ["max tokens that are no number", { maxTokens: NaN }, "max tokens is NaN, it is 1 or more"],
+  ["half a token", { maxTokens: 1.5 }, "max tokens is 1.5, it is 1 or more"],
+  ["endless tokens", { maxTokens: Infinity }, "max tokens is Infinity, it is 1 or more"],
+  ...([
+    ["temperature", NaN, "temperature is NaN, it is 0 to 100"],
+    ["temperature", -1, "temperature is -1, it is 0 to 100"],
+    ["temperature", Infinity, "temperature is Infinity, it is 0 to 100"],
+    ["temperature", "1", 'temperature is "1", it is 0 to 100'],
+    ["temperature", undefined, "temperature is undefined, it is 0 to 100"],
+    ["topK", 2.5, "top-k is 2.5, it is a whole number, 0 to 1000000"],
+    ["topK", -1, "top-k is -1, it is 0 to 1000000"],
+    ["topP", 0, "top-p is 0, it is more than 0 and at most 1"],
+    ["topP", NaN, "top-p is NaN, it is more than 0 and at most 1"],
+    ["minP", 1.1, "min-p is 1.1, it is 0 to 1"],
+    ["seed", -1, "seed is -1, it is 0 to 4294967295"],
+    ["seed", 0.5, "seed is 0.5, it is a whole number, 0 to 4294967295"],
+    ["seed", 2 ** 32, "seed is 4294967296, it is 0 to 4294967295"],
+    [
+      "repetitionPenalty",
+      0,
+      "the repetition penalty is 0, it is more than 0 and at most 10",
+    ],
+    [
+      "repetitionPenalty",
+      1e30,
+      "the repetition penalty is 1e+30, it is more than 0 and at most 10",
+    ],
+    ["frequencyPenalty", 3, "the frequency penalty is 3, it is -2 to 2"],
+    ["presencePenalty", NaN, "the presence penalty is NaN, it is -2 to 2"],
+    ["logitBias", { 5: NaN }, "the bias of token id 5 is NaN, it is -100 to 100"],
+    ["logitBias", { 5: "abc" }, 'the bias of token id 5 is "abc", it is -100 to 100'],
+  ] as const).map(([key, value, why]): Row => [
+    `${key} ${JSON.stringify(value)} ${why.length}`,
+    { sampling: { ...GREEDY, [key]: value } },
+    why,
+  ]),
+  ["logprobs that are no number", { logprobs: NaN }, "logprobs is NaN, it is 0 to 20"],
   [
     "more cells than there are pages for",
     { promptIds: prompt(60), maxTokens: 40 },
@@ -83,6 +120,32 @@ Deno.test("admission: refuses more draft steps than the deepest tier has", () =>
     () => check({ numSteps: 4 }),
     new UsageError("Cannot generate with 4 draft steps: the deepest tier has 3"),
   );
+});
+
+Deno.test("admission: refuses steps that are no number, and any but 0 where there are trees alone", () => {
+  const refused = (numSteps: number, capacity: Partial<Capacity> = {}) =>
+    assert.throws(() => check({ numSteps }, capacity), (error) => {
+      assert.ok(error instanceof UsageError);
+      return error.message.startsWith(`Cannot generate with ${numSteps} draft steps: the `);
+    });
+  for (const numSteps of [NaN, -1, 0.5, Infinity]) refused(numSteps);
+  const trees = { shapes: [{ depth: 4, width: 2, rows: 8 }] };
+  check({ numSteps: 0 }, trees);
+  refused(4, trees);
+});
+
+Deno.test("admission: refuses biases of what is no token, and stop texts without a character", () => {
+  const biased = (id: string) => check({ sampling: { ...GREEDY, logitBias: { [id]: 1 } } });
+  for (const id of ["abc", "-1", "1.5", "2048", ""]) {
+    assert.throws(
+      () => biased(id),
+      new UsageError(`Cannot bias token id ${id}: "toy" has ids 0 to 2047`),
+    );
+  }
+  biased("2047");
+  assert.throws(() => check({ stop: ["a", ""] }), {
+    message: 'Cannot stop at "": a stop text has one character or more',
+  });
 });
 
 Deno.test("admission: takes what lies on the edges", () => {

@@ -199,4 +199,22 @@ Deno.test("a grammar that cannot be used is told before anything is generated; o
   ]);
   assert.ok(failed.every((one) => one.status === "rejected" && one.reason instanceof UsageError));
   assertNothingHeld(engine);
+
+  // Mistakes that are no UsageError: a bad percent escape, and a callback.
+  const escape: Grammar = { kind: "json schema", schema: { $ref: "#/%zz" } };
+  const thrown = new RangeError("the callback's own");
+  let last: unknown;
+  const callback = engine.submit(request(engine, 0), (event) => {
+    if (event.kind === "text") throw thrown;
+    if (event.kind === "error") last = event.error;
+  });
+  const [goes, ...ended] = await Promise.allSettled([
+    resultOf(engine.generate(request(engine, 1))),
+    resultOf(engine.generate({ ...request(engine, 0), grammar: escape })),
+  ]);
+  await engine.idle();
+  assert.equal(goes?.status === "fulfilled" && goes.value.text, plain[1]?.text);
+  assert.deepEqual(ended.map(({ status }) => status), ["rejected"]);
+  assert.deepEqual([callback.done, last], [true, thrown]);
+  assertNothingHeld(engine);
 });

@@ -10,7 +10,7 @@ import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { proposalFault } from "../../src/engine/device/proposals.ts";
 import type { TierShape } from "../../src/speculate/round_shape.ts";
-import { pathTo, type Proposal } from "../../src/speculate/trees.ts";
+import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import type { Acceptance } from "../reference/acceptance.ts";
 import { acceptTree } from "../reference/trees.ts";
@@ -102,6 +102,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
   let begun = false;
   const core: FakeCore = {
     ranks: false,
+    compileMs: 0,
     capacity,
     pool,
     draft,
@@ -179,7 +180,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
   /** Rounds of the sequences that have a slot still. */
   async function run(
     sequences: readonly Sequence[],
-    { shape, count, depths, proposals, deviceDepth = 0 }: RoundsAsked,
+    { shape, count, depths, proposals, deviceDepth = 0, maskFor }: RoundsAsked,
   ): Promise<RoundResult[]> {
     await core.onWork();
     assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
@@ -187,6 +188,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
       assert.deepEqual([count, proposals.length], [1, sequences.length]);
       assert.ok(deviceDepth <= shape.depth);
     }
+    await maskFor?.(sequences.map((_, i) => proposals?.[i] ?? NO_PROPOSAL));
     return Array.from({ length: count }, (): RoundResult => {
       const results = sequences.map((sequence, i) =>
         sequence.slot === undefined ? NOTHING : lane(sequence, shape, {

@@ -42,7 +42,7 @@ const REQUEST: GenerateRequest = {
   numSteps: 3,
 };
 
-const ENDED = { started: 1000, prefilled: 1010, ended: 1510, cached: 2, ids: [] };
+const ENDED = { started: 1000, prefilled: 1010, compileMs: 0, ended: 1510, cached: 2, ids: [] };
 
 /** Ids of a text, U+00FF standing for EOS. */
 function ids(text: string): number[] {
@@ -221,6 +221,7 @@ Deno.test("output: times and the cache come from the clock", () => {
   assert.deepEqual(timing, {
     prefillMs: 10,
     decodeMs: 500,
+    compileMs: 0,
     timeToFirstTokenMs: 10,
     tokensPerSecond: 10,
   });

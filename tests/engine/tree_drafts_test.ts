@@ -189,3 +189,17 @@ Deno.test("nothing is made after warm-up, in rounds of trees", async () => {
   await together(engine, 3);
   assert.deepEqual({ ...engine.core.created }, before);
 });
+
+Deno.test("a request without drafts, where the engine's only tier is a tree, beside one with", async () => {
+  using engine = await openEngine({
+    ...{ algorithm: "EAGLE3", maxBatch: 2 },
+    speculate: statically(treeNamed("4:3:10")),
+  });
+  const asked = { ...request(engine, 0), sampling: GREEDY, stop: [], ignoreEos: false };
+  const none = { ...asked, numSteps: 0 };
+  const alone = await resultOf(engine.generate(none));
+  assert.equal(alone.speculative.draft_tokens, 0);
+  const results = await Promise.all([none, asked].map((each) => resultOf(engine.generate(each))));
+  for (const { text } of results) assert.equal(text, alone.text);
+  assertNothingHeld(engine);
+});

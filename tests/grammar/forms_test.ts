@@ -20,15 +20,21 @@ const FORMS: Grammar = {
     },
     {
       before: "g[ARGS]",
-      schema: { $defs: { it: { type: "string" } }, $ref: "#/$defs/it" },
+      schema: { $defs: { it: { const: { a: "x" } } }, $ref: "#/$defs/it" },
       after: "",
     },
   ],
 };
 
 Deno.test("forms of calls: texts around JSON that is valid for each one's own schema", async () => {
-  const good = ['{"name": "f", "arguments": {"a": 1}}', 'g[ARGS]"x"'];
-  const bad = ['{"name": "f", "arguments": {"a": "x"}}', "g[ARGS]1", "g[ARGS]", '"x"', '{"a": 1}'];
+  const good = ['{"name": "f", "arguments": {"a": 1}}', 'g[ARGS]{"a":"x"}'];
+  const bad = [
+    '{"name": "f", "arguments": {"a": "x"}}',
+    "g[ARGS]1",
+    'g[ARGS]{"a": 1}',
+    '"x"',
+    '{"a": 1}',
+  ];
   for (const text of good) assert.ok(await accepts(FORMS, text), text);
   for (const text of bad) assert.ok(!await accepts(FORMS, text), text);
 });
@@ -40,4 +46,50 @@ Deno.test("a form whose schema cannot be used is told", async () => {
     assert.match(error.message, /^Cannot constrain the output: JSON schema/);
     return true;
   });
+});
+
+const call = (schema: unknown): Grammar => ({
+  kind: "forms",
+  forms: [{ before: "f(", schema, after: ")" }, { before: "g(", schema: {}, after: ")" }],
+});
+
+const NESTED = { type: ["object", "null"], properties: { next: { $ref: "#" } } };
+
+const OBJECTS: readonly (readonly [schema: unknown, good: string[], bad: string[]])[] = [
+  [{}, ["{}", '{"a": [1, null]}'], ['"prose"', "1", "[]", "null"]],
+  [true, ["{}"], ['"prose"', "true"]],
+  [{ description: "anything" }, ["{}"], ['"prose"']],
+  [{ anyOf: [{ type: "string" }, { type: "object", properties: { a: { const: 1 } } }] }, [
+    "{}",
+    '{"a": 1}',
+  ], ['"prose"', '{"a": 2}']],
+  [{ type: ["object", "null"], properties: { a: { type: "null" } } }, ["{}", '{"a": null}'], [
+    "null",
+  ]],
+  [NESTED, ["{}", '{"next": null}', '{"next": {"next": null}}'], ["null"]],
+  [{ $ref: "#/$defs/a", $defs: { a: { type: ["string", "object"] } } }, ["{}"], ['"prose"']],
+  [{ enum: ["a", { a: 1 }, 3] }, ['{"a":1}'], ['"a"', "3"]],
+  [{ oneOf: [{ type: "integer" }, { type: "object" }] }, ["{}"], ["1"]],
+];
+
+for (const [schema, good, bad] of OBJECTS) {
+  Deno.test(`arguments of a call are an object: ${JSON.stringify(schema)}`, async () => {
+    for (const text of good) assert.ok(await accepts(call(schema), `f(${text})`), text);
+    for (const text of bad) assert.ok(!await accepts(call(schema), `f(${text})`), text);
+  });
+}
+
+Deno.test("arguments that cannot be an object, also of one function among others", async () => {
+  for (
+    const schema of [{ type: "string" }, { const: 1 }, false, {
+      anyOf: [{ type: "string" }, { type: "null" }],
+    }, { type: ["array", "null"] }]
+  ) {
+    await assert.rejects(checkGrammar(call(schema)), {
+      name: "UsageError",
+      message:
+        "Cannot constrain the output: JSON schema of the arguments of the call that begins " +
+        'with "f(": no object satisfies it',
+    });
+  }
 });

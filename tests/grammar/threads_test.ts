@@ -15,10 +15,11 @@ const WORDS = VOCAB_SIZE / 32;
 
 /** A grammar that takes seconds to compile, also with a small vocabulary. */
 const LARGE: Grammar = {
-  kind: "ebnf",
-  text: `root ::= ${
-    Array.from({ length: 120 }, (_, i) => `"${i}" [^"]{0,${100 + i % 20}}`).join(" | ")
-  }`,
+  kind: "json schema",
+  schema: {
+    type: "object",
+    properties: Object.fromEntries(Array.from({ length: 1900 }, (_, i) => [`property_${i}`, {}])),
+  },
 };
 
 function openThreads(options?: Parameters<typeof openGrammarThreads>[1]) {

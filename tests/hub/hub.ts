@@ -110,6 +110,9 @@ function fileServer(state: State): (request: Request) => Response {
 function hubServer(state: State, storage: string): (request: Request) => Response {
   return (request) => {
     const { pathname, searchParams, origin } = note(state, request);
+    if (pathname === "/api/models") {
+      return searchResponse(state.repos, searchParams.get("search") ?? "");
+    }
     const api = /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree)\/(.+)$/.exec(pathname);
     const file = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(pathname);
     const [, name = "", , ref = ""] = api ?? [, file?.[1], , file?.[2]];
@@ -132,6 +135,14 @@ function hubServer(state: State, storage: string): (request: Request) => Respons
     for (const [key, value] of Object.entries(headers)) response.headers.set(key, value);
     return response;
   };
+}
+
+/** Models whose names hold the text, as the hub's search answers. */
+function searchResponse(repos: Repos, text: string): Response {
+  const names = Object.keys(repos).filter((name) =>
+    name.toLowerCase().includes(text.toLowerCase())
+  );
+  return Response.json(names.map((id) => ({ _id: id, id, private: false, downloads: 1 })));
 }
 
 function note({ asked }: State, { url, method, headers }: Request): URL {

@@ -41,7 +41,7 @@ export const DEFAULTS: ServerOptions = {
     maxTokens: undefined,
   },
   limits: connectionLimits(0),
-  modelName: "fledgling",
+  ...{ modelName: "fledgling", otherNames: [], anyModel: false, strict: false },
   sampling: () => ({ ...FALLBACK, temperature: 0 }),
   templateArguments: {},
   version: "0.0.0",

@@ -1,4 +1,4 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { callStream, type ToolPiece } from "../../src/serve/tools/call_stream.ts";
 import { DEEPSEEK } from "../../src/serve/tools/deepseek.ts";
 import { toolFamily } from "../../src/serve/tools/families.ts";
@@ -6,6 +6,8 @@ import type { ToolFamily } from "../../src/serve/tools/family.ts";
 import { HERMES } from "../../src/serve/tools/hermes.ts";
 import { LLAMA3 } from "../../src/serve/tools/llama3.ts";
 import { MISTRAL } from "../../src/serve/tools/mistral.ts";
+import { excludesObjects } from "../../src/serve/tools/objects.ts";
+import { wholeCalls } from "../../src/serve/tools/whole_calls.ts";
 
 /** An output, and the text and the calls in it. */
 type Case = readonly [output: string, text: string, calls: readonly [string, unknown][]];
@@ -26,6 +28,24 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     // What is no call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
     ["a <tool b", "a <tool b", []],
+    // Arguments are an object, or it is no call.
+    [
+      '<tool_call>{"name": "f", "arguments": [1]}',
+      '<tool_call>{"name": "f", "arguments": [1]}',
+      [],
+    ],
+    [
+      '<tool_call>{"name": "f", "arguments": "x"}',
+      '<tool_call>{"name": "f", "arguments": "x"}',
+      [],
+    ],
+    [
+      '<tool_call>{"name": "f", "arguments": null}',
+      '<tool_call>{"name": "f", "arguments": null}',
+      [],
+    ],
+    // What is cut before its arguments is neither.
+    ['So: <tool_call>{"name": "f", "argu', "So:", []],
     ['<tool_call>{"id": 7, "name": "f", "arguments": {}}</tool_call>', "", [["f", {}]]],
   ]],
   [LLAMA3, [
@@ -37,6 +57,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       [["f", { a: 1 }], ["g", {}]],
     ],
     ['{"answer": 42}', '{"answer": 42}', []],
+    ['{"name": "Ann", "age', '{"name": "Ann", "age', []],
     [
       'The JSON is {"name": "f", "parameters": {}}',
       'The JSON is {"name": "f", "parameters": {}}',
@@ -110,6 +131,57 @@ Deno.test("a call's name and arguments come before its end", () => {
     { kind: "arguments", index: 0, text: '{"long": "text' },
   ]);
   deepEqual(stream.push(' more"}'), [{ kind: "arguments", index: 0, text: ' more"}' }]);
+});
+
+Deno.test("whole calls: pieces in one, without those that are cut or no object", () => {
+  const of = (...pieces: ToolPiece[]) => {
+    const whole = wholeCalls<ToolPiece>();
+    return pieces.flatMap(whole);
+  };
+  const call = (index: number, name: string) => ({ kind: "call", index, name } as const);
+  const args = (index: number, text: string) => ({ kind: "arguments", index, text } as const);
+  const called = (index: number) => ({ kind: "called", index } as const);
+  const text = { kind: "text", text: "Hm." } as const;
+  deepEqual(of(text, call(0, "f"), args(0, '{"a"'), args(0, ": 1}"), called(0), call(1, "g")), [
+    text,
+    call(0, "f"),
+    args(0, '{"a": 1}'),
+    called(0),
+  ]);
+  deepEqual(of(call(0, "f"), args(0, "{'a': 1}"), called(0)), [{
+    kind: "text",
+    text: "f{'a': 1}",
+  }]);
+});
+
+Deno.test("schemas that exclude objects are known", () => {
+  const excluded: readonly unknown[] = [
+    false,
+    { type: "string" },
+    { type: ["string", "null"] },
+    { const: 1 },
+    { enum: ["a", null] },
+    { anyOf: [{ type: "string" }, { type: "array" }] },
+    { oneOf: [{ type: "null" }] },
+    { allOf: [{ type: "object" }, { type: "string" }] },
+    { $ref: "#/$defs/a", $defs: { a: { type: "integer" } } },
+  ];
+  for (const schema of excluded) ok(excludesObjects(schema), JSON.stringify(schema));
+  const allowed: readonly unknown[] = [
+    undefined,
+    true,
+    {},
+    { type: "object" },
+    { type: ["object", "null"] },
+    { properties: {} },
+    { anyOf: [{ type: "string" }, { type: "object" }] },
+    { enum: [{ a: 1 }, "b"] },
+    { $ref: "#/$defs/a", $defs: { a: { type: "object" } } },
+    { $ref: "#/$defs/b" },
+    { $ref: "#/%zz" },
+    { $ref: "#" },
+  ];
+  for (const schema of allowed) equal(excludesObjects(schema), false, JSON.stringify(schema));
 });
 
 Deno.test("a family is known by the template; templates without tools get the generic one", () => {

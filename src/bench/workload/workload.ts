@@ -16,6 +16,7 @@ export interface Workload {
   prompts(cell: { readonly batch: number; readonly seed: number }): Prompt[];
 }
 
+const RANDOM = "random";
 /** Requests that follow each other in each place of the batch: answers may be short. */
 const PER_PLACE = 4;
 /** Requests of a phase in each place, and phases of a cell: easy, hard, easy, hard. */
@@ -34,11 +35,19 @@ export function openWorkload(name: string, read: (path: string) => string): Work
       return fromExamples(name, specBenchExamples(rest, read(rest)));
   }
   if (name === "phases") return phases(name);
-  if (name === "random") return random(name);
+  if (name === RANDOM) return random(name);
   throw new UsageError(
     `Cannot use "--workload ${name}": allowed is fledgling:TASK, phases, file:PROMPTS.jsonl, ` +
       `spec-bench:FILE, random`,
   );
+}
+
+/** The workload of a case: random prompts where it names them, else that of the sweep. */
+export function workloadOf(
+  { workload: name }: { readonly workload: string },
+  of: Workload,
+): Workload {
+  return name === RANDOM ? random(name) : of;
 }
 
 function splitOnce(name: string): [kind: string, rest: string] {

@@ -82,7 +82,8 @@ export function workloadName(
   return workload ?? (randomWeights === undefined ? "fledgling:all" : "random");
 }
 
-function planOf(options: BenchOptions, workload: Workload): Plan {
+/** What the axes ask to be measured. @throws UsageError */
+export function planOf(options: BenchOptions, workload: Workload): Plan {
   const { promptTokens, batchSizes = [1], outputTokens, temperatures, depths = [0], presets } =
     options;
   const roundsPerSync = roundsAxis(options.roundsPerSync);

@@ -2,11 +2,14 @@ import type { Io } from "../terminal/io.ts";
 import type { LineSource } from "../terminal/lines.ts";
 import { warn } from "../terminal/warn.ts";
 import type { ChatOptions } from "../options/options.ts";
+import type { SeparatedOutput } from "./separated.ts";
 import type { ChatModel, Reply } from "./model.ts";
 import { type ChatState, withAnswer } from "./state.ts";
 
 /** What stays the same for a whole chat. */
 export interface Chat {
+  /** Where answers are written; `io.stdout` is the same. */
+  readonly answers: SeparatedOutput;
   readonly model: ChatModel;
   readonly options: ChatOptions;
   readonly io: Io;
@@ -23,6 +26,7 @@ export async function answer(
   { before, asked }: { before: ChatState; asked: ChatState },
 ): Promise<ChatState> {
   const { model, io, interactive, say } = chat;
+  chat.answers.nextAnswer();
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, io.signal]);
   const reply = await chat.lines.answering(

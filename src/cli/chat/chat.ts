@@ -2,16 +2,19 @@ import { wrapNote } from "../terminal/wrap.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { RemoteError, UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
-import { type Entry, type Next, obey } from "./commands.ts";
+import { aligned, type Entry, type Next, obey } from "./commands.ts";
 import { complete } from "./completion.ts";
 import { type History, memoryHistory, openHistory } from "../terminal/history.ts";
-import { markNewlines } from "../terminal/paste.ts";
+import { laidOut } from "../terminal/markdown.ts";
+import { visible } from "../terminal/visible.ts";
 import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
-import { pipedLines } from "../terminal/lines.ts";
+import { type LineSource, pipedLines } from "../terminal/lines.ts";
+import type { Engine } from "../open/engine.ts";
 import { engineModel } from "./engine_model.ts";
 import type { ChatModel } from "./model.ts";
+import { separatedOutput } from "./separated.ts";
 import { givenSettings, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
 import { isThere, loadChat, saveChat } from "./store.ts";
@@ -25,11 +28,15 @@ export interface ChatContext extends CommandContext {
   readonly historyFile?: string | undefined;
 }
 
+/** What the lines of a chat need. */
+type TerminalContext = Pick<ChatContext, "io" | "historyFile">;
+
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
   templateArguments(options); // a mistake is told before anything is opened
-  // `/set num-steps` may ask for any of them.
-  await using engine = await openWithProgress(options, context, { allSteps: true });
+  // Before the model is opened: what is typed while it loads waits for the first prompt.
+  using lines = linesOf(options, context);
+  await using engine = await openWhile(lines, options, context);
   if (engine === undefined) return INTERRUPTED;
   if (!engine.hasChatTemplate) {
     throw new UsageError(
@@ -38,22 +45,62 @@ export async function runChat(options: ChatOptions, context: ChatContext): Promi
     );
   }
   const drawSeed = context.randomSeed ?? randomSeed;
-  return await chatWith(engineModel(engine, { options, drawSeed }), options, context);
+  return await chatWith(engineModel(engine, { options, drawSeed }), options, { ...context, lines });
+}
+
+/** Opens the engine; Ctrl+C meanwhile is a key of the terminal, and gives it up. */
+async function openWhile(
+  lines: LineSource,
+  options: ChatOptions,
+  context: ChatContext,
+): Promise<Engine | undefined> {
+  const { io } = context;
+  const stop = new AbortController();
+  const loading = withChanged(io, { signal: AbortSignal.any([io.signal, stop.signal]) });
+  return await lines.answering(
+    () => stop.abort(),
+    // `/set num-steps` may ask for any of them, and `/set format` for a grammar.
+    () =>
+      openWithProgress(options, { ...context, io: loading }, { allSteps: true, constrained: true }),
+  );
+}
+
+/** The streams with another output or signal. */
+function withChanged(io: Io, changed: Partial<Pick<Io, "stdout" | "signal">>): Io {
+  const { stdin, stdout, stderr, colour, signal, onSignal, suspend } = io;
+  return { stdin, stdout, stderr, colour, signal, onSignal, suspend, ...changed };
+}
+
+/** Whether a person sits at a terminal. */
+function isInteractive({ stdin, stderr }: Io): boolean {
+  return stdin.isTerminal && stderr.isTerminal;
+}
+
+/** Where the chat's lines come from; from now on the terminal is the editor's. */
+export function linesOf(options: ChatOptions, context: TerminalContext): LineSource {
+  const { io } = context;
+  return isInteractive(io)
+    ? terminalLines(io, { history: historyOf(options, context), complete })
+    : pipedLines(io);
 }
 
 /** A chat from its first line to its last. Returns the exit code. */
 export async function chatWith(
   model: ChatModel,
   options: ChatOptions,
-  context: Pick<ChatContext, "io" | "historyFile">,
+  { io: terminal, lines }: { readonly io: Io; readonly lines: LineSource },
 ): Promise<number> {
-  const { io } = context;
-  const interactive = io.stdin.isTerminal && io.stderr.isTerminal;
-  using lines = interactive
-    ? terminalLines(io, { history: historyOf(options, context), complete })
-    : pipedLines(io);
+  const interactive = isInteractive(terminal);
+  // A person sees the questions between the answers; a file and a pipe have the answers only.
+  const answers = separatedOutput(terminal.stdout, !interactive || !terminal.stdout.isTerminal);
+  const io = withChanged(terminal, { stdout: answers });
   const chat: Chat = {
-    ...{ model, options, io, lines, interactive },
+    answers,
+    model,
+    options,
+    io,
+    lines,
+    interactive,
     say: (text) => say(io, text),
   };
   if (interactive && !options.quiet) chat.say(model.greeting);
@@ -68,13 +115,13 @@ export async function chatWith(
 }
 
 function say({ stderr, colour }: Io, text: string): void {
-  const note = stderr.isTerminal ? wrapNote(text, stderr.columns()) : text;
+  const note = stderr.isTerminal ? wrapNote(visible(text), stderr.columns()) : text;
   stderr.write(colour ? `\x1b[2m${note}\x1b[22m\n` : `${note}\n`);
 }
 
 function historyOf(
   { noHistory, quiet }: ChatOptions,
-  { historyFile, io }: Pick<ChatContext, "io" | "historyFile">,
+  { historyFile, io }: TerminalContext,
 ): History {
   if (noHistory || historyFile === undefined) return memoryHistory();
   return openHistory(historyFile, (line) => warn(line, { io, quiet }));
@@ -160,7 +207,12 @@ async function act(
 
 /** The text of `/history`, oldest first as a terminal scrolls. */
 function historyText(newest: readonly string[]): string {
-  return newest.length === 0 ? "Nothing yet." : newest.toReversed().map(markNewlines).join("\n");
+  return newest.length === 0 ? "Nothing yet." : newest.toReversed().map(inOneRow).join("\n");
+}
+
+/** A message of several lines with a sign for each line end. */
+function inOneRow(text: string): string {
+  return text.replaceAll("\n", "\u240A").replaceAll("\t", "\u2409");
 }
 
 /** Writes the file; over one that is there only if the person says so. */
@@ -184,13 +236,39 @@ async function save(
 }
 
 /** The chat of a file; settings of the command line stay. */
-async function load({ model: { name }, options, say }: Chat, now: ChatState, path: string) {
-  const { state, model } = await loadChat(path, now, givenSettings(options));
+async function load(chat: Chat, now: ChatState, path: string): Promise<ChatState> {
+  const { model: { name, drafts }, options, interactive, say } = chat;
+  const kept = givenSettings(options);
+  const { state, model } = await loadChat(path, now, { kept, drafts });
+  if (interactive) showMessages(chat, state);
   say(`Loaded ${state.messages.length} messages from ${path}.`);
   if (model !== undefined && model !== name) {
     say(`It was held with ${model}; ${name} goes on with it.`);
   }
+  const before = settingTexts(now.settings);
+  const changed = Object.entries(settingTexts(state.settings))
+    .filter(([setting, text]) => before[setting] !== text);
+  if (changed.length > 0) {
+    say(`Settings of the file: ${changed.map((pair) => pair.join(" = ")).join(", ")}.`);
+  }
+  if (kept.length > 0) say(`Settings of the command line stay: ${kept.join(", ")}.`);
   return state;
+}
+
+/** Shows a conversation as it looked when it was held; on stderr, as no answer is new. */
+function showMessages(
+  { io: { stderr, colour }, say }: Chat,
+  { system, messages }: ChatState,
+): void {
+  if (system !== undefined) say(`System message: ${system}`);
+  for (const { role, content } of messages) {
+    const text = laidOut(stderr, { colour });
+    stderr.write(
+      role === "user"
+        ? `>>> ${visible(content).replaceAll("\n", "\n... ")}\n`
+        : `${text.write(content)}${text.end()}\n\n`,
+    );
+  }
 }
 
 /** The text of `/show`. */
@@ -201,5 +279,5 @@ function showText(model: ChatModel, state: ChatState): string {
     ["system", state.system ?? "none"],
     ...Object.entries(settingTexts(state.settings)),
   ];
-  return rows.map(([name = "", text]) => `${name.padEnd(13)}${text}`).join("\n");
+  return aligned(rows);
 }

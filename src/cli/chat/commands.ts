@@ -1,7 +1,23 @@
 import { UsageError } from "../../errors.ts";
-import { SETTING_NAMES, settingAllows, settingTexts, withSetting } from "./settings.ts";
-import { beforeAnswer, type ChatState, withQuestion } from "./state.ts";
-import { expandHome } from "./store.ts";
+import { didYouMean, nearest } from "../options/nearest.ts";
+import {
+  SETTING_NAMES,
+  settingAllows,
+  settingTexts,
+  TEXT_SETTINGS,
+  withSetting,
+} from "./settings.ts";
+import {
+  beforeAnswer,
+  type ChatState,
+  withoutNewest,
+  withoutOldest,
+  withQuestion,
+} from "./state.ts";
+import { expandHome, withoutQuotes } from "./paths.ts";
+
+/** The word that takes the system message away. */
+const NO_SYSTEM = "none";
 
 /** What the program does after a line was understood. */
 export type Next =
@@ -39,22 +55,23 @@ interface Context {
 }
 
 const COMMANDS: Readonly<Record<string, SlashCommand>> = {
-  "/help": { help: "this list", run: (state) => [state, say(slashHelp())] },
+  "/help": {
+    argument: "[COMMAND]",
+    help: "this list, or what one command takes",
+    run: (state, name) => [state, say(name === "" ? slashHelp() : commandHelp(state, name))],
+  },
   "/clear": {
     help: "forget the conversation, keep the system message",
     run: (state) => [{ ...state, messages: [], attempt: 0, tokens: 0 }, say("Cleared.")],
   },
   "/system": {
     argument: "[TEXT]",
-    help: "set the system message; without TEXT remove it",
-    run: (state, text) =>
-      text === ""
-        ? [{ ...state, system: undefined }, say("System message removed.")]
-        : [{ ...state, system: text }, say("System message set.")],
+    help: `show the system message, or set it; ${NO_SYSTEM} removes it`,
+    run: system,
   },
   "/set": {
     argument: "[NAME VALUE]",
-    help: `list the settings, or change one: ${SETTING_NAMES.join(", ")}`,
+    help: "list the settings, or change one",
     run: set,
   },
   "/show": {
@@ -68,12 +85,21 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   "/load": { argument: "FILE", help: "go on with a saved conversation", run: load },
   "/regen": { help: "answer the newest message again", run: regen },
+  "/undo": { help: "take the newest message and its answer back", run: undo },
+  "/drop": {
+    argument: "[COUNT]",
+    help: "drop the oldest messages and their answers, to make room",
+    run: drop,
+  },
   "/history": {
     argument: "[COUNT]",
     help: "the newest lines typed; Ctrl+R searches them",
     run: recent,
   },
-  "/bye": { help: "leave (so does Ctrl+D)", run: (state) => [state, { kind: "leave" }] },
+  "/bye": {
+    help: "leave (so do Ctrl+D, /exit and /quit)",
+    run: (state) => [state, { kind: "leave" }],
+  },
 };
 
 /** Other names of commands. */
@@ -97,31 +123,61 @@ export function obey(state: ChatState, entry: Entry, context: Context): Step {
   if (entry.literal || !typed.startsWith("/")) {
     return [withQuestion(state, entry.text), { kind: "answer" }];
   }
+  if (typed.startsWith("//")) return [withQuestion(state, typed.slice(1)), { kind: "answer" }];
   const [, name = "", argument = ""] = /^(\S+)\s*([^]*)$/.exec(typed) ?? [];
-  const meant = Object.hasOwn(ALIASES, name) ? ALIASES[name] ?? name : name;
-  const command = Object.hasOwn(COMMANDS, meant) ? COMMANDS[meant] : undefined;
-  if (command === undefined) {
-    throw new UsageError(`Cannot run "${name}": no such command; /help lists them`);
-  }
+  const [, command] = commandNamed(name);
   if (argument !== "" && command.argument === undefined) {
     throw new UsageError(`Cannot run "${name} ${argument}": ${name} stands alone`);
   }
   return command.run(state, argument, context);
 }
 
+/** The command of a name or of another name, with its first name. */
+function commandNamed(name: string): readonly [string, SlashCommand] {
+  const meant = Object.hasOwn(ALIASES, name) ? ALIASES[name] ?? name : name;
+  const command = Object.hasOwn(COMMANDS, meant) ? COMMANDS[meant] : undefined;
+  if (command !== undefined) return [meant, command];
+  const near = nearest(name.slice(1), SLASH_COMMANDS.map(([each]) => each.slice(1)));
+  throw new UsageError(
+    near.length > 0
+      ? `Cannot run "${name}": no such command${didYouMean(near.map((each) => `/${each}`))} ` +
+        "(/help lists them; // begins a message with a slash)"
+      : `Cannot run "${name}": no such command; /help lists them`,
+  );
+}
+
 /** The text of `/help`. */
 export function slashHelp(): string {
-  const names = (name: string) =>
-    [name, ...Object.keys(ALIASES).filter((alias) => ALIASES[alias] === name)].join(", ");
-  const rows = Object.entries(COMMANDS).map((
-    [name, { argument, help }],
-  ) => [`${names(name)} ${argument ?? ""}`.trimEnd(), help] as const);
+  const rows = Object.entries(COMMANDS).map(([name, { argument = "", help }]) =>
+    [`${name} ${argument}`.trimEnd(), help] as const
+  );
   rows.push(
+    ["//TEXT", "a message that begins with a slash"],
+    ["Ctrl+J, Alt+Enter", "a new line in the message"],
     ['"""', "begins and ends a message of several lines"],
     ["Ctrl+C", "stops the answer"],
   );
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.map(([left, help]) => `${left.padEnd(width)}  ${help}`).join("\n");
+  return aligned(rows);
+}
+
+/** The text of `/help COMMAND`. */
+function commandHelp({ settings }: ChatState, typed: string): string {
+  const [name, { argument = "", help }] = commandNamed(typed.startsWith("/") ? typed : `/${typed}`);
+  const others = Object.keys(ALIASES).filter((alias) => ALIASES[alias] === name);
+  const row = [
+    [`${name} ${argument}`.trimEnd(), help],
+    ...others.map((other) => [other, "the same"]),
+  ];
+  if (name !== "/set") return aligned(row);
+  const allowed = Object.keys(settingTexts(settings))
+    .map((setting) => [setting, settingAllows(setting, settings)]);
+  return `${aligned(row)}\n\n${aligned(allowed)}`;
+}
+
+/** Rows of two columns. */
+export function aligned(rows: readonly (readonly string[])[]): string {
+  const width = Math.max(...rows.map(([left = ""]) => left.length));
+  return rows.map(([left = "", right = ""]) => `${left.padEnd(width)}  ${right}`).join("\n");
 }
 
 function say(text: string): Next {
@@ -129,7 +185,9 @@ function say(text: string): Next {
 }
 
 function set(state: ChatState, argument: string, { drafts, thinks = true }: Context): Step {
-  const [, name = "", value = ""] = /^(\S*)\s*([^]*)$/.exec(argument) ?? [];
+  const [, typed = "", value = ""] = /^(\S*)\s*([^]*)$/.exec(argument) ?? [];
+  // As the fields of requests are spelled.
+  const name = typed.replaceAll("_", "-");
   if (name === "") return [state, say(settingRows(state))];
   if (name === "policy") {
     throw new UsageError(
@@ -137,9 +195,14 @@ function set(state: ChatState, argument: string, { drafts, thinks = true }: Cont
     );
   }
   if (!SETTING_NAMES.includes(name)) {
-    throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
+    const near = nearest(name, SETTING_NAMES);
+    throw new UsageError(
+      near.length > 0
+        ? `Cannot set "${name}": no such setting${didYouMean(near)} (/set lists them)`
+        : `Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`,
+    );
   }
-  if (value === "" || (name !== "stop" && /\s/.test(value))) {
+  if (value === "" || (!TEXT_SETTINGS.includes(name) && /\s/.test(value))) {
     throw new UsageError(
       `Cannot set "${name}": it takes one value, ${settingAllows(name, state.settings)}`,
     );
@@ -152,13 +215,12 @@ function set(state: ChatState, argument: string, { drafts, thinks = true }: Cont
   }
   const idle = name === "think" && settings.think !== "auto" && !thinks;
   const note = idle ? "; the chat template has no switch for it" : "";
-  return [{ ...state, settings }, say(`${name} = ${value}${note}`)];
+  return [{ ...state, settings }, say(`${name} = ${settingTexts(settings)[name]}${note}`)];
 }
 
 /** The text of `/set` alone. */
 function settingRows({ settings }: ChatState): string {
-  return Object.entries(settingTexts(settings))
-    .map(([name, text]) => `${name.padEnd(13)}${text}`).join("\n");
+  return aligned(Object.entries(settingTexts(settings)));
 }
 
 function save(state: ChatState, argument: string): Step {
@@ -171,8 +233,9 @@ function load(state: ChatState, path: string): Step {
 }
 
 function filePath(command: string, path: string): string {
-  if (path === "") throw new UsageError(`Cannot run "${command}": FILE is missing`);
-  return expandHome(path);
+  const bare = withoutQuotes(path);
+  if (bare === "") throw new UsageError(`Cannot run "${command}": FILE is missing`);
+  return expandHome(bare);
 }
 
 /** Lines that `/history` shows where no number is said. */
@@ -184,6 +247,38 @@ function recent(state: ChatState, argument: string): Step {
     throw new UsageError(`Cannot run "/history ${argument}": COUNT is an integer from 1`);
   }
   return [state, { kind: "history", count }];
+}
+
+function system(state: ChatState, text: string): Step {
+  if (text === "") {
+    const shown = state.system === undefined
+      ? "No system message; /system TEXT sets one."
+      : `${state.system}\n(/system ${NO_SYSTEM} removes it)`;
+    return [state, say(shown)];
+  }
+  if (text === NO_SYSTEM) {
+    return [{ ...state, system: undefined }, say("System message removed.")];
+  }
+  return [{ ...state, system: text }, say("System message set.")];
+}
+
+function undo(state: ChatState): Step {
+  const shorter = withoutNewest(state);
+  if (shorter === undefined) throw new UsageError('Cannot run "/undo": nothing was said yet');
+  return [shorter, say(`Taken back: ${state.messages[shorter.messages.length]?.content ?? ""}`)];
+}
+
+function drop(state: ChatState, argument: string): Step {
+  const count = argument === "" ? 1 : Number(argument);
+  if (!Number.isSafeInteger(count) || count < 1) {
+    throw new UsageError(`Cannot run "/drop ${argument}": COUNT is an integer from 1`);
+  }
+  let shorter = state;
+  for (let at = 0; at < count; at++) {
+    shorter = withoutOldest(shorter) ?? { ...shorter, messages: [], attempt: 0, tokens: 0 };
+  }
+  const left = shorter.messages.length;
+  return [shorter, say(`Dropped ${state.messages.length - left} messages, ${left} are left.`)];
 }
 
 function regen(state: ChatState): Step {

@@ -1,7 +1,7 @@
 import type { Completion } from "../terminal/editor.ts";
 import { SLASH_COMMANDS } from "./commands.ts";
 import { SETTING_NAMES } from "./settings.ts";
-import { expandHome } from "./store.ts";
+import { expandHome } from "./paths.ts";
 
 /** A name in a folder. */
 export interface Name {
@@ -25,7 +25,8 @@ export function complete(line: string, list: ListFolder = listFolder): Completio
   if (name === "/set" && !/\s/.test(rest)) {
     return [starting(SETTING_NAMES.map((setting) => `${setting} `), rest), rest];
   }
-  return [[], line];
+  const [, file] = name === "/set" ? /^format\s+([^]*)$/.exec(rest) ?? [] : [];
+  return file === undefined ? [[], line] : completeFile(file, list);
 }
 
 /** A path as it is typed, `~` left as it is. */

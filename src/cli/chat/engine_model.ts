@@ -67,10 +67,24 @@ async function answer(
     ...{ state, stopped, text: result.text, reasoning: result.reasoning },
     nothing: stopped && result.outputIds.length === 0,
     tokens: request.promptIds.length + result.outputIds.length,
-    cut: cutNote(engine, result, { tokens: "/set max-tokens" }),
+    cut: cutText(engine, result),
     warning: local.watchDraft(result.speculative),
     stats: statsLine({ engine, result, seed: temperature > 0 ? seed : undefined }),
   };
+}
+
+/** Why the answer was cut, and how to go on. */
+function cutText(engine: Engine, result: Answered): string | undefined {
+  const note = cutNote(engine, result, {
+    tokens: "/set max-tokens",
+    context: "--context-length at the start",
+  });
+  if (note === undefined) return undefined;
+  const full = result.promptIds.length + result.outputIds.length >= engine.contextLength;
+  const how = full
+    ? "The next message drops the oldest ones; /drop, /undo and /clear make room now."
+    : "/regen then answers again.";
+  return `${note} ${how}`;
 }
 
 /** The answer as it comes; undefined where Ctrl+C came before there was a prompt. */
@@ -112,7 +126,7 @@ function requestOf(
     maxTokens: settings.maxTokens ?? engine.contextLength - rest.promptIds.length,
     stop: settings.stop,
     ignoreEos: options.ignoreEos,
-    ...defined({ numSteps }),
+    ...defined({ numSteps, grammar: settings.format?.grammar }),
   };
 }
 
@@ -133,7 +147,7 @@ async function stream(
   const writer = answerWriter(engine, request.promptIds, { io, shown, layout: true });
   try {
     const result = await resultOf(engine.generate(request), (event) => {
-      if (event.kind === "prefill") status.prefill(event.done, event.total);
+      if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
       else status.clear();
       if (event.kind === "text") writer.write(event.text);
     });

@@ -1,5 +1,8 @@
 import { UsageError } from "../../errors.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
+import { grammarOf } from "../generate/constraint.ts";
 import type { Engine } from "../open/engine.ts";
+import { expandHome, withoutQuotes } from "./paths.ts";
 import type { SamplingChoice } from "../../engine/sampling.ts";
 import { samplingChoice } from "../open/sampling.ts";
 import type { Think } from "../open/template.ts";
@@ -28,6 +31,14 @@ export interface Settings extends MaybeSampling {
   readonly think: Think;
   readonly draft: boolean;
   readonly stats: boolean;
+  /** What answers have to be; undefined = any text. */
+  readonly format: Format | undefined;
+}
+
+/** A grammar with the value of `/set format` that makes it again. */
+export interface Format {
+  readonly text: string;
+  readonly grammar: Grammar;
 }
 
 /** Names of `/set` and the setting each one changes. */
@@ -56,13 +67,17 @@ const UNSET: Readonly<Partial<Record<NumberKey, string>>> = {
 export const SERVERS = "server";
 
 /** Settings that a server does not have. */
-const LOCAL = ["num-steps", "draft"];
+export const LOCAL: readonly string[] = ["num-steps", "draft"];
 
 function unsetWord(key: NumberKey, { remote }: Pick<Settings, "remote">): string | undefined {
   return UNSET[key] ?? (remote && key !== "numSteps" ? SERVERS : undefined);
 }
 
 const CHOICES = { think: ["auto", "on", "off"], draft: ["on", "off"], stats: ["on", "off"] };
+
+/** Answers may be any text. */
+const NO_FORMAT = "off";
+const FORMATS = `json, a JSON schema or its file, regex PATTERN, or ${NO_FORMAT}`;
 
 /** No stop texts. */
 const NONE = "none";
@@ -72,7 +87,11 @@ export const SETTING_NAMES: readonly string[] = [
   ...Object.keys(NUMBERS),
   "stop",
   ...Object.keys(CHOICES),
+  "format",
 ];
+
+/** Settings whose values may have spaces. */
+export const TEXT_SETTINGS: readonly string[] = ["stop", "format"];
 
 /** The settings that a chat begins with. */
 export function settingsOf(
@@ -83,6 +102,7 @@ export function settingsOf(
   return {
     ...samplingChoice(options, engine),
     ...{ maxTokens, seed, stop, think, stats, remote: false },
+    format: undefined,
     ...{
       numSteps: undefined,
       openedSteps: engine.tier.depth,
@@ -100,6 +120,7 @@ export function remoteSettings(options: ChatOptions): Settings {
     ...{ temperature, topK, topP, minP, logitBias },
     ...{ repetitionPenalty, frequencyPenalty, presencePenalty },
     ...{ maxTokens, seed, stop, think, stats, remote: true },
+    format: undefined,
     ...{ numSteps: undefined, openedSteps: 0, draft: false },
   };
 }
@@ -130,6 +151,7 @@ export function withSetting(settings: Settings, name: string, value: string): Se
     return { ...settings, [name]: name === "think" ? value : value === "on" };
   }
   if (name === "stop") return { ...settings, stop: stopTexts(value) };
+  if (name === "format") return { ...settings, format: formatOf(value) };
   if (!Object.hasOwn(NUMBERS, name)) {
     throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
   }
@@ -144,6 +166,7 @@ export function settingAllows(
   of: Pick<Settings, "remote"> = { remote: false },
 ): string {
   if (isChoice(name)) return CHOICES[name].join(" or ");
+  if (name === "format") return FORMATS;
   if (name === "stop") return `a text, a JSON list of texts, or ${NONE}`;
   const key = NUMBERS[name as keyof typeof NUMBERS];
   const unset = unsetWord(key, of);
@@ -162,6 +185,7 @@ export function settingTexts(settings: Settings): Record<string, string> {
     ...Object.fromEntries(numbers),
     stop: stop.length === 0 ? NONE : JSON.stringify(stop.length === 1 ? stop[0] : stop),
     ...{ think, draft: onOff(draft), stats: onOff(stats) },
+    format: settings.format?.text ?? NO_FORMAT,
   };
   const own = ([name]: [string, unknown]) => !(settings.remote && LOCAL.includes(name));
   return Object.fromEntries(Object.entries(texts).filter(own));
@@ -183,6 +207,27 @@ function stopTexts(value: string): readonly string[] {
     return texts as string[];
   }
   throw refuse();
+}
+
+/** JSON, a schema (its text or its file), or a regular expression. */
+function formatOf(value: string): Format | undefined {
+  if (value === NO_FORMAT) return undefined;
+  if (value === "json") return { text: value, grammar: { kind: "json object" } };
+  const [, pattern] = /^regex\s+([^]+)$/.exec(value) ?? [];
+  if (pattern !== undefined) return { text: value, grammar: { kind: "regex", pattern } };
+  if (value === "regex") {
+    throw new UsageError(`Cannot use "/set format regex": allowed is ${FORMATS}`);
+  }
+  const inline = value.startsWith("{");
+  const grammar = grammarOf({
+    jsonSchema: inline ? value : expandHome(withoutQuotes(value)),
+    jsonObject: false,
+    grammar: undefined,
+    regex: undefined,
+  });
+  // A saved conversation has the schema itself: its file may be gone.
+  const schema = grammar?.kind === "json schema" ? grammar.schema : undefined;
+  return grammar && { text: JSON.stringify(schema), grammar };
 }
 
 function isChoice(name: string): name is keyof typeof CHOICES {

@@ -18,10 +18,10 @@ export interface ChatState {
 
 /** What an answer at temperature 0 depends on besides the messages. */
 export function asksFor({ system, settings }: ChatState): string {
-  const { temperature, maxTokens, stop, think } = settings;
+  const { temperature, maxTokens, stop, think, format } = settings;
   const { repetitionPenalty, frequencyPenalty, presencePenalty, logitBias } = settings;
   const penalties = [repetitionPenalty, frequencyPenalty, presencePenalty, logitBias];
-  return JSON.stringify([system, temperature, maxTokens, stop, think, ...penalties]);
+  return JSON.stringify([system, temperature, maxTokens, stop, think, format?.text, ...penalties]);
 }
 
 /** What the template is given. */
@@ -58,6 +58,13 @@ export function withAnswer(
 export function beforeAnswer(state: ChatState): ChatState | undefined {
   if (state.messages.at(-1)?.role !== "assistant") return undefined;
   return { ...state, messages: state.messages.slice(0, -1), attempt: state.attempt + 1 };
+}
+
+/** Without the newest question and its answer; undefined when nothing was said. */
+export function withoutNewest(state: ChatState): ChatState | undefined {
+  const last = state.messages.findLastIndex(({ role }) => role === "user");
+  if (last < 0) return undefined;
+  return { ...state, messages: state.messages.slice(0, last), attempt: 0, tokens: 0 };
 }
 
 /** Without the oldest exchange; undefined when only the newest question is left. */
@@ -100,7 +107,7 @@ export async function fitContext(
   if (promptIds.length >= contextLength) {
     throw new UsageError(
       `Cannot send "the message": it makes a prompt of ${promptIds.length} tokens, ` +
-        `the context holds ${contextLength}`,
+        `the context holds ${contextLength}; send less, or start with --context-length`,
     );
   }
   return { state, promptIds, dropped };

@@ -1,7 +1,15 @@
 import { defined } from "../../defined.ts";
 import { reason, UsageError } from "../../errors.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
-import { SERVERS, type Settings, settingTexts, withSetting } from "./settings.ts";
+import {
+  LOCAL,
+  SERVERS,
+  SETTING_NAMES,
+  settingAllows,
+  type Settings,
+  settingTexts,
+  withSetting,
+} from "./settings.ts";
 import type { ChatState } from "./state.ts";
 
 /** Raised when a field changes its meaning; files of another version are refused. */
@@ -20,6 +28,14 @@ export function chatToJson(state: ChatState, model: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
+/** What of a file is not taken. */
+interface Keeping {
+  /** Names of settings that keep their values. */
+  readonly kept?: readonly string[];
+  /** The running program has a draft, so one may be switched on. */
+  readonly drafts?: boolean;
+}
+
 /** A chat that was read. */
 export interface LoadedChat {
   readonly state: ChatState;
@@ -29,12 +45,12 @@ export interface LoadedChat {
 
 /**
  * Reads what `chatToJson` wrote.
- * @param kept names of settings that keep their values; so do those that are not in the file.
+ * Settings that are not in the file keep their values.
  */
 export function chatFromJson(
   text: string,
   current: ChatState,
-  kept: readonly string[] = [],
+  { kept = [], drafts = false }: Keeping = {},
 ): LoadedChat {
   const document: unknown = JSON.parse(text);
   if (!isRecord(document) || document["eyrie_chat"] !== VERSION) {
@@ -45,7 +61,7 @@ export function chatFromJson(
   const state = {
     system,
     messages: checkMessages(messages),
-    settings: checkSettings(settings ?? {}, current.settings, kept),
+    settings: checkSettings(settings ?? {}, current.settings, { kept, drafts }),
     attempt: 0,
     tokens: 0,
   };
@@ -68,10 +84,10 @@ export async function saveChat(path: string, state: ChatState, model: string): P
 export async function loadChat(
   path: string,
   current: ChatState,
-  kept: readonly string[] = [],
+  keeping: Keeping = {},
 ): Promise<LoadedChat> {
   try {
-    return chatFromJson(await Deno.readTextFile(path), current, kept);
+    return chatFromJson(await Deno.readTextFile(path), current, keeping);
   } catch (cause) {
     const [line = ""] = fileReason(cause).split("\n");
     throw new UsageError(`Cannot load "${path}": ${line}`, { cause });
@@ -81,12 +97,6 @@ export async function loadChat(
 /** Whether anything has this name. */
 export async function isThere(path: string): Promise<boolean> {
   return await Deno.lstat(path).then(() => true, () => false);
-}
-
-/** `~` and `~/...` are the user's own folder. */
-export function expandHome(path: string): string {
-  const home = Deno.env.get("HOME") ?? Deno.env.get("USERPROFILE");
-  return home === undefined ? path : path.replace(/^~(?=$|[/\\])/, () => home);
 }
 
 /** Deno's text without the call and the names it was made with: the message has the name already. */
@@ -110,19 +120,34 @@ function checkMessages(messages: unknown): ChatMessage[] {
   });
 }
 
-function checkSettings(texts: unknown, current: Settings, kept: readonly string[]): Settings {
+function checkSettings(
+  texts: unknown,
+  current: Settings,
+  { kept, drafts }: Required<Keeping>,
+): Settings {
   if (!isRecord(texts)) throw new Error("settings is not an object");
   return Object.entries(texts).reduce((settings, [name, value]) => {
-    // A draft belongs to the running program, not to the conversation.
-    if (name === "draft" || kept.includes(name)) return settings;
-    // So do steps, and what was left to a server is left to the engine.
-    if (settings.remote ? name === "num-steps" : value === SERVERS) return settings;
+    if (kept.includes(name)) return settings;
+    // A draft and its steps are a server's own, and what was left to a server is left to the engine.
+    if (settings.remote ? LOCAL.includes(name) : value === SERVERS) return settings;
+    if (name === "draft" && value === "on" && !drafts) return settings;
     // Steps that the engine chose were not set by the user: its policy still chooses.
     if (name === "num-steps" && value === String(settings.openedSteps)) {
       return { ...settings, numSteps: undefined };
     }
-    return withSetting(settings, name, String(value));
+    return readSetting(settings, name, String(value));
   }, current);
+}
+
+function readSetting(settings: Settings, name: string, value: string): Settings {
+  try {
+    return withSetting(settings, name, value);
+  } catch (cause) {
+    if (!(cause instanceof UsageError)) throw cause;
+    const known = SETTING_NAMES.includes(name);
+    const why = known ? `allowed is ${settingAllows(name, settings)}` : "there is no such setting";
+    throw new Error(`its setting ${name} is ${value}, ${why}`, { cause });
+  }
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -4,10 +4,17 @@ import { lookAtTuning, tuningPath } from "../../engine/tune/tuning_file.ts";
 import type { DoctorOptions } from "../options/options.ts";
 import { openWebGpu, type WebGpuName } from "../../gpu/webgpu.ts";
 import { lookAtAdapter, silenceLoader } from "./adapter.ts";
+import { countSettings, readSettings } from "../options/settings.ts";
 import { cacheFolders, cacheState } from "./caches.ts";
 import { installDebianDriver } from "./install.ts";
 import { chooseFix, DAWN_FIX, type Machine, parseOsRelease } from "./machine.ts";
-import { type DoctorReport, isHealthy, renderReport, reportJson } from "./report.ts";
+import {
+  type ConfigState,
+  type DoctorReport,
+  isHealthy,
+  renderReport,
+  reportJson,
+} from "./report.ts";
 
 /**
  * Writes the report to `out`, each text with its line end.
@@ -66,10 +73,18 @@ async function examine(
     adapter,
     caches: cacheFolders(env, machine.os).map(cacheState),
     tuning: lookAtTuning(tuningPath(env, machine.os)),
+    config: configState(env, machine.os),
     fix: adapter === null && webgpu.name === "dawn"
       ? DAWN_FIX
       : chooseFix(machine, adapter, forced),
   };
+}
+
+/** The config file, whose keys were checked when the command began. */
+function configState(env: (name: string) => string | undefined, os: Machine["os"]): ConfigState {
+  const settings = readSettings(env, os);
+  const there = settings.text !== undefined;
+  return { path: settings.path, flags: there ? countSettings(settings) : undefined };
 }
 
 // WebGPU loads its drivers once a process, so a new driver is seen by a new process only.

@@ -23,7 +23,16 @@ export interface DoctorReport {
   readonly caches: readonly CacheState[];
   /** What --autotune measured here. */
   readonly tuning: TuningContents;
+  readonly config: ConfigState;
   readonly fix: Fix;
+}
+
+/** The config file. */
+export interface ConfigState {
+  /** Where it is looked for; undefined where there is no home folder. */
+  readonly path: string | undefined;
+  /** Flags that it sets; undefined where there is no file. */
+  readonly flags: number | undefined;
 }
 
 const LABEL_WIDTH = 11;
@@ -43,6 +52,7 @@ export function renderReport(report: DoctorReport): string {
     ...(adapter === null ? [line("adapter", "none")] : adapterLines(adapter)),
     ...report.caches.map((cache, i) => line(i === 0 ? "caches" : "", cacheText(cache))),
     ...tuningLines(report.tuning),
+    line("config", configText(report.config)),
     line("verdict", verdict(report)),
   ];
   return `${lines.join("\n")}\n`;
@@ -68,8 +78,15 @@ export function reportJson(report: DoctorReport): Record<string, unknown> {
       adapters: report.tuning.adapters,
       problem: report.tuning.problem ?? null,
     },
+    config: { path: report.config.path ?? null, flags: report.config.flags ?? null },
     fix: report.fix,
   };
+}
+
+function configText({ path, flags }: ConfigState): string {
+  if (path === undefined) return "none, as there is no home folder";
+  if (flags === undefined) return `none, it would be ${path}`;
+  return `${path}, which sets ${flags} ${flags === 1 ? "flag" : "flags"}`;
 }
 
 /** Bytes in the largest binary unit of which there is at least one. */

@@ -2,7 +2,7 @@ import type { GenerateResult } from "../../engine/schedule/events.ts";
 import { type Parted, partReasoning, reasoningStream } from "../../text/reasoning.ts";
 import type { Engine } from "../open/engine.ts";
 import type { Io } from "../terminal/io.ts";
-import { AS_IT_IS, laidOut } from "../terminal/markdown.ts";
+import { laidOut, unlaid } from "../terminal/markdown.ts";
 
 /** A result whose text is the answer alone. */
 export interface Answered extends GenerateResult {
@@ -50,7 +50,7 @@ export interface PartedWriter {
 export function partedWriter({ io, shown, layout = false }: WriterOptions): PartedWriter {
   const dims = shown.reasoning && io.stderr.isTerminal;
   const thought = laidOut(io.stderr, { colour: io.colour, dim: true });
-  const answer = layout ? laidOut(io.stdout, io) : AS_IT_IS;
+  const answer = layout ? laidOut(io.stdout, io) : unlaid(io.stdout);
   /** Reasoning was the last that was written. */
   let thinking = false;
 

@@ -135,7 +135,7 @@ async function stream(
   const writer = answerWriter(engine, request.promptIds, { io, shown });
   try {
     const result = await resultOf(engine.generate(request), (event) => {
-      if (event.kind === "prefill") status.prefill(event.done, event.total);
+      if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
       else status.clear();
       if (event.kind === "text") writer.write(event.text);
     });

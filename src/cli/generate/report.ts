@@ -22,6 +22,7 @@ export function statsLine({ engine, result, seed }: Finished): string {
     `${plural(outputIds.length, "token")} in ${seconds(timing.decodeMs)}`,
     `${timing.tokensPerSecond.toFixed(1)} tokens/s`,
     `prompt ${plural(promptIds.length, "token")}${cached} in ${seconds(timing.prefillMs)}`,
+    ...compiledParts(timing.compileMs),
   ];
   if (speculative.draft_tokens > 0) {
     parts.push(
@@ -32,6 +33,15 @@ export function statsLine({ engine, result, seed }: Finished): string {
   }
   if (seed !== undefined) parts.push(`seed ${seed}`);
   return parts.join(", ");
+}
+
+function promptKernels({ compileMs }: GenerateResult["timing"]): string {
+  return `${seconds(compileMs)} to compile the prompt's, before it`;
+}
+
+/** The time in which kernels were compiled, where a person notices it. */
+function compiledParts(ms: number): string[] {
+  return ms < 1000 ? [] : [`${seconds(ms)} before it to compile kernels`];
 }
 
 /** The built-in WebGPU goes without saying. */
@@ -51,7 +61,8 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ["device", deviceText(device)],
     ...weightRows(engine),
     ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
-    ["load", seconds(engine.loadMs)],
+    ["load", `${seconds(engine.loadMs)}, ${seconds(engine.compileMs)} of it for kernels`],
+    ...timing.compileMs > 0 ? [["kernels", promptKernels(timing)] as [string, string]] : [],
     ...tunedRows(engine),
     ...engine.units ? [["units", unitsText(engine.units)] as [string, string]] : [],
     [
@@ -159,6 +170,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     },
     timing: {
       load_ms: thousandths(engine.loadMs),
+      compile_ms: thousandths(timing.compileMs),
       prefill_ms: thousandths(timing.prefillMs),
       decode_ms: thousandths(timing.decodeMs),
       time_to_first_token_ms: thousandths(timing.timeToFirstTokenMs),

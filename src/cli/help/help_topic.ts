@@ -38,7 +38,11 @@ const SOURCES: Readonly<Record<Topic, Source>> = {
     sections: [undefined, "Routes", "Load", "Who may ask"],
   },
   gpu: { path: "docs/install.md", page: install, sections: ["The GPU"] },
-  environment: { path: "docs/environment.md", page: environment, sections: [undefined] },
+  environment: {
+    path: "docs/environment.md",
+    page: environment,
+    sections: [undefined, "The config file"],
+  },
   "exit-codes": { path: "docs/troubleshooting.md", page: troubleshooting, sections: [undefined] },
 };
 

@@ -8,7 +8,7 @@ export const TOPICS = {
   constrained: "JSON, regular expressions and grammars",
   server: "routes of eyrie serve, and who may ask",
   gpu: "drivers, by system and vendor",
-  environment: "variables that are read",
+  environment: "variables that are read, and the config file",
   "exit-codes": "what a command's code means",
 } as const;
 

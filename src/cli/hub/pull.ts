@@ -3,6 +3,7 @@ import { type ModelName, parseModelName } from "../../hub/names.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { fetchModel } from "../open/locate.ts";
 import type { Io } from "../terminal/io.ts";
+import { visible } from "../terminal/visible.ts";
 import type { PullOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 
@@ -22,7 +23,7 @@ export async function runPull(
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       failures += 1;
-      io.stderr.write(`eyrie: ${error.message}\n`);
+      io.stderr.write(`eyrie: ${visible(error.message)}\n`);
     }
   }
   return failures === 0 ? 0 : 1;

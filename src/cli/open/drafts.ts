@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import pairs from "../../../presets/drafts.json" with { type: "json" };
 import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
+import { isThere } from "./is_there.ts";
 
 /** A published draft and the model that it was trained for. */
 interface Pair {
@@ -31,12 +33,15 @@ export function knownDraft(
   return { why: `no ${kind} for "${target}" is known` };
 }
 
+/** Models of the hub that are targets or drafts of the known pairs. */
+export function knownModels(): string[] {
+  return [...new Set(PAIRS.flatMap(({ target, draft }) => [target, draft]))];
+}
+
 /** Models of the hub that may have been meant by `text`, of those known with their drafts; most alike first. */
 export function knownLike(text: string): string[] {
-  const known = new Set(PAIRS.flatMap(({ target, draft }) => [target, draft]));
-  if ([...known].some((name) => name.toLowerCase() === text.toLowerCase())) return [];
   const end = (name: string) => name.slice(name.lastIndexOf("/") + 1).length;
-  return nearest(text, [...known]).toSorted((a, b) => end(a) - end(b)).slice(0, 3);
+  return nearest(text, knownModels()).toSorted((a, b) => end(a) - end(b)).slice(0, 3);
 }
 
 /**
@@ -56,6 +61,20 @@ export function knownPair(
     (draft === undefined ? same(pair.target, target) : same(pair.draft, draft)) &&
     (algorithm === undefined || pair.algorithm === algorithm)
   );
+}
+
+/** Folders of heads that come next to their target's folder, as models/fledgling has them. */
+const NEAR = ["eagle3", "eagle1"];
+
+/**
+ * The head that lies next to a target's folder: `eagle3`, or `eagle1`.
+ *
+ * @param algorithm what the draft must be, where that was said.
+ */
+export function draftNextTo(folder: string, algorithm?: string): string | undefined {
+  const wanted = algorithm === "EAGLE" ? NEAR.slice(1) : algorithm ? NEAR.slice(0, 1) : NEAR;
+  return wanted.map((name) => join(folder, "..", name))
+    .find((path) => isThere(join(path, "config.json")));
 }
 
 /** Says how to name a draft. */

@@ -1,21 +1,26 @@
 /** Turns what `--model` and `--draft` name into folders before anything is opened. */
 import { reason, UsageError } from "../../errors.ts";
 import { readText } from "../../hub/cache.ts";
+import { NoSuchModelError } from "../../hub/http.ts";
+import { nearest } from "../../hub/nearby.ts";
+import { searchModels } from "../../hub/search.ts";
 import { download, downloadFile, type Hub } from "../../hub/download.ts";
 import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parseFilePlace, parsePlace, type Place } from "../../hub/names.ts";
 import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { isHostAlgorithm } from "../../draft/algorithms.ts";
-import { knownDraft, unknownDraft } from "./drafts.ts";
+import { didYouMean } from "../options/nearest.ts";
+import { draftNextTo, knownDraft, knownModels, unknownDraft } from "./drafts.ts";
 import { refuseGguf } from "./gguf.ts";
-import { checkFolder, isThere, meantFolder, meantModel } from "./missing.ts";
+import { isThere } from "./is_there.ts";
+import { checkFolder, meantFolder } from "./missing.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 
 /** The options that name models. */
-interface Named {
+export interface Named {
   readonly model?: string | undefined;
   readonly draft?: string | undefined;
   readonly algorithm?: string | undefined;
@@ -28,6 +33,8 @@ export interface Notices {
   readonly quiet: boolean;
   /** Whether there is drafting without a draft model, for a model that none is known for. */
   readonly draftsAlone?: boolean;
+  /** Where the cache and the hub are; absent: as the environment says. */
+  readonly hub?: HubSettings;
 }
 
 /** `open`, for options whose models may be names of the hub: downloads what is not there. */
@@ -73,9 +80,9 @@ export function hubOfEnvironment(): HubSettings {
 }
 
 /** A hub as the environment has it, drawing on `status`. */
-function openHub({ io, quiet }: Notices, status: StatusLine): Hub {
+function openHub({ io, quiet, hub }: Notices, status: StatusLine): Hub {
   return {
-    settings: hubOfEnvironment(),
+    settings: hub ?? hubOfEnvironment(),
     signal: io.signal,
     onProgress: status.download,
     onWarning: (line) => warn(line, { io, status, quiet }),
@@ -85,31 +92,47 @@ function openHub({ io, quiet }: Notices, status: StatusLine): Hub {
 /** Downloads; where Ctrl+C stops it, says that nothing is lost. */
 export async function fetchModel(
   name: Snapshot["name"],
-  { io, quiet }: Notices,
+  notices: Notices,
   status: StatusLine,
+  how: Pick<Hub, "waits" | "onWeights"> = {},
 ): Promise<Snapshot> {
+  const { io } = notices;
   try {
-    return await download(name, openHub({ io, quiet }, status));
+    return await download(name, { ...openHub(notices, status), ...how });
   } catch (error) {
     if (io.signal.aborted) {
       status.clear();
       io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
     }
-    const meant = error instanceof UsageError ? meantBy(name.repo, error.message) : "";
+    if (!(error instanceof UsageError)) throw error;
+    const meant = meantFolder(name.repo) ||
+      (error instanceof NoSuchModelError ? await meantModels(name, notices) : "");
     throw meant === "" ? error : new UsageError(reason(error) + meant, { cause: error });
   }
 }
 
-/** What else a name may stand for that could not be had, as the end of the message that says so. */
-function meantBy(repo: string, message: string): string {
-  const folder = meantFolder(repo);
-  if (folder !== "" || !message.includes("there is no such model")) return folder;
-  return meantModel(repo);
+/** For a name that the hub does not have: near ones of the hub, the cache and the known drafts. */
+async function meantModels(name: Snapshot["name"], { hub, io }: Notices): Promise<string> {
+  const settings = hub ?? hubOfEnvironment();
+  const here = [...knownModels(), ...cachedRepos(settings.cache)];
+  const same = (other: string) => other.toLowerCase() === name.repo.toLowerCase();
+  if (here.some(same)) return "";
+  const all = new Set([...here, ...await searchModels(name, settings, io.signal)]);
+  const near = nearest(name.repo, [...all].filter((each) => !same(each)));
+  const short = near.toSorted((a, b) => a.length - b.length).slice(0, 3);
+  return didYouMean(short.map((each) => `"${each}"`));
 }
 
-async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {
-  if (place.kind === "hub") return (await fetchModel(place.name, notices, status)).folder;
-  checkFolder(place.path, () => cachedRepos(hubOfEnvironment().cache));
+/** The folder of a model, which is downloaded where it is not there. */
+export async function folderOf(
+  place: Place,
+  notices: Notices,
+  status: StatusLine,
+  how: Pick<Hub, "waits" | "onWeights"> = {},
+): Promise<string> {
+  if (place.kind === "hub") return (await fetchModel(place.name, notices, status, how)).folder;
+  const { cache, offline } = notices.hub ?? hubOfEnvironment();
+  checkFolder(place.path, { cached: () => cachedRepos(cache), offline });
   refuseGguf(place.path);
   return place.path;
 }
@@ -123,18 +146,29 @@ function draftOf(
   if (draft !== "auto") return draft === undefined ? {} : { draft };
   // The embedded model has its own heads: one of them is the default.
   if (model === undefined || target === undefined) return {};
-  const tell = (line: string) => quiet || io.stderr.write(`--draft auto: ${line}\n`);
-  const name = target.kind === "hub" ? target.name.repo : nameInConfig(target.path);
+  const tell = (line: string) => quiet || io.stderr.write(`draft: ${line}\n`);
   const any = isHostAlgorithm(algorithm) ? undefined : algorithm;
-  const found = knownDraft(name, { model, algorithm: any });
+  const found = autoDraft(target, { model, algorithm: any });
   if ("draft" in found) {
-    tell(`${found.draft}, known for ${name}`);
+    tell(`${found.draft} (${found.source})`);
     return { draft: found.draft };
   }
   if (!draftsAlone || any !== undefined) throw unknownDraft(found.why);
   const instead = algorithm ?? "SUFFIX";
-  tell(`${found.why}; drafts come from the text alone (${instead})`);
+  tell(`from the text itself (${instead}; ${found.why})`);
   return { algorithm: instead };
+}
+
+/** The draft that `auto` stands for and how it was found, or why there is none. */
+export function autoDraft(
+  target: Place,
+  { model, algorithm }: { readonly model: string; readonly algorithm: string | undefined },
+): { readonly draft: string; readonly source: string } | { readonly why: string } {
+  const name = target.kind === "hub" ? target.name.repo : nameInConfig(target.path);
+  const found = knownDraft(name, { model, algorithm });
+  if ("draft" in found) return { draft: found.draft, source: `known for ${name}` };
+  const near = target.kind === "folder" ? draftNextTo(target.path, algorithm) : undefined;
+  return near === undefined ? found : { draft: near, source: "the folder next to the model's" };
 }
 
 /** transformers notes in config.json what a model was loaded from when it was saved. */

@@ -4,26 +4,28 @@ import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
 import { didYouMean } from "../options/nearest.ts";
 import { knownLike } from "./drafts.ts";
+import { isThere } from "./is_there.ts";
 
 /**
  * @param cached names of the models in the cache: one may have been meant without its organisation.
+ * @param offline nothing can be downloaded: no model is proposed that the cache does not have.
  * @throws UsageError for a path at which there is nothing, with what is near it.
  */
-export function checkFolder(path: string, cached: () => readonly string[]): void {
+export function checkFolder(
+  path: string,
+  { cached, offline }: { readonly cached: () => readonly string[]; readonly offline: boolean },
+): void {
   if (isThere(path)) return;
-  const near = nearIt(path) || (/[/\\]/.test(path) ? "" : namedLike(path, cached()));
+  const near = nearIt(path) || (/[/\\]/.test(path) ? "" : namedLike(path, cached(), offline));
   throw new UsageError(`Cannot open "${path}": no such folder${near}`);
 }
 
-function namedLike(text: string, cached: readonly string[]): string {
-  const near = nearest(text, cached).slice(0, 3).map((name) => `"${name}"`);
-  const has = near.length === 0 ? meantModel(text) : `, the cache has ${near.join(", ")}`;
+function namedLike(text: string, cached: readonly string[], offline: boolean): string {
+  const quoted = (names: readonly string[]) => names.slice(0, 3).map((name) => `"${name}"`);
+  const near = nearest(text, cached);
+  const known = offline ? "" : didYouMean(quoted(knownLike(text)));
+  const has = near.length === 0 ? known : `, the cache has ${quoted(near).join(", ")}`;
   return `; a model of the hub is org/name${has}`;
-}
-
-/** For a name that no hub has: the known ones that may have been meant. */
-export function meantModel(text: string): string {
-  return didYouMean(knownLike(text).map((name) => `"${name}"`));
 }
 
 /** For `org/name` that no hub has and whose first part is a folder here: it may have been meant. */
@@ -50,16 +52,6 @@ function foldersIn(folder: string): string[] {
     return [...Deno.readDirSync(folder)].filter(({ isFile }) => !isFile).map(({ name }) => name);
   } catch {
     return [];
-  }
-}
-
-/** Whether anything is at the path, be it a link that leads nowhere. */
-export function isThere(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -1,5 +1,6 @@
 import {
   BENCH_AXES,
+  BENCH_LLAMA,
   BENCH_OUTPUT,
   BENCH_PROFILE,
   BENCH_RUN,
@@ -124,7 +125,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie bench [flags]",
     groups: {
       Axes: BENCH_AXES,
-      Run: BENCH_RUN,
+      Run: { ...BENCH_RUN, ...BENCH_LLAMA },
       Profile: BENCH_PROFILE,
       Growth: BENCH_GROWTH,
       Model: { ...MEASURED, ...BENCH_WEBGPU, ...COSTS },

@@ -8,10 +8,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
   ],
   chat: [
     "eyrie run Qwen/Qwen3-4B",
-    "eyrie chat -m Qwen/Qwen3-4B --draft auto --system 'Answer briefly.'",
+    "eyrie chat -m Qwen/Qwen3-4B --draft none --system 'Answer briefly.'",
   ],
   serve: [
-    "eyrie serve Qwen/Qwen3-4B --draft auto",
+    "eyrie serve Qwen/Qwen3-4B",
     "eyrie serve --host 0.0.0.0 --api-key secret --max-batch 32",
   ],
   "serve-command": [

@@ -34,6 +34,9 @@ export function overview(): string {
     "  eyrie --version       the version",
     ...topicLines(),
     "",
+    "Flags are read from ~/.config/eyrie.json and from variables such as EYRIE_MODEL",
+    "too: eyrie help environment",
+    "",
   ].join("\n");
 }
 

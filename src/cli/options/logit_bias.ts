@@ -1,8 +1,10 @@
+import { REQUEST_RANGES } from "../../speculate/request_ranges.ts";
+
 /** Values by token id, as `--logit-bias` and lines of a batch have them. */
 export type LogitBias = Readonly<Record<number, number>>;
 
-/** Largest value either way; OpenAI's. */
-export const MOST_BIAS = 100;
+/** Largest value either way. */
+export const MOST_BIAS: number = REQUEST_RANGES.logitBias.max;
 
 /** ID=VALUE, or a JSON object of them; undefined where it is neither. */
 export function parseBias(text: string): LogitBias | undefined {

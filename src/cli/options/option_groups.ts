@@ -1,5 +1,7 @@
 // The rows of the option table, in the groups that commands share.
 
+import { REQUEST_RANGES } from "../../speculate/request_ranges.ts";
+
 /** Where the weights come from and what runs them. */
 export const TARGET = {
   model: {
@@ -20,8 +22,8 @@ export const DRAFT = {
     alias: "--speculative-draft-model-path",
     type: "model",
     help:
-      "EAGLE head: a folder or a name, auto (one known for the model; else generate and chat take SUFFIX), or none",
-    absent: "the embedded EAGLE-3 head with the embedded model, else none",
+      "EAGLE head: a folder or a name, auto (one known for the model; else generate, chat and serve take SUFFIX), or none",
+    absent: "auto with chat, run and serve, else none; the embedded model has its own head",
     example: "--draft AngelSlim/Qwen3-4B_eagle3",
   },
   draftRopeTheta: {
@@ -133,8 +135,8 @@ export const SAMPLING = {
     flag: "--temperature",
     common: true,
     type: "number",
-    min: 0,
-    max: 100,
+    min: REQUEST_RANGES.temperature.min as number,
+    max: REQUEST_RANGES.temperature.max as number,
     absent: "generation_config.json, else 0.7",
     help: "flattens (above 1) or sharpens the choice; 0 = greedy",
     example: "--temperature 0",
@@ -142,8 +144,8 @@ export const SAMPLING = {
   topK: {
     flag: "--top-k",
     type: "integer",
-    min: 0,
-    max: 1_000_000,
+    min: REQUEST_RANGES.topK.min as number,
+    max: REQUEST_RANGES.topK.max as number,
     absent: "generation_config.json, else 0",
     help: "first filter, after the temperature: keep the k most probable tokens; 0 = all",
     example: "--top-k 40",
@@ -151,8 +153,8 @@ export const SAMPLING = {
   topP: {
     flag: "--top-p",
     type: "number",
-    min: 0,
-    max: 1,
+    min: REQUEST_RANGES.topP.min as number,
+    max: REQUEST_RANGES.topP.max as number,
     above: true,
     absent: "generation_config.json, else 1",
     help: "then the most probable until they have p of what top-k kept; 1 = all",
@@ -161,8 +163,8 @@ export const SAMPLING = {
   minP: {
     flag: "--min-p",
     type: "number",
-    min: 0,
-    max: 1,
+    min: REQUEST_RANGES.minP.min as number,
+    max: REQUEST_RANGES.minP.max as number,
     absent: "generation_config.json, else 0",
     help: "then those with at least p times the top probability; 0 = all",
     example: "--min-p 0.05",
@@ -172,8 +174,8 @@ export const SAMPLING = {
     common: true,
     short: "-s",
     type: "integer",
-    min: 0,
-    max: 4_294_967_295,
+    min: REQUEST_RANGES.seed.min as number,
+    max: REQUEST_RANGES.seed.max as number,
     help: "same seed, same text",
     absent: "drawn at random, shown with the statistics",
     example: "--seed 42",

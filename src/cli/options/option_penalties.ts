@@ -1,11 +1,12 @@
 // Rows of the option table: what changes logits before the temperature does, and what is told of them.
+import { REQUEST_RANGES } from "../../speculate/request_ranges.ts";
 
 export const PENALTIES = {
   repetitionPenalty: {
     flag: "--repetition-penalty",
     type: "number",
-    min: 0,
-    max: 10,
+    min: REQUEST_RANGES.repetitionPenalty.min as number,
+    max: REQUEST_RANGES.repetitionPenalty.max as number,
     above: true,
     help:
       "tokens of prompt and output: logits above 0 are divided by it, others multiplied; 1 = off",
@@ -15,8 +16,8 @@ export const PENALTIES = {
   frequencyPenalty: {
     flag: "--frequency-penalty",
     type: "number",
-    min: -2,
-    max: 2,
+    min: REQUEST_RANGES.frequencyPenalty.min as number,
+    max: REQUEST_RANGES.frequencyPenalty.max as number,
     help: "taken off a token's logit for each time that it is in the output; 0 = off",
     absent: "0",
     example: "--frequency-penalty 0.5",
@@ -24,8 +25,8 @@ export const PENALTIES = {
   presencePenalty: {
     flag: "--presence-penalty",
     type: "number",
-    min: -2,
-    max: 2,
+    min: REQUEST_RANGES.presencePenalty.min as number,
+    max: REQUEST_RANGES.presencePenalty.max as number,
     help: "taken off a token's logit where it is in the output; 0 = off",
     absent: "0",
     example: "--presence-penalty 0.5",
@@ -43,8 +44,8 @@ export const LOGPROBS = {
   logprobs: {
     flag: "--logprobs",
     type: "integer",
-    min: 0,
-    max: 20,
+    min: REQUEST_RANGES.logprobs.min as number,
+    max: REQUEST_RANGES.logprobs.max as number,
     help: "with --json or --batch: each token's log-probability, and the N likeliest in its place",
     absent: "none",
     example: "--json --logprobs 5",

@@ -30,10 +30,22 @@ export const SERVE = {
   servedModelName: {
     flag: "--served-model-name",
     common: true,
-    type: "text",
-    help: "the model's name in requests and answers",
+    type: "list",
+    help: "the model's name in requests and answers; may be repeated, or names with commas",
     absent: "what --model says",
-    example: "--served-model-name assistant",
+    example: "--served-model-name assistant,gpt-4o",
+  },
+  anyModel: {
+    flag: "--any-model",
+    type: "switch",
+    help: "requests may call the model by any name",
+    example: "--any-model",
+  },
+  strict: {
+    flag: "--strict",
+    type: "switch",
+    help: "refuse fields and tools that are not known, instead of ignoring them",
+    example: "--strict",
   },
   allowHost: {
     flag: "--allow-host",

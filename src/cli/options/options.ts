@@ -1,5 +1,6 @@
 import type {
   BENCH_AXES,
+  BENCH_LLAMA,
   BENCH_OUTPUT,
   BENCH_PROFILE,
   BENCH_RUN,
@@ -129,6 +130,7 @@ export type BenchOptions =
     & typeof BENCH_WEBGPU
     & typeof BENCH_AXES
     & typeof BENCH_RUN
+    & typeof BENCH_LLAMA
     & typeof BENCH_PROFILE
     & typeof BENCH_GROWTH
     & typeof BENCH_OUTPUT

@@ -31,7 +31,8 @@ import type {
   TokenMapOptions,
 } from "./options.ts";
 import { refuseImpossibleProfile } from "./measure/profile_flags.ts";
-import { readFlags, type Typed } from "./read_flags.ts";
+import { asTyped, readFlags, type Typed } from "./read_flags.ts";
+import { NO_SETTINGS, type Settings, withSettings } from "./settings.ts";
 
 /** What `eyrie completion` knows. */
 export type Shell = "bash" | "zsh" | "fish";
@@ -41,6 +42,8 @@ export type Invocation =
   | {
     readonly command: "generate";
     readonly prompt: string | undefined;
+    /** Where no draft is named, one is looked for: it was typed as `eyrie run MODEL PROMPT`. */
+    readonly drafts: boolean;
     readonly options: GenerateOptions;
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
@@ -76,14 +79,32 @@ type Given = Typed["given"];
 /** After `--help`, and at the end of `eyrie help COMMAND`: all flags. */
 const ALL = "all";
 
-/** Reads the command line; every mistake is a `UsageError` that names the flag and what is allowed. */
-export function parseArguments(args: readonly string[]): Invocation {
+/**
+ * Reads the command line; every mistake is a `UsageError` that names the flag and what is allowed.
+ *
+ * @param settings flags that are set elsewhere; asked for where a command is run.
+ */
+export function parseArguments(
+  args: readonly string[],
+  settings: () => Settings = () => NO_SETTINGS,
+): Invocation {
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") return print(overview());
   if (first === "--version" || first === "-V") return { command: "version" };
   if (first === "help") return helpOn(rest);
   const { name, args: flags } = commandIn(args);
-  return parseCommand(name, flags);
+  return parseCommand(name, flags, settings);
+}
+
+/** An error message with the flags spelled as in the arguments that led to it. */
+export function messageAsTyped(message: string, args: readonly string[]): string {
+  try {
+    const { name, args: flags } = commandIn(args);
+    return asTyped(message, name, flags);
+  } catch (error) {
+    if (error instanceof UsageError) return message; // it is about the command itself
+    throw error;
+  }
 }
 
 /**
@@ -147,23 +168,20 @@ function commandNamed(name: string, others: readonly string[]): CommandName {
   );
 }
 
-function parseCommand(name: CommandName, args: readonly string[]): Invocation {
+function parseCommand(
+  name: CommandName,
+  args: readonly string[],
+  settings: () => Settings,
+): Invocation {
   const flags = flagsOf(name);
   const { given: typed, operands } = readFlags(name, args);
   if (typed["help"] === true) {
     return print(commandHelp(name, { all: operands.at(-1) === ALL }));
   }
-  const given = withModel(name, typed, operands);
-  refuseBesideRemote(name, given, flags);
-  if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
-  else if (name === "bench") refuseImpossibleBench(given);
-  else if (name === "bench load") refuseImpossibleLoad(given);
-  else if (name === "profile") refuseImpossibleProfile(given);
-  else if (name === "breakeven") {
-    refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
-  } else if (name === "simulate") {
-    refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
-  } else refuseImpossible(given, { batched: "batch" in flags });
+  const check = (given: Given) => refuseContradictions(name, given, flags);
+  const asked = withModel(name, typed, operands);
+  check(asked);
+  const given = withSettings(name, asked, settings(), check);
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
@@ -175,11 +193,25 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   }
   const [first, second] = operands;
   // ollama's `run MODEL PROMPT`.
-  if (name === "chat" && second !== undefined) return generating(given, second);
-  if (name === "generate") return generating(given, first);
+  if (name === "chat" && second !== undefined) return generating(given, second, { drafts: true });
+  if (name === "generate") return generating(given, first, { drafts: false });
   const options = Object.freeze(withDefaults(flags, given));
   // The values have the types of the table's rows, which the compiler cannot follow through strings.
   return { command: name, ...taken(name, operands), options } as unknown as Invocation;
+}
+
+/** Flags that contradict each other. @throws UsageError */
+function refuseContradictions(name: CommandName, given: Given, flags: FlagTable): void {
+  refuseBesideRemote(name, given, flags);
+  if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
+  else if (name === "bench") refuseImpossibleBench(given);
+  else if (name === "bench load") refuseImpossibleLoad(given);
+  else if (name === "profile") refuseImpossibleProfile(given);
+  else if (name === "breakeven") {
+    refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
+  } else if (name === "simulate") {
+    refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
+  } else refuseImpossible(given, { batched: "batch" in flags, drafts: DRAFTING.includes(name) });
 }
 
 /** `eyrie run MODEL` and `eyrie inspect MODEL`: the operand is what `--model` says. */
@@ -190,7 +222,11 @@ function withModel(name: CommandName, given: Given, operands: Typed["operands"])
   throw new UsageError(`Cannot use "${model}" with "--model": allowed is one of them`);
 }
 
-function generating(given: Given, operand: string | undefined): Invocation {
+function generating(
+  given: Given,
+  operand: string | undefined,
+  { drafts }: { readonly drafts: boolean },
+): Invocation {
   if (operand !== undefined && given["prompt"] !== undefined) {
     throw new UsageError('Cannot use "--prompt" with PROMPT: allowed is one of them');
   }
@@ -198,6 +234,7 @@ function generating(given: Given, operand: string | undefined): Invocation {
   return {
     command: "generate",
     prompt,
+    drafts,
     options: Object.freeze(options),
   } as unknown as Invocation;
 }
@@ -221,8 +258,18 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
   return values;
 }
 
-/** Flags that contradict each other. `given` has only what was typed, no defaults. */
-function refuseImpossible(given: Given, { batched }: { readonly batched: boolean }): void {
+/** Commands that look for a draft where none is named. */
+const DRAFTING: readonly CommandName[] = ["chat", "serve"];
+
+/**
+ * Flags that contradict each other. `given` has only what was typed, no defaults.
+ *
+ * @param command.drafts whether a draft is looked for where none is named.
+ */
+function refuseImpossible(
+  given: Given,
+  { batched, drafts: looks }: { readonly batched: boolean; readonly drafts: boolean },
+): void {
   const { draft, algorithm, numSteps, model } = given;
   // Two of these draft without a model, HYBRID also with one.
   const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
@@ -247,7 +294,8 @@ function refuseImpossible(given: Given, { batched }: { readonly batched: boolean
       "it needs a draft; allowed is NONE",
     );
   }
-  const lacking = model !== undefined && draft === undefined && !within;
+  const finds = looks && algorithm !== "STANDALONE";
+  const lacking = model !== undefined && draft === undefined && !within && !finds;
   const nowhere = model === undefined && draft === undefined && given["randomDraft"] === undefined;
   if (algorithm === "STANDALONE" && nowhere) {
     throw new UsageError(

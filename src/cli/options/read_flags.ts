@@ -55,6 +55,28 @@ export function readFlags(name: CommandName, args: readonly string[]): Typed {
   return { given, operands };
 }
 
+/**
+ * An error message with flags spelled as the person typed them: messages are written with the first long
+ * spelling, and `--num-steps` or `-m` may have been typed. A flag that was typed in several ways keeps
+ * the first long one.
+ *
+ * @param args of the command, without its name.
+ */
+export function asTyped(message: string, name: CommandName, args: readonly string[]): string {
+  const typed = new Map<Flag, Set<string>>();
+  for (const [spelling, { flag }] of spellings(name)) {
+    // `-m=x`, `-mx` and `--model=x` begin with the spelling.
+    const short = !spelling.startsWith("--");
+    const has = (arg: string) =>
+      arg === spelling || arg.startsWith(`${spelling}=`) || short && arg.startsWith(spelling);
+    if (args.some(has)) typed.set(flag, (typed.get(flag) ?? new Set()).add(spelling));
+  }
+  return typed.entries().reduce((text, [{ flag }, [spelling = flag, ...others]]) => {
+    if (spelling === flag || others.length > 0) return text;
+    return text.replaceAll(new RegExp(`(?<![\\w-])${flag}(?![\\w-])`, "g"), () => spelling);
+  }, message);
+}
+
 /** The rows of a command by all spellings that they have. */
 function spellings(name: CommandName) {
   const rows: [string, Flag][] = [...Object.entries(flagsOf(name)), ["help", HELP]];
@@ -87,7 +109,7 @@ function valueOf(flag: Flag, { rawName, value }: OptionToken, previous: unknown)
   if (flag.type === "switch") return true;
   if (value === undefined) {
     throw new UsageError(
-      `Cannot use "${flag.flag}": ${placeholder(flag)} is missing; allowed is ${allowed(flag)}`,
+      `Cannot use "${rawName}": ${placeholder(flag)} is missing; allowed is ${allowed(flag)}`,
     );
   }
   // node:util takes `-m=x` for the value `=x`.

@@ -1,6 +1,6 @@
 import { readServer, speculationText } from "../../remote/reading.ts";
 import { openServer, type Server } from "../../remote/server.ts";
-import { type ChatContext, chatWith } from "../chat/chat.ts";
+import { type ChatContext, chatWith, linesOf } from "../chat/chat.ts";
 import type { ChatModel, Listener, Reply } from "../chat/model.ts";
 import { remoteSettings } from "../chat/settings.ts";
 import { allMessages, type ChatState } from "../chat/state.ts";
@@ -23,7 +23,8 @@ export async function runRemoteChat(
   const server = await openServer(endpoint, { model: options.model, signal });
   const { speculation } = await readServer(server, signal);
   const drafts = speculationText(speculation);
-  return await chatWith(remoteModel(server, options, drafts), options, context);
+  using lines = linesOf(options, context);
+  return await chatWith(remoteModel(server, options, drafts), options, { io: context.io, lines });
 }
 
 /** A chat with a server; it decides itself what of the conversation fits. */
@@ -74,7 +75,7 @@ async function answer(
     writer.put(parted);
   };
   try {
-    const fields = fieldsOf(wishes, server.endpoint);
+    const fields = fieldsOf(wishes, server.endpoint, settings.format?.grammar);
     const prompt = { messages: allMessages(asked) };
     const result = await answerRemotely(server, { prompt, fields, signal }, { ...writer, put });
     const { text, reasoning, promptTokens = 0, outputTokens = 0 } = result;

@@ -27,6 +27,7 @@ export async function runServe(
   const given = templateArguments(options);
   speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  const names = namesOf(options.servedModelName);
   const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
   const log = openLog({ format, write: (line) => context.io.stderr.write(`${line}\n`) });
   const { open, version } = context;
@@ -42,7 +43,10 @@ export async function runServe(
       ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],
       origins: options.allowOrigin,
-      modelName: options.servedModelName,
+      modelName: names[0],
+      otherNames: names.slice(1),
+      anyModel: options.anyModel,
+      strict: options.strict,
       drainDelayMs: options.drainDelay * 1000,
       drainMs: options.drainTimeout * 1000,
       limits: connectionLimits(maxBatch + maxQueue),
@@ -84,6 +88,15 @@ function loggedIo(io: Io, log: Log): Io {
     for (const line of text.split("\n")) if (line !== "") log.line(line);
   };
   return { ...io, stderr: { ...io.stderr, isTerminal: false, write } };
+}
+
+/** @throws UsageError for an empty name. */
+function namesOf(given: readonly string[]): string[] {
+  const names = given.flatMap((each) => each.split(",")).map((name) => name.trim());
+  if (names.includes("")) {
+    throw new UsageError(`Cannot use "--served-model-name ${given.join(" ")}": a name is empty`);
+  }
+  return [...new Set(names)];
 }
 
 /**

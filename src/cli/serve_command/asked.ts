@@ -5,7 +5,7 @@ import { MAIN, parsePlace } from "../../hub/names.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
 import { knownPair } from "../open/drafts.ts";
-import { isThere } from "../open/missing.ts";
+import { isThere } from "../open/is_there.ts";
 import type { ServeCommandOptions } from "../options/options.ts";
 import { type Depth, depthOf, PLAIN } from "./depth.ts";
 

@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { pricesOf, type PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { CostError } from "../../speculate/costs/parse.ts";
 import { readNamed } from "../bench/files.ts";
-import { isThere } from "../open/missing.ts";
+import { isThere } from "../open/is_there.ts";
 import { COST_NAMES } from "../options/measure/simulate_flags.ts";
 import { didYouMean, nearest } from "../options/nearest.ts";
 import { COST_PRESETS } from "./cost_presets.ts";

@@ -18,6 +18,7 @@ export interface Output {
    */
   write(text: string): void;
   columns(): number;
+  rows(): number;
 }
 
 /** The process's streams, terminal and interrupt signal as the commands see them; tests inject others. */
@@ -85,7 +86,8 @@ function denoOutput(file: typeof Deno.stdout, name: string): Output {
         throw new OutputError(`Cannot write to ${name}: ${reason(error)}`, { cause: error });
       }
     },
-    columns: () => isTerminal ? terminalColumns() : 80,
+    columns: () => isTerminal ? terminalSize().columns : 80,
+    rows: () => isTerminal ? terminalSize().rows : 24,
   };
 }
 
@@ -102,12 +104,13 @@ export function isHungUp(error: unknown): boolean {
   return /^EIO|os error 5\b/.test(reason(error));
 }
 
-/** 80 where a terminal does not tell, or tells 0 because nobody gave it a size. */
-function terminalColumns(): number {
+/** 80 by 24 where a terminal does not report its size, or reports 0 because nobody gave it one. */
+function terminalSize(): { columns: number; rows: number } {
   try {
-    return Deno.consoleSize().columns || 80;
+    const { columns, rows } = Deno.consoleSize();
+    return { columns: columns || 80, rows: rows || 24 };
   } catch {
-    return 80;
+    return { columns: 80, rows: 24 };
   }
 }
 

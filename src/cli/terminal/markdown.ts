@@ -1,3 +1,4 @@
+import { visible } from "./visible.ts";
 import stringWidth from "string-width";
 import { beginLine, type Line, NO_BLOCKS } from "./blocks.ts";
 import { emphasize, NO_EMPHASIS } from "./emphasis.ts";
@@ -113,7 +114,7 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
 
   return {
     write(text) {
-      held += printable(text);
+      held += visible(text);
       return take(false);
     },
     end: () => take(true),
@@ -121,15 +122,14 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
 }
 
 /** Byte for byte. */
-export const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
+const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
+
+/** How a model's text is written to an output without layout; a terminal obeys nothing in it. */
+export function unlaid(output: Output): TerminalText {
+  return output.isTerminal ? { write: visible, end: () => "" } : AS_IT_IS;
+}
 
 /** How a model's text is written to an output: laid out on a terminal, else as it is. */
 export function laidOut(output: Output, look: Omit<TextLook, "columns">): TerminalText {
   return output.isTerminal ? terminalText({ ...look, columns: output.columns }) : AS_IT_IS;
-}
-
-/** A model may not move the cursor or talk to the terminal. */
-function printable(text: string): string {
-  // deno-lint-ignore no-control-regex
-  return text.replaceAll("\r", "").replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "\uFFFD");
 }

@@ -1,16 +1,25 @@
-import type { Interface } from "node:readline";
 import type { Io } from "./io.ts";
-import { PASTE_OFF, PASTE_ON } from "./paste.ts";
-import { draw, type Screen } from "./readline.ts";
+import { PASTE_OFF, PASTE_ON } from "./keys.ts";
 
 /** How long SIGCONT is waited for where no shell stops the process, so that none comes. */
 const NOT_STOPPED_MS = 50;
 
-/**
- * The terminal's modes while lines are edited: keys one by one, pastes marked. They are given back
- * while the process is stopped by Ctrl+Z, at an error that nobody catches, and when disposed.
- */
-export function terminalModes(io: Io, editor: Interface, screen: Screen): Disposable {
+/** The terminal's modes while lines are edited: keys one by one, pastes marked. */
+export interface TerminalModes extends Disposable {
+  /** The terminal is the shell's. */
+  readonly stopped: boolean;
+  /** Gives the modes back and stops the process, as Ctrl+Z does. */
+  suspend(): void;
+}
+
+interface Redraws {
+  /** The process goes on after it was stopped: others have written to the terminal. */
+  readonly onResume: () => void;
+  readonly onResize: () => void;
+}
+
+/** Modes are given back while the process is stopped, at an error that nobody catches, and when disposed. */
+export function terminalModes(io: Io, { onResume, onResize }: Redraws): TerminalModes {
   const own = () => {
     io.stdin.setRaw(true);
     io.stderr.write(PASTE_ON);
@@ -23,39 +32,31 @@ export function terminalModes(io: Io, editor: Interface, screen: Screen): Dispos
   const goOn = () => {
     stopped = false;
     own();
-    // The shell has written below what was there.
-    if (!screen.muted) draw(editor, { prevRows: 0 });
+    onResume();
   };
-  editor.on("SIGTSTP", () => {
-    if (!screen.muted) leaveLine(io, editor);
-    giveBack();
-    stopped = true;
-    io.suspend();
-    setTimeout(() => stopped && goOn(), NOT_STOPPED_MS);
-  });
   const cleanup = new DisposableStack();
   cleanup.defer(() => {
     stopped = false;
     giveBack();
   });
   cleanup.use(io.onSignal("SIGCONT", goOn));
-  cleanup.use(io.onSignal("SIGWINCH", () => {
-    // Terminals wrap what they show anew, so the cursor is now as far down as the new width makes it.
-    Object.assign(editor, { prevRows: editor.getCursorPos().rows });
-    screen.emit("resize");
-  }));
+  // A resize while stopped is drawn when the process goes on.
+  cleanup.use(io.onSignal("SIGWINCH", () => stopped || onResize()));
   for (const event of ["error", "unhandledrejection"]) {
     addEventListener(event, giveBack);
     cleanup.defer(() => removeEventListener(event, giveBack));
   }
   own();
-  return cleanup;
-}
-
-/** Leaves what was typed on the screen, and goes to the line below. */
-function leaveLine(io: Io, editor: Interface): void {
-  const { line, cursor } = editor;
-  draw(editor, { cursor: line.length });
-  io.stderr.write("\n");
-  Object.assign(editor, { cursor });
+  return {
+    get stopped() {
+      return stopped;
+    },
+    suspend() {
+      giveBack();
+      stopped = true;
+      io.suspend();
+      setTimeout(() => stopped && goOn(), NOT_STOPPED_MS);
+    },
+    [Symbol.dispose]: () => cleanup.dispose(),
+  };
 }

@@ -1,7 +1,9 @@
+import type { CompileProgress } from "../../engine/device/first_runs.ts";
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { DownloadProgress } from "../../hub/download.ts";
 import { bytesText } from "../../text/numbers.ts";
 import type { Output } from "./io.ts";
+import { visible } from "./visible.ts";
 
 const BAR_WIDTH = 24;
 /** Milliseconds between two drawings: often enough to look smooth, rarely enough to cost nothing. */
@@ -13,7 +15,8 @@ export function progressLine(
   progress: LoadProgress,
   { elapsedMs, columns }: { elapsedMs: number; columns: number },
 ): string {
-  const { bytes, total } = progress;
+  const { bytes, total, unit } = progress;
+  if (unit === "kernels") return compileLine({ done: bytes, total }, columns);
   const rate = elapsedMs > 0 ? `, ${bytesText(bytes / elapsedMs * 1000)}/s` : "";
   return barLine(progress, {
     numbers: `${bytesText(bytes)} of ${bytesText(total)}${rate}`,
@@ -38,7 +41,7 @@ export function downloadLine(
 
 /** Label, bar and numbers; without the bar where the terminal is narrow. */
 function barLine(
-  { label, bytes, total }: LoadProgress,
+  { label, bytes, total }: Pick<LoadProgress, "label" | "bytes" | "total">,
   { numbers, columns }: { numbers: string; columns: number },
 ): string {
   const share = total > 0 ? Math.max(0, Math.min(1, bytes / total)) : 0;
@@ -47,6 +50,12 @@ function barLine(
   const line = `${label} ${bar} ${numbers}`;
   if (line.length < columns) return line;
   return `${label} ${numbers}`.slice(0, Math.max(0, columns - 1));
+}
+
+/** `compiling kernels for this GPU, once [####----] 12 of 31` */
+export function compileLine({ done, total }: CompileProgress, columns: number): string {
+  const counted = { label: "compiling kernels for this GPU, once", bytes: done, total };
+  return barLine(counted, { numbers: `${done} of ${total}`, columns });
 }
 
 /**
@@ -101,7 +110,8 @@ export function duration(ms: number): string {
 export interface StatusLine {
   load(progress: LoadProgress): void;
   download(progress: DownloadProgress): void;
-  prefill(done: number, total: number): void;
+  /** @param compiling kernels that the prompt waits for. */
+  prefill(done: number, total: number, compiling?: CompileProgress): void;
   bench(progress: BenchProgress): void;
   /** Requests of a batch. */
   count(done: number, total: number, note: string): void;
@@ -137,7 +147,12 @@ export function statusLine(
       const at = place(progress.label);
       draw(() => downloadLine(progress, at), false);
     },
-    prefill(done, total) {
+    prefill(done, total, compiling) {
+      if (compiling && compiling.done < compiling.total) {
+        prompt = undefined; // its rate counts from where the kernels are there
+        draw(() => compileLine(compiling, output.columns()), true);
+        return;
+      }
       if (prompt === undefined || done < prompt.done) prompt = { before: done, at: now(), done };
       prompt.done = done;
       const { before, at } = prompt;
@@ -168,7 +183,7 @@ function drawing(output: Output, { shown, now }: { shown: boolean; now: () => nu
       if (!shown || !output.isTerminal || (!must && now() - drawnAt < REDRAW_MS)) return;
       drawnAt = now();
       drawn = true;
-      output.write(`${CLEAR_LINE}${line()}`);
+      output.write(`${CLEAR_LINE}${visible(line())}`);
     },
     clear(): void {
       if (drawn) output.write(CLEAR_LINE);

@@ -1,88 +1,68 @@
-import type { Interface, Key } from "node:readline";
-import { draw, type TakeKey } from "./readline.ts";
+import { type Edited, editing } from "./edited.ts";
+import type { Key } from "./keys.ts";
+import type { Prompted } from "./screen.ts";
 
-/** A search on its way: bash's `reverse-i-search`. */
-interface Search {
+/** A search in the history, as bash's `reverse-i-search`. */
+export interface Search {
   readonly query: string;
-  /** Place in the history of the line that is shown; -1 before anything was found. */
+  /** Place in the history of the entry that is shown; -1 before anything was found. */
   readonly at: number;
   readonly failed: boolean;
+  /** What was being edited when the search began. */
+  readonly before: Edited;
 }
 
-/** What the editor showed before the search began. */
-interface Before {
-  readonly prompt: string;
-  readonly line: string;
-  readonly cursor: number;
+export function beginSearch(before: Edited): Search {
+  return { query: "", at: -1, failed: false, before };
 }
-
-const NOTHING: Search = { query: "", at: -1, failed: false };
 
 /** The search with another query or from another place on; `history` is newest first. */
-export function searchFrom(
-  history: readonly string[],
-  { query, at }: Omit<Search, "failed">,
-  from: number,
-): Search {
-  if (query === "") return NOTHING;
-  const found = history.findIndex((line, place) => place >= from && line.includes(query));
-  return { query, at: found < 0 ? at : found, failed: found < 0 };
+function searchFrom(history: readonly string[], search: Search, from: number): Search {
+  const { query, before } = search;
+  if (query === "") return beginSearch(before);
+  const found = history.findIndex((entry, place) => place >= from && entry.includes(query));
+  return { ...search, at: found < 0 ? search.at : found, failed: found < 0 };
+}
+
+/** The entry that was found, with the cursor at what was looked for. */
+export function found(history: readonly string[], { at, query, before }: Search): Edited {
+  const entry = history[at];
+  if (entry === undefined) return before;
+  const line = editing(entry);
+  const place = entry.lastIndexOf(query);
+  // A long entry is one cell, which has no place inside.
+  if (place < 0 || line.cells.length < 2) return line;
+  return { ...line, cursor: editing(entry.slice(0, place)).cells.length };
+}
+
+/** The search as it is shown. */
+export function searchLine(history: readonly string[], search: Search): Prompted {
+  const { failed, query } = search;
+  const prompt = `(${failed ? "failed " : ""}reverse-i-search)\`${query}': `;
+  return { ...found(history, search), prompt };
 }
 
 /**
- * Ctrl+R over the history (newest first): keys change what is looked for, Ctrl+R again goes to an
- * older line, Ctrl+G and Escape give the line back that was there, any other key acts on the line found.
+ * The search after a key; undefined at a key that ends it. Ctrl+R again goes to an older entry.
+ *
+ * @param lastQuery what Ctrl+R takes while nothing has been typed.
  */
-export function reverseSearch(editor: Interface, history: readonly string[]): TakeKey {
-  let search = NOTHING;
-  let before: Before | undefined;
-  let lastQuery = "";
-
-  function show(next: Search): true {
-    search = next;
-    const line = history[search.at] ?? before?.line ?? "";
-    const place = line.lastIndexOf(search.query);
-    editor.setPrompt(`(${search.failed ? "failed " : ""}reverse-i-search)\`${search.query}': `);
-    draw(editor, { line, cursor: place < 0 ? line.length : place });
-    return true;
+export function searchKey(
+  search: Search,
+  key: Key,
+  { history, lastQuery }: { readonly history: readonly string[]; readonly lastQuery: string },
+): Search | undefined {
+  const { query, at } = search;
+  if (key.kind === "text") {
+    return searchFrom(history, { ...search, query: query + key.text }, Math.max(0, at));
   }
-
-  function begin(): true {
-    before = { prompt: editor.getPrompt(), line: editor.line, cursor: editor.cursor };
-    return show(NOTHING);
+  if (key.kind === "paste") return undefined;
+  if (key.name === "C-r") {
+    return query === ""
+      ? searchFrom(history, { ...search, query: lastQuery }, 0)
+      : searchFrom(history, search, at + 1);
   }
-
-  function end({ line, cursor }: Pick<Before, "line" | "cursor">): void {
-    if (search.query !== "") lastQuery = search.query;
-    editor.setPrompt(before?.prompt ?? "");
-    before = undefined;
-    draw(editor, { line, cursor });
-  }
-
-  return (text, key) => {
-    const older = key.ctrl === true && key.name === "r";
-    if (before === undefined) return older && begin();
-    const { query, at } = search;
-    if (older) {
-      return show(
-        query === ""
-          ? searchFrom(history, { query: lastQuery, at }, 0)
-          : searchFrom(history, search, at + 1),
-      );
-    }
-    if (key.name === "backspace") {
-      const shorter = Array.from(query).slice(0, -1).join("");
-      return show(searchFrom(history, { query: shorter, at: -1 }, 0));
-    }
-    if (isText(text, key)) {
-      return show(searchFrom(history, { query: query + text, at }, Math.max(0, at)));
-    }
-    const cancelled = (key.ctrl === true && key.name === "g") || key.name === "escape";
-    end(cancelled ? before : editor);
-    return cancelled;
-  };
-}
-
-function isText(text: string | undefined, { ctrl, meta }: Key): boolean {
-  return text !== undefined && !ctrl && !meta && /^[^\p{Cc}]+$/u.test(text);
+  if (key.name !== "backspace") return undefined;
+  const shorter = Array.from(query).slice(0, -1).join("");
+  return searchFrom(history, { ...search, query: shorter, at: -1 }, 0);
 }

@@ -1,5 +1,6 @@
 import type { Io } from "./io.ts";
 import type { StatusLine } from "./progress.ts";
+import { visible } from "./visible.ts";
 
 /** A warning on stderr, on a line of its own; `--quiet` has none. */
 export function warn(
@@ -8,5 +9,5 @@ export function warn(
 ): void {
   if (quiet) return;
   status?.clear();
-  io.stderr.write(`warning: ${line}\n`);
+  io.stderr.write(`warning: ${visible(line)}\n`);
 }

@@ -1,3 +1,4 @@
+import type { CompileProgress } from "./first_runs.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
@@ -19,6 +20,8 @@ export interface Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly created: Readonly<Created>;
+  /** Milliseconds of first runs of kernels with no lane, in which an adapter may compile them. */
+  readonly compileMs: number;
   /** What rounds and prefill run, for the profile. */
   readonly programs: Programs;
   /** The KV pages of all sequences. */
@@ -72,12 +75,14 @@ export interface Core {
    *
    * @param mask the tokens that the first may be, as a row of `RoundsAsked.masks`; absent: all.
    * @param logprobs see `RoundsAsked.logprobs`.
+   * @param onCompile called where kernels of the chunk have not run yet: first they run with no lane.
    */
   prefill(
     sequence: Sequence,
     to: number,
     mask?: Uint32Array,
     logprobs?: number,
+    onCompile?: (progress: CompileProgress) => void,
   ): Promise<FirstToken | undefined>;
   /**
    * Brings the draft's keys and values of these sequences up to what is stored.

@@ -27,6 +27,7 @@ import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
 import { promptWorks } from "./submit/prompt_work.ts";
 import { openSubmitter, type Ran, type Submitter } from "./submit/submit.ts";
+import { type CompileProgress, type FirstRuns, firstRuns } from "./first_runs.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
 import type { BegunRounds, Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
 
@@ -34,7 +35,7 @@ export async function openCore(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: Capacity,
-  { profile = false, acceptance, thresholds, mail, meanwhile }: {
+  { profile = false, acceptance, thresholds, mail, meanwhile, onCompile = () => {} }: {
     readonly profile?: boolean;
     readonly mail?: () => boolean;
     /** What the host does while the device works. */
@@ -43,6 +44,8 @@ export async function openCore(
     readonly acceptance?: readonly number[];
     /** Of relaxed acceptance; absent: it is lossless. */
     readonly thresholds?: AcceptThresholds | undefined;
+    /** Called while `warmUp` and `warmUpPacked` run kernels for the first time. */
+    readonly onCompile?: (progress: CompileProgress) => void;
   } = {},
 ): Promise<Core> {
   const buffers = roundBuffers(gpu, capacity);
@@ -59,7 +62,17 @@ export async function openCore(
     ...{ words, profile, meanwhile },
     ...mail ? { mail } : {},
   });
-  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter, profile });
+  return new DeviceCore({
+    gpu,
+    models,
+    capacity,
+    buffers,
+    choice,
+    programs,
+    submitter,
+    profile,
+    onCompile,
+  });
 }
 
 interface Parts {
@@ -71,6 +84,7 @@ interface Parts {
   readonly programs: Programs;
   readonly submitter: Submitter;
   readonly profile: boolean;
+  readonly onCompile: (progress: CompileProgress) => void;
 }
 
 class DeviceCore implements Core {
@@ -84,6 +98,8 @@ class DeviceCore implements Core {
   readonly #prompts = promptWorks();
   readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
+  readonly #firsts: FirstRuns;
+  readonly #onCompile: (progress: CompileProgress) => void;
   readonly pool: PagePool;
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
@@ -97,6 +113,8 @@ class DeviceCore implements Core {
     this.programs = programs;
     this.ranks = programs.ranks;
     this.#submitter = submitter;
+    this.#firsts = firstRuns(submitter);
+    this.#onCompile = parts.onCompile;
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
     this.#inputs = openInputs(gpu, buffers, capacity);
@@ -114,6 +132,10 @@ class DeviceCore implements Core {
   /** The draft is on the GPU. */
   get #drafts(): boolean {
     return this.draft !== "none" && !this.elastic?.away;
+  }
+
+  get compileMs(): number {
+    return this.#firsts.ms;
   }
 
   get created(): Readonly<Created> {
@@ -160,7 +182,8 @@ class DeviceCore implements Core {
 
   get #warm(): WarmUp {
     const { gpu, programs, capacity: { batch } } = this;
-    return { gpu, programs, submitter: this.#submitter, batch };
+    const [firsts, onCompile] = [this.#firsts, this.#onCompile];
+    return { gpu, programs, submitter: this.#submitter, batch, firsts, onCompile };
   }
 
   reserve(sequence: Sequence, cells: number): boolean {
@@ -200,12 +223,18 @@ class DeviceCore implements Core {
     to: number,
     mask?: Uint32Array,
     logprobs?: number,
+    onCompile: (progress: CompileProgress) => void = () => {},
   ): Promise<FirstToken | undefined> {
     const { ids, stored: from } = sequence;
     const done = to === ids.length;
     const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_CHOICE;
     const cells = mostCells([sequence]);
     const programs = await this.programs.prompt(to - from, cells, kind);
+    const { body, draft } = programs;
+    if (this.#firsts.missing([body, draft]) > 0) {
+      this.#inputs.writeNoPrompt(to - from);
+      await this.#firsts.run([body, draft], onCompile);
+    }
     if (done && mask) this.#choice.setMasks(mask, 1);
     if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
     this.#inputs.writePrompt(sequence, from, to);

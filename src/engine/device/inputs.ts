@@ -28,6 +28,8 @@ import { type Sequence, slotOf } from "./sequence.ts";
 export interface Inputs {
   /** Rows of a prompt's chunk and of its draft-extend, whose tokens are one ahead; its slot. */
   writePrompt(sequence: Sequence, from: number, to: number): void;
+  /** Rows of a chunk of so many tokens that are all padding, and no slot. */
+  writeNoPrompt(tokens: number): void;
   /** Rows of these cells and of their draft-extend, the last of each, and their slots. */
   writeLags(lags: readonly Lag[]): void;
   /** The sequence's pages from the `first` on, into its block table. */
@@ -102,6 +104,16 @@ class WrittenInputs implements Inputs {
     this.#writeRows(draftRows.buffer, 1, cells.slice(-1), 0);
     this.#write(last.buffer, 0, Uint32Array.of(cells.length - 1));
     this.setBatch([slotOf(sequence)]);
+  }
+
+  writeNoPrompt(tokens: number): void {
+    const { rows, extendRows, draftRows, last } = this.#buffers;
+    const bucket = rowBucket(tokens);
+    this.#writeRows(rows.buffer, bucket, [], 0);
+    this.#writeRows(extendRows.buffer, bucket, [], 1);
+    this.#writeRows(draftRows.buffer, 1, [], 0);
+    this.#write(last.buffer, 0, Uint32Array.of(0));
+    this.setBatch([]);
   }
 
   writeLags(lags: readonly Lag[]): void {

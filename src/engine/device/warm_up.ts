@@ -4,6 +4,7 @@ import { GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { partialRounds } from "./packed/row_buckets.ts";
 import { batchBuckets, type Programs } from "./programs.ts";
+import type { CompileProgress, FirstRuns } from "./first_runs.ts";
 import type { Submitter } from "./submit/submit.ts";
 
 /** What programs are run on with no lane: adapters compile at the first run. */
@@ -11,13 +12,15 @@ export interface WarmUp {
   readonly gpu: Gpu;
   readonly programs: Programs;
   readonly submitter: Submitter;
+  readonly firsts: FirstRuns;
+  readonly onCompile: (progress: CompileProgress) => void;
   /** Slots. */
   readonly batch: number;
 }
 
 /** The rounds of these tiers at every batch bucket; the rest is as in `Core.warmUp`. */
 export async function runTiers(
-  { gpu, programs, submitter, batch: slots }: WarmUp,
+  { gpu, programs, submitter, batch: slots, firsts, onCompile }: WarmUp,
   shapes: readonly TierShape[],
   { proposed = false, beside = [] }: {
     readonly proposed?: boolean | undefined;
@@ -30,27 +33,34 @@ export async function runTiers(
     }
     for (const shape of shapes) {
       const round = { ...shape, batch, proposed };
-      await submitter.run(await programs.round({ ...round, choice: GREEDY_CHOICE }));
+      const work = await programs.round({ ...round, choice: GREEDY_CHOICE });
+      await firsts.run(work.programs, onCompile);
+      await submitter.run(work);
       await programs.round({ ...round, choice: PLAIN_CHOICE });
     }
   }
 }
 
 /** Makes the programs of prompts and runs one of a row. */
-export async function runPrompt({ programs, submitter }: WarmUp): Promise<void> {
+export async function runPrompt(
+  { programs, submitter, firsts, onCompile }: WarmUp,
+): Promise<void> {
   await programs.makePrompts();
   const { body, draft } = await programs.prompt(1);
+  await firsts.run([body, draft], onCompile);
   await submitter.run({ programs: [body, draft], words: 0 });
 }
 
 /** Rounds of these tiers that verify a part of the drafts, where they need pipelines of their own. */
 export async function runPacked(
-  { programs, submitter, batch }: WarmUp,
+  { programs, submitter, batch, firsts, onCompile }: WarmUp,
   shapes: readonly TierShape[],
 ): Promise<void> {
   for (const of of partialRounds(shapes, batch, programs.ranks)) {
     const { pipelines } = programs.created;
     const work = await programs.round(of);
-    if (programs.created.pipelines > pipelines) await submitter.run(work);
+    if (programs.created.pipelines === pipelines) continue;
+    await firsts.run(work.programs, onCompile);
+    await submitter.run(work);
   }
 }

@@ -31,9 +31,11 @@ import { openQuantizers, type Part } from "./quantize.ts";
 import { type UnitsChoice, withTensorMatrices } from "../matrices/tensor.ts";
 import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
-/** Bytes that reached the GPU. */
+/** Bytes that reached the GPU, or kernels that it has compiled. */
 export interface LoadProgress {
   readonly label: string;
+  /** What `bytes` and `total` count; default: bytes. */
+  readonly unit?: "kernels";
   readonly bytes: number;
   readonly total: number;
 }

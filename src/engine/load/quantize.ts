@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
-import { keptMatrices, methodOf, weightBytes } from "../../model/report/memory.ts";
+import { keptMatrices, methodOf, parameterCount, weightBytes } from "../../model/report/memory.ts";
 import { openQuantizer, type Quantizer } from "../../model/weights/quantizer.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../../model/weights/tensors.ts";
@@ -38,6 +38,8 @@ export interface WeightReport {
   readonly quantize: Quantization | undefined;
   readonly quantizeDraft: Quantization | undefined;
   readonly bytes: number;
+  /** Of the target alone. */
+  readonly target: { readonly bytes: number; readonly parameters: number };
 }
 
 /** What the weights come to, as `inspect` predicts it. */
@@ -46,9 +48,16 @@ export function weightReport(
   { quantize, quantizeDraft }: QuantizeChoice,
 ): WeightReport {
   const drafts = quantizeDraft && draft ? quantize : undefined;
-  const bytes = weightBytes(target.checkpoint, targetTensors(target.config), quantize) +
+  const specs = targetTensors(target.config);
+  const own = weightBytes(target.checkpoint, specs, quantize);
+  const bytes = own +
     (draft ? weightBytes(draft.checkpoint, draftTensors(draft.config), drafts) : 0);
-  return { quantize, quantizeDraft: drafts, bytes };
+  return {
+    quantize,
+    quantizeDraft: drafts,
+    bytes,
+    target: { bytes: own, parameters: parameterCount(specs) },
+  };
 }
 
 /** What each model's loader quantizes with. */

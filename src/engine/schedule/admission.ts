@@ -1,15 +1,21 @@
-import { UsageError } from "../../errors.ts";
+import { asError, UsageError } from "../../errors.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
-import { isChain } from "../../speculate/round_shape.ts";
+import {
+  inRange,
+  type NumberRange,
+  rangeText,
+  REQUEST_RANGES,
+} from "../../speculate/request_ranges.ts";
+import { chain, isChain } from "../../speculate/round_shape.ts";
+import type { Sampling } from "../../speculate/sampling.ts";
 import { type Capacity, mostDepth } from "../device/buffers.ts";
-import { MOST_LOGPROBS } from "../device/choice/logprobs.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Outputs } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
 
 /**
- * @throws UsageError for a prompt or prediction with what is no token of the target, and for a request
- * that no slot could ever hold or that the tiers cannot run.
+ * @throws UsageError for a prompt or prediction with what is no token of the target, for numbers outside
+ * of `REQUEST_RANGES`, and for a request that no slot could ever hold or that the tiers cannot run.
  *
  * @param host.predicts whether a prediction can be drafted from.
  */
@@ -19,7 +25,7 @@ export function checkRequest(
   request: GenerateRequest,
   { predicts = false }: { readonly predicts?: boolean } = {},
 ): void {
-  const { name, contextLength, vocabSize } = outputs;
+  const { name, contextLength } = outputs;
   const { promptIds, maxTokens, numSteps, prediction } = request;
   const { length } = promptIds;
   if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
@@ -36,20 +42,18 @@ export function checkRequest(
       throw new UsageError("Cannot draft from a prediction: the engine was opened for none");
     }
   }
-  const unknown = Object.keys(request.sampling.logitBias).find((id) => Number(id) >= vocabSize);
-  if (unknown !== undefined) {
-    throw new UsageError(
-      `Cannot bias token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
-    );
+  checkSampling(outputs, request.sampling);
+  if (!Number.isSafeInteger(maxTokens) || maxTokens < 1) {
+    throw new UsageError(`Cannot generate: max tokens is ${shown(maxTokens)}, it is 1 or more`);
   }
-  if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
-  checkLogprobs(request);
-  const deepest = mostDepth({ shapes: capacity.shapes.filter(isChain) });
-  if (numSteps !== undefined && numSteps > deepest) {
-    throw new UsageError(
-      `Cannot generate with ${numSteps} draft steps: the deepest tier has ${deepest}`,
-    );
+  for (const stop of request.stop) {
+    if (typeof stop === "string" && stop !== "") continue;
+    throw new UsageError(`Cannot stop at ${shown(stop)}: a stop text has one character or more`);
   }
+  if (request.logprobs !== undefined) {
+    checkNumber("logprobs", request.logprobs, REQUEST_RANGES.logprobs, { whole: true });
+  }
+  if (numSteps !== undefined) checkSteps(capacity, numSteps);
   const cells = cellsAtEnd(capacity, request);
   if (cells > capacity.pages * PAGE) {
     throw new UsageError(
@@ -59,9 +63,64 @@ export function checkRequest(
   }
 }
 
-function checkLogprobs({ logprobs = 0 }: GenerateRequest): void {
-  if (Number.isInteger(logprobs) && logprobs >= 0 && logprobs <= MOST_LOGPROBS) return;
-  throw new UsageError(`Cannot generate: logprobs is ${logprobs}, it is 0 to ${MOST_LOGPROBS}`);
+/** Without drafts every engine decodes; else a chain among the tiers is as deep. */
+function checkSteps({ shapes }: Pick<Capacity, "shapes">, numSteps: number): void {
+  const deepest = mostDepth({ shapes: [chain(0), ...shapes.filter(isChain)] });
+  if (Number.isInteger(numSteps) && numSteps >= 0 && numSteps <= deepest) return;
+  const why = deepest > 0 || shapes.every(isChain)
+    ? `the deepest tier has ${deepest}`
+    : "the engine drafts trees alone, a request has 0 steps or those of the engine";
+  throw new UsageError(`Cannot generate with ${shown(numSteps)} draft steps: ${why}`);
+}
+
+const WHOLE: readonly string[] = ["topK", "seed"];
+
+function checkSampling(
+  { name, vocabSize }: Pick<Outputs, "name" | "vocabSize">,
+  { logitBias, ...numbers }: Sampling,
+): void {
+  const { logitBias: biasRange, logprobs: _, ...ranges } = REQUEST_RANGES;
+  for (const [key, range] of Object.entries(ranges)) {
+    const whole = WHOLE.includes(key);
+    checkNumber(NAMES[key] ?? key, numbers[key as keyof typeof numbers], range, { whole });
+  }
+  for (const [id, bias] of Object.entries(logitBias)) {
+    if (!/^\d+$/.test(id) || Number(id) >= vocabSize) {
+      throw new UsageError(
+        `Cannot bias token id ${id.slice(0, 50)}: "${name}" has ids 0 to ${vocabSize - 1}`,
+      );
+    }
+    checkNumber(`the bias of token id ${id}`, bias, biasRange);
+  }
+}
+
+/** As people call them, where that is another name. */
+const NAMES: Readonly<Record<string, string>> = {
+  topK: "top-k",
+  topP: "top-p",
+  minP: "min-p",
+  repetitionPenalty: "the repetition penalty",
+  frequencyPenalty: "the frequency penalty",
+  presencePenalty: "the presence penalty",
+};
+
+/** @throws UsageError outside of the range, and for what is no number. */
+function checkNumber(
+  name: string,
+  value: unknown,
+  range: NumberRange,
+  { whole = false } = {},
+): void {
+  if (inRange(value, range) && (!whole || Number.isInteger(value))) return;
+  const kind = whole && inRange(value, range) ? "a whole number, " : "";
+  throw new UsageError(
+    `Cannot generate: ${name} is ${shown(value)}, it is ${kind}${rangeText(range)}`,
+  );
+}
+
+function shown(value: unknown): string {
+  const text = typeof value === "string" ? JSON.stringify(value) : asError(value).message;
+  return text.slice(0, 50);
 }
 
 /** The embedding would be read beyond its rows, and what it gives there is no error on the device. */

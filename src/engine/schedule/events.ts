@@ -1,5 +1,6 @@
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { TokenLogprob } from "../device/choice/logprobs.ts";
+import type { CompileProgress } from "../device/first_runs.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
@@ -56,7 +57,10 @@ export interface GenerateResult {
   readonly outputIds: readonly number[];
   readonly finishReason: FinishReason;
   readonly timing: {
+    /** Without compileMs. */
     readonly prefillMs: number;
+    /** Until the prompt's kernels had run once, where they had not: an adapter may compile them there. */
+    readonly compileMs: number;
     readonly decodeMs: number;
     readonly timeToFirstTokenMs: number;
     /** Generated tokens after the first, over decodeMs. */
@@ -89,6 +93,8 @@ export type EngineEvent =
     readonly done: number;
     readonly total: number;
     readonly cached: number;
+    /** While kernels of the next chunk run for the first time. */
+    readonly compiling?: CompileProgress;
   }
   | {
     readonly kind: "round";

@@ -1,3 +1,4 @@
+import { asError } from "../../errors.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { eventQueue } from "./event_queue.ts";
 import type { Job, Scheduler } from "./scheduler.ts";
@@ -48,7 +49,7 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
         while (failure === undefined && await scheduler.step());
       }
     } catch (error) {
-      fail(error instanceof Error ? error : new Error(String(error)));
+      fail(asError(error));
     }
     running = false;
   }

@@ -57,7 +57,9 @@ export interface Output {
    */
   take(round: Taken, constraint?: Constraint): EngineEvent[];
   /** The last events: what was held back, and the result. */
-  end(ended: Pick<Ended, "started" | "prefilled" | "ended" | "cached" | "ids">): EngineEvent[];
+  end(
+    ended: Pick<Ended, "started" | "prefilled" | "compileMs" | "ended" | "cached" | "ids">,
+  ): EngineEvent[];
 }
 
 /** @throws UsageError (from take) when the device chose from broken logits. */

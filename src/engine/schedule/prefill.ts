@@ -25,9 +25,9 @@ export interface Prefill {
 }
 
 interface Parts {
-  readonly core: Pick<Core, "draft" | "prefill" | "catchUp">;
+  readonly core: Pick<Core, "draft" | "prefill" | "catchUp" | "compileMs">;
   readonly pages: Pick<SequencePages, "share">;
-  readonly requests: Pick<Requests, "running" | "take">;
+  readonly requests: Pick<Requests, "running" | "take" | "attempt">;
   readonly syncInterval: SyncInterval;
   readonly elastic: Pick<ElasticDraft, "away"> | undefined;
   /** Tokens of a chunk, at most; see `chunkTokens`. */
@@ -48,14 +48,29 @@ export function openPrefill(
     syncInterval.pause();
     const tokens = chunkTokens(chunkRows, requests.running);
     const to = Math.min(sequence.ids.length, sequence.stored + tokens);
-    const { constraint, request: { logprobs: told } } = state;
+    const { request: { logprobs: told } } = state;
+    let mask: Uint32Array | undefined;
+    requests.attempt(state, () => void (mask = state.constraint?.mask));
+    if (state.done) return;
     const [from, began] = [sequence.stored, performance.now()];
-    const token = await core.prefill(sequence, to, constraint?.mask, told);
-    onPrefill({ from, to, ms: performance.now() - began });
+    const compiledBefore = core.compileMs;
+    const token = await core.prefill(sequence, to, mask, told, (progress) => {
+      try {
+        tellPrefill(state, progress);
+      } catch (thrown) {
+        // The device still writes the request's pages: it ends when the next step begins.
+        state.failure ??= { thrown };
+      }
+    });
+    const compileMs = core.compileMs - compiledBefore;
+    state.compileMs += compileMs;
+    onPrefill({ from, to, ms: performance.now() - began - compileMs });
     // A pending token that was just chosen is no part of the prompt.
-    if (token === undefined) return tellPrefill(state);
+    if (token === undefined) return requests.attempt(state, () => tellPrefill(state));
     const { stored } = sequence;
-    state.onEvent({ kind: "prefill", done: stored, total: stored, cached: state.cached ?? 0 });
+    const last = { kind: "prefill", done: stored, total: stored } as const;
+    requests.attempt(state, () => state.onEvent({ ...last, cached: state.cached ?? 0 }));
+    if (state.done) return;
     state.decoding = true;
     state.prefilled ??= performance.now();
     pages.share(sequence);

@@ -2,6 +2,7 @@ import type { RequestDrafter } from "../../draft/host_drafter.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Output } from "./output.ts";
+import type { CompileProgress } from "../device/first_runs.ts";
 import type { Sequence } from "../device/sequence.ts";
 
 /** A request in the scheduler: where it is and what it has got. */
@@ -15,15 +16,24 @@ export interface RequestState {
   /** When it was submitted and when its first token was there, performance.now(). */
   readonly started: number;
   prefilled: number | undefined;
+  /** Milliseconds in which the kernels of its prompt ran for the first time. */
+  compileMs: number;
   /** Its ids are stored up to the pending token: rounds may begin. */
   decoding: boolean;
   /** Prompt tokens whose keys and values were cached when it was first admitted. */
   cached: number | undefined;
   cancelled: boolean;
+  /** What the request's own code threw where the request could not be ended at once. */
+  failure: Failure | undefined;
   done: boolean;
   readonly drafted: Drafted;
   /** Drafts for it on the host. */
   readonly drafter: RequestDrafter | undefined;
+}
+
+/** A thrown value, which may be undefined itself. */
+export interface Failure {
+  readonly thrown: unknown;
 }
 
 /** What policies receive of a request's rounds. */
@@ -53,7 +63,11 @@ export function mostLogprobs(
   return wanted.length > 0 ? Math.max(...wanted) : undefined;
 }
 
-/** Tells how much of the prompt is stored. */
-export function tellPrefill({ onEvent, sequence, cached = 0 }: RequestState): void {
-  onEvent({ kind: "prefill", done: sequence.stored, total: sequence.ids.length, cached });
+/** Tells how much of the prompt is stored, and which kernels it waits for. */
+export function tellPrefill(
+  { onEvent, sequence, cached = 0 }: RequestState,
+  compiling?: CompileProgress,
+): void {
+  const [done, total] = [sequence.stored, sequence.ids.length];
+  onEvent({ kind: "prefill", done, total, cached, ...compiling && { compiling } });
 }

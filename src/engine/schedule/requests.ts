@@ -1,5 +1,5 @@
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { UsageError } from "../../errors.ts";
+import { asError, UsageError } from "../../errors.ts";
 import { grammarFault } from "../../grammar/fault.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { Core } from "../device/core.ts";
@@ -7,11 +7,17 @@ import { newSequence, rewind } from "../device/sequence.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Outputs, type Taken } from "./output.ts";
 import type { Places } from "./places.ts";
-import { type RequestState, tellPrefill } from "./request_state.ts";
+import { type Failure, type RequestState, tellPrefill } from "./request_state.ts";
 import { requestDrafter } from "./rounds/proposing.ts";
 import type { SequencePages } from "./sequence_pages.ts";
 
-/** The requests in flight: how they come in, get tokens and end. */
+/**
+ * The requests in flight: how they come in, get tokens and end.
+ *
+ * Here is the boundary between a request and the engine: what belongs to one request (grammar, host
+ * drafter, detokenizer, stop texts, sampling, callback) runs in `attempt`, and whatever it throws ends
+ * that request alone.
+ */
 export interface Requests {
   /** The next to be admitted first. */
   readonly waiting: readonly RequestState[];
@@ -19,7 +25,7 @@ export interface Requests {
   readonly running: readonly RequestState[];
   /** Takes a request that was checked. */
   enqueue(request: GenerateRequest, onEvent: (event: EngineEvent) => void): RequestState;
-  /** Ends those whose callers want no more. */
+  /** Ends those whose callers want no more, and those that failed during the last round. */
   endCancelled(): void;
   /**
    * Admits the next. Where no request runs and none can be admitted, it waits for the first grammar
@@ -30,7 +36,10 @@ export interface Requests {
   cancel(state: RequestState): void;
   /** Gives tokens to a request, which may end it. */
   take(state: RequestState, taken: Taken): void;
-  /** Broken logits or drafts end this request; the others go on. */
+  /**
+   * Runs code of one request. Whatever it throws ends the request with that error: its slot and pages
+   * are free, the others go on. Does nothing for a request that has ended.
+   */
   attempt(state: RequestState, action: () => void): void;
   /** Ends every request with this error. */
   fail(error: Error): void;
@@ -51,39 +60,48 @@ export function openRequests(
   const { waiting, running } = places;
   let submitted = 0;
 
-  /** Gives slot and pages back; what is stored stays cached unless the request failed. */
-  function leave(state: RequestState, { failed = false } = {}): void {
+  /**
+   * Gives slot and pages back; what is stored stays cached unless the request failed.
+   *
+   * @returns what closing its grammar or drafter threw.
+   */
+  function leave(state: RequestState, { failed = false } = {}): Failure | undefined {
     const { sequence, request, output } = state;
     state.done = true;
-    state.constraint?.close();
     // Tokens that the device chose after the request had ended are nobody's.
     sequence.ids.length = request.promptIds.length + output.tokens;
-    state.drafter?.close?.(sequence.ids);
     rewind(sequence, sequence.ids.length);
     if (places.remove(state)) {
       if (!failed) pages.share(sequence);
       pages.close(sequence);
     }
+    return closed(state);
   }
 
   function finish(state: RequestState): void {
     const ended = performance.now();
-    const { started, cached = 0, prefilled = ended, sequence } = state;
-    leave(state);
-    const ids = sequence.ids.slice(state.request.promptIds.length);
-    for (const event of state.output.end({ started, prefilled, ended, cached, ids })) {
-      state.onEvent(event);
+    const { started, cached = 0, prefilled = ended, sequence, compileMs } = state;
+    const failure = leave(state);
+    try {
+      if (failure) throw failure.thrown;
+      const ids = sequence.ids.slice(state.request.promptIds.length);
+      for (const event of state.output.end({ started, prefilled, compileMs, ended, cached, ids })) {
+        state.onEvent(event);
+      }
+    } catch (error) {
+      endWithError(state, error);
     }
   }
 
-  /** A mistake ends its request. */
-  function fault(state: RequestState, error: unknown): void {
-    if (!(error instanceof UsageError)) throw error;
+  /** A request that was not ended yet ends with what its code threw. */
+  function fault(state: RequestState, thrown: unknown): void {
+    if (state.done) return;
     leave(state, { failed: true });
-    state.onEvent({ kind: "error", error });
+    endWithError(state, thrown);
   }
 
   function attempt(state: RequestState, action: () => void): void {
+    if (state.done) return;
     try {
       action();
     } catch (error) {
@@ -137,21 +155,23 @@ export function openRequests(
   function endCancelled(): void {
     enqueueOpened();
     for (const state of [...waiting, ...running, ...opening.keys()]) {
-      if (!isCancelled(state)) continue;
+      const { failure } = state;
+      if (failure === undefined && !isCancelled(state)) continue;
       opening.get(state)?.abort();
       opening.delete(state);
-      finish(state);
+      if (failure) fault(state, failure.thrown);
+      else finish(state);
     }
   }
 
-  function admitNext(): void {
-    const state = places.admit();
-    if (!state) return;
+  function begin(state: RequestState): void {
     const { sampling, ignoreEos } = state.request;
     const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
-    core.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
-    state.cached ??= state.sequence.stored;
-    tellPrefill(state);
+    attempt(state, () => {
+      core.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
+      state.cached ??= state.sequence.stored;
+      tellPrefill(state);
+    });
   }
 
   return {
@@ -162,13 +182,15 @@ export function openRequests(
         request,
         sequence: newSequence(request.promptIds),
         output: openOutput(outputs, request),
-        onEvent,
+        onEvent: untilLast(onEvent, (failure) => void (state.failure ??= failure)),
         constraint: undefined,
         started: performance.now(),
         prefilled: undefined,
+        compileMs: 0,
         decoding: false,
         cached: undefined,
         cancelled: false,
+        failure: undefined,
         done: false,
         drafted: { id: submitted++, depth: undefined, accepted: [], confidences: [] },
         drafter: requestDrafter(drafter, request),
@@ -183,8 +205,11 @@ export function openRequests(
       while (true) {
         const changed = wake.promise;
         endCancelled();
-        admitNext();
+        const state = places.admit();
+        if (state) begin(state);
         if (running.length > 0) return true;
+        // What was admitted has failed: the next one is looked for.
+        if (state) continue;
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");
         // Others may be submitted meanwhile, but not after the last look.
         if (opening.size === 0) return false;
@@ -198,8 +223,10 @@ export function openRequests(
     },
     take(state, taken) {
       attempt(state, () => {
+        if (state.failure) throw state.failure.thrown;
         for (const event of state.output.take(taken, state.constraint)) state.onEvent(event);
-        if (state.output.finished) finish(state);
+        // A callback may have closed the engine.
+        if (state.output.finished && !state.done) finish(state);
       });
     },
     attempt,
@@ -211,8 +238,49 @@ export function openRequests(
       for (const state of failed) {
         places.remove(state);
         state.done = true;
-        state.onEvent({ kind: "error", error });
+        closed(state);
+        endWithError(state, error);
       }
     },
+  };
+}
+
+/** Closes a request's grammar and drafter; what the first of them threw. */
+function closed({ constraint, drafter, sequence }: RequestState): Failure | undefined {
+  const failures: Failure[] = [];
+  for (const close of [() => constraint?.close(), () => drafter?.close?.(sequence.ids)]) {
+    try {
+      close();
+    } catch (thrown) {
+      failures.push({ thrown });
+    }
+  }
+  return failures[0];
+}
+
+/** The request's last event, unless it has had that. A callback that throws here has no other to end. */
+function endWithError({ onEvent }: RequestState, thrown: unknown): void {
+  try {
+    onEvent({ kind: "error", error: asError(thrown) });
+  } catch {
+    // The request has ended, and nobody waits for what its callback throws.
+  }
+}
+
+/**
+ * The callback, which gets nothing after "finish" or "error".
+ *
+ * @param rejected receives the failure of a callback that is an async function.
+ */
+function untilLast(
+  onEvent: (event: EngineEvent) => unknown,
+  rejected: (failure: Failure) => void,
+): (event: EngineEvent) => void {
+  let last = false;
+  return (event) => {
+    if (last) return;
+    last = event.kind === "finish" || event.kind === "error";
+    const returned = onEvent(event);
+    if (returned instanceof Promise) returned.catch((thrown) => rejected({ thrown }));
   };
 }

@@ -29,6 +29,8 @@ export interface Ended {
   /** When it began, had its first token and ended: milliseconds of performance.now(). */
   readonly started: number;
   readonly prefilled: number;
+  /** Milliseconds between the two in which kernels ran for the first time. */
+  readonly compileMs: number;
   readonly ended: number;
   /** Prompt tokens that were cached. */
   readonly cached: number;
@@ -92,11 +94,15 @@ function summary(
 }
 
 function timing(
-  { started, prefilled, ended }: Pick<Ended, "started" | "prefilled" | "ended">,
+  { started, prefilled, compileMs, ended }: Pick<
+    Ended,
+    "started" | "prefilled" | "compileMs" | "ended"
+  >,
   tokens: number,
 ): GenerateResult["timing"] {
-  const prefillMs = prefilled - started;
+  const timeToFirstTokenMs = prefilled - started;
+  const prefillMs = Math.max(0, timeToFirstTokenMs - compileMs);
   const decodeMs = ended - prefilled;
   const tokensPerSecond = decodeMs > 0 ? Math.max(0, tokens - 1) / decodeMs * 1000 : 0;
-  return { prefillMs, decodeMs, timeToFirstTokenMs: prefillMs, tokensPerSecond };
+  return { prefillMs, compileMs, decodeMs, timeToFirstTokenMs, tokensPerSecond };
 }

@@ -3,6 +3,7 @@ import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { BegunRounds, Core } from "../device/core.ts";
 import { receiveMail } from "../device/event_loop.ts";
+import { observer } from "../observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
@@ -55,7 +56,10 @@ interface BegunGroup {
 /** What the scheduler needs of a core: tests give it one without a device. */
 export type SchedulerCore =
   & PagesCore
-  & Pick<Core, "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "catchUp" | "begin">;
+  & Pick<
+    Core,
+    "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "compileMs" | "catchUp" | "begin"
+  >;
 
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
@@ -106,12 +110,8 @@ export function openScheduler(
   { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
   const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
-  const {
-    onRound = () => {},
-    onPrefill = () => {},
-    costs = () => undefined,
-    onWarning = () => {},
-  } = options;
+  const { onPrefill = () => {}, costs = () => undefined, onWarning = () => {} } = options;
+  const onRound = observer("onRound", options.onRound ?? (() => {}), onWarning);
   const { capacity } = core;
   const pages = sequencePages(core, cache);
   const places = openPlaces<RequestState>(pageBudget(pages, capacity));

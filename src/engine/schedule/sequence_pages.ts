@@ -75,6 +75,11 @@ export function cellsAtEnd(
   return reservedCells(capacity, tokens);
 }
 
+/** Tokens, prompt and output, that one request may have: see `checkRequest`. */
+export function mostTokens(capacity: Capacity): number {
+  return Math.min(capacity.contextLength, capacity.pages * PAGE - reservedCells(capacity, 0));
+}
+
 /** A request and where its tokens are stored. */
 interface Stored {
   readonly sequence: Sequence;

@@ -1,3 +1,4 @@
+import { reason } from "../../errors.ts";
 import { fixed } from "../../speculate/policies/static.ts";
 import type {
   Choice,
@@ -93,7 +94,7 @@ export function openSpeculation<State>(
     try {
       return ask();
     } catch (error) {
-      fault = error instanceof Error ? error.message : String(error);
+      fault = reason(error);
       onWarning(
         `policy "${name}" failed and is not asked again, ` +
           `rounds go on with ${tierText(instead)} steps: ${fault}`,

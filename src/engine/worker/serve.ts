@@ -115,12 +115,29 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
 /** Of all that an engine has, what can be sent. */
 export function factsOf(engine: EngineFacts): EngineFacts {
   const { name, draftName, algorithm, weights, tuned, units, kvDtype, contextLength } = engine;
-  const { loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
-  const { acceptThresholds, costsLine, chatTemplate } = engine;
+  const { loadMs, compileMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
+  const { acceptThresholds, costsLine, chatTemplate, requestTokens } = engine;
   return {
-    ...{ name, draftName, algorithm, weights, tuned, units, kvDtype, contextLength, costsLine },
-    ...{ acceptThresholds, loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers },
+    name,
+    draftName,
+    algorithm,
+    weights,
+    tuned,
+    units,
+    kvDtype,
+    contextLength,
+    costsLine,
+    acceptThresholds,
+    loadMs,
+    compileMs,
+    device,
+    hasChatTemplate,
+    reasoning,
+    generation,
+    tier,
+    tiers,
     chatTemplate,
+    requestTokens,
   };
 }
 

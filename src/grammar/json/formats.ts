@@ -16,6 +16,6 @@ export const FORMATS: Readonly<Record<string, string>> = {
   uuid: "[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
   ipv4: `${BYTE}(\\.${BYTE}){3}`,
   hostname: HOST,
-  email: `[A-Za-z0-9_+\\-]{1,30}(\\.[A-Za-z0-9_+\\-]{1,30}){0,3}@${HOST}\\.[a-z]{2,10}`,
-  uri: `https?://${HOST}(:[1-9]\\d{0,3})?(/[A-Za-z0-9_.~\\-]{1,40}){0,8}/?`,
+  email: `[A-Za-z0-9_+\\-]+(\\.[A-Za-z0-9_+\\-]+)*@${HOST}\\.[a-z]{2,10}`,
+  uri: `https?://${HOST}(:[1-9]\\d{0,3})?(/[A-Za-z0-9_.~\\-]+)*/?`,
 };

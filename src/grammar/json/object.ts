@@ -1,4 +1,4 @@
-import { choice, type Expression, NOTHING, repeat, sequence, text } from "../rules/rules.ts";
+import { choice, type Expression, NOTHING, sequence, text } from "../rules/rules.ts";
 import { countOf, fault, isObject, type Schema } from "./keywords.ts";
 import { COMMA, list, otherKey } from "./text.ts";
 
@@ -59,22 +59,33 @@ function anyKey(): Expression {
   return { kind: "rule", name: "string" };
 }
 
-/** Members in their order with commas between those that are there. */
+/**
+ * Members in their order with commas between those that are there: two rules a member, which share what
+ * follows them,
+ *
+ *     some(k)  ::= member(k) after(k + 1) | some(k + 1)    where a list begins with k or a later one
+ *     after(k) ::= "" | ", " some(k)
+ *
+ * without the second part of some(k) where k is required, and the first of after(k) where any from k on
+ * is. Written as `(", " member(k))? after(k + 1)`, xgrammar took time that grew with the square of the
+ * number of members.
+ */
 function chained(
   members: readonly Member[],
   other: Expression,
   context: Pick<SchemaContext, "add">,
 ): Expression {
-  /** The members from some one on, after another and as the first. */
-  let [after, first] = [repeat(sequence(COMMA, other), 0), list(other, 0)];
+  let some = list(other, 1);
+  let optional = true;
+  const maybe = (list: Expression) => optional ? choice(list, text("")) : list;
   for (const { text: member, required } of members.toReversed()) {
-    const rest = context.add(after);
-    const own = context.add(member);
-    const more = sequence(COMMA, own);
-    first = required ? sequence(own, rest) : choice(sequence(own, rest), context.add(first));
-    after = sequence(required ? more : choice(more, text("")), rest);
+    const rest = context.add(some);
+    const after = context.add(maybe(sequence(COMMA, rest)));
+    const own = sequence(member, after);
+    some = required ? own : choice(own, rest);
+    optional &&= !required;
   }
-  return first;
+  return maybe(some);
 }
 
 /** Numbers of properties that the others do not give anyway. */

@@ -1,6 +1,6 @@
 /** A grammar of the JSON that is valid for a schema. */
 import { isDeepStrictEqual } from "node:util";
-import type { GrammarError } from "../rules/grammar.ts";
+import { GrammarError } from "../rules/grammar.ts";
 import { regexExpression } from "../rules/regex.ts";
 import {
   choice,
@@ -29,6 +29,9 @@ import { type Bounds, decimal, integer } from "./number.ts";
 import { objectExpression, type SchemaContext } from "./object.ts";
 import { jsonRules, list, quoted, stringCharacter, stringOf } from "./text.ts";
 
+/** Schemas within schemas, each as often as it is read. */
+const MOST_SCHEMAS = 50_000;
+
 /** Deeper is a circle of `$ref`s that lead to nothing. */
 const MOST_REFERENCES = 64;
 
@@ -36,25 +39,32 @@ const MOST_REFERENCES = 64;
  * Its texts are valid, on one line, with the properties in the order of the schema. Where a schema
  * leaves open what else may be there, less is made: see docs/constrained.md.
  *
+ * @param of.objects only of its values that are objects: the arguments of a call.
  * @throws GrammarError for what is no schema or not supported.
  */
-export function schemaRules(schema: unknown): Rules {
-  return new SchemaGrammar(schema).rules;
+export function schemaRules(
+  schema: unknown,
+  { objects = false }: { readonly objects?: boolean } = {},
+): Rules {
+  return new SchemaGrammar(schema, objects).rules;
 }
 
 class SchemaGrammar implements SchemaContext {
   readonly rules: Map<string, Expression> = new Map();
   readonly #schema: unknown;
+  #read = 0;
   /** Names of rules by `$ref`, or by a schema that has one and more. */
   readonly #references = new Map<string, string>();
 
-  constructor(schema: unknown) {
+  constructor(schema: unknown, objects: boolean) {
     this.#schema = schema;
     this.rules.set("root", NOTHING);
     for (const [name, body] of jsonRules()) this.rules.set(name, body);
     this.rules.set("number", decimal({}));
-    this.#references.set("#", "root");
-    this.rules.set("root", this.value(schema, "#"));
+    // A reference to the whole schema is to all of its values.
+    if (!objects) this.#references.set("#", "root");
+    const asked = objects ? { allOf: [schema, { type: "object" }] } : schema;
+    this.rules.set("root", this.value(asked, "#"));
   }
 
   add(body: Expression): Expression {
@@ -64,6 +74,9 @@ class SchemaGrammar implements SchemaContext {
   }
 
   value(schema: unknown, path: string): Expression {
+    if (++this.#read > MOST_SCHEMAS) {
+      throw new GrammarError(`JSON schema: it comes to more than ${MOST_SCHEMAS} schemas`);
+    }
     if (schema === true) return rule("value");
     if (schema === false) return NOTHING;
     if (!isObject(schema)) throw fault(path, "it is neither an object nor true or false");

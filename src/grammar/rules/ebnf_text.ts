@@ -1,4 +1,5 @@
 import { type CodePoints, codePoints, except } from "./code_points.ts";
+import { checkEbnfSize } from "./ebnf_size.ts";
 import { GrammarError } from "./grammar.ts";
 import { writtenSet } from "./rules.ts";
 
@@ -12,9 +13,10 @@ const NAMED: Readonly<Record<string, string>> = {
 /**
  * A user's EBNF with the classes that xgrammar 0.1.27 gets wrong written as bytes, see `writtenSet`.
  *
- * @throws GrammarError for a class without a character.
+ * @throws GrammarError for a class without a character, and for more than can be compiled.
  */
 export function mendedEbnf(text: string): string {
+  checkEbnfSize(text, setOf);
   return text.replaceAll(PARTS, (whole: string, negated?: string, inside?: string) => {
     if (inside === undefined) return whole;
     const set = classOf(inside);
@@ -24,6 +26,13 @@ export function mendedEbnf(text: string): string {
     if (meant.length === 0) throw new GrammarError(`${whole} has no character`);
     return writtenSet(meant);
   });
+}
+
+/** The characters of `[...]`; undefined for escapes that are not known. */
+function setOf(written: string): CodePoints | undefined {
+  const negated = written.startsWith("[^");
+  const set = classOf(written.slice(negated ? 2 : 1, -1));
+  return set && negated ? except(set) : set;
 }
 
 /** Undefined for escapes that are not known. */

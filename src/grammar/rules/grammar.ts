@@ -11,7 +11,7 @@ export type Grammar =
   /** One of these forms: a call of a function. */
   | { readonly kind: "forms"; readonly forms: readonly CallForm[] };
 
-/** JSON that is valid for the schema, between two texts. */
+/** A JSON object that is valid for the schema, between two texts. */
 export interface CallForm {
   readonly before: string;
   readonly schema: unknown;

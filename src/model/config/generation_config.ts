@@ -1,3 +1,4 @@
+import { inRange, REQUEST_RANGES } from "../../speculate/request_ranges.ts";
 import { isObject, quote } from "../files/fields.ts";
 
 /** How a checkpoint's authors want it sampled: what generation_config.json says, and no more. */
@@ -11,12 +12,21 @@ export interface GenerationDefaults {
 
 /** A field of the file: its name here and what it may be. */
 const FIELDS = {
-  temperature: { key: "temperature", allowed: (n: number) => n >= 0 && n <= 100 },
+  temperature: {
+    key: "temperature",
+    allowed: (n: number) => inRange(n, REQUEST_RANGES.temperature),
+  },
   // vLLM and llama.cpp write -1 for all.
-  top_k: { key: "topK", allowed: (n: number) => Number.isInteger(n) && n >= -1 && n <= 1e6 },
-  top_p: { key: "topP", allowed: (n: number) => n > 0 && n <= 1 },
-  min_p: { key: "minP", allowed: (n: number) => n >= 0 && n <= 1 },
-  repetition_penalty: { key: "repetitionPenalty", allowed: (n: number) => n > 0 && n <= 100 },
+  top_k: {
+    key: "topK",
+    allowed: (n: number) => Number.isInteger(n) && n >= -1 && n <= REQUEST_RANGES.topK.max,
+  },
+  top_p: { key: "topP", allowed: (n: number) => inRange(n, REQUEST_RANGES.topP) },
+  min_p: { key: "minP", allowed: (n: number) => inRange(n, REQUEST_RANGES.minP) },
+  repetition_penalty: {
+    key: "repetitionPenalty",
+    allowed: (n: number) => inRange(n, REQUEST_RANGES.repetitionPenalty),
+  },
 } as const;
 
 /**

@@ -5,6 +5,7 @@ import { randomSeed, type SamplingChoice, samplingOf } from "../../engine/sampli
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { UsageError } from "../../errors.ts";
 import { invalid, promptTooLong, tooManyOf } from "../http/errors.ts";
+import { mostTokens } from "./limits.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 
 /** A prompt as an API gives it. */
@@ -36,8 +37,8 @@ const FEWEST_MOST_CHARACTERS = 2 ** 20;
 /** Token ids of a prompt. @throws ApiError as `promptTokens`, and where it does not fit. */
 export async function encodePrompt(ready: Ready, prompt: Prompt): Promise<readonly number[]> {
   const ids = await promptTokens(ready, prompt);
-  const { contextLength } = ready.engine;
-  if (ids.length >= contextLength) throw promptTooLong(ids.length, contextLength);
+  const most = mostTokens(ready.engine);
+  if (ids.length >= most) throw promptTooLong(ids.length, most);
   return ids;
 }
 
@@ -114,7 +115,11 @@ export function requestOf(
   return {
     promptIds,
     sampling: samplingOf({ ...options.sampling(engine), ...own, seed }, drawSeed),
-    maxTokens: maxTokens ?? options.maxTokens ?? engine.contextLength,
+    // What does not fit is cut, as at the context's end.
+    maxTokens: Math.min(
+      maxTokens ?? options.maxTokens ?? Infinity,
+      mostTokens(engine) - promptIds.length,
+    ),
     stop,
     ignoreEos,
     ...defined({ grammar, logprobs, numSteps, prediction }),

@@ -1,6 +1,11 @@
 import { invalid } from "../http/errors.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
-import type { ChatRequest, MessageField, ToolChoice } from "../openai/chat_schema.ts";
+import {
+  type ChatRequest,
+  contentText,
+  type MessageField,
+  type ToolChoice,
+} from "../openai/chat_schema.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 import type {
   AnthropicMessage,
@@ -22,15 +27,13 @@ export function anthropicAsk(
   options: Pick<ServiceOptions, "templateArguments">,
 ): ChatAsk {
   const { system, messages, tools, output_config: output } = request;
-  const last = messages.at(-1);
-  const begun = last?.role === "assistant" ? textOf(last.content) : undefined;
-  const said = begun === undefined ? messages : messages.slice(0, -1);
   const format = output?.format;
   const chat: ChatRequest = {
     messages: [
       ...system ? [{ role: "system" as const, content: textOf(system) }] : [],
-      ...said.flatMap(messageFields),
+      ...joinedTurns(messages.flatMap(messageFields)),
     ],
+    continue_final_message: messages.at(-1)?.role === "assistant",
     max_tokens: request.max_tokens,
     stop: request.stop_sequences,
     temperature: request.temperature,
@@ -46,16 +49,21 @@ export function anthropicAsk(
     reasoning_effort: effortOf(request),
     response_format: format && { type: "json_schema", json_schema: { schema: format.schema } },
   };
-  const asked = chatAsk(chat, ready, options);
-  if (begun === undefined) return asked;
-  if (asked.ask.grammar !== undefined) {
-    throw invalid("an answer that a grammar writes cannot go on from what was said", "messages");
+  return chatAsk(chat, ready, options);
+}
+
+/** One message of what the user says in a row: templates want turns that alternate. */
+function joinedTurns(messages: readonly MessageField[]): MessageField[] {
+  const joined: MessageField[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    if (message.role !== "user" || last?.role !== "user") joined.push(message);
+    else {
+      const content = `${contentText(last.content)}\n\n${contentText(message.content)}`;
+      joined[joined.length - 1] = { role: "user", content };
+    }
   }
-  return {
-    ...asked,
-    prompt: { ...asked.prompt as Extract<ChatAsk["prompt"], { messages: unknown }>, begin: begun },
-    reading: { ...asked.reading, reasoning: false },
-  };
+  return joined;
 }
 
 function choiceOf({ tool_choice: choice }: CountRequest): ToolChoice | undefined {
@@ -73,8 +81,12 @@ function effortOf({ thinking, output_config: output }: CountRequest): string | u
 }
 
 function messageFields({ role, content }: AnthropicMessage): MessageField[] {
-  if (typeof content === "string") return [{ role, content }];
   const text = textOf(content);
+  // Templates take a system message at the beginning alone.
+  if (role === "system") {
+    return [{ role: "user", content: `<system-reminder>\n${text}\n</system-reminder>` }];
+  }
+  if (typeof content === "string") return [{ role, content }];
   const of = <T extends MessageBlock["type"]>(type: T) =>
     content.filter((block): block is Extract<MessageBlock, { type: T }> => block.type === type);
   if (role === "assistant") {

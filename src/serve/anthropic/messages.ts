@@ -1,21 +1,47 @@
-import type { Ended } from "../answers/answer.ts";
+import type { Ended, Piece } from "../answers/answer.ts";
 import { promptTokens } from "../answers/ask.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
 import { type Choices, openChoices } from "../answers/choices.ts";
 import { usageOf } from "../answers/usage.ts";
 import { asApiError } from "../http/errors.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
-import { type Call, post, type Route } from "../service/route.ts";
+import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
+import type { Body } from "../fields/taking.ts";
+import { withoutServerTools } from "../openai/server_tools.ts";
+import type { Route } from "../service/route.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
+import { wholeCalls } from "../tools/whole_calls.ts";
 import { anthropicAsk } from "./ask.ts";
 import { anthropicError } from "./errors.ts";
-import { COUNT, type CountRequest, MESSAGES, type MessagesRequest } from "./schema.ts";
+import {
+  ANTHROPIC_FIELDS,
+  COUNT,
+  type CountRequest,
+  MESSAGES,
+  type MessagesRequest,
+} from "./schema.ts";
 
-const ABOUT = { tag: "Anthropic", errors: anthropicError } as const;
+const ABOUT = {
+  tag: "Anthropic",
+  errors: anthropicError,
+  fields: ANTHROPIC_FIELDS,
+  prepare: (body: Body, { ignore }: Take) => withoutServerTools(body, ignore, isCustom),
+  names: {
+    max_completion_tokens: "max_tokens",
+    stop: "stop_sequences",
+    response_format: "output_config.format",
+    reasoning_effort: "output_config.effort",
+  },
+} as const;
+
+/** Tools of other types (`web_search_20250305`, `bash_20250124`, ...) are Anthropic's own. */
+function isCustom({ type }: Body): boolean {
+  return type === undefined || type === "custom";
+}
 
 export const ANTHROPIC_ROUTES: readonly Route[] = [
-  post(
+  apiPost(
     {
       path: "/v1/messages",
       summary: "The next message of a conversation",
@@ -25,7 +51,7 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
     MESSAGES,
     messages,
   ),
-  post(
+  apiPost(
     { path: "/v1/messages/count_tokens", summary: "Tokens of a conversation", ...ABOUT },
     COUNT,
     async (body: CountRequest, { service, trace }) => {
@@ -37,10 +63,11 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
   ),
 ];
 
-async function messages(body: MessagesRequest, call: Call): Promise<Response> {
+async function messages(body: MessagesRequest, call: ApiCall): Promise<Response> {
   const { service } = call;
   const ready = modelNamed(service, body.model);
-  const { prompt, ask, reading } = anthropicAsk(body, ready, service.options);
+  const { prompt, ask, reading, ignored } = anthropicAsk(body, ready, service.options);
+  ignored.forEach(call.ignore);
   const choices = await openChoices(call, {
     ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
@@ -48,12 +75,12 @@ async function messages(body: MessagesRequest, call: Call): Promise<Response> {
   if (body.stream) return eventStream(events(choices, context), choices.leave);
   const writer = blockWriter();
   let ended: Ended | undefined;
-  for await (const [, piece] of choices.pieces) {
+  for await (const piece of wholePieces(choices)) {
     writer.write(piece);
     if (piece.kind === "end") ended = piece.ended;
   }
   return Response.json({
-    ...messageOf(ready, writer.blocks.flatMap((block) => whole(block, ready))),
+    ...messageOf(ready, writer.blocks.map((block) => whole(block, ready))),
     ...await stopOf(ended as Ended, context),
     usage: usage(ended as Ended),
   });
@@ -104,27 +131,32 @@ async function stopOf(
     : { stop_reason: "stop_sequence", stop_sequence: found };
 }
 
-/** A call that the answer's end cut has no input that could be given: it is left out. */
+/** The answer's pieces without half calls; an answer without a whole one has not ended for calls. */
+async function* wholePieces({ pieces }: Choices): AsyncGenerator<Piece, void, void> {
+  const whole = wholeCalls<Piece>();
+  let called = false;
+  for await (const [, piece] of pieces) {
+    for (const each of whole(piece)) {
+      called ||= each.kind === "call";
+      if (each.kind === "end" && each.ended.finish === "tool_calls" && !called) {
+        yield { kind: "end", ended: { ...each.ended, finish: "stop" } };
+      } else yield each;
+    }
+  }
+}
+
 function whole({ kind, name, text }: Block, ready: Ready): unknown {
   if (kind === "call") {
-    const input = objectOf(text);
-    return input ? { type: "tool_use", id: ready.tools.callId(), name, input } : [];
+    const input: unknown = JSON.parse(text);
+    return { type: "tool_use", id: ready.tools.callId(), name, input };
   }
   return kind === "text"
     ? { type: "text", text }
     : { type: "thinking", thinking: text, signature: "" };
 }
 
-function objectOf(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
 async function* events(
-  { pieces, leave }: Choices,
+  choices: Choices,
   context: Context,
 ): AsyncGenerator<StreamEvent, void, void> {
   const named = (type: string, fields: Record<string, unknown> = {}): StreamEvent => (
@@ -132,7 +164,7 @@ async function* events(
   );
   const writer = blockWriter();
   try {
-    for await (const [, piece] of pieces) {
+    for await (const piece of wholePieces(choices)) {
       if (piece.kind === "begin") {
         const input = inputUsage(piece.promptTokens, piece.cachedTokens);
         const message = { ...messageOf(context.ready, []), usage: { ...input, output_tokens: 0 } };
@@ -147,7 +179,7 @@ async function* events(
       yield named("message_stop");
     }
   } catch (error) {
-    leave();
+    choices.leave();
     yield { event: "error", data: anthropicError(asApiError(error)) };
   }
 }

@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { type Maybe, optional } from "../openai/fields.ts";
+import {
+  DROPPED,
+  HINT,
+  neutral,
+  neutralWhere,
+  refused,
+  type TakingTable,
+} from "../fields/taking.ts";
+import { EFFORTS, MOST_TOOLS, TOOL_NAME } from "../openai/chat_schema.ts";
+import { type Maybe, optional, SEED } from "../openai/fields.ts";
 
 export interface TextBlock {
   readonly type: "text";
@@ -9,6 +18,7 @@ export interface TextBlock {
 export type MessageBlock =
   | TextBlock
   | { readonly type: "thinking"; readonly thinking: string }
+  | { readonly type: "redacted_thinking" }
   | {
     readonly type: "tool_use";
     readonly id: string;
@@ -23,7 +33,8 @@ export type MessageBlock =
   };
 
 export interface AnthropicMessage {
-  readonly role: "user" | "assistant";
+  /** A system message may stand anywhere. */
+  readonly role: "user" | "assistant" | "system";
   readonly content: string | readonly MessageBlock[];
 }
 
@@ -67,7 +78,7 @@ export interface MessagesRequest extends CountRequest {
 }
 
 /** Every prompt is cached as far as it can be: the mark changes nothing. */
-const CACHE = { cache_control: optional(z.looseObject({ type: z.literal("ephemeral") })) };
+const CACHE = { cache_control: optional(z.looseObject({ type: z.string() })) };
 
 const TEXT = z.looseObject({ type: z.literal("text"), text: z.string(), ...CACHE });
 const TEXTS = z.array(z.discriminatedUnion("type", [TEXT], "this model reads text alone"));
@@ -75,13 +86,14 @@ const TEXTS = z.array(z.discriminatedUnion("type", [TEXT], "this model reads tex
 const BLOCK = z.discriminatedUnion("type", [
   TEXT,
   z.looseObject({ type: z.literal("thinking"), thinking: z.string() }),
-  z.strictObject({
+  z.looseObject({ type: z.literal("redacted_thinking") }),
+  z.object({
     type: z.literal("tool_use"),
     ...{ id: z.string(), name: z.string(), input: z.record(z.string(), z.unknown()) },
     caller: optional(z.unknown()),
     ...CACHE,
   }),
-  z.strictObject({
+  z.object({
     type: z.literal("tool_result"),
     tool_use_id: z.string(),
     content: optional(z.union([z.string(), TEXTS])),
@@ -90,17 +102,22 @@ const BLOCK = z.discriminatedUnion("type", [
   }),
 ], "this model reads text alone");
 
-const MESSAGE = z.strictObject({
-  role: z.enum(["user", "assistant"]),
+const MESSAGE = z.object({
+  role: z.enum(["user", "assistant", "system"]),
   content: z.union([z.string(), z.array(BLOCK)]),
 });
 
-const TOOL = z.strictObject({
-  type: optional(z.literal("custom", "the server has no tools of its own")),
-  name: z.string().regex(/^[\w.-]{1,64}$/, "1 to 64 letters, digits, _, - and ."),
+const TOOL = z.object({
+  type: optional(z.literal("custom")),
+  name: TOOL_NAME,
   description: optional(z.string()),
   input_schema: z.record(z.string(), z.unknown()),
   strict: optional(z.boolean()),
+  // Calls are sent when they are whole, or while they are written: a client takes both.
+  eager_input_streaming: optional(z.boolean()),
+  defer_loading: optional(z.boolean()),
+  allowed_callers: optional(z.array(z.string())),
+  input_examples: optional(z.array(z.unknown())),
   ...CACHE,
 });
 
@@ -108,26 +125,48 @@ const COUNT_FIELDS = {
   model: optional(z.string()),
   messages: z.array(MESSAGE).min(1),
   system: optional(z.union([z.string(), TEXTS])),
-  tools: optional(z.array(TOOL).max(128)),
-  tool_choice: optional(z.strictObject({
+  tools: optional(z.array(TOOL).max(MOST_TOOLS)),
+  tool_choice: optional(z.object({
     type: z.enum(["auto", "any", "tool", "none"]),
     name: optional(z.string()),
     disable_parallel_tool_use: optional(z.boolean()),
   })),
   thinking: optional(z.looseObject({ type: z.enum(["enabled", "disabled", "adaptive"]) })),
-  output_config: optional(z.strictObject({
-    format: optional(z.strictObject({
+  output_config: optional(z.object({
+    format: optional(z.object({
       type: z.literal("json_schema"),
       schema: z.record(z.string(), z.unknown()),
     })),
-    effort: optional(z.enum(["low", "medium", "high", "xhigh"])),
+    effort: optional(z.enum(EFFORTS)),
+    task_budget: optional(z.unknown()),
   })),
-  ...CACHE,
 };
 
-export const COUNT: z.ZodType<CountRequest> = z.strictObject(COUNT_FIELDS);
+/** Fields of Anthropic's clients besides those of the routes. */
+export const ANTHROPIC_FIELDS: TakingTable = {
+  metadata: HINT,
+  service_tier: HINT,
+  inference_geo: HINT,
+  speed: HINT,
+  betas: HINT,
+  thread: HINT,
+  user_profile_id: HINT,
+  diagnostics: HINT,
+  cache_control: HINT, // every prompt is cached as far as it can be
+  context_management: HINT, // conversations are sent whole, and what does not fit is refused
+  context_hint: HINT,
+  mcp_servers: neutralWhere(
+    (value) => Array.isArray(value) && value.length === 0,
+    "the server calls no other servers",
+  ),
+  container: refused("the server runs no code"),
+  fallbacks: DROPPED,
+  repetition_penalty: neutral([1], "Anthropic's API has no such field: allowed is 1"),
+};
 
-export const MESSAGES: z.ZodType<MessagesRequest> = z.strictObject({
+export const COUNT: z.ZodType<CountRequest> = z.object(COUNT_FIELDS);
+
+export const MESSAGES: z.ZodType<MessagesRequest> = z.object({
   ...COUNT_FIELDS,
   max_tokens: z.int().min(1).max(1_000_000),
   stop_sequences: optional(z.array(z.string().min(1)).max(16)),
@@ -136,7 +175,5 @@ export const MESSAGES: z.ZodType<MessagesRequest> = z.strictObject({
   top_p: optional(z.number().gt(0).max(1)),
   top_k: optional(z.int().min(0).max(1_000_000)),
   /** Not Anthropic's, but what makes an answer repeatable. */
-  seed: optional(z.int().min(0).max(2 ** 32 - 1)),
-  metadata: optional(z.looseObject({ user_id: optional(z.string()) })),
-  service_tier: optional(z.enum(["auto", "standard_only"])),
+  seed: optional(SEED),
 });

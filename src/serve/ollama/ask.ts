@@ -1,3 +1,4 @@
+import { mostTokens } from "../answers/limits.ts";
 import { invalid } from "../http/errors.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
 import type { ChatRequest, FormatField, MessageField } from "../openai/chat_schema.ts";
@@ -32,11 +33,12 @@ export function ollamaGenerateAsk(
 
 function common(
   { options, format, think }: Omit<OllamaChat, "messages" | "tools">,
-  { engine: { contextLength } }: Ready,
+  { engine }: Ready,
 ): Omit<ChatRequest, "messages"> {
   const { num_predict: most, num_ctx, repeat_penalty, ...sampling } = options ?? {};
-  if (num_ctx && num_ctx > contextLength) {
-    const message = `Cannot use "options.num_ctx": the context holds ${contextLength} tokens`;
+  const room = mostTokens(engine);
+  if (num_ctx && num_ctx > room) {
+    const message = `Cannot use "options.num_ctx": the context holds ${room} tokens`;
     throw invalid(message, "options.num_ctx");
   }
   return {

@@ -1,20 +1,51 @@
 import type { Ended } from "../answers/answer.ts";
 import { type Choices, gather, type Gathered, openChoices } from "../answers/choices.ts";
 import { timingsOf } from "../answers/usage.ts";
-import { asApiError } from "../http/errors.ts";
+import { mostTokens } from "../answers/limits.ts";
+import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
+import type { Body } from "../fields/taking.ts";
+import { ApiError, asApiError, invalid } from "../http/errors.ts";
 import { lineStream } from "../http/sse.ts";
 import type { ChatAsk } from "../openai/chat_ask.ts";
-import { type Call, get, post, type Route } from "../service/route.ts";
-import { modelNamed, type Ready, readyOf, type Service } from "../service/service.ts";
+import { withoutServerTools } from "../openai/server_tools.ts";
+import { get, type Route } from "../service/route.ts";
+import { modelNamed, modelNames, type Ready, readyOf, type Service } from "../service/service.ts";
 import { ollamaChatAsk, ollamaGenerateAsk } from "./ask.ts";
 import { ollamaError } from "./errors.ts";
-import { OLLAMA_CHAT, OLLAMA_GENERATE, type OllamaChat, type OllamaGenerate } from "./schema.ts";
+import {
+  OLLAMA_CHAT,
+  OLLAMA_FIELDS,
+  OLLAMA_GENERATE,
+  OLLAMA_OPTIONS,
+  OLLAMA_SHOW,
+  type OllamaChat,
+  type OllamaGenerate,
+  type OllamaShow,
+} from "./schema.ts";
 
 const ABOUT = { tag: "ollama", errors: ollamaError } as const;
 
+const ASKED = {
+  ...ABOUT,
+  streams: true,
+  fields: OLLAMA_FIELDS,
+  prepare: (body: Body, { ignore, fields }: Take) => {
+    const kept = withoutServerTools(body, ignore);
+    const options = kept["options"];
+    if (typeof options !== "object" || options === null) return kept;
+    return { ...kept, options: fields("options", options as Body, OLLAMA_OPTIONS) };
+  },
+  names: {
+    max_tokens: "options.num_predict",
+    repetition_penalty: "options.repeat_penalty",
+    response_format: "format",
+    reasoning_effort: "think",
+  },
+} as const;
+
 export const OLLAMA_ROUTES: readonly Route[] = [
-  post(
-    { path: "/api/chat", summary: "The next message of a conversation", streams: true, ...ABOUT },
+  apiPost(
+    { path: "/api/chat", summary: "The next message of a conversation", ...ASKED },
     OLLAMA_CHAT,
     (body: OllamaChat, call) => {
       const ready = named(call.service, body.model);
@@ -22,8 +53,8 @@ export const OLLAMA_ROUTES: readonly Route[] = [
       return answered(call, { ready, ask, stream: body.stream, asMessage });
     },
   ),
-  post(
-    { path: "/api/generate", summary: "The answer to a prompt", streams: true, ...ABOUT },
+  apiPost(
+    { path: "/api/generate", summary: "The answer to a prompt", ...ASKED },
     OLLAMA_GENERATE,
     (body: OllamaGenerate, call) => {
       const ready = named(call.service, body.model);
@@ -31,31 +62,113 @@ export const OLLAMA_ROUTES: readonly Route[] = [
       return answered(call, { ready, ask, stream: body.stream, asMessage: asResponse });
     },
   ),
+  apiPost(
+    { path: "/api/show", summary: "What is known of the model", fields: {}, ...ABOUT },
+    OLLAMA_SHOW,
+    ({ model, name }: OllamaShow, { service }) => {
+      const given = model ?? name;
+      if (!given) throw invalid('Cannot do without "model": it names the model', "model");
+      return Response.json(shown(service, named(service, given)));
+    },
+  ),
   get(
     { path: "/api/tags", summary: "The model that is served", ...ABOUT },
-    ({ service }) => Response.json({ models: [modelOf(service)] }),
+    ({ service }) => {
+      const names = modelNames(readyOf(service), service);
+      return Response.json({ models: names.map((name) => modelOf(service, name)) });
+    },
+  ),
+  get(
+    { path: "/api/ps", summary: "The model that is loaded", ...ABOUT },
+    ({ service }) => Response.json({ models: [loaded(service)] }),
   ),
   get(
     { path: "/api/version", summary: "The server's version", ...ABOUT },
     ({ service }) => Response.json({ version: service.options.version }),
   ),
+  ...["/api/embed", "/api/embeddings"].map((path) =>
+    refusal(path, "Refused: there are no embeddings", "this server makes no embeddings")
+  ),
+  ...["pull", "push", "create", "copy"].map((name) =>
+    refusal(
+      `/api/${name}`,
+      "Refused: the model is chosen when the server starts",
+      "the server has the one model that it was started with; eyrie models lists others",
+    )
+  ),
 ];
+
+/** A route of ollama's that does nothing here, and says so in ollama's shape. */
+function refusal(path: string, summary: string, message: string): Route {
+  const handle = () => {
+    throw new ApiError(501, message, { type: "invalid_request_error", code: "not_implemented" });
+  };
+  return { method: "post", path, summary, ...ABOUT, handle };
+}
 
 /** ollama's clients may name a model's tag. */
 function named(service: Service, name: string): Ready {
-  const { model } = readyOf(service);
-  return modelNamed(service, name === `${model}:latest` ? model : name);
+  const bare = name.replace(/:latest$/, "");
+  const known = modelNames(readyOf(service), service).includes(bare);
+  return modelNamed(service, known ? bare : name);
 }
 
-function modelOf(service: Service): unknown {
-  const { engine, model } = readyOf(service);
-  const { quantize, bytes } = engine.weights;
+function modelOf(service: Service, name: string): Record<string, unknown> {
+  const { engine } = readyOf(service);
   return {
-    ...{ name: model, model, modified_at: service.started.toISOString(), size: bytes, digest: "" },
-    details: {
-      ...{ parent_model: "", format: "safetensors", family: "", families: null },
-      ...{ parameter_size: "", quantization_level: quantize ?? "" },
+    name,
+    model: name,
+    modified_at: service.started.toISOString(),
+    size: engine.weights.bytes,
+    digest: "",
+    details: detailsOf(engine.weights),
+  };
+}
+
+function detailsOf({ quantize }: Ready["engine"]["weights"]): Record<string, unknown> {
+  return {
+    parent_model: "",
+    format: "safetensors",
+    family: "",
+    families: null,
+    parameter_size: "",
+    quantization_level: quantize ?? "",
+  };
+}
+
+/** No model is unloaded before the server ends: the time is far away. */
+const NEVER = "9999-12-31T23:59:59Z";
+
+function loaded(service: Service): unknown {
+  const { engine, model } = readyOf(service);
+  const { bytes } = engine.weights;
+  return {
+    ...modelOf(service, model),
+    expires_at: NEVER,
+    size_vram: bytes,
+    context_length: mostTokens(engine),
+  };
+}
+
+/** Clients look for the context's length under the architecture's name, and for what it can do. */
+function shown(service: Service, { engine }: Ready): unknown {
+  const { chatTemplate, hasChatTemplate, reasoning } = engine;
+  return {
+    modelfile: "",
+    parameters: "",
+    template: chatTemplate ?? "",
+    details: detailsOf(engine.weights),
+    model_info: {
+      "general.architecture": "eyrie",
+      "general.basename": engine.name,
+      "eyrie.context_length": mostTokens(engine),
     },
+    capabilities: [
+      "completion",
+      ...hasChatTemplate ? ["tools"] : [],
+      ...reasoning.switchable ? ["thinking"] : [],
+    ],
+    modified_at: service.started.toISOString(),
   };
 }
 
@@ -96,14 +209,15 @@ function objectOf(json: string): unknown {
 }
 
 async function answered(
-  call: Call,
-  { ready, ask: { prompt, ask, reading }, stream, asMessage: as }: {
+  call: ApiCall,
+  { ready, ask: { prompt, ask, reading, ignored }, stream, asMessage: as }: {
     readonly ready: Ready;
     readonly ask: ChatAsk;
     readonly stream: boolean | null | undefined;
     readonly asMessage: AsMessage;
   },
 ): Promise<Response> {
+  ignored.forEach(call.ignore);
   const choices = await openChoices(call, {
     ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });

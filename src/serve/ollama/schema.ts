@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { type Maybe, optional } from "../openai/fields.ts";
+import { HINT, neutral, neutralWhere, type TakingTable } from "../fields/taking.ts";
+import { MOST_TOOLS, TOOL_NAME } from "../openai/chat_schema.ts";
+import { type Maybe, optional, REPETITION_PENALTY, SEED } from "../openai/fields.ts";
 
 /** ollama's `options`, as far as they are known here. */
 export interface OllamaOptions {
@@ -57,19 +59,56 @@ export interface OllamaGenerate extends Common {
 }
 
 const number = (min: number, max: number) => z.number().min(min).max(max);
+/** The names of a body's fields are ollama's own alone. */
+export const OLLAMA_FIELDS: TakingTable = {
+  keep_alive: HINT, // the model stays as long as the server runs
+  logprobs: neutral([false], "ollama's answers have none here"),
+  top_logprobs: neutral([0], "ollama's answers have none here"),
+  truncate: HINT, // a conversation that does not fit is refused
+  shift: HINT,
+  debug: HINT,
+};
+
+const SAMPLER = "the sampler has no such step: allowed is the value that turns it off";
+
+/** Fields of `options` that change nothing here, and those that cannot be used. */
+export const OLLAMA_OPTIONS: TakingTable = {
+  num_keep: HINT,
+  num_batch: HINT,
+  num_gpu: HINT,
+  main_gpu: HINT,
+  num_thread: HINT,
+  numa: HINT,
+  low_vram: HINT,
+  f16_kv: HINT,
+  use_mmap: HINT,
+  use_mlock: HINT,
+  vocab_only: HINT,
+  mirostat_tau: HINT,
+  mirostat_eta: HINT,
+  mirostat: neutral([0], SAMPLER),
+  typical_p: neutral([0, 1], SAMPLER),
+  tfs_z: neutral([1], SAMPLER),
+  penalize_newline: HINT,
+  repeat_last_n: neutralWhere(
+    (value, { repeat_penalty: penalty = 1 }) => value === -1 || penalty === 1,
+    "repeat_penalty counts the whole text: allowed is -1",
+  ),
+};
+
 const NO_IMAGES = z.array(z.never("this model reads text alone"));
 
-const OPTIONS: z.ZodType<OllamaOptions> = z.strictObject({
+const OPTIONS: z.ZodType<OllamaOptions> = z.object({
   temperature: optional(number(0, 100)),
   top_k: optional(z.int().min(-1).max(1_000_000)),
   top_p: optional(z.number().gt(0).max(1)),
   min_p: optional(number(0, 1)),
-  seed: optional(z.int().min(0).max(2 ** 32 - 1)),
+  seed: optional(SEED),
   stop: optional(z.array(z.string().min(1)).max(16)),
   // -1 and -2: until the model or the context ends it.
   num_predict: optional(z.int().min(-2).max(1_000_000)),
   num_ctx: optional(z.int().min(1)),
-  repeat_penalty: optional(z.number().gt(0).max(10)),
+  repeat_penalty: optional(REPETITION_PENALTY),
   presence_penalty: optional(number(-2, 2)),
   frequency_penalty: optional(number(-2, 2)),
 });
@@ -79,18 +118,16 @@ const COMMON = {
   stream: optional(z.boolean()),
   format: optional(z.union([z.enum(["", "json"]), z.record(z.string(), z.unknown())])),
   options: optional(OPTIONS),
-  think: optional(z.union([z.boolean(), z.enum(["low", "medium", "high"])])),
-  // The model stays as long as the server runs.
-  keep_alive: optional(z.union([z.string(), z.number()])),
+  think: optional(z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])])),
 };
 
 const CALL = z.looseObject({
   function: z.looseObject({ name: z.string(), arguments: z.record(z.string(), z.unknown()) }),
 });
 
-export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.strictObject({
+export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.object({
   ...COMMON,
-  messages: z.array(z.strictObject({
+  messages: z.array(z.object({
     role: z.enum(["system", "user", "assistant", "tool"]),
     content: z.string().default(""),
     thinking: optional(z.string()),
@@ -103,15 +140,15 @@ export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.strictObject({
     z.array(z.looseObject({
       type: z.literal("function"),
       function: z.looseObject({
-        name: z.string().regex(/^[\w.-]{1,64}$/),
+        name: TOOL_NAME,
         description: optional(z.string()),
         parameters: optional(z.record(z.string(), z.unknown())),
       }),
-    })).max(128),
+    })).max(MOST_TOOLS),
   ),
 });
 
-export const OLLAMA_GENERATE: z.ZodType<OllamaGenerate> = z.strictObject({
+export const OLLAMA_GENERATE: z.ZodType<OllamaGenerate> = z.object({
   ...COMMON,
   prompt: z.string(),
   system: optional(z.string()),
@@ -120,4 +157,17 @@ export const OLLAMA_GENERATE: z.ZodType<OllamaGenerate> = z.strictObject({
   suffix: optional(z.literal("", "this model does not fill in the middle")),
   template: optional(z.literal("", "the model's own template is used")),
   context: optional(z.array(z.never("send the text: allowed is no token"))),
+});
+
+/** Body of POST /api/show. */
+export interface OllamaShow {
+  readonly model?: Maybe<string>;
+  /** The same, for older clients. */
+  readonly name?: Maybe<string>;
+}
+
+export const OLLAMA_SHOW: z.ZodType<OllamaShow> = z.object({
+  model: optional(z.string()),
+  name: optional(z.string()),
+  verbose: optional(z.boolean()),
 });

@@ -2,32 +2,38 @@ import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import type { Ended, Piece } from "../answers/answer.ts";
 import { type Choices, gather, type Gathered, openChoices } from "../answers/choices.ts";
 import { timingsOf, usageOf } from "../answers/usage.ts";
-import { type Call, post, type Route } from "../service/route.ts";
+import { type ApiCall, apiPost } from "../fields/route.ts";
+import type { Route } from "../service/route.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
 import { chatAsk } from "./chat_ask.ts";
 import { CHAT, type ChatRequest } from "./chat_schema.ts";
+import { withoutServerTools } from "./server_tools.ts";
 import { streamError } from "./stream_error.ts";
 import { chatLogprobs } from "./logprobs.ts";
 import { checkStreamOptions } from "./stream_options.ts";
+import { CHAT_FIELDS } from "./taken.ts";
 
-export const CHAT_ROUTE: Route = post(
+export const CHAT_ROUTE: Route = apiPost(
   {
     path: "/v1/chat/completions",
     summary: "The next message of a conversation",
     tag: "OpenAI",
     streams: true,
+    fields: CHAT_FIELDS,
+    prepare: (sent, { ignore }) => withoutServerTools(sent, ignore),
   },
   CHAT,
   chat,
 );
 
-async function chat(body: ChatRequest, call: Call): Promise<Response> {
+async function chat(body: ChatRequest, call: ApiCall): Promise<Response> {
   const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
-  const { prompt, ask, reading } = chatAsk(body, ready, service.options);
+  const { prompt, ask, reading, ignored } = chatAsk(body, ready, service.options);
+  ignored.forEach(call.ignore);
   const count = body.n ?? 1;
   const choices = await openChoices(call, {
     ...{ ready, prompts: [prompt], ask, reading, count },
@@ -75,7 +81,9 @@ function wholeChoice(
     message: {
       role: "assistant",
       content: text === "" && calls.length > 0 ? null : text,
-      ...reasoning === "" ? {} : { reasoning_content: reasoning },
+      ...reasoning === "" || body.include_reasoning === false
+        ? {}
+        : { reasoning_content: reasoning },
       ...calls.length === 0 ? {} : { tool_calls },
       refusal: null,
     },
@@ -123,7 +131,7 @@ async function* chunks(
 /** Pieces of one answer as its choices of chunks; undefined for what is no delta. */
 function openDeltas(
   index: number,
-  { logprobs, return_rounds: tellsRounds }: ChatRequest,
+  { logprobs, return_rounds: tellsRounds, include_reasoning: tellsThoughts }: ChatRequest,
   { tools }: Ready,
 ): (piece: Piece) => unknown {
   /** Tokens and rounds that were not told yet. */
@@ -142,7 +150,7 @@ function openDeltas(
       case "text":
         return choice({ content: piece.text });
       case "reasoning":
-        return choice({ reasoning_content: piece.text });
+        return tellsThoughts === false ? undefined : choice({ reasoning_content: piece.text });
       case "call": {
         const called = { name: piece.name, arguments: "" };
         const call = { index: piece.index, id: tools.callId(), type: "function", function: called };

@@ -8,15 +8,19 @@ import type { Ask } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 import type { ForcedCall, Tool } from "../tools/family.ts";
+import { excludesObjects } from "../tools/objects.ts";
 import { GENERIC, withoutToolRoles } from "../tools/generic.ts";
 import { type CallField, type ChatRequest, contentText, type MessageField } from "./chat_schema.ts";
 import { askOf } from "./fields.ts";
+import { formatGrammar, onlyGrammar } from "./grammar.ts";
 
 /** A conversation's next message, as it is asked for. */
 export interface ChatAsk {
   readonly prompt: PromptInput;
   readonly ask: Ask;
   readonly reading: Reading;
+  /** Fields that the model has nothing for and without which it answers. */
+  readonly ignored: readonly string[];
 }
 
 /**
@@ -38,6 +42,7 @@ export function chatAsk(
   const tools = toolsOf(request);
   const forced = forcedCall(request, tools, ready);
   const grammar = oneGrammar(request, forced);
+  const switches = switchesOf(request, ready.engine);
   const { max_completion_tokens, max_tokens } = request;
   const ask: Ask = {
     ...askOf(request),
@@ -48,11 +53,13 @@ export function chatAsk(
   };
   const parallel = request.parallel_tool_calls ?? true;
   return {
-    prompt: promptOf(request, { ready, tools, forced, grammar, options }),
+    prompt: promptOf(request, { ready, tools, forced, grammar, options, switches }),
     ask,
+    ignored: switches.ignored,
     reading: {
-      // A grammar leaves no room for thoughts.
-      reasoning: grammar === undefined,
+      // A grammar leaves no room for thoughts, and what an answer goes on from has ended them.
+      reasoning: grammar === undefined && request.separate_reasoning !== false &&
+        begunText(request) === undefined,
       calls: tools.length > 0 && (grammar === undefined || forced !== undefined)
         ? { begun: forced?.begin ?? "", most: parallel && !forced ? Infinity : 1 }
         : undefined,
@@ -70,6 +77,12 @@ function toolsOf({ tools, tool_choice: choice }: ChatRequest): Tool[] {
   }));
   const twice = listed.find(({ name }, i) => listed.findIndex((each) => each.name === name) < i);
   if (twice !== undefined) throw invalid(`two tools have the name "${twice.name}"`, "tools");
+  const at = listed.findIndex(({ parameters }) => excludesObjects(parameters));
+  if (at >= 0) {
+    const why = "its parameters exclude objects, and the arguments of a call are one";
+    const message = `Cannot use the tool "${listed[at]?.name}": ${why}`;
+    throw invalid(message, `tools[${at}].function.parameters`);
+  }
   return listed;
 }
 
@@ -93,25 +106,12 @@ function forcedCall(
 
 /** @throws ApiError where there are two: an output has one. */
 function oneGrammar(request: ChatRequest, forced: ForcedCall | undefined): Grammar | undefined {
-  const given: [string, Grammar | undefined][] = [
-    ["response_format", formatGrammar(request)],
-    ["grammar or regex", askOf(request).grammar],
+  const { response_format: format } = request;
+  return onlyGrammar([
+    ["response_format", format ? formatGrammar(format) : undefined],
+    [request.regex ? "regex" : "grammar", askOf(request).grammar],
     ["tool_choice", forced && { kind: "forms", forms: forced.forms }],
-  ];
-  if (request.grammar && request.regex) {
-    throw invalid('Cannot use "grammar" with "regex": the output has one grammar', "regex");
-  }
-  const [first, second] = given.filter(([, grammar]) => grammar !== undefined);
-  if (first && second) {
-    throw invalid(`Cannot use "${second[0]}" with "${first[0]}": the output has one grammar`);
-  }
-  return first?.[1];
-}
-
-function formatGrammar({ response_format: format }: ChatRequest): Grammar | undefined {
-  if (format?.type === "json_object") return { kind: "json object" };
-  if (format?.type !== "json_schema") return undefined;
-  return { kind: "json schema", schema: format.json_schema.schema ?? {} };
+  ]);
 }
 
 function logprobsOf({ logprobs, top_logprobs: top }: ChatRequest): Pick<Ask, "logprobs"> {
@@ -122,20 +122,26 @@ function logprobsOf({ logprobs, top_logprobs: top }: ChatRequest): Pick<Ask, "lo
 
 function promptOf(
   request: ChatRequest,
-  { ready: { engine, tools: family }, tools, forced, grammar, options }: {
+  { ready: { tools: family }, tools, forced, grammar, options, switches }: {
     readonly ready: Ready;
     readonly tools: readonly Tool[];
     readonly forced: ForcedCall | undefined;
     readonly grammar: Grammar | undefined;
     readonly options: Pick<ServiceOptions, "templateArguments">;
+    readonly switches: Switches;
   },
 ): PromptInput {
-  const messages = request.messages.map((message, i) => messageOf(message, i, family.argumentsAs));
-  const begin = forced?.begin ?? (grammar && "");
+  const begun = begunText(request);
+  if (begun !== undefined && grammar !== undefined) {
+    throw invalid("an answer that a grammar writes cannot go on from what was said", "messages");
+  }
+  const messages = request.messages.slice(0, begun === undefined ? undefined : -1)
+    .map((message, i) => messageOf(message, i, family.argumentsAs));
+  const begin = begun ?? forced?.begin ?? (grammar && "");
   const generic = family.name === GENERIC.name;
   return {
     messages: generic ? withoutToolRoles(messages, tools) : messages,
-    templateArguments: { ...options.templateArguments, ...templateArguments(request, engine) },
+    templateArguments: { ...options.templateArguments, ...switches.templateArguments },
     ...generic || tools.length === 0
       ? {}
       : { tools: tools.map((tool) => ({ type: "function", function: tool })) },
@@ -146,22 +152,41 @@ function promptOf(
 /** Those that the conversation itself has. */
 const TAKEN = ["messages", "add_generation_prompt", "tools"];
 
-function templateArguments(
+/** Variables of the template, and fields that it has none for. */
+interface Switches {
+  readonly templateArguments: Readonly<Record<string, unknown>>;
+  readonly ignored: readonly string[];
+}
+
+/** How much a model thinks is a hint: one that has no switch for it thinks as it does. */
+function switchesOf(
   { chat_template_kwargs: given, reasoning_effort: effort }: ChatRequest,
   { chatTemplate, reasoning }: Ready["engine"],
-): Record<string, unknown> {
+): Switches {
   const taken = Object.keys(given ?? {}).find((name) => TAKEN.includes(name));
   if (taken !== undefined) {
     throw invalid(`Cannot use "${taken}": it is what is said`, `chat_template_kwargs.${taken}`);
   }
-  if (!effort) return { ...given };
+  if (!effort) return { templateArguments: { ...given }, ignored: [] };
   const spoken = /\breasoning_effort\b/.test(chatTemplate ?? "");
-  if (!spoken && !reasoning.switchable && effort !== "none") {
-    const why = "the model's chat template has no switch for thinking";
-    throw invalid(`Cannot use "reasoning_effort": ${why}`, "reasoning_effort");
-  }
   const think = reasoning.switchable ? thinkArguments(effort === "none" ? "off" : "on") : {};
-  return { ...think, ...spoken ? { reasoning_effort: effort } : {}, ...given };
+  return {
+    templateArguments: { ...think, ...spoken ? { reasoning_effort: effort } : {}, ...given },
+    ignored: spoken || reasoning.switchable || effort === "none" ? [] : ["reasoning_effort"],
+  };
+}
+
+/** The assistant's last words, where the answer goes on from them. */
+function begunText(
+  { messages, continue_final_message: goesOn }: ChatRequest,
+): string | undefined {
+  if (!goesOn) return undefined;
+  const last = messages.at(-1);
+  if (last?.role === "assistant") return contentText(last.content);
+  throw invalid(
+    'Cannot use "continue_final_message": the last message is not the assistant\'s',
+    "continue_final_message",
+  );
 }
 
 function messageOf(

@@ -6,8 +6,6 @@ import {
   SAMPLING_FIELDS,
   type SamplingValues,
   TOKENS,
-  UNUSED_FIELDS,
-  type UnusedValues,
 } from "./fields.ts";
 
 /** A text, or parts that are texts. */
@@ -58,13 +56,17 @@ export type ToolChoice =
   | "required"
   | { readonly type: "function"; readonly function: { readonly name: string } };
 
-export type FormatField = { readonly type: "text" } | { readonly type: "json_object" } | {
+export type FormatField = { readonly type: "text" } | {
+  readonly type: "json_object";
+  /** llama-server's and Together's. */
+  readonly schema?: Maybe<Readonly<Record<string, unknown>>>;
+} | {
   readonly type: "json_schema";
   readonly json_schema: { readonly schema?: Maybe<Readonly<Record<string, unknown>> | boolean> };
 };
 
 /** Body of POST /v1/chat/completions. */
-export interface ChatRequest extends SamplingValues, UnusedValues {
+export interface ChatRequest extends SamplingValues {
   readonly model?: Maybe<string>;
   readonly messages: readonly MessageField[];
   readonly max_tokens?: Maybe<number>;
@@ -82,13 +84,20 @@ export interface ChatRequest extends SamplingValues, UnusedValues {
   readonly chat_template_kwargs?: Maybe<Readonly<Record<string, unknown>>>;
   readonly prediction?: Maybe<{ readonly type: "content"; readonly content: Content }>;
   readonly modalities?: Maybe<readonly string[]>;
+  /** The answer goes on from the assistant's last message (vLLM). */
+  readonly continue_final_message?: Maybe<boolean>;
+  /** False: thoughts are left in the text (SGLang). */
+  readonly separate_reasoning?: Maybe<boolean>;
+  /** False: thoughts are left out (vLLM, OpenRouter). */
+  readonly include_reasoning?: Maybe<boolean>;
   /** Tell of each round how many tokens it drafted and accepted: the page shows it. */
   readonly return_rounds?: Maybe<boolean>;
 }
 
 export interface StreamOptions {
   readonly include_usage?: Maybe<boolean>;
-  readonly include_obfuscation?: Maybe<false>;
+  /** Answers are not padded. */
+  readonly include_obfuscation?: Maybe<boolean>;
 }
 
 const TEXT_PART = z.looseObject({ type: z.literal("text"), text: z.string() });
@@ -106,9 +115,9 @@ const CALL = z.looseObject({
 const NAME = { name: optional(z.string().max(256)) };
 
 const MESSAGE = z.discriminatedUnion("role", [
-  z.strictObject({ role: z.literal("system"), content: CONTENT, ...NAME }),
-  z.strictObject({ role: z.literal("developer"), content: CONTENT, ...NAME }),
-  z.strictObject({ role: z.literal("user"), content: CONTENT, ...NAME }),
+  z.object({ role: z.literal("system"), content: CONTENT, ...NAME }),
+  z.object({ role: z.literal("developer"), content: CONTENT, ...NAME }),
+  z.object({ role: z.literal("user"), content: CONTENT, ...NAME }),
   // Clients send answers back with what they have made of them: `parsed`, `annotations`.
   z.looseObject({
     role: z.literal("assistant"),
@@ -119,13 +128,20 @@ const MESSAGE = z.discriminatedUnion("role", [
     refusal: optional(z.string()),
     ...NAME,
   }),
-  z.strictObject({ role: z.literal("tool"), content: CONTENT, tool_call_id: z.string(), ...NAME }),
+  z.object({ role: z.literal("tool"), content: CONTENT, tool_call_id: z.string(), ...NAME }),
 ]);
 
-const TOOL = z.strictObject({
+/** Of a function; Anthropic's are the longest. */
+export const TOOL_NAME: z.ZodString = z.string()
+  .regex(/^[\w.-]{1,128}$/, "1 to 128 letters, digits, _, - and .");
+
+/** Agents with many servers of tools have hundreds. */
+export const MOST_TOOLS = 1024;
+
+const TOOL = z.object({
   type: z.literal("function"),
-  function: z.strictObject({
-    name: z.string().regex(/^[\w.-]{1,64}$/, "1 to 64 letters, digits, _, - and ."),
+  function: z.object({
+    name: TOOL_NAME,
     description: optional(z.string()),
     parameters: optional(z.record(z.string(), z.unknown())),
     strict: optional(z.boolean()),
@@ -134,18 +150,21 @@ const TOOL = z.strictObject({
 
 const TOOL_CHOICE = z.union([
   z.enum(["none", "auto", "required"]),
-  z.strictObject({
+  z.object({
     type: z.literal("function"),
-    function: z.strictObject({ name: z.string() }),
+    function: z.object({ name: z.string() }),
   }),
 ]);
 
-const RESPONSE_FORMAT = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("text") }),
-  z.strictObject({ type: z.literal("json_object") }),
-  z.strictObject({
+export const RESPONSE_FORMAT: z.ZodType<FormatField> = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("text") }),
+  z.object({
+    type: z.literal("json_object"),
+    schema: optional(z.record(z.string(), z.unknown())),
+  }),
+  z.object({
     type: z.literal("json_schema"),
-    json_schema: z.strictObject({
+    json_schema: z.object({
       name: optional(z.string()),
       description: optional(z.string()),
       schema: optional(z.union([z.record(z.string(), z.unknown()), z.boolean()])),
@@ -154,21 +173,21 @@ const RESPONSE_FORMAT = z.discriminatedUnion("type", [
   }),
 ]);
 
-const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
+/** What requests may say of how much is thought. */
+export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 
-export const STREAM_OPTIONS: z.ZodType<Maybe<StreamOptions>> = optional(z.strictObject(
+export const STREAM_OPTIONS: z.ZodType<Maybe<StreamOptions>> = optional(z.object(
   {
     include_usage: optional(z.boolean()),
-    include_obfuscation: optional(z.literal(false, "allowed is false")),
+    include_obfuscation: optional(z.boolean()),
   } satisfies Fields<StreamOptions>,
 ));
 
 /** POST /v1/chat/completions. */
-export const CHAT: z.ZodType<ChatRequest> = z.strictObject({
+export const CHAT: z.ZodType<ChatRequest> = z.object({
   model: optional(z.string()),
   messages: z.array(MESSAGE).min(1),
   ...SAMPLING_FIELDS,
-  ...UNUSED_FIELDS,
   max_tokens: optional(TOKENS),
   max_completion_tokens: optional(TOKENS),
   n: optional(z.int().min(1).max(128)),
@@ -177,13 +196,16 @@ export const CHAT: z.ZodType<ChatRequest> = z.strictObject({
   stream: optional(z.boolean()),
   stream_options: STREAM_OPTIONS,
   response_format: optional(RESPONSE_FORMAT),
-  tools: optional(z.array(TOOL).max(128)),
+  tools: optional(z.array(TOOL).max(MOST_TOOLS)),
   tool_choice: optional(TOOL_CHOICE),
   parallel_tool_calls: optional(z.boolean()),
   reasoning_effort: optional(z.enum(EFFORTS)),
   chat_template_kwargs: optional(z.record(z.string(), z.unknown())),
-  prediction: optional(z.strictObject({ type: z.literal("content"), content: CONTENT })),
+  prediction: optional(z.object({ type: z.literal("content"), content: CONTENT })),
   modalities: optional(z.array(z.literal("text", "this model writes text alone"))),
+  continue_final_message: optional(z.boolean()),
+  separate_reasoning: optional(z.boolean()),
+  include_reasoning: optional(z.boolean()),
   return_rounds: optional(z.boolean()),
 });
 

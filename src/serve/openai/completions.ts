@@ -1,15 +1,23 @@
 import { z } from "zod";
+import { defined } from "../../defined.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import type { Ended } from "../answers/answer.ts";
 import type { Prompt } from "../answers/ask.ts";
 import { type Choices, gather, openChoices } from "../answers/choices.ts";
 import { timingsOf, usageOf, usageSum } from "../answers/usage.ts";
 import { invalid } from "../http/errors.ts";
-import { type Call, post, type Route } from "../service/route.ts";
+import { type ApiCall, apiPost } from "../fields/route.ts";
+import type { Route } from "../service/route.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { modelNamed } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
-import { STREAM_OPTIONS, type StreamOptions } from "./chat_schema.ts";
+import {
+  type FormatField,
+  RESPONSE_FORMAT,
+  STREAM_OPTIONS,
+  type StreamOptions,
+} from "./chat_schema.ts";
 import { streamError } from "./stream_error.ts";
 import {
   askOf,
@@ -18,14 +26,14 @@ import {
   SAMPLING_FIELDS,
   type SamplingValues,
   TOKENS,
-  UNUSED_FIELDS,
-  type UnusedValues,
 } from "./fields.ts";
 import { completionLogprobs } from "./logprobs.ts";
+import { formatGrammar, onlyGrammar } from "./grammar.ts";
 import { checkStreamOptions } from "./stream_options.ts";
+import { COMPLETION_FIELDS, SCHEMA_OR_TEXT } from "./taken.ts";
 
 /** Body of POST /v1/completions. */
-interface CompletionRequest extends SamplingValues, UnusedValues {
+interface CompletionRequest extends SamplingValues {
   readonly model?: Maybe<string>;
   /** A text, token ids, or several of either. */
   readonly prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
@@ -35,13 +43,18 @@ interface CompletionRequest extends SamplingValues, UnusedValues {
   readonly echo?: Maybe<boolean>;
   readonly suffix?: Maybe<string>;
   readonly logprobs?: Maybe<number>;
+  /** llama-server's. */
+  readonly json_schema?: Maybe<Readonly<Record<string, unknown>>>;
+  /** vLLM's. */
+  readonly response_format?: Maybe<FormatField>;
+  readonly add_special_tokens?: Maybe<boolean>;
   readonly stream?: Maybe<boolean>;
   readonly stream_options?: Maybe<StreamOptions>;
 }
 
 const IDS = z.array(z.int().min(0)).min(1);
 
-const COMPLETION: z.ZodType<CompletionRequest> = z.strictObject({
+const COMPLETION: z.ZodType<CompletionRequest> = z.object({
   model: optional(z.string()),
   prompt: z.union([
     z.string(),
@@ -50,13 +63,15 @@ const COMPLETION: z.ZodType<CompletionRequest> = z.strictObject({
     z.array(IDS).min(1).max(128),
   ]),
   ...SAMPLING_FIELDS,
-  ...UNUSED_FIELDS,
   max_tokens: optional(TOKENS),
   n: optional(z.int().min(1).max(128)),
   best_of: optional(z.int().min(1)),
   echo: optional(z.literal(false, "the prompt is not repeated: allowed is false")),
   suffix: optional(z.literal("", "this model does not fill in the middle")),
   logprobs: optional(z.int().min(0).max(20)),
+  json_schema: optional(SCHEMA_OR_TEXT),
+  response_format: optional(RESPONSE_FORMAT),
+  add_special_tokens: optional(z.boolean()),
   stream: optional(z.boolean()),
   stream_options: STREAM_OPTIONS,
 });
@@ -64,18 +79,20 @@ const COMPLETION: z.ZodType<CompletionRequest> = z.strictObject({
 /** OpenAI's. */
 const MAX_TOKENS = 16;
 
-export const COMPLETION_ROUTE: Route = post(
+export const COMPLETION_ROUTE: Route = apiPost(
   {
     path: "/v1/completions",
     summary: "A text's continuation, without the chat template",
     tag: "OpenAI",
     streams: true,
+    fields: COMPLETION_FIELDS,
+    names: { messages: "prompt" },
   },
   COMPLETION,
   complete,
 );
 
-async function complete(body: CompletionRequest, call: Call): Promise<Response> {
+async function complete(body: CompletionRequest, call: ApiCall): Promise<Response> {
   const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
@@ -84,11 +101,12 @@ async function complete(body: CompletionRequest, call: Call): Promise<Response> 
   if (body.best_of && body.best_of !== count) {
     throw invalid('Cannot use "best_of": allowed is what "n" is', "best_of");
   }
-  const prompts = promptsOf(body.prompt);
+  const prompts = promptsOf(body);
   const choices = await openChoices(call, {
     ...{ ready, prompts, count, reading: { reasoning: false } },
     ask: {
       ...askOf(body),
+      grammar: grammarOf(body),
       maxTokens: maxTokens ?? service.options.maxTokens ?? MAX_TOKENS,
       ...logprobs === undefined || logprobs === null ? {} : { logprobs },
     },
@@ -123,11 +141,31 @@ function tells({ logprobs }: CompletionRequest): boolean {
   return logprobs !== undefined && logprobs !== null;
 }
 
-function promptsOf(prompt: CompletionRequest["prompt"]): Prompt[] {
-  if (typeof prompt === "string") return [{ raw: prompt }];
+/** @throws ApiError (400) for two: an output has one. */
+function grammarOf(body: CompletionRequest): Grammar | undefined {
+  const { json_schema: schema, response_format: format } = body;
+  const given: [string, Grammar | undefined][] = [
+    ["response_format", format ? formatGrammar(format) : undefined],
+    ["json_schema", schema ? { kind: "json schema", schema } : undefined],
+    [body.regex ? "regex" : "grammar", askOf(body).grammar],
+  ];
+  return onlyGrammar(given);
+}
+
+function promptsOf(
+  { prompt, add_special_tokens: special }: Pick<
+    CompletionRequest,
+    "prompt" | "add_special_tokens"
+  >,
+): Prompt[] {
+  const raw = (text: string): Prompt => ({
+    raw: text,
+    ...defined({ addSpecialTokens: special ?? undefined }),
+  });
+  if (typeof prompt === "string") return [raw(prompt)];
   if (typeof prompt[0] === "number") return [{ ids: prompt as readonly number[] }];
   return (prompt as readonly (string | readonly number[])[]).map((each) =>
-    typeof each === "string" ? { raw: each } : { ids: each }
+    typeof each === "string" ? raw(each) : { ids: each }
   );
 }
 

@@ -1,6 +1,7 @@
 /** Fields that the APIs' requests share, as zod reads them. */
 import { z } from "zod";
 import type { Ask } from "../answers/ask.ts";
+import { invalid } from "../http/errors.ts";
 
 /** Many clients send null for what they do not mean. */
 export type Maybe<T> = T | null | undefined;
@@ -15,6 +16,13 @@ export function optional<T extends z.ZodType>(schema: T): z.ZodOptional<z.ZodNul
 const number = (min: number, max: number) => z.number().min(min).max(max);
 
 export const TOKENS: z.ZodInt = z.int().min(1).max(1_000_000);
+
+/** Seeds have 32 bits: others are folded, as -1 to 2 ** 32 - 1. */
+export const SEED: z.ZodType<number> = z.number().refine(Number.isInteger, "a seed is an integer")
+  .transform((seed) => ((seed % 2 ** 32) + 2 ** 32) % 2 ** 32);
+
+/** Factors far from 1 leave no finite logits. */
+export const REPETITION_PENALTY: z.ZodType<number> = z.number().min(0.01).max(10);
 
 /** How an answer is sampled and where it ends: the names of OpenAI, llama-server and vLLM. */
 export interface SamplingValues {
@@ -45,10 +53,10 @@ export const SAMPLING_FIELDS: Fields<SamplingValues> = {
   top_p: optional(z.number().gt(0).max(1)),
   top_k: optional(z.int().min(-1).max(1_000_000)),
   min_p: optional(number(0, 1)),
-  seed: optional(z.int().min(0).max(2 ** 32 - 1)),
+  seed: optional(SEED),
   frequency_penalty: optional(number(-2, 2)),
   presence_penalty: optional(number(-2, 2)),
-  repetition_penalty: optional(z.number().gt(0).max(10)),
+  repetition_penalty: optional(REPETITION_PENALTY),
   logit_bias: optional(BIAS),
   stop: optional(STOPS),
   ignore_eos: optional(z.boolean()),
@@ -57,34 +65,20 @@ export const SAMPLING_FIELDS: Fields<SamplingValues> = {
   num_steps: optional(z.int().min(0).max(64)),
 };
 
-/** Taken from clients that send them; no answer depends on them. */
-export interface UnusedValues {
-  readonly user?: Maybe<string>;
-  readonly metadata?: Maybe<Readonly<Record<string, string>>>;
-  readonly safety_identifier?: Maybe<string>;
-  readonly prompt_cache_key?: Maybe<string>;
-  readonly prompt_cache_retention?: Maybe<string>;
-  readonly service_tier?: Maybe<string>;
-  readonly store?: Maybe<false>;
-}
-
-export const UNUSED_FIELDS: Fields<UnusedValues> = {
-  user: optional(z.string()),
-  metadata: optional(z.record(z.string(), z.string())),
-  safety_identifier: optional(z.string()),
-  prompt_cache_key: optional(z.string()),
-  prompt_cache_retention: optional(z.string()),
-  service_tier: optional(z.enum(["auto", "default"])),
-  store: optional(z.literal(false, "answers are not stored: allowed is false")),
-};
-
-/** What the fields ask for; a grammar of `response_format` is the caller's. */
+/**
+ * What the fields ask for; a grammar of `response_format` is the caller's.
+ *
+ * @throws ApiError (400) for two grammars: an output has one.
+ */
 export function askOf(
   values: SamplingValues,
 ): Pick<Ask, "sampling" | "stop" | "ignoreEos" | "grammar" | "numSteps"> {
   const { temperature, top_p, top_k, min_p, seed, logit_bias, stop } = values;
   const { frequency_penalty, presence_penalty, repetition_penalty } = values;
   const { grammar, regex, num_steps } = values;
+  if (grammar && regex) {
+    throw invalid('Cannot use "grammar" with "regex": the output has one grammar', "regex");
+  }
   return {
     sampling: {
       ...given("temperature", temperature),

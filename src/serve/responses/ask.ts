@@ -1,7 +1,14 @@
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
-import type { CallField, ChatRequest, FormatField, MessageField } from "../openai/chat_schema.ts";
+import {
+  type CallField,
+  type ChatRequest,
+  contentText,
+  type FormatField,
+  type MessageField,
+} from "../openai/chat_schema.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 import type { Item, ItemContent, ResponsesRequest } from "./schema.ts";
+import { customArguments, flatName, toolFields } from "./tools.ts";
 
 /** What the request asks for, by way of the same request for a chat. @throws ApiError as `chatAsk`. */
 export function responsesAsk(
@@ -17,14 +24,14 @@ export function responsesAsk(
     typeof request.top_logprobs === "number";
   const chat: ChatRequest = {
     ...request,
-    messages: [
+    messages: withOneSystem([
       ...instructions ? [{ role: "system" as const, content: instructions }] : [],
       ...messagesOf(items),
-    ],
+    ]),
     max_tokens: request.max_output_tokens,
     stream_options: undefined,
     response_format: formatOf(text?.format),
-    tools: tools?.map(({ type, ...tool }) => ({ type, function: tool })),
+    tools: tools && toolFields(tools),
     tool_choice: choice && typeof choice === "object"
       ? { type: "function", function: { name: choice.name } }
       : choice,
@@ -33,6 +40,15 @@ export function responsesAsk(
     top_logprobs: told ? request.top_logprobs : undefined,
   };
   return chatAsk(chat, ready, options);
+}
+
+/** The system messages at the beginning in one: most templates take no second one. */
+function withOneSystem(messages: readonly MessageField[]): MessageField[] {
+  const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const count = first < 0 ? messages.length : first;
+  if (count < 2) return [...messages];
+  const content = messages.slice(0, count).map((each) => contentText(each.content)).join("\n\n");
+  return [{ role: "system", content }, ...messages.slice(count)];
 }
 
 function formatOf(
@@ -62,10 +78,15 @@ function messagesOf(items: readonly Item[]): MessageField[] {
       assistant().reasoning_content = textOf(item.content ?? "");
       update();
     } else if (item.type === "function_call") {
-      const { call_id: id, name, arguments: given } = item;
+      const { call_id: id, arguments: given } = item;
+      const name = flatName(item.name, item.namespace);
       assistant().tool_calls.push({ id, type: "function", function: { name, arguments: given } });
       update();
-    } else if (item.type === "function_call_output") {
+    } else if (item.type === "custom_tool_call") {
+      const called = { name: item.name, arguments: customArguments(item.input) };
+      assistant().tool_calls.push({ id: item.call_id, type: "function", function: called });
+      update();
+    } else if (item.type === "function_call_output" || item.type === "custom_tool_call_output") {
       turn = undefined;
       messages.push({ role: "tool", tool_call_id: item.call_id, content: textOf(item.output) });
     } else if (item.role === "assistant") {

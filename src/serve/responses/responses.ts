@@ -7,28 +7,40 @@ import { asApiError } from "../http/errors.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { chatLogprobs } from "../openai/logprobs.ts";
 import { checkStreamOptions } from "../openai/stream_options.ts";
-import { type Call, post, type Route } from "../service/route.ts";
+import { type ApiCall, apiPost } from "../fields/route.ts";
+import { RESPONSES_FIELDS } from "../openai/taken.ts";
+import type { Route } from "../service/route.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
 import { responsesAsk } from "./ask.ts";
 import { RESPONSES, type ResponsesRequest } from "./schema.ts";
+import { type ClientTool, clientTools, customInput, withoutHosted } from "./tools.ts";
 
-export const RESPONSES_ROUTE: Route = post(
+export const RESPONSES_ROUTE: Route = apiPost(
   {
     path: "/v1/responses",
     summary: "The next items of a conversation, which is sent whole: nothing is stored",
     tag: "OpenAI",
     streams: true,
+    fields: RESPONSES_FIELDS,
+    prepare: withoutHosted,
+    names: {
+      messages: "input",
+      max_tokens: "max_output_tokens",
+      response_format: "text.format",
+      reasoning_effort: "reasoning.effort",
+    },
   },
   RESPONSES,
   respond,
 );
 
-async function respond(body: ResponsesRequest, call: Call): Promise<Response> {
+async function respond(body: ResponsesRequest, call: ApiCall): Promise<Response> {
   const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
-  const { prompt, ask, reading } = responsesAsk(body, ready, service.options);
+  const { prompt, ask, reading, ignored } = responsesAsk(body, ready, service.options);
+  ignored.forEach(call.ignore);
   const choices = await openChoices(call, {
     ...{ ready, prompts: [prompt], ask, reading, count: 1 },
   });
@@ -47,6 +59,7 @@ interface OpenResponse {
     more?: Record<string, unknown>,
   ) => unknown;
   readonly ready: Ready;
+  readonly clientTools: ReadonlyMap<string, ClientTool>;
 }
 
 function openResponse(body: ResponsesRequest, ready: Ready): OpenResponse {
@@ -54,6 +67,7 @@ function openResponse(body: ResponsesRequest, ready: Ready): OpenResponse {
   const created_at = Math.floor(Date.now() / 1000);
   return {
     ready,
+    clientTools: clientTools(body.tools ?? []),
     as: (status, output, more = {}) => ({
       ...{ id, object: "response", created_at, status, error: null, incomplete_details: null },
       instructions: body.instructions ?? null,
@@ -111,19 +125,21 @@ async function* responseEvents(
     { event: type, data: { type, ...fields } }
   );
   const writer = blockWriter();
-  const items = openItems(response.ready);
+  const items = openItems(response);
   yield named("response.created", { response: response.as("in_progress", []) });
   yield named("response.in_progress", { response: response.as("in_progress", []) });
   let ended: Ended | undefined;
   for await (const [, piece] of pieces) {
-    for (const event of writer.write(piece)) {
-      for (const [type, fields] of items.told(event)) yield named(type, fields);
-    }
     if (piece.kind === "end") ended = piece.ended;
+    for (const event of writer.write(piece)) {
+      // What the answer's end closes while its limit cuts it is not whole.
+      const status = ended?.finish === "length" ? "incomplete" : "completed";
+      for (const [type, fields] of items.told(event, status)) yield named(type, fields);
+    }
   }
-  const output = writer.blocks.map((block, index) => items.whole(block, index));
   const cut = ended?.finish === "length";
   const status = cut ? "incomplete" : "completed";
+  const output = writer.blocks.map((block, index) => items.whole(block, index));
   const usage = usageOfResponse(ended as Ended);
   yield named(`response.${status}`, {
     response: response.as(status, output, {
@@ -145,35 +161,49 @@ function usageOfResponse(ended: Ended): unknown {
   };
 }
 
+/** How an item ended: whole, or where the answer's limit cut it. */
+type ItemEnd = "completed" | "incomplete";
+
 type Told = readonly [type: string, fields: Record<string, unknown>];
 
 /** Blocks as items, with the ids that they keep. */
-function openItems({ tools }: Ready): {
+function openItems({ ready: { tools }, clientTools }: OpenResponse): {
   readonly whole: (block: Block, index: number) => unknown;
-  readonly told: (event: BlockEvent) => Told[];
+  /** @param end state of an item that ends. */
+  readonly told: (event: BlockEvent, end: ItemEnd) => Told[];
 } {
   const ids: string[] = [];
+  const ends: ItemEnd[] = [];
   const callIds: string[] = [];
   const prefix = { reasoning: "rs", text: "msg", call: "fc" } as const;
   const idOf = (block: Block, index: number) =>
     ids[index] ??= `${prefix[block.kind]}_${randomId(32)}`;
 
-  function item(block: Block, index: number, status: string): Record<string, unknown> {
+  function item(
+    block: Block,
+    index: number,
+    status: "in_progress" | ItemEnd,
+  ): Record<string, unknown> {
     const id = idOf(block, index);
-    const done = status === "completed";
+    const done = status !== "in_progress";
     if (block.kind === "reasoning") {
       const content = done ? [{ type: "reasoning_text", text: block.text }] : [];
       return { id, type: "reasoning", status, summary: [], content };
     }
     if (block.kind === "call") {
       const call_id = callIds[index] ??= tools.callId();
-      const args = done ? block.text : "";
-      return { id, type: "function_call", status, call_id, name: block.name, arguments: args };
+      const { name, namespace, custom } = clientTools.get(block.name) ?? { name: block.name };
+      const named = { id, status, call_id, name, ...namespace ? { namespace } : {} };
+      if (custom) {
+        return { ...named, type: "custom_tool_call", input: done ? customInput(block.text) : "" };
+      }
+      return { ...named, type: "function_call", arguments: done ? block.text : "" };
     }
     return { id, type: "message", status, role: "assistant", content: done ? [part(block)] : [] };
   }
 
-  function told({ kind, index, block, text, logprobs }: BlockEvent): Told[] {
+  function told({ kind, index, block, text, logprobs }: BlockEvent, end: ItemEnd): Told[] {
+    if (kind === "close") ends[index] = end;
     const at = { item_id: idOf(block, index), output_index: index };
     const inside = { ...at, content_index: 0 };
     const added = ["response.output_item.added", {
@@ -182,13 +212,24 @@ function openItems({ tools }: Ready): {
     }] as const;
     const done = ["response.output_item.done", {
       output_index: index,
-      item: item(block, index, "completed"),
+      item: item(block, index, end),
     }] as const;
+    if (block.kind === "call" && clientTools.get(block.name)?.custom) {
+      const type = "response.custom_tool_call_input";
+      if (kind === "open") return [added];
+      if (kind === "delta") return []; // the text stands in JSON, and is read when that is whole
+      const input = customInput(block.text);
+      return [[`${type}.delta`, { ...at, delta: input }], [`${type}.done`, { ...at, input }], done];
+    }
     if (block.kind === "call") {
       const type = "response.function_call_arguments";
       if (kind === "open") return [added];
       if (kind === "delta") return [[`${type}.delta`, { ...at, delta: text }]];
-      return [[`${type}.done`, { ...at, name: block.name, arguments: block.text }], done];
+      return [[`${type}.done`, {
+        ...at,
+        name: clientTools.get(block.name)?.name ?? block.name,
+        arguments: block.text,
+      }], done];
     }
     const type = block.kind === "text" ? "response.output_text" : "response.reasoning_text";
     if (kind === "delta") {
@@ -209,7 +250,7 @@ function openItems({ tools }: Ready): {
     ];
   }
 
-  return { told, whole: (block, index) => item(block, index, "completed") };
+  return { told, whole: (block, index) => item(block, index, ends[index] ?? "completed") };
 }
 
 function part({ kind, text, logprobs }: Block): unknown {

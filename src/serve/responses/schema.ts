@@ -1,14 +1,12 @@
 import { z } from "zod";
 import type { StreamOptions, ToolChoice } from "../openai/chat_schema.ts";
-import { STREAM_OPTIONS } from "../openai/chat_schema.ts";
+import { EFFORTS, MOST_TOOLS, STREAM_OPTIONS, TOOL_NAME } from "../openai/chat_schema.ts";
 import {
   type Maybe,
   optional,
   SAMPLING_FIELDS,
   type SamplingValues,
   TOKENS,
-  UNUSED_FIELDS,
-  type UnusedValues,
 } from "../openai/fields.ts";
 
 export type ItemContent = string | readonly { readonly type: string; readonly text: string }[];
@@ -24,6 +22,7 @@ export type Item =
     readonly type: "function_call";
     readonly call_id: string;
     readonly name: string;
+    readonly namespace?: Maybe<string>;
     readonly arguments: string;
   }
   | {
@@ -31,9 +30,21 @@ export type Item =
     readonly call_id: string;
     readonly output: ItemContent;
   }
+  | {
+    readonly type: "custom_tool_call";
+    readonly call_id: string;
+    readonly name: string;
+    readonly input: string;
+  }
+  | {
+    readonly type: "custom_tool_call_output";
+    readonly call_id: string;
+    readonly output: ItemContent;
+  }
   | { readonly type: "reasoning"; readonly content?: Maybe<ItemContent> };
 
-export interface ResponseTool {
+/** A function of the client's. */
+export interface FunctionTool {
   readonly type: "function";
   readonly name: string;
   readonly description?: Maybe<string>;
@@ -41,13 +52,29 @@ export interface ResponseTool {
   readonly strict?: Maybe<boolean>;
 }
 
-export type ResponseFormat = { readonly type: "text" } | { readonly type: "json_object" } | {
+/** A tool that takes a text. */
+export interface CustomTool {
+  readonly type: "custom";
+  readonly name: string;
+  readonly description?: Maybe<string>;
+}
+
+export type ResponseTool = FunctionTool | CustomTool | {
+  readonly type: "namespace";
+  readonly name: string;
+  readonly tools: readonly (FunctionTool | CustomTool)[];
+};
+
+export type ResponseFormat = { readonly type: "text" } | {
+  readonly type: "json_object";
+  readonly schema?: Maybe<Readonly<Record<string, unknown>>>;
+} | {
   readonly type: "json_schema";
   readonly schema: Readonly<Record<string, unknown>>;
 };
 
 /** Body of POST /v1/responses. */
-export interface ResponsesRequest extends SamplingValues, UnusedValues {
+export interface ResponsesRequest extends SamplingValues {
   readonly model?: Maybe<string>;
   readonly input: string | readonly Item[];
   readonly instructions?: Maybe<string>;
@@ -56,14 +83,17 @@ export interface ResponsesRequest extends SamplingValues, UnusedValues {
   readonly stream_options?: Maybe<StreamOptions>;
   readonly tools?: Maybe<readonly ResponseTool[]>;
   readonly tool_choice?: Maybe<
-    Extract<ToolChoice, string> | { readonly type: "function"; readonly name: string }
+    Extract<ToolChoice, string> | { readonly type: "function" | "custom"; readonly name: string }
   >;
   readonly parallel_tool_calls?: Maybe<boolean>;
   readonly text?: Maybe<{ readonly format?: Maybe<ResponseFormat> }>;
   readonly reasoning?: Maybe<{ readonly effort?: Maybe<string> }>;
   readonly include?: Maybe<readonly string[]>;
   readonly top_logprobs?: Maybe<number>;
-  readonly truncation?: Maybe<"disabled">;
+  readonly truncation?: Maybe<string>;
+  /** These two come back with the answer. */
+  readonly user?: Maybe<string>;
+  readonly metadata?: Maybe<Readonly<Record<string, unknown>>>;
 }
 
 const PARTS = z.array(z.looseObject({
@@ -87,26 +117,57 @@ const OTHERS = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("function_call"),
     ...{ call_id: z.string(), name: z.string(), arguments: z.string() },
+    namespace: optional(z.string()),
   }),
   z.looseObject({
     type: z.literal("function_call_output"),
     ...{ call_id: z.string(), output: CONTENT },
   }),
+  z.looseObject({
+    type: z.literal("custom_tool_call"),
+    ...{ call_id: z.string(), name: z.string(), input: z.string() },
+  }),
+  z.looseObject({
+    type: z.literal("custom_tool_call_output"),
+    ...{ call_id: z.string(), output: CONTENT },
+  }),
   z.looseObject({ type: z.literal("reasoning"), content: optional(CONTENT) }),
 ]);
 
-const TOOL = z.strictObject({
-  type: z.literal("function", "the server has no tools of its own: allowed is function"),
-  name: z.string().regex(/^[\w.-]{1,64}$/, "1 to 64 letters, digits, _, - and ."),
+const FUNCTION = z.object({
+  type: z.literal("function"),
+  name: TOOL_NAME,
   description: optional(z.string()),
   parameters: optional(z.record(z.string(), z.unknown())),
   strict: optional(z.boolean()),
+  defer_loading: optional(z.boolean()),
 });
 
+const CUSTOM = z.object({
+  type: z.literal("custom"),
+  name: TOOL_NAME,
+  description: optional(z.string()),
+  format: optional(z.looseObject({ type: z.string() })),
+});
+
+const TOOL = z.discriminatedUnion("type", [
+  FUNCTION,
+  CUSTOM,
+  z.object({
+    type: z.literal("namespace"),
+    name: TOOL_NAME,
+    description: optional(z.string()),
+    tools: z.array(z.discriminatedUnion("type", [FUNCTION, CUSTOM])),
+  }),
+]);
+
 const FORMAT = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("text") }),
-  z.strictObject({ type: z.literal("json_object") }),
-  z.strictObject({
+  z.object({ type: z.literal("text") }),
+  z.object({
+    type: z.literal("json_object"),
+    schema: optional(z.record(z.string(), z.unknown())),
+  }),
+  z.object({
     type: z.literal("json_schema"),
     schema: z.record(z.string(), z.unknown()),
     ...{ name: optional(z.string()), description: optional(z.string()) },
@@ -114,37 +175,35 @@ const FORMAT = z.discriminatedUnion("type", [
   }),
 ]);
 
-const STATELESS = "answers are not stored: send the conversation";
-
-export const RESPONSES: z.ZodType<ResponsesRequest> = z.strictObject({
+export const RESPONSES: z.ZodType<ResponsesRequest> = z.object({
   model: optional(z.string()),
   input: z.union([z.string(), z.array(z.union([OTHERS, MESSAGE])).min(1)]),
   ...SAMPLING_FIELDS,
-  ...UNUSED_FIELDS,
   instructions: optional(z.string()),
   max_output_tokens: optional(TOKENS),
   stream: optional(z.boolean()),
   stream_options: STREAM_OPTIONS,
-  tools: optional(z.array(TOOL).max(128)),
+  tools: optional(z.array(TOOL).max(MOST_TOOLS)),
   tool_choice: optional(z.union([
     z.enum(["none", "auto", "required"]),
-    z.strictObject({ type: z.literal("function"), name: z.string() }),
+    z.object({ type: z.enum(["function", "custom"]), name: z.string() }),
   ])),
   parallel_tool_calls: optional(z.boolean()),
-  text: optional(z.strictObject({
+  text: optional(z.object({
     format: optional(FORMAT),
-    verbosity: optional(z.literal("medium", "this model has no such switch: allowed is medium")),
+    verbosity: optional(z.string()),
   })),
-  reasoning: optional(z.strictObject({
-    effort: optional(z.enum(["none", "minimal", "low", "medium", "high", "xhigh"])),
-    summary: optional(z.literal("auto", "thoughts are told whole: allowed is auto")),
+  reasoning: optional(z.object({
+    effort: optional(z.enum(EFFORTS)),
+    // Thoughts are sent whole, whatever a client wants to see of them.
+    summary: optional(z.string()),
+    generate_summary: optional(z.string()),
+    context: optional(z.unknown()),
   })),
-  include: optional(
-    z.array(z.enum(["message.output_text.logprobs", "reasoning.encrypted_content"])),
-  ),
+  include: optional(z.array(z.string())),
   top_logprobs: optional(z.int().min(0).max(20)),
-  truncation: optional(z.literal("disabled", "nothing is cut: allowed is disabled")),
-  background: optional(z.literal(false, "allowed is false")),
-  previous_response_id: optional(z.never(STATELESS)),
-  conversation: optional(z.never(STATELESS)),
+  // Nothing is cut: what does not fit is refused.
+  truncation: optional(z.enum(["disabled", "auto"])),
+  user: optional(z.string()),
+  metadata: optional(z.record(z.string(), z.unknown())),
 });

@@ -24,6 +24,12 @@ export interface ServiceOptions extends Access {
   readonly stallMs: number;
   /** The model's name in requests and answers; default the checkpoint's. */
   readonly modelName: string | undefined;
+  /** More names by which requests may call the model. */
+  readonly otherNames: readonly string[];
+  /** Requests may call the model by any name. */
+  readonly anyModel: boolean;
+  /** Fields and tools that are not known are refused instead of ignored. */
+  readonly strict: boolean;
   /** How a request is sampled that does not say. */
   readonly sampling: (engine: EngineClient) => SamplingChoice;
   /** Most tokens of an answer where a request does not say; default what the context has left. */
@@ -106,10 +112,22 @@ export function readyOf({ phase, stopping, table }: Service): Ready {
   return phase.ready;
 }
 
-/** The model that a request names. @throws ApiError (404) for another than the one that is served. */
+/** Names of the model in requests; the first is that of answers to requests that name none. */
+export function modelNames({ model }: Pick<Ready, "model">, { options }: Service): string[] {
+  return [...new Set([model, ...options.otherNames])];
+}
+
+/**
+ * The model that a request names; the answer has the name that the request has.
+ *
+ * @throws ApiError (404) for another than the one that is served.
+ */
 export function modelNamed(service: Service, name: string | null | undefined): Ready {
   const ready = readyOf(service);
   if (name === undefined || name === null || name === ready.model) return ready;
+  if (service.options.anyModel || modelNames(ready, service).includes(name)) {
+    return { ...ready, model: name };
+  }
   const message = `the model "${
     name.slice(0, 200)
   }" does not exist here; served is "${ready.model}"`;

@@ -1,3 +1,4 @@
+import { mostTokens } from "../answers/limits.ts";
 import { isChain, tierText } from "../../speculate/round_shape.ts";
 import { get, type Route } from "../service/route.ts";
 import { readyOf, type Service } from "../service/service.ts";
@@ -59,6 +60,7 @@ async function serverInfo(service: Service): Promise<unknown> {
     kv_cache_dtype: engine.kvDtype,
     quantization: engine.weights.quantize ?? null,
     context_length: engine.contextLength,
+    max_req_len: mostTokens(engine),
     max_running_requests: options.maxBatch,
     max_queued_requests: options.maxQueue,
     speculative_algorithm: engine.algorithm === "NONE" ? null : engine.algorithm,

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { UsageError } from "../../errors.ts";
-import { encodePrompt } from "../answers/ask.ts";
+import { mostTokens } from "../answers/limits.ts";
+import { promptTokens } from "../answers/ask.ts";
 import { invalid, tooManyOf } from "../http/errors.ts";
 import { post, type Route } from "../service/route.ts";
 import { modelNamed, type readyOf } from "../service/service.ts";
@@ -43,12 +44,12 @@ export const TOKEN_ROUTES: readonly Route[] = [
     async (body, { service, trace }) => {
       const ready = modelNamed(service, body.model);
       const text = textOf(body);
-      const ids = await service.table.encoding(trace.id, () => encodePrompt(ready, text));
+      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, text));
       const pieces = body.with_pieces ? (await ready.engine.decode(ids)).pieces : undefined;
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
         count: ids.length,
-        max_model_len: ready.engine.contextLength,
+        max_model_len: mostTokens(ready.engine),
       });
     },
   ),

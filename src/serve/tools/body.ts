@@ -1,3 +1,5 @@
+import { isObjectText } from "./object_text.ts";
+
 /** What a call's text tells, in order: the name once, then its arguments as JSON in pieces. */
 export type BodyEvent =
   | { readonly kind: "name"; readonly name: string }
@@ -35,29 +37,26 @@ function valueEnd(): ValueEnd {
   };
 }
 
-/** Keeps the events of a reader; arguments wait for the name. */
+/** Keeps the events of a reader: arguments wait for the name, and the name for arguments. */
 function collector() {
-  let events: BodyEvent[] = [];
-  let named = false;
+  let name: string | undefined;
+  let told = false;
   let held = "";
   return {
-    name(name: string) {
-      named = true;
-      events.push({ kind: "name", name });
+    name(given: string) {
+      name = given;
     },
     arguments(text: string) {
       held += text;
     },
     get named() {
-      return named;
+      return name !== undefined;
     },
     take(): BodyEvent[] {
-      if (named && held !== "") {
-        events.push({ kind: "arguments", text: held });
-        held = "";
-      }
-      const taken = events;
-      events = [];
+      if (name === undefined || held === "") return [];
+      const taken: BodyEvent[] = [{ kind: "arguments", text: held }];
+      if (!told) taken.unshift({ kind: "name", name });
+      [told, held] = [true, ""];
       return taken;
     },
   };
@@ -81,7 +80,11 @@ export function jsonCall(): BodyReader {
     expected = ",";
     if (ARGUMENT_KEYS.includes(key)) {
       // Some write the object as a text.
-      if (value.startsWith('"')) events.arguments(textOf(value) ?? value);
+      if (value.startsWith('"')) {
+        const json = textOf(value) ?? "";
+        if (!isObjectText(json)) return false;
+        events.arguments(json);
+      }
       given = true;
     } else if (key === "name") {
       const name = textOf(value);
@@ -93,6 +96,8 @@ export function jsonCall(): BodyReader {
 
   function pushValue(character: string): "more" | "bad" {
     if (value === "" && isSpace(character)) return "more";
+    // Arguments are an object.
+    if (value === "" && character === "[" && ARGUMENT_KEYS.includes(key)) return "bad";
     end ??= valueEnd();
     value += character;
     const whole = end.push(character);

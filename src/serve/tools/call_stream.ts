@@ -25,7 +25,7 @@ export type ToolPiece =
 /** Parts an output that arrives in pieces; the result does not depend on how it is cut. */
 export interface CallStream {
   push(piece: string): ToolPiece[];
-  /** The output ended: what was held back. */
+  /** The output ended: what was held back, but not the beginning of a call. */
   end(): ToolPiece[];
 }
 
@@ -46,6 +46,8 @@ export function callStream(format: CallFormat): CallStream {
   let raw = "";
   let index = -1;
   let named = false;
+  /** The call stands behind a mark. */
+  let marked = false;
   let pieces: ToolPiece[] = [];
 
   function text(piece: string): void {
@@ -57,6 +59,7 @@ export function callStream(format: CallFormat): CallStream {
 
   function begin(mark: string): void {
     [state, raw, named, body] = ["body", mark, false, format.body()];
+    marked = format.marks[mark] === "call";
   }
 
   function collect(): void {
@@ -146,6 +149,8 @@ export function callStream(format: CallFormat): CallStream {
     },
     end() {
       const made = taken(true);
+      // A call that is cut before its arguments is no text for anybody. Without a mark it may be JSON.
+      if (state === "body" && !named && marked) return made;
       if (state === "body" && !named) {
         const rest = space + raw;
         if (rest !== "") made.push({ kind: "text", text: rest });

@@ -44,6 +44,7 @@ const REPORT: DoctorReport = {
     adapters: [{ adapter: "NVIDIA H200, vulkan, 570.1", launches: 40 }],
     problem: undefined,
   },
+  config: { path: "/home/me/.config/eyrie.json", flags: 3 },
   fix: { kind: "none" },
 };
 
@@ -68,6 +69,7 @@ caches     Hugging Face models: /c/hub (not there yet, 1 GiB free)
            Deno modules: no home folder known
 tuning     /c/eyrie/tuning.json
            40 launches measured on NVIDIA H200, vulkan, 570.1
+config     /home/me/.config/eyrie.json, which sets 3 flags
 verdict    ready
 `,
   );

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { locate } from "../../../src/cli/open/locate.ts";
+import { startHub } from "../../hub/hub.ts";
 import { fakeIo } from "../fake.ts";
 
 /** What is said of a model, seen from the folder `at`. */
@@ -38,13 +39,11 @@ Deno.test("a folder that is not there: what is near it, and where the path leave
       ["zephyr", `${none("zephyr")}; a model of the hub is org/name`],
       [
         "Qwen3-4B",
-        `${none("Qwen3-4B")}; a model of the hub is org/name, did you mean "Qwen/Qwen3-4B", ` +
-        '"AngelSlim/Qwen3-4B_eagle3"?',
+        `${none("Qwen3-4B")}; a model of the hub is org/name`,
       ],
       [
         "meta-llama/Llama-3.1-8B-Instrct",
-        `${offline("meta-llama/Llama-3.1-8B-Instrct")}, did you mean ` +
-        '"meta-llama/Llama-3.1-8B-Instruct"?',
+        offline("meta-llama/Llama-3.1-8B-Instrct"),
       ],
       ["Qwen/Qwen3-4b", offline("Qwen/Qwen3-4b")],
       ["toy", `${none("toy")}; a model of the hub is org/name, the cache has "org/toy-8b"`],
@@ -68,6 +67,51 @@ Deno.test("a folder that is not there: what is near it, and where the path leave
       (await locate({ model: `${at}/model/` }, { io, quiet: true })).model,
       `${at}/model/`,
     );
+  } finally {
+    for (const name of Object.keys(env)) Deno.env.delete(name);
+    Deno.removeSync(at, { recursive: true });
+  }
+});
+
+Deno.test("a name that the hub does not have: near ones of its search, the cache and the known models", async () => {
+  await using server = startHub({
+    "org/Toy-1.5B-Instruct": [{ files: {}, commit: "1".repeat(40) }],
+    "org/Toy-1.5B-Instruct-Long-Context-Chat": [{ files: {}, commit: "2".repeat(40) }],
+  });
+  const at = Deno.makeTempDirSync({ prefix: "eyrie-test-" });
+  const env = { HF_ENDPOINT: server.endpoint, HF_HUB_CACHE: `${at}/cache` };
+  for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+  try {
+    Deno.mkdirSync(`${at}/cache/models--org--kept-8b`, { recursive: true });
+    const cases: [string, string][] = [
+      ["org/Toy-1.5B-Instrct", "org/Toy-1.5B-Instruct"],
+      ["orf/toy-1.5b-instruct", "org/Toy-1.5B-Instruct"],
+      ["org/kept-8c", "org/kept-8b"],
+      ["meta-llama/Llama-3.1-8B-Instrct", "meta-llama/Llama-3.1-8B-Instruct"],
+    ];
+    for (const [model, near] of cases) {
+      const message = await mistake(model, at);
+      assert.match(message, new RegExp(`^Cannot get "${model}": there is no such model at `));
+      assert.ok(message.includes(`did you mean "${near}"`), message);
+    }
+    assert.doesNotMatch(await mistake("org/boat", at), /did you mean/);
+    // A known model that the hub does not show us is not mistyped.
+    assert.doesNotMatch(await mistake("meta-llama/Llama-3.1-8B-Instruct", at), /did you mean/);
+  } finally {
+    for (const name of Object.keys(env)) Deno.env.delete(name);
+    Deno.removeSync(at, { recursive: true });
+  }
+});
+
+Deno.test("where the hub does not answer, no model is proposed that would have to be downloaded", async () => {
+  const at = Deno.makeTempDirSync({ prefix: "eyrie-test-" });
+  const env = { HF_ENDPOINT: "http://127.0.0.1:9", HF_HUB_CACHE: `${at}/cache` };
+  for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+  try {
+    Deno.mkdirSync(`${at}/cache/models--org--kept-8b`, { recursive: true });
+    const message = await mistake("meta-llama/Llama-3.1-8B-Instrct", at);
+    assert.match(message, /^Cannot get .*no connection/);
+    assert.doesNotMatch(message, /did you mean|8B-Instruct"/);
   } finally {
     for (const name of Object.keys(env)) Deno.env.delete(name);
     Deno.removeSync(at, { recursive: true });

@@ -14,7 +14,7 @@ Deno.test("chat --remote: the conversation goes on, commands work, the server ke
   const { engine } = server;
   const lines = ["one", "two", "/set temperature 0", "/set top-k server", "/regen", "/show"];
   const { code, out, err } = await piped(server.url, lines, "--system", "Be.");
-  assert.deepEqual([code, out], [0, "answer 1\nanswer 2\nanswer 3\n"]);
+  assert.deepEqual([code, out], [0, "answer 1\n\nanswer 2\n\nanswer 3\n"]);
   assert.deepEqual(engine.prompts[2], [
     { role: "system", content: "Be." },
     { role: "user", content: "one" },
@@ -23,10 +23,10 @@ Deno.test("chat --remote: the conversation goes on, commands work, the server ke
   ]);
   assert.match(
     err,
-    /^temperature = 0\ntop-k = server\nmodel {8}fledgling\nserver {7}eyrie at http/,
+    /^temperature = 0\ntop-k = server\nmodel {15}fledgling\nserver {14}eyrie at http/,
   );
-  assert.match(err, /\ncontext {6}\d+ tokens after the last answer\nmessages {5}4\n/);
-  assert.match(err, /\ntemperature {2}0\ntop-p {8}server\n/);
+  assert.match(err, /\ncontext {13}\d+ tokens after the last answer\nmessages {12}4\n/);
+  assert.match(err, /\ntemperature {9}0\ntop-p {15}server\n/);
   assert.doesNotMatch(err, /num-steps|draft /);
 });
 
@@ -42,7 +42,7 @@ Deno.test("chat --remote: what is wrong is a line, and the chat goes on", async 
   });
   const lines = ["one", "/set draft off", "/set num-steps 3", "/set top-p 0", "/set think", "two"];
   const { code, out, err } = await piped(server.url, lines);
-  assert.deepEqual([code, out], [0, "hal\nwhole\n"]);
+  assert.deepEqual([code, out], [0, "hal\n\nwhole\n"]);
   assert.deepEqual(err.split("\n"), [
     `Cannot get an answer of "${server.url}": its stream was cut off in the middle`,
     'Cannot set "draft": the server drafts as it was started',

@@ -175,7 +175,7 @@ Deno.test("flags that say nothing to a server are refused in one line", async ()
   const cases: [line: string, flag: string, why: RegExp][] = [
     ["generate --quantize q8", "--quantize", /the server has its own/],
     ["generate --draft auto", "--draft", /the server has its own/],
-    ["generate --num-steps 3", "--speculative-num-steps", /the server has its own/],
+    ["generate --num-steps 3", "--num-steps", /the server has its own/],
     ["generate --policy ema", "--policy", /the server has its own/],
     ["generate --batch x.jsonl", "--batch", /for an engine in this process/],
     ["generate --regex a+", "--regex", /allowed are --json-schema and --json-object/],

@@ -4,7 +4,18 @@ import { memoryHistory } from "../../../src/cli/terminal/history.ts";
 import type { Line } from "../../../src/cli/terminal/lines.ts";
 import { type FakeIo, fakeIo } from "../fake.ts";
 
-const CTRL = { c: "\x03", g: "\x07", r: "\x12", u: "\x15", z: "\x1a" };
+const CTRL = {
+  a: "\x01",
+  c: "\x03",
+  g: "\x07",
+  k: "\x0b",
+  r: "\x12",
+  t: "\x14",
+  u: "\x15",
+  w: "\x17",
+  y: "\x19",
+  z: "\x1a",
+};
 const LEFT = "\x1b[D";
 const UP = "\x1b[A";
 const BACKSPACE = "\x7f";
@@ -78,9 +89,9 @@ Deno.test("history: what was remembered is recalled, several lines as one", () =
     await type("a line of a message", "message");
     await enter();
     remember('"""a\nb"""');
-    await type(UP, '"""a\u240Ab"""');
+    await type(UP, '"""a\r\n... b"""');
     await type(UP, "older");
-    await type(`${CTRL.u}\x1b[B`, '"""a\u240Ab"""');
+    await type(`${CTRL.u}\x1b[B`, '"""a\r\n... b"""');
     assert.deepEqual(await enter(), line('"""a\nb"""'));
   }));
 
@@ -91,7 +102,7 @@ Deno.test("Tab completes, twice lists; in a paste it is text", () =>
     assert.deepEqual(await enter(), line("/set "));
     await type("/s", "/s");
     io.type("\t");
-    await type("\t", "/save ");
+    await type("\t", "/set    /save\r\n");
     await type(`${CTRL.u}\x1b[200~a\tb\x1b[201~`, "a\u2409b");
     assert.deepEqual(await enter(), line("a\tb"));
   }));
@@ -124,7 +135,7 @@ Deno.test("another width draws prompt and line anew", () =>
     io.resize(20);
     io.raise("SIGWINCH");
     // The cursor is one row down at the new width: the prompt is drawn a row above it.
-    await io.seen("\x1b[1A\x1b[1G\x1b[0J> a line");
+    await io.seen("\x1b[1A\r\x1b[J> a line");
     assert.deepEqual(await enter(), line("a line of more than twenty columns"));
   }));
 
@@ -146,3 +157,70 @@ Deno.test("the end, an error that nobody catches and a signal give the terminal 
     assert.equal(io.modes.at(-1), false);
   });
 });
+
+Deno.test("a long paste is one edit, shown shortened and drawn once, and given whole", () =>
+  edit([], async ({ io, type, enter }) => {
+    const pasted = Array.from({ length: 2000 }, (_, at) => `line ${at} of a text that was pasted`);
+    const before = io.err().length;
+    await type(`a \x1b[200~${pasted.join("\r\n")}\x1b[201~ b`, "> a [pasted 2000 lines] b");
+    assert.ok(io.err().length - before < 100, "one drawing of one row");
+    assert.deepEqual(await enter(), line(`a ${pasted.join("\n")} b`));
+    await type(UP, "> ");
+    await type(`\x1b[200~${"x".repeat(2000)}\x1b[201~`, "> [pasted 2000 characters]");
+    await type(BACKSPACE, "> ");
+    io.type("!");
+    assert.deepEqual(await enter(), line("!"), "Backspace removes a paste at once");
+  }));
+
+Deno.test("a paste whose end mark never arrives ends at Ctrl+C", () =>
+  edit([], async ({ io, enter }) => {
+    io.type("\x1b[200~half a paste");
+    io.type(CTRL.c);
+    assert.deepEqual(await enter(), { kind: "interrupt", empty: true });
+  }));
+
+Deno.test("Ctrl+J and Alt+Enter begin a new line, Up and Down move between lines", () =>
+  edit(["older"], async ({ io, type, enter }) => {
+    await type("one\ntwo\x1b\rthree", "> one\r\n... two\r\n... three");
+    io.type(`${UP}${UP}!\x1b[B?`);
+    assert.deepEqual(await enter(), line("one!\ntwo?\nthree"));
+    await type("a\n", "> a\r\n... ");
+    await type(`b${UP}${UP}`, "> a\r\n... b");
+    assert.deepEqual(await enter(), line("a\nb"), "no entry begins with it");
+  }));
+
+for (
+  const [name, keys, text] of [
+    ["words", `one two${CTRL.w}x\x1bb\x1b[1;5D,`, ",one x"],
+    ["killed text comes back", `one two${CTRL.w}${CTRL.a}${CTRL.y} `, "two one "],
+    ["Ctrl+K takes the rest, then the line end", `a\nb${UP}${CTRL.a}${CTRL.k}${CTRL.k}!`, "!b"],
+    ["Ctrl+T exchanges", `ab${CTRL.t}`, "ba"],
+    ["Ctrl+_ undoes", `one${CTRL.u}\x1f!`, "one!"],
+    ["Home, End, Delete", "bc\x1b[Ha\x1b[3~\x1b[Fd", "acd"],
+    ["an accent typed after its letter is one character with it", "e\u0301x\x7f\x7fa", "a"],
+  ] as const
+) {
+  Deno.test(`editing keys: ${name}`, () =>
+    edit([], async ({ io, enter }) => {
+      for (const key of keys) io.type(key);
+      assert.deepEqual(await enter(), line(text));
+    }));
+}
+
+Deno.test("a text higher than the terminal shows the rows around the cursor", () =>
+  edit([], async ({ io, type, enter }) => {
+    const lines = Array.from({ length: 30 }, (_, at) => `line ${at}`);
+    const before = io.err().length;
+    await type(lines.join("\n"), "... line 29");
+    assert.equal(io.err().slice(before).split("\n").length, 24);
+    assert.deepEqual(await enter(), line(lines.join("\n")));
+  }));
+
+Deno.test("wide characters wrap before the edge, and the cursor counts their columns", () =>
+  edit([], async ({ io, type, enter }) => {
+    io.resize(7);
+    await type(`漢字漢字`, "> 漢字漢字");
+    await type(LEFT, "> 漢字漢字\r\x1b[2C");
+    await type(LEFT, "\x1b[1A\r\x1b[J> 漢字漢字\r");
+    assert.deepEqual(await enter(), line("漢字漢字"));
+  }));

@@ -19,7 +19,7 @@ function told(
     ...numSteps === undefined ? {} : { numSteps },
   }, {
     ...{ finishReason: "length", text: "", ids: [], rounds: records },
-    ...{ started: 0, prefilled: 1, ended: 2, cached: 0, reasoningTokens: 0 },
+    ...{ started: 0, prefilled: 1, compileMs: 0, ended: 2, cached: 0, reasoningTokens: 0 },
   });
   return [speculative.algorithm, speculative.num_steps, speculative.num_draft_tokens];
 }
@@ -33,4 +33,32 @@ Deno.test("the setting told is the deepest that a round ran with", () => {
 Deno.test("a drafter on the host that proposed nothing is named, unless no drafts were asked for", () => {
   assert.deepEqual(told("SUFFIX", { rounds: [0, 0] }), ["SUFFIX", 0, 0]);
   assert.deepEqual(told("NGRAM", { rounds: [0, 0], numSteps: 0 }), ["NONE", 0, 0]);
+});
+
+Deno.test("the time in which a prompt's kernels were compiled is no part of the prompt's", () => {
+  const { timing } = generateResult({ algorithm: "EAGLE3", tier: chain(3) }, {
+    promptIds: [1],
+    sampling: GREEDY,
+    maxTokens: 9,
+    stop: [],
+    ignoreEos: false,
+  }, {
+    finishReason: "length",
+    text: "",
+    ids: [1, 2],
+    rounds: [],
+    started: 100,
+    prefilled: 5100,
+    compileMs: 4800,
+    ended: 5200,
+    cached: 0,
+    reasoningTokens: 0,
+  });
+  assert.deepEqual(timing, {
+    prefillMs: 200,
+    compileMs: 4800,
+    decodeMs: 100,
+    timeToFirstTokenMs: 5000,
+    tokensPerSecond: 10,
+  });
 });

@@ -130,10 +130,11 @@ Deno.test("messages, by the client of npm @anthropic-ai/sdk", async (t) => {
       client.messages.create({ ...GREEDY, model: "x" }),
       Anthropic.NotFoundError,
     );
+  });
+
+  await t.step("a model without a switch for thinking answers all the same", async () => {
     const thinking = { type: "enabled" as const, budget_tokens: 1024 };
-    await assert.rejects(
-      client.messages.create({ ...GREEDY, thinking }),
-      Anthropic.BadRequestError,
-    );
+    const { content } = await client.messages.create({ ...GREEDY, thinking });
+    assert.deepEqual(content, (await client.messages.create(GREEDY)).content);
   });
 });

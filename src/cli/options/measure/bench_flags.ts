@@ -155,6 +155,17 @@ export const BENCH_PROFILE = {
   },
 } as const;
 
+/** Rows as another program has them. */
+export const BENCH_LLAMA = {
+  llamaBench: {
+    flag: "--llama-bench",
+    type: "switch",
+    help:
+      "rows as llama-bench has them: pp512 (prompt) and tg128 (answer) of one request, tg128 with each setting too",
+    example: "--llama-bench --num-steps 3",
+  },
+} as const;
+
 /** Checkpoints without files. */
 export const BENCH_RANDOM = {
   randomWeights: {

@@ -56,12 +56,49 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     clash(drafts, target, `it needs a draft; give ${head}`);
   }
   refuseImpossibleProfile(given);
+  refuseImpossibleLlama(given);
   refuseImpossibleBackends(given);
   if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--trees", "--simulate-acceptance", "acceptance is simulated for chains alone");
   }
   if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
+  }
+}
+
+/** Flags of which `--llama-bench` has its own values, or that mean nothing to it. */
+const NOT_LLAMA = {
+  batchSizes: BENCH_AXES.batchSizes,
+  promptTokens: BENCH_AXES.promptTokens,
+  outputTokens: BENCH_AXES.outputTokens,
+  temperatures: BENCH_AXES.temperatures,
+  depths: BENCH_AXES.depths,
+  roundsPerSync: BENCH_AXES.roundsPerSync,
+  profile: { flag: "--profile" },
+  growth: { flag: "--growth" },
+  wide: BENCH_OUTPUT.wide,
+  resume: BENCH_OUTPUT.resume,
+  emitConfig: BENCH_OUTPUT.emitConfig,
+};
+
+function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
+  const { llamaBench, output, webgpu } = given;
+  if (llamaBench !== true) return;
+  for (const [key, { flag }] of Object.entries(NOT_LLAMA)) {
+    if (given[key] === undefined || given[key] === false) continue;
+    throw new UsageError(
+      `Cannot use "${flag}" with "--llama-bench": its tests are pp512 and tg128`,
+    );
+  }
+  if (output !== undefined && !["md", "json", "jsonl"].includes(String(output))) {
+    throw new UsageError(
+      `Cannot use "--output ${output}" with "--llama-bench": allowed is md, json, jsonl`,
+    );
+  }
+  if (Array.isArray(webgpu) && webgpu.length > 1) {
+    throw new UsageError(
+      `Cannot use "--llama-bench" with "--webgpu ${webgpu.join(",")}": it is of one WebGPU`,
+    );
   }
 }
 

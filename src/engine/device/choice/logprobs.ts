@@ -1,3 +1,4 @@
+import { REQUEST_RANGES } from "../../../speculate/request_ranges.ts";
 import { logprobWords } from "../../../../shaders/choose/logprobs.ts";
 import { NOT_A_TOKEN } from "../../../../shaders/choose/choose.ts";
 
@@ -16,7 +17,7 @@ export interface TokenLogprobs extends TokenLogprob {
 }
 
 /** Most likely tokens that may be asked for. */
-export const MOST_LOGPROBS = 20;
+export const MOST_LOGPROBS: number = REQUEST_RANGES.logprobs.max;
 
 /** How many are told at once: programs are made for each of these. */
 const COUNTS = [0, 1, 5, MOST_LOGPROBS];

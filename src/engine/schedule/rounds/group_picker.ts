@@ -31,7 +31,7 @@ export interface PickedGroup {
 export interface GroupPicker {
   /**
    * The next group, with its pages reserved; undefined where nothing decodes. Pages may be short, and
-   * a drafter's mistake ends its request.
+   * a drafter or a grammar that fails ends its request.
    */
   pick(): PickedGroup | undefined;
   /**
@@ -133,14 +133,19 @@ export function openGroupPicker(
 
   return {
     pick() {
-      const grown = places.grow();
-      const proposed = propose(grown);
-      const states = grown.filter(({ done }) => !done);
-      if (states.length === 0) return undefined;
-      const picked = proposed ?? chooseRounds(states);
-      const round = constrained(states, picked, { capacity: core.capacity, vocabSize });
-      together = round.count;
-      return { states, round, chosen: round.proposals === undefined };
+      while (true) {
+        const grown = places.grow();
+        const proposed = propose(grown);
+        const states = grown.filter(({ done }) => !done);
+        if (states.length === 0) return undefined;
+        const picked = proposed ?? chooseRounds(states);
+        const { attempt } = requests;
+        const round = constrained(states, picked, { capacity: core.capacity, vocabSize, attempt });
+        // The grammar of one of them failed, and the request has ended: the others' round is picked anew.
+        if (states.some(({ done }) => done)) continue;
+        together = round.count;
+        return { states, round, chosen: round.proposals === undefined };
+      }
     },
     next({ states, chosen }, rounds) {
       const { waiting, running, roomy } = places;

@@ -19,7 +19,7 @@ export interface RanGroup extends PickedGroup {
 }
 
 interface Parts {
-  readonly requests: Pick<Requests, "waiting" | "take">;
+  readonly requests: Pick<Requests, "waiting" | "take" | "attempt">;
   readonly speculation: Speculation;
   readonly proposalGain: ProposalGain;
   readonly onRound: (sample: RoundSample) => void;
@@ -40,7 +40,7 @@ interface Taking {
  * @returns how many rounds came after the last token of every request in them.
  */
 export function takeGroup(parts: Parts, ran: RanGroup): number {
-  const { requests: { waiting, take }, speculation, proposalGain, onRound } = parts;
+  const { requests: { waiting, take, attempt }, speculation, proposalGain, onRound } = parts;
   const { states, round: { shape, proposals }, rounds, chosen, catchUpMs } = ran;
   const hostMs = hostMsOf(ran);
   let [at, wasted] = [ran.began, 0];
@@ -68,7 +68,7 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
       const proposal = proposals?.[at];
       const { drafts: { length: drafted }, accepted } = result;
       const byDevice = proposal === undefined && drafted > 0;
-      if (byDevice) state.drafter?.learn?.({ drafted, accepted });
+      if (byDevice) attempt(state, () => state.drafter?.learn?.({ drafted, accepted }));
       // A chain may be shorter than the round's shape.
       const tier = isChain(shape) ? chain(drafted) : shape;
       take(state, { ...result, tier, predicted: proposal?.predicted });

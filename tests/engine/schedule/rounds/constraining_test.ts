@@ -8,7 +8,11 @@ import { chain, chains } from "../../../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../../src/speculate/trees.ts";
 import { chainOf } from "../../../reference/trees.ts";
 
-const OF = { capacity: { shapes: chains([0, 2, 3, 7]) }, vocabSize: 40 };
+const OF = {
+  capacity: { shapes: chains([0, 2, 3, 7]) },
+  vocabSize: 40,
+  attempt: (_: RequestState, action: () => void) => action(),
+};
 
 /** Forces these tokens, allows even ones, and fills its rows with a number. */
 function state(

@@ -40,8 +40,19 @@ function running(id: number, numSteps?: number): RequestState {
   const sequence = newSequence([1, 2, 3, 4, 5, 6]);
   sequence.stored = 5;
   return {
-    ...{ request, sequence, output, onEvent: () => {}, started: 0, prefilled: 0, cached: 0 },
-    ...{ decoding: true, cancelled: false, done: false, constraint: undefined },
+    request,
+    sequence,
+    output,
+    onEvent: () => {},
+    started: 0,
+    prefilled: 0,
+    compileMs: 0,
+    cached: 0,
+    decoding: true,
+    cancelled: false,
+    failure: undefined,
+    done: false,
+    constraint: undefined,
     drafted: { id, depth: undefined, accepted: [], confidences: [] },
     drafter: undefined,
   };

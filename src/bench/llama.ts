@@ -1,0 +1,121 @@
+/** Rows as llama-bench has them: `pp512`, a prompt's tokens a second, and `tg128`, an answer's. */
+import { markdownTable } from "markdown-table";
+import { armsOf, type Plan } from "./plan.ts";
+import type { BenchSession, Case, CellResult } from "./runner.ts";
+import type { Workload } from "./workload/workload.ts";
+import { promptRate } from "./row.ts";
+import { type Spread, spread, sum } from "./statistics.ts";
+
+/** Tokens of llama-bench's default tests. */
+const [PROMPT_TOKENS, ANSWER_TOKENS] = [512, 128];
+
+/** The two sweeps; the prompt's knows plain decoding alone, as drafts come after it. */
+export interface LlamaPlans {
+  readonly prompt: Plan;
+  readonly answer: Plan;
+}
+
+/** One line of the table; its JSON is a public format. */
+export interface LlamaRow {
+  readonly model: string;
+  readonly size: number;
+  readonly params: number;
+  readonly backend: string;
+  readonly test: string;
+  /** Tokens a second of each block. */
+  readonly samples_ts: readonly number[];
+  readonly avg_ts: number;
+  readonly stddev_ts: number | null;
+}
+
+/** Plans of what was asked for: its settings on its workload, one request at a time. */
+export function llamaPlans(plan: Plan, { name, sized }: Workload): LlamaPlans {
+  const one = { batch: 1, temperature: 0, depth: 0 };
+  const prompt: Case = {
+    ...one,
+    workload: "random",
+    promptTokens: PROMPT_TOKENS,
+    outputTokens: 1,
+  };
+  // llama-bench generates from nothing; one token is the least prompt.
+  const answer: Case = {
+    ...one,
+    workload: name,
+    ...sized ? { promptTokens: 1 } : {},
+    outputTokens: ANSWER_TOKENS,
+  };
+  return {
+    prompt: { ...plan, cases: [prompt], arms: armsOf({ numSteps: [0], presets: [] }) },
+    answer: { ...plan, cases: [answer] },
+  };
+}
+
+/** Keeps the cells that count; `session` is to measure with. */
+export function keepingCells(session: BenchSession): {
+  readonly session: BenchSession;
+  readonly cells: Map<unknown, CellResult[]>;
+} {
+  const cells = new Map<unknown, CellResult[]>();
+  const runCell: BenchSession["runCell"] = async (spec, signal) => {
+    const cell = await session.runCell(spec, signal);
+    if (spec.repeat >= 0) cells.set(spec.setting, [...cells.get(spec.setting) ?? [], cell]);
+    return cell;
+  };
+  return { session: { ...session, runCell }, cells };
+}
+
+/**
+ * A row for the prompt and one for the answers of each setting, plain decoding first.
+ *
+ * @param cells by setting, as `keepingCells` has them.
+ */
+export function llamaRows(
+  { prompt, answer }: LlamaPlans,
+  { subject, size = { bytes: 0, parameters: 0 } }: Pick<BenchSession, "subject" | "size">,
+  cells: ReadonlyMap<unknown, readonly CellResult[]>,
+): LlamaRow[] {
+  const row = (test: string, setting: unknown, rate: typeof promptRate): LlamaRow[] => {
+    const samples = (cells.get(setting) ?? []).map(rate);
+    if (samples.length === 0) return [];
+    const { mean, sd }: Spread = spread(samples);
+    return [{
+      ...{ model: subject.model, size: size.bytes, params: size.parameters },
+      ...{ backend: subject.device, test },
+      ...{ samples_ts: samples, avg_ts: mean, stddev_ts: sd },
+    }];
+  };
+  const [plain] = prompt.arms;
+  return [
+    ...row(`pp${PROMPT_TOKENS}`, plain?.setting, promptRate),
+    ...answer.arms.filter((_, at) => at !== 1).flatMap(({ label, setting }, at) =>
+      row(`tg${ANSWER_TOKENS}${at === 0 ? "" : `, ${label}`}`, setting, answerRate)
+    ),
+  ];
+}
+
+/** Tokens a second after the first of each answer. */
+function answerRate({ requests }: Pick<CellResult, "requests">): number {
+  return sum(requests.map(({ answer }) => Math.max(0, answer.tokens - 1))) /
+    (sum(requests.map(({ answer }) => answer.ms)) / 1000);
+}
+
+/** `| model | size | params | backend | test | t/s |`, t/s as mean ± sample standard deviation. */
+export function llamaMarkdown(rows: readonly LlamaRow[]): string {
+  const lines = rows.map(({ model, size, params, backend, test, avg_ts, stddev_ts }) => [
+    ...[model, sizeText(size), paramsText(params), backend, test],
+    stddev_ts === null ? avg_ts.toFixed(2) : `${avg_ts.toFixed(2)} ± ${stddev_ts.toFixed(2)}`,
+  ]);
+  const heads = ["model", "size", "params", "backend", "test", "t/s"];
+  return `${markdownTable([heads, ...lines], { align: ["l", "r", "r", "l", "r", "r"] })}\n`;
+}
+
+/** As llama-bench has it: `3.56 GiB`. */
+function sizeText(bytes: number): string {
+  const gib = bytes / 2 ** 30;
+  return gib >= 1 ? `${gib.toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(2)} MiB`;
+}
+
+/** `6.74 B`. */
+function paramsText(count: number): string {
+  return count >= 1e9 ? `${(count / 1e9).toFixed(2)} B` : `${(count / 1e6).toFixed(2)} M`;
+}

@@ -1,0 +1,48 @@
+import { defined } from "../../defined.ts";
+import { keepingCells, llamaMarkdown, llamaPlans, llamaRows } from "../../bench/llama.ts";
+import { sweep } from "../../bench/sweep.ts";
+import { openWorkload } from "../../bench/workload/workload.ts";
+import type { BenchOptions } from "../options/options.ts";
+import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
+import { optionalOutput } from "../terminal/output_file.ts";
+import { statusLine } from "../terminal/progress.ts";
+import { modelRequest, planOf, talkOf, workloadName } from "./bench.ts";
+import { readNamed } from "./files.ts";
+import type { BenchContext } from "./results.ts";
+
+/** `eyrie bench --llama-bench`: the rows pp512 and tg128, tg128 with each setting too. */
+export async function runLlama(options: BenchOptions, context: BenchContext): Promise<number> {
+  const { io, open } = context;
+  const { output = "md", quiet } = options;
+  const workload = openWorkload(workloadName(options), readNamed);
+  const plans = llamaPlans(planOf(options, workload), workload);
+  const file = optionalOutput(options.outputFile, options);
+  const status = statusLine(io.stderr, { shown: !quiet });
+  const opening = open({
+    workload,
+    cases: [...plans.prompt.cases, ...plans.answer.cases],
+    settings: plans.answer.arms.map(({ setting }) => setting),
+    ...defined({ costs: options.costs }),
+    ...modelRequest(options, { io, status }),
+  });
+  using opened = await unlessAborted(opening, io.signal).finally(status.clear);
+  if (opened === undefined) return INTERRUPTED;
+  const { session, cells } = keepingCells(opened);
+  const talk = talkOf({ io, status, quiet });
+  for (const plan of [plans.prompt, plans.answer]) {
+    for await (const event of sweep(plan, session, { present: new Map(), signal: io.signal })) {
+      talk(event);
+      if (event.kind === "different") return 1;
+    }
+  }
+  status.clear();
+  const rows = llamaRows(plans, session, cells);
+  const text = {
+    md: () => llamaMarkdown(rows),
+    json: () => `${JSON.stringify(rows, null, 2)}\n`,
+    jsonl: () => rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
+  }[output as "md" | "json" | "jsonl"]();
+  file?.write(text);
+  io.stdout.write(file === undefined ? text : llamaMarkdown(rows));
+  return io.signal.aborted ? INTERRUPTED : 0;
+}

@@ -1,0 +1,252 @@
+/** Flags that nobody typed: of the config file, and of EYRIE_* variables. */
+import { reason, UsageError } from "../../errors.ts";
+import { COMMANDS, flagsOf } from "./commands.ts";
+import type { CommandName } from "./command.ts";
+import { allowed, type Flag, type FlagTable, parseValue, spellingsOf } from "./flag.ts";
+import { didYouMean, nearest } from "./nearest.ts";
+
+/** Environment variables by name; one that is empty counts as one that is not there. */
+type Env = (name: string) => string | undefined;
+
+/** What is set outside the command line. */
+export interface Settings {
+  readonly env: Env;
+  /** The config file's path, undefined where there is no home folder. */
+  readonly path: string | undefined;
+  /** The config file's text, undefined where there is none. */
+  readonly text: string | undefined;
+}
+
+/** Nothing is set. */
+export const NO_SETTINGS: Settings = { env: () => undefined, path: undefined, text: undefined };
+
+/** One value, and how messages name the place it was read from. */
+interface Setting {
+  readonly value: unknown;
+  /** `"/home/me/.config/eyrie.json": port`, or the variable in quotes. */
+  readonly place: string;
+}
+
+/** Values by the long spelling of their flag, without dashes. */
+type Source = ReadonlyMap<string, Setting>;
+
+const CONFIG = "EYRIE_CONFIG";
+/** These are read where they are used, and come before the file all the same. */
+const READ_ELSEWHERE = ["EYRIE_API_KEY", "EYRIE_WEBGPU"];
+/** They belong to the model of the file: where another one is meant, they do not apply. */
+const OF_MODEL = ["draft", "draftRopeTheta", "tokenMap", "randomDraft", "servedModelName"];
+/** Drafts that go with any model. */
+const ANY_MODEL: readonly unknown[] = ["auto", "none"];
+
+/**
+ * Reads the config file: that of EYRIE_CONFIG, else `eyrie.json` in XDG_CONFIG_HOME or `~/.config`, on
+ * Windows in APPDATA.
+ *
+ * @throws UsageError where it cannot be read, or EYRIE_CONFIG names none.
+ */
+export function readSettings(env: Env, os: typeof Deno.build.os): Settings {
+  const path = configPath(env, os);
+  if (path === undefined) return { env, path, text: undefined };
+  try {
+    return { env, path, text: Deno.readTextFileSync(path) };
+  } catch (error) {
+    const { NotFound, NotADirectory, NotCapable } = Deno.errors;
+    const absent = [NotFound, NotADirectory].some((kind) => error instanceof kind);
+    const named = Boolean(env(CONFIG));
+    // A program that may not read the file runs without it, unless it was told to read it.
+    if (!named && (absent || error instanceof NotCapable)) return { env, path, text: undefined };
+    const why = absent ? "no such file" : reason(error);
+    throw new UsageError(`Cannot read "${path}"${named ? ` of ${CONFIG}` : ""}: ${why}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Where the config file is looked for. */
+export function configPath(env: Env, os: typeof Deno.build.os): string | undefined {
+  const named = env(CONFIG);
+  if (named) return named;
+  const home = env("HOME");
+  const folder = os === "windows"
+    ? env("APPDATA")
+    : env("XDG_CONFIG_HOME") || (home ? `${home}/.config` : undefined);
+  return folder ? `${folder}/eyrie.json` : undefined;
+}
+
+/**
+ * What was typed, and of the settings what goes with it: a variable before the file, and both only for
+ * flags that the command has and that were not typed. A setting that contradicts what was typed or set
+ * with precedence is left out, and so is the file's draft where its model is not the one.
+ *
+ * @param given what was typed.
+ * @param check throws a UsageError for flags that contradict each other.
+ * @throws UsageError for a key that is no flag of any command, and for a value that is not allowed.
+ */
+export function withSettings(
+  name: CommandName,
+  given: Readonly<Record<string, unknown>>,
+  settings: Settings,
+  check: (given: Readonly<Record<string, unknown>>) => void,
+): Readonly<Record<string, unknown>> {
+  const flags = flagsOf(name);
+  const variables = variablesOf(flags, settings.env);
+  const file = fileOf(settings, flags);
+  const merged = addFitting(given, variables, check);
+  return addFitting(merged, withoutForeign(file, merged), check);
+}
+
+/** How many flags the config file sets. @throws UsageError as `withSettings` */
+export function countSettings({ path, text }: Settings): number {
+  return text === undefined || path === undefined ? 0 : Object.keys(configOf(path, text)).length;
+}
+
+/**
+ * What the file sets for its own model only, left out where another one is meant: a draft, and for a
+ * server the model's name.
+ */
+function withoutForeign(
+  file: Readonly<Record<string, unknown>>,
+  { model, remote }: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const own = model === undefined && remote === undefined && file["model"] !== undefined;
+  const foreign = (key: string, value: unknown) =>
+    key === "model" && remote !== undefined ||
+    !own && OF_MODEL.includes(key) && !ANY_MODEL.includes(value);
+  return Object.fromEntries(Object.entries(file).filter(([key, value]) => !foreign(key, value)));
+}
+
+/** Adds what fits, again and again: what one setting needs may be set by another. */
+function addFitting(
+  given: Readonly<Record<string, unknown>>,
+  source: Readonly<Record<string, unknown>>,
+  check: (given: Readonly<Record<string, unknown>>) => void,
+): Readonly<Record<string, unknown>> {
+  const waiting = new Set(Object.keys(source).filter((key) => given[key] === undefined));
+  let merged = given;
+  for (let before = -1; before !== waiting.size;) {
+    before = waiting.size;
+    for (const key of waiting) {
+      const more = { ...merged, [key]: source[key] };
+      if (!fits(more, check)) continue;
+      merged = more;
+      waiting.delete(key);
+    }
+  }
+  return merged;
+}
+
+function fits(
+  given: Readonly<Record<string, unknown>>,
+  check: (given: Readonly<Record<string, unknown>>) => void,
+): boolean {
+  try {
+    check(given);
+    return true;
+  } catch (error) {
+    if (error instanceof UsageError) return false;
+    throw error;
+  }
+}
+
+/** The command's flags that variables set, by their names in the program: EYRIE_TOP_P is --top-p. */
+function variablesOf(flags: FlagTable, env: Env): Record<string, unknown> {
+  const set = new Map<string, Setting>();
+  for (const spelling of Object.values(flags).flatMap(longNames)) {
+    const name = `EYRIE_${spelling.toUpperCase().replaceAll("-", "_")}`;
+    const value = env(name);
+    if (!value || READ_ELSEWHERE.includes(name)) continue;
+    set.set(spelling, { value, place: `"${name}"` });
+  }
+  return valuesOf(flags, set);
+}
+
+/** The command's flags that the file sets, by their names in the program. */
+function fileOf({ path, text, env }: Settings, flags: FlagTable): Record<string, unknown> {
+  if (text === undefined || path === undefined) return {};
+  const set = new Map<string, Setting>();
+  for (const [key, value] of Object.entries(configOf(path, text))) {
+    const spelling = key.replaceAll("_", "-");
+    const name = `EYRIE_${spelling.toUpperCase().replaceAll("-", "_")}`;
+    if (READ_ELSEWHERE.includes(name) && env(name)) continue;
+    set.set(spelling, { value, place: `"${path}": ${key}` });
+  }
+  return valuesOf(flags, set);
+}
+
+/** The file's keys, all of which are flags. @throws UsageError */
+function configOf(path: string, text: string): Record<string, unknown> {
+  if (text.trim() === "") return {};
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });
+  }
+  if (typeof json !== "object" || json === null || Array.isArray(json)) {
+    throw new UsageError(`Cannot read "${path}": it is no object of flags and their values`);
+  }
+  const known = new Set(
+    (Object.keys(COMMANDS) as CommandName[]).flatMap((name) =>
+      Object.values(flagsOf(name)).flatMap(longNames)
+    ),
+  );
+  const key = Object.keys(json).find((key) => !known.has(key.replaceAll("_", "-")));
+  if (key === undefined) return json as Record<string, unknown>;
+  const near = didYouMean(nearest(key, [...known]));
+  throw new UsageError(`Cannot use "${path}": ${key} is no flag of any command${near}`);
+}
+
+/** Checked values by the flags' names in the program. */
+function valuesOf(flags: FlagTable, set: Source): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(flags).flatMap(([key, flag]) => {
+      const found = longNames(flag).flatMap((spelling) => set.get(spelling) ?? [])[0];
+      const value = found && valueOf(flag, found);
+      return value === undefined ? [] : [[key, value]];
+    }),
+  );
+}
+
+/** The value, or undefined for a switch that is off. @throws UsageError naming the place. */
+function valueOf(flag: Flag, { value, place }: Setting): unknown {
+  const refuse = () => {
+    const kind = flag.type === "switch" ? "true or false" : allowed(flag);
+    return new UsageError(
+      `Cannot use ${place}: it is ${JSON.stringify(value)}, allowed is ${kind}`,
+    );
+  };
+  if (flag.type === "switch") {
+    if (![true, false, "true", "false", "1", "0"].includes(value as string | boolean)) {
+      throw refuse();
+    }
+    return ["true", "1", true].includes(value as string | boolean) ? true : undefined;
+  }
+  const texts = textsOf(flag, value);
+  if (texts === undefined) throw refuse();
+  try {
+    const read = texts.map((text) => parseValue(flag, text));
+    return flag.type === "list" ? read : read[0];
+  } catch (error) {
+    throw error instanceof UsageError ? refuse() : error;
+  }
+}
+
+/** A JSON value as it would be typed: several texts for a flag that may be repeated. */
+function textsOf(flag: Flag, value: unknown): string[] | undefined {
+  const one = (part: unknown): part is string | number =>
+    typeof part === "string" || typeof part === "number";
+  if (one(value)) return [String(value)];
+  if (Array.isArray(value) && value.every(one)) {
+    if (flag.type === "list") return value.map(String);
+    return flag.type === "axis" || flag.type === "names" ? [value.join(",")] : undefined;
+  }
+  const pairs = flag.type === "bias" && typeof value === "object" && value !== null;
+  return pairs ? [JSON.stringify(value)] : undefined;
+}
+
+/** Long spellings without their dashes. */
+function longNames(flag: Flag): string[] {
+  return spellingsOf(flag).flatMap((spelling) =>
+    spelling.startsWith("--") ? [spelling.slice(2)] : []
+  );
+}

@@ -1,0 +1,70 @@
+/** Runs kernels for the first time, one by one: that is where an adapter may compile them. */
+import type { Program, Step } from "../../gpu/program.ts";
+import type { Submitter } from "./submit/submit.ts";
+
+/** Kernels that have run and those that are known to run next. */
+export interface CompileProgress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** Which pipelines of an engine have run, and the time that their first runs took. */
+export interface FirstRuns {
+  /** Milliseconds so far, of the runs below. */
+  readonly ms: number;
+  /** Pipelines of these programs that have not run. */
+  missing(programs: readonly Program[]): number;
+  /**
+   * Runs the programs once, where one of their pipelines has not run. They must write nothing that is
+   * needed later: their inputs name no lane.
+   */
+  run(
+    programs: readonly Program[],
+    onProgress: (progress: CompileProgress) => void,
+  ): Promise<void>;
+}
+
+export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRuns {
+  const ran = new Set<GPUComputePipeline>();
+  let ms = 0;
+
+  function missing(programs: readonly Program[]): Set<GPUComputePipeline> {
+    const all = programs.flatMap(({ steps }) => steps.map(({ pipeline }) => pipeline));
+    return new Set(all).difference(ran);
+  }
+
+  return {
+    get ms() {
+      return ms;
+    },
+    missing: (programs) => missing(programs).size,
+    async run(programs, onProgress) {
+      const total = ran.size + missing(programs).size;
+      if (total === ran.size) return;
+      const began = performance.now();
+      onProgress({ done: ran.size, total });
+      for (const steps of segments(programs.flatMap(({ steps }) => steps), ran)) {
+        await submitter.run({ programs: [{ steps }], words: 0 });
+        onProgress({ done: ran.size, total });
+      }
+      // None of these parts runs again.
+      submitter.forget();
+      ms += performance.now() - began;
+    },
+  };
+}
+
+/**
+ * The steps in their order, in parts that end with the first step of a pipeline that is not in `ran`,
+ * which is added. Steps after the last of these are left out.
+ */
+function* segments(steps: readonly Step[], ran: Set<GPUComputePipeline>): Generator<Step[]> {
+  let part: Step[] = [];
+  for (const step of steps) {
+    part.push(step);
+    if (ran.has(step.pipeline)) continue;
+    ran.add(step.pipeline);
+    yield part;
+    part = [];
+  }
+}

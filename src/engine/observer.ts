@@ -1,0 +1,24 @@
+import { reason } from "../errors.ts";
+
+/**
+ * A callback of whoever opened the engine, which belongs to no request: what it throws is a warning,
+ * and it is not called again.
+ *
+ * @param name for the warning.
+ */
+export function observer<Of extends readonly unknown[]>(
+  name: string,
+  callback: (...of: Of) => void,
+  onWarning: (line: string) => void,
+): (...of: Of) => void {
+  let failed = false;
+  return (...of) => {
+    if (failed) return;
+    try {
+      callback(...of);
+    } catch (error) {
+      failed = true;
+      onWarning(`${name} failed and is not called again: ${reason(error)}`);
+    }
+  };
+}

@@ -1,0 +1,52 @@
+import type { CodePoints } from "./code_points.ts";
+import { checkPlaces, MOST_RULES, wideness } from "./size.ts";
+import { GrammarError } from "./grammar.ts";
+
+/** Comments, texts, classes, counts, brackets, names with what defines them. */
+const PARTS =
+  /#[^\r\n]*|("(?:\\.|[^"\\\r\n])*")|(\[(?:\\.|[^\]\\\r\n])*\])|\{\s*(\d+)\s*(,\s*(\d*)\s*)?\}|([()])|([\w.-]+(?:\s*(::=))?)/gsu;
+
+/**
+ * Estimates the size of a user's EBNF, in which counted repetitions multiply what they repeat.
+ *
+ * @param setOf the characters of a class; undefined for one that is none.
+ * @throws GrammarError for more than can be compiled.
+ */
+export function checkEbnfSize(
+  text: string,
+  setOf: (written: string) => CodePoints | undefined,
+): void {
+  let rules = 0;
+  /** Sums of the open brackets. */
+  const open = [{ places: 0, wide: 0 }];
+  /** What a count behind it would repeat. */
+  let last = { places: 0, wide: 0 };
+  const add = (part: typeof last) => {
+    const sum = open.at(-1) as typeof last;
+    sum.places += part.places;
+    sum.wide += part.wide;
+    last = part;
+  };
+  for (
+    const [whole, quoted, set, least, range, most, bracket, name, defines] of text.matchAll(PARTS)
+  ) {
+    if (quoted !== undefined) add({ places: whole.length, wide: 0 });
+    else if (set !== undefined) add({ places: 1, wide: wideness(setOf(set) ?? []) });
+    else if (least !== undefined) {
+      const copies = Math.max(1, Number(least), range === undefined ? 0 : Number(most || 0));
+      const part = last;
+      add({ places: (copies - 1) * part.places, wide: (copies - 1) * part.wide });
+      last = { places: copies * part.places, wide: copies * part.wide };
+    } else if (bracket === "(") open.push({ places: 1, wide: 0 });
+    else if (bracket === ")" && open.length > 1) add(open.pop() as typeof last);
+    else if (defines !== undefined) rules++;
+    else if (name !== undefined) add({ places: 1, wide: 0 });
+  }
+  if (rules > MOST_RULES) {
+    throw new GrammarError(`it has ${rules} rules, of at most ${MOST_RULES}`);
+  }
+  checkPlaces(
+    open.reduce((sum, { places }) => sum + places, 0),
+    open.reduce((sum, { wide }) => sum + wide, 0),
+  );
+}

@@ -1,0 +1,146 @@
+import { z } from "zod";
+import { checked, readJson } from "../http/body.ts";
+import { ApiError, invalid } from "../http/errors.ts";
+import type { Call, Route } from "../service/route.ts";
+import type { Service } from "../service/service.ts";
+import { unknownFields, withoutNulls } from "./nulls.ts";
+import { type Body, takeFields, type TakingTable } from "./taking.ts";
+
+/** A request of an API whose clients send more than the server knows. */
+export interface ApiCall extends Call {
+  /**
+   * The answer goes without a field or tool of the request: it is named in the header
+   * `eyrie-ignored`. @throws ApiError (400) where the server is strict.
+   */
+  readonly ignore: (name: string) => void;
+}
+
+/** Hears of what a body's preparation finds. */
+export interface Take extends Pick<ApiCall, "ignore"> {
+  /** Fields inside of `name` are taken by a table of their own; returns those that are left. */
+  readonly fields: (name: string, value: Body, table: TakingTable) => Body;
+}
+
+type About = Omit<Route, "method" | "body" | "handle"> & {
+  readonly fields: TakingTable;
+  /** What tools, items or the like are taken out, and where; before the schema checks the body. */
+  readonly prepare?: (body: Body, take: Take) => Body;
+  /** The names that this API has for fields of a chat, where an error names one. */
+  readonly names?: Readonly<Record<string, string>>;
+};
+
+/** Most names in the header. */
+const MOST_NAMES = 30;
+
+/**
+ * A route whose fields are taken by the rule: what changes the answer and cannot be honoured is
+ * refused; hints and values that change nothing are taken and named once in the log; unknown fields
+ * and tools that cannot run here are named in the header `eyrie-ignored`, and refused where the
+ * server is strict.
+ *
+ * @param schema of the fields that the route uses; it drops others.
+ */
+export function apiPost<T>(
+  { fields: table, prepare, names = {}, ...about }: About,
+  schema: z.ZodType<T>,
+  handle: (body: T, call: ApiCall) => Promise<Response> | Response,
+): Route {
+  return {
+    method: "post",
+    ...about,
+    body: schema,
+    handle: async (call) => {
+      const { service, request } = call;
+      const ignored = new Set<string>();
+      const ignore = (name: string) => {
+        if (service.options.strict) {
+          throw invalid(`Cannot use "${name}": it is not known here (--strict)`, name);
+        }
+        ignored.add(name);
+      };
+      const sent = withoutNulls(await readJson(request));
+      const object = checked(z.record(z.string(), z.unknown(), "it is no object"), sent);
+      const taken = takeFields(object, table, checkNamed);
+      const sentNames = { ...names, ...taken.names };
+      const hints = [...taken.hints];
+      const fields: Take["fields"] = (name, value, table) => {
+        const inner = takeInner(name, value, table);
+        hints.push(...inner.hints.map((each) => `${name}.${each}`));
+        Object.assign(sentNames, inner.names);
+        return inner.body;
+      };
+      try {
+        for (const name of taken.dropped) ignore(name);
+        const prepared = prepare?.(taken.body, { ignore, fields }) ?? taken.body;
+        const body = checked(schema, prepared);
+        for (const name of unknownFields(prepared, body)) ignore(shown(name));
+        const response = await handle(body, { ...call, ignore });
+        logFields(service, { hints, ignored: [...ignored] });
+        setIgnored(response, [...ignored]);
+        return response;
+      } catch (error) {
+        throw error instanceof ApiError ? renamed(error, sentNames) : error;
+      }
+    },
+  };
+}
+
+/** @throws ApiError (400) with the field's whole path. */
+function takeInner(path: string, value: Body, table: TakingTable): ReturnType<typeof takeFields> {
+  try {
+    return takeFields(value, table, checkNamed);
+  } catch (error) {
+    const name = error instanceof ApiError ? error.param : null;
+    if (name === null) throw error;
+    const message = (error as ApiError).message.replace(`"${name}"`, `"${path}.${name}"`);
+    throw invalid(message, `${path}.${name}`);
+  }
+}
+
+function checkNamed(schema: z.ZodType, value: unknown, name: string): unknown {
+  const whole = checked(z.object({ [name]: schema }), { [name]: value });
+  return whole[name];
+}
+
+/** The error with the fields' names as the client knows them. */
+function renamed(error: ApiError, names: Readonly<Record<string, string>>): ApiError {
+  const { status, type, code, fields, headers, param } = error;
+  const [, head = "", rest = ""] = /^([^.[]*)(.*)$/s.exec(param ?? "") ?? [];
+  const named = (name: string) => Object.hasOwn(names, name) ? names[name] as string : name;
+  const message = error.message.replaceAll(
+    /"(\w+)(?=[".[])/g,
+    (_, name: string) => `"${named(name)}`,
+  );
+  return new ApiError(status, message, {
+    type,
+    code,
+    fields,
+    headers,
+    param: param === null ? null : `${named(head)}${rest}`,
+  });
+}
+
+/** A field's name that a log and a header can take. */
+function shown(name: string): string {
+  return name.replaceAll(/[^\w.[\]-]/g, "?").slice(0, 100);
+}
+
+function setIgnored(response: Response, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const told = names.slice(0, MOST_NAMES).map(shown);
+  const more = names.length > told.length ? [`${names.length - told.length} more`] : [];
+  response.headers.set("eyrie-ignored", [...told, ...more].join(", "));
+}
+
+/** Each field once, over the server's life. */
+function logFields(
+  { log }: Service,
+  { hints, ignored }: { readonly hints: readonly string[]; readonly ignored: readonly string[] },
+): void {
+  for (const name of hints.map(shown)) {
+    log.once(`field ${name}`, `the field "${name}" of a request has no effect here`);
+  }
+  for (const name of ignored.map(shown)) {
+    log.once(`ignored ${name}`, `ignored "${name}" of a request: it is not known here`);
+  }
+}

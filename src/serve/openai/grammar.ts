@@ -1,0 +1,31 @@
+import type { Grammar } from "../../grammar/rules/grammar.ts";
+import { invalid } from "../http/errors.ts";
+import type { FormatField } from "./chat_schema.ts";
+
+/** What a `response_format` makes of an output. */
+export function formatGrammar(format: FormatField): Grammar | undefined {
+  if (format.type === "json_object") {
+    const { schema } = format;
+    const any = Object.keys(schema ?? {}).length === 0;
+    return any ? { kind: "json object" } : { kind: "json schema", schema };
+  }
+  if (format.type !== "json_schema") return undefined;
+  return { kind: "json schema", schema: format.json_schema.schema ?? {} };
+}
+
+/**
+ * The grammar of the output, of those that the fields give.
+ *
+ * @throws ApiError (400) where two do: an output has one.
+ */
+export function onlyGrammar(
+  given: readonly (readonly [field: string, grammar: Grammar | undefined])[],
+): Grammar | undefined {
+  const [first, second] = given.filter(([, grammar]) => grammar !== undefined);
+  if (first && second) {
+    const [field] = second;
+    const message = `Cannot use "${field}" with "${first[0]}": the output has one grammar`;
+    throw invalid(message, field);
+  }
+  return first?.[1];
+}

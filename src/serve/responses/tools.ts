@@ -1,0 +1,101 @@
+import type { Take } from "../fields/route.ts";
+import type { Body } from "../fields/taking.ts";
+import type { ToolField } from "../openai/chat_schema.ts";
+import { withoutServerTools } from "../openai/server_tools.ts";
+import type { CustomTool, FunctionTool, ResponseTool } from "./schema.ts";
+
+/** A tool as the client knows it. */
+export interface ClientTool {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  /** It takes a text, which is a field of the arguments here. */
+  readonly custom: boolean;
+}
+
+/** Arguments of a tool that takes a text. */
+const TEXT_INPUT = {
+  type: "object",
+  properties: { input: { type: "string" } },
+  required: ["input"],
+  additionalProperties: false,
+} as const;
+
+/** The name that the model has for a tool: of a namespace it begins with the namespace's. */
+export function flatName(name: string, namespace: string | null | undefined): string {
+  if (!namespace) return name;
+  return namespace.endsWith("__") ? `${namespace}${name}` : `${namespace}__${name}`;
+}
+
+/** The tools as functions, namespaces flattened. */
+export function toolFields(tools: readonly ResponseTool[]): ToolField[] {
+  return flat(tools).map(([tool, namespace]) => {
+    const { description } = tool;
+    const parameters = tool.type === "custom" ? TEXT_INPUT : tool.parameters;
+    const name = flatName(tool.name, namespace);
+    return { type: "function", function: { name, description, parameters } };
+  });
+}
+
+/** The client's tools by the names that the model has for them. */
+export function clientTools(tools: readonly ResponseTool[]): ReadonlyMap<string, ClientTool> {
+  return new Map(
+    flat(tools).map(([{ name, type }, namespace]) => [
+      flatName(name, namespace),
+      { name, namespace, custom: type === "custom" },
+    ]),
+  );
+}
+
+function flat(
+  tools: readonly ResponseTool[],
+): (readonly [tool: FunctionTool | CustomTool, namespace: string | undefined])[] {
+  return tools.flatMap((tool): (readonly [FunctionTool | CustomTool, string | undefined])[] =>
+    tool.type === "namespace" ? tool.tools.map((each) => [each, tool.name]) : [[tool, undefined]]
+  );
+}
+
+/** Arguments of a call of a tool that takes a text. */
+export function customArguments(input: string): string {
+  return JSON.stringify({ input });
+}
+
+/** The text of such a call; what the arguments' end cut is as far as it got. */
+export function customInput(json: string): string {
+  try {
+    return String((JSON.parse(json) as { readonly input?: unknown }).input ?? "");
+  } catch {
+    return "";
+  }
+}
+
+const RUN_BY_CLIENT = ["function", "custom", "namespace"];
+
+const ITEMS = [
+  "message",
+  "function_call",
+  "function_call_output",
+  "custom_tool_call",
+  "custom_tool_call_output",
+  "reasoning",
+];
+
+/** The body without tools that OpenAI's server runs, and without the items that come of them. */
+export function withoutHosted(body: Body, { ignore }: Pick<Take, "ignore">): Body {
+  const isOurs = ({ type }: Body) => RUN_BY_CLIENT.includes(String(type));
+  const kept = withoutServerTools(body, ignore, isOurs);
+  const tools = Array.isArray(kept["tools"])
+    ? kept["tools"].map((tool: Body) =>
+      Array.isArray(tool?.["tools"]) ? withoutServerTools(tool, ignore, isOurs) : tool
+    )
+    : undefined;
+  const { input } = kept;
+  const items = Array.isArray(input)
+    ? input.filter((item: Body | null) => {
+      const type = item?.["type"];
+      if (typeof type !== "string" || ITEMS.includes(type)) return true;
+      ignore(`input.${type}`);
+      return false;
+    })
+    : input;
+  return { ...kept, ...tools ? { tools } : {}, ...items === undefined ? {} : { input: items } };
+}

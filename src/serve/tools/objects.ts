@@ -1,0 +1,47 @@
+/** Deeper references are followed no further: the grammar says what is wrong with them. */
+const MOST_DEPTH = 32;
+
+/**
+ * Can no JSON object be valid for the schema? Where it is not sure the answer is no: what the grammar
+ * makes of a call's arguments is an object anyway, or it cannot be made.
+ *
+ * @param schema JSON schema; what is none excludes nothing.
+ */
+export function excludesObjects(schema: unknown): boolean {
+  return excludes(schema, { root: schema, depth: 0 });
+}
+
+interface Place {
+  readonly root: unknown;
+  readonly depth: number;
+}
+
+function excludes(schema: unknown, { root, depth }: Place): boolean {
+  if (schema === false) return true;
+  if (!isObject(schema) || depth > MOST_DEPTH) return false;
+  const inner = (each: unknown) => excludes(each, { root, depth: depth + 1 });
+  const { type, enum: values, anyOf, oneOf, allOf, $ref: reference } = schema;
+  if (typeof type === "string" && type !== "object") return true;
+  if (Array.isArray(type) && !type.includes("object")) return true;
+  if (Object.hasOwn(schema, "const") && !isObject(schema["const"])) return true;
+  if (Array.isArray(values) && !values.some(isObject)) return true;
+  if ([anyOf, oneOf].some((each) => Array.isArray(each) && each.every(inner))) return true;
+  if (Array.isArray(allOf) && allOf.some(inner)) return true;
+  return typeof reference === "string" && inner(resolved(reference, root));
+}
+
+/** What a reference inside of the document names; undefined for others. */
+function resolved(reference: string, root: unknown): unknown {
+  if (!reference.startsWith("#")) return undefined;
+  let at: unknown = root;
+  for (const part of reference.slice(1).split("/").slice(1)) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (!isObject(at) || !Object.hasOwn(at, key)) return undefined;
+    at = at[key];
+  }
+  return at;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import type { LlamaRow } from "../../../src/bench/llama.ts";
+import type { BenchRequest } from "../../../src/bench/runner.ts";
+import { runLlama } from "../../../src/cli/bench/llama.ts";
+import { parseArguments } from "../../../src/cli/options/parse.ts";
+import { fakeSession } from "../../bench/fake.ts";
+import { fakeIo } from "../fake.ts";
+
+async function run(...args: string[]) {
+  const invocation = parseArguments(["bench", "--llama-bench", ...args]);
+  assert.ok(invocation.command === "bench");
+  const io = fakeIo();
+  const session = {
+    ...fakeSession(),
+    size: { bytes: 3.56 * 2 ** 30, parameters: 6.74e9 },
+  };
+  const requests: BenchRequest[] = [];
+  const open = (request: BenchRequest) => {
+    requests.push(request);
+    return Promise.resolve(session);
+  };
+  const code = await runLlama(invocation.options, { open, io, args, version: "0" });
+  return { code, request: requests[0], cells: session.cells, out: io.out() };
+}
+
+Deno.test("bench --llama-bench: pp512 and tg128, plain and with each setting, as mean and deviation", async () => {
+  const { code, request, cells, out } = await run("--repeat", "3", "--num-steps", "0,3");
+  assert.equal(code, 0);
+  assert.deepEqual(
+    request?.cases.map(({ workload, promptTokens, outputTokens, batch }) => [
+      ...[workload, promptTokens, outputTokens, batch],
+    ]),
+    [["random", 512, 1, 1], ["fledgling:all", undefined, 128, 1]],
+  );
+  const prompts = cells.filter(({ promptTokens }) => promptTokens === 512);
+  assert.ok(
+    prompts.every(({ setting }) => setting.kind === "plain"),
+    "no draft is measured of pp512",
+  );
+  const lines = out.trimEnd().split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  assert.deepEqual(lines[0]?.slice(1, -1), ["model", "size", "params", "backend", "test", "t/s"]);
+  assert.deepEqual(lines.slice(2).map((line) => line.slice(1, 6)), [
+    ["fake-1B", "3.56 GiB", "6.74 B", "Fake GPU, vulkan", "pp512"],
+    ["fake-1B", "3.56 GiB", "6.74 B", "Fake GPU, vulkan", "tg128"],
+    ["fake-1B", "3.56 GiB", "6.74 B", "Fake GPU, vulkan", "tg128, 3 steps"],
+  ]);
+  for (const line of lines.slice(2)) assert.match(line[6] ?? "", /^\d+\.\d\d ± \d+\.\d\d$/);
+});
+
+Deno.test("bench --llama-bench: rates are of the prompt alone and of the answer after its first token", async () => {
+  const { out } = await run("--repeat", "2", "--num-steps", "0", "--output", "json");
+  const [prompt, answer, ...more] = JSON.parse(out) as LlamaRow[];
+  assert.deepEqual(more, []);
+  // The made-up prompts take 25 ms, a twentieth more or less.
+  for (const rate of prompt?.samples_ts ?? []) assert.ok(rate > 19_000 && rate < 22_000, `${rate}`);
+  assert.equal(prompt?.samples_ts.length, 2);
+  assert.equal(answer?.samples_ts.length, 2);
+  assert.ok((answer?.avg_ts ?? 0) > 0 && (answer?.stddev_ts ?? -1) >= 0);
+});
+
+Deno.test("bench --llama-bench: flags that its tests decide are refused", () => {
+  for (
+    const flags of [
+      ["--batch-sizes", "2"],
+      ["--output-tokens", "9"],
+      ["--growth"],
+      ["--resume", "f"],
+      ["--output", "html"],
+      ["--webgpu", "builtin,dawn"],
+    ]
+  ) {
+    assert.throws(() => parseArguments(["bench", "--llama-bench", ...flags]), {
+      name: "UsageError",
+      message: /with "--(llama-bench|growth|webgpu builtin,dawn)"/,
+    });
+  }
+});

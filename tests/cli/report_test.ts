@@ -1,0 +1,24 @@
+import { equal } from "node:assert/strict";
+import { statsLine } from "../../src/cli/generate/report.ts";
+import type { GenerateResult } from "../../src/engine/schedule/events.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { fakeEngine } from "./fake.ts";
+
+Deno.test("the closing line tells a noticeable time of compiling apart from the prompt's", async () => {
+  const engine = fakeEngine();
+  const request = { promptIds: [1], sampling: GREEDY, maxTokens: 2, stop: [], ignoreEos: false };
+  let result: GenerateResult | undefined;
+  for await (const event of engine.generate(request)) {
+    if (event.kind === "finish") result = event.result;
+  }
+  if (result === undefined) throw new Error("the fake engine did not finish");
+  const { timing } = result;
+  const line = (compileMs: number, finished: GenerateResult) =>
+    statsLine({
+      engine,
+      result: { ...finished, timing: { ...timing, compileMs } },
+      seed: undefined,
+    }).split(", ").slice(2, 4).join(", ");
+  equal(line(21_770, result), "prompt 1 token in 20 ms, 21.77 s before it to compile kernels");
+  equal(line(300, result), "prompt 1 token in 20 ms");
+});

@@ -1,0 +1,76 @@
+// What is too large is refused before it is compiled, and says which limit it is.
+import assert from "node:assert/strict";
+import { checkGrammar } from "../../src/grammar/grammars.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { accepts } from "./accepts.ts";
+
+const regex = (pattern: string): Grammar => ({ kind: "regex", pattern });
+const ebnf = (text: string): Grammar => ({ kind: "ebnf", text });
+const json = (schema: unknown): Grammar => ({ kind: "json schema", schema });
+
+function optional(count: number): Grammar {
+  const entries = Array.from({ length: count }, (_, i) => [`property_${i}`, { type: "string" }]);
+  return json({ type: "object", properties: Object.fromEntries(entries) });
+}
+
+/** Schemas that are read twice as often at every level. */
+function doubled(levels: number): Grammar {
+  const $defs: Record<string, unknown> = { a0: { type: "string" } };
+  for (let i = 1; i <= levels; i++) {
+    const part = { $ref: `#/$defs/a${i - 1}`, type: ["string", "array"], [`minLength`]: 0 };
+    $defs[`a${i}`] = { anyOf: [{ allOf: [part] }, { allOf: [part, { maxLength: i }] }] };
+  }
+  return json({ $defs, allOf: [{ $ref: `#/$defs/a${levels}` }] });
+}
+
+const REFUSED: readonly (readonly [name: string, Grammar, why: RegExp])[] = [
+  ["nested counts", regex("((a{1000}){1000}){1000}"), /repetitions come to \d+ characters/],
+  ["nested counts in EBNF", ebnf('root ::= (("a"{1000}){1000}){1000}'), /come to .* characters/],
+  ["a wide class", regex("[^x]{0,5000}"), /come to \d+ characters that are chosen one by one/],
+  ["a wide class in EBNF", ebnf("root ::= [^x]{5000}"), /that are chosen one by one/],
+  ["properties", optional(3000), /comes to \d+ rules, of at most 4000/],
+  ["rules", ebnf(Array.from({ length: 5000 }, (_, i) => `r${i} ::= "a"`).join("\n")), /5000 rules/],
+  ["schemas", doubled(24), /more than \d+ schemas/],
+  ["items", json({ type: "array", items: { const: "x".repeat(999) }, minItems: 1e9 }), /billion/],
+];
+
+for (const [name, grammar, why] of REFUSED) {
+  Deno.test(`refused before it is compiled: ${name}`, async () => {
+    await assert.rejects(checkGrammar(grammar), { name: "UsageError", message: why });
+  });
+}
+
+Deno.test("what people use is not refused", async () => {
+  for (
+    const grammar of [
+      optional(1000),
+      regex("\\d{1,300}"),
+      json({ type: "array", items: { type: "number" }, maxItems: 1000 }),
+      ebnf('root ::= ("a" [0-9]{1,3} # [^x]{9999}\n){1,50} "{9999}"'),
+      ...["email", "uri", "date-time", "hostname"].map((format) =>
+        json({ type: "string", format })
+      ),
+    ]
+  ) await checkGrammar(grammar);
+});
+
+Deno.test("optional and required members: exactly the lists in their order, with one comma between", async () => {
+  const names = ["a", "b", "c", "d"];
+  for (const required of [[], ["b"], ["a", "d"], ["d"]]) {
+    for (const more of [false, { const: 0 }]) {
+      const properties = Object.fromEntries(names.map((name) => [name, { const: 1 }]));
+      const grammar = json({ type: "object", properties, required, additionalProperties: more });
+      for (let bits = 0; bits < 32; bits++) {
+        const there = [...names, "x"].filter((_, i) => bits >> i & 1);
+        const text = `{${there.map((name) => `"${name}": ${name === "x" ? 0 : 1}`).join(", ")}}`;
+        const fits = required.every((name) => there.includes(name)) &&
+          (more !== false || !there.includes("x"));
+        assert.equal(await accepts(grammar, text), fits, `${text} ${required} ${more}`);
+      }
+    }
+  }
+  const two = json({ type: "object", properties: { a: { const: 1 }, b: { const: 1 } } });
+  for (const text of ['{, "a": 1}', '{"a": 1, }', '{"b": 1, "a": 1}', '{"a": 1, , "b": 1}']) {
+    assert.ok(!await accepts(two, text), text);
+  }
+});

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { fakeEngine } from "../cli/fake.ts";
+import { fakeServer } from "./fake_server.ts";
+import { type Json, user } from "./server.ts";
+
+const HELLO = user("Hello!");
+const CALL = '<tool_call> {"name": "f", "arguments": {"a": 1, "b": 2}} </tool_call>';
+
+const TOOL = { name: "f", input_schema: { type: "object" } };
+
+async function fakeAnswering(text: string) {
+  return await fakeServer({}, fakeEngine({ answer: () => text }));
+}
+
+Deno.test("Anthropic: a block of a call is whole or not there, at every limit", async () => {
+  await using server = await fakeAnswering(`Yes. ${CALL}`);
+  const body = { ...HELLO, tools: [TOOL] };
+  for (let most = 1; most <= 9; most++) {
+    const { content, stop_reason: reason } = await server.json("/v1/messages", {
+      ...body,
+      max_tokens: most,
+    });
+    const events = await server.stream("/v1/messages", { ...body, max_tokens: most, stream: true });
+    const calls = content.filter(({ type }: Json) => type === "tool_use");
+    const opened = events.filter(({ content_block: block }) => block?.type === "tool_use");
+    const whole = reason === "tool_use";
+    // The limit may cut what comes behind a call, too.
+    if (whole || most < 8) assert.equal(calls.length, whole ? 1 : 0, `${most}: ${reason}`);
+    assert.equal(opened.length, calls.length, String(most));
+    const json = events.map(({ delta }) => delta?.partial_json ?? "").join("");
+    assert.deepEqual(json === "" ? [] : [JSON.parse(json)], calls.map(({ input }: Json) => input));
+    assert.equal(events.find(({ type }) => type === "message_delta").delta.stop_reason, reason);
+    assert.match(content[0].text, /^Yes\. ?$/);
+  }
+});
+
+Deno.test("Anthropic: what looks like a call and is no JSON is text, and no reason to stop", async () => {
+  await using server = await fakeAnswering(
+    `<tool_call> {"name": "f", "arguments": {'a': 1}} </tool_call>`,
+  );
+  const message = await server.json("/v1/messages", { ...HELLO, tools: [TOOL], max_tokens: 99 });
+  assert.equal(message.stop_reason, "end_turn");
+  assert.deepEqual(message.content, [{ type: "text", text: "f{'a': 1}" }]);
+});
+
+Deno.test("parameters that exclude objects are refused, with the tool's name, by each API", async () => {
+  await using server = await fakeServer();
+  const parameters = { type: "string" };
+  const chat = { type: "function", function: { name: "shout", parameters } };
+  for (
+    const [path, body] of [
+      ["/v1/chat/completions", { ...HELLO, tools: [chat] }],
+      ["/v1/messages", {
+        ...HELLO,
+        max_tokens: 5,
+        tools: [{ name: "shout", input_schema: parameters }],
+      }],
+      ["/v1/responses", { input: "x", tools: [{ type: "function", name: "shout", parameters }] }],
+      ["/api/chat", { model: "fledgling", ...HELLO, tools: [chat] }],
+    ] as const
+  ) {
+    const response = await server.ask(path, body);
+    assert.equal(response.status, 400, path);
+    assert.match(await response.text(), /the tool \\"shout\\": its parameters exclude objects/);
+  }
+});
+
+Deno.test("Responses: what the limit cuts is incomplete, what came before is not", async () => {
+  await using server = await fakeAnswering(`Yes. ${CALL}`);
+  const tools = [{ type: "function", name: "f", parameters: { type: "object" } }];
+  const statuses = async (most: number) => {
+    const body = { input: "x", tools, max_output_tokens: most };
+    const response = await server.json("/v1/responses", body);
+    const events = await server.stream("/v1/responses", { ...body, stream: true });
+    const done = events.filter(({ type }) => type === "response.output_item.done");
+    assert.deepEqual(
+      done.map(({ item }) => item.status),
+      response.output.map(({ status }: Json) => status),
+    );
+    assert.equal(events.at(-2).response.status, response.status);
+    return [response.status, ...response.output.map(({ type, status }: Json) => [type, status])];
+  };
+  assert.deepEqual(await statuses(1), ["incomplete", ["message", "incomplete"]]);
+  assert.deepEqual(await statuses(6), [
+    "incomplete",
+    ["message", "completed"],
+    ["function_call", "incomplete"],
+  ]);
+  assert.deepEqual(await statuses(99), [
+    "completed",
+    ["message", "completed"],
+    ["function_call", "completed"],
+  ]);
+});
+
+Deno.test("Responses: calls have the names that the client gave: namespaces and custom tools", async () => {
+  const call = (name: string, args: unknown) =>
+    `<tool_call>${JSON.stringify({ name, arguments: args })}</tool_call>`;
+  await using server = await fakeAnswering(
+    `${call("agents__close", { target: "a" })} ${call("apply_patch", { input: "*** Begin" })}`,
+  );
+  const body = {
+    input: [
+      { type: "message", role: "user", content: "x" },
+      { type: "function_call", namespace: "agents", name: "close", arguments: "{}", call_id: "1" },
+      { type: "function_call_output", call_id: "1", output: "closed" },
+      { type: "custom_tool_call", name: "apply_patch", input: "p", call_id: "2" },
+      { type: "custom_tool_call_output", call_id: "2", output: "applied" },
+      { type: "web_search_call", id: "ws_1", status: "completed" },
+    ],
+    tools: [
+      {
+        type: "namespace",
+        name: "agents",
+        tools: [{ type: "function", name: "close" }, { type: "mcp", name: "x" }],
+      },
+      { type: "custom", name: "apply_patch", format: { type: "grammar" } },
+      { type: "web_search" },
+    ],
+  };
+  const response = await server.ask("/v1/responses", body);
+  assert.equal(
+    response.headers.get("eyrie-ignored"),
+    "tools.web_search, tools.mcp, input.web_search_call",
+  );
+  const { output } = await response.json();
+  const shown = output.map((
+    { type, name, namespace, arguments: given, input }: Json,
+  ) => [type, namespace, name, given ?? input]);
+  assert.deepEqual(shown, [
+    ["function_call", "agents", "close", '{"target":"a"}'],
+    ["custom_tool_call", undefined, "apply_patch", "*** Begin"],
+  ]);
+  const events = await server.stream("/v1/responses", { ...body, stream: true });
+  const custom = events.filter(({ type }) => type?.startsWith("response.custom_tool_call_input"));
+  assert.deepEqual(custom.map(({ delta, input }) => delta ?? input), ["*** Begin", "*** Begin"]);
+  const prompt = server.engine.prompts.at(-1) as readonly { content: string }[];
+  const said = prompt.map(({ content }) => content).join("\n");
+  for (const part of ["agents__close", "closed", '{\\"input\\":\\"p\\"}', "applied"]) {
+    assert.ok(said.includes(part) || said.includes(part.replaceAll("\\", "")), part);
+  }
+});
