@@ -118,7 +118,7 @@ const TYPED: readonly string[] = [
 const child = new Deno.Command(Deno.execPath(), {
   args: [
     ...["run", "-A", MAIN, "serve", "--port", "0", "--served-model-name", "m"],
-    ...["--max-batch", values.batch, "--max-queue", "200"],
+    ...["--max-batch", values.batch, "--max-queue", "200", "--log-format", "none"],
   ],
   ...{ stdout: "piped", stderr: "inherit" },
 }).spawn();

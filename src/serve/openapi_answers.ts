@@ -243,6 +243,7 @@ const ANSWERS: Readonly<Record<string, Described>> = {
   "get /api/tags": json(z.looseObject({ models: z.array(z.looseObject({ name: z.string() })) })),
   "get /api/version": json(z.looseObject({ version: z.string() })),
   "get /": { type: "text/html" },
+  "get /marked.js": { type: "text/javascript" },
   "get /health": json(HEALTH),
   "get /metrics": { type: "text/plain" },
   "get /slots": json(

@@ -76,6 +76,7 @@ Deno.test("pages of other origins may not ask; of those that were told, browsers
     assert.equal(asked.status, 204);
     assert.equal(asked.headers.get("access-control-allow-origin"), headers.origin);
     assert.equal(asked.headers.get("access-control-allow-headers"), "authorization");
+    assert.match(asked.headers.get("access-control-expose-headers") ?? "", /x-request-id/);
   }));
 
 Deno.test("the key: every route but /health needs it, whatever the path's spelling", () =>

@@ -125,6 +125,15 @@ Deno.test("log: prompts and outputs where they are asked for", async () => {
   const { prompts, outputs } = JSON.parse((await server.lines(1))[0] ?? "") as Json;
   assert.equal(prompts[0].messages[0].content, "a secret");
   assert.deepEqual(outputs, ["answer 1"]);
+  const call = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>';
+  await using calling = await logging("json", {
+    logPrompts: true,
+    engine: fakeEngine({ answer: () => call }),
+  });
+  const tools = [{ type: "function", function: { name: "f" } }];
+  await calling.json(CHAT, { ...user("a secret"), tools });
+  const called = JSON.parse((await calling.lines(1))[0] ?? "") as Json;
+  assert.deepEqual(called.outputs, ['f {"a": 1}']);
 });
 
 Deno.test("log: a request that stands still is written once", async () => {
@@ -159,4 +168,16 @@ Deno.test("log: what is no request has a line with its status and reason", async
   assert.match(first, /^\d\d:\d\d:\d\d \S*127\.0\.0\.1 no request 400: HPE_\w+$/);
   assert.match(second, / no request 431: HPE_HEADER_OVERFLOW$/);
   assert.equal(server.written.length, 2);
+});
+
+Deno.test("log: where it cannot be written the server answers all the same", async () => {
+  const log = openLog({
+    format: "text",
+    write: () => {
+      throw new Deno.errors.BrokenPipe("nobody reads");
+    },
+  });
+  await using server = await fakeServer({ log });
+  for (let i = 0; i < 3; i++) await (await server.ask("/nowhere")).text();
+  assert.equal((await server.json("/health")).status, "ok");
 });

@@ -32,6 +32,7 @@ const REQUESTS: readonly (readonly [path: string, body?: Json, template?: string
   ["/api/tags"],
   ["/api/version"],
   ["/"],
+  ["/marked.js"],
   ["/health"],
   ["/metrics"],
   ["/server_info"],

@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { connectionLimits } from "../../serve/http/listener.ts";
-import { type LogFormat, openLog } from "../../serve/service/log.ts";
+import { type Log, type LogFormat, openLog } from "../../serve/service/log.ts";
 import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
@@ -8,6 +8,7 @@ import { samplingChoice } from "../open/sampling.ts";
 import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
+import type { Io } from "../terminal/io.ts";
 import { warn } from "../terminal/warn.ts";
 import { startLines } from "./start_lines.ts";
 import { withoutAbortWarning } from "./abort_warning.ts";
@@ -20,7 +21,7 @@ const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
  */
 export async function runServe(
   options: ServeOptions,
-  { open, io, version }: CommandContext & { readonly version: string },
+  context: CommandContext & { readonly version: string },
 ): Promise<number> {
   // Mistakes are told before it listens.
   const given = templateArguments(options);
@@ -28,13 +29,14 @@ export async function runServe(
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
   const names = namesOf(options.servedModelName);
   const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
-  const log = openLog({ format, write: (line) => io.stderr.write(`${line}\n`) });
+  const log = openLog({ format, write: (line) => context.io.stderr.write(`${line}\n`) });
+  const { open, version } = context;
+  const io = format === "json" ? loggedIo(context.io, log) : context.io;
   using _quiet = withoutAbortWarning();
   const apiKey = usedKey(options.apiKey);
   const server = await startServer(
     async (onProgress) =>
-      // A bar is no line of JSON.
-      await openWithProgress({ ...options, quiet: quiet || format === "json" }, { open, io }, {
+      await openWithProgress(options, { open, io }, {
         ...{ constrained: true, predictions: true, onProgress },
       }),
     {
@@ -78,6 +80,14 @@ export async function runServe(
   }
   await server.stop();
   return 0;
+}
+
+/** What commands write to stderr goes to the log, a line each: it is JSON as a whole. */
+function loggedIo(io: Io, log: Log): Io {
+  const write = (text: string) => {
+    for (const line of text.split("\n")) if (line !== "") log.line(line);
+  };
+  return { ...io, stderr: { ...io.stderr, isTerminal: false, write } };
 }
 
 /** @throws UsageError for an empty name. */

@@ -115,8 +115,8 @@ async function* traced(
   try {
     for await (const each of pieces) {
       const [choice, piece] = each;
-      if (trace.texts && (piece.kind === "text" || piece.kind === "reasoning")) {
-        trace.texts.outputs[choice] = (trace.texts.outputs[choice] ?? "") + piece.text;
+      if (trace.texts) {
+        trace.texts.outputs[choice] = (trace.texts.outputs[choice] ?? "") + loggedText(piece);
       }
       yield each;
     }
@@ -124,6 +124,12 @@ async function* traced(
     trace.reason = reason(error);
     throw error;
   }
+}
+
+function loggedText(piece: Piece): string {
+  if (piece.kind === "call") return `${piece.name} `;
+  const { kind } = piece;
+  return kind === "text" || kind === "reasoning" || kind === "arguments" ? piece.text : "";
 }
 
 async function* withFirst<T>(

@@ -31,7 +31,7 @@ export interface EndedAnswer {
 
 export interface LogOptions {
   readonly format: LogFormat;
-  /** Writes one line, without its end. */
+  /** Writes one line, without its end. What it throws is dropped: the server goes on. */
   readonly write: (line: string) => void;
   readonly now?: () => number;
   readonly date?: () => Date;
@@ -44,9 +44,17 @@ const MOST_KEYS = 1000;
 const POLLED: ReadonlySet<string> = new Set(["/health", "/metrics"]);
 
 export function openLog(
-  { format, write, now = () => performance.now(), date = () => new Date() }: LogOptions,
+  { format, now = () => performance.now(), date = () => new Date(), ...options }: LogOptions,
 ): Log {
   const seen = new Set<string>();
+
+  function write(text: string): void {
+    try {
+      options.write(text);
+    } catch {
+      // Nobody reads it any more, or its disk is full.
+    }
+  }
 
   function json(level: string, fields: Readonly<Record<string, unknown>>): void {
     write(JSON.stringify({ time: date().toISOString(), level, ...fields }));

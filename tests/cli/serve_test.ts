@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { parseArguments } from "../../src/cli/options/parse.ts";
+import { runServe } from "../../src/cli/serve/serve.ts";
+import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
+
+/** Runs `eyrie serve` with a fake engine until it answers, asks `path`, and interrupts it. */
+async function serveOnce(flags: readonly string[], path: string): Promise<FakeIo> {
+  const invocation = parseArguments(["serve", "--port", "0", ...flags]);
+  assert.ok(invocation.command === "serve");
+  const io = fakeIo();
+  const { open } = fakeEngine();
+  const code = runServe(invocation.options, { open, io, version: "0.0.0" });
+  await Promise.race([io.seen("http"), code]);
+  while (io.out() === "") await new Promise((resolve) => setTimeout(resolve, 2));
+  await (await fetch(`${io.out().trim()}${path}`)).text();
+  io.interrupt();
+  assert.equal(await code, 0);
+  return io;
+}
+
+Deno.test("serve --log-format json: all of stderr is JSON, warnings of the opening included", async () => {
+  const io = await serveOnce(["--log-format", "json", "--ngram-min", "2"], "/nowhere");
+  const lines = io.err().trim().split("\n").map((line) => JSON.parse(line));
+  const messages = lines.map(({ message }) => message);
+  assert.ok(messages.some((message) => /^warning: --ngram-min and --ngram-max/.test(message)));
+  assert.ok(messages.some((message) => /^OpenAI base URL: +http:.*\/v1$/.test(message)));
+  const { path, status } = lines.find(({ message }) => message === "request");
+  assert.deepEqual([path, status], ["/nowhere", 404]);
+});
+
+Deno.test("serve --quiet writes no request; --log-format text does so all the same", async () => {
+  assert.equal((await serveOnce(["--quiet"], "/nowhere")).err(), "");
+  const io = await serveOnce(["--quiet", "--log-format", "text"], "/nowhere");
+  assert.match(io.err(), /^\S+ \S+ GET \/nowhere 404 in \d+ ms: [^\n]*\n$/);
+});
