@@ -3,6 +3,7 @@ import { UsageError } from "../../src/errors.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { convertCheckpoint, type ConvertOptions } from "../../src/model/checkpoint/convert.ts";
+import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
 import { type Files, tensorFile } from "./folders.ts";
 import { torchFile, type TorchTensor } from "./torch_files.ts";
 
@@ -104,6 +105,27 @@ async function refuses(run: () => Promise<unknown>, message: RegExp): Promise<vo
     return true;
   });
 }
+
+Deno.test("--quantize: what cannot be quantized is refused before anything is written", async () => {
+  const fledgling = new URL("../../models/fledgling/", import.meta.url).pathname;
+  await withInput(FILES, async (at) => {
+    const to = (to: "q8" | "q4") => ({ to, names: quantizableTensors });
+    const out = (from: string) => convert(at, { from, quantize: to("q4") });
+    await refuses(() => out(`${fledgling}eagle3`), /it is an EAGLE head; allowed is a whole model/);
+    await refuses(() => out(`${at}/in`), /Cannot use ".*": /);
+    const converted = await convert(at, { from: `${fledgling}target`, quantize: to("q8") });
+    assert.deepEqual(names(at), ["in", "out"]);
+    const file = Deno.statSync(`${at}/out/model.safetensors`);
+    assert.ok(file.size >= (converted?.bytes ?? 0) && file.size < 8_000_000);
+    const again = { from: `${at}/out`, to: `${at}/again` };
+    await refuses(() => convert(at, { ...again, quantize: to("q4") }), /it is quantized already/);
+    // As they are stored.
+    await convert(at, again);
+    using before = openCheckpoint(`${at}/out`);
+    using after = openCheckpoint(`${at}/again`);
+    assert.deepEqual(contents(after), contents(before));
+  });
+});
 
 Deno.test("what is there stays unless forced, and then only a checkpoint is replaced", async () => {
   await withInput(FILES, async (at) => {

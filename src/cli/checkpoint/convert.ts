@@ -1,4 +1,5 @@
 import type { convertCheckpoint } from "../../model/checkpoint/convert.ts";
+import { quantizableTensors } from "../../model/weights/quantizable.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import type { ConvertOptions } from "../options/options.ts";
@@ -16,12 +17,13 @@ export async function runConvert(
   },
   { convert, io }: { readonly convert: ConvertCheckpoint; readonly io: Io },
 ): Promise<number> {
-  const { force, maxShardSize, quiet, json } = options;
+  const { force, maxShardSize, quantize, quiet, json } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
   const converted = await convert({
     from,
     to,
     force,
+    quantize: quantize && { to: quantize, names: quantizableTensors },
     shardBytes: maxShardSize * 1e9,
     signal: io.signal,
     onProgress: status.load,

@@ -48,7 +48,7 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
   ],
   convert: [
     "eyrie convert ./model ./model-safetensors",
-    "eyrie convert --max-shard-size 2 org/name ./model",
+    "eyrie convert --quantize q4 Qwen/Qwen3-8B ./qwen3-8b-q4",
   ],
   "token-map": [
     "eyrie token-map -m ./Llama-2-7b --corpus chats.jsonl --output map.json",

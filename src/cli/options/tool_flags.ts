@@ -20,6 +20,15 @@ export const CHECK = {
 } as const;
 
 export const CONVERT = {
+  quantize: {
+    flag: "--quantize",
+    type: "choice",
+    choices: ["q8", "q4"],
+    help:
+      "write the matrices of a model as 8 or 4 bit integers, those that --quantize makes of them at every start elsewhere",
+    absent: "as the checkpoint has them",
+    example: "--quantize q4",
+  },
   maxShardSize: {
     flag: "--max-shard-size",
     type: "number",

@@ -5,6 +5,9 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import { quote } from "../files/fields.ts";
 import { diskFolder } from "../files/folder.ts";
+import { widen } from "../files/widen.ts";
+import type { Quantization } from "../../gpu/matrix.ts";
+import { blocksConfig, packBlocks, storedShape } from "./quantized/blocks.ts";
 import { planShards, type ShardFile } from "../files/safetensors_file.ts";
 import { makeTemporary } from "./temporary_folder.ts";
 
@@ -17,6 +20,13 @@ export interface Converted {
   readonly files: readonly string[];
 }
 
+/** What `--quantize` makes of a model at every start. */
+export interface QuantizedTensors {
+  readonly to: Quantization;
+  /** Names of the tensors that are quantized. @throws UsageError where the checkpoint cannot be */
+  readonly names: (checkpoint: Checkpoint) => ReadonlySet<string>;
+}
+
 export interface ConvertOptions {
   /** Folder of the checkpoint. */
   readonly from: string;
@@ -26,10 +36,14 @@ export interface ConvertOptions {
   readonly force: boolean;
   /** Most bytes of tensors in a file. */
   readonly shardBytes: number;
+  /** Which matrices become what; absent: they stay as they are. */
+  readonly quantize?: QuantizedTensors | undefined;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: { label: string; bytes: number; total: number }) => void;
 }
 
+/** What safetensors calls the bytes of blocks. */
+const BLOCKS_DTYPE = "U8";
 /** Bytes read and written at a time. */
 const BLOCK = 8 << 20;
 /** Tensors may share storages; more sharing than this is no model, and would fill a disk. */
@@ -40,8 +54,8 @@ const INDEX = "model.safetensors.index.json";
 const WEIGHT_INDEX = /\.index\.json$/;
 
 /**
- * Writes the checkpoint's tensors as they are, in their own dtypes, and copies the files beside
- * them. All is written to a temporary folder that is renamed at the end.
+ * Writes the checkpoint's tensors as they are, in their own dtypes, or its matrices quantized, and copies
+ * the other files along. All is written to a temporary folder that is renamed at the end.
  * @returns undefined when `signal` aborted: then nothing is left behind.
  * @throws UsageError when there is no checkpoint at `from`, or `to` is taken or cannot be written.
  */
@@ -50,12 +64,25 @@ export async function convertCheckpoint(options: ConvertOptions): Promise<Conver
   using checkpoint = storedCheckpoint(diskFolder(from));
   checkSharing(checkpoint);
   checkPlace(options);
+  const { quantize } = options;
+  const quantized = quantize?.names(checkpoint);
   await using temporary = await orUsage(to, () => makeTemporary(to));
-  const files = await orUsage(to, () => writeAll(checkpoint, temporary.path, options));
+  const tensors = [...checkpoint.tensors.values()].map((tensor) =>
+    quantize && quantized?.has(tensor.name) ? inBlocks(tensor, quantize.to) : tensor
+  );
+  const files = await orUsage(
+    to,
+    () => writeAll({ checkpoint, tensors }, temporary.path, options),
+  );
   if (files === undefined) return undefined;
   await orUsage(to, temporary.moveIn);
-  const tensors = [...checkpoint.tensors.values()];
   return { tensors: tensors.length, bytes: totalBytes(tensors), files };
+}
+
+/** What is written of a matrix; its `dtype` stays that of the checkpoint. */
+function inBlocks(tensor: TensorInfo, format: Quantization): TensorInfo {
+  const shape = storedShape(format, tensor.shape);
+  return { ...tensor, dtypeName: BLOCKS_DTYPE, shape, size: shape[0] * shape[1] };
 }
 
 function totalBytes(tensors: readonly TensorInfo[]): number {
@@ -103,11 +130,10 @@ function statOf(path: string): Deno.FileInfo | undefined {
 
 /** All files of the new folder; undefined when aborted. */
 async function writeAll(
-  checkpoint: Checkpoint,
+  { checkpoint, tensors }: { readonly checkpoint: Checkpoint; readonly tensors: TensorInfo[] },
   folder: string,
-  { from, shardBytes, signal, onProgress }: ConvertOptions,
+  { from, shardBytes, quantize, signal, onProgress }: ConvertOptions,
 ): Promise<string[] | undefined> {
-  const tensors = [...checkpoint.tensors.values()];
   const { files, index } = planShards(tensors, shardBytes);
   const total = totalBytes(tensors);
   let bytes = 0;
@@ -116,7 +142,8 @@ async function writeAll(
     onProgress?.({ label: checkpoint.name, bytes, total });
   };
   for (const shard of files) {
-    if (!await writeShard(checkpoint, folder, shard, { signal, onBytes })) return undefined;
+    const how = { quantize: quantize?.to, signal, onBytes };
+    if (!await writeShard(checkpoint, folder, shard, how)) return undefined;
   }
   const names = files.map(({ file }) => file);
   if (index !== undefined) {
@@ -126,7 +153,11 @@ async function writeAll(
   for await (const { name } of Deno.readDir(from)) {
     if (!COMPANION.test(name) || WEIGHT_INDEX.test(name)) continue;
     if (!(await Deno.stat(`${from}/${name}`)).isFile) continue;
-    await Deno.copyFile(`${from}/${name}`, `${folder}/${name}`);
+    if (name === "config.json" && quantize !== undefined) {
+      const json = checkpoint.json(name) as Record<string, unknown>;
+      const config = { ...json, quantization_config: blocksConfig(quantize.to) };
+      await Deno.writeTextFile(`${folder}/${name}`, `${JSON.stringify(config, null, 2)}\n`);
+    } else await Deno.copyFile(`${from}/${name}`, `${folder}/${name}`);
     names.push(name);
   }
   return names;
@@ -137,7 +168,8 @@ async function writeShard(
   checkpoint: Checkpoint,
   folder: string,
   { file, head, tensors }: ShardFile,
-  { signal, onBytes }: {
+  { quantize, signal, onBytes }: {
+    readonly quantize: Quantization | undefined;
     readonly signal: AbortSignal | undefined;
     readonly onBytes: (bytes: number) => void;
   },
@@ -146,12 +178,18 @@ async function writeShard(
   await writeBytes(out, head);
   const block = new Uint8Array(BLOCK);
   for (const tensor of tensors) {
-    for (let done = 0; done < tensor.size; done += BLOCK) {
+    const stored = checkpoint.tensors.get(tensor.name) as TensorInfo;
+    const packs = quantize !== undefined && stored.size !== tensor.size;
+    for (let done = 0; done < stored.size; done += BLOCK) {
       if (signal?.aborted) return false;
-      const part = block.subarray(0, Math.min(BLOCK, tensor.size - done));
-      checkpoint.read(tensor, done, part);
-      await writeBytes(out, part);
-      onBytes(part.length);
+      const part = block.subarray(0, Math.min(BLOCK, stored.size - done));
+      checkpoint.read(stored, done, part);
+      // BLOCK is a multiple of a group's bytes in every dtype.
+      const written = packs ? packBlocks(widen(part, stored.dtype), quantize) : part;
+      await writeBytes(out, written);
+      onBytes(written.length);
+      // Packing keeps this thread busy: Ctrl+C is to be heard.
+      if (packs) await new Promise((resolve) => setTimeout(resolve, 0));
     }
   }
   await out.sync();

@@ -9,8 +9,16 @@ import { isObject, quote } from "./fields.ts";
 /** Element types a safetensors header may name; `OTHER` is kept but cannot be used. */
 export type DType = "F32" | "F16" | "BF16" | "I64" | "I32" | "BOOL" | "OTHER" | GroupedDType;
 
-/** Rows of weights and the words of their groups: the views of src/model/quantized. */
-export type GroupedDType = "GROUPED_U4" | "GROUPED_I8" | "GROUPED_F8";
+/**
+ * Rows of weights and the words of their groups: the views of src/model/checkpoint/quantized. The last two are
+ * blocks of a scale and 32 integers, as `eyrie convert --quantize` stores them.
+ */
+export type GroupedDType =
+  | "GROUPED_U4"
+  | "GROUPED_I8"
+  | "GROUPED_F8"
+  | "GROUPED_Q8"
+  | "GROUPED_Q4";
 
 /** One tensor of a checkpoint: where its bytes are. */
 export interface TensorInfo {

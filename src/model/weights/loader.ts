@@ -6,6 +6,7 @@ import {
   isPrequantized,
   type Matrix,
   type Prequantized,
+  type Quantization,
   type Table,
   WEIGHT_BYTES,
   type WeightFormat,
@@ -54,9 +55,12 @@ export interface Loader {
   ids(label: string, values: Int32Array<ArrayBuffer>): Operand;
 }
 
+/** How checkpoints store weights. */
+export type StoredFormat = FloatFormat | Prequantized | Quantization;
+
 /** What tensors are and what they become. */
 export interface Shape<Format extends WeightFormat = WeightFormat> {
-  readonly from: FloatFormat | Prequantized;
+  readonly from: StoredFormat;
   readonly format: Format;
   readonly cols: number;
   readonly lanes: number;

@@ -19,7 +19,13 @@ import {
 export type { TensorKind, TensorSpec };
 
 /** Of the matrices of quantized checkpoints. */
-const GROUPED: readonly GroupedDType[] = ["GROUPED_U4", "GROUPED_I8", "GROUPED_F8"];
+const GROUPED: readonly GroupedDType[] = [
+  "GROUPED_U4",
+  "GROUPED_I8",
+  "GROUPED_F8",
+  "GROUPED_Q8",
+  "GROUPED_Q4",
+];
 
 /** Dtypes each kind may have. */
 const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {

@@ -2,8 +2,11 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
   type FloatFormat,
+  GROUP,
+  isInteger,
   isPrequantized,
   isQuantizable,
+  isQuantized,
   lanesFor,
   type Matrix,
   type Prequantized,
@@ -18,7 +21,8 @@ import { separateBuffers } from "../../gpu/arena.ts";
 import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../files/safetensors.ts";
-import { type Shape, vectorBytes, type WeightSource } from "./loader.ts";
+import { type Shape, type StoredFormat, vectorBytes, type WeightSource } from "./loader.ts";
+import { BLOCK_BYTES, blocksToLanes, blockValues } from "../checkpoint/quantized/blocks.ts";
 import { dequantized } from "../checkpoint/quantized/dequantize.ts";
 import { toLanes } from "../checkpoint/quantized/lane_order.ts";
 import { rowWords } from "../checkpoint/quantized/modules.ts";
@@ -32,14 +36,22 @@ const UPLOAD_BLOCK = 4 << 20;
 const SUBMIT_EVERY = 64 << 20;
 const DRAIN_EVERY = 128 << 20;
 
-const FORMAT: Partial<Record<DType, FloatFormat | Prequantized>> = {
+const FORMAT: Partial<Record<DType, StoredFormat>> = {
   BF16: "bf16",
   F16: "f16",
   F32: "f32",
   GROUPED_U4: "u4",
   GROUPED_I8: "i8",
   GROUPED_F8: "f8",
+  GROUPED_Q8: "q8",
+  GROUPED_Q4: "q4",
 };
+
+/** Rows of blocks. */
+interface Blocks {
+  readonly from: Quantization;
+  readonly cols: number;
+}
 
 /** Rows of a quantized checkpoint. */
 interface Grouped {
@@ -76,6 +88,7 @@ export function checkpointWeights(
       const own = formatOf(segment.tensor);
       if (own === to) copy(segment, outs, cols * WEIGHT_BYTES[to]);
       else if (isPrequantized(own)) dequantize([segment], outs, { from: own, cols });
+      else if (isInteger(own)) widenBlocks([segment], outs, { from: own, cols });
       else widenRows(segment, outs, { from: own, cols });
     }
   }
@@ -157,8 +170,48 @@ export function checkpointWeights(
     });
   }
 
+  /** Reads rows that are stored in blocks, some at a time, counted in `bytes` a row. */
+  function readBlocks(
+    segments: readonly Segment[],
+    { from, cols, bytes }: Blocks & { readonly bytes: number },
+    put: (shard: number, row: number, blocks: Uint8Array<ArrayBuffer>) => void,
+  ) {
+    const rowBytes = cols / GROUP * BLOCK_BYTES[from];
+    const most = Math.max(1, Math.floor(UPLOAD_BLOCK / bytes));
+    for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
+      for (let done = 0; done < rows; done += most) {
+        const part = new Uint8Array(Math.min(most, rows - done) * rowBytes);
+        checkpoint.read(tensor, (tensorRow + done) * rowBytes, part);
+        put(shard, shardRow + done, part);
+      }
+    }
+  }
+
+  /** Brings blocks into lane order. */
+  function placeBlocks(matrix: Matrix, segments: readonly Segment[], from: Quantization) {
+    const { cols, lanes, shards } = matrix;
+    const order = blocksToLanes({ format: from, cols, lanes });
+    readBlocks(segments, { from, cols, bytes: cols * WEIGHT_BYTES[from] }, (shard, row, part) => {
+      const { operand, scales } = shards[shard] as Shard;
+      const placed = order(part);
+      upload(operand, row * cols * WEIGHT_BYTES[from], bytesOf(placed.words));
+      upload(scales as Operand, row * scaleBytes(from, cols), bytesOf(placed.scales));
+    });
+  }
+
+  /** Brings blocks as float32, which holds them exactly. */
+  function widenBlocks(
+    segments: readonly Segment[],
+    outs: readonly Operand[],
+    { from, cols }: Blocks,
+  ) {
+    readBlocks(segments, { from, cols, bytes: 4 * cols }, (shard, row, part) => {
+      upload(outs[shard] as Operand, row * cols * 4, bytesOf(blockValues(part, from)));
+    });
+  }
+
   function shapeOf<Format extends WeightFormat>(
-    { format: from, cols }: Pick<Shape<FloatFormat | Prequantized>, "format" | "cols">,
+    { format: from, cols }: Pick<Shape<StoredFormat>, "format" | "cols">,
     format: Format,
   ): Shape<Format> {
     return { from, format, cols, lanes: lanesFor(format, cols, lanes) };
@@ -168,13 +221,13 @@ export function checkpointWeights(
     matrixShape(tensors) {
       const shared = sharedShape(checkpoint, tensors);
       const { format, cols } = shared;
-      const grouped = tensors.some((tensor) => isPrequantized(formatOf(tensor)));
+      const grouped = tensors.some((tensor) => isQuantized(formatOf(tensor)));
       const quantizable = !grouped && isQuantizable(cols);
       return shapeOf(shared, quantize && quantizable ? quantize.to : format);
     },
     tableShape(tensor) {
       const shared = sharedShape(checkpoint, [tensor]);
-      return shapeOf(shared, isPrequantized(shared.format) ? "f32" : shared.format);
+      return shapeOf(shared, isQuantized(shared.format) ? "f32" : shared.format);
     },
     fill(matrix, segments, from) {
       const { format, cols, shards } = matrix;
@@ -182,6 +235,10 @@ export function checkpointWeights(
       if (isPrequantized(from)) {
         if (format === from) return reorder(matrix, segments, from);
         return dequantize(segments, outs, { from, cols });
+      }
+      if (isInteger(from)) {
+        if (format === from) return placeBlocks(matrix, segments, from);
+        return widenBlocks(segments, outs, { from, cols });
       }
       if (format !== from) return pack(matrix, segments, from);
       return bring(segments, outs, { to: from, cols });
@@ -251,15 +308,15 @@ function staged(segments: readonly Segment[]): Segment[] {
   });
 }
 
-function formatOf({ dtype }: TensorInfo): FloatFormat | Prequantized {
-  return FORMAT[dtype] as FloatFormat | Prequantized;
+function formatOf({ dtype }: TensorInfo): StoredFormat {
+  return FORMAT[dtype] as StoredFormat;
 }
 
 /** Of tensors in one matrix; where their types differ, float32, which holds all of them exactly. */
 function sharedShape(
   checkpoint: Checkpoint,
   tensors: readonly TensorInfo[],
-): { readonly format: FloatFormat | Prequantized; readonly cols: number } {
+): { readonly format: StoredFormat; readonly cols: number } {
   const first = tensors[0] as TensorInfo;
   const cols = first.shape[1] as number;
   for (const { name, dtype, dtypeName, shape } of tensors) {

@@ -3,6 +3,7 @@ import { GROUP, type Prequantized } from "../../../gpu/matrix.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
+import { blocksFormat, blocksView } from "./blocks.ts";
 import { badTensor, readBytes, readWords } from "./groups.ts";
 import { openModule, type QuantizedModule, type ReadRows, rowWords } from "./modules.ts";
 import { configFields, readScheme, type Scheme, type StoredLayout } from "./scheme.ts";
@@ -40,7 +41,10 @@ const KEPT = 2;
  * @throws UsageError when its method is not supported or its tensors do not fit together.
  */
 export function quantizedView(checkpoint: Checkpoint): Checkpoint {
-  const scheme = readScheme(configFields(checkpoint.name, checkpoint.json("config.json")));
+  const config = configFields(checkpoint.name, checkpoint.json("config.json"));
+  const blocks = blocksFormat(config);
+  if (blocks !== undefined) return blocksView(checkpoint, blocks);
+  const scheme = readScheme(config);
   if (scheme === undefined) return checkpoint;
   const modules = findModules(checkpoint, scheme);
   const plain = [...checkpoint.tensors].filter(([name]) => !modules.has(name) && !PARTS.test(name));

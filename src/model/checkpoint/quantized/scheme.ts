@@ -34,7 +34,7 @@ export interface Scheme {
   readonly kept: readonly string[];
 }
 
-const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8";
+const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8, eyrie";
 
 /**
  * The scheme of a checkpoint, undefined where it is not quantized.

@@ -1,0 +1,38 @@
+/** Which tensors of a checkpoint `--quantize` takes. */
+import { UsageError } from "../../errors.ts";
+import { isQuantizable } from "../../gpu/matrix.ts";
+import { fieldsOf, parseModelConfig } from "../config/config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import { quote } from "../files/fields.ts";
+import { checkTarget, findTensor, isEagleHead, targetTensors, type TensorSpec } from "./tensors.ts";
+
+/**
+ * Names of the stored tensors that are rows of a target's matrices and wide enough to be quantized.
+ *
+ * @param checkpoint with its tensors as they are stored.
+ * @throws UsageError for an EAGLE head, for a checkpoint that is quantized already, and for no model.
+ */
+export function quantizableTensors(checkpoint: Checkpoint): ReadonlySet<string> {
+  const { name } = checkpoint;
+  const refuse = (why: string) => new UsageError(`Cannot quantize ${quote(name)}: ${why}`);
+  const json = checkpoint.json("config.json");
+  const { values } = fieldsOf(name, "config.json", json);
+  if ((values["quantization_config"] ?? values["compression_config"] ?? null) !== null) {
+    throw refuse("it is quantized already");
+  }
+  if (isEagleHead(checkpoint)) throw refuse("it is an EAGLE head; allowed is a whole model");
+  const config = parseModelConfig(name, json, checkpoint.json("generation_config.json"));
+  checkTarget(checkpoint, config);
+  const specs = targetTensors(config);
+  // Rows of a tied embedding are looked up too.
+  const tables = new Set(namesOf(checkpoint, specs.filter(({ kind }) => kind !== "matrix")));
+  const matrices = specs.filter(({ kind, shape: [, cols = 0] }) =>
+    kind === "matrix" && isQuantizable(cols)
+  );
+  return new Set(namesOf(checkpoint, matrices).filter((each) => !tables.has(each)));
+}
+
+/** The stored tensors; a spec may be rows of one. */
+function namesOf(checkpoint: Checkpoint, specs: readonly TensorSpec[]): string[] {
+  return specs.flatMap((spec) => findTensor(checkpoint, spec)?.name ?? []);
+}
