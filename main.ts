@@ -252,8 +252,8 @@ async function runToExit(): Promise<never> {
 
 const port = workerPort();
 if (port) {
-  const { serveEngine } = await import("./src/engine/worker/serve.ts");
-  serveEngine(port);
+  const { serveThread } = await import("./src/engine/worker/thread.ts");
+  await serveThread(port);
 } else if (import.meta.main) {
   runToExit();
 }
