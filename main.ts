@@ -10,7 +10,6 @@ import type { Invocation } from "./src/cli/options/parse.ts";
 import type { Settings } from "./src/cli/options/settings.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
-import type { GrammarPort } from "./src/grammar/thread/serve.ts";
 import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
 /**
@@ -304,12 +303,9 @@ async function runToExit(): Promise<never> {
 }
 
 const port = workerPort();
-if (port && globalThis.name === "grammars") {
-  const { serveGrammars } = await import("./src/grammar/thread/serve.ts");
-  serveGrammars(port as unknown as GrammarPort);
-} else if (port) {
-  const { serveEngine } = await import("./src/engine/worker/serve.ts");
-  serveEngine(port);
+if (port) {
+  const { serveThread } = await import("./src/engine/worker/thread.ts");
+  await serveThread(port);
 } else if (import.meta.main) {
   runToExit();
 }

@@ -71,13 +71,18 @@ export interface DecodedTokens {
  */
 export interface EngineClient extends EngineFacts, AsyncDisposable {
   /**
-   * Token ids of a prompt.
+   * Token ids of a prompt. It is encoded in a thread of its own, one prompt after the other: nothing of
+   * it keeps the engine from its rounds.
    *
    * @throws UsageError as Engine.encodePrompt; the signal's reason where it aborts first.
    */
   encodePrompt(input: PromptInput, signal?: AbortSignal): Promise<readonly number[]>;
-  /** The text of token ids, special tokens included. @throws UsageError for what is no token. */
-  decode(ids: readonly number[]): Promise<DecodedTokens>;
+  /**
+   * The text of token ids, special tokens included; in the thread of `encodePrompt`.
+   *
+   * @throws UsageError for what is no token and for more than a million of them.
+   */
+  decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens>;
   /** As Engine.generate. An abort ends it within INTERRUPT_MS, whatever the device is at. */
   generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
   /** As of the last request that ended. */

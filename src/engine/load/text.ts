@@ -74,7 +74,7 @@ export function noText(name: string): EngineText {
 
 /** @param of.vocabSize of the model. */
 export function openText(
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, "name" | "json" | "text">,
   { vocabSize, onWarning = () => {} }: {
     readonly vocabSize: number;
     readonly onWarning: ((line: string) => void) | undefined;

@@ -9,16 +9,11 @@ export interface Bell {
 }
 
 export interface HeardBell {
-  /** A message was sent that was not received yet, or one is expected. */
+  /** A message was sent that was not received yet. */
   rings(): boolean;
   /** A message was received. */
   heard(): void;
-  /** What was sent just now is answered by a message, most often. */
-  expect(): void;
 }
-
-/** How long a message is expected: handed from thread to thread, and back, it takes half of that. */
-const EXPECTED_MS = 1;
 
 export function newBell(): { readonly memory: SharedArrayBuffer; readonly bell: Bell } {
   const memory = new SharedArrayBuffer(4);
@@ -30,18 +25,8 @@ export function newBell(): { readonly memory: SharedArrayBuffer; readonly bell: 
 export function heardBell(memory: SharedArrayBuffer): HeardBell {
   const count = new Int32Array(memory);
   let received = 0;
-  let expected = 0;
-  let until = -Infinity;
   return {
-    rings: () => Atomics.load(count, 0) !== received || (expected > 0 && performance.now() < until),
-    heard() {
-      received++;
-      expected = Math.max(0, expected - 1);
-    },
-    expect() {
-      if (performance.now() >= until) expected = 0;
-      expected++;
-      until = performance.now() + EXPECTED_MS;
-    },
+    rings: () => Atomics.load(count, 0) !== received,
+    heard: () => void received++,
   };
 }

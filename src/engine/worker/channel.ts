@@ -1,4 +1,4 @@
-import type { ClientOptions, DecodedTokens, EngineFacts, EngineStatus } from "../client.ts";
+import type { ClientOptions, EngineFacts, EngineStatus } from "../client.ts";
 import type { EventQueue } from "../schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { newBell } from "./bell.ts";
@@ -31,7 +31,7 @@ export class Channel {
   #closed: () => void = () => {};
   #id = 0;
 
-  /** Starts the worker `url`, whose module calls `serveEngine`. */
+  /** Starts the worker `url`, whose module calls `serveThread`. */
   constructor(url: string | URL, { signal, onProgress, onWarning, ...options }: ClientOptions) {
     const { memory, bell } = newBell();
     this.#ring = bell.ring;
@@ -68,14 +68,6 @@ export class Channel {
   /** The thread works on something besides the newest message. */
   get busy(): boolean {
     return this.#streams.size + this.#left.size > 0;
-  }
-
-  encode(input: Extract<ToEngine, { kind: "encode" }>["input"]): Promise<readonly number[]> {
-    return this.#ask((id) => ({ kind: "encode", id, input }));
-  }
-
-  decode(ids: readonly number[]): Promise<DecodedTokens> {
-    return this.#ask((id) => ({ kind: "decode", id, ids }));
   }
 
   readStatus(): Promise<EngineStatus> {
@@ -156,8 +148,6 @@ export class Channel {
         return this.#closed();
       case "not opened":
         return this.end(receivedError(message.error));
-      case "encoded":
-      case "decoded":
       case "status read":
       case "pong":
         this.#asked.get(message.id)?.resolve(message.value);

@@ -1,9 +1,11 @@
 import { setTimeout } from "node:timers/promises";
-import type { ClientOptions, EngineClient, OpenClient } from "../client.ts";
+import { UsageError } from "../../errors.ts";
+import type { EngineClient, OpenClient } from "../client.ts";
 import { eventQueue } from "../schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { Channel, type Opened } from "./channel.ts";
 import { receive } from "./interrupted.ts";
+import { TextThread } from "./text_client.ts";
 
 /** An abort is answered within this time, also in the middle of a round or of a prompt. */
 export const INTERRUPT_MS = 100;
@@ -14,42 +16,33 @@ const CLOSE_MS = 5000;
 /** Nothing reports when an ended thread has given its device back: 200 ms were enough on an H200. */
 const TEARDOWN_MS = 300;
 
-/** Opens engines in workers, whose module `url` calls `serveEngine`. */
+/** Token ids that are decoded at once, each also alone: they take about 2 s of the text thread. */
+const MOST_DECODED = 1_000_000;
+
+/** Opens engines in workers, whose module `url` calls `serveThread`. */
 export function engineInWorker(url: string | URL): OpenClient {
   return async (options) => {
     const channel = new Channel(url, options);
-    return client(channel, await channel.opened, () => new Channel(url, reopening(options)));
+    const text = new TextThread(url, options);
+    try {
+      return client(channel, await channel.opened, text);
+    } catch (error) {
+      text.end(error as Error);
+      throw error;
+    }
   };
 }
 
-/** The signal was for the first opening. */
-function reopening({ signal: _, ...options }: ClientOptions): ClientOptions {
-  return options;
-}
-
-/** @param reopen starts another thread, where the one before had to be ended. */
-function client(first: Channel, { facts, status }: Opened, reopen: () => Channel): EngineClient {
-  let channel = first;
-  let restart = false;
+function client(channel: Channel, { facts, status }: Opened, text: TextThread): EngineClient {
   /** An abort was not answered in time. */
   let unresponsive = false;
-
-  /** The engine's thread, which is opened again if an abort had to end it. */
-  async function live(): Promise<Channel> {
-    if (restart) {
-      restart = false;
-      channel = reopen();
-    }
-    await channel.opened;
-    return channel;
-  }
 
   async function* generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void> {
     const { signal, ...sent } = request;
     const events = eventQueue<EngineEvent>();
     const received = receive(facts, request);
     if (signal?.aborted) return yield { kind: "finish", result: received.interrupted() };
-    const job = (await live()).submit(sent, events);
+    const job = channel.submit(sent, events);
     let timer: ReturnType<typeof globalThis.setTimeout> | undefined;
     const abort = () => {
       job.cancel();
@@ -60,7 +53,6 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
       timer ??= globalThis.setTimeout(interrupted, INTERRUPT_MS);
     };
     signal?.addEventListener("abort", abort);
-    if (signal?.aborted) abort(); // while the thread was opened
     try {
       while (true) {
         const event = await events.next();
@@ -77,6 +69,7 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
   }
 
   async function close(): Promise<void> {
+    text.end(new Error("the engine is closed"));
     if (!unresponsive || !channel.busy) await channel.close(CLOSE_MS);
   }
 
@@ -86,21 +79,18 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
       return channel.status ?? status;
     },
     generate,
-    async encodePrompt(input, signal) {
-      const current = await live();
-      const stop = () => {
-        // Nothing else keeps the thread busy: the template does not end, so the thread must.
-        restart = !current.busy;
-        if (restart) current.end(signal?.reason as Error);
-      };
-      return await unlessAborted(current.encode(input), signal, stop);
+    encodePrompt: (input, signal) => text.encode(input, signal),
+    async decode(ids, signal) {
+      if (ids.length > MOST_DECODED) {
+        throw new UsageError(`Cannot decode ${ids.length} token ids: the most is ${MOST_DECODED}`);
+      }
+      return await text.decode(ids, signal);
     },
-    decode: async (ids) => await (await live()).decode(ids),
     ping: async (signal) => {
       signal?.throwIfAborted();
-      return await unlessAborted((await live()).ping(), signal, () => {});
+      return await unlessAborted(channel.ping(), signal);
     },
-    readStatus: async () => await (await live()).readStatus(),
+    readStatus: async () => await channel.readStatus(),
     async terminate() {
       await close();
       channel.end(new Error("the engine is closed"));
@@ -110,19 +100,14 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
   };
 }
 
-/** The promise's value; throws the signal's reason, after calling `stop`, if it aborts first. */
+/** The promise's value; throws the signal's reason if it aborts first. */
 async function unlessAborted<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
-  stop: () => void,
 ): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => {
-    reject(signal?.reason);
-    stop();
-  };
+  const abort = () => reject(signal?.reason);
   signal?.addEventListener("abort", abort);
-  if (signal?.aborted) abort();
   try {
     return await Promise.race([aborted, promise]);
   } finally {

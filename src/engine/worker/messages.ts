@@ -1,13 +1,10 @@
 /** What goes between an engine's thread and the thread of its client. */
-import type { DecodedTokens, EngineFacts, EngineStatus, SentOptions } from "../client.ts";
-import type { PromptInput } from "../load/text.ts";
+import type { EngineFacts, EngineStatus, SentOptions } from "../client.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import type { LoadProgress } from "../load/load.ts";
 
 export type ToEngine =
   | { readonly kind: "open"; readonly options: SentOptions; readonly bell: SharedArrayBuffer }
-  | { readonly kind: "encode"; readonly id: number; readonly input: PromptInput }
-  | { readonly kind: "decode"; readonly id: number; readonly ids: readonly number[] }
   | { readonly kind: "read status"; readonly id: number }
   /** Answered from the thread's message loop, between two rounds. */
   | { readonly kind: "ping"; readonly id: number }
@@ -31,8 +28,6 @@ export type FromEngine =
   | { readonly kind: "closed" }
   /** The engine could not be opened. */
   | { readonly kind: "not opened"; readonly error: SentError }
-  | { readonly kind: "encoded"; readonly id: number; readonly value: readonly number[] }
-  | { readonly kind: "decoded"; readonly id: number; readonly value: DecodedTokens }
   | { readonly kind: "status read"; readonly id: number; readonly value: EngineStatus }
   | { readonly kind: "pong"; readonly id: number; readonly value: undefined }
   /** To what has an id. */

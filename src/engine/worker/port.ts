@@ -1,9 +1,11 @@
 import type { FromEngine, ToEngine } from "./messages.ts";
 
-/** The engine's side of its messages: the global object of a worker. */
-export interface Port {
-  onmessage: ((event: MessageEvent<ToEngine>) => void) | null;
-  postMessage(message: FromEngine): void;
+/** A thread's side of its messages: the global object of a worker. */
+export interface Port<Received = ToEngine, Sent = FromEngine> {
+  onmessage: ((event: MessageEvent<Received>) => void) | null;
+  postMessage(message: Sent): void;
+  /** The worker's. */
+  readonly name: string;
 }
 
 /** Undefined in a program's main thread. */

@@ -1,7 +1,6 @@
 import type { Engine } from "../open.ts";
 import type { Job } from "../schedule/scheduler.ts";
-import { UsageError } from "../../errors.ts";
-import type { DecodedTokens, EngineFacts, EngineStatus } from "../client.ts";
+import type { EngineFacts, EngineStatus } from "../client.ts";
 import type { EngineEvent } from "../schedule/events.ts";
 import { heardBell } from "./bell.ts";
 import { sentError } from "./errors.ts";
@@ -23,7 +22,7 @@ export function serveEngine(port: Port): void {
         onProgress: (progress) => post({ kind: "progress", progress }),
         onWarning: (line) => post({ kind: "warning", line }),
       });
-      const answer = answers(engine, post, bell.expect);
+      const answer = answers(engine, post);
       port.onmessage = (event) => {
         bell.heard();
         answer(event.data);
@@ -36,15 +35,10 @@ export function serveEngine(port: Port): void {
   post({ kind: "ready" });
 }
 
-/**
- * What is done with each message of the client.
- *
- * @param followed called where a message was sent that the client answers at once.
- */
+/** What is done with each message of the client. */
 function answers(
   engine: Engine,
   post: (message: FromEngine) => void,
-  followed: () => void,
 ): (message: ToEngine) => void {
   const jobs = new Map<number, Job>();
   const send = outbox((events) => {
@@ -62,12 +56,6 @@ function answers(
     switch (message.kind) {
       case "open":
         throw new Error("the engine is open already");
-      case "encode":
-        post({ kind: "encoded", id: message.id, value: engine.encodePrompt(message.input) });
-        // Heard now, the request for it joins the round at hand.
-        return followed();
-      case "decode":
-        return post({ kind: "decoded", id: message.id, value: decoded(engine, message.ids) });
       case "read status":
         return post({ kind: "status read", id: message.id, value: statusOf(engine) });
       case "ping":
@@ -144,17 +132,4 @@ export function factsOf(engine: EngineFacts): EngineFacts {
 function statusOf({ counts, speculation, core: { pool }, cache }: Engine): EngineStatus {
   const pages = { free: pool.free + cache.evictable, total: pool.total };
   return { counts: { ...counts }, speculation: speculation.report, pages };
-}
-
-function decoded(
-  { tokenizer, outputs: { vocabSize, name } }: Engine,
-  ids: readonly number[],
-): DecodedTokens {
-  const unknown = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-  if (unknown !== undefined) {
-    throw new UsageError(
-      `Cannot decode token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
-    );
-  }
-  return { text: tokenizer.decode(ids), pieces: ids.map((id) => tokenizer.decode([id])) };
 }

@@ -1,6 +1,9 @@
 /** What goes between the engine's thread and a thread of grammars. */
 import type { Grammar } from "../rules/grammar.ts";
 
+/** The name of a worker that compiles and matches grammars. */
+export const GRAMMAR_THREAD = "grammars";
+
 /** The vocabulary of a target, in memory that all threads share. */
 export interface SharedVocabulary {
   /** Bytes of all tokens, one after the other. */

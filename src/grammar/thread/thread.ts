@@ -1,6 +1,11 @@
 import type { Grammar } from "../rules/grammar.ts";
 import { type Answer, type Call, LEAVE, Mailbox, mailboxMemory } from "./mailbox.ts";
-import type { FromGrammars, SharedVocabulary, ToGrammars } from "./messages.ts";
+import {
+  type FromGrammars,
+  GRAMMAR_THREAD,
+  type SharedVocabulary,
+  type ToGrammars,
+} from "./messages.ts";
 
 /**
  * A call that is not answered within this time has met a grammar whose masks take that long: 64 rows
@@ -28,7 +33,7 @@ export class GrammarThread {
     this.#words = Math.ceil(vocabulary.vocabSize / 32);
     const memory = mailboxMemory(this.#words);
     this.#mailbox = new Mailbox(memory);
-    this.#worker = new Worker(moduleUrl(), { type: "module", name: "grammars" });
+    this.#worker = new Worker(moduleUrl(), { type: "module", name: GRAMMAR_THREAD });
     this.#worker.onmessage = ({ data }: MessageEvent<FromGrammars>) => {
       if (data.kind !== "started") return this.#answered.resolve(data);
       this.#worker.postMessage(

@@ -133,7 +133,7 @@ Deno.test("a worker that is no engine is an error", async () => {
   await assert.rejects(broken({}), /the engine's thread ended: .*no engine here/);
 });
 
-Deno.test("a chat template that never ends is ended, and the engine goes on in a new thread", () =>
+Deno.test("a template that goes on and on takes nothing from the engine, nor from other prompts", () =>
   withModel(
     async (folder) => {
       await Deno.writeTextFile(`${folder}/generation_config.json`, '{"temperature": 0.5}');
@@ -141,17 +141,27 @@ Deno.test("a chat template that never ends is ended, and the engine goes on in a
         `${folder}/chat_template.jinja`,
         "{% if messages[0].content == '' %}{{ raise_exception('empty') }}{% endif %}" +
           "{% if messages[0].content == 'loop' %}{% for i in range(2000) %}" +
-          "{% for j in range(2000) %}{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}" +
+          "{% for j in range(400) %}{{ messages[0].content | trim | upper | lower }}{% endfor %}" +
+          "{% endfor %}{% endif %}{{ messages[0].content }}" +
           "{% if enable_thinking is defined %}{{ enable_thinking }}{% endif %}",
       );
     },
     async (model) => {
       await using engine = await open({ model, draft: "none" });
       await assert.rejects(engine.encodePrompt(user("")), UsageError);
+      const events = engine.generate(request([1, 2, 3], { maxTokens: 800, ignoreEos: true }));
+      await events.next();
       const abort = new AbortController();
       setTimeout(() => abort.abort(), 50);
-      await assert.rejects(engine.encodePrompt(user("loop"), abort.signal), { name: "AbortError" });
+      const [, behind] = await Promise.all([
+        assert.rejects(engine.encodePrompt(user("loop"), abort.signal), { name: "AbortError" }),
+        engine.encodePrompt(user("Count from 3 to 5.")),
+      ]);
+      // The same thread, with the request that runs.
+      assert.equal((await events.next()).done, false);
+      await events.return();
       const ids = await engine.encodePrompt(user("Count from 3 to 5."));
+      assert.deepEqual(behind, ids);
       const templateArguments = { enable_thinking: " to 5." };
       const given = { ...user("Count from 3"), templateArguments };
       assert.deepEqual(await engine.encodePrompt(given), ids);
@@ -161,6 +171,7 @@ Deno.test("a chat template that never ends is ended, and the engine goes on in a
         engine.generate(request(ids, { maxTokens: 3, ignoreEos: true })),
       );
       assert.equal(result.outputIds.length, 3);
+      await assert.rejects(engine.decode(Array(1_000_001).fill(5)), UsageError);
     },
   ));
 
@@ -178,8 +189,9 @@ Deno.test("an abort while a file of the checkpoint gives nothing ends the openin
       setTimeout(() => abort.abort(), 300);
       const opening = open({ model, draft: "none", signal: abort.signal });
       await assert.rejects(opening, { name: "AbortError" });
-      // The thread still waits for the file; without a writer it would for ever.
-      const writer = await Deno.open(`${model}/model.safetensors`, { write: true });
+      // The thread still waits for the file; without a writer it would for ever. Where it had not come
+      // to the file yet nobody reads there, and one who writes alone would wait.
+      const writer = await Deno.open(`${model}/model.safetensors`, { read: true, write: true });
       writer.close();
     },
   ));

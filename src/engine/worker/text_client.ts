@@ -1,0 +1,143 @@
+import type { DecodedTokens } from "../client.ts";
+import { receivedError } from "./errors.ts";
+import type { FromText, TextOptions, TextQuestion, ToText } from "./text_messages.ts";
+
+interface Asked {
+  readonly question: TextQuestion;
+  readonly resolve: (value: readonly number[] | DecodedTokens) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** How long a thread may go on with a question that nobody waits for. */
+const ABANDONED_MS = 100;
+
+/** The name of a text thread's worker. */
+export const TEXT_THREAD = "text";
+
+/**
+ * A thread beside the engine's that renders templates and tokenizes, so that neither a long prompt nor a
+ * template keeps the engine from its rounds. It takes one question at a time, the others wait here. One
+ * that goes on after its question was aborted is ended, and another takes its place.
+ */
+export class TextThread {
+  readonly #url: string | URL;
+  readonly #options: TextOptions;
+  readonly #waiting: Asked[] = [];
+  #worker: Worker | undefined;
+  /** The thread reads messages. */
+  #ready = false;
+  #current: Asked | undefined;
+  #failure: Error | undefined;
+
+  /** @param url a module that calls `serveText` in a worker named `TEXT_THREAD`. */
+  constructor(url: string | URL, { model, random }: TextOptions) {
+    this.#url = url;
+    this.#options = {
+      ...model === undefined ? {} : { model },
+      ...random ? { random: { target: random.target } } : {},
+    };
+    this.#start();
+  }
+
+  /** @throws what the question's answer is; the signal's reason where it aborts first. */
+  async encode(
+    input: Extract<TextQuestion, { kind: "encode" }>["input"],
+    signal?: AbortSignal,
+  ): Promise<readonly number[]> {
+    return await this.#ask({ kind: "encode", input }, signal) as readonly number[];
+  }
+
+  async decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens> {
+    return await this.#ask({ kind: "decode", ids }, signal) as DecodedTokens;
+  }
+
+  /** Ends the thread; everything that waits gets the error. */
+  end(error: Error): void {
+    this.#failure ??= error;
+    this.#stop();
+    const asked = [...this.#current ? [this.#current] : [], ...this.#waiting.splice(0)];
+    this.#current = undefined;
+    for (const { reject } of asked) reject(error);
+  }
+
+  async #ask(
+    question: TextQuestion,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly number[] | DecodedTokens> {
+    signal?.throwIfAborted();
+    if (this.#failure) throw this.#failure;
+    const { promise, resolve, reject } = Promise.withResolvers<readonly number[] | DecodedTokens>();
+    const asked: Asked = { question, resolve, reject };
+    const abort = () => {
+      reject(signal?.reason);
+      this.#abandon(asked);
+    };
+    signal?.addEventListener("abort", abort);
+    this.#waiting.push(asked);
+    this.#next();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  #abandon(asked: Asked): void {
+    const at = this.#waiting.indexOf(asked);
+    if (at >= 0) this.#waiting.splice(at, 1);
+    if (asked !== this.#current) return;
+    setTimeout(() => {
+      if (asked === this.#current) this.#start();
+    }, ABANDONED_MS);
+  }
+
+  #start(): void {
+    if (this.#failure) return;
+    this.#stop();
+    this.#current = undefined;
+    const worker = new Worker(this.#url, { type: "module", name: TEXT_THREAD });
+    this.#worker = worker;
+    worker.onmessage = ({ data }: MessageEvent<FromText>) => {
+      if (worker === this.#worker) this.#receive(data);
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      if (worker !== this.#worker) return;
+      // Whatever was asked is not asked again: it may be what ended the thread.
+      this.#stop();
+      const error = new Error(`the text thread ended: ${event.message}`);
+      if (!this.#current) return this.end(error);
+      this.#current.reject(error);
+      this.#start();
+    };
+  }
+
+  #stop(): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#ready = false;
+  }
+
+  #receive(message: FromText): void {
+    if (message.kind === "ready") {
+      this.#post({ kind: "open text", options: this.#options });
+      this.#ready = true;
+    } else {
+      const asked = this.#current;
+      this.#current = undefined;
+      if (message.kind === "answer") asked?.resolve(message.value);
+      else asked?.reject(receivedError(message.error));
+    }
+    this.#next();
+  }
+
+  #next(): void {
+    if (!this.#ready || this.#current) return;
+    this.#current = this.#waiting.shift();
+    if (this.#current) this.#post({ kind: "ask", question: this.#current.question });
+  }
+
+  #post(message: ToText): void {
+    this.#worker?.postMessage(message);
+  }
+}

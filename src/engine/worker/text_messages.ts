@@ -1,0 +1,25 @@
+/** What goes between a text thread and the thread of its client. */
+import type { DecodedTokens } from "../client.ts";
+import type { PromptInput } from "../load/text.ts";
+import type { SentError } from "./messages.ts";
+
+/** Which checkpoint's text: the fields are those of OpenOptions. */
+export interface TextOptions {
+  readonly model?: string;
+  readonly random?: { readonly target: string };
+}
+
+export type TextQuestion =
+  | { readonly kind: "encode"; readonly input: PromptInput }
+  | { readonly kind: "decode"; readonly ids: readonly number[] };
+
+export type ToText =
+  | { readonly kind: "open text"; readonly options: TextOptions }
+  | { readonly kind: "ask"; readonly question: TextQuestion };
+
+/** Every question is answered before the next is sent. */
+export type FromText =
+  /** Messages are received from now on. */
+  | { readonly kind: "ready" }
+  | { readonly kind: "answer"; readonly value: readonly number[] | DecodedTokens }
+  | { readonly kind: "error"; readonly error: SentError };

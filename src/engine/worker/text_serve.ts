@@ -1,0 +1,68 @@
+import { UsageError } from "../../errors.ts";
+import { embeddedFolder } from "../../model/checkpoint/embedded.ts";
+import { parseModelConfig } from "../../model/config/config.ts";
+import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
+import { diskFolder, readJson, readText } from "../../model/files/folder.ts";
+import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
+import type { DecodedTokens } from "../client.ts";
+import { noText, openText } from "../load/text.ts";
+import { sentError } from "./errors.ts";
+import type { Port } from "./port.ts";
+import type { FromText, TextOptions, TextQuestion, ToText } from "./text_messages.ts";
+
+/** Renders templates and tokenizes for the thread at the other end, from its "open text" on. */
+export function serveText(port: Port<ToText, FromText>): void {
+  let answer: (question: TextQuestion) => readonly number[] | DecodedTokens = () => {
+    throw new Error('"ask" before "open text"');
+  };
+  port.onmessage = ({ data }) => {
+    try {
+      if (data.kind === "open text") answer = openAnswers(data.options);
+      else port.postMessage({ kind: "answer", value: answer(data.question) });
+    } catch (error) {
+      if (data.kind === "ask") return port.postMessage({ kind: "error", error: sentError(error) });
+      // What cannot be opened is the answer to every question.
+      answer = () => {
+        throw error;
+      };
+    }
+  };
+  port.postMessage({ kind: "ready" });
+}
+
+/** The files of a checkpoint besides its weights, of which nothing is opened. */
+function textFiles({ model, random }: TextOptions): Pick<Checkpoint, "name" | "json" | "text"> {
+  if (random) return randomCheckpoint(random.target, "target");
+  const folder = model === undefined ? embeddedFolder("target") : diskFolder(model);
+  return {
+    name: folder.name,
+    json: (file) => readJson(folder, file),
+    text: (file) => readText(folder, file),
+  };
+}
+
+/** @throws UsageError where the checkpoint's text cannot be used. */
+function openAnswers(
+  options: TextOptions,
+): (question: TextQuestion) => readonly number[] | DecodedTokens {
+  const checkpoint = textFiles(options);
+  const { name } = checkpoint;
+  const generation = checkpoint.json("generation_config.json");
+  const { vocabSize } = parseModelConfig(name, checkpoint.json("config.json"), generation);
+  // The engine's own thread has warned of what is to be warned of.
+  const { tokenizer, encodePrompt } = options.random
+    ? noText(name)
+    : openText(checkpoint, { vocabSize, onWarning: undefined });
+
+  return (question) => {
+    if (question.kind === "encode") return encodePrompt(question.input);
+    const { ids } = question;
+    const unknown = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+    if (unknown !== undefined) {
+      throw new UsageError(
+        `Cannot decode token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
+      );
+    }
+    return { text: tokenizer.decode(ids), pieces: ids.map((id) => tokenizer.decode([id])) };
+  };
+}

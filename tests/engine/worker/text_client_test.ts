@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../../src/errors.ts";
+import { TextThread } from "../../../src/engine/worker/text_client.ts";
+import { fledglingTokenizer } from "../../text/tokenizers.ts";
+
+const MAIN = new URL("../../../main.ts", import.meta.url);
+
+function open(model?: string): TextThread & Disposable {
+  const thread = new TextThread(MAIN, model === undefined ? {} : { model });
+  return Object.assign(thread, { [Symbol.dispose]: () => thread.end(new Error("ended")) });
+}
+
+Deno.test("a text thread encodes and decodes, in the order of its questions", async () => {
+  using thread = open();
+  const tokenizer = fledglingTokenizer();
+  const texts = ["amber", "Count from 3 to 20.", "é 日本"];
+  const all = await Promise.all(texts.map((raw) => thread.encode({ raw })));
+  assert.deepEqual(all, texts.map((text) => tokenizer.encode(text)));
+  const ids = tokenizer.encode("amber", { addSpecialTokens: false });
+  assert.equal((await thread.decode(ids)).text, "amber");
+  await assert.rejects(thread.decode([99_999]), UsageError);
+});
+
+Deno.test("an aborted question is gone, and those behind it are answered", async () => {
+  using thread = open();
+  const abort = new AbortController();
+  const [first, gone, last] = [
+    thread.encode({ raw: "amber ".repeat(20_000) }, abort.signal),
+    thread.encode({ raw: "gone" }, abort.signal),
+    thread.encode({ raw: "amber" }),
+  ];
+  abort.abort();
+  await Promise.all([first, gone].map((one) => assert.rejects(one, { name: "AbortError" })));
+  assert.deepEqual(await last, fledglingTokenizer().encode("amber"));
+  await assert.rejects(thread.encode({ raw: "a" }, AbortSignal.abort()), { name: "AbortError" });
+});
+
+Deno.test("a text thread without a checkpoint answers with why, and an ended one with that", async () => {
+  using thread = open("/no/such/model");
+  const why = { name: "UsageError", message: /^Cannot open "\/no\/such\/model/ };
+  await assert.rejects(thread.encode({ raw: "a" }), why);
+  await assert.rejects(thread.decode([1]), why);
+  const waiting = assert.rejects(thread.encode({ raw: "a" }), { message: "ended" });
+  thread.end(new Error("ended"));
+  await waiting;
+  await assert.rejects(thread.encode({ raw: "a" }), { message: "ended" });
+});
