@@ -8,9 +8,17 @@ export class RemoteError extends Error {
   override readonly name = "RemoteError";
 }
 
-/** The message of anything thrown, for `Cannot <do> "<value>": <reason>` lines. */
+/**
+ * The message of anything thrown, for `Cannot <do> "<value>": <reason>` lines: what the system says in plain
+ * words, without the call and the path, which the line has; a sentence that begins with `Cannot` continues one.
+ */
 export function reason(error: unknown): string {
-  return asError(error).message;
+  const { message } = asError(error);
+  const [, said] = /^([^:(]+) \(os error \d+\)/.exec(message) ?? [];
+  if (said !== undefined) {
+    return PLAIN[codeOf(error)] ?? said.charAt(0).toLowerCase() + said.slice(1);
+  }
+  return message.startsWith("Cannot ") ? `cannot ${message.slice(7)}` : message;
 }
 
 /** Anything thrown as an Error: code of callers may throw a text, or what has no text at all. */
@@ -22,6 +30,29 @@ export function asError(thrown: unknown): Error {
     return new Error("something was thrown that has no text");
   }
 }
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+/** By the system's code, which is the same in all languages. */
+const PLAIN: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EADDRINUSE: "the address is in use",
+  EADDRNOTAVAIL: "this machine does not have the address",
+  EDQUOT: "the disk quota is used up",
+  EEXIST: "there is such a file",
+  EFBIG: "the file would be too large for the file system",
+  EISDIR: "it is a folder",
+  ELOOP: "its links go round in a circle",
+  EMFILE: "too many files are open",
+  ENAMETOOLONG: "the name is too long",
+  ENOENT: "no such file or folder",
+  ENOSPC: "no space left",
+  ENOTDIR: "a part of the path is a file, not a folder",
+  EPERM: "the operation is not permitted",
+  EROFS: "the file system is read-only",
+};
 
 /** What was thrown; where Deno was started without a permission, as the mistake that it is. */
 export function withoutPermission(error: unknown): unknown {

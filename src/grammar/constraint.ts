@@ -1,5 +1,6 @@
 import { UsageError } from "../errors.ts";
 import { grammarFault } from "./fault.ts";
+import type { Counter, Position } from "./counts.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 
@@ -38,6 +39,8 @@ const MOST_SPELLINGS = 1024;
 /** Where an output may be: made once, and found again by the tokens that lead there. */
 interface State {
   readonly mask: Uint32Array;
+  /** Where its strings are counted. */
+  readonly position: Position | undefined;
   readonly next: Map<number, State>;
 }
 
@@ -47,20 +50,22 @@ type Walked = (State | "end" | undefined)[];
 /**
  * @param of.bytes what each token adds to the text, by id.
  * @param of.eosTokenIds tokens that end the output.
+ * @param of.counter counts characters where the grammar says how many.
  * @param of.ignoreEos none of them is chosen: the output ends where nothing else may follow.
  * @throws UsageError where no token may begin the output.
  */
 export function openConstraint(
   matcher: Matcher,
-  { bytes, eosTokenIds, ignoreEos }: {
+  { bytes, eosTokenIds, ignoreEos, counter }: {
     readonly bytes: readonly Uint8Array[];
     readonly eosTokenIds: readonly number[];
     readonly ignoreEos: boolean;
+    readonly counter?: Counter | undefined;
   },
 ): Constraint {
   /** The matcher failed: the next token ends the output with this error. */
   let failure: UsageError | undefined;
-  let root = newState();
+  let root = newState(counter?.start);
   if (isEmpty(root.mask)) throw nowhere();
 
   function attempt<T>(action: () => T, otherwise: T): T {
@@ -73,9 +78,18 @@ export function openConstraint(
     }
   }
 
-  function newState(): State {
-    const mask = matcher.mask();
-    return { mask: ignoreEos ? withoutEnd(mask) : mask, next: new Map() };
+  function newState(position: Position | undefined): State {
+    const all = matcher.mask();
+    const mask = counter && position ? counter.restricted(all, position) : all;
+    return { mask: ignoreEos ? withoutEnd(mask) : mask, position, next: new Map() };
+  }
+
+  /** The state behind the token, where the matcher is there. */
+  function behind(from: State, token: number): State {
+    return from.next.getOrInsertComputed(token, () => {
+      const text = bytes[token] as Uint8Array;
+      return newState(from.position && counter?.after(from.position, text));
+    });
   }
 
   /** The mask, or itself where nothing but the end may come. */
@@ -88,7 +102,7 @@ export function openConstraint(
   /** Runs `action` at the state behind the token, where the matcher is at that of `from`. */
   function within<T>(from: State, token: number, action: (state: State) => T): T {
     step(matcher, token);
-    const result = action(from.next.getOrInsertComputed(token, newState));
+    const result = action(behind(from, token));
     matcher.rollback(1);
     return result;
   }
@@ -138,7 +152,7 @@ export function openConstraint(
       if (eosTokenIds.includes(token)) return;
       attempt(() => {
         step(matcher, token);
-        root = root.next.get(token) ?? newState();
+        root = behind(root, token);
       }, undefined);
       if (failure) throw failure;
       if (eosTokenIds.length > 0 && isEmpty(root.mask)) throw nowhere();

@@ -1,6 +1,7 @@
 import type { TokenBytes } from "../text/token_bytes.ts";
 import { type Constraint, openConstraint } from "./constraint.ts";
 import { grammarFault } from "./fault.ts";
+import { openCounter, type TokenCounts, tokenCounts } from "./counts.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
 import { type Grammar, GrammarError } from "./rules/grammar.ts";
 import { formRules } from "./json/forms.ts";
@@ -8,7 +9,7 @@ import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./rules/regex.ts";
 import { ebnf, productive, type Rules } from "./rules/rules.ts";
-import { checkSize, MOST_TEXT } from "./rules/size.ts";
+import { checkSize, MOST_TEXT, mostWidePlaces } from "./rules/size.ts";
 import {
   type CompiledGrammar,
   type GrammarCompiler,
@@ -53,6 +54,7 @@ export const KEPT = 16;
 
 export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
   let module: Promise<Compiling> | undefined;
+  let counts: TokenCounts | undefined;
   /** By text, the least recently used first. */
   const compiled = new Map<string, { readonly grammar: CompiledGrammar; readonly of: Compiling }>();
 
@@ -77,7 +79,7 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
     },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
-        const text = ebnfOf(grammar);
+        const { text, rules } = ebnfOf(grammar, vocabulary.vocabSize);
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);
@@ -87,9 +89,11 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
           oldest[1].grammar.delete();
         }
         const { vocabSize, eosTokenIds } = vocabulary;
-        const { xgrammar, bytes } = found.of;
+        const { xgrammar, bytes, stripsSpace } = found.of;
         const matcher = openMatcher(xgrammar, found.grammar, vocabSize);
-        return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos });
+        const counter = rules &&
+          openCounter(rules, () => counts ??= tokenCounts(bytes), { stripsSpace });
+        return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos, counter });
       }),
   };
 }
@@ -100,7 +104,7 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
  * @throws UsageError where it cannot.
  */
 export function checkGrammar(grammar: Grammar): Promise<void> {
-  return usable(() => probe(ebnfOf(grammar)));
+  return usable(() => probe(ebnfOf(grammar).text));
 }
 
 interface Compiling {
@@ -137,11 +141,22 @@ async function probe(text: string): Promise<void> {
   }
 }
 
-/** @throws GrammarError */
-function ebnfOf(grammar: Grammar): string {
+/** A grammar as xgrammar reads it, and the rules that it was made of where they are ours. */
+interface Written {
+  readonly text: string;
+  readonly rules?: Rules;
+}
+
+/**
+ * @param vocabSize of the target, where it is known.
+ * @throws GrammarError
+ */
+function ebnfOf(grammar: Grammar, vocabSize = 1): Written {
+  const mostWide = mostWidePlaces(vocabSize);
+  const written = (rules: Rules, what: string) => writtenRules(rules, what, mostWide);
   switch (grammar.kind) {
     case "ebnf":
-      return mendedEbnf(grammar.text);
+      return { text: mendedEbnf(grammar.text, mostWide) };
     case "regex":
       return written(new Map([["root", regexExpression(grammar.pattern)]]), "regular expression");
     case "json object":
@@ -153,17 +168,17 @@ function ebnfOf(grammar: Grammar): string {
   }
 }
 
-function written(rules: Rules, what: string): string {
+function writtenRules(rules: Rules, what: string, mostWide: number): Written {
   const found = productive(rules);
   if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
-  checkSize(found);
+  checkSize(found, mostWide);
   const text = ebnf(found);
   if (text.length > MOST_TEXT) {
     throw new GrammarError(
       `it comes to ${text.length} characters of rules, of at most ${MOST_TEXT}`,
     );
   }
-  return text;
+  return { text, rules: found };
 }
 
 /** Whatever is thrown becomes the error of the request whose grammar this is, and of no other. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { runGenerate } from "../../src/cli/generate/generate.ts";
+import { shortError } from "../../src/cli/generate/batch_error.ts";
 import { parseBatch } from "../../src/cli/generate/batch_file.ts";
 import { parseBatchLine } from "../../src/cli/generate/batch_line.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
@@ -120,6 +121,52 @@ Deno.test("batch: a bad line is an error of that line alone", async () => {
   assert.match(err, /^3 requests, 2 failed/);
 });
 
+Deno.test("batch: numbers as ids come back digit by digit, and are told apart", async () => {
+  const ids = ["9007199254740993", "9007199254740992", "-12345678901234567890", "1.0", "1e3", "7"];
+  const text = ids.map((id) => `{"id": ${id}, "prompt": "a"}`).join("\n");
+  const engine = fakeEngine();
+  const io = fakeIo({ stdin: `${text}\n{"prompt": {"id": 5}}\n{"prompt": "b"}\n` });
+  const invocation = parseArguments(["generate", "--batch", "-"]);
+  assert.ok(invocation.command === "generate");
+  await runGenerate(invocation, { open: engine.open, io });
+  const found = io.out().trimEnd().split("\n").map((line) => /^{"id":([^,]*),/.exec(line)?.[1]);
+  assert.deepEqual(found.toSorted(), [...ids, "8", "16"].toSorted());
+  // The 7th line has no id of its own, and the one before it has taken 7.
+  assert.deepEqual(parsed(io.out()).map(({ line }) => line).toSorted(), [1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+Deno.test("batch: a line has its output ids", async () => {
+  const { lines, engine } = await run('{"prompt": "a"}\n');
+  assert.equal(engine.requests.length, 1);
+  assert.equal(lines[0].output_ids.length, lines[0].usage.completion_tokens);
+  assert.ok(lines[0].output_ids.every((id: unknown) => Number.isInteger(id)));
+});
+
+Deno.test("batch: an error repeats 200 characters of a value", async () => {
+  const long = "v".repeat(5000);
+  const quoted = 'x"y'.repeat(2000);
+  const bad = [
+    { prompt: "a", [long]: 1 },
+    { prompt: "a", [quoted]: 1 },
+  ];
+  const { code, lines } = await run(bad.map((line) => JSON.stringify(line)).join("\n"));
+  assert.equal(code, 1);
+  assert.equal(
+    lines[0].error.split(",")[0],
+    `Cannot use line 1: it has a field "${"v".repeat(200)}…"`,
+  );
+  assert.ok(lines[1].error.length < 1100, `${lines[1].error.length}`);
+  const grammars = [
+    `regular expression "(${long}": Unterminated group`,
+    `the type "${quoted}" is none`,
+  ];
+  for (const message of grammars) {
+    const short = shortError(`Cannot constrain the output: ${message}`);
+    assert.ok(short.length < 1100 && short.endsWith(message.slice(-20)), short);
+  }
+  assert.equal(shortError('Cannot use "a": b'), 'Cannot use "a": b');
+});
+
 Deno.test("batch: the closing line counts what was cut", async () => {
   const { err } = await run('{"prompt": "a", "max_tokens": 1}\n{"prompt": "b"}\n');
   assert.match(err, /^2 requests, 0 failed, 1 cut at their limit, 3 tokens in /m);
@@ -211,8 +258,8 @@ for (
     ['{"messages": [{"role": "robot", "content": "a"}]}', "messages is not a list"],
     ['{"prompt": "a", "n": 2}', 'it has a field "n"'],
     ['{"prompt": "a", "temperature": "hot"}', "temperature is not a number"],
-    ['{"prompt": "a", "top_p": 0}', 'Cannot use "top_p 0"'],
-    ['{"prompt": "a", "max_tokens": 1.5}', 'Cannot use "max_tokens 1.5"'],
+    ['{"prompt": "a", "top_p": 0}', '"top_p 0": allowed is'],
+    ['{"prompt": "a", "max_tokens": 1.5}', '"max_tokens 1.5": allowed is'],
     ['{"prompt": "a", "stop": [""]}', "stop is neither"],
     ['{"prompt": "a", "ignore_eos": 1}', "ignore_eos is not a boolean"],
     ['{"prompt": "a", "id": {}}', "id is neither text nor number"],

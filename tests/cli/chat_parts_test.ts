@@ -336,12 +336,12 @@ Deno.test("a chat that cannot be saved leaves nothing behind", async () => {
   const dir = await Deno.makeTempDir();
   await assert.rejects(saveChat(`${dir}/no/chat.json`, EMPTY, "m"), {
     name: "UsageError",
-    message: `Cannot save "${dir}/no/chat.json": No such file or directory`,
+    message: `Cannot save "${dir}/no/chat.json": no such file or folder`,
   });
   await Deno.mkdir(`${dir}/taken`);
   await assert.rejects(saveChat(`${dir}/taken`, EMPTY, "m"), {
     name: "UsageError",
-    message: `Cannot save "${dir}/taken": Is a directory`,
+    message: `Cannot save "${dir}/taken": it is a folder`,
   });
   assert.deepEqual(Array.from(Deno.readDirSync(dir), ({ name }) => name), ["taken"]);
   await Deno.remove(dir, { recursive: true });

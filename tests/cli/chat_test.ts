@@ -44,7 +44,7 @@ Deno.test("piped chat: commands, mistakes lose nothing, /bye leaves", async () =
   const lines = err.split("\n");
   assert.equal(lines[0], 'Cannot run "/nope": no such command; /help lists them');
   assert.equal(lines[1], 'Cannot use "/set top-p 0": allowed is a number above 0, at most 1');
-  assert.equal(lines[2], 'Cannot load "/no/such": No such file or directory');
+  assert.equal(lines[2], 'Cannot load "/no/such": no such file or folder');
   assert.deepEqual(lines.slice(3), ["top-k = 4", ""]);
   assert.deepEqual(engine.prompts, [
     [{ role: "user", content: "one" }],

@@ -2,7 +2,7 @@ import { deepEqual, equal, match } from "node:assert/strict";
 import { runDoctor } from "../../src/cli/doctor/doctor.ts";
 
 const WITHOUT_DRIVER = {
-  DENO_WEBGPU_BACKEND: "vulkan",
+  __EGL_VENDOR_LIBRARY_FILENAMES: "/none",
   VK_DRIVER_FILES: "/none",
   VK_ICD_FILENAMES: "/none",
 };

@@ -36,6 +36,8 @@ export function recognizes(rules: Rules, whole: string): boolean {
         }
         return found;
       }
+      case "counted string":
+        throw new Error("no grammar here counts");
       case "rule":
         return known.getOrInsertComputed(`${expression.name} ${from}`, () => {
           grown = true;

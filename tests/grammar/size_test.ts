@@ -1,6 +1,6 @@
 // What is too large is refused before it is compiled, and says which limit it is.
 import assert from "node:assert/strict";
-import { checkGrammar } from "../../src/grammar/grammars.ts";
+import { checkGrammar, openGrammars } from "../../src/grammar/grammars.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import { accepts } from "./accepts.ts";
 
@@ -39,6 +39,23 @@ for (const [name, grammar, why] of REFUSED) {
     await assert.rejects(checkGrammar(grammar), { name: "UsageError", message: why });
   });
 }
+
+Deno.test("the larger the vocabulary, the fewer characters are chosen one by one", async () => {
+  const bytes = Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte));
+  const padded = Array.from({ length: 100_000 }, (_, i) => bytes[i] ?? new Uint8Array());
+  const large = openGrammars({
+    tokens: () => ({ bytes: padded, stripsSpace: false }),
+    vocabSize: padded.length,
+    eosTokenIds: [256],
+  });
+  await checkGrammar(regex("[^x]{300}"));
+  await assert.rejects(large.open(regex("[^x]{300}"), { ignoreEos: false }), {
+    name: "UsageError",
+    message: /of at most 200 with the model's vocabulary/,
+  });
+  const schema = { type: "array", items: { type: "string", maxLength: 9999 }, maxItems: 999 };
+  (await large.open(json(schema), { ignoreEos: false })).close();
+});
 
 Deno.test("what people use is not refused", async () => {
   for (

@@ -1,5 +1,4 @@
 /** What the WebGPU adapter is. Opens no `Gpu`: doctor must work where that cannot be. */
-import { reason } from "../../errors.ts";
 import { isSoftware } from "../../gpu/device.ts";
 import { MATRIX_FEATURE, type MatrixUnit, matrixUnit, wantsUnits } from "../../gpu/matrix_unit.ts";
 import { type GpuMemory, gpuMemory } from "../../gpu/memory.ts";
@@ -179,7 +178,11 @@ async function tryDevice(
       if (!software) device.destroy();
     }
   } catch (error) {
-    return { granted: [], speed: undefined, problem: reason(error) };
+    return {
+      granted: [],
+      speed: undefined,
+      problem: error instanceof Error ? error.message : String(error),
+    };
   }
 }
 

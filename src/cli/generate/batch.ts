@@ -7,6 +7,7 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import { type Answered, answered } from "./answer_writer.ts";
 import { type Asked, parseBatch } from "./batch_file.ts";
 import type { BatchLine } from "./batch_line.ts";
+import { shortError } from "./batch_error.ts";
 import { type BatchOutput, openOutput } from "./batch_output.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -125,7 +126,7 @@ function openRun(
         if (io.signal.aborted && error === io.signal.reason) return;
         if (!(error instanceof UsageError)) throw error;
         failed++;
-        end({ id, line, error: error.message });
+        end({ id, line, error: shortError(error.message) });
       }
     },
     close() {
@@ -185,6 +186,7 @@ function resultReport(result: Answered): Record<string, unknown> {
   return {
     text,
     ...reasoning === "" ? {} : { reasoning },
+    output_ids: outputIds,
     finish_reason: finishReason,
     ...logprobsReport(result),
     usage: {

@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { type BatchId, idText } from "./batch_id.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 
 /** A line of a batch file that is not blank. */
@@ -6,7 +7,7 @@ export interface Asked {
   /** From 1, blank lines counted. */
   readonly line: number;
   /** As given, else made from the line's number; equals no id that another line gives. */
-  readonly id: string | number;
+  readonly id: BatchId;
   /** What it asks for, or why it cannot be used. */
   readonly request: BatchLine | UsageError;
 }
@@ -16,9 +17,12 @@ export function parseBatch(text: string): Asked[] {
   const lines = text.split("\n").map((text, i) => ({ text, line: i + 1 }));
   const read = lines.filter(({ text }) => text.trim() !== "")
     .map(({ text, line }) => ({ line, request: parsed(text, line) }));
-  const given = new Set(read.map(({ request }) => String(idOf(request))));
+  const given = new Set(read.flatMap(({ request }) => {
+    const id = idOf(request);
+    return id === undefined ? [] : [idText(id)];
+  }));
   return read.map(({ line, request }) => {
-    let id: string | number = line;
+    let id = line;
     while (given.has(String(id))) id += lines.length;
     return { line, request, id: idOf(request) ?? id };
   });

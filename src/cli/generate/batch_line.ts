@@ -1,16 +1,18 @@
 import { defined } from "../../defined.ts";
-import { UsageError } from "../../errors.ts";
+import { reason, UsageError } from "../../errors.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";
 import { biasOf, MOST_BIAS } from "../options/logit_bias.ts";
+import { type BatchId, parseWithId } from "./batch_id.ts";
+import { shortened } from "./batch_error.ts";
 import { GRAMMAR_FIELDS, grammarOfLine } from "./constraint.ts";
 import { flagNamed } from "../options/commands.ts";
 
 /** One line of a batch file, checked. Missing fields take the values of the command line. */
 export interface BatchLine {
-  readonly id: string | number | undefined;
+  readonly id: BatchId | undefined;
   readonly prompt?: string;
   readonly messages?: readonly ChatMessage[];
   readonly sampling: Partial<Sampling>;
@@ -50,9 +52,11 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const fail = (why: string): never => {
     throw new UsageError(`Cannot use line ${line}: ${why}`);
   };
-  const values = parseObject(text, fail);
+  const { values, id: literal } = parseObject(text, fail);
   const unknown = Object.keys(values).find((name) => !FIELDS.includes(name));
-  if (unknown !== undefined) fail(`it has a field "${unknown}", allowed are ${FIELDS.join(", ")}`);
+  if (unknown !== undefined) {
+    fail(`it has a field "${shortened(unknown)}", allowed are ${FIELDS.join(", ")}`);
+  }
   const { id, prompt, messages, stop, ignore_eos: ignoreEos, logit_bias } = values;
   if (id !== undefined && typeof id !== "string" && typeof id !== "number") {
     fail("id is neither text nor number");
@@ -78,7 +82,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const logitBias = biasOf(logit_bias ?? {}) ??
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
   return {
-    id: id as BatchLine["id"],
+    id: literal ?? id as BatchLine["id"],
     ...defined({
       prompt: prompt as string | undefined,
       messages: messages as ChatMessage[] | undefined,
@@ -92,17 +96,21 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   };
 }
 
-function parseObject(text: string, fail: (why: string) => never): Record<string, unknown> {
-  let value: unknown;
+function parseObject(
+  text: string,
+  fail: (why: string) => never,
+): { readonly values: Record<string, unknown>; readonly id?: BatchId } {
+  let parsed: ReturnType<typeof parseWithId>;
   try {
-    value = JSON.parse(text);
+    parsed = parseWithId(text);
   } catch {
-    fail("it is not JSON");
+    return fail("it is not JSON");
   }
+  const { value, ...id } = parsed;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     fail("it is not a JSON object");
   }
-  return value as Record<string, unknown>;
+  return { values: value as Record<string, unknown>, ...id };
 }
 
 function numbersOf(values: Record<string, unknown>, fail: (why: string) => never) {
@@ -121,7 +129,8 @@ function inRange(flag: Flag, field: string, value: number, fail: (why: string) =
   try {
     return parseValue(flag, String(value), field) as number;
   } catch (error) {
-    return fail(error instanceof Error ? error.message : String(error));
+    // The line says already that it cannot be used.
+    return fail(reason(error).replace(/^cannot use /, ""));
   }
 }
 

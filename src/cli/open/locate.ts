@@ -107,7 +107,7 @@ export async function fetchModel(
     if (!(error instanceof UsageError)) throw error;
     const meant = meantFolder(name.repo) ||
       (error instanceof NoSuchModelError ? await meantModels(name, notices) : "");
-    throw meant === "" ? error : new UsageError(reason(error) + meant, { cause: error });
+    throw meant === "" ? error : new UsageError(error.message + meant, { cause: error });
   }
 }
 

@@ -17,13 +17,17 @@ export async function runRemoteChat(
   options: ChatOptions,
   context: Pick<ChatContext, "io" | "historyFile"> & { readonly remote: string },
 ): Promise<number> {
-  const { signal } = context.io;
   templateArguments(options); // a mistake is told before anything is asked
   const endpoint = remoteEndpoint(context.remote);
-  const server = await openServer(endpoint, { model: options.model, signal });
-  const { speculation } = await readServer(server, signal);
-  const drafts = speculationText(speculation);
+  // Before the server is asked: what is typed meanwhile waits for the first prompt, and Ctrl+C is a key.
   using lines = linesOf(options, context);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([context.io.signal, stop.signal]);
+  const { server, speculation } = await lines.answering(() => stop.abort(), async () => {
+    const opened = await openServer(endpoint, { model: options.model, signal });
+    return { server: opened, speculation: (await readServer(opened, signal)).speculation };
+  });
+  const drafts = speculationText(speculation);
   return await chatWith(remoteModel(server, options, drafts), options, { io: context.io, lines });
 }
 

@@ -1,4 +1,4 @@
-import { UsageError } from "../../errors.ts";
+import { reason, UsageError } from "../../errors.ts";
 import type { AcceptanceModel } from "../../simulate/acceptance/model.ts";
 import { replayed } from "../../simulate/acceptance/replay.ts";
 import {
@@ -23,7 +23,7 @@ export function readRecorded(path: string, flag = "--recorded"): Recorded {
     return { path, recording: readRecording(text) };
   } catch (error) {
     if (!(error instanceof RecordingError)) throw error;
-    throw new UsageError(`Cannot use "${flag} ${path}": ${error.message}`, { cause: error });
+    throw new UsageError(`Cannot use "${flag} ${path}": ${reason(error)}`, { cause: error });
   }
 }
 

@@ -101,7 +101,7 @@ function unlessHungUp(act: () => void): void {
 
 /** A terminal that was closed gives and takes nothing any more; SIGHUP comes with it and ends the process. */
 export function isHungUp(error: unknown): boolean {
-  return /^EIO|os error 5\b/.test(reason(error));
+  return /^EIO|os error 5\b/.test(error instanceof Error ? error.message : String(error));
 }
 
 /** 80 by 24 where a terminal does not report its size, or reports 0 because nobody gave it one. */

@@ -50,6 +50,8 @@ function renamed(expression: Expression, form: number): Expression {
       return { ...expression, parts: expression.parts.map((part) => renamed(part, form)) };
     case "repeat":
       return { ...expression, part: renamed(expression.part, form) };
+    case "counted string":
+      return { ...expression, of: own(expression.of, form) };
     default:
       return expression;
   }

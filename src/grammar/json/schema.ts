@@ -159,7 +159,11 @@ class SchemaGrammar implements SchemaContext {
         const known = Object.keys(FORMATS).join(", ");
         throw fault(path, `the format "${format}" is not supported, only ${known}`);
       }
-      return quoted(regexExpression(expression, stringCharacter));
+      // One rule for all that have the same.
+      return this.#named(
+        `format ${format}`,
+        () => quoted(regexExpression(expression, stringCharacter)),
+      );
     }
     if (least === undefined && most === undefined) return rule("string");
     return most !== undefined && most < (least ?? 0) ? NOTHING : stringOf(least ?? 0, most);

@@ -37,9 +37,12 @@ const UNICODE_ESCAPES = [
   ),
 ];
 
+/** The rule of strings without escapes of four digits. */
+const PLAIN_STRING = "plain_string";
+
 /** A string of so many characters, of which an escape is one. */
 export function stringOf(least: number, most: number | undefined): Expression {
-  return quoted(repeat(choice(...CHARACTERS), least, most));
+  return { kind: "counted string", of: PLAIN_STRING, least, most };
 }
 
 export function quoted(inside: Expression): Expression {
@@ -96,6 +99,7 @@ export function jsonRules(): [name: string, body: Expression][] {
   const member = sequence(string, text(": "), value);
   return [
     ["string", quoted(repeat(choice(...CHARACTERS, ...UNICODE_ESCAPES), 0))],
+    [PLAIN_STRING, quoted(repeat(choice(...CHARACTERS), 0))],
     [
       "value",
       choice(

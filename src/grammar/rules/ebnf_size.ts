@@ -10,11 +10,13 @@ const PARTS =
  * Estimates the size of a user's EBNF, in which counted repetitions multiply what they repeat.
  *
  * @param setOf the characters of a class; undefined for one that is none.
+ * @param mostWide see `mostWidePlaces`.
  * @throws GrammarError for more than can be compiled.
  */
 export function checkEbnfSize(
   text: string,
   setOf: (written: string) => CodePoints | undefined,
+  mostWide: number,
 ): void {
   let rules = 0;
   /** Sums of the open brackets. */
@@ -45,8 +47,8 @@ export function checkEbnfSize(
   if (rules > MOST_RULES) {
     throw new GrammarError(`it has ${rules} rules, of at most ${MOST_RULES}`);
   }
-  checkPlaces(
-    open.reduce((sum, { places }) => sum + places, 0),
-    open.reduce((sum, { wide }) => sum + wide, 0),
-  );
+  checkPlaces({
+    places: open.reduce((sum, { places }) => sum + places, 0),
+    wide: open.reduce((sum, { wide }) => sum + wide, 0),
+  }, mostWide);
 }

@@ -13,10 +13,11 @@ const NAMED: Readonly<Record<string, string>> = {
 /**
  * A user's EBNF with the classes that xgrammar 0.1.27 gets wrong written as bytes, see `writtenSet`.
  *
+ * @param mostWide see `mostWidePlaces`.
  * @throws GrammarError for a class without a character, and for more than can be compiled.
  */
-export function mendedEbnf(text: string): string {
-  checkEbnfSize(text, setOf);
+export function mendedEbnf(text: string, mostWide: number): string {
+  checkEbnfSize(text, setOf, mostWide);
   return text.replaceAll(PARTS, (whole: string, negated?: string, inside?: string) => {
     if (inside === undefined) return whole;
     const set = classOf(inside);

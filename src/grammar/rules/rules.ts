@@ -14,7 +14,17 @@ export type Expression =
     readonly least: number;
     readonly most: number | undefined;
   }
-  | { readonly kind: "rule"; readonly name: string };
+  | { readonly kind: "rule"; readonly name: string }
+  /**
+   * A string of JSON in quotes, of `least` to `most` characters of which an escape is one. The rule
+   * `of` has the same strings of any length: that is what is compiled, and counts.ts counts.
+   */
+  | {
+    readonly kind: "counted string";
+    readonly of: string;
+    readonly least: number;
+    readonly most: number | undefined;
+  };
 
 /** The rules of a grammar by name; it begins with "root". */
 export type Rules = ReadonlyMap<string, Expression>;
@@ -58,6 +68,8 @@ function written(expression: Expression, ofSet: (set: CodePoints) => string): st
     }
     case "rule":
       return expression.name;
+    case "counted string":
+      return expression.of;
   }
 }
 
@@ -92,6 +104,7 @@ export function productive(rules: Rules): Rules | undefined {
   const has = (expression: Expression): boolean => {
     switch (expression.kind) {
       case "text":
+      case "counted string":
         return true;
       case "one of":
         return expression.set.length > 0;

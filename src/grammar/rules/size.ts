@@ -12,33 +12,47 @@ export const MOST_RULES = 4000;
 export const MOST_PLACES = 100_000;
 
 /**
- * Of these, places at which about any token may begin: with 150,000 tokens each takes some 50 ms. A
- * place where only some characters may follow counts as its part of the printable ASCII characters.
+ * Tokens that are looked at for those tables: about all of the vocabulary at a place where any
+ * character may follow, which takes 50 ms and more with 150,000 tokens. A place where only some may
+ * counts as its part of the printable ASCII characters.
  */
-export const MOST_WIDE_PLACES = 400;
+const MOST_LOOKS = 20_000_000;
+
+/** At most so many such places, also where the vocabulary is small or not known. */
+const MOST_WIDE = 400;
+
+/** How many places of any character a grammar may have. */
+export function mostWidePlaces(vocabSize: number): number {
+  return Math.min(MOST_WIDE, Math.floor(MOST_LOOKS / vocabSize));
+}
 
 /** Characters of a grammar in EBNF. */
 export const MOST_TEXT = 4_000_000;
 
-interface Size {
+/** Places of a part, see above. */
+export interface Size {
   readonly places: number;
   readonly wide: number;
 }
 
-/** @throws GrammarError for rules that would take too long to compile. */
-export function checkSize(rules: Rules): void {
+/**
+ * @param mostWide see `mostWidePlaces`.
+ * @throws GrammarError for rules that would take too long to compile.
+ */
+export function checkSize(rules: Rules, mostWide: number): void {
   if (rules.size > MOST_RULES) {
     throw new GrammarError(`it comes to ${rules.size} rules, of at most ${MOST_RULES}`);
   }
   const sizes = [...rules.values()].map(sizeOf);
   const total = (of: (size: Size) => number) => sizes.reduce((sum, size) => sum + of(size), 0);
-  checkPlaces(total(({ places }) => places), total(({ wide }) => wide));
+  checkPlaces({ places: total(({ places }) => places), wide: total(({ wide }) => wide) }, mostWide);
 }
 
 /** @throws GrammarError for more than can be compiled. */
-export function checkPlaces(places: number, wide: number): void {
-  const over = wide > MOST_WIDE_PLACES
-    ? `${amount(wide)} characters that are chosen one by one, of at most ${MOST_WIDE_PLACES}`
+export function checkPlaces({ places, wide }: Size, mostWide: number): void {
+  const over = wide > mostWide
+    ? `${amount(wide)} characters that are chosen one by one, of at most ${mostWide} with the ` +
+      "model's vocabulary"
     : places > MOST_PLACES
     ? `${amount(places)} characters, of at most ${MOST_PLACES}`
     : undefined;
@@ -71,6 +85,7 @@ function sizeOf(expression: Expression): Size {
       return { places: copies * places, wide: copies * wide };
     }
     case "rule":
+    case "counted string":
       return { places: 1, wide: 0 };
   }
 }

@@ -13,7 +13,7 @@ import { sharedVocabulary } from "./vocabulary.ts";
 const MOST_THREADS = 8;
 
 /** A grammar takes this long to compile at most. */
-const COMPILE_MS = 5000;
+const COMPILE_MS = 10_000;
 
 /** Characters of a grammar, written as JSON. */
 const MOST_CHARACTERS = 1_000_000;

@@ -24,6 +24,8 @@ const COMPLETED: readonly (readonly [line: string, candidates: string[], end: st
   ["/set te", ["temperature "], "te"],
   ["/set top", ["top-k ", "top-p "], "top"],
   ["/set temperature 0", [], "/set temperature 0"],
+  ["/set form", ["format "], "form"],
+  ["/set format ch", ["chat.json", "chats/"], "ch"],
   ["/load ch", ["chat.json", "chats/"], "ch"],
   ["/load chats/m", ["monday.json"], "m"],
   ["/save my ch", ["my chat.json"], "my ch"],

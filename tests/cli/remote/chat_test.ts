@@ -102,3 +102,30 @@ Deno.test("chat: a conversation saved with a server is loaded here, and one from
     await Deno.remove(path);
   }
 });
+
+Deno.test("chat --remote at a terminal: Ctrl+C ends it while the server does not answer", async () => {
+  const asked = Promise.withResolvers<void>();
+  const silent = new AbortController();
+  const server = Deno.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    signal: silent.signal,
+    onListen() {},
+  }, () => {
+    asked.resolve();
+    return new Promise<Response>(() => {});
+  });
+  const io = fakeIo({ terminal: true });
+  const running = eyrie([
+    "chat",
+    "--remote",
+    `http://127.0.0.1:${server.addr.port}`,
+    "--no-history",
+  ], { io });
+  await asked.promise;
+  io.type("\x03");
+  assert.equal((await running).code, 130);
+  assert.equal(io.modes.at(-1), false, "the terminal is given back");
+  silent.abort();
+  await server.finished;
+});

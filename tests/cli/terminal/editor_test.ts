@@ -129,6 +129,21 @@ Deno.test("Ctrl+Z where no shell stops the process goes on by itself", () =>
     assert.deepEqual(await enter(), line("half"));
   }));
 
+Deno.test("a resize while the process is stopped is drawn when it goes on", () =>
+  edit([], async ({ io, type, enter }) => {
+    await type("a line of more than twenty columns", "columns");
+    await type(CTRL.z, "\x1b[?2004l");
+    io.resize(20);
+    const before = io.err().length;
+    io.raise("SIGWINCH");
+    assert.equal(io.err().length, before, "the terminal is the shell's");
+    io.raise("SIGCONT");
+    await io.seen("\r\x1b[J> a line of more than twenty columns");
+    io.raise("SIGWINCH");
+    await io.seen("\x1b[1A\r\x1b[J> a line");
+    assert.deepEqual(await enter(), line("a line of more than twenty columns"));
+  }));
+
 Deno.test("another width draws prompt and line anew", () =>
   edit([], async ({ io, type, enter }) => {
     await type("a line of more than twenty columns", "columns");
