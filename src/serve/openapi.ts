@@ -55,9 +55,11 @@ function operation(route: Route, { path, keyed }: Context): unknown {
       },
     },
     responses: {
-      200: {
-        description: "The answer",
-        content: contentOf(describedAnswer(method, templateOf(route))),
+      ...route.refuses ? {} : {
+        200: {
+          description: "The answer",
+          content: contentOf(describedAnswer(method, templateOf(route))),
+        },
       },
       ...errorsOf(route, { path, keyed }),
     },
@@ -96,6 +98,7 @@ function errorsOf(route: Route, { path, keyed }: Context): Record<string, unknow
       429: "Too many requests wait",
     },
     500: "The server has made a mistake",
+    ...route.refuses ? { 501: "This server does not do that" } : {},
     503: "The model is being loaded, the server is stopping, or the engine does not answer",
   };
   return Object.fromEntries(

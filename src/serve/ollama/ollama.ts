@@ -103,7 +103,7 @@ function refusal(path: string, summary: string, message: string): Route {
   const handle = () => {
     throw new ApiError(501, message, { type: "invalid_request_error", code: "not_implemented" });
   };
-  return { method: "post", path, summary, ...ABOUT, handle };
+  return { method: "post", path, summary, ...ABOUT, refuses: true, handle };
 }
 
 /** ollama's clients may name a model's tag. */

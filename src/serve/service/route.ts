@@ -29,6 +29,8 @@ export interface Route {
   readonly open?: true;
   /** Its answer may be a stream of events. */
   readonly streams?: true;
+  /** It has no other answer than 501. */
+  readonly refuses?: true;
   /** Its API's shape of an error; default OpenAI's. */
   readonly errors?: (error: ApiError) => unknown;
   readonly handle: (call: Call) => Promise<Response> | Response;
