@@ -1,4 +1,7 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
+import type { CommandName } from "../../src/cli/options/command.ts";
+import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
+import { spellingsOf } from "../../src/cli/options/flag.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type Invocation, parseArguments } from "../../src/cli/options/parse.ts";
 import { configPath, countSettings, readSettings } from "../../src/cli/options/settings.ts";
@@ -162,6 +165,23 @@ Deno.test("settings: variables that are read elsewhere come before the file all 
   deepEqual([apiKey, webgpu], ["of the file", "dawn"]);
   const { apiKey: later, webgpu: other } = options("serve", { file, env });
   deepEqual([later, other], [undefined, undefined]);
+});
+
+Deno.test("settings: no variable of another meaning has the name of a flag", async () => {
+  const page = await Deno.readTextFile(new URL("../../docs/environment.md", import.meta.url));
+  const flags = new Set(
+    (Object.keys(COMMANDS) as CommandName[]).flatMap((name) =>
+      Object.values(flagsOf(name)).flatMap(spellingsOf)
+    ),
+  );
+  const named = new Set(page.match(/\bEYRIE_[A-Z_]+/g));
+  const both = named.values().filter((name) =>
+    flags.has(`--${name.slice("EYRIE_".length).toLowerCase().replaceAll("_", "-")}`)
+  );
+  deepEqual([...both].toSorted(), [
+    ...["EYRIE_API_KEY", "EYRIE_DRAFT", "EYRIE_MODEL", "EYRIE_PORT"],
+    ...["EYRIE_QUIET", "EYRIE_TOP_P", "EYRIE_WEBGPU"],
+  ]);
 });
 
 Deno.test("settings: where the file is", async () => {
