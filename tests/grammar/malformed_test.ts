@@ -113,6 +113,16 @@ Deno.test("a reference with a bad percent escape", async () => {
   await checkGrammar({ kind: "json schema", schema });
 });
 
+Deno.test("what the user wrote is shown in one line, and not at any length", async () => {
+  const pattern = `\n\x1b[31m${"x".repeat(5000)}(`;
+  await assert.rejects(checkGrammar({ kind: "regex", pattern }), (error) => {
+    assert.ok(error instanceof UsageError);
+    assert.match(error.message, /^Cannot .*"\\u000a\\u001b\[31mx{300,}\.\.\.$/);
+    assert.ok(error.message.length < 500);
+    return true;
+  });
+});
+
 Deno.test("what is thrown by accident is the user's error too", async () => {
   // An object that cannot be made a property's name: a TypeError within.
   const odd = { toString: 1 };
