@@ -63,7 +63,11 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
     compiled.delete(text);
     // Those that run go on in the instance they have, also where it was aborted.
     if (known && !known.of.xgrammar.aborted) return known;
-    if ((await module)?.xgrammar.aborted) module = undefined;
+    if ((await module)?.xgrammar.aborted) {
+      module = undefined;
+      // Nothing holds its memory once the matchers that run are closed.
+      for (const [text, { of }] of compiled) if (of.xgrammar.aborted) compiled.delete(text);
+    }
     const of = await (module ??= openCompiling(vocabulary));
     const root = of.stripsSpace ? "spaced_root" : "root";
     const source = of.stripsSpace ? `${text}\nspaced_root ::= " " root\n` : text;

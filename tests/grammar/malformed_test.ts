@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { UsageError } from "../../src/errors.ts";
 import { checkGrammar } from "../../src/grammar/grammars.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { GRAMMARS } from "./accepts.ts";
+import { VOCAB_SIZE } from "./vocabulary.ts";
 
 async function check(grammar: Grammar): Promise<void> {
   try {
@@ -111,6 +113,16 @@ Deno.test("a reference with a bad percent escape", async () => {
   await checkGrammar({ kind: "json schema", schema });
 });
 
+Deno.test("what the user wrote is shown in one line, and not at any length", async () => {
+  const pattern = `\n\x1b[31m${"x".repeat(5000)}(`;
+  await assert.rejects(checkGrammar({ kind: "regex", pattern }), (error) => {
+    assert.ok(error instanceof UsageError);
+    assert.match(error.message, /^Cannot .*"\\u000a\\u001b\[31mx{300,}\.\.\.$/);
+    assert.ok(error.message.length < 500);
+    return true;
+  });
+});
+
 Deno.test("what is thrown by accident is the user's error too", async () => {
   // An object that cannot be made a property's name: a TypeError within.
   const odd = { toString: 1 };
@@ -126,6 +138,34 @@ Deno.test("any text as EBNF or as a regular expression", async () => {
   await fc.assert(fc.asyncProperty(regex, (pattern) => check({ kind: "regex", pattern })), {
     numRuns: 200,
   });
+});
+
+Deno.test("whatever is opened and followed, by tokens that it may not allow", async () => {
+  const grammar = fc.oneof(
+    schema.map((schema): Grammar => ({ kind: "json schema", schema })),
+    schema.map((schema): Grammar => ({
+      kind: "forms",
+      forms: [{ before: "f(", schema, after: "" }],
+    })),
+    ebnf.map((text): Grammar => ({ kind: "ebnf", text })),
+    regex.map((pattern): Grammar => ({ kind: "regex", pattern })),
+  );
+  const tokens = fc.array(fc.nat({ max: VOCAB_SIZE - 1 }), { minLength: 1, maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(grammar, tokens, fc.boolean(), async (grammar, tokens, ignoreEos) => {
+      try {
+        const constraint = await GRAMMARS.open(grammar, { ignoreEos });
+        const parents = tokens.map((_, i) => i);
+        constraint.fill({ tokens, parents }, new Uint32Array(7 * VOCAB_SIZE / 32));
+        constraint.pruned({ tokens, parents });
+        constraint.forced(5);
+        for (const token of tokens) constraint.take(token);
+      } catch (error) {
+        assert.ok(error instanceof UsageError, String(error));
+      }
+    }),
+    { numRuns: 100 },
+  );
 });
 
 Deno.test("a grammar that is nested too deep", async () => {

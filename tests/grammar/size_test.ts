@@ -48,10 +48,10 @@ Deno.test("the larger the vocabulary, the fewer characters are chosen one by one
     vocabSize: padded.length,
     eosTokenIds: [256],
   });
-  await checkGrammar(regex("[^x]{300}"));
-  await assert.rejects(large.open(regex("[^x]{300}"), { ignoreEos: false }), {
+  await checkGrammar(regex("[^x]{500}"));
+  await assert.rejects(large.open(regex("[^x]{500}"), { ignoreEos: false }), {
     name: "UsageError",
-    message: /of at most 200 with the model's vocabulary/,
+    message: /of at most 400 with the model's vocabulary/,
   });
   const schema = { type: "array", items: { type: "string", maxLength: 9999 }, maxItems: 999 };
   (await large.open(json(schema), { ignoreEos: false })).close();

@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import denoJson from "../../deno.json" with { type: "json" };
+import lock from "../deno.lock" with { type: "json" };
 import { serve } from "./server.ts";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -41,7 +42,7 @@ async function printed(
   const text = program.replaceAll(ADDRESS, address);
   const [file, ...args] = language === "sh"
     ? ["bash", "-c", text]
-    : [Deno.execPath(), "run", "-A", "--quiet", "--ext=ts", "-"];
+    : [Deno.execPath(), "run", "-A", "--quiet", "--lock=tests/deno.lock", "--ext=ts", "-"];
   const child = new Deno.Command(file ?? "", {
     args,
     cwd: fileURLToPath(ROOT),
@@ -51,11 +52,19 @@ async function printed(
     stderr: "inherit",
   }).spawn();
   const writer = child.stdin.getWriter();
-  if (language === "ts") await writer.write(new TextEncoder().encode(text));
+  if (language === "ts") await writer.write(new TextEncoder().encode(withVersions(text)));
   await writer.close();
   const { code, stdout } = await child.output();
   equal(code, 0);
   return new TextDecoder().decode(stdout);
+}
+
+/** A program as it runs here: the names of packages with the versions of the tests' lockfile. */
+function withVersions(program: string): string {
+  return program.replaceAll(/ from "([^".:]+)"/g, (all, name: string) => {
+    const locked = Object.keys(lock.specifiers).find((each) => each.startsWith(`npm:${name}@`));
+    return locked ? ` from "${locked}"` : all;
+  });
 }
 
 /** Answers without what is another at every run: ids and times. */

@@ -16,10 +16,10 @@ export const MOST_PLACES = 100_000;
  * character may follow, which takes 50 ms and more with 150,000 tokens. A place where only some may
  * counts as its part of the printable ASCII characters.
  */
-const MOST_LOOKS = 20_000_000;
+const MOST_LOOKS = 40_000_000;
 
 /** At most so many such places, also where the vocabulary is small or not known. */
-const MOST_WIDE = 400;
+const MOST_WIDE = 1000;
 
 /** How many places of any character a grammar may have. */
 export function mostWidePlaces(vocabSize: number): number {

@@ -92,7 +92,7 @@ Deno.test("a draft by default: one that does not fit is left out, then all draft
   const noHead = ({ draft }: Asked) => draft ? "Cannot load: it takes 9 GB" : undefined;
   const first = await opening({ model: TARGET }, { ...place, refuse: noHead });
   deepEqual(first.asked.map(({ algorithm }) => algorithm), [undefined, "SUFFIX"]);
-  ok(first.err.endsWith(`\ndraft: ${TEXT}; not ${HEAD}: Cannot load: it takes 9 GB\n`), first.err);
+  ok(first.err.endsWith(`\ndraft: ${TEXT}; not ${HEAD}: cannot load: it takes 9 GB\n`), first.err);
 
   const nothing = ({ draft, algorithm }: Asked) =>
     draft ?? algorithm ? "Cannot load: no" : undefined;
