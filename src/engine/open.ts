@@ -70,6 +70,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice
   readonly residency?: Partial<ResidencyOptions>;
   /** Keep the keys and values of earlier requests for those that begin alike; default true. */
   readonly prefixCache?: boolean;
+  /** As in PromptInput, of prompts that do not say; default false. */
+  readonly allowSpecial?: boolean;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
   /** Time the parts of each round on the device. */
@@ -172,9 +174,11 @@ export async function openEngine(
   for (const line of warnings) options.onWarning?.(line);
   const { checkpoint, config } = models.target;
   const contextLength = contextOf(options.contextLength, config.maxPositions);
-  const text = random
-    ? noText(checkpoint.name)
-    : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
+  const text = random ? noText(checkpoint.name) : openText(checkpoint, {
+    vocabSize: config.vocabSize,
+    onWarning: options.onWarning,
+    allowSpecial: options.allowSpecial,
+  });
   const device = models.draft?.config.algorithm ?? "NONE";
   const algorithm = drafter?.name ?? device;
   const { architecture } = config;

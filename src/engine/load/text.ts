@@ -32,7 +32,7 @@ export type PromptInput = {
   readonly begin?: string | undefined;
   /**
    * Control tokens that messages and tools spell (`<|im_end|>`) are tokens; default false: they are text,
-   * and only those of the template are tokens.
+   * and only those of the template are tokens. OpenOptions.allowSpecial is the default where given.
    */
   readonly allowSpecial?: boolean | undefined;
 };
@@ -81,8 +81,10 @@ export function noText(name: string): EngineText {
 /** @param of.vocabSize of the model. */
 export function openText(
   checkpoint: Pick<Checkpoint, "name" | "json" | "text">,
-  { vocabSize, onWarning = () => {} }: {
+  { vocabSize, onWarning = () => {}, allowSpecial = false }: {
     readonly vocabSize: number;
+    /** Of prompts that do not say. */
+    readonly allowSpecial?: boolean | undefined;
     readonly onWarning: ((line: string) => void) | undefined;
   },
 ): EngineText {
@@ -119,7 +121,9 @@ export function openText(
       }
       const { bosToken, eosToken } = tokenizer;
       const { messages, tools } = input;
-      const marked = input.allowSpecial ? undefined : userText.marked({ messages, tools });
+      const marked = input.allowSpecial ?? allowSpecial
+        ? undefined
+        : userText.marked({ messages, tools });
       const given = marked ?? { messages, tools };
       const rendered = renderChat(template, given.messages, {
         addGenerationPrompt: true,
