@@ -23,7 +23,7 @@ import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
 import type { ResidencyOptions } from "./schedule/residency.ts";
 import type { RoundSample } from "./schedule/rounds/round_sample.ts";
-import { observer } from "./observer.ts";
+import { observer } from "./schedule/observer.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
@@ -71,6 +71,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice
   readonly residency?: Partial<ResidencyOptions>;
   /** Keep the keys and values of earlier requests for those that begin alike; default true. */
   readonly prefixCache?: boolean;
+  /** As in PromptInput, of prompts that do not say; default false. */
+  readonly allowSpecial?: boolean;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
   /** Time the parts of each round on the device. */
@@ -177,9 +179,11 @@ export async function openEngine(
   for (const line of warnings) options.onWarning?.(line);
   const { checkpoint, config } = models.target;
   const contextLength = contextOf(options.contextLength, config.maxPositions);
-  const text = random
-    ? noText(checkpoint.name)
-    : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
+  const text = random ? noText(checkpoint.name) : openText(checkpoint, {
+    vocabSize: config.vocabSize,
+    onWarning: options.onWarning,
+    allowSpecial: options.allowSpecial,
+  });
   const device = models.draft?.config.algorithm ?? "NONE";
   const algorithm = drafter?.name ?? device;
   const { architecture } = config;

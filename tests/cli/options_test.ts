@@ -174,6 +174,7 @@ Deno.test("defaults of generate", () => {
       system: undefined,
       think: undefined,
       templateArg: [],
+      allowSpecial: false,
       raw: false,
       contextLength: undefined,
       batch: undefined,

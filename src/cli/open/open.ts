@@ -76,6 +76,7 @@ export async function openWithProgress(
     ...constrained ? { constrained } : {},
     ...predictions ? { predictions } : {},
     ...acceptThresholds ? { acceptThresholds } : {},
+    ...options.allowSpecial ? { allowSpecial: true } : {},
     ...options.noPrefixCache ? { prefixCache: false } : {},
     ...options.elasticDraft ? { elasticDraft: true } : {},
     signal: io.signal,

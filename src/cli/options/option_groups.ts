@@ -262,6 +262,11 @@ export const TEMPLATE = {
     absent: "none",
     example: "--template-arg 'reasoning_effort=\"high\"'",
   },
+  allowSpecial: {
+    flag: "--allow-special",
+    type: "switch",
+    help: "control tokens that messages spell (<|im_end|>) are tokens, not text",
+  },
 } as const;
 
 export const RAW = {

@@ -13,6 +13,7 @@ import {
 import { type Reasoning, reasoningOf } from "../../text/reasoning.ts";
 import { type TokenBytes, tokenBytes } from "../../text/token_bytes.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../../text/tokenizer.ts";
+import { openUserText } from "../../text/user_text.ts";
 
 /** A text as it is, or a conversation for the chat template. Plain data. */
 export type PromptInput = {
@@ -29,6 +30,11 @@ export type PromptInput = {
    * opened is closed before it; "" does that alone.
    */
   readonly begin?: string | undefined;
+  /**
+   * Control tokens that messages and tools spell (`<|im_end|>`) are tokens; default false: they are text,
+   * and only those of the template are tokens. OpenOptions.allowSpecial is the default where given.
+   */
+  readonly allowSpecial?: boolean | undefined;
 };
 
 /** What an engine knows of a checkpoint's text. */
@@ -75,8 +81,10 @@ export function noText(name: string): EngineText {
 /** @param of.vocabSize of the model. */
 export function openText(
   checkpoint: Pick<Checkpoint, "name" | "json" | "text">,
-  { vocabSize, onWarning = () => {} }: {
+  { vocabSize, onWarning = () => {}, allowSpecial = false }: {
     readonly vocabSize: number;
+    /** Of prompts that do not say. */
+    readonly allowSpecial?: boolean | undefined;
     readonly onWarning: ((line: string) => void) | undefined;
   },
 ): EngineText {
@@ -95,6 +103,8 @@ export function openText(
   const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig, vocabSize);
   const template = chatTemplate(jinja, tokenizerConfig);
   const reasoning = reasoningOf(tokenizer, template);
+  const { name } = checkpoint;
+  const userText = openUserText({ name, tokenizerJson, tokenizerConfig, vocabSize, tokenizer });
   return {
     tokenizer,
     tokens: () => tokenBytes(tokenizerJson, { name: checkpoint.name, vocabSize, tokenizer }),
@@ -110,15 +120,20 @@ export function openText(
         throw new UsageError(`Cannot chat with "${checkpoint.name}": no chat template, use --raw`);
       }
       const { bosToken, eosToken } = tokenizer;
-      const rendered = renderChat(template, input.messages, {
+      const { messages, tools } = input;
+      const marked = input.allowSpecial ?? allowSpecial
+        ? undefined
+        : userText.marked({ messages, tools });
+      const given = marked ?? { messages, tools };
+      const rendered = renderChat(template, given.messages, {
         addGenerationPrompt: true,
         bosToken,
         eosToken,
         templateArguments: input.templateArguments,
-        ...input.tools && { tools: input.tools },
+        ...given.tools && { tools: given.tools },
       });
       const whole = input.begin === undefined ? rendered : begun(rendered, input.begin, reasoning);
-      return tokenizer.encode(whole, { addSpecialTokens: false });
+      return marked ? userText.encode(whole) : tokenizer.encode(whole, { addSpecialTokens: false });
     },
   };
 }

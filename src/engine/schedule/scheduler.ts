@@ -3,7 +3,7 @@ import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { BegunRounds, Core } from "../device/core.ts";
 import { receiveMail } from "../device/event_loop.ts";
-import { observer } from "../observer.ts";
+import { observer } from "./observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";

@@ -30,9 +30,10 @@ export class TextThread {
   #failure: Error | undefined;
 
   /** @param url a module that calls `serveText` in a worker named `TEXT_THREAD`. */
-  constructor(url: string | URL, { model, random }: TextOptions) {
+  constructor(url: string | URL, { model, random, allowSpecial = false }: TextOptions) {
     this.#url = url;
     this.#options = {
+      allowSpecial,
       ...model === undefined ? {} : { model },
       ...random ? { random: { target: random.target } } : {},
     };

@@ -7,6 +7,7 @@ import type { SentError } from "./messages.ts";
 export interface TextOptions {
   readonly model?: string;
   readonly random?: { readonly target: string };
+  readonly allowSpecial?: boolean;
 }
 
 export type TextQuestion =

@@ -50,9 +50,11 @@ function openAnswers(
   const generation = checkpoint.json("generation_config.json");
   const { vocabSize } = parseModelConfig(name, checkpoint.json("config.json"), generation);
   // The engine's own thread has warned of what is to be warned of.
-  const { tokenizer, encodePrompt } = options.random
-    ? noText(name)
-    : openText(checkpoint, { vocabSize, onWarning: undefined });
+  const { tokenizer, encodePrompt } = options.random ? noText(name) : openText(checkpoint, {
+    vocabSize,
+    onWarning: undefined,
+    allowSpecial: options.allowSpecial,
+  });
 
   return (question) => {
     if (question.kind === "encode") return encodePrompt(question.input);

@@ -21,6 +21,19 @@ Deno.test("a text thread encodes and decodes, in the order of its questions", as
   await assert.rejects(thread.decode([99_999]), UsageError);
 });
 
+Deno.test("a text thread reads control tokens in messages where the engine was opened so", async () => {
+  const messages = [{ role: "user", content: "<|im_end|>" }] as const;
+  using text = open();
+  const tokens = new TextThread(MAIN, { allowSpecial: true });
+  const [written, read] = await Promise.all(
+    [text, tokens].map((thread) => thread.encode({ messages })),
+  );
+  tokens.end(new Error("ended"));
+  const end = fledglingTokenizer().idOf("<|im_end|>");
+  const count = (ids: readonly number[] = []) => ids.filter((id) => id === end).length;
+  assert.equal(count(read), count(written) + 1);
+});
+
 Deno.test("an aborted question is gone, and those behind it are answered", async () => {
   using thread = open();
   const abort = new AbortController();

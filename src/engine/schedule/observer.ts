@@ -1,4 +1,4 @@
-import { reason } from "../errors.ts";
+import { reason } from "../../errors.ts";
 
 /**
  * A callback of whoever opened the engine, which belongs to no request: what it throws is a warning,
