@@ -1,10 +1,10 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import denoJson from "../../deno.json" with { type: "json" };
-import lock from "../deno.lock" with { type: "json" };
 import { serve } from "./server.ts";
 
 const ROOT = new URL("../../", import.meta.url);
+const LOCK = JSON.parse(await Deno.readTextFile(new URL("tests/deno.lock", ROOT)));
 const PAGE = await Deno.readTextFile(new URL("docs/server.md", ROOT));
 
 /** A program of the page, and what the page says that came of it. */
@@ -62,7 +62,7 @@ async function printed(
 /** A program as it runs here: the names of packages with the versions of the tests' lockfile. */
 function withVersions(program: string): string {
   return program.replaceAll(/ from "([^".:]+)"/g, (all, name: string) => {
-    const locked = Object.keys(lock.specifiers).find((each) => each.startsWith(`npm:${name}@`));
+    const locked = Object.keys(LOCK.specifiers).find((each) => each.startsWith(`npm:${name}@`));
     return locked ? ` from "${locked}"` : all;
   });
 }
