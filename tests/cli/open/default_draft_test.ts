@@ -99,7 +99,7 @@ Deno.test("a draft by default: one that does not fit is left out, then all draft
   const plain = await opening({ model: TARGET }, { ...place, refuse: nothing });
   equal(plain.asked.length, 3);
   deepEqual(Object.keys(plain.asked[2] ?? {}).toSorted(), ["model"]);
-  ok(plain.err.endsWith(`\ndraft: none; not ${HEAD}: Cannot load: no\n`), plain.err);
+  ok(plain.err.endsWith(`\ndraft: none; not ${HEAD}: cannot load: no\n`), plain.err);
 
   // The model itself: its own error, once.
   await rejects(
