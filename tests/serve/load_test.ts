@@ -286,15 +286,41 @@ Deno.test("--max-queue-ms holds for the encoding of the prompt too", async () =>
   const engine = fakeEngine();
   const { encodePrompt } = engine;
   const gate = Promise.withResolvers<void>();
-  engine.encodePrompt = (input) => gate.promise.then(() => encodePrompt(input));
+  let ended: AbortSignal | undefined;
+  engine.encodePrompt = (input, signal) => {
+    ended = signal;
+    return gate.promise.then(() => encodePrompt(input));
+  };
   await using server = await fakeServer({ maxBatch: 1, maxQueueMs: 200 }, engine);
   const response = await server.ask(CHAT, BODY);
   assert.equal(response.status, 503);
   await response.body?.cancel();
-  assert.equal(server.server.service.table.live.size, 1, "what is being encoded has a place");
+  assert.ok(ended?.aborted, "its prompt is not encoded any more");
   gate.resolve();
   await until(() => server.server.service.table.live.size === 0);
   assert.equal(engine.requests.length, 0);
+});
+
+Deno.test("a client that leaves while its prompt is encoded ends that, and gives its place back", async () => {
+  const engine = fakeEngine();
+  const asked = Promise.withResolvers<AbortSignal | undefined>();
+  engine.encodePrompt = (_, signal) => {
+    asked.resolve(signal);
+    const { promise, reject } = Promise.withResolvers<never>();
+    signal?.addEventListener("abort", () => reject(signal.reason));
+    return promise;
+  };
+  await using server = await fakeServer({ maxBatch: 1 }, engine);
+  for (const [path, body] of [[CHAT, BODY], ["/tokenize", { content: "a" }]] as const) {
+    const client = new AbortController();
+    const answer = server.ask(path, body, { signal: client.signal }).catch(() => {});
+    await asked.promise;
+    await until(() => server.server.service.table.live.size === 1);
+    client.abort();
+    await answer;
+    await until(() => server.server.service.table.live.size === 0);
+  }
+  assert.ok((await asked.promise)?.aborted);
 });
 
 Deno.test("a stream that waits for a slot has its headers, comments, and then its answer", async () => {

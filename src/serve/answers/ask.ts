@@ -4,7 +4,7 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import { randomSeed, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { UsageError } from "../../errors.ts";
-import { invalid, promptTooLong, tooManyOf } from "../http/errors.ts";
+import { ApiError, invalid, promptTooLong, tooManyOf } from "../http/errors.ts";
 import { mostTokens } from "./limits.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 
@@ -35,21 +35,29 @@ const USUAL_CHARACTERS = 16;
 const FEWEST_MOST_CHARACTERS = 2 ** 20;
 
 /** Token ids of a prompt. @throws ApiError as `promptTokens`, and where it does not fit. */
-export async function encodePrompt(ready: Ready, prompt: Prompt): Promise<readonly number[]> {
-  const ids = await promptTokens(ready, prompt);
+export async function encodePrompt(
+  ready: Ready,
+  prompt: Prompt,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  const ids = await promptTokens(ready, prompt, signal);
   const most = mostTokens(ready.engine);
   if (ids.length >= most) throw promptTooLong(ids.length, most);
   return ids;
 }
 
 /**
- * Token ids of a prompt, also of one that does not fit. The engine's thread is not interrupted where
- * the client leaves meanwhile: that could cost the others their engine.
+ * Token ids of a prompt, also of one that does not fit.
  *
+ * @param signal ends the rendering and tokenizing of the prompt.
  * @throws ApiError for one that is far too long to look at (400, 413), or that the template refuses
- * (400).
+ * (400); 499 where the signal aborts.
  */
-export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<readonly number[]> {
+export async function promptTokens(
+  { engine }: Ready,
+  prompt: Prompt,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
   const { contextLength } = engine;
   const length = textLength(prompt);
   if (length > contextLength * MOST_CHARACTERS) {
@@ -57,7 +65,7 @@ export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<r
   }
   const most = Math.max(contextLength * USUAL_CHARACTERS, FEWEST_MOST_CHARACTERS);
   if (length > most) throw tooManyOf("characters", length, most);
-  return "ids" in prompt ? prompt.ids : await encoded(engine, prompt);
+  return "ids" in prompt ? prompt.ids : await encoded(engine, prompt, signal);
 }
 
 /**
@@ -66,22 +74,29 @@ export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<r
  * @throws ApiError (400) for one that is far too long to look at.
  */
 export async function encodePrediction(
-  { engine }: Ready,
+  ready: Ready,
   text: string,
+  signal: AbortSignal,
 ): Promise<readonly number[]> {
+  const { engine } = ready;
   const most = engine.contextLength * MOST_CHARACTERS;
   if (text.length > most) {
     const why = `it has ${text.length} characters, allowed are ${most}`;
     throw invalid(`Cannot use "prediction": ${why}`, "prediction");
   }
-  const ids = await engine.encodePrompt({ raw: text, addSpecialTokens: false });
+  const ids = await encoded(engine, { raw: text, addSpecialTokens: false }, signal);
   return ids.slice(0, engine.contextLength);
 }
 
-async function encoded(engine: Ready["engine"], prompt: PromptInput): Promise<readonly number[]> {
+async function encoded(
+  engine: Ready["engine"],
+  prompt: PromptInput,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
   try {
-    return await engine.encodePrompt(prompt);
+    return await engine.encodePrompt(prompt, signal);
   } catch (error) {
+    if (signal.aborted) throw new ApiError(499, "the client left while its prompt was encoded");
     if (error instanceof UsageError) throw invalid(error.message, "messages");
     throw error;
   }

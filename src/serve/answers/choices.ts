@@ -38,14 +38,15 @@ export async function openChoices(
   const entries = service.table.enter(prompts.length * count, trace.id);
   trace.answers.push(...entries);
   const { maxQueueMs } = service.options;
-  const encoding = requestsOf({ ready, prompts, ask, count, options: service.options });
-  const requests = await within(encoding, maxQueueMs).catch((error) => {
-    // What is being encoded keeps its place.
-    encoding.catch(() => {}).finally(() => service.table.leave(entries));
-    throw error;
-  });
   const left = new AbortController();
   const ends = AbortSignal.any([signal, left.signal]);
+  const { options } = service;
+  const encoding = requestsOf({ ready, prompts, ask, count, options, signal: ends });
+  const requests = await within(encoding, maxQueueMs).catch((error) => {
+    left.abort();
+    service.table.leave(entries);
+    throw error;
+  });
   const answers = requests.map((request, index) => {
     const entry = entries[index] as LiveRequest;
     return answer(service, { ready, reading, request, entry, signal: ends });
@@ -88,17 +89,18 @@ function elapsed(ms: number, other: Promise<unknown>): Promise<void> {
 }
 
 /** `count` requests for each prompt. @throws ApiError as `encodePrompt` and `encodePrediction`. */
-async function requestsOf({ ready, prompts, ask, count, options }: {
+async function requestsOf({ ready, prompts, ask, count, options, signal }: {
   readonly ready: Ready;
   readonly prompts: readonly Prompt[];
   readonly ask: Ask;
   readonly count: number;
   readonly options: ServiceOptions;
+  readonly signal: AbortSignal;
 }): Promise<ReturnType<typeof requestOf>[]> {
-  const encoded = await Promise.all(prompts.map((prompt) => encodePrompt(ready, prompt)));
+  const encoded = await Promise.all(prompts.map((prompt) => encodePrompt(ready, prompt, signal)));
   const prediction = ask.prediction === undefined
     ? undefined
-    : await encodePrediction(ready, ask.prediction);
+    : await encodePrediction(ready, ask.prediction, signal);
   return encoded.flatMap((promptIds) =>
     Array.from(
       { length: count },

@@ -54,10 +54,10 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
   apiPost(
     { path: "/v1/messages/count_tokens", summary: "Tokens of a conversation", ...ABOUT },
     COUNT,
-    async (body: CountRequest, { service, trace }) => {
+    async (body: CountRequest, { service, trace, signal }) => {
       const ready = modelNamed(service, body.model);
       const { prompt } = anthropicAsk(body, ready, service.options);
-      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, prompt));
+      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, prompt, signal));
       return Response.json({ input_tokens: ids.length });
     },
   ),

@@ -41,10 +41,10 @@ export const TOKEN_ROUTES: readonly Route[] = [
   post(
     { path: "/tokenize", summary: "Token ids of a text", tag: "Tokens" },
     TOKENIZE,
-    async (body, { service, trace }) => {
+    async (body, { service, trace, signal }) => {
       const ready = modelNamed(service, body.model);
       const text = textOf(body);
-      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, text));
+      const ids = await service.table.encoding(trace.id, () => promptTokens(ready, text, signal));
       const pieces = body.with_pieces ? (await ready.engine.decode(ids)).pieces : undefined;
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
