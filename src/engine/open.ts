@@ -229,7 +229,16 @@ export async function openEngine(
   const { eosTokenIds, vocabSize } = config;
   const { tokenizer, reasoning } = text;
   const limits = { contextLength, tier };
-  const outputs = { tokenizer, reasoning, name, vocabSize, eosTokenIds, algorithm, ...limits };
+  const outputs = {
+    tokenizer,
+    tokens: text.tokens,
+    reasoning,
+    name,
+    vocabSize,
+    eosTokenIds,
+    algorithm,
+    ...limits,
+  };
   const { onRound, roundsPerSync = "auto", residency } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
   const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;

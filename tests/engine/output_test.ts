@@ -7,6 +7,7 @@ import type { Constraint } from "../../src/grammar/constraint.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { REASONING_MARKS } from "../../src/text/reasoning.ts";
 import type { Tokenizer } from "../../src/text/tokenizer.ts";
+import { chatLogprobs } from "../../src/serve/openai/logprobs.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
 /** Ends a sequence; no byte of UTF-8. */
@@ -292,4 +293,33 @@ Deno.test("drafts that a prediction gave are counted apart, as far as they becam
   assert.equal(finish.result.speculative.draft_tokens, 9);
   const without = openOutput(OUTPUTS, REQUEST).end(ENDED).at(-1) ?? assert.fail();
   assert.ok(without.kind === "finish" && without.result.prediction === undefined);
+});
+
+Deno.test("each token of a character has its own bytes in the logprobs", () => {
+  let built = 0;
+  const tokens = () => {
+    built++;
+    return { bytes: Array.from({ length: 256 }, (_, id) => Uint8Array.of(id)), stripsSpace: false };
+  };
+  const logprobs = ids("aé").map((id) => ({ id, logprob: -1, top: [{ id: 0xa9, logprob: -2 }] }));
+  const round: Taken = { ids: ids("aé"), accepted: 2, drafts: [], tier: chain(3), logprobs };
+  const told = (request: Partial<GenerateRequest>, outputs: Outputs) => {
+    const output = openOutput(outputs, { ...REQUEST, ...request });
+    const [event] = output.take(round);
+    assert.ok(event?.kind === "round");
+    return event.logprobs ?? [];
+  };
+  assert.deepEqual(told({}, { ...OUTPUTS, tokens }), []);
+  assert.equal(built, 0, "without logprobs nothing is built");
+  const { content }: { content: { bytes: unknown; top_logprobs: { bytes: unknown }[] }[] } = JSON
+    .parse(JSON.stringify(chatLogprobs(told({ logprobs: 1 }, { ...OUTPUTS, tokens }))));
+  assert.deepEqual(content.map(({ bytes }) => bytes), [[0x61], [0xc3], [0xa9]]);
+  assert.deepEqual(content[0]?.top_logprobs[0]?.bytes, [0xa9]);
+  const unknown = () => {
+    throw new UsageError("the decoder is not known");
+  };
+  assert.deepEqual(
+    told({ logprobs: 0 }, { ...OUTPUTS, tokens: unknown }).map(({ bytes }) => bytes),
+    [undefined, undefined, undefined],
+  );
 });

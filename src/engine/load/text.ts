@@ -104,10 +104,11 @@ export function openText(
   const template = chatTemplate(jinja, tokenizerConfig);
   const reasoning = reasoningOf(tokenizer, template);
   const { name } = checkpoint;
+  let tokens: TokenBytes | undefined;
   const userText = openUserText({ name, tokenizerJson, tokenizerConfig, vocabSize, tokenizer });
   return {
     tokenizer,
-    tokens: () => tokenBytes(tokenizerJson, { name: checkpoint.name, vocabSize, tokenizer }),
+    tokens: () => tokens ??= tokenBytes(tokenizerJson, { name, vocabSize, tokenizer }),
     hasChatTemplate: template !== undefined,
     chatTemplate: template,
     reasoning,

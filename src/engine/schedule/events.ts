@@ -8,6 +8,8 @@ import type { SpeculativeStats } from "../../speculate/stats.ts";
 /** A token's log-probability with its text; half a character is U+FFFD. */
 export interface TextLogprob extends TokenLogprob {
   readonly text: string;
+  /** UTF-8 of the token where its text alone is half a character; absent: that of `text`. */
+  readonly bytes?: readonly number[];
 }
 
 /** An output token's, see TokenLogprobs. */

@@ -6,6 +6,7 @@ import type { Constraint } from "../../grammar/constraint.ts";
 import { type Reasoning, reasoningCounter } from "../../text/reasoning.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
+import type { TokenBytes } from "../../text/token_bytes.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 import type { TokenLogprob, TokenLogprobs } from "../device/choice/logprobs.ts";
 import type { EngineEvent, FinishReason, GenerateRequest, TextLogprobs } from "./events.ts";
@@ -14,6 +15,8 @@ import { type Ended, generateResult, type RoundRecord } from "./result.ts";
 /** What turns tokens into a request's output. */
 export interface Outputs {
   readonly tokenizer: Tokenizer;
+  /** The tokens' bytes, for logprobs of half characters; @throws where the decoder is not known. */
+  readonly tokens?: () => TokenBytes;
   /** Of the target, for messages. */
   readonly name: string;
   /** Token ids of the target: 0 to one less. */
@@ -114,9 +117,11 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   function toldOf(round: Taken, kept: number): { logprobs: TextLogprobs[] } | undefined {
     const { logprobs: most } = request;
     if (most === undefined) return undefined;
-    const withText = <One extends TokenLogprob>(one: One) => (
-      { ...one, text: tokenizer.decode([one.id]) }
-    );
+    const withText = <One extends TokenLogprob>(one: One) => {
+      const text = tokenizer.decode([one.id]);
+      const bytes = text.includes("\ufffd") ? bytesOf(outputs, one.id) : [];
+      return bytes.length > 0 ? { ...one, text, bytes } : { ...one, text };
+    };
     const told = round.logprobs?.slice(0, kept) ?? [];
     return {
       logprobs: told.map((one) => ({
@@ -171,6 +176,16 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       return rest ? [{ kind: "text", text: rest }, last] : [last];
     },
   };
+}
+
+/** Empty where the tokenizer's decoder does not tell the bytes of its tokens. */
+function bytesOf({ tokens }: Outputs, id: number): number[] {
+  try {
+    return [...tokens?.().bytes[id] ?? []];
+  } catch (error) {
+    if (error instanceof UsageError) return [];
+    throw error;
+  }
 }
 
 function brokenLogits({ name }: Outputs, position: number): UsageError {

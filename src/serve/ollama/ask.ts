@@ -10,7 +10,8 @@ type Options = Pick<ServiceOptions, "templateArguments">;
 /** What a chat asks for, by way of OpenAI's. @throws ApiError as `chatAsk`. */
 export function ollamaChatAsk(request: OllamaChat, ready: Ready, options: Options): ChatAsk {
   const messages = request.messages.map(messageField);
-  return chatAsk({ ...common(request, ready), messages, tools: request.tools }, ready, options);
+  const asked = chatAsk({ ...common(request), messages, tools: request.tools }, ready, options);
+  return withContextHint(asked, request, ready);
 }
 
 /** What a prompt asks for; with `raw`, or where there is no chat template, it goes in as it is. */
@@ -23,24 +24,33 @@ export function ollamaGenerateAsk(
   const system_: MessageField[] = system ? [{ role: "system", content: system }] : [];
   const messages: MessageField[] = [...system_, { role: "user", content: prompt }];
   if (!raw && ready.engine.hasChatTemplate) {
-    return chatAsk({ ...common(request, ready), messages }, ready, options);
+    return withContextHint(
+      chatAsk({ ...common(request), messages }, ready, options),
+      request,
+      ready,
+    );
   }
   if (system) throw invalid('Cannot use "system" with a raw prompt', "system");
   const templated = { ...ready, engine: { ...ready.engine, hasChatTemplate: true } };
-  const asked = chatAsk({ ...common(request, ready), messages }, templated, options);
-  return { ...asked, prompt: { raw: prompt }, reading: { reasoning: false } };
+  const asked = chatAsk({ ...common(request), messages }, templated, options);
+  const hinted = withContextHint(asked, request, ready);
+  return { ...hinted, prompt: { raw: prompt }, reading: { reasoning: false } };
+}
+
+/** A context longer than the server's is a hint: the answer has the room that there is. */
+function withContextHint(
+  asked: ChatAsk,
+  { options }: Pick<OllamaChat, "options">,
+  { engine }: Ready,
+): ChatAsk {
+  if ((options?.num_ctx ?? 0) <= mostTokens(engine)) return asked;
+  return { ...asked, ignored: [...asked.ignored, "options.num_ctx"] };
 }
 
 function common(
   { options, format, think }: Omit<OllamaChat, "messages" | "tools">,
-  { engine }: Ready,
 ): Omit<ChatRequest, "messages"> {
-  const { num_predict: most, num_ctx, repeat_penalty, ...sampling } = options ?? {};
-  const room = mostTokens(engine);
-  if (num_ctx && num_ctx > room) {
-    const message = `Cannot use "options.num_ctx": the context holds ${room} tokens`;
-    throw invalid(message, "options.num_ctx");
-  }
+  const { num_predict: most, num_ctx: _, repeat_penalty, ...sampling } = options ?? {};
   return {
     ...sampling,
     repetition_penalty: repeat_penalty,

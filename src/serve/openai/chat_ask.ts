@@ -55,7 +55,7 @@ export function chatAsk(
   return {
     prompt: promptOf(request, { ready, tools, forced, grammar, options, switches }),
     ask,
-    ignored: switches.ignored,
+    ignored: [...switches.ignored, ...cutArguments(request) ? [CUT_ARGUMENTS] : []],
     reading: {
       // A grammar leaves no room for thoughts, and what an answer goes on from has ended them.
       reasoning: grammar === undefined && request.separate_reasoning !== false &&
@@ -136,7 +136,7 @@ function promptOf(
     throw invalid("an answer that a grammar writes cannot go on from what was said", "messages");
   }
   const messages = request.messages.slice(0, begun === undefined ? undefined : -1)
-    .map((message, i) => messageOf(message, i, family.argumentsAs));
+    .map((message) => messageOf(message, family.argumentsAs));
   const begin = begun ?? forced?.begin ?? (grammar && "");
   const generic = family.name === GENERIC.name;
   return {
@@ -191,7 +191,6 @@ function begunText(
 
 function messageOf(
   message: MessageField,
-  at: number,
   argumentsAs: "object" | "text",
 ): ChatMessage {
   const content = contentText(message.content);
@@ -208,9 +207,7 @@ function messageOf(
         ...{ role: "assistant", content: content || (message.refusal ?? ""), ...name },
         ...reasoning ? { reasoning_content: reasoning } : {},
         ...calls.length === 0 ? {} : {
-          tool_calls: calls.map((call, i) =>
-            callOf(call, `messages[${at}].tool_calls[${i}]`, argumentsAs)
-          ),
+          tool_calls: calls.map((call) => callOf(call, argumentsAs)),
         },
       };
     }
@@ -221,15 +218,33 @@ function messageOf(
 
 function callOf(
   { id, type, function: { name, arguments: given } }: CallField,
-  path: string,
   argumentsAs: "object" | "text",
 ): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(given === "" ? "{}" : given);
-  } catch {
-    throw invalid("the arguments of an earlier call are not JSON", `${path}.function.arguments`);
-  }
-  const sent = argumentsAs === "text" ? JSON.stringify(value) : value;
+  const value = argumentsOf(given);
+  const sent = argumentsAs === "object"
+    ? value ?? {}
+    : value === undefined
+    ? given
+    : JSON.stringify(value);
   return { id, type, function: { name, arguments: sent } };
+}
+
+/** Undefined where they are not JSON: a limit may have cut them. */
+function argumentsOf(given: string): unknown {
+  try {
+    return JSON.parse(given === "" ? "{}" : given);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name under which the log has arguments that are not JSON. */
+const CUT_ARGUMENTS = "messages.tool_calls.function.arguments";
+
+/** Whether an earlier call has arguments that are not JSON. */
+function cutArguments({ messages }: ChatRequest): boolean {
+  return messages.some((message) =>
+    message.role === "assistant" &&
+    message.tool_calls?.some((call) => argumentsOf(call.function.arguments) === undefined)
+  );
 }

@@ -10,9 +10,10 @@ export function chatLogprobs(tokens: readonly TextLogprobs[]): unknown {
   };
 }
 
-/** Half a character has no bytes here: which they are the text does not tell. */
-function named({ text, logprob }: TextLogprob): Record<string, unknown> {
-  return { token: text, logprob, bytes: text.includes("\ufffd") ? null : [...UTF8.encode(text)] };
+/** `bytes` is null where a tokenizer does not tell those of half a character. */
+function named({ text, bytes, logprob }: TextLogprob): Record<string, unknown> {
+  const own = bytes ?? (text.includes("\ufffd") ? undefined : UTF8.encode(text));
+  return { token: text, logprob, bytes: own ? [...own] : null };
 }
 
 /** OpenAI's `logprobs` of a completion; `from` is where its text begins. */
