@@ -127,9 +127,9 @@ function shown(name: string): string {
 
 function setIgnored(response: Response, names: readonly string[]): void {
   if (names.length === 0) return;
-  const told = names.slice(0, MOST_NAMES).map(shown);
-  const more = names.length > told.length ? [`${names.length - told.length} more`] : [];
-  response.headers.set("eyrie-ignored", [...told, ...more].join(", "));
+  const listed = names.slice(0, MOST_NAMES).map(shown);
+  const more = names.length > listed.length ? [`${names.length - listed.length} more`] : [];
+  response.headers.set("eyrie-ignored", [...listed, ...more].join(", "));
 }
 
 /** Each field once, over the server's life. */
@@ -141,6 +141,6 @@ function logFields(
     log.once(`field ${name}`, `the field "${name}" of a request has no effect here`);
   }
   for (const name of ignored.map(shown)) {
-    log.once(`ignored ${name}`, `ignored "${name}" of a request: it is not known here`);
+    log.once(`ignored ${name}`, `ignored "${name}" of a request: it cannot be used here`);
   }
 }
