@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type LogFormat, openLog } from "../../src/serve/service/log.ts";
 import type { ServerOptions } from "../../src/serve/server.ts";
+import { openTrace } from "../../src/serve/service/trace.ts";
 import { fakeEngine } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { rawHttp } from "./raw.ts";
@@ -180,4 +181,15 @@ Deno.test("log: where it cannot be written the server answers all the same", asy
   await using server = await fakeServer({ log });
   for (let i = 0; i < 3; i++) await (await server.ask("/nowhere")).text();
   assert.equal((await server.json("/health")).status, "ok");
+});
+
+Deno.test("log: polls of health have a line when the status changes", () => {
+  const written: string[] = [];
+  const log = openLog({ format: "text", write: (line) => void written.push(line) });
+  for (const status of [200, 503, 503, 503, 200, 200]) {
+    const request = new Request("http://127.0.0.1/health");
+    const trace = openTrace(request, { address: undefined, keepsTexts: false });
+    log.access(trace, { status, complete: true });
+  }
+  assert.deepEqual(written.map((line) => /health (\d+)/.exec(line)?.[1]), ["503", "200"]);
 });

@@ -40,13 +40,15 @@ export interface LogOptions {
 /** Keys of `once` that are remembered: clients may choose the names of fields. */
 const MOST_KEYS = 1000;
 
-/** Paths that monitors ask for all the time; their 200s are not written. */
+/** Paths that monitors ask for all the time: a line is written where the status is another one. */
 const POLLED: ReadonlySet<string> = new Set(["/health", "/metrics"]);
 
 export function openLog(
   { format, now = () => performance.now(), date = () => new Date(), ...options }: LogOptions,
 ): Log {
   const seen = new Set<string>();
+  /** The last status of each path in POLLED. */
+  const polled = new Map<string, number>();
 
   function write(text: string): void {
     try {
@@ -80,7 +82,11 @@ export function openLog(
     },
     access(trace, ended) {
       if (format === "none") return;
-      if (ended.status === 200 && ended.complete && POLLED.has(trace.path)) return;
+      if (ended.complete && POLLED.has(trace.path)) {
+        const before = polled.get(trace.path) ?? 200;
+        polled.set(trace.path, ended.status);
+        if (before === ended.status) return;
+      }
       const ms = now() - trace.arrived;
       if (format === "json") json(levelOf(ended), accessFields(trace, { ...ended, ms }));
       else {
