@@ -101,8 +101,11 @@ Deno.test("calls of functions", async (t) => {
       { role: "assistant", content: "", tool_calls: [broken] },
       messages[2],
     ];
-    const { error } = await server.json(CHAT, { ...body, messages: wrong });
-    assert.equal(error.param, "messages[1].tool_calls[0].function.arguments");
+    // A limit had cut them.
+    const response = await server.ask(CHAT, { ...body, messages: wrong });
+    await response.body?.cancel();
+    const left = response.headers.get("eyrie-ignored");
+    assert.deepEqual([response.status, left], [200, "messages.tool_calls.function.arguments"]);
   });
 
   await t.step("a schema that no grammar can be made of is refused", async () => {
