@@ -158,9 +158,8 @@ Deno.test("trees from the host lose what is not allowed", async () => {
 Deno.test("preempted requests go on in their grammars", async () => {
   const { engine } = await open({ draft: "none", maxKvTokens: 112 });
   using _ = engine;
-  // At first they are admitted one by one, as their grammars are compiled.
-  await assertSame(engine);
-  await assertSame(engine);
+  // Which of them run together depends on when their grammars, opened in other threads, are there.
+  for (let turn = 0; turn < 30 && engine.counts.preemptions === 0; turn++) await assertSame(engine);
   assert.ok(engine.counts.preemptions > 0);
 });
 
