@@ -32,8 +32,8 @@ export async function main(
     // What Ctrl+C stopped has said so.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    const told = mistake || error instanceof OutputError || error instanceof RemoteError;
-    say(told ? `eyrie: ${await spelledAsTyped(error.message, args)}` : stackOf(error), io);
+    const oneLine = mistake || error instanceof OutputError || error instanceof RemoteError;
+    say(oneLine ? `eyrie: ${await spelledAsTyped(error.message, args)}` : stackOf(error), io);
     return mistake ? 2 : 1;
   }
 }

@@ -79,9 +79,14 @@ export function llamaRows(
     if (samples.length === 0) return [];
     const { mean, sd }: Spread = spread(samples);
     return [{
-      ...{ model: subject.model, size: size.bytes, params: size.parameters },
-      ...{ backend: subject.device, test },
-      ...{ samples_ts: samples, avg_ts: mean, stddev_ts: sd },
+      model: subject.model,
+      size: size.bytes,
+      params: size.parameters,
+      backend: subject.device,
+      test,
+      samples_ts: samples,
+      avg_ts: mean,
+      stddev_ts: sd,
     }];
   };
   const [plain] = prompt.arms;

@@ -42,7 +42,10 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   // What policies have measured of costs before they run needs its own room.
   const maxKvTokens = Math.max(asked, plans.some(({ costs }) => costs) ? costsTokens(maxBatch) : 0);
   const engine = await openMeasured(request, {
-    ...{ tiers, plans, maxBatch, maxKvTokens },
+    tiers,
+    plans,
+    maxBatch,
+    maxKvTokens,
     profile: true,
   });
   const { onWarning = () => {} } = request;

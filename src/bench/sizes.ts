@@ -38,7 +38,7 @@ export function sweepTokens(
   return Math.max(...cases.map(needOf));
 }
 
-/** Of the long context that all share, and of each request beside it. */
+/** Tokens of the long context that all requests share, and of each request's own part. */
 const [SHARED_TOKENS, OWN_TOKENS] = [4096, 384];
 
 /** Tokens of keys and values that measuring costs has use for, of all requests together. */

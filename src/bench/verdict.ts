@@ -17,7 +17,7 @@ export interface Standing {
 export type Verdict =
   /**
    * `top` has the largest mean of what is shown to be faster than plain decoding; `fastest`, which may be the
-   * same, is within one standard error of it. `unsure` have a larger mean than `fastest` but are not shown
+   * same, is within one standard error of `top`. `unsure` have a larger mean than `fastest` but are not shown
    * to be faster than plain decoding.
    */
   | {

@@ -46,8 +46,8 @@ function tiedText({ fastest, top }: Drafting): string {
   const why = isAdaptive(top) ? "needs no adaptation" : "does less work a round";
   return `${top.setting} has the largest mean, ${
     top.speedup.ratio.toFixed(2)
-  }x, but the two cannot be ` +
-    `told apart (their difference, block by block, is within a standard error), and ` +
+  }x, but the two are not ` +
+    `shown to differ (their difference, block by block, is within a standard error), and ` +
     `${fastest.setting} ${why}`;
 }
 

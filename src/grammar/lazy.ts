@@ -1,6 +1,6 @@
 import type { Grammars, Vocabulary } from "./grammars.ts";
 
-/** As openGrammarThreads, and nothing of it is loaded before the first is opened. */
+/** The same as openGrammarThreads, whose module is loaded when the first grammar is opened. */
 export function lazyGrammars(vocabulary: Vocabulary): Grammars {
   let opened: Promise<Grammars> | undefined;
   let closed = false;

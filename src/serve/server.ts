@@ -102,7 +102,10 @@ async function listening(service: Service, options: ServerOptions): Promise<List
   const answer = openApp(service);
   try {
     return await listen(answer, (error) => refused(error, { log }), {
-      ...{ host, port, limits, onUnread },
+      host,
+      port,
+      limits,
+      onUnread,
     });
   } catch (error) {
     throw new UsageError(`Cannot listen on ${host}:${port}: ${reason(error)}`, { cause: error });

@@ -63,7 +63,7 @@ const CASES: readonly { name: string; rows: readonly BenchRow[]; says: RegExp; s
     name: "within one standard error fewer steps win",
     rows: [PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), invented(7, [1.53, 1.47, 1.545])],
     says:
-      /^batch 1: named is 3 steps, .*1\.50x plain; 7 steps has the largest mean, 1\.51x, but the two cannot be told apart \(their difference, block by block, is within a standard error\), and 3 steps does less work a round$/,
+      /^batch 1: named is 3 steps, .*1\.50x plain; 7 steps has the largest mean, 1\.51x, but the two are not shown to differ \(their difference, block by block, is within a standard error\), and 3 steps does less work a round$/,
     steps: 3,
   },
   {

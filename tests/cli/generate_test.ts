@@ -103,7 +103,7 @@ Deno.test("--stats tells everything, greedy has no seed, no draft no rounds", as
       "model       fake",
       "draft       fake-eagle3, EAGLE3, 3 steps",
       "device      none, vulkan, software",
-      "load        12 ms, 3 ms of it for kernels",
+      "load        12 ms, of which 3 ms for kernels",
       "prompt      1 token, 0 cached, 20 ms, 50.0 tokens/s",
       "first token 26 ms",
       "output      2 tokens, 1.50 s, 88.9 tokens/s, ended by stop",

@@ -94,5 +94,5 @@ function overlap(a: Ratio, b: Ratio): boolean {
 function tiedText(tied: readonly Standing[]): string {
   if (tied.length === 0) return "";
   const names = tied.map(({ label, text }) => `${label} (${text})`).join(", ");
-  return `; not to be told from it, as the intervals overlap: ${names}`;
+  return `; not shown to differ, as the intervals overlap: ${names}`;
 }

@@ -4,7 +4,7 @@ export function expandHome(path: string): string {
   return home === undefined ? path : path.replace(/^~(?=$|[/\\])/, () => home);
 }
 
-/** A path is the rest of a line, so spaces need no quotes; a pair around all of it is taken away. */
+/** A path is the rest of a line, so spaces need no quotes; a pair around the whole path is removed. */
 export function withoutQuotes(path: string): string {
   return /^(["'])([^]*)\1$/.exec(path.trim())?.[2] ?? path.trim();
 }

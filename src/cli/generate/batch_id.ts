@@ -7,7 +7,7 @@ export interface LiteralNumber {
 
 export type BatchId = string | number | LiteralNumber;
 
-/** JSON.parse and JSON.rawJSON with what the reviver is told, which TypeScript does not know yet. */
+/** JSON.parse and JSON.rawJSON with the `context` argument of the reviver, which TypeScript does not declare yet. */
 const LITERAL_JSON = JSON as unknown as {
   parse(
     text: string,
@@ -31,7 +31,7 @@ export function parseWithId(text: string): { readonly value: unknown; readonly i
   return { value, id: String(number) === literal ? number : LITERAL_JSON.rawJSON(literal) };
 }
 
-/** By which ids are compared: a number and the text of it are one. */
+/** The text by which ids are compared: a number equals the string of its digits. */
 export function idText(id: BatchId): string {
   return typeof id === "object" ? id.rawJSON : String(id);
 }

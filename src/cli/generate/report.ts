@@ -61,7 +61,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ["device", deviceText(device)],
     ...weightRows(engine),
     ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
-    ["load", `${seconds(engine.loadMs)}, ${seconds(engine.compileMs)} of it for kernels`],
+    ["load", `${seconds(engine.loadMs)}, of which ${seconds(engine.compileMs)} for kernels`],
     ...timing.compileMs > 0 ? [["kernels", promptKernels(timing)] as [string, string]] : [],
     ...tunedRows(engine),
     ...engine.units ? [["units", unitsText(engine.units)] as [string, string]] : [],

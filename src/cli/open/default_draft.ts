@@ -106,17 +106,17 @@ async function headFolder(
 ): Promise<string> {
   const { io, quiet } = notices;
   const status = statusLine(io.stderr, { shown: !quiet });
-  let told = false;
+  let printed = false;
   const onWeights = (bytes: number) => {
     status.clear();
     tell(`${draft} (${source}), ${bytesText(bytes)} to download; --draft none goes without`);
-    told = true;
+    printed = true;
   };
   try {
     const how = { waits: PATIENCE_MS, onWeights };
     const folder = await folderOf(parsePlace(draft, isThere), notices, status, how);
     status.clear();
-    if (!told) tell(`${draft} (${source})`);
+    if (!printed) tell(`${draft} (${source})`);
     return folder;
   } finally {
     status.clear();

@@ -53,7 +53,7 @@ export function readSettings(env: Env, os: typeof Deno.build.os): Settings {
     const { NotFound, NotADirectory, NotCapable } = Deno.errors;
     const absent = [NotFound, NotADirectory].some((kind) => error instanceof kind);
     const named = Boolean(env(CONFIG));
-    // A program that may not read the file runs without it, unless it was told to read it.
+    // A program that may not read the file runs without it, unless EYRIE_CONFIG names it.
     if (!named && (absent || error instanceof NotCapable)) return { env, path, text: undefined };
     const why = absent ? "no such file" : reason(error);
     throw new UsageError(`Cannot read "${path}"${named ? ` of ${CONFIG}` : ""}: ${why}`, {

@@ -56,7 +56,8 @@ export async function runServe(
       sampling: (engine) => samplingChoice(options, engine),
       maxTokens: options.maxTokens,
       templateArguments: given,
-      ...{ log, logPrompts: options.logPrompts },
+      log,
+      logPrompts: options.logPrompts,
     },
   );
   if (apiKey === undefined && !LOOPBACK.includes(host)) {
@@ -75,8 +76,10 @@ export async function runServe(
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);
     const { drainDelay, drainTimeout } = options;
-    const before = drainDelay > 0 ? `requests are taken for ${drainDelay} s more; then ` : "";
-    say(`stopping: ${before}requests that run have ${drainTimeout} s to end`);
+    const before = drainDelay > 0
+      ? `new requests are accepted for ${drainDelay} s more; then `
+      : "";
+    say(`stopping: ${before}running requests have ${drainTimeout} s to end`);
   }
   await server.stop();
   return 0;

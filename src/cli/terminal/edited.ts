@@ -3,7 +3,7 @@ import { graphemes } from "./wrap.ts";
 /** What the cursor moves over in one step: a character, or a long paste that is shown shortened. */
 export interface Cell {
   readonly text: string;
-  /** What the screen shows of it; a newline ends the row. */
+  /** The text that the screen shows for it; a newline ends the row. */
   readonly shown: string;
 }
 

@@ -48,13 +48,12 @@ export function openPrefill(
     syncInterval.pause();
     const tokens = chunkTokens(chunkRows, requests.running);
     const to = Math.min(sequence.ids.length, sequence.stored + tokens);
-    const { request: { logprobs: told } } = state;
     let mask: Uint32Array | undefined;
     requests.attempt(state, () => void (mask = state.constraint?.mask));
     if (state.done) return;
     const [from, began] = [sequence.stored, performance.now()];
     const compiledBefore = core.compileMs;
-    const token = await core.prefill(sequence, to, mask, told, (progress) => {
+    const token = await core.prefill(sequence, to, mask, state.request.logprobs, (progress) => {
       try {
         tellPrefill(state, progress);
       } catch (thrown) {

@@ -32,7 +32,12 @@ export function receive(facts: EngineFacts, request: GenerateRequest): Received 
       const ended = performance.now();
       return generateResult(facts, request, {
         ...{ finishReason: "interrupt", text, ids, rounds },
-        ...{ started, prefilled: prefilled ?? ended, compileMs: 0, ended, cached, reasoningTokens },
+        started,
+        prefilled: prefilled ?? ended,
+        compileMs: 0,
+        ended,
+        cached,
+        reasoningTokens,
       });
     },
   };

@@ -15,7 +15,7 @@ const ABANDONED_MS = 100;
 export const TEXT_THREAD = "text";
 
 /**
- * A thread beside the engine's that renders templates and tokenizes, so that neither a long prompt nor a
+ * A thread, separate from the engine's, that renders templates and tokenizes, so that neither a long prompt nor a
  * template keeps the engine from its rounds. It takes one question at a time, the others wait here. One
  * that goes on after its question was aborted is ended, and another takes its place.
  */

@@ -69,7 +69,11 @@ async function messages(body: MessagesRequest, call: ApiCall): Promise<Response>
   const { prompt, ask, reading, ignored } = anthropicAsk(body, ready, service.options);
   ignored.forEach(call.ignore);
   const choices = await openChoices(call, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
+    ready,
+    prompts: [prompt],
+    ask,
+    reading,
+    count: 1,
   });
   const context = { ready, stops: ask.stop };
   if (body.stream) return eventStream(events(choices, context), choices.leave);

@@ -219,7 +219,11 @@ async function answered(
 ): Promise<Response> {
   ignored.forEach(call.ignore);
   const choices = await openChoices(call, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
+    ready,
+    prompts: [prompt],
+    ask,
+    reading,
+    count: 1,
   });
   const head = (done: boolean) => (
     { model: ready.model, created_at: new Date().toISOString(), done }

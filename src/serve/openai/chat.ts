@@ -36,7 +36,11 @@ async function chat(body: ChatRequest, call: ApiCall): Promise<Response> {
   ignored.forEach(call.ignore);
   const count = body.n ?? 1;
   const choices = await openChoices(call, {
-    ...{ ready, prompts: [prompt], ask, reading, count },
+    ready,
+    prompts: [prompt],
+    ask,
+    reading,
+    count,
   });
   const head = headOf(ready, service.options.version);
   if (body.stream) {

@@ -103,7 +103,10 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
   }
   const prompts = promptsOf(body);
   const choices = await openChoices(call, {
-    ...{ ready, prompts, count, reading: { reasoning: false } },
+    ready,
+    prompts,
+    count,
+    reading: { reasoning: false },
     ask: {
       ...askOf(body),
       grammar: grammarOf(body),

@@ -418,8 +418,8 @@ function unescaped(source) {
 }
 
 /**
- * Marks the characters that drafts spelled. What Markdown leaves of a source is a part of it in the
- * same order, so each character that is shown is the next one like it in the source.
+ * Marks the characters that drafts spelled. Markdown shows a subsequence of the source's
+ * characters, so each character that is shown is the next one like it in the source.
  */
 function shadeText(root, { content, pieces }) {
   if (!byId("shade").checked) return;

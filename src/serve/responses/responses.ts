@@ -42,7 +42,11 @@ async function respond(body: ResponsesRequest, call: ApiCall): Promise<Response>
   const { prompt, ask, reading, ignored } = responsesAsk(body, ready, service.options);
   ignored.forEach(call.ignore);
   const choices = await openChoices(call, {
-    ...{ ready, prompts: [prompt], ask, reading, count: 1 },
+    ready,
+    prompts: [prompt],
+    ask,
+    reading,
+    count: 1,
   });
   const response = openResponse(body, ready);
   if (body.stream) return eventStream(events(choices, response), choices.leave);
@@ -134,7 +138,7 @@ async function* responseEvents(
     for (const event of writer.write(piece)) {
       // What the answer's end closes while its limit cuts it is not whole.
       const status = ended?.finish === "length" ? "incomplete" : "completed";
-      for (const [type, fields] of items.told(event, status)) yield named(type, fields);
+      for (const [type, fields] of items.eventsOf(event, status)) yield named(type, fields);
     }
   }
   const cut = ended?.finish === "length";
@@ -164,13 +168,13 @@ function usageOfResponse(ended: Ended): unknown {
 /** How an item ended: whole, or where the answer's limit cut it. */
 type ItemEnd = "completed" | "incomplete";
 
-type Told = readonly [type: string, fields: Record<string, unknown>];
+type ItemEvent = readonly [type: string, fields: Record<string, unknown>];
 
 /** Blocks as items, with the ids that they keep. */
 function openItems({ ready: { tools }, clientTools }: OpenResponse): {
   readonly whole: (block: Block, index: number) => unknown;
   /** @param end state of an item that ends. */
-  readonly told: (event: BlockEvent, end: ItemEnd) => Told[];
+  readonly eventsOf: (event: BlockEvent, end: ItemEnd) => ItemEvent[];
 } {
   const ids: string[] = [];
   const ends: ItemEnd[] = [];
@@ -202,7 +206,7 @@ function openItems({ ready: { tools }, clientTools }: OpenResponse): {
     return { id, type: "message", status, role: "assistant", content: done ? [part(block)] : [] };
   }
 
-  function told({ kind, index, block, text, logprobs }: BlockEvent, end: ItemEnd): Told[] {
+  function eventsOf({ kind, index, block, text, logprobs }: BlockEvent, end: ItemEnd): ItemEvent[] {
     if (kind === "close") ends[index] = end;
     const at = { item_id: idOf(block, index), output_index: index };
     const inside = { ...at, content_index: 0 };
@@ -250,7 +254,7 @@ function openItems({ ready: { tools }, clientTools }: OpenResponse): {
     ];
   }
 
-  return { told, whole: (block, index) => item(block, index, ends[index] ?? "completed") };
+  return { eventsOf, whole: (block, index) => item(block, index, ends[index] ?? "completed") };
 }
 
 function part({ kind, text, logprobs }: Block): unknown {

@@ -125,11 +125,14 @@ const OTHERS = z.discriminatedUnion("type", [
   }),
   z.looseObject({
     type: z.literal("custom_tool_call"),
-    ...{ call_id: z.string(), name: z.string(), input: z.string() },
+    call_id: z.string(),
+    name: z.string(),
+    input: z.string(),
   }),
   z.looseObject({
     type: z.literal("custom_tool_call_output"),
-    ...{ call_id: z.string(), output: CONTENT },
+    call_id: z.string(),
+    output: CONTENT,
   }),
   z.looseObject({ type: z.literal("reasoning"), content: optional(CONTENT) }),
 ]);

@@ -161,7 +161,13 @@ function accessFields(trace: Trace, { status, complete, ms }: Measured): Record<
   const { id, method, path, address, reason, texts } = trace;
   const sums = sumsOf(trace);
   return {
-    ...{ message: "request", id, client: address, method, path, status, complete },
+    message: "request",
+    id,
+    client: address,
+    method,
+    path,
+    status,
+    complete,
     ms: rounded(ms),
     ...sums === undefined ? {} : {
       prompt_tokens: sums.promptTokens,

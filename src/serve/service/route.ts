@@ -12,7 +12,7 @@ export interface Call {
   readonly signal: AbortSignal;
   /** Of the path, by name. */
   readonly params: Readonly<Record<string, string>>;
-  /** What the log will say of it. */
+  /** The fields that the log writes for this call. */
   readonly trace: Trace;
 }
 

@@ -40,7 +40,7 @@ function valueEnd(): ValueEnd {
 /** Keeps the events of a reader: arguments wait for the name, and the name for arguments. */
 function collector() {
   let name: string | undefined;
-  let told = false;
+  let nameSent = false;
   let held = "";
   return {
     name(given: string) {
@@ -55,8 +55,8 @@ function collector() {
     take(): BodyEvent[] {
       if (name === undefined || held === "") return [];
       const taken: BodyEvent[] = [{ kind: "arguments", text: held }];
-      if (!told) taken.unshift({ kind: "name", name });
-      [told, held] = [true, ""];
+      if (!nameSent) taken.unshift({ kind: "name", name });
+      [nameSent, held] = [true, ""];
       return taken;
     },
   };

@@ -41,7 +41,7 @@ const CASES: readonly [name: string, others: Readonly<Record<string, Interval>>,
   [
     "two whose intervals overlap",
     { "3 steps": [0.6, 0.7, 0.8], ema: [0.6, 0.65, 0.7] },
-    /^9 req\/s: fastest is ema, .* of off; not to be told from it, as the intervals overlap: 3 steps \(0\.70x \[0\.60, 0\.80\]\)$/,
+    /^9 req\/s: fastest is ema, .* of off; not shown to differ, as the intervals overlap: 3 steps \(0\.70x \[0\.60, 0\.80\]\)$/,
   ],
   [
     "within the noise",
