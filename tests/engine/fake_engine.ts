@@ -48,13 +48,11 @@ export function openFake(
   } & Partial<Pick<SchedulerOptions, "grammars" | "speculation" | "onRound" | "onWarning">> = {},
 ): Fake {
   const core = fakeCore({
-    ...{
-      batch: 3,
-      shapes: [...chains([0, 1, 3, 5]), ...TREES.shapes],
-      prefillRows: 16,
-      contextLength: 128,
-      pages: 30,
-    },
+    batch: 3,
+    shapes: [...chains([0, 1, 3, 5]), ...TREES.shapes],
+    prefillRows: 16,
+    contextLength: 128,
+    pages: 30,
     ...capacity,
   }, draft);
   const cache = cached ? cacheOf(core) : noPrefixCache();
@@ -73,14 +71,12 @@ export function openFake(
     tier: chain(3),
   } as const;
   const scheduler = openScheduler({
-    ...{
-      core,
-      cache,
-      outputs,
-      speculation: staticPlan(chain(3)).speculation,
-      roundsPerSync,
-      drafter,
-    },
+    core,
+    cache,
+    outputs,
+    speculation: staticPlan(chain(3)).speculation,
+    roundsPerSync,
+    drafter,
     ...chunkRows === undefined ? {} : { chunkRows },
     ...more,
   });

@@ -24,9 +24,9 @@ function doubled(levels: number): Grammar {
 }
 
 const REFUSED: readonly (readonly [name: string, Grammar, why: RegExp])[] = [
-  ["nested counts", regex("((a{1000}){1000}){1000}"), /repetitions come to \d+ characters/],
-  ["nested counts in EBNF", ebnf('root ::= (("a"{1000}){1000}){1000}'), /come to .* characters/],
-  ["a wide class", regex("[^x]{0,5000}"), /come to \d+ characters that are chosen one by one/],
+  ["nested counts", regex("((a{1000}){1000}){1000}"), /it comes to \d+ characters/],
+  ["nested counts in EBNF", ebnf('root ::= (("a"{1000}){1000}){1000}'), /comes to .* characters/],
+  ["a wide class", regex("[^x]{0,5000}"), /comes to \d+ characters that are chosen one by one/],
   ["a wide class in EBNF", ebnf("root ::= [^x]{5000}"), /that are chosen one by one/],
   ["properties", optional(3000), /comes to \d+ rules, of at most 4000/],
   ["rules", ebnf(Array.from({ length: 5000 }, (_, i) => `r${i} ::= "a"`).join("\n")), /5000 rules/],

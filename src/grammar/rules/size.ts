@@ -57,7 +57,9 @@ export function checkPlaces({ places, wide }: Size, mostWide: number): void {
     ? `${amount(places)} characters, of at most ${MOST_PLACES}`
     : undefined;
   if (over === undefined) return;
-  throw new GrammarError(`written out, its repetitions come to ${over}; smaller bounds take less`);
+  throw new GrammarError(
+    `written out, it comes to ${over}; smaller bounds or fewer values take less`,
+  );
 }
 
 function amount(count: number): string {
