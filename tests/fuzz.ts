@@ -1,6 +1,6 @@
 /** What every malformed input must come to, and ways to make one from a good one. */
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { UsageError } from "../src/errors.ts";
 
 /** Longest message: a person reads it. */

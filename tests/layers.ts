@@ -56,14 +56,22 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     packages: true,
   },
   "src/bench": {
-    from: ["src/simulate", "src/arrivals", "src/engine", "src/remote", "src/text", "src/speculate"],
+    from: [
+      "src/simulate",
+      "src/arrivals",
+      "src/engine",
+      "src/remote",
+      "src/text",
+      "src/speculate",
+      "src/quantiles.ts",
+    ],
     packages: true,
   },
   "src/simulate": {
-    from: ["src/arrivals", "src/engine", "src/speculate"],
+    from: ["src/arrivals", "src/engine", "src/speculate", "src/quantiles.ts"],
     packages: true,
   },
-  "src/arrivals": { from: ["src/speculate"], packages: true },
+  "src/arrivals": { from: ["src/speculate", "src/quantiles.ts"], packages: false },
   "src/engine": {
     from: [
       "src/draft",
@@ -86,6 +94,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/speculate": { from: [], packages: false },
   "shaders": { from: ["src/gpu"], packages: false },
   "src/gpu": { from: [], packages: "node" },
+  "src/quantiles.ts": { from: [], packages: false },
   "src/errors.ts": { from: [], packages: false },
   "src/defined.ts": { from: [], packages: false },
 };

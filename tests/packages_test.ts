@@ -1,4 +1,5 @@
-import { deepEqual, ok } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import denoJson from "../deno.json" with { type: "json" };
 
 /**
@@ -7,8 +8,11 @@ import denoJson from "../deno.json" with { type: "json" };
  */
 const ROOT = new URL("..", import.meta.url);
 
-/** Most tests import it: in deno.json it is written once, and `deno test FILE` leaves deno.lock alone. */
-const TESTS_OWN = ["fast-check"];
+/**
+ * Bytes of packages that an install may take. What Deno compiles of this program (12 MB) and keeps of
+ * the registry and of its own comes on top: an install is 40 MB.
+ */
+const MOST_BYTES = 27e6;
 
 interface Lock {
   readonly specifiers: Readonly<Record<string, string>>;
@@ -58,7 +62,7 @@ Deno.test("the program imports packages of deno.json's alone, and those are ther
   const unknown = [...packages].filter(([specifier]) => !known.includes(nameOf(specifier)));
   deepEqual(unknown, []);
   const used = new Set([...packages.keys()].map(nameOf));
-  deepEqual(known.filter((name) => !used.has(name) && !TESTS_OWN.includes(name)), []);
+  deepEqual(known.filter((name) => !used.has(name)), []);
 });
 
 Deno.test("deno.lock names no package but those of deno.json and their types", async () => {
@@ -69,6 +73,44 @@ Deno.test("deno.lock names no package but those of deno.json and their types", a
   const mend =
     "a `deno test` or `deno cache` without --lock tests/deno.lock: git checkout deno.lock";
   deepEqual(others, [], mend);
+});
+
+/** What a folder takes on a disk whose blocks are 4 KiB, as `du` counts. */
+async function diskBytes(folder: string): Promise<number> {
+  let bytes = 4096;
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = `${folder}/${name}`;
+    bytes += isDirectory
+      ? await diskBytes(path)
+      : Math.ceil((await Deno.stat(path)).size / 4096) * 4096;
+  }
+  return bytes;
+}
+
+/** What Deno says when it is asked about the program, with deno.lock as it is. */
+async function deno(...args: string[]): Promise<string> {
+  const cwd = fileURLToPath(ROOT);
+  const child = new Deno.Command(Deno.execPath(), { args, cwd, stdin: "null", stderr: "inherit" });
+  const { code, stdout } = await child.output();
+  equal(code, 0, `deno ${args.join(" ")}`);
+  return new TextDecoder().decode(stdout);
+}
+
+Deno.test("the packages of an install are small enough, and deno.lock names them all", async () => {
+  await deno("cache", "--quiet", "--frozen", "main.ts");
+  const info = JSON.parse(await deno("info", "--json", "main.ts")) as {
+    npmPackages: Record<string, { localPath: string }>;
+  };
+  const { npm } = await readLock("deno.lock");
+  deepEqual(Object.keys(info.npmPackages).toSorted(), Object.keys(npm).toSorted());
+  const sizes: [name: string, bytes: number][] = [];
+  for (const [name, { localPath }] of Object.entries(info.npmPackages)) {
+    sizes.push([name, await diskBytes(localPath)]);
+  }
+  const bytes = sizes.reduce((sum, [, size]) => sum + size, 0);
+  const largest = sizes.toSorted(([, a], [, b]) => b - a).slice(0, 10)
+    .map(([name, size]) => `${(size / 1e6).toFixed(1)} MB ${name}`);
+  ok(bytes > 1e6 && bytes <= MOST_BYTES, `${bytes} bytes, most of them:\n${largest.join("\n")}`);
 });
 
 Deno.test("tests run with the versions that users have", async () => {

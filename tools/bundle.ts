@@ -26,23 +26,11 @@ export async function bundle(output: string): Promise<void> {
     });
     await Deno.writeTextFile(map, JSON.stringify({ imports }));
     await runBundle(map, output);
-    const code = ascii(withoutRequire(await Deno.readTextFile(output)));
+    const code = ascii(await Deno.readTextFile(output));
     await Deno.writeTextFile(output, code + embedded.holders + grammar.holders);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
-}
-
-/**
- * Deno makes a `require` for this file's URL, which may be no file's. What wants one is prom-client,
- * for modules of Node, and linkedom, which does without the package canvas.
- */
-function withoutRequire(code: string): string {
-  return code.replace(
-    /^import \{ createRequire as (\w+) \} from "node:module";\nvar __require = \1\(.*\);$/m,
-    "var __require = (name) => { const own = globalThis.process.getBuiltinModule(name); " +
-      "if (own) return own; throw new Error(`${name} is not in the bundle`); };",
-  );
 }
 
 /** One letter that is not ASCII would make V8 keep two bytes for each letter of the file. */

@@ -1,7 +1,6 @@
 /**
  * `deno task compile [--target linux-x64]`: one executable with Deno and the embedded model inside, of
- * the same bundle that `deno task bundle` makes. `deno compile` of main.ts overflows its stack on a
- * package that prom-client needs, bintrees (denoland/deno#36746, Deno 2.9).
+ * the same bundle that `deno task bundle` makes: of packages it holds only what is used.
  */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";

@@ -1,7 +1,6 @@
+import { gammaQuantile } from "../quantiles.ts";
 import { type Arrival, arrivalSeed, type Extent, gapUniform } from "./arrival.ts";
 import { type RateSchedule, whenReached } from "./schedule.ts";
-// @ts-types="./jstat.d.ts"
-import jstat from "jstat";
 
 export interface OpenLoop extends Extent {
   readonly schedule: RateSchedule;
@@ -43,5 +42,5 @@ function* sums(seed: number, requests: number, shape: number): Generator<number>
 /** Quantile of the gamma distribution of that shape and mean 1. */
 function gapOf(uniform: number, shape: number): number {
   if (shape === 1) return -Math.log1p(-uniform);
-  return shape === Infinity ? 1 : jstat.gamma.inv(uniform, shape, 1 / shape);
+  return shape === Infinity ? 1 : gammaQuantile(uniform, shape) / shape;
 }

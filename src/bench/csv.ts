@@ -1,9 +1,10 @@
-import { stringify } from "csv-stringify/sync";
+// @ts-types="npm:@types/d3-dsv@3.0.7"
+import { csvFormat } from "d3-dsv";
 import type { BenchRow } from "./row.ts";
 
 /** All numbers of the rows, flat, one header line; the names are those of the JSON rows. */
 export function csv(rows: readonly BenchRow[]): string {
-  return stringify(rows.map(flat), { header: true });
+  return `${csvFormat(rows.map(flat))}\n`;
 }
 
 const NO_GAP = { ratio: null, low: null, high: null, best: null };

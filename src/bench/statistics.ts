@@ -1,7 +1,6 @@
 // @ts-types="npm:@types/d3-array@3.2.2"
 import { deviation, mean, median as middle, quantileSorted, sum as total } from "d3-array";
-// @ts-types="./jstat.d.ts"
-import jstat from "jstat";
+import { tQuantile } from "../quantiles.ts";
 
 /** Mean and sample standard deviation (n - 1); null where there are too few values. */
 export interface Spread {
@@ -60,7 +59,7 @@ export function standardError(values: readonly number[]): number | undefined {
 export function interval(values: readonly number[]): { low: number; high: number } | undefined {
   const error = standardError(values);
   if (error === undefined || values.length < FEWEST_BLOCKS) return undefined;
-  const half = error === 0 ? 0 : jstat.studentt.inv(0.975, values.length - 1) * error;
+  const half = error === 0 ? 0 : tQuantile(0.975, values.length - 1) * error;
   const center = average(values);
   return { low: center - half, high: center + half };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseHTML } from "linkedom";
+import { parseHTML } from "npm:linkedom@0.18.12";
 import { growthTables } from "../../src/bench/growth/columns.ts";
 import { growthHtml } from "../../src/bench/growth/page.ts";
 import { basePoint, growthAxes, growthSeries } from "../../src/bench/growth/points.ts";

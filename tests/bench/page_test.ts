@@ -1,5 +1,5 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
-import { parseHTML } from "linkedom";
+import { parseHTML } from "npm:linkedom@0.18.12";
 import { html } from "../../src/bench/page/page.ts";
 import { looksOf } from "../../src/bench/page/series.ts";
 import type { BenchRow } from "../../src/bench/row.ts";

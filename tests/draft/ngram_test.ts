@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { ngramGuess } from "../../src/draft/ngram.ts";
 
 const guess = (ids: readonly number[], min = 1, max = 12, most = 6) =>

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { hostDrafter, predictionDrafter } from "../../src/draft/algorithms.ts";
 import type { RequestDrafter } from "../../src/draft/host_drafter.ts";
 import { predictedText } from "../../src/draft/prediction.ts";

@@ -1,5 +1,5 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 
 const take = (pool: PagePool, count: number) => Array.from({ length: count }, () => pool.take());

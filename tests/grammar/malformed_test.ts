@@ -1,6 +1,6 @@
 // Whatever is given as a grammar: it can be used, or the error is the user's, and one line.
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { UsageError } from "../../src/errors.ts";
 import { checkGrammar } from "../../src/grammar/grammars.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";

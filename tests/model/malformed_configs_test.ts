@@ -1,6 +1,6 @@
 /** Broken configs: a UsageError, or a model whose sizes are those of its tensors. */
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";

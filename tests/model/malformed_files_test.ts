@@ -1,6 +1,6 @@
 /** Broken tensor files and indexes: a UsageError or tensors that lie in their files, nothing else. */
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { type ByteSource, type Folder, memoryFolder } from "../../src/model/files/folder.ts";

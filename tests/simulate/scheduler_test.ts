@@ -1,6 +1,6 @@
 // The simulator and the engine's scheduler, on a core without a device: the same schedule.
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { cacheOf } from "../../src/engine/schedule/prefix_cache.ts";
 import { openScheduler } from "../../src/engine/schedule/scheduler.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { geometric, isRight, spreadOut } from "../../src/simulate/acceptance/model.ts";
 import { tablePricing } from "../../src/simulate/costs/pricing.ts";
 import { simulate, type SimulatedPolicy } from "../../src/simulate/run/simulation.ts";

@@ -1,6 +1,6 @@
 /** Broken tokenizer files and chat templates: a UsageError, or text and ids. */
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { UsageError } from "../../src/errors.ts";
 import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";

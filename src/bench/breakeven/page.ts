@@ -117,11 +117,8 @@ function playground(
 ): PageNode[] {
   const { element } = page;
   const parts = view(sliders);
-  const filled = (tag: string, id: string, attributes: Record<string, string> = {}) => {
-    const node = element(tag, { id, ...attributes });
-    node.innerHTML = parts[id] ?? "";
-    return node;
-  };
+  const filled = (tag: string, id: string, attributes: Record<string, string> = {}) =>
+    element(tag, { id, ...attributes }, page.markup(parts[id] ?? ""));
   const curve = (id: string, caption: string) =>
     element("figure", {}, element("figcaption", {}, caption), filled("div", id));
   const marks = [

@@ -1,4 +1,5 @@
-import { stringify } from "csv-stringify/sync";
+// @ts-types="npm:@types/d3-dsv@3.0.7"
+import { csvFormat } from "d3-dsv";
 import { markdownTable } from "markdown-table";
 import { digits } from "../columns.ts";
 import { growthTables } from "./columns.ts";
@@ -63,14 +64,12 @@ export function bandwidthText({ gbps, given }: GrowthFacts["bandwidth"]): string
 
 /** All numbers of the rows, flat, one header line; the names are those of the JSON rows. */
 export function growthCsv(rows: readonly GrowthRow[]): string {
-  return stringify(
-    rows.map(({ format: _, memory, ...row }) => ({
-      ...row,
-      memory_weights: memory.weights,
-      memory_kv: memory.kv,
-      memory_scratch: memory.scratch,
-      memory_total: memory.total,
-    })),
-    { header: true },
-  );
+  const flat = rows.map(({ format: _, memory, ...row }) => ({
+    ...row,
+    memory_weights: memory.weights,
+    memory_kv: memory.kv,
+    memory_scratch: memory.scratch,
+    memory_total: memory.total,
+  }));
+  return `${csvFormat(flat)}\n`;
 }

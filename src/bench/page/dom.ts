@@ -1,18 +1,9 @@
 import type { PlotOptions } from "@observablehq/plot";
 import { plot } from "@observablehq/plot";
-import { parseHTML } from "linkedom";
+import { DOMImplementation, DOMParser, type Node, XMLSerializer } from "@xmldom/xmldom";
 
-/** What the page needs of a DOM node: Deno has no DOM, linkedom's stands in for it. */
-export interface PageNode {
-  readonly outerHTML: string;
-  innerHTML: string;
-  setAttribute(name: string, value: string): void;
-  append(...children: readonly (PageNode | string)[]): void;
-}
-
-interface PageDocument {
-  createElement(tag: string): PageNode;
-}
+/** A node of one page: Deno has no DOM, xmldom's stands in for it. */
+export type PageNode = Node;
 
 /** Makes elements and charts of one page. Text is escaped where the page is written out. */
 export interface PageMaker {
@@ -21,6 +12,8 @@ export interface PageMaker {
     attributes: Readonly<Record<string, string>>,
     ...children: readonly (PageNode | string)[]
   ): PageNode;
+  /** The nodes that well-formed HTML is made of. */
+  markup(html: string): PageNode;
   /**
    * A chart as SVG: no script, colours and font are those of the page. Screen readers get its
    * `name`; without one it is decoration.
@@ -29,27 +22,35 @@ export interface PageMaker {
 }
 
 export function pageMaker(): PageMaker {
-  const { document } = parseHTML("<!doctype html><html></html>") as unknown as {
-    document: PageDocument;
-  };
+  const document = new DOMImplementation().createHTMLDocument("");
   return {
     element(tag, attributes, ...children) {
-      const made = document.createElement(tag);
+      // Without a namespace, which the serializer would declare: an HTML file has it anyway.
+      const made = document.createElementNS(null, tag);
       for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-      made.append(...children);
+      for (const child of children) {
+        made.appendChild(typeof child === "string" ? document.createTextNode(child) : child);
+      }
       return made;
     },
+    markup(html) {
+      const parsed = new DOMParser().parseFromString(`<div>${html}</div>`, "text/xml");
+      const fragment = document.createDocumentFragment();
+      for (const node of parsed.documentElement?.childNodes ?? []) {
+        fragment.appendChild(document.importNode(node, true));
+      }
+      return fragment;
+    },
     chart(options, name) {
-      const svg = plot(
-        { marginBottom: 38, ...options, document } as PlotOptions,
-      ) as unknown as PageNode;
+      // Of the DOM it takes what builds a tree: elements, their attributes and texts.
+      const svg = plot({ marginBottom: 38, ...options, document: document as never });
       if (name === undefined) {
         svg.setAttribute("aria-hidden", "true");
       } else {
         svg.setAttribute("role", "img");
         svg.setAttribute("aria-label", name);
       }
-      return svg;
+      return svg as unknown as PageNode;
     },
   };
 }
@@ -64,17 +65,18 @@ export function documentText(
   },
   { element }: PageMaker,
 ): string {
-  // The DOM escapes no title and no style sheet: the one is escaped as other text.
+  const text = (node: PageNode) => new XMLSerializer().serializeToString(node);
+  // A style sheet and a script are not escaped.
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${element("b", {}, title).innerHTML}</title>
+${text(element("title", {}, title))}
 <style>${css}</style>
 </head>
 <body>
-${main.outerHTML}
+${text(main)}
 ${script === undefined ? "" : `<script>\n${script}\n</script>\n`}</body>
 </html>
 `;

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { CONTENT_TYPE, openRegistry } from "./prometheus.ts";
 
 /** What is counted for GET /metrics: vLLM's names with the prefix `eyrie:`. */
 export interface Metrics {
@@ -12,7 +12,7 @@ export interface Metrics {
   request(ended: EndedRequest): void;
   http(answered: AnsweredHttp): void;
   /** The text that Prometheus reads. */
-  text(live: LiveNumbers): Promise<string>;
+  text(live: LiveNumbers): string;
   readonly contentType: string;
 }
 
@@ -57,13 +57,12 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "OPTIONS"])
 
 /** @param modelName of the model, a label of every number. */
 export function openMetrics(modelName: () => string): Metrics {
-  const registry = new Registry();
-  const made = { registers: [registry] };
-  const counter = (name: string, help: string, labelNames: readonly string[] = []) =>
-    new Counter({ name: `eyrie:${name}`, help, labelNames, ...made });
-  const gauge = (name: string, help: string) => new Gauge({ name: `eyrie:${name}`, help, ...made });
-  const histogram = (name: string, help: string, buckets: number[]) =>
-    new Histogram({ name: `eyrie:${name}`, help, buckets, ...made });
+  const registry = openRegistry();
+  const counter = (name: string, help: string, labelled?: "labelled") =>
+    registry.counter(`eyrie:${name}`, help, labelled);
+  const gauge = (name: string, help: string) => registry.gauge(`eyrie:${name}`, help);
+  const histogram = (name: string, help: string, ends: readonly number[]) =>
+    registry.histogram(`eyrie:${name}`, help, ends);
   const running = gauge("num_requests_running", "Requests that have a slot.");
   const waiting = gauge("num_requests_waiting", "Requests that wait for a slot.");
   const kvUsage = gauge("kv_cache_usage_perc", "Share of the KV pages in use; 1 is all.");
@@ -78,11 +77,9 @@ export function openMetrics(modelName: () => string): Metrics {
   const acceptedAt = counter(
     "spec_decode_num_accepted_tokens_per_pos_total",
     "Drafts accepted at each position of a chain, from 0.",
-    ["position"],
+    "labelled",
   );
-  const success = counter("request_success_total", "Requests by how they ended.", [
-    "finished_reason",
-  ]);
+  const success = counter("request_success_total", "Requests by how they ended.", "labelled");
   const first = histogram("time_to_first_token_seconds", "From arrival to the first token.", SLOW);
   const perToken = histogram(
     "time_per_output_token_seconds",
@@ -92,48 +89,43 @@ export function openMetrics(modelName: () => string): Metrics {
   const queue = histogram("request_queue_time_seconds", "From arrival to a slot.", SLOW);
   const promptLength = histogram("request_prompt_tokens", "Prompt tokens of a request.", TOKENS);
   const outputLength = histogram("request_generation_tokens", "Its output tokens.", TOKENS);
-  const http = counter("http_requests_total", "HTTP requests by route and status.", [
-    "method",
-    "path",
-    "status",
-  ]);
+  const http = counter("http_requests_total", "HTTP requests by route and status.", "labelled");
   const whole = histogram("e2e_request_latency_seconds", "From arrival to the end.", SLOW);
   return {
     queued: (seconds) => queue.observe(seconds),
     firstToken: (seconds) => first.observe(seconds),
-    tokens: (count) => generated.inc(count),
+    tokens: (count) => generated.add(count),
     round(proposed, kept) {
       if (proposed === 0) return;
-      drafts.inc();
-      drafted.inc(proposed);
-      accepted.inc(kept);
-      for (let position = 0; position < kept; position++) acceptedAt.inc({ position });
+      drafts.add(1);
+      drafted.add(proposed);
+      accepted.add(kept);
+      for (let position = 0; position < kept; position++) {
+        acceptedAt.add(1, { position: String(position) });
+      }
     },
     request(ended) {
-      success.inc({ finished_reason: ended.reason });
+      success.add(1, { finished_reason: ended.reason });
       whole.observe(ended.seconds);
       if (ended.perToken !== undefined) perToken.observe(ended.perToken);
       if (ended.prompt === undefined) return;
       promptLength.observe(ended.prompt.promptTokens);
       outputLength.observe(ended.outputTokens);
-      prompt.inc(ended.prompt.promptTokens);
-      queries.inc(ended.prompt.promptTokens);
-      hits.inc(ended.prompt.cachedTokens);
+      prompt.add(ended.prompt.promptTokens);
+      queries.add(ended.prompt.promptTokens);
+      hits.add(ended.prompt.cachedTokens);
     },
     http({ method, route, status }) {
       const known = METHODS.has(method) ? method : "other";
-      http.inc({ method: known, path: route ?? "other", status: String(status) });
+      http.add(1, { method: known, path: route ?? "other", status: String(status) });
     },
-    async text(live) {
-      registry.setDefaultLabels({ model_name: modelName() });
+    text(live) {
       running.set(live.running);
       waiting.set(live.waiting);
       kvUsage.set(live.kvUsage);
-      // It is counted by the engine.
-      preemptions.reset();
-      preemptions.inc(live.preemptions);
-      return await registry.metrics();
+      preemptions.set(live.preemptions); // counted by the engine
+      return registry.text({ model_name: modelName() });
     },
-    contentType: registry.contentType,
+    contentType: CONTENT_TYPE,
   };
 }

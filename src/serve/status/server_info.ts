@@ -35,7 +35,7 @@ export const STATUS_ROUTES: readonly Route[] = [
 async function metrics({ phase, table, metrics }: Service): Promise<Response> {
   const status = phase.kind === "ready" ? await liveStatus(phase.ready.engine) : undefined;
   const { free, total } = status?.pages ?? { free: 0, total: 0 };
-  const text = await metrics.text({
+  const text = metrics.text({
     ...{ running: table.running, waiting: table.waiting },
     kvUsage: total > 0 ? 1 - free / total : 0,
     preemptions: status?.counts.preemptions ?? 0,

@@ -1,7 +1,6 @@
+import { betaQuantile } from "../../quantiles.ts";
 import { hash32 } from "../../speculate/noise.ts";
 import { acceptUniform, logit, normalAt, sigmoid, uniformAt } from "./chance.ts";
-// @ts-types="./jstat.d.ts"
-import jstat from "jstat";
 
 /** How likely drafts are accepted. Plain decoding would give the same text, so it needs no model. */
 export interface AcceptanceModel {
@@ -63,7 +62,7 @@ export function betaMixed(a: number, b: number): AcceptanceModel {
   return {
     name: `beta:${a}/${b}`,
     open(seed) {
-      const alpha = jstat.beta.inv(uniformAt(seed, 0, MIX), a, b);
+      const alpha = betaQuantile(uniformAt(seed, 0, MIX), a, b);
       return { chance: () => alpha };
     },
   };

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
-import fc from "fast-check";
-import { Event, parseHTML } from "linkedom";
+import fc from "npm:fast-check@4.10.2";
+import { Event, parseHTML } from "npm:linkedom@0.18.12";
 import { type BreakEvenReport, givenReport } from "../../../src/bench/breakeven/measured.ts";
 import { breakEvenPage } from "../../../src/bench/breakeven/page.ts";
 import { wording } from "../../../src/bench/breakeven/wording.ts";

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { parseHTML } from "linkedom";
+import { parseHTML } from "npm:linkedom@0.18.12";
 import { parseSchedule } from "../../../src/arrivals/schedule.ts";
 import { policyLooks } from "../../../src/bench/load/looks.ts";
 import { loadHtml } from "../../../src/bench/load/page.ts";

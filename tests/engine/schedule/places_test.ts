@@ -1,6 +1,6 @@
 // Admission by itself, with a budget that only counts.
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { openPlaces, type PageBudget, type Placed } from "../../../src/engine/schedule/places.ts";
 
 interface Counted extends Placed {

@@ -1,6 +1,6 @@
 /** Sequences that come, grow and go with few pages, against a list of what should be cached. */
 import { deepEqual, equal, ok } from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { type PagePool, pagePool } from "../../../src/engine/device/pages.ts";
 import {
   type PrefixCache,

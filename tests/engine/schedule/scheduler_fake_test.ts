@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 // A timer of 0 ms waits for one.
 import { setImmediate } from "node:timers/promises";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { type HostDrafter, pureDrafter } from "../../../src/draft/host_drafter.ts";
 import type { DraftKind } from "../../../src/engine/device/core.ts";
 import {

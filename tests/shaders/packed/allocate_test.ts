@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { allocate } from "../../../shaders/confidence/allocate.ts";
 import { packBudget } from "../../../src/engine/device/packed/budget.ts";
 import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../../src/model/plan/rows_layout.ts";

@@ -1,6 +1,6 @@
 // A packed round does what a round with rows for all drafts does, at other rows.
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { acceptSimulated } from "../../../shaders/round/accept_simulated.ts";
 import { verifyPacked } from "../../../shaders/packed/verify_packed.ts";
 import { accept, verifyRows } from "../../../shaders/round/round.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { catchUpMs, prefillMs, roundMs } from "../../../src/speculate/costs/lookup.ts";
 import { parseCosts } from "../../../src/speculate/costs/parse.ts";
 import {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { policyRandom } from "../../../src/speculate/noise.ts";
 import { parseAdaptiveConfig } from "../../../src/speculate/adaptive_config.ts";
 import { changeText, EMA, ema, type EmaState } from "../../../src/speculate/policies/ema.ts";
