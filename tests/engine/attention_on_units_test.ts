@@ -10,7 +10,8 @@ import {
 } from "../../src/engine/device/buffers.ts";
 import { prepareModels } from "../../src/engine/device/models.ts";
 import { drafterOf } from "../../src/engine/device/programs.ts";
-import { promptPlans, roundPlans } from "../../src/engine/device/tier.ts";
+import { promptPlans } from "../../src/engine/device/prompt_plans.ts";
+import { roundPlans } from "../../src/engine/device/round_plans.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -44,7 +45,7 @@ async function kernelsOf(
     ...[0, 3].flatMap((numSteps) =>
       [1, 4].flatMap((batch) =>
         Object.values(
-          roundPlans(parts, { shape: { ...chain(numSteps), batch }, proposed: false }),
+          roundPlans(parts, { ...chain(numSteps), batch }),
         )
       )
     ),

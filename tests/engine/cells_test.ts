@@ -6,7 +6,7 @@ import { openCore } from "../../src/engine/device/device_core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { mostCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
-import type { RoundOf } from "../../src/engine/device/programs.ts";
+import type { RoundSpec } from "../../src/engine/device/round_plans.ts";
 import type { Program } from "../../src/gpu/program.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
@@ -121,7 +121,7 @@ Deno.test("few cells: the same tokens as with workgroups for a whole context", a
   const whole = await open();
   const { round, prompt } = whole.programs;
   Object.assign(whole.programs, {
-    round: ({ cells: _, ...of }: RoundOf) => round(of),
+    round: ({ cells: _, ...of }: RoundSpec & { cells?: number }) => round(of),
     prompt: (rows: number) => prompt(rows),
   });
   assert.deepEqual((await decode(whole)).tokens, tokens);

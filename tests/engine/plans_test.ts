@@ -10,9 +10,10 @@ import {
   roundBuffers,
 } from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
-import { allocation, packedPlans } from "../../src/engine/device/packed/packed_round.ts";
 import { drafterOf } from "../../src/engine/device/programs.ts";
-import { promptPlans, roundPlans } from "../../src/engine/device/tier.ts";
+import { promptPlans } from "../../src/engine/device/prompt_plans.ts";
+import { roundPlans } from "../../src/engine/device/round_plans.ts";
+import { GREEDY_CHOICE, PLAIN_CHOICE } from "../../src/engine/device/choice/choice.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
@@ -82,9 +83,16 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
   const steps = drafter ? STEPS : [0];
   const rounds = steps.flatMap((numSteps) =>
     BATCHES.flatMap((batch) => {
-      const kind = { shape: { ...chain(numSteps), batch }, proposed: false };
-      const { accept: greedy } = roundPlans(parts, { ...kind, greedy: true });
-      return named("round", `${numSteps} steps x ${batch}`, { ...roundPlans(parts, kind), greedy });
+      const spec = { ...chain(numSteps), batch };
+      const sampled = roundPlans(parts, { ...spec, choice: PLAIN_CHOICE });
+      const greedy = roundPlans(parts, { ...spec, choice: GREEDY_CHOICE });
+      return named("round", `${numSteps} steps x ${batch}`, {
+        draft: sampled.draft,
+        target: [...sampled.rows, ...sampled.target],
+        accept: [...sampled.choose, ...sampled.accept],
+        extend: [...sampled.extend, ...sampled.head],
+        greedy: [...greedy.choose, ...greedy.accept],
+      });
     })
   );
   const prompts = PROMPT_ROWS.flatMap((rows) =>
@@ -115,16 +123,23 @@ async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
   const models = prepareModels(gpu, await opened({}).load(gpu), capacity, buffers);
   const { target } = models;
   const drafter = drafterOf(models, buffers);
-  const of = { mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity), told: true };
+  const of = {
+    mostRows: mostRows(capacity),
+    firstRows: firstRowsAt(capacity),
+    withConfidences: true,
+  };
   const parts = { target, drafter, buffers, ...of };
   return [[1, 2], [4, 6], [4, 12]].flatMap(([batch = 0, packed = 0]) => {
-    const shape = { ...chain(3), batch, packed };
-    const { draft } = roundPlans(parts, { shape, proposed: false });
-    const plans = packedPlans(parts, shape);
-    const all = { draft, allocate: [allocation(parts, shape)], ...plans };
+    const spec = { ...chain(3), batch, packed, allocates: true, choice: PLAIN_CHOICE };
+    const { target, choose, accept: acceptance, ...plans } = roundPlans(parts, spec);
     return named("packed", `${packed} rows x ${batch}`, {
-      ...all,
-      head: drafter?.head(batch) ?? [],
+      draft: plans.draft,
+      allocate: plans.allocate,
+      rows: plans.rows,
+      target: [...target, ...choose],
+      acceptance,
+      extend: plans.extend,
+      head: plans.head,
     });
   });
 }

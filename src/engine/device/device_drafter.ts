@@ -1,6 +1,7 @@
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { AuxHidden } from "../../model/plan/target.ts";
 import type { RoundShape } from "../../speculate/round_shape.ts";
+import type { ForwardRows } from "./round_plans.ts";
 
 /** Drafts on the device: what it adds to the plans of rounds and prompts. */
 export interface DeviceDrafter {
@@ -10,18 +11,17 @@ export interface DeviceDrafter {
   readonly readsFinal: boolean;
   /** Draft tokens 1 to depth - 1 of each sequence; the last `extend` or `head` left token 0. */
   levels(shape: RoundShape): Dispatch[];
-  /** Its keys and values of the rows that were accepted, then as `head`. */
-  extend(shape: RoundShape): Dispatch[];
-  /**
-   * Its keys and values of the `count` extend rows of a packed round of chains, those of several
-   * sequences where not `alone`; absent: there are no packed rounds of its chains.
-   */
-  readonly extendPacked?: (count: number, alone: boolean) => Dispatch[];
+  /** Its keys and values of the rows that a round of this shape accepted: of so many extend rows. */
+  extend(shape: RoundShape, rows: ForwardRows): Dispatch[];
+  /** As `head`, right after `extend`. */
+  headAfterExtend(batch: number): Dispatch[];
+  /** Whether there are packed rounds of its chains. */
+  readonly packs: boolean;
   /** Its keys and values of the `count` extend rows of a prompt's chunk. */
   prompt(count: number): Dispatch[];
-  /** Draft token 0 of `batch` sequences, from row `last` of each. */
+  /** Draft token 0 of `batch` sequences, from row `last` of each, after a prompt or `catchUp`. */
   head(batch: number): Dispatch[];
-  /** What of a chain the target takes, by another rule than its own choice; absent: by that one. */
+  /** Rejection rule for a chain of drafts. Default: exact match with the target's token. */
   readonly reject?: ((shape: RoundShape, logits: Operand) => Dispatch[]) | undefined;
   /** How it catches up on rounds that went without it; undefined where none do. */
   readonly catchUp: CatchUp | undefined;

@@ -32,17 +32,15 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
       draft.tree && !isChain(shape)
         ? treeOf(draft, draft.tree, buffers, shape)
         : levels(draft, buffers, shape),
-    extend(shape) {
-      const { batch, depth } = shape;
-      const count = batch * (depth + 1);
+    extend(shape, { count, perSlot }) {
       const features = isChain(shape) ? draft.features : draft.keptFeatures;
       return [
         ...features === draft.features ? [] : [gatherKept(draft, buffers, count)],
-        ...body(count, depth + 1, features),
-        ...head(batch),
+        ...body(count, perSlot, features),
       ];
     },
-    extendPacked: (count, alone) => body(count, alone ? count : 1),
+    headAfterExtend: head,
+    packs: true,
     prompt: (count) => body(count, count),
     head,
     catchUp: draft.store && catchUp(draft, { ...buffers, store: draft.store }),

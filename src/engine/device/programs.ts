@@ -1,17 +1,25 @@
 import type { Gpu } from "../../gpu/device.ts";
+import type { Dispatch } from "../../gpu/kernel.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/plan/rows_layout.ts";
-import { chain, type RoundShape } from "../../speculate/round_shape.ts";
+import { chain } from "../../speculate/round_shape.ts";
 import { type Capacity, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 import { type Choice, type ChoiceKind, GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
 import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
-import { allocation, joined, packedPrograms } from "./packed/packed_round.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
 import type { Work } from "./submit/submit.ts";
-import { promptPlans, roundPlans, tells } from "./tier.ts";
+import { promptPlans } from "./prompt_plans.ts";
+import {
+  hasConfidences,
+  type RoundParts,
+  type RoundPlans,
+  roundPlans,
+  type RoundSpec,
+  verifyRowsOf,
+} from "./round_plans.ts";
 
 export interface PromptPrograms {
   readonly body: Program;
@@ -45,7 +53,7 @@ export interface Programs {
   /** Whether the device may choose the drafts that are verified, by the draft's confidence. */
   readonly ranks: boolean;
   /** The same object each time for cells of the same bucket, see `cellBucket`. */
-  round(of: RoundOf): Promise<RoundPrograms>;
+  round(of: RoundSpec & { readonly cells?: number }): Promise<RoundPrograms>;
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
   /** For a chunk of at most `rows` rows; the same object each time as of `round`. */
@@ -56,19 +64,6 @@ export interface Programs {
   replace(from: GPUBuffer, to: GPUBuffer | undefined): void;
   /** Makes all of `prompt` and `catchUp`. */
   makePrompts(): Promise<void>;
-}
-
-/** Which round. */
-export interface RoundOf extends RoundShape {
-  /** Whether the host has drafted; default false. */
-  readonly proposed?: boolean;
-  /** Default: the greedy one. Others than that and the plain one are made when first wanted. */
-  readonly choice?: ChoiceKind;
-  /** Verify rows of all sequences of a packed round of chains, see packed_round.ts; default: it is none. */
-  readonly packed?: number | undefined;
-  /** Whether the device chooses the drafts that are verified, by `RoundBuffers.budget`; default false. */
-  readonly allocates?: boolean;
-  readonly cells?: number;
 }
 
 /** Cells by which programs grow. */
@@ -106,7 +101,7 @@ export function drafterOf(
 
 export function enginePrograms(
   gpu: Gpu,
-  { models, buffers, choice, capacity, acceptance, relaxed }: {
+  { models, buffers, choice: choiceKinds, capacity, acceptance, relaxed }: {
     readonly models: Models;
     readonly buffers: RoundBuffers;
     readonly choice: Choice;
@@ -119,96 +114,126 @@ export function enginePrograms(
   const moving = elastic ? [...elastic.paged, ...elastic.weights, ...elastic.kv] : [];
   const { compile, created, replace } = compiler(gpu, new Set(moving));
   const drafter = drafterOf(models, buffers);
-  const parts = {
-    ...{ target, drafter, buffers, relaxed },
-    ...{ mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) },
+  const choiceBuffers = (kind: ChoiceKind) => choiceKinds.buffers(kind);
+  const parts: RoundParts = {
+    target,
+    drafter,
+    buffers,
+    relaxed,
+    acceptance,
+    mostRows: mostRows(capacity),
+    firstRows: firstRowsAt(capacity),
     keepAll: elastic !== undefined,
-    told: capacity.confident === true && models.draft !== undefined,
+    withConfidences: capacity.confident === true && models.draft !== undefined,
   };
-  const packs = drafter?.extendPacked !== undefined && relaxed === undefined;
-  const levels = once((depth = 0, batch = 0) =>
-    compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
-  );
-  const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
-  const plansOf = (kind: number, proposed: number, key: readonly number[]) =>
-    roundPlans(parts, {
-      ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
-      ...{ choice: choice.buffers(kindOf(kind)), greedy: kindOf(kind).greedy ?? false },
-    });
-  // What does not depend on the kind of choice is compiled once for all kinds.
-  const forwards = once(async (proposed = 0, ...key) => {
-    const { draft, target, extend } = plansOf(PLAIN_KEY, proposed, key);
+  const packs = drafter?.packs === true && relaxed === undefined;
+  const compiled = new Map<string, Promise<Program>>();
+
+  /** Compiles a plan once. @param of all that it depends on. */
+  function once(part: string, of: object, plan: () => Dispatch[]): Promise<Program> {
+    return compiled.getOrInsertComputed(keyOf(part, of), () => compile(plan()));
+  }
+
+  const draftHead = (batch: number) =>
+    once("draft head", { batch }, () => drafter?.head(batch) ?? []);
+
+  /** The programs of a round for any number of cells, each part made once for all rounds that have the same. */
+  async function phasesOf(spec: CanonicalSpec): Promise<Record<Phase, Program>> {
+    const { batch, depth, width, rows, packed, proposed, choice, allocates } = spec;
+    const shape = { batch, depth, width, rows };
+    const grid = { ...shape, packed };
+    // Packed rounds of several sequences share what has a row for each verified token.
+    const forward = packed === undefined ? shape : verifyRowsOf(spec);
+    const chosen = { ...forward, proposed, choice };
+    let made: RoundPlans | undefined;
+    const plan = (part: keyof RoundPlans) => () =>
+      (made ??= roundPlans(parts, spec, choiceBuffers(choice)))[part];
+    const draft = await once("draft", { ...shape, proposed }, plan("draft"));
+    const chosenDrafts = await once("allocate", { batch, rows, allocates }, plan("allocate"));
+    const verifyRows = await once("rows", grid, plan("rows"));
+    const target = await once("target", forward, plan("target"));
+    const extend = await once("extend", forward, plan("extend"));
+    const head = await once("head after extend", { batch, depth }, plan("head"));
+    const choose = await once("choose", chosen, plan("choose"));
+    const accept = await once("accept", { ...grid, proposed, choice }, plan("accept"));
     return {
-      draft: await compile(draft),
-      target: await compile(target),
-      extend: await compile(extend),
+      draft: joined(draft, chosenDrafts),
+      verify: joined(verifyRows, target, choose, accept),
+      extend: joined(extend, head),
     };
-  });
-  const whole = once(async (kind = 0, proposed = 0, ...key) => {
-    const { draft, target, extend } = await forwards(proposed, ...key);
-    const accept = await compile(plansOf(kind, proposed, key).accept);
-    return { draft, verify: joined(target, accept), extend };
-  });
-  const packedRound = packedPrograms(parts, {
-    ...{ compile, acceptance, head: draftHead },
-    levels: ({ depth, batch }) => levels(depth, batch),
-  });
-  const packedWhole = once((packed = 0, ...key) => packedRound({ ...shapeOf(key), packed }));
-  const allocates = once((...key) => compile([allocation(parts, shapeOf(key))]));
-  const round = once(async (cells = 0, allocated = 0, packed = 0, ...key) => {
-    const [kind = 0, proposed = 0, ...ofShape] = key;
-    const shape = shapeOf(ofShape);
-    const made = packed > 0 ? await packedWhole(packed, ...ofShape) : await whole(...key);
-    const { draft, verify, extend } = allWithin({
-      ...made,
-      ...allocated === 1 ? { draft: joined(made.draft, await allocates(...ofShape)) } : {},
-    }, cells);
-    const { batch, rows, depth } = shape;
-    const told = tells(parts, { shape, proposed: proposed === 1 });
+  }
+
+  const rounds = new Map<string, Promise<RoundPrograms>>();
+
+  async function makeRound(spec: CanonicalSpec, cells: number): Promise<RoundPrograms> {
+    const { draft, verify, extend } = allWithin(await phasesOf(spec), cells);
+    const { batch, rows, depth, choice } = spec;
+    const told = hasConfidences(parts, spec);
     return {
-      ...{ draft, verify, extend, told, programs: [draft, verify, extend] },
+      draft,
+      verify,
+      extend,
+      told,
+      programs: [draft, verify, extend],
       words: batch * resultWords(rows, told),
-      ...choice.read(kindOf(kind), batch * (depth + 1)),
+      ...choiceKinds.read(choice, batch * (depth + 1)),
     };
-  });
-  const prompt = once(async (rows = 0) => {
+  }
+
+  const prompts = new Map<string, Promise<PromptPrograms>>();
+
+  async function promptBody(rows: number): Promise<Pick<PromptPrograms, "body" | "draft">> {
     const plans = promptPlans(parts, rows);
     return {
-      body: await compile(plans.body),
-      draft: await compile(plans.draft),
+      body: await once("prompt", { rows }, () => plans.body),
+      draft: await once("prompt draft", { rows }, () => plans.draft),
     };
-  });
-  const promptHead = once(async (kind = 0) =>
-    await compile(promptPlans(parts, 1, choice.buffers(kindOf(kind))).head)
-  );
-  const wholePrompt = once(async (cells = 0, rows = 0, kind = 0) => {
-    const parts = { ...await prompt(rows), head: await promptHead(kind) };
-    return allWithin({ ...parts, draftHead: await draftHead(1) }, cells);
-  });
-  const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
+  }
+
+  async function makePrompt(rows: number, choice: ChoiceKind, cells: number) {
+    const head = once(
+      "prompt head",
+      { choice },
+      () => promptPlans(parts, 1, choiceBuffers(choice)).head,
+    );
+    const made = { ...await promptBody(rows), head: await head, draftHead: await draftHead(1) };
+    return allWithin(made, cells);
+  }
+
+  const lagging = (rows: number) =>
+    once("catch up", { rows }, () => drafter?.catchUp?.rows(rows) ?? []);
+
   return {
     created,
     replace,
     packs,
-    ranks: packs && parts.told,
-    round({ batch, depth, width, rows, proposed = false, choice = GREEDY_CHOICE, ...of }) {
-      // Without a drafter on the device it is one round, whoever might have drafted.
-      const host = drafter && proposed ? 1 : 0;
-      const bucket = batchBucket(batch, capacity.batch);
-      const { cells, packed = 0, allocates = false } = of;
-      const how = [cellBucket(cells), Number(allocates), packed, kindKey(choice), host];
-      return round(...how, bucket, depth, width, rows);
+    ranks: packs && parts.withConfidences === true,
+    round({ cells, ...of }) {
+      const spec = canonical(of, { capacity, drafter });
+      const bucket = cellBucket(cells);
+      const make = () => makeRound(spec, bucket);
+      return rounds.getOrInsertComputed(keyOf(String(bucket), spec), make);
     },
     async levels(depth, batch, cells) {
-      return within(await levels(depth, batchBucket(batch, capacity.batch)), cellBucket(cells));
+      const shape = { batch: batchBucket(batch, capacity.batch), ...chain(depth) };
+      const levels = once(
+        "draft",
+        { ...shape, proposed: false },
+        () => drafter?.levels(shape) ?? [],
+      );
+      return within(await levels, cellBucket(cells));
     },
     prompt(rows, cells, choice = PLAIN_CHOICE) {
       // One row a prompt: its logits are stored whatever it takes of them.
-      return wholePrompt(cellBucket(cells), rowBucket(rows), kindKey({ ...choice, greedy: false }));
+      const kind = canonicalChoice({ ...choice, greedy: false });
+      const of = { rows: rowBucket(rows), choice: kind };
+      const bucket = cellBucket(cells);
+      const make = () => makePrompt(of.rows, kind, bucket);
+      return prompts.getOrInsertComputed(keyOf(String(bucket), of), make);
     },
     async catchUp(rows, batch, cells) {
       return allWithin({
-        body: await catchUp(rowBucket(rows)),
+        body: await lagging(rowBucket(rows)),
         head: await draftHead(batchBucket(batch, capacity.batch)),
       }, cellBucket(cells));
     },
@@ -216,7 +241,7 @@ export function enginePrograms(
       const buckets = ROW_BUCKETS.filter((size) => size <= rowBucket(capacity.prefillRows));
       await Promise.all([
         ...buckets.flatMap((rows) =>
-          drafter?.catchUp ? [prompt(rows), catchUp(rows)] : [prompt(rows)]
+          drafter?.catchUp ? [promptBody(rows), lagging(rows)] : [promptBody(rows)]
         ),
         ...drafter ? batchBuckets(capacity.batch).map((batch) => draftHead(batch)) : [],
       ]);
@@ -224,24 +249,41 @@ export function enginePrograms(
   };
 }
 
-function shapeOf([batch = 0, depth = 0, width = 0, rows = 0]: readonly number[]): RoundShape {
-  return { batch, depth, width, rows };
-}
+/** What a round's programs are grouped in, and timed by. */
+type Phase = "draft" | "verify" | "extend";
 
-/** A kind as a number, and back. */
-function kindKey({ masked, penalized, logprobs = -1, greedy = false }: ChoiceKind): number {
-  return Number(masked) + 2 * Number(penalized) + 4 * Number(greedy) + 8 * (logprobs + 1);
-}
+/** A spec with its defaults, for a batch that programs are made for. */
+type CanonicalSpec = Required<Omit<RoundSpec, "packed">> & Pick<RoundSpec, "packed">;
 
-function kindOf(key: number): ChoiceKind {
-  const logprobs = key < 8 ? undefined : Math.floor(key / 8) - 1;
+/** The same fields in the same order, so that equal rounds have one key. */
+function canonical(
+  { batch, depth, width, rows, packed, proposed = false, allocates = false, choice }: RoundSpec,
+  { capacity, drafter }: {
+    readonly capacity: Capacity;
+    readonly drafter: DeviceDrafter | undefined;
+  },
+): CanonicalSpec {
   return {
-    ...{ masked: key % 2 === 1, penalized: key % 4 >= 2, greedy: key % 8 >= 4 },
-    logprobs,
+    batch: batchBucket(batch, capacity.batch),
+    depth,
+    width,
+    rows,
+    packed,
+    // Without a drafter on the device it is one round, whoever might have drafted.
+    proposed: drafter !== undefined && proposed,
+    allocates,
+    choice: canonicalChoice(choice ?? GREEDY_CHOICE),
   };
 }
 
-const PLAIN_KEY = kindKey(PLAIN_CHOICE);
+function canonicalChoice({ masked, penalized, logprobs, greedy = false }: ChoiceKind): ChoiceKind {
+  return { masked, penalized, logprobs, greedy };
+}
+
+/** Fields that are undefined do not count. */
+function keyOf(part: string, of: object): string {
+  return `${part} ${JSON.stringify(of)}`;
+}
 
 function cellBucket(cells = Infinity): number {
   const bucket = cells > 512 && cells <= 1024 ? SHORT_CELL_BUCKET : CELL_BUCKET;
@@ -255,16 +297,12 @@ function allWithin<Name extends string>(
   const entries = Object.entries<Program>(programs);
   return Object.fromEntries(
     entries.map(([name, program]) => [name, within(program, cells)]),
-  ) as Record<
-    Name,
-    Program
-  >;
+  ) as Record<Name, Program>;
 }
 
-/** Remembers what `make` made for each list of numbers. */
-function once<T>(make: (...key: number[]) => Promise<T>): (...key: number[]) => Promise<T> {
-  const made = new Map<string, Promise<T>>();
-  return (...key) => made.getOrInsertComputed(key.join(), () => make(...key));
+/** Programs that run one after the other, as one. */
+function joined(...programs: readonly Program[]): Program {
+  return { steps: programs.flatMap(({ steps }) => steps) };
 }
 
 /** Makes rounds without draft-extend of those that have it, each once; the host's drafts may be in them. */

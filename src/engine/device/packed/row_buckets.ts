@@ -1,6 +1,7 @@
 import { packedRows, ROW_BUCKETS } from "../../../speculate/costs/row_buckets.ts";
 import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
-import { batchBuckets, type RoundOf } from "../programs.ts";
+import { batchBuckets } from "../programs.ts";
+import type { RoundSpec } from "../round_plans.ts";
 
 /**
  * All rounds of these tiers that verify a part of the drafts, for batches up to `most`.
@@ -11,7 +12,7 @@ export function partialRounds(
   shapes: readonly TierShape[],
   most: number,
   ranks: boolean,
-): RoundOf[] {
+): RoundSpec[] {
   const chains = shapes.filter((shape) => isChain(shape) && shape.depth > 0);
   return batchBuckets(most).flatMap((batch, i, buckets) => {
     const least = (buckets[i - 1] ?? 0) + 1;

@@ -35,21 +35,18 @@ export function standaloneDrafter(
       draft.tree && !isChain(shape)
         ? treeOf(draft, draft.tree, buffers, shape)
         : levels(draft, buffers, shape),
-    extend({ batch, depth }) {
-      const cols = model.config.hiddenSize;
-      return [
-        ...ownBody(draft, buffers, {
-          rows: extendRows,
-          count: batch * (depth + 1),
-          perSlot: depth + 1,
-        }),
-        endsOf(batch),
-        gatherRows({ x: model.final, index: last, out: ends }, {
-          ...{ rows: batch, cols, label: "draft.ends" },
-        }),
-        ...firstDrafts(draft, buffers, { x: ends, rows: endRows, batch }),
-      ];
-    },
+    extend: (_, { count, perSlot }) =>
+      ownBody(draft, buffers, { rows: extendRows, count, perSlot }),
+    headAfterExtend: (batch) => [
+      endsOf(batch),
+      gatherRows({ x: model.final, index: last, out: ends }, {
+        rows: batch,
+        cols: model.config.hiddenSize,
+        label: "draft.ends",
+      }),
+      ...firstDrafts(draft, buffers, { x: ends, rows: endRows, batch }),
+    ],
+    packs: false,
     // The target's rows of a prompt and of a lag are at their own cells.
     prompt: (count) => targetBody(model, { rows, count, perSlot: count }, []),
     head: (batch) => [

@@ -1,0 +1,42 @@
+import { acceptPrompt } from "../../../shaders/round/round.ts";
+import type { Dispatch } from "../../gpu/kernel.ts";
+import { targetBody, targetHeadAt } from "../../model/plan/target.ts";
+import { chain } from "../../speculate/round_shape.ts";
+import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice/choice.ts";
+import type { RoundParts } from "./round_plans.ts";
+
+/** The parts of a prefill chunk of `count` rows; `head` runs after the last chunk only. */
+export interface PromptPlans {
+  readonly body: Dispatch[];
+  /** The first token. */
+  readonly head: Dispatch[];
+  /** Draft keys and values of the chunk. */
+  readonly draft: Dispatch[];
+}
+
+/** @param choice as of `roundPlans`. */
+export function promptPlans(
+  { target, drafter, buffers, keepAll }: RoundParts,
+  count: number,
+  choice?: ChoiceBuffers,
+): PromptPlans {
+  const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
+  return {
+    body: [
+      ...targetBody(target, { rows, count, perSlot: count }, drafter?.auxHidden ?? []),
+      ...keepAll ? drafter?.catchUp?.keep(count) ?? [] : [],
+    ],
+    head: [
+      ...targetHeadAt(target, last),
+      // The one row to choose for is in draftRows, see `writePrompt`.
+      ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, {
+        count: 1,
+        perSlot: 1,
+        choice,
+      }),
+      acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }),
+      ...afterAcceptance(buffers, target, { shape: { ...chain(0), batch: 1 }, choice }),
+    ],
+    draft: drafter?.prompt(count) ?? [],
+  };
+}

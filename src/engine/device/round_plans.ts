@@ -1,0 +1,269 @@
+import { acceptSimulated } from "../../../shaders/round/accept_simulated.ts";
+import { type CellBuffers, moveCells } from "../../../shaders/round/move_cells.ts";
+import {
+  accept,
+  acceptTree,
+  type GreedyChoice,
+  verifyRows,
+  verifyTree,
+} from "../../../shaders/round/round.ts";
+import { allocate } from "../../../shaders/confidence/allocate.ts";
+import { verifyPacked } from "../../../shaders/packed/verify_packed.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import { KV_BYTES } from "../../gpu/kv.ts";
+import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
+import { greedyHead } from "../../model/plan/greedy_head.ts";
+import {
+  bodyVerifies,
+  type Target,
+  targetHead,
+  targetLayers,
+  targetNorm,
+} from "../../model/plan/target.ts";
+import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
+import {
+  afterAcceptance,
+  type ChoiceBuffers,
+  type ChoiceKind,
+  chooseRows,
+} from "./choice/choice.ts";
+import { type Relaxed, relaxRows } from "./choice/relax.ts";
+import type { DeviceDrafter } from "./device_drafter.ts";
+
+/** What all rounds of an engine share. */
+export interface RoundParts {
+  readonly target: Target;
+  readonly drafter: DeviceDrafter | undefined;
+  readonly buffers: RoundBuffers;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
+  /** See `firstRowsAt`. */
+  readonly firstRows: number;
+  /** Whether the results of chains that the device drafts include the draft's confidences; default false. */
+  readonly withConfidences?: boolean | undefined;
+  /** Absent: acceptance is lossless. */
+  readonly relaxed?: Relaxed | undefined;
+  /** What the drafter needs is kept of all rows, not only of those that go without it. */
+  readonly keepAll?: boolean;
+  /** Draw the accepted counts with these probabilities, for timing. Chains only. */
+  readonly acceptance?: readonly number[] | undefined;
+}
+
+/** Which round. Rounds with equal specs run equal programs. */
+export interface RoundSpec extends RoundShape {
+  /** Whether the host has drafted; default false: the device does. */
+  readonly proposed?: boolean;
+  /** Default: the greedy one. */
+  readonly choice?: ChoiceKind;
+  /**
+   * Verify rows of all sequences together, padding included, where the forward has rows for the drafts alone that
+   * are verified: a packed round. Chains only. Default: each sequence has `rows` of them.
+   */
+  readonly packed?: number | undefined;
+  /** Whether the device chooses the drafts that are verified, by `RoundBuffers.budget`; default false. */
+  readonly allocates?: boolean;
+}
+
+/** A round's plans, in the order they run. */
+export interface RoundPlans {
+  /** The device's draft levels. */
+  readonly draft: Dispatch[];
+  /** The device's choice of the drafts that are verified. */
+  readonly allocate: Dispatch[];
+  /** Verify rows, where the forward does not write them itself. */
+  readonly rows: Dispatch[];
+  /** The target's forward without the head. */
+  readonly target: Dispatch[];
+  /** The final norm where nobody else reads its rows, the head, the target's choice at each row. */
+  readonly choose: Dispatch[];
+  /** Acceptance; of trees also the moves of the KV cells that were accepted. */
+  readonly accept: Dispatch[];
+  /** Draft keys and values of what was accepted. */
+  readonly extend: Dispatch[];
+  /** The next round's first draft token. */
+  readonly head: Dispatch[];
+}
+
+/** Rows of a forward, and which of them follow each other in one sequence. */
+export interface ForwardRows {
+  readonly count: number;
+  /** Rows of one sequence; 1 where those of several are packed, which attention then reads one by one, with the same bits. */
+  readonly perSlot: number;
+}
+
+/** Rows of the verify forward. Packed rounds of several sequences have one forward for all shapes of as many rows. */
+export function verifyRowsOf({ batch, rows, packed }: RoundSpec): ForwardRows {
+  if (packed === undefined) return { count: batch * rows, perSlot: rows };
+  return { count: packed, perSlot: batch === 1 ? packed : 1 };
+}
+
+/** Rows of the draft-extend: of a tree those of its longest path. */
+function extendRowsOf(spec: RoundSpec): ForwardRows {
+  const perSlot = spec.depth + 1;
+  return spec.packed === undefined ? { count: spec.batch * perSlot, perSlot } : verifyRowsOf(spec);
+}
+
+/** Whether the results of such rounds include the draft's confidences. */
+export function hasConfidences(
+  { withConfidences = false }: Pick<RoundParts, "withConfidences">,
+  { proposed = false, ...shape }: RoundSpec,
+): boolean {
+  return withConfidences && !proposed && shape.depth > 0 && isChain(shape);
+}
+
+/**
+ * One round. At depth 0 it is one step of plain decoding; where the device's drafter will be wanted
+ * again, what it needs of the rows is kept for it.
+ *
+ * @param choice buffers of the spec's choice; absent: it takes the logits alone.
+ */
+export function roundPlans(
+  parts: RoundParts,
+  spec: RoundSpec,
+  choice?: ChoiceBuffers,
+): RoundPlans {
+  const { target, drafter, buffers, mostRows, keepAll } = parts;
+  const { batch, depth, packed, proposed = false, allocates = false } = spec;
+  const paths = !isChain(spec);
+  const { count, perSlot } = verifyRowsOf(spec);
+  const keep = depth === 0 || keepAll ? drafter?.catchUp?.keep : undefined;
+  const auxHidden = drafter && (depth > 0 || keep) ? drafter.auxHidden : [];
+  const { batchSlots, slots, drafts } = buffers;
+  const verified = packed === undefined && !paths && bodyVerifies(target)
+    ? { batchSlots, slots, drafts, mostRows }
+    : undefined;
+  const { plan, stream } = targetLayers(
+    target,
+    { rows: buffers.rows, count, perSlot, paths, verified },
+    auxHidden,
+  );
+  const normed = packed !== undefined || drafter?.readsFinal === true;
+  const norm = targetNorm(target, stream, count);
+  const extended = depth > 0 ? drafter : undefined;
+  const greedy = choosesItself(parts, spec, choice)
+    ? greedyHead(target, { count, stream: normed ? undefined : stream })
+    : undefined;
+  return {
+    draft: drafter && !proposed ? drafter.levels(spec) : [],
+    allocate: allocates ? [allocation(parts, spec)] : [],
+    rows: verified ? [] : [verification(parts, spec)],
+    target: [...plan, ...normed ? norm : [], ...keep ? keep(count) : []],
+    choose: greedy?.plan ?? [
+      ...normed ? [] : norm,
+      ...targetHead(target, count),
+      ...chooseRows(target, buffers, { count, perSlot, choice }),
+      ...byRule(parts, spec, choice),
+      ...relaxRows(target, buffers, { shape: spec, mostRows, choice, relaxed: parts.relaxed }),
+    ],
+    accept: [
+      ...acceptance(parts, spec, greedy?.choice),
+      ...greedy ? [] : afterAcceptance(buffers, target, {
+        shape: spec,
+        choice,
+        told: hasConfidences(parts, spec),
+      }),
+    ],
+    extend: extended?.extend(spec, extendRowsOf(spec)) ?? [],
+    head: extended?.headAfterExtend(batch) ?? [],
+  };
+}
+
+/** Most verify rows of a sequence that acceptance chooses for: one workgroup does for all of them. */
+const MOST_OWN_ROWS = 8;
+
+/** Whether acceptance finds the target's choices, and nothing else reads logits or choices. */
+function choosesItself(
+  { relaxed, drafter }: RoundParts,
+  spec: RoundSpec,
+  buffers: ChoiceBuffers | undefined,
+): boolean {
+  const { choice, depth, rows, packed } = spec;
+  const read = buffers?.adjusted !== undefined || buffers?.logprobs !== undefined;
+  const ruled = relaxed !== undefined || drafter?.reject !== undefined;
+  return choice?.greedy === true && packed === undefined && !read && !(ruled && depth > 0) &&
+    isChain(spec) && rows <= MOST_OWN_ROWS;
+}
+
+/** The device's choice of the drafts that are verified: after the draft levels, before the verify rows. */
+function allocation(
+  { buffers: { batchSlots, slots, budget, drafts }, mostRows }: RoundParts,
+  { batch, rows }: RoundSpec,
+): Dispatch {
+  return allocate({ batchSlots, slots, budget, drafts }, { batch, rows, mostRows });
+}
+
+function verification({ buffers, mostRows, firstRows }: RoundParts, spec: RoundSpec): Dispatch {
+  const { batchSlots, slots, drafts, rows, extendRows: extend, last } = buffers;
+  const { packed: count } = spec;
+  if (count !== undefined) {
+    const shape = { batch: spec.batch, rows: spec.rows, count, firstRows, mostRows };
+    return verifyPacked({ batchSlots, slots, drafts, rows, extend, last }, shape);
+  }
+  const record = isChain(spec) ? verifyRows : verifyTree;
+  return record({ batchSlots, slots, drafts, rows }, { ...spec, mostRows });
+}
+
+/** The drafter's own rule for a chain that it drafted. */
+function byRule(
+  { target, drafter, acceptance }: RoundParts,
+  { proposed = false, ...shape }: RoundSpec,
+  choice: ChoiceBuffers | undefined,
+): Dispatch[] {
+  if (proposed || acceptance || shape.depth === 0 || !isChain(shape)) return [];
+  return drafter?.reject?.(shape, choice?.adjusted ?? target.logits) ?? [];
+}
+
+/**
+ * Acceptance; of trees also the moves of what was kept, whose cells are not neighbours.
+ *
+ * @param greedy what it chooses from itself, of chains alone.
+ */
+function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): Dispatch[] {
+  const { target, buffers, mostRows, firstRows, acceptance } = parts;
+  const { batchSlots, slots, drafts, rows, extendRows: extend, chosen, last, results, pages } =
+    buffers;
+  const { batch, depth, rows: perSlot, packed } = spec;
+  const accepted = { batchSlots, rows, chosen, drafts, slots, extend, last, results };
+  const of = {
+    batch,
+    depth,
+    rows: perSlot,
+    mostRows,
+    told: hasConfidences(parts, spec),
+    greedy,
+    firstRows: packed === undefined ? undefined : firstRows,
+  };
+  if (isChain(spec)) {
+    return [acceptance ? acceptSimulated(accepted, { ...of, acceptance }) : accept(accepted, of)];
+  }
+  const { tablePages } = target;
+  const kept = KEPT_ROWS_AT;
+  return [
+    acceptTree(accepted, { ...of, kept }),
+    ...cellBuffers(target).flatMap((cells) =>
+      moveCells({ extend, last, pages }, cells, {
+        batch,
+        depth,
+        rows: perSlot,
+        kept,
+        tablePages,
+      })
+    ),
+  ];
+}
+
+/** What the target keeps of every cell, by its layout in memory. */
+function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellBuffers[] {
+  const groups = new Map<string, CellBuffers & { readonly buffers: Operand[] }>();
+  for (const [i, { keys, values }] of kv.entries()) {
+    const { attention } = layers[i] as LayerSpec;
+    const { kvHeads: heads, headDim, kvDtype } = headsOf(attention, layout);
+    const words = headDim * KV_BYTES[kvDtype] / 4;
+    const group = groups.getOrInsertComputed(`${heads} ${words}`, () => (
+      { buffers: [], heads, words }
+    ));
+    group.buffers.push(...attention.kind === "latent" ? [keys] : [keys, values]);
+  }
+  return [...groups.values()];
+}
