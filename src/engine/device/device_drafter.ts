@@ -1,7 +1,13 @@
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { AuxHidden } from "../../model/plan/target.ts";
 import type { RoundShape } from "../../speculate/round_shape.ts";
-import type { ForwardRows } from "./round_plans.ts";
+
+/** Rows of a forward, and which of them follow each other in one sequence. */
+export interface ForwardRows {
+  readonly count: number;
+  /** Rows of one sequence; 1 where those of several are packed, which attention then reads one by one, with the same bits. */
+  readonly perSlot: number;
+}
 
 /** Drafts on the device: what it adds to the plans of rounds and prompts. */
 export interface DeviceDrafter {

@@ -29,7 +29,7 @@ import {
   chooseRows,
 } from "./choice/choice.ts";
 import { type Relaxed, relaxRows } from "./choice/relax.ts";
-import type { DeviceDrafter } from "./device_drafter.ts";
+import type { DeviceDrafter, ForwardRows } from "./device_drafter.ts";
 
 /** What all rounds of an engine share. */
 export interface RoundParts {
@@ -83,13 +83,6 @@ export interface RoundPlans {
   readonly extend: Dispatch[];
   /** The next round's first draft token. */
   readonly head: Dispatch[];
-}
-
-/** Rows of a forward, and which of them follow each other in one sequence. */
-export interface ForwardRows {
-  readonly count: number;
-  /** Rows of one sequence; 1 where those of several are packed, which attention then reads one by one, with the same bits. */
-  readonly perSlot: number;
 }
 
 /** Rows of the verify forward. Packed rounds of several sequences have one forward for all shapes of as many rows. */
