@@ -1,6 +1,16 @@
 /** What the person at the keyboard can mend: reported in one line, exit code 2, no stack. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
+  /** The field of a `GenerateRequest` that is wrong, or of its sampling; undefined where it is no single one. */
+  readonly field: string | undefined;
+
+  constructor(
+    message: string,
+    { field, ...options }: ErrorOptions & { readonly field?: string | undefined } = {},
+  ) {
+    super(message, options);
+    this.field = field;
+  }
 }
 
 /** What another machine did or did not do: one line, exit code 1, no stack. */

@@ -8,10 +8,16 @@ const MOST_SHOWN = 400;
  * one line. Bugs keep their stack as its cause.
  */
 export function grammarFault(error: unknown): UsageError {
-  if (error instanceof UsageError) return error;
+  if (error instanceof UsageError) {
+    if (error.field !== undefined) return error;
+    return new UsageError(error.message, { cause: error.cause, field: "grammar" });
+  }
   // The stack that a circle of schemas, or thousands of brackets, did not fit on.
   const why = error instanceof RangeError ? "it is nested too deep" : reason(error);
-  return new UsageError(`Cannot constrain the output: ${shown(why)}`, { cause: error });
+  return new UsageError(`Cannot constrain the output: ${shown(why)}`, {
+    cause: error,
+    field: "grammar",
+  });
 }
 
 function shown(why: string): string {

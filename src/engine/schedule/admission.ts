@@ -28,27 +28,36 @@ export function checkRequest(
   const { name, contextLength } = outputs;
   const { promptIds, maxTokens, numSteps, prediction } = request;
   const { length } = promptIds;
-  if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
+  if (length === 0) {
+    throw new UsageError("Cannot generate: the prompt is empty", { field: "promptIds" });
+  }
   if (length >= contextLength) {
     throw new UsageError(
       `Cannot generate: the prompt has ${length} tokens, ` +
         `the context of "${name}" holds ${contextLength}`,
+      { field: "promptIds" },
     );
   }
   checkIds(outputs, promptIds, "prompt");
   if (prediction !== undefined) {
     checkIds(outputs, prediction, "prediction");
     if (!predicts) {
-      throw new UsageError("Cannot draft from a prediction: the engine was opened for none");
+      throw new UsageError("Cannot draft from a prediction: the engine was opened for none", {
+        field: "prediction",
+      });
     }
   }
   checkSampling(outputs, request.sampling);
   if (!Number.isSafeInteger(maxTokens) || maxTokens < 1) {
-    throw new UsageError(`Cannot generate: max tokens is ${shown(maxTokens)}, it is 1 or more`);
+    throw new UsageError(`Cannot generate: max tokens is ${shown(maxTokens)}, it is 1 or more`, {
+      field: "maxTokens",
+    });
   }
   for (const stop of request.stop) {
     if (typeof stop === "string" && stop !== "") continue;
-    throw new UsageError(`Cannot stop at ${shown(stop)}: a stop text has one character or more`);
+    throw new UsageError(`Cannot stop at ${shown(stop)}: a stop text has one character or more`, {
+      field: "stop",
+    });
   }
   if (request.logprobs !== undefined) {
     checkNumber("logprobs", request.logprobs, REQUEST_RANGES.logprobs, { whole: true });
@@ -70,7 +79,9 @@ function checkSteps({ shapes }: Pick<Capacity, "shapes">, numSteps: number): voi
   const why = deepest > 0 || shapes.every(isChain)
     ? `the deepest tier has ${deepest}`
     : "the engine drafts trees alone, a request has 0 steps or those of the engine";
-  throw new UsageError(`Cannot generate with ${shown(numSteps)} draft steps: ${why}`);
+  throw new UsageError(`Cannot generate with ${shown(numSteps)} draft steps: ${why}`, {
+    field: "numSteps",
+  });
 }
 
 const WHOLE: readonly string[] = ["topK", "seed"];
@@ -82,15 +93,16 @@ function checkSampling(
   const { logitBias: biasRange, logprobs: _, ...ranges } = REQUEST_RANGES;
   for (const [key, range] of Object.entries(ranges)) {
     const whole = WHOLE.includes(key);
-    checkNumber(NAMES[key] ?? key, numbers[key as keyof typeof numbers], range, { whole });
+    checkNumber(key, numbers[key as keyof typeof numbers], range, { whole, name: NAMES[key] });
   }
   for (const [id, bias] of Object.entries(logitBias)) {
     if (!/^\d+$/.test(id) || Number(id) >= vocabSize) {
       throw new UsageError(
         `Cannot bias token id ${id.slice(0, 50)}: "${name}" has ids 0 to ${vocabSize - 1}`,
+        { field: "logitBias" },
       );
     }
-    checkNumber(`the bias of token id ${id}`, bias, biasRange);
+    checkNumber("logitBias", bias, biasRange, { name: `the bias of token id ${id}` });
   }
 }
 
@@ -106,15 +118,20 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** @throws UsageError outside of the range, and for what is no number. */
 function checkNumber(
-  name: string,
+  field: string,
   value: unknown,
   range: NumberRange,
-  { whole = false } = {},
+  { whole = false, name = field }: {
+    readonly whole?: boolean;
+    /** As people call it. */
+    readonly name?: string | undefined;
+  } = {},
 ): void {
   if (inRange(value, range) && (!whole || Number.isInteger(value))) return;
   const kind = whole && inRange(value, range) ? "a whole number, " : "";
   throw new UsageError(
     `Cannot generate: ${name} is ${shown(value)}, it is ${kind}${rangeText(range)}`,
+    { field },
   );
 }
 
@@ -134,5 +151,6 @@ function checkIds(
   throw new UsageError(
     `Cannot generate: the ${what} has token id ${ids[position]} at position ${position}, ` +
       `"${name}" has ids 0 to ${vocabSize - 1}`,
+    { field: what === "prompt" ? "promptIds" : "prediction" },
   );
 }

@@ -44,6 +44,8 @@ export type SentEvent = readonly [id: number, event: EngineEvent];
 /** An error as data: structuredClone makes a plain Error of a class of ours. */
 export interface SentError {
   readonly usage: boolean;
+  /** See `UsageError`. */
+  readonly field: string | undefined;
   readonly message: string;
   readonly stack: string | undefined;
 }

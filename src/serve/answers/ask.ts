@@ -18,6 +18,8 @@ export interface Ask {
   readonly stop: readonly string[];
   readonly ignoreEos: boolean;
   readonly grammar?: Grammar | undefined;
+  /** The API's field that the grammar comes from, for errors. */
+  readonly grammarField?: string | undefined;
   /** Likeliest tokens to tell of each output token; absent: no log-probabilities. */
   readonly logprobs?: number | undefined;
   readonly numSteps?: number | undefined;

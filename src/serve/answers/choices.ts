@@ -35,7 +35,7 @@ export async function openChoices(
   },
 ): Promise<Choices> {
   if (trace.texts) trace.texts.prompts = prompts;
-  const entries = service.table.enter(prompts.length * count, trace.id);
+  const entries = service.table.enter(prompts.length * count, trace.id, ask.grammarField);
   trace.answers.push(...entries);
   const { maxQueueMs } = service.options;
   const left = new AbortController();

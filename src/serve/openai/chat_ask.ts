@@ -41,12 +41,13 @@ export function chatAsk(
   }
   const tools = toolsOf(request);
   const forced = forcedCall(request, tools, ready);
-  const grammar = oneGrammar(request, forced);
+  const { grammar, grammarField } = oneGrammar(request, forced);
   const switches = switchesOf(request, ready.engine);
   const { max_completion_tokens, max_tokens } = request;
   const ask: Ask = {
     ...askOf(request),
     grammar,
+    grammarField,
     maxTokens: max_completion_tokens ?? max_tokens ?? undefined,
     ...logprobsOf(request),
     ...request.prediction ? { prediction: contentText(request.prediction.content) } : {},
@@ -105,7 +106,10 @@ function forcedCall(
 }
 
 /** @throws ApiError where there are two: an output has one. */
-function oneGrammar(request: ChatRequest, forced: ForcedCall | undefined): Grammar | undefined {
+function oneGrammar(
+  request: ChatRequest,
+  forced: ForcedCall | undefined,
+): Pick<Ask, "grammar" | "grammarField"> {
   const { response_format: format } = request;
   return onlyGrammar([
     ["response_format", format ? formatGrammar(format) : undefined],

@@ -3,7 +3,7 @@ import { defined } from "../../defined.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import type { Ended } from "../answers/answer.ts";
-import type { Prompt } from "../answers/ask.ts";
+import type { Ask, Prompt } from "../answers/ask.ts";
 import { type Choices, gather, openChoices } from "../answers/choices.ts";
 import { timingsOf, usageOf, usageSum } from "../answers/usage.ts";
 import { invalid } from "../http/errors.ts";
@@ -109,7 +109,7 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
     reading: { reasoning: false },
     ask: {
       ...askOf(body),
-      grammar: grammarOf(body),
+      ...grammarOf(body),
       maxTokens: maxTokens ?? service.options.maxTokens ?? MAX_TOKENS,
       ...logprobs === undefined || logprobs === null ? {} : { logprobs },
     },
@@ -145,7 +145,7 @@ function tells({ logprobs }: CompletionRequest): boolean {
 }
 
 /** @throws ApiError (400) for two: an output has one. */
-function grammarOf(body: CompletionRequest): Grammar | undefined {
+function grammarOf(body: CompletionRequest): Pick<Ask, "grammar" | "grammarField"> {
   const { json_schema: schema, response_format: format } = body;
   const given: [string, Grammar | undefined][] = [
     ["response_format", format ? formatGrammar(format) : undefined],

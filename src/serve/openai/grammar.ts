@@ -1,4 +1,5 @@
 import type { Grammar } from "../../grammar/rules/grammar.ts";
+import type { Ask } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import type { FormatField } from "./chat_schema.ts";
 
@@ -20,12 +21,12 @@ export function formatGrammar(format: FormatField): Grammar | undefined {
  */
 export function onlyGrammar(
   given: readonly (readonly [field: string, grammar: Grammar | undefined])[],
-): Grammar | undefined {
+): Pick<Ask, "grammar" | "grammarField"> {
   const [first, second] = given.filter(([, grammar]) => grammar !== undefined);
   if (first && second) {
     const [field] = second;
     const message = `Cannot use "${field}" with "${first[0]}": the output has one grammar`;
     throw invalid(message, field);
   }
-  return first?.[1];
+  return { grammar: first?.[1], grammarField: first?.[0] };
 }

@@ -30,6 +30,8 @@ export interface LiveRequest {
   acceptedTokens: number;
   /** Draft steps of its last round. */
   depth: number;
+  /** The API's field that its grammar comes from. */
+  readonly grammarField: string | undefined;
 }
 
 /** All requests that the engine has or will get, and the only way to give it one. */
@@ -48,7 +50,7 @@ export interface RequestTable {
    *
    * @throws ApiError: 429 where there are not as many places, 400 where there never will be.
    */
-  enter(count: number, requestId: string): readonly LiveRequest[];
+  enter(count: number, requestId: string, grammarField?: string): readonly LiveRequest[];
   /** Gives back places for which `generate` was not called. */
   leave(entries: readonly LiveRequest[]): void;
   /** Counts the encoding of a prompt without an answer as a request. @throws as `enter`, `work`. */
@@ -82,20 +84,21 @@ export function requestTable(
   /** Places: of answers on their way, and of those whose clients have not read them to the end. */
   let taken = 0;
 
-  function enter(count: number, requestId: string): LiveRequest[] {
+  function enter(count: number, requestId: string, grammarField?: string): LiveRequest[] {
     const most = maxBatch + maxQueue;
     if (count > most) throw invalid(`${count} answers at once: at most ${most} find room`, "n");
     if (taken + count > most) throw tooMany(taken - maxBatch);
     if (live.size === 0) heard = now();
     taken += count;
-    return Array.from({ length: count }, () => newEntry(requestId));
+    return Array.from({ length: count }, () => newEntry(requestId, grammarField));
   }
 
-  function newEntry(requestId: string): LiveRequest {
+  function newEntry(requestId: string, grammarField: string | undefined): LiveRequest {
     const arrived = now();
     const entry: LiveRequest = {
       id: ids++,
       requestId,
+      grammarField,
       promptTokens: 0,
       arrived,
       state: "encoding",
@@ -232,11 +235,24 @@ export function requestTable(
   };
 }
 
+/** The APIs' names of the engine's fields. */
+const PARAMS: Readonly<Record<string, string>> = {
+  logitBias: "logit_bias",
+  maxTokens: "max_tokens",
+  numSteps: "num_steps",
+  prediction: "prediction",
+  promptIds: "prompt",
+  stop: "stop",
+};
+
 /** What the engine threw, as an answer: before a request was admitted it is the request's mistake. */
-function engineError(error: unknown, { admitted }: LiveRequest): ApiError {
+function engineError(error: unknown, { admitted, grammarField }: LiveRequest): ApiError {
   if (error instanceof ApiError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof UsageError && admitted === undefined) return invalid(message);
+  if (error instanceof UsageError && admitted === undefined) {
+    const { field = "" } = error;
+    return invalid(message, field === "grammar" ? grammarField ?? null : PARAMS[field] ?? null);
+  }
   return new ApiError(500, message);
 }
 
