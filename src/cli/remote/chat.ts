@@ -48,7 +48,7 @@ function remoteModel(
     facts: ({ tokens }) => [
       ["model", server.model],
       ["server", serverText(server)],
-      ["speculation", drafts ?? "not told"],
+      ["speculation", drafts ?? "not reported"],
       ["context", `${tokens} tokens after the last answer`],
     ],
     answer: (asked, to) => answer(server, { options, asked, to }),

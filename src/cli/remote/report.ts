@@ -13,7 +13,7 @@ const SOURCES: Readonly<Record<Acceptance["source"], string>> = {
 
 /** What is known of the drafts: `2.50 tokens a round, 83 % of drafts accepted`. */
 export function acceptanceText(acceptance: Acceptance | undefined): string {
-  if (acceptance === undefined) return "acceptance not told";
+  if (acceptance === undefined) return "acceptance not reported";
   const { source, draftTokens, acceptLength } = acceptance;
   if (draftTokens === 0) return `no drafts${SOURCES[source]}`;
   const rate = acceptanceRate(acceptance);
@@ -46,7 +46,7 @@ export function remoteStatsTable(server: Server, answer: RemoteAnswer): string {
   const rows: [string, string][] = [
     ["model", server.model],
     ["server", serverText(server)],
-    ["speculation", speculationText(reading.speculation) ?? "not told"],
+    ["speculation", speculationText(reading.speculation) ?? "not reported"],
     [
       "prompt",
       promptTokens === undefined ? "not counted" : `${promptTokens} tokens, ${cachedTokens} cached`,
