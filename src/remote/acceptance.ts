@@ -39,10 +39,10 @@ export function acceptanceRate(
 
 /** Of several answers; undefined where one does not tell. */
 export function total(answers: readonly (Acceptance | undefined)[]): Acceptance | undefined {
-  const told = answers.filter((each) => each !== undefined);
-  if (told.length === 0 || told.length < answers.length) return undefined;
+  const known = answers.filter((each) => each !== undefined);
+  if (known.length === 0 || known.length < answers.length) return undefined;
   const sum = (of: (each: Acceptance) => number | undefined) =>
-    told.reduce<number | undefined>((all, each) => {
+    known.reduce<number | undefined>((all, each) => {
       const value = of(each);
       return all === undefined || value === undefined ? undefined : all + value;
     }, 0);

@@ -35,12 +35,12 @@ export interface Completed {
   readonly promptTokens: number | undefined;
   readonly outputTokens: number | undefined;
   readonly cachedTokens: number | undefined;
-  /** What was told with the answer. */
+  /** What the server reported with the answer. */
   readonly acceptance: Acceptance | undefined;
 }
 
-/** What the chunks have told until now. */
-interface Told {
+/** What the chunks have brought so far. */
+interface PartialAnswer {
   text: string;
   reasoning: string;
   finishReason: string | undefined;
@@ -50,23 +50,23 @@ interface Told {
   metrics: Json | undefined;
   /** Eyrie's. */
   rounds: Json[];
-  /** Output tokens that were told of. */
+  /** Output tokens that were reported. */
   tokens: number;
 }
 
 /**
  * Asks for one answer and reads it as it comes.
  *
- * @param heard told of each piece; an abort ends the answer without an error.
+ * @param onPiece told of each piece; an abort ends the answer without an error.
  * @throws what `events` throws, RemoteError where the stream ends before the answer.
  */
 export async function complete(
   server: Server,
   { prompt, fields, signal }: RemoteRequest,
-  heard: (piece: Piece) => void,
+  onPiece: (piece: Piece) => void,
 ): Promise<Completed> {
   const { endpoint, model } = server;
-  const told: Told = {
+  const partial: PartialAnswer = {
     ...{ text: "", reasoning: "", finishReason: undefined, usage: {}, tokens: 0 },
     ...{ timings: undefined, metrics: undefined, rounds: [] },
   };
@@ -79,14 +79,14 @@ export async function complete(
   try {
     for await (const event of events(endpoint, { url, body, model, signal })) {
       if (event === "[DONE]") done = true;
-      else hear(told, event, heard);
+      else readChunk(partial, event, onPiece);
     }
-    if (!done && told.finishReason === undefined) throw cutOff(endpoint);
+    if (!done && partial.finishReason === undefined) throw cutOff(endpoint);
   } catch (error) {
     if (!signal.aborted) throw error;
-    told.finishReason = "interrupt";
+    partial.finishReason = "interrupt";
   }
-  return completedOf(told);
+  return completedOf(partial);
 }
 
 /** A stream that counts its tokens, as each server is asked for it. */
@@ -102,49 +102,49 @@ function streamFields({ kind }: Server, prompt: RemotePrompt): Json {
   };
 }
 
-function hear(told: Told, chunk: Json, heard: (piece: Piece) => void): void {
+function readChunk(partial: PartialAnswer, chunk: Json, onPiece: (piece: Piece) => void): void {
   const [choice] = listOf(chunk["choices"]).map(objectOf);
   if (typeof chunk["usage"] === "object" && chunk["usage"] !== null) {
-    told.usage = objectOf(chunk["usage"]);
+    partial.usage = objectOf(chunk["usage"]);
   }
-  if (chunk["timings"] !== undefined) told.timings = objectOf(chunk["timings"]);
+  if (chunk["timings"] !== undefined) partial.timings = objectOf(chunk["timings"]);
   const { speculative_decoding } = objectOf(chunk["metrics"]);
-  if (speculative_decoding !== undefined) told.metrics = objectOf(speculative_decoding);
+  if (speculative_decoding !== undefined) partial.metrics = objectOf(speculative_decoding);
   if (choice === undefined) return;
   const delta = objectOf(choice["delta"]);
   const text = textOf(delta["content"]) ?? textOf(choice["text"]) ?? "";
   const reasoning = textOf(delta["reasoning_content"]) ?? textOf(delta["reasoning"]) ?? "";
   const rounds = listOf(choice["rounds"]).map(objectOf);
-  told.text += text;
-  told.reasoning += reasoning;
-  told.rounds.push(...rounds);
-  told.finishReason = textOf(choice["finish_reason"]) ?? told.finishReason;
-  const tokens = tokensUntil(told);
-  const came = tokens === undefined ? undefined : tokens - told.tokens;
-  told.tokens = tokens ?? told.tokens;
-  if (text !== "" || reasoning !== "" || came) heard({ text, reasoning, tokens: came });
+  partial.text += text;
+  partial.reasoning += reasoning;
+  partial.rounds.push(...rounds);
+  partial.finishReason = textOf(choice["finish_reason"]) ?? partial.finishReason;
+  const tokens = tokensUntil(partial);
+  const newTokens = tokens === undefined ? undefined : tokens - partial.tokens;
+  partial.tokens = tokens ?? partial.tokens;
+  if (text !== "" || reasoning !== "" || newTokens) onPiece({ text, reasoning, tokens: newTokens });
 }
 
 /** Output tokens up to this chunk, where it says how many. */
-function tokensUntil({ rounds, usage }: Told): number | undefined {
+function tokensUntil({ rounds, usage }: PartialAnswer): number | undefined {
   if (rounds.length === 0) return numberOf(usage["completion_tokens"]);
   return rounds.reduce((sum, { tokens }) => sum + (numberOf(tokens) ?? 0), 0);
 }
 
-function completedOf(told: Told): Completed {
-  const { text, reasoning, finishReason = "stop", usage, tokens } = told;
+function completedOf(partial: PartialAnswer): Completed {
+  const { text, reasoning, finishReason = "stop", usage, tokens } = partial;
   const details = objectOf(usage["prompt_tokens_details"]);
   return {
     ...{ text, reasoning, finishReason },
     promptTokens: numberOf(usage["prompt_tokens"]),
     outputTokens: numberOf(usage["completion_tokens"]) ?? (tokens > 0 ? tokens : undefined),
-    cachedTokens: numberOf(details["cached_tokens"]) ?? numberOf(told.timings?.["cache_n"]),
-    acceptance: acceptanceOf(told),
+    cachedTokens: numberOf(details["cached_tokens"]) ?? numberOf(partial.timings?.["cache_n"]),
+    acceptance: acceptanceOf(partial),
   };
 }
 
 /** Eyrie's rounds, vLLM's metrics of the request, llama-server's timings, OpenAI's usage: the first. */
-function acceptanceOf({ rounds, metrics, timings, usage }: Told): Acceptance | undefined {
+function acceptanceOf({ rounds, metrics, timings, usage }: PartialAnswer): Acceptance | undefined {
   if (rounds.length > 0) return acceptanceOfRounds(rounds);
   const draftTokens = numberOf(metrics?.["num_draft_tokens"]);
   if (draftTokens !== undefined) {

@@ -3,7 +3,7 @@ import type { Endpoint } from "./endpoint.ts";
 import { isObject, type Json, parsed, textOf } from "./json.ts";
 
 /** A request to a server. */
-export interface Sent {
+export interface RemoteRequest {
   readonly url: string;
   /** Sent as JSON; a GET without. */
   readonly body?: unknown;
@@ -20,7 +20,7 @@ export interface Sent {
  * @throws UsageError for what the person can mend (no server there, key, model, a request that it
  * refuses), RemoteError for a server that is busy or broken; the signal's reason where it aborts.
  */
-export async function ask(endpoint: Endpoint, sent: Sent): Promise<Response> {
+export async function ask(endpoint: Endpoint, sent: RemoteRequest): Promise<Response> {
   const response = await send(endpoint, sent);
   if (response.ok || sent.absent?.includes(response.status)) return response;
   throw refusal(endpoint, sent, { response, text: await textIn(response, sent.signal) });
@@ -50,7 +50,7 @@ export async function look(
   }
 }
 
-async function send(endpoint: Endpoint, { url, body, signal }: Sent): Promise<Response> {
+async function send(endpoint: Endpoint, { url, body, signal }: RemoteRequest): Promise<Response> {
   const { key } = endpoint;
   try {
     return await fetch(url, {
@@ -97,7 +97,7 @@ interface Refused {
   readonly text: string;
 }
 
-function refusal(endpoint: Endpoint, sent: Sent, { response, text }: Refused): Error {
+function refusal(endpoint: Endpoint, sent: RemoteRequest, { response, text }: Refused): Error {
   const { status } = response;
   const said = message(text);
   const because = said === "" ? "" : `: ${said}`;
@@ -145,13 +145,13 @@ const MOST = 300;
 /** What a server says of an error: OpenAI's, vLLM's older and FastAPI's shapes; of others the text. */
 function message(text: string): string {
   const json = parsed(text);
-  const said = isObject(json) ? told(json) : /^\s*</.test(text) ? "" : text;
+  const said = isObject(json) ? errorText(json) : /^\s*</.test(text) ? "" : text;
   const line = said.replaceAll(/\s+/g, " ").trim();
   return line.length > MOST ? `${line.slice(0, MOST)}...` : line;
 }
 
 /** The message of an object that has an error in it. */
-export function told(json: Json): string {
+export function errorText(json: Json): string {
   const { error } = json;
   if (isObject(error)) return textOf(error["message"]) ?? JSON.stringify(error);
   return [error, json["message"], json["detail"]].map(textOf).find(Boolean) ?? "";

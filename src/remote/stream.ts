@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { RemoteError } from "../errors.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { ask, type Sent, told } from "./http.ts";
+import { ask, errorText, type RemoteRequest } from "./http.ts";
 import { isObject, type Json, parsed } from "./json.ts";
 
 /** What OpenAI's streams end with. */
@@ -15,7 +15,7 @@ const DONE = "[DONE]";
  */
 export async function* events(
   endpoint: Endpoint,
-  sent: Sent,
+  sent: RemoteRequest,
 ): AsyncGenerator<Json | typeof DONE, void, void> {
   const response = await ask(endpoint, sent);
   const type = response.headers.get("content-type") ?? "";
@@ -72,5 +72,5 @@ function eventOf(data: string, endpoint: Endpoint): Json {
   }
   const { error } = json;
   if (error === undefined || error === null) return json;
-  throw broken(endpoint, `it failed in the middle: ${told(json)}`);
+  throw broken(endpoint, `it failed in the middle: ${errorText(json)}`);
 }

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { type CompileProgress, firstRuns } from "../../src/engine/device/first_runs.ts";
 import type { Step } from "../../src/gpu/program.ts";
-import type { Work } from "../../src/engine/device/submit/submit.ts";
+import type { Submission } from "../../src/engine/device/submit/submit.ts";
 
 /** A step of the pipeline of this name. */
 function fakeSteps(...names: string[]): Step[] {
@@ -14,7 +14,7 @@ Deno.test("kernels run for the first time in their order, one more in each part,
   const runs: string[] = [];
   let forgotten = 0;
   const firsts = firstRuns({
-    async run({ programs }: Work) {
+    async run({ programs }: Submission) {
       runs.push(programs.flatMap(({ steps }) => steps.map(({ label }) => label)).join(" "));
       await new Promise((resolve) => setTimeout(resolve, 2));
       return { words: new Uint32Array(), extra: new Uint32Array(), ms: [] };

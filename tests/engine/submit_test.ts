@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openSubmitter, type Work } from "../../src/engine/device/submit/submit.ts";
+import { openSubmitter, type Submission } from "../../src/engine/device/submit/submit.ts";
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
 import { compiler } from "../../src/gpu/program.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -20,7 +20,7 @@ override BY: u32;
 async function openAdder({ profile = false } = {}) {
   const sum = device.words([0, 0, 0, 0]);
   const { compile } = compiler(device.gpu);
-  const work = async (by: number): Promise<Work> => {
+  const work = async (by: number): Promise<Submission> => {
     const add = dispatch(ADD, { buffers: { sum }, constants: { BY: by }, workgroups: [1] });
     return { programs: [await compile([add]), await compile([])], words: 2 };
   };
@@ -48,13 +48,13 @@ Deno.test("submit: each run of a group has its own result, whatever was encoded 
       [0, 21],
     ] as const
   ) {
-    const runs = await (await submitter.repeat(works[which] as Work, count)).read();
+    const runs = await (await submitter.repeat(works[which] as Submission, count)).read();
     const by = 10 ** which;
     const expected = Array.from({ length: count }, (_, i) => [sum + by * (i + 1), by]);
     assert.deepEqual(runs.map(({ words }) => [...words]), expected);
     sum += by * count;
   }
-  const { words } = await submitter.run(works[2] as Work);
+  const { words } = await submitter.run(works[2] as Submission);
   assert.deepEqual([...words], [sum + 100, 100]);
 });
 

@@ -34,7 +34,9 @@ export function remoteLoad(endpoint: Endpoint, signal: AbortSignal): OpenLoad {
 
 /** Undefined where the server says that it does not draft. */
 function draftText({ speculation, counters }: Reading): string | undefined {
-  if (speculation === undefined) return counters === undefined ? "not reported" : "counted, not named";
+  if (speculation === undefined) {
+    return counters === undefined ? "not reported" : "counted, not named";
+  }
   return speculation.draft ?? speculation.algorithm;
 }
 

@@ -28,7 +28,7 @@ export function startChild(args: readonly string[], onLine: (line: string) => vo
   }).spawn();
   const stdin = child.stdin.getWriter();
   const errors = linesOf(child.stderr);
-  const told = (async () => {
+  const reading = (async () => {
     for await (const line of errors) onLine(line);
   })();
   return {
@@ -43,7 +43,7 @@ export function startChild(args: readonly string[], onLine: (line: string) => vo
       }
     },
     ended: child.status.then(async ({ code }) => {
-      await told;
+      await reading;
       return code;
     }),
   };

@@ -5,7 +5,7 @@ import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts"
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { type Answered, answered } from "./answer_writer.ts";
-import { type Asked, parseBatch } from "./batch_file.ts";
+import { type BatchEntry, parseBatch } from "./batch_file.ts";
 import type { BatchLine } from "./batch_line.ts";
 import { shortError } from "./batch_error.ts";
 import { type BatchOutput, openOutput } from "./batch_output.ts";
@@ -58,13 +58,13 @@ export async function runBatch(
   return run.close();
 }
 
-function hasGrammar({ request }: Asked): boolean {
+function hasGrammar({ request }: BatchEntry): boolean {
   return !(request instanceof UsageError) && request.grammar !== undefined;
 }
 
 interface Run {
   /** Answers one line; resolves when its line of output is written. */
-  answer(asked: Asked): Promise<void>;
+  answer(asked: BatchEntry): Promise<void>;
   /** Says what came of it; the exit code. */
   close(): number;
 }

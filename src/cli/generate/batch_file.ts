@@ -3,7 +3,7 @@ import { type BatchId, idText } from "./batch_id.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 
 /** A line of a batch file that is not blank. */
-export interface Asked {
+export interface BatchEntry {
   /** From 1, blank lines counted. */
   readonly line: number;
   /** As given, else made from the line's number; equals no id that another line gives. */
@@ -13,7 +13,7 @@ export interface Asked {
 }
 
 /** The lines of a batch file, in order. A line that cannot be used is an error of that line alone. */
-export function parseBatch(text: string): Asked[] {
+export function parseBatch(text: string): BatchEntry[] {
   const lines = text.split("\n").map((text, i) => ({ text, line: i + 1 }));
   const read = lines.filter(({ text }) => text.trim() !== "")
     .map(({ text, line }) => ({ line, request: parsed(text, line) }));
@@ -28,11 +28,11 @@ export function parseBatch(text: string): Asked[] {
   });
 }
 
-function idOf(request: Asked["request"]): BatchLine["id"] {
+function idOf(request: BatchEntry["request"]): BatchLine["id"] {
   return request instanceof UsageError ? undefined : request.id;
 }
 
-function parsed(text: string, line: number): Asked["request"] {
+function parsed(text: string, line: number): BatchEntry["request"] {
   try {
     return parseBatchLine(text, line);
   } catch (error) {

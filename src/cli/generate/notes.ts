@@ -19,7 +19,7 @@ export function cutNote(
 }
 
 /** What `generate` was to make. */
-interface Asked {
+interface AnswerLimits {
   /** As `--max-tokens` says; undefined: its default. */
   readonly maxTokens: number | undefined;
   readonly grammar: Grammar | undefined;
@@ -29,7 +29,7 @@ interface Asked {
 export function cutAnswerNote(
   engine: Pick<Engine, "contextLength">,
   result: GenerateResult,
-  { maxTokens, grammar }: Asked,
+  { maxTokens, grammar }: AnswerLimits,
 ): string | undefined {
   const note = cutNote(engine, result, { tokens: "--max-tokens", context: "--context-length" });
   if (note === undefined) return undefined;
@@ -62,14 +62,14 @@ const MANY_ROUNDS = 50;
 
 /** Adds up requests; returns a warning, once, where none of all drafts was accepted. */
 export function draftWatch(): (stats: SpeculativeStats) => string | undefined {
-  let [rounds, drafted, accepted, told] = [0, 0, 0, false];
+  let [rounds, drafted, accepted, warned] = [0, 0, 0, false];
   return (stats) => {
     if (stats.draft_tokens === 0) return undefined;
     rounds += stats.rounds;
     drafted += stats.draft_tokens;
     accepted += stats.accepted_tokens;
-    if (told || accepted > 0 || rounds < MANY_ROUNDS) return undefined;
-    told = true;
+    if (warned || accepted > 0 || rounds < MANY_ROUNDS) return undefined;
+    warned = true;
     return `none of ${drafted} drafted tokens was accepted in ${rounds} rounds: is the draft one for ` +
       "this model, are its weights whole? --draft none is faster";
   };

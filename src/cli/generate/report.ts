@@ -212,10 +212,10 @@ function adaptiveReport(
     Object.entries(report.tier_ms).map(([steps, ms]) => [steps, thousandths(ms)]),
   );
   const catch_up = { count: catchUps, ms: thousandths(catchUpMs) };
-  const told = { ...policy === "ema" ? {} : { policy }, ...report, ...own.json };
+  const policyReport = { ...policy === "ema" ? {} : { policy }, ...report, ...own.json };
   return {
     adaptive: {
-      ...told,
+      ...policyReport,
       tiers: tiers.shapes.map((tier) => isChain(tier) ? tier.depth : tierText(tier)),
       tier_bytes: tiers.bytes,
       tier_ms,

@@ -28,11 +28,11 @@ function blockText(block: string): string {
 function tableText(block: string): string {
   const [titles = [], _line, ...rows] = block.split("\n").map(cellsOf);
   return rows.map(([name = "", ...cells]) => {
-    const told = cells.map((cell, at) => {
+    const lines = cells.map((cell, at) => {
       const title = cells.length > 1 && titles[at + 1] ? `${titles[at + 1]}: ` : "";
       return cell === "" ? "" : wrapped(title + cell, 6, 6);
     });
-    return [wrapped(name, 2, 4), ...told.filter((each) => each !== "")].join("\n");
+    return [wrapped(name, 2, 4), ...lines.filter((each) => each !== "")].join("\n");
   }).join("\n");
 }
 

@@ -23,11 +23,11 @@ interface Listed {
 }
 
 /** How the target's matrices are kept on the GPU. */
-type Kept = "bf16" | Quantization;
-const KEPT: readonly Kept[] = ["bf16", "q8", "q4"];
+type WeightFormat = "bf16" | Quantization;
+const KEPT: readonly WeightFormat[] = ["bf16", "q8", "q4"];
 
 /** Bytes by how matrices are kept. */
-type Sizes = Readonly<Record<Kept, number>>;
+type Sizes = Readonly<Record<WeightFormat, number>>;
 
 /** A model, and what it takes. */
 export interface KnownModel {
@@ -121,7 +121,10 @@ export function runKnownModels(
  * The first way of keeping the matrices in which the model fits, `no` where none does; undefined where
  * the memory is not known.
  */
-function fits({ memory }: KnownModel, { adapter, bytes }: Machine): Kept | "no" | undefined {
+function fits(
+  { memory }: KnownModel,
+  { adapter, bytes }: Machine,
+): WeightFormat | "no" | undefined {
   if (!adapter) return "no";
   if (bytes === undefined) return undefined;
   return KEPT.find((kept) => memory[kept] <= bytes) ?? "no";

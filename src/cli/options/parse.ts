@@ -74,7 +74,7 @@ export type Invocation =
   | { readonly command: "print"; readonly text: string }
   | { readonly command: "version" };
 
-type Given = Typed["given"];
+type GivenFlags = Typed["given"];
 
 /** After `--help`, and at the end of `eyrie help COMMAND`: all flags. */
 const ALL = "all";
@@ -178,7 +178,7 @@ function parseCommand(
   if (typed["help"] === true) {
     return print(commandHelp(name, { all: operands.at(-1) === ALL }));
   }
-  const check = (given: Given) => refuseContradictions(name, given, flags);
+  const check = (given: GivenFlags) => refuseContradictions(name, given, flags);
   const asked = withModel(name, typed, operands);
   check(asked);
   const given = withSettings(name, asked, settings(), check);
@@ -201,7 +201,7 @@ function parseCommand(
 }
 
 /** Flags that contradict each other. @throws UsageError */
-function refuseContradictions(name: CommandName, given: Given, flags: FlagTable): void {
+function refuseContradictions(name: CommandName, given: GivenFlags, flags: FlagTable): void {
   refuseBesideRemote(name, given, flags);
   if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
   else if (name === "bench") refuseImpossibleBench(given);
@@ -215,7 +215,7 @@ function refuseContradictions(name: CommandName, given: Given, flags: FlagTable)
 }
 
 /** `eyrie run MODEL` and `eyrie inspect MODEL`: the operand is what `--model` says. */
-function withModel(name: CommandName, given: Given, operands: Typed["operands"]): Given {
+function withModel(name: CommandName, given: GivenFlags, operands: Typed["operands"]): GivenFlags {
   const [model] = operands;
   if (COMMANDS[name].operands?.[0]?.name !== "MODEL" || model === undefined) return given;
   if (given["model"] === undefined) return { ...given, model };
@@ -223,7 +223,7 @@ function withModel(name: CommandName, given: Given, operands: Typed["operands"])
 }
 
 function generating(
-  given: Given,
+  given: GivenFlags,
   operand: string | undefined,
   { drafts }: { readonly drafts: boolean },
 ): Invocation {
@@ -247,7 +247,7 @@ function taken(name: CommandName, operands: Typed["operands"]): Record<string, u
   return name === "convert" ? { from, to } : {};
 }
 
-function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
+function withDefaults(flags: FlagTable, given: GivenFlags): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
     if (flag.type === "switch") values[key] = given[key] === true;
@@ -267,7 +267,7 @@ const DRAFTING: readonly CommandName[] = ["chat", "serve"];
  * @param command.drafts whether a draft is looked for where none is named.
  */
 function refuseImpossible(
-  given: Given,
+  given: GivenFlags,
   { batched, drafts: looks }: { readonly batched: boolean; readonly drafts: boolean },
 ): void {
   const { draft, algorithm, numSteps, model } = given;
@@ -328,7 +328,7 @@ function refuseImpossible(
 }
 
 /** Flags of a request that contradict each other, whoever answers it. */
-function refuseImpossibleRequest(given: Given): void {
+function refuseImpossibleRequest(given: GivenFlags): void {
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
   };

@@ -37,13 +37,13 @@ function remoteModel(
   options: ChatOptions,
   drafts: string | undefined,
 ): ChatModel {
-  const told = drafts === undefined ? "" : `, ${drafts}`;
+  const draftsText = drafts === undefined ? "" : `, ${drafts}`;
   return {
     name: server.model,
     drafts: false,
     // Its chat template cannot be seen.
     thinks: true,
-    greeting: `${server.model}, ${serverText(server)}${told}. /help lists the commands.`,
+    greeting: `${server.model}, ${serverText(server)}${draftsText}. /help lists the commands.`,
     settings: remoteSettings(options),
     facts: ({ tokens }) => [
       ["model", server.model],

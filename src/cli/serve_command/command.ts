@@ -1,4 +1,4 @@
-import type { Asked } from "./asked.ts";
+import type { LaunchRequest } from "./launch_request.ts";
 
 /** A command for another engine. */
 export interface EngineCommand {
@@ -35,7 +35,7 @@ function quoted(word: string): string {
 }
 
 /** Flags that change what is drafted here and that no other engine has. */
-export function ownNotes({ options, drafting }: Asked): string[] {
+export function ownNotes({ options, drafting }: LaunchRequest): string[] {
   if (drafting === undefined) return [];
   return options.elasticDraft ? ["--elastic-draft has no equivalent there"] : [];
 }

@@ -26,13 +26,13 @@ export type Depth =
 
 export const PLAIN: Depth = { kind: "fixed", tier: chain(0) };
 
-interface Told {
+interface DepthWithNotes {
   readonly depth: Depth;
   readonly notes: readonly string[];
 }
 
 /** What a draft model of this algorithm is made to draft. @throws UsageError */
-export function depthOf(options: ServeCommandOptions, algorithm: string): Told {
+export function depthOf(options: ServeCommandOptions, algorithm: string): DepthWithNotes {
   if (options.policy !== undefined) return depthOfPolicy(options.policy, options, algorithm);
   const given = options.preset ?? options.adaptiveConfig ?? DEFAULT_PRESET;
   const choice = speculationOf(options);
@@ -40,7 +40,7 @@ export function depthOf(options: ServeCommandOptions, algorithm: string): Told {
 }
 
 /** @param json the file of the config. */
-function resolved(args: Parameters<typeof resolveAdaptive>[0], json: () => Json): Told {
+function resolved(args: Parameters<typeof resolveAdaptive>[0], json: () => Json): DepthWithNotes {
   const found = usage(() => resolveAdaptive(args));
   const { warnings: notes, tier } = found;
   if (found.policy === "fixed") {
@@ -55,7 +55,7 @@ function depthOfPolicy(
   text: string,
   { numSteps }: ServeCommandOptions,
   algorithm: string,
-): Told {
+): DepthWithNotes {
   const { policy, options } = policyOf(text);
   const values = objectOf(options);
   const steps = numSteps ?? DEFAULT_NUM_STEPS;
@@ -80,7 +80,7 @@ function depthOfPolicy(
 }
 
 /** The file that `strategy: throughput_aware` reads (SGLang's pull request 28045). */
-function throughputAware(values: Json, numSteps: number | undefined): Told {
+function throughputAware(values: Json, numSteps: number | undefined): DepthWithNotes {
   const { steps, interval, window, margin } = THROUGHPUT_AWARE.check(values);
   const middle = steps[Math.floor(steps.length / 2)] ?? DEFAULT_NUM_STEPS;
   const json = {

@@ -3,7 +3,7 @@ import type { ServeCommandOptions } from "../options/options.ts";
 import type { Io } from "../terminal/io.ts";
 import { outputFile } from "../terminal/output_file.ts";
 import { warn } from "../terminal/warn.ts";
-import { askedOf } from "./asked.ts";
+import { launchRequestOf } from "./launch_request.ts";
 import { type Flag, shellText, writingText } from "./command.ts";
 import { CONFIG_FLAG, sglangCommand } from "./sglang.ts";
 import { vllmCommand } from "./vllm.ts";
@@ -30,7 +30,7 @@ export function runServeCommand(options: ServeCommandOptions, io: Io): number {
       'Cannot run "serve-command": --engine is missing; allowed is sglang or vllm',
     );
   }
-  const asked = askedOf(options);
+  const asked = launchRequestOf(options);
   const { program, flags, config, notes } = engine === "sglang"
     ? sglangCommand(asked)
     : vllmCommand(asked);

@@ -1,4 +1,4 @@
-import type { Asked, Drafting } from "./asked.ts";
+import type { Drafting, LaunchRequest } from "./launch_request.ts";
 import { type EngineCommand, type Flag, flag, ownNotes } from "./command.ts";
 
 /** Where SGLang's server reads the adaptive config from. */
@@ -8,7 +8,7 @@ export const CONFIG_FLAG = "--speculative-adaptive-config";
  * SGLang's `launch_server`: Eyrie's flags carry its names, so most are what they are. Source:
  * python/sglang/srt/arg_groups/fields/spec.py and speculative_hook.py.
  */
-export function sglangCommand(asked: Asked): EngineCommand {
+export function sglangCommand(asked: LaunchRequest): EngineCommand {
   const { model, drafting, options } = asked;
   const speculation = drafting === undefined ? NONE : speculationOf(asked, drafting);
   return {
@@ -32,7 +32,7 @@ type Speculation = Pick<EngineCommand, "flags" | "config" | "notes">;
 
 const NONE: Speculation = { flags: [], notes: [] };
 
-function speculationOf(asked: Asked, drafting: Drafting): Speculation {
+function speculationOf(asked: LaunchRequest, drafting: Drafting): Speculation {
   const { algorithm, draft } = drafting;
   if (algorithm === "NGRAM" || algorithm === "SUFFIX") return textSpeculation(asked, algorithm);
   const depth = depthFlags(asked);
@@ -51,7 +51,7 @@ function speculationOf(asked: Asked, drafting: Drafting): Speculation {
 }
 
 /** SGLang drafts from the text with a trie; of breadth 1 it drafts chains, as Eyrie does. */
-function textSpeculation({ depth, options }: Asked, algorithm: string): Speculation {
+function textSpeculation({ depth, options }: LaunchRequest, algorithm: string): Speculation {
   const rows = depth.kind === "fixed" ? depth.tier?.rows : undefined;
   const range = options.ngramMin ?? options.ngramMax;
   return {
@@ -67,7 +67,7 @@ function textSpeculation({ depth, options }: Asked, algorithm: string): Speculat
   };
 }
 
-function depthFlags({ depth }: Asked): Speculation {
+function depthFlags({ depth }: LaunchRequest): Speculation {
   if (depth.kind === "adaptive") {
     const { json, notes } = withoutTrees(depth.json);
     return {
@@ -115,7 +115,7 @@ function withoutTrees(
   return { json: Object.fromEntries(entries), notes: found ? [note] : [] };
 }
 
-function otherFlags({ options }: Asked, { algorithm }: Drafting): Speculation {
+function otherFlags({ options }: LaunchRequest, { algorithm }: Drafting): Speculation {
   const { tokenMap, acceptSingle, acceptAcc, rejection, blockVerification } = options;
   const eagle = algorithm !== "STANDALONE";
   const verification: readonly (readonly [boolean, string])[] = [

@@ -1,7 +1,7 @@
 import { startSlot } from "../../speculate/adaptive.ts";
 import type { AdaptiveConfig } from "../../speculate/adaptive_config.ts";
 import { isChain } from "../../speculate/round_shape.ts";
-import type { Asked, Drafting } from "./asked.ts";
+import type { Drafting, LaunchRequest } from "./launch_request.ts";
 import { type EngineCommand, flag, ownNotes } from "./command.ts";
 
 /** Names of vLLM's `method`. */
@@ -18,7 +18,7 @@ const METHODS: Readonly<Record<Drafting["algorithm"], string>> = {
  * `vllm serve` with its `--speculative-config`. Source: vllm/config/speculative.py and
  * docs/features/speculative_decoding.
  */
-export function vllmCommand(asked: Asked): EngineCommand {
+export function vllmCommand(asked: LaunchRequest): EngineCommand {
   const { model, drafting, options } = asked;
   const speculation = drafting && speculationOf(asked, drafting);
   return {
@@ -41,7 +41,7 @@ interface Speculation {
   readonly notes: readonly string[];
 }
 
-function speculationOf(asked: Asked, { algorithm, draft }: Drafting): Speculation {
+function speculationOf(asked: LaunchRequest, { algorithm, draft }: Drafting): Speculation {
   const { options } = asked;
   const depth = depthOf(asked);
   return {
@@ -61,11 +61,11 @@ function speculationOf(asked: Asked, { algorithm, draft }: Drafting): Speculatio
 }
 
 /** The range that Eyrie looks for. */
-function lookup({ ngramMin = 1, ngramMax = 12 }: Asked["options"]) {
+function lookup({ ngramMin = 1, ngramMax = 12 }: LaunchRequest["options"]) {
   return { prompt_lookup_min: ngramMin, prompt_lookup_max: ngramMax };
 }
 
-function depthOf({ depth, options }: Asked): Speculation {
+function depthOf({ depth, options }: LaunchRequest): Speculation {
   if (depth.kind === "fixed") {
     const { tier } = depth;
     const steps = tier?.depth ?? 3;
@@ -115,7 +115,7 @@ function bySize(
 }
 
 /** Flags that vLLM has nothing for. */
-function lacking({ options }: Asked): string[] {
+function lacking({ options }: LaunchRequest): string[] {
   const { tokenMap, acceptSingle, acceptAcc } = options;
   return [
     ...tokenMap === undefined ? [] : ["--speculative-token-map"],

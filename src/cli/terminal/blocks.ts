@@ -19,7 +19,7 @@ export interface Blocks {
 
 export const NO_BLOCKS: Blocks = { fence: undefined, list: false, gap: true };
 
-interface Begun {
+interface LineWithState {
   readonly line: Line;
   readonly blocks: Blocks;
 }
@@ -39,7 +39,7 @@ const MAY_BE_MARK = /^(`{1,2}|~{1,2}|#{1,6}|[-*+]|\d{1,9}[.)]?)$/;
  * @param text may hold the whole line and more.
  * @param ended nothing comes after `text`.
  */
-export function beginLine(text: string, blocks: Blocks, ended: boolean): Begun | undefined {
+export function beginLine(text: string, blocks: Blocks, ended: boolean): LineWithState | undefined {
   const [start = "", ...more] = text.split("\n", 2);
   const whole = ended || more.length > 0;
   if (blocks.fence !== undefined) return inFence(start, { blocks, fence: blocks.fence, whole });
@@ -67,7 +67,7 @@ export function beginLine(text: string, blocks: Blocks, ended: boolean): Begun |
 function inFence(
   start: string,
   { blocks, fence, whole }: { blocks: Blocks; fence: string; whole: boolean },
-): Begun | undefined {
+): LineWithState | undefined {
   const [mark = ""] = fence;
   const marks = new RegExp(`^[ \\t]*(${mark}*)[ \\t]*$`).exec(start)?.[1];
   if (marks !== undefined && !whole) return undefined;

@@ -26,7 +26,7 @@ import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
 import { promptWorks } from "./submit/prompt_work.ts";
-import { openSubmitter, type Ran, type Submitter } from "./submit/submit.ts";
+import { openSubmitter, type RunResult, type Submitter } from "./submit/submit.ts";
 import { type CompileProgress, type FirstRuns, firstRuns } from "./first_runs.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
 import type { BegunRounds, Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
@@ -241,7 +241,7 @@ class DeviceCore implements Core {
     const drafts = this.#drafts;
     const work = this.#prompts(programs, { done, drafts, ...this.#choice.read(kind, 1) });
     const [ran] = await (await this.#submitter.repeat(work, 1)).read();
-    const { words, extra } = ran as Ran;
+    const { words, extra } = ran as RunResult;
     if (drafts && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
@@ -304,7 +304,7 @@ class DeviceCore implements Core {
     const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
     if (masks) setMasks(masks);
     const of = {
-      ...{ shape, depths, told: work.told },
+      ...{ shape, depths, withConfidences: work.withConfidences },
       extended: this.#drafts && shape.depth > 0,
       logprobs: choice.logprobs,
     };

@@ -10,7 +10,7 @@ import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
-import type { Work } from "./submit/submit.ts";
+import type { Submission } from "./submit/submit.ts";
 import { promptPlans } from "./prompt_plans.ts";
 import {
   hasConfidences,
@@ -34,12 +34,12 @@ export interface CatchUpPrograms {
 }
 
 /** A round compiled: what a tier is at one batch bucket. */
-export interface RoundPrograms extends Work {
+export interface RoundPrograms extends Submission {
   readonly draft: Program;
   readonly verify: Program;
   readonly extend: Program;
   /** Whether its results tell the draft's confidences. */
-  readonly told: boolean;
+  readonly withConfidences: boolean;
 }
 
 /**
@@ -168,14 +168,14 @@ export function enginePrograms(
   async function makeRound(spec: CanonicalSpec, cells: number): Promise<RoundPrograms> {
     const { draft, verify, extend } = allWithin(await phasesOf(spec), cells);
     const { batch, rows, depth, choice } = spec;
-    const told = hasConfidences(parts, spec);
+    const withConfidences = hasConfidences(parts, spec);
     return {
       draft,
       verify,
       extend,
-      told,
+      withConfidences,
       programs: [draft, verify, extend],
-      words: batch * resultWords(rows, told),
+      words: batch * resultWords(rows, withConfidences),
       ...choiceKinds.read(choice, batch * (depth + 1)),
     };
   }

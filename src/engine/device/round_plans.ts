@@ -154,7 +154,7 @@ export function roundPlans(
       ...greedy ? [] : afterAcceptance(buffers, target, {
         shape: spec,
         choice,
-        told: hasConfidences(parts, spec),
+        withConfidences: hasConfidences(parts, spec),
       }),
     ],
     extend: extended?.extend(spec, extendRowsOf(spec)) ?? [],

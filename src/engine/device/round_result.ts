@@ -8,7 +8,7 @@ import {
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";
-import type { Ran } from "./submit/submit.ts";
+import type { RunResult } from "./submit/submit.ts";
 
 /** What a round did for one sequence. */
 export interface SequenceResult {
@@ -39,12 +39,12 @@ export interface RoundResult {
 }
 
 /** What the host knows of a round. */
-export interface RoundAsked {
+export interface RoundLayout {
   readonly shape: TierShape;
   /** Drafts verified of each sequence where results do not tell; absent: all that there were. */
   readonly depths: readonly number[] | undefined;
   /** Whether results tell that and the draft's confidences, see `resultWords`. */
-  readonly told: boolean;
+  readonly withConfidences: boolean;
   /** Whether the device's drafter went on with what was accepted. */
   readonly extended: boolean;
   /** Tokens told of each row with their log-probabilities; undefined: none were asked for. */
@@ -54,17 +54,23 @@ export interface RoundAsked {
 /** Reads what a round did, [batch, resultWords(shape.rows, told)], and adds it to the sequences. */
 export function roundResult(
   sequences: readonly Sequence[],
-  { shape: { rows, depth }, depths, told, extended, logprobs: likeliest }: RoundAsked,
-  { words, extra, ms }: Ran,
+  {
+    shape: { rows, depth },
+    depths,
+    withConfidences,
+    extended,
+    logprobs: likeliest,
+  }: RoundLayout,
+  { words, extra, ms }: RunResult,
 ): RoundResult {
-  const size = resultWords(rows, told);
+  const size = resultWords(rows, withConfidences);
   const results = sequences.map((sequence, b): SequenceResult => {
     const result = words.subarray(b * size, (b + 1) * size);
     const emitted = sequence.slot === undefined ? 0 : result[0] ?? 0;
     if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
     const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
     const first = resultDrafts(rows);
-    const verified = told ? result[resultVerified(rows)] : depths?.[b];
+    const verified = withConfidences ? result[resultVerified(rows)] : depths?.[b];
     const drafted = Math.min(verified ?? rows - 1, rows - 1);
     const drafts = [...result.subarray(first, first + drafted)];
     const before = sequence.stored;
@@ -75,7 +81,7 @@ export function roundResult(
     const own = extra.subarray(b * (depth + 1) * logprobWords(likeliest ?? 0));
     return {
       ...{ accepted: emitted - 1, ids, drafts, logprobs: readLogprobs(own, ids, likeliest) },
-      ...told ? { confidences: confidencesOf(result, rows) } : {},
+      ...withConfidences ? { confidences: confidencesOf(result, rows) } : {},
     };
   });
   const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;

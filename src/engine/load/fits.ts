@@ -18,7 +18,7 @@ import {
 type Models = Pick<OpenedModels, "target" | "draft">;
 
 /** Models, what they are opened with and on what. */
-export interface Asked {
+export interface FitQuery {
   readonly models: Models;
   readonly settings: SizeSettings;
   readonly gpu: Adapter;
@@ -42,7 +42,7 @@ const SHORTEST_CONTEXT = 512;
 
 /** @throws UsageError where it is known that the GPU's memory is too small, with what would fit. */
 export async function checkMemory(
-  asked: Asked,
+  asked: FitQuery,
   ask: (info: DeviceInfo, need: number) => Promise<GpuMemory | undefined>,
 ): Promise<void> {
   const need = needOf(asked);
@@ -58,7 +58,7 @@ export async function checkMemory(
  * @throws UsageError with what takes less, where the GPU has no memory for a buffer.
  */
 export async function loadOrAdvise<Loaded>(
-  asked: Asked,
+  asked: FitQuery,
   load: () => Promise<Loaded>,
 ): Promise<Loaded> {
   try {
@@ -81,7 +81,7 @@ export function ranOutOfMemory(error: unknown): boolean {
  * Settings that take at most `most` bytes: each change alone, the context and the batch as large as
  * halving finds, or, where none is enough, all of them together.
  */
-export function waysToFit(asked: Asked, most: number): Way[] {
+export function waysToFit(asked: FitQuery, most: number): Way[] {
   const singles = [
     ...changes(asked),
     ...largest(batches(asked), { asked, most }),
@@ -95,7 +95,7 @@ export function waysToFit(asked: Asked, most: number): Way[] {
 }
 
 function tooLarge(
-  asked: Asked,
+  asked: FitQuery,
   { need, why, most, cause }: {
     readonly need: MemoryNeed;
     readonly why: string;
@@ -116,12 +116,12 @@ function tooLarge(
   );
 }
 
-function needOf({ models, settings, gpu }: Asked): MemoryNeed {
+function needOf({ models, settings, gpu }: FitQuery): MemoryNeed {
   const capacity = capacityOf(settings, gpu, allLayers(models));
   return memoryNeed(models, capacity, settings, gpu);
 }
 
-function wayOf({ gpu }: Asked, before = ""): (change: Change) => Way {
+function wayOf({ gpu }: FitQuery, before = ""): (change: Change) => Way {
   return ({ flags, models, settings }) => ({
     flags: `${before} ${flags}`.trim(),
     bytes: needOf({ models, settings, gpu }).total,
@@ -129,7 +129,7 @@ function wayOf({ gpu }: Asked, before = ""): (change: Change) => Way {
 }
 
 /** Settings that are either made or not. */
-function changes({ models, settings }: Asked): Change[] {
+function changes({ models, settings }: FitQuery): Change[] {
   const { quantize, kvDtype = "f32" } = settings;
   const change = (flags: string, to: Partial<SizeSettings>): Change => ({
     flags,
@@ -158,7 +158,7 @@ function plain(settings: SizeSettings): SizeSettings {
 const FLAGS: SizeFlags = { maxBatch: "--max-batch", contextLength: "--context-length" };
 
 /** Ever smaller batches or contexts, where the command has a flag for it. */
-function smaller({ models, settings }: Asked, what: keyof SizeFlags, least: number): Change[] {
+function smaller({ models, settings }: FitQuery, what: keyof SizeFlags, least: number): Change[] {
   const flag = (settings.sizeFlags ?? FLAGS)[what];
   if (flag === undefined) return [];
   return halves(settings[what] ?? 1, least).map((value) => ({
@@ -168,11 +168,11 @@ function smaller({ models, settings }: Asked, what: keyof SizeFlags, least: numb
   }));
 }
 
-const batches = (asked: Asked) => smaller(asked, "maxBatch", 1);
-const contexts = (asked: Asked) => smaller(asked, "contextLength", SHORTEST_CONTEXT);
+const batches = (asked: FitQuery) => smaller(asked, "maxBatch", 1);
+const contexts = (asked: FitQuery) => smaller(asked, "contextLength", SHORTEST_CONTEXT);
 
 /** Everything that saves memory, but the context and the draft. */
-function leanest({ models, settings }: Asked): Change {
+function leanest({ models, settings }: FitQuery): Change {
   const { maxBatch: batch = 1, kvDtype = "f32" } = settings;
   const flag = (settings.sizeFlags ?? FLAGS).maxBatch;
   const lone = batch > 1 && flag !== undefined;
@@ -197,7 +197,7 @@ function leanest({ models, settings }: Asked): Change {
 /** The first change that is enough, of changes that save ever more; none where none is. */
 function largest(
   of: readonly Change[],
-  { asked: { gpu }, most }: { readonly asked: Asked; readonly most: number },
+  { asked: { gpu }, most }: { readonly asked: FitQuery; readonly most: number },
 ): Change[] {
   const found = of.find(({ models, settings }) => needOf({ models, settings, gpu }).total <= most);
   return found ? [found] : [];

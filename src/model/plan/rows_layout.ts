@@ -45,10 +45,10 @@ export function resultVerified(rows: number): number {
 /**
  * u32 words that the result of a sequence of `rows` rows takes: count, tokens emitted, drafts.
  *
- * @param told whether it tells confidences too, see shaders/confidence/tell_confidence.wgsl.
+ * @param withConfidences whether it tells confidences too, see shaders/confidence/tell_confidence.wgsl.
  */
-export function resultWords(rows: number, told = false): number {
-  return resultVerified(rows) + (told ? rows : 0);
+export function resultWords(rows: number, withConfidences = false): number {
+  return resultVerified(rows) + (withConfidences ? rows : 0);
 }
 
 /**

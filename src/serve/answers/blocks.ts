@@ -30,16 +30,16 @@ export interface BlockWriter {
 export function blockWriter(): BlockWriter {
   const blocks: Block[] = [];
   let open = false;
-  /** Not told yet. */
+  /** Of tokens whose text has not been written yet. */
   let logprobs: TextLogprobs[] = [];
 
   function event(
     kind: BlockEvent["kind"],
     text = "",
-    told: BlockEvent["logprobs"] = [],
+    tokenLogprobs: BlockEvent["logprobs"] = [],
   ): BlockEvent {
     const block = blocks.at(-1) as Block;
-    return { kind, index: blocks.length - 1, block, text, logprobs: told };
+    return { kind, index: blocks.length - 1, block, text, logprobs: tokenLogprobs };
   }
 
   function close(): BlockEvent[] {
@@ -58,11 +58,11 @@ export function blockWriter(): BlockWriter {
 
   function add(text: string): BlockEvent {
     const block = blocks.at(-1) as Block;
-    const told = logprobs;
+    const pending = logprobs;
     logprobs = [];
     block.text += text;
-    block.logprobs.push(...told);
-    return event("delta", text, told);
+    block.logprobs.push(...pending);
+    return event("delta", text, pending);
   }
 
   return {

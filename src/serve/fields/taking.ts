@@ -58,7 +58,7 @@ export function honoured<T>(
   return { kind: "honoured", schema, as: (value, body) => as(value as T, body) };
 }
 
-export interface Taken {
+export interface TakenFields {
   /** The fields of the route's schema, and those that nobody knows. */
   readonly body: Body;
   /** Fields without an effect. */
@@ -78,7 +78,7 @@ export function takeFields(
   body: Body,
   table: TakingTable,
   check: (schema: z.ZodType, value: unknown, name: string) => unknown,
-): Taken {
+): TakenFields {
   const kept: Record<string, unknown> = {};
   const [hints, dropped]: [string[], string[]] = [[], []];
   const names: Record<string, string> = {};

@@ -76,8 +76,8 @@ function pathText(path: readonly PropertyKey[]): string {
 }
 
 async function readBytes(request: Request): Promise<Uint8Array> {
-  const told = Number(request.headers.get("content-length") ?? 0);
-  if (told > MOST_BYTES) throw tooLarge();
+  const announced = Number(request.headers.get("content-length") ?? 0);
+  if (announced > MOST_BYTES) throw tooLarge();
   if (request.body === null) return new Uint8Array();
   const reader = request.body.getReader();
   const chunks: Uint8Array[] = [];

@@ -173,15 +173,15 @@ function shown(service: Service, { engine }: Ready): unknown {
 }
 
 /** A part of an answer. */
-interface Said {
+interface AnswerPart {
   readonly content: string;
   readonly thinking?: string;
   readonly calls?: readonly { readonly name: string; readonly arguments: string }[];
 }
 
-type AsMessage = (said: Said) => Record<string, unknown>;
+type AsMessage = (said: AnswerPart) => Record<string, unknown>;
 
-function asMessage({ content, thinking, calls }: Said): Record<string, unknown> {
+function asMessage({ content, thinking, calls }: AnswerPart): Record<string, unknown> {
   const tool_calls = calls?.flatMap(({ name, arguments: json }) => {
     const given = objectOf(json);
     return given === undefined ? [] : [{ function: { name, arguments: given } }];
@@ -195,7 +195,7 @@ function asMessage({ content, thinking, calls }: Said): Record<string, unknown> 
   };
 }
 
-function asResponse({ content, thinking }: Said): Record<string, unknown> {
+function asResponse({ content, thinking }: AnswerPart): Record<string, unknown> {
   return { response: content, ...thinking ? { thinking } : {} };
 }
 

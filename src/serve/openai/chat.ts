@@ -142,10 +142,10 @@ function openDeltas(
   let tokens: TextLogprobs[] = [];
   let rounds: unknown[] = [];
   const choice = (delta: unknown, finish: Ended["finish"] | null = null) => {
-    const told = logprobs && tokens.length > 0 ? chatLogprobs(tokens) : null;
+    const tokenLogprobs = logprobs && tokens.length > 0 ? chatLogprobs(tokens) : null;
     const more = tellsRounds && rounds.length > 0 ? { rounds } : {};
     [tokens, rounds] = [[], []];
-    return { index, delta, logprobs: told, finish_reason: finish, ...more };
+    return { index, delta, logprobs: tokenLogprobs, finish_reason: finish, ...more };
   };
   return (piece) => {
     switch (piece.kind) {

@@ -131,16 +131,16 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
   const answers = await gather(choices);
   return Response.json({
     ...head,
-    choices: answers.map(({ text, ended, logprobs: told }, index) => ({
+    choices: answers.map(({ text, ended, logprobs: pendingLogprobs }, index) => ({
       ...{ text, index, finish_reason: ended.finish },
-      logprobs: tells(body) ? completionLogprobs(told, 0) : null,
+      logprobs: wantsLogprobs(body) ? completionLogprobs(pendingLogprobs, 0) : null,
     })),
     usage: usage(answers.map(({ ended }) => ended), count),
     timings: timingsOf(answers[0]?.ended as Ended),
   });
 }
 
-function tells({ logprobs }: CompletionRequest): boolean {
+function wantsLogprobs({ logprobs }: CompletionRequest): boolean {
   return logprobs !== undefined && logprobs !== null;
 }
 
@@ -191,7 +191,7 @@ async function* chunks(
   },
 ): AsyncGenerator<StreamEvent, void, void> {
   const includeUsage = body.stream_options?.include_usage ?? false;
-  const told: TextLogprobs[][] = Array.from({ length: total }, () => []);
+  const pendingLogprobs: TextLogprobs[][] = Array.from({ length: total }, () => []);
   const offsets: number[] = Array(total).fill(0);
   const ended: Ended[] = [];
   let left = total;
@@ -199,13 +199,15 @@ async function* chunks(
     { data: { ...head, choices, ...includeUsage ? { usage: null } : {}, ...more } }
   );
   for await (const [index, piece] of pieces) {
-    if (piece.kind === "round") told[index]?.push(...piece.logprobs);
+    if (piece.kind === "round") pendingLogprobs[index]?.push(...piece.logprobs);
     if (piece.kind !== "text" && piece.kind !== "end") continue;
     const text = piece.kind === "text" ? piece.text : "";
-    const tokens = told[index]?.splice(0) ?? [];
+    const tokens = pendingLogprobs[index]?.splice(0) ?? [];
     const from = offsets[index] ?? 0;
     offsets[index] = from + tokens.reduce((sum, token) => sum + token.text.length, 0);
-    const logprobs = tells(body) && tokens.length > 0 ? completionLogprobs(tokens, from) : null;
+    const logprobs = wantsLogprobs(body) && tokens.length > 0
+      ? completionLogprobs(tokens, from)
+      : null;
     if (piece.kind === "text") {
       yield chunk([{ text, index, logprobs, finish_reason: null }]);
       continue;

@@ -41,7 +41,7 @@ export function acceptanceOf(
 }
 
 /** What a kind is made of. */
-interface Given {
+interface ModelArguments {
   /** What is before the options. */
   readonly values: string;
   /** An option, which is then known. */
@@ -50,7 +50,7 @@ interface Given {
   readonly replay: (file: string) => AcceptanceModel;
 }
 
-const KINDS: Readonly<Record<string, (given: Given) => AcceptanceModel>> = {
+const KINDS: Readonly<Record<string, (given: ModelArguments) => AcceptanceModel>> = {
   geometric({ values, refuse }) {
     const [alpha = 0, ...more] = chancesOf(values, refuse);
     if (more.length > 0) throw refuse("geometric has one number; positions has one a draft");

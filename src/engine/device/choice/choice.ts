@@ -20,8 +20,8 @@ import {
   storageBuffer,
   verifyRowCount,
 } from "../buffers.ts";
-import { MOST_LOGPROBS, toldLogprobs } from "./logprobs.ts";
-import type { Work } from "../submit/submit.ts";
+import { logprobCount, MOST_LOGPROBS } from "./logprobs.ts";
+import type { Submission } from "../submit/submit.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
 /** What has a say in the target's choice beside its logits and sampling. */
@@ -67,7 +67,7 @@ export function kindFor(
   const kind = {
     masked: mask !== undefined,
     penalized: slots.some((slot) => choice.isPenalized(slot)),
-    logprobs: toldLogprobs(logprobs),
+    logprobs: logprobCount(logprobs),
   };
   const draws = slots.some((slot) => choice.draws(slot));
   return isPlain(kind) && !draws ? GREEDY_CHOICE : kind;
@@ -77,7 +77,7 @@ export function kindFor(
 export interface Choice {
   buffers(kind: ChoiceKind): ChoiceBuffers;
   /** What is read beside the results where up to `tokens` tokens are emitted: log-probabilities. */
-  read(kind: ChoiceKind, tokens: number): Pick<Work, "extra">;
+  read(kind: ChoiceKind, tokens: number): Pick<Submission, "extra">;
   /**
    * Writes the allowed tokens of `rows` rows.
    *
@@ -113,7 +113,7 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
     counts: buffer("counts", capacity.batch * vocab),
     bias: buffer("bias", capacity.batch * vocab),
   });
-  const told = () => buffer("logprobs", emitted * logprobWords(MOST_LOGPROBS));
+  const logprobBuffer = () => buffer("logprobs", emitted * logprobWords(MOST_LOGPROBS));
   /** Prompt tokens of the slots that have penalties or a bias. */
   const penalized = new Map<number, number>();
   const drawing = new Set<number>();
@@ -127,12 +127,12 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
         adjusted: kind.masked || kind.penalized ? buffer("adjusted", rows * head.rows) : undefined,
         masks: kind.masked ? masks() : undefined,
         penalties: kind.penalized ? penalties() : undefined,
-        logprobs: most === undefined ? undefined : { ...told(), most },
+        logprobs: most === undefined ? undefined : { ...logprobBuffer(), most },
       };
     },
     read({ logprobs: most }, tokens) {
       if (most === undefined) return {};
-      return { extra: { ...told(), words: tokens * logprobWords(most) } };
+      return { extra: { ...logprobBuffer(), words: tokens * logprobWords(most) } };
     },
     setMasks(allowed, rows) {
       if (allowed.length !== rows * words) {
@@ -187,16 +187,16 @@ function tokenCounts(vocab: number, ids: readonly number[], promptTokens: number
 export function afterAcceptance(
   { batchSlots, results, last }: Pick<RoundBuffers, "batchSlots" | "results" | "last">,
   { config, weights, tuning, logits }: Target,
-  { shape, choice, told = false }: {
+  { shape, choice, withConfidences = false }: {
     readonly shape: RoundShape;
     readonly choice: ChoiceBuffers | undefined;
     /** See `resultWords`. */
-    readonly told?: boolean;
+    readonly withConfidences?: boolean;
   },
 ): Dispatch[] {
   const { vocabSize: vocab } = config;
   const { batch, rows, depth } = shape;
-  const of = { batch, resultWords: resultWords(rows, told), vocab };
+  const of = { batch, resultWords: resultWords(rows, withConfidences), vocab };
   const kept: KeptRows = isChain(shape)
     ? { kind: "chain", rows }
     : { kind: "tree", last, kept: KEPT_ROWS_AT };

@@ -23,7 +23,7 @@ export const MOST_LOGPROBS: number = REQUEST_RANGES.logprobs.max;
 const COUNTS = [0, 1, 5, MOST_LOGPROBS];
 
 /** The most that is told where `wanted` are; undefined where no log-probabilities are wanted. */
-export function toldLogprobs(wanted: number | undefined): number | undefined {
+export function logprobCount(wanted: number | undefined): number | undefined {
   return wanted === undefined ? undefined : COUNTS.find((count) => count >= wanted);
 }
 
@@ -35,14 +35,14 @@ export function toldLogprobs(wanted: number | undefined): number | undefined {
 export function readLogprobs(
   words: Uint32Array,
   ids: readonly number[],
-  told: number | undefined,
+  most: number | undefined,
 ): TokenLogprobs[] | undefined {
-  if (told === undefined) return undefined;
+  if (most === undefined) return undefined;
   const floats = new Float32Array(words.buffer, words.byteOffset, words.length);
-  const size = logprobWords(told);
+  const size = logprobWords(most);
   return ids.map((id, i) => {
     const at = i * size;
-    const top = Array.from({ length: told }, (_, n): TokenLogprob => (
+    const top = Array.from({ length: most }, (_, n): TokenLogprob => (
       { id: words[at + 1 + 2 * n] ?? NOT_A_TOKEN, logprob: floats[at + 2 + 2 * n] ?? NaN }
     ));
     return { id, logprob: floats[at] ?? NaN, top: top.filter(({ id }) => id !== NOT_A_TOKEN) };

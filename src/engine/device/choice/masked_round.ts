@@ -8,7 +8,7 @@ import { type Capacity, mostRows, type RoundBuffers } from "../buffers.ts";
 import type { RoundPrograms } from "../programs.ts";
 import { unpackProposal } from "../proposals.ts";
 import { type Sequence, slotOf } from "../sequence.ts";
-import type { Ran, Submitter } from "../submit/submit.ts";
+import type { RunResult, Submitter } from "../submit/submit.ts";
 
 /** What runs a round in several submissions, and what it drafts into. */
 interface Device {
@@ -34,7 +34,7 @@ export async function maskedRound(
     readonly proposals: readonly (Proposal | undefined)[] | undefined;
     readonly setMasks: (proposals: readonly Proposal[]) => Promise<void>;
   },
-): Promise<Ran> {
+): Promise<RunResult> {
   const verified = async (proposals: readonly Proposal[]) => {
     const at = profile ? 0 : verify.steps.findIndex(readsMasks);
     if (at > 0) submit(gpu, { steps: verify.steps.slice(0, at) });

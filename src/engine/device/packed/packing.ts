@@ -14,8 +14,8 @@ export interface Packing {
   readonly budget: VerifyBudget | undefined;
 }
 
-/** Of `RoundsAsked`. */
-interface Asked {
+/** What packing reads of `RoundsAsked`. */
+interface PackingRequest {
   readonly shape: TierShape;
   readonly depths?: readonly number[];
   readonly verify?: VerifyBudget;
@@ -31,7 +31,7 @@ interface Asked {
  * @param of.rounds what rounds there may be.
  */
 export function packing(
-  { shape, depths, verify, proposals }: Asked,
+  { shape, depths, verify, proposals }: PackingRequest,
   { batch, bucket, choice, rounds: { packs, ranks } }: {
     readonly batch: number;
     readonly bucket: number;

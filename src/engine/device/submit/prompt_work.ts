@@ -1,9 +1,9 @@
 import { resultWords } from "../../../model/plan/rows_layout.ts";
 import type { PromptPrograms } from "../programs.ts";
-import type { Work } from "./submit.ts";
+import type { Submission } from "./submit.ts";
 
 /** What of a prompt's programs is run. */
-interface Chunk extends Pick<Work, "extra"> {
+interface Chunk extends Pick<Submission, "extra"> {
   /** It is the last: the target chooses. */
   readonly done: boolean;
   /** The draft stores it too. */
@@ -11,8 +11,8 @@ interface Chunk extends Pick<Work, "extra"> {
 }
 
 /** Makes what is to be submitted of prompts' programs, each once: the next of a kind is encoded ahead. */
-export function promptWorks(): (programs: PromptPrograms, chunk: Chunk) => Work {
-  const known = new WeakMap<PromptPrograms, Map<string, Work>>();
+export function promptWorks(): (programs: PromptPrograms, chunk: Chunk) => Submission {
+  const known = new WeakMap<PromptPrograms, Map<string, Submission>>();
   return (programs, { done, drafts, ...extra }) => {
     const { body, head, draft, draftHead } = programs;
     const own = drafts ? [draft] : [];

@@ -8,7 +8,7 @@ import { yieldToEventLoop } from "../event_loop.ts";
 export const MOST_ROUNDS = 32;
 
 /** Programs that run in order, in one submission. */
-export interface Work {
+export interface Submission {
   readonly programs: readonly Program[];
   /** Words of the result to read once they have run. */
   readonly words: number;
@@ -18,25 +18,25 @@ export interface Work {
 
 /** Runs that were submitted and are still to be read, before anything else is run. */
 export interface Submitted {
-  read(): Promise<Ran[]>;
+  read(): Promise<RunResult[]>;
 }
 
 /** Runs programs and reads one small buffer. */
 export interface Submitter {
   /** Runs the work once. */
-  run(work: Work): Promise<Ran>;
+  run(work: Submission): Promise<RunResult>;
   /**
    * Runs the work `count` times, 1 to MOST_ROUNDS, without the host between: each result goes to a
    * place of its own and all are read at once. Before it waits for the device, the host encodes what
    * the next call with the same (identical) work will submit, if its count is about the same.
    */
-  repeat(work: Work, count: number): Promise<Submitted>;
+  repeat(work: Submission, count: number): Promise<Submitted>;
   /** Drops what was encoded ahead: a buffer was replaced. */
   forget(): void;
 }
 
-/** What one run left. */
-export interface Ran {
+/** What one run of a submission read back. */
+export interface RunResult {
   readonly words: Uint32Array;
   /** Empty where the work has none. */
   readonly extra: Uint32Array;
@@ -95,19 +95,19 @@ export async function openSubmitter(
   const { device } = gpu;
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
   /** Words of a run's place: the result, then what else is read. */
-  const sizeOf = ({ words, extra }: Pick<Work, "words" | "extra">) =>
+  const sizeOf = ({ words, extra }: Pick<Submission, "words" | "extra">) =>
     Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
   /** Behind the places are the times of all runs. */
-  const roomFor = (work: Pick<Work, "words" | "extra">) =>
+  const roomFor = (work: Pick<Submission, "words" | "extra">) =>
     MOST_ROUNDS * (sizeOf(work) + (stamps?.bytes ?? 0) / 4);
   let room = roomFor({ words });
   let readback = await openReadback(gpu, room);
   /** Of each work the command buffers of a group's first runs, without gaps. */
-  const ready = new Map<Work, readonly Encoded[]>();
+  const ready = new Map<Submission, readonly Encoded[]>();
   const yieldNow = yieldToEventLoop(mail);
 
   /** Makes the readback large enough for any number of runs of the work. */
-  async function fit(work: Work): Promise<void> {
+  async function fit(work: Submission): Promise<void> {
     const wanted = roomFor(work);
     if (wanted <= room) return;
     ready.clear(); // they copy into the old one
@@ -116,7 +116,7 @@ export async function openSubmitter(
     readback = await openReadback(gpu, room);
   }
 
-  function record(work: Work, first: number, end: number): Encoded {
+  function record(work: Submission, first: number, end: number): Encoded {
     const encoder = device.createCommandEncoder();
     for (let at = first; at < end; at++) recordRun(encoder, work, at);
     const passes = work.programs.filter(isRun).length;
@@ -125,7 +125,7 @@ export async function openSubmitter(
     return { first, end, buffer: encoder.finish() };
   }
 
-  function recordRun(encoder: GPUCommandEncoder, work: Work, at: number): void {
+  function recordRun(encoder: GPUCommandEncoder, work: Submission, at: number): void {
     const { words, extra } = work;
     const programs = work.programs.filter(isRun);
     // Unless each is timed, all programs share a pass.
@@ -145,7 +145,7 @@ export async function openSubmitter(
   }
 
   /** Submits a group: what is ready of it, then the rest. */
-  function submitGroup(work: Work, count: number): void {
+  function submitGroup(work: Submission, count: number): void {
     const known = ready.get(work) ?? [];
     const over = known.findIndex(({ end }) => end > count);
     const taken = over < 0 ? known : known.slice(0, over);
@@ -157,7 +157,7 @@ export async function openSubmitter(
   }
 
   /** Encodes what a next group of as many runs will begin with, beside what is left of this one's. */
-  function keepReady(work: Work, count: number): void {
+  function keepReady(work: Submission, count: number): void {
     const left = ready.get(work) ?? [];
     ready.delete(work);
     const [longest] = ready.keys();
@@ -170,7 +170,7 @@ export async function openSubmitter(
     ready.set(work, [...made, ...left]);
   }
 
-  async function read(work: Work, count: number): Promise<Ran[]> {
+  async function read(work: Submission, count: number): Promise<RunResult[]> {
     const { programs, words, extra } = work;
     const size = sizeOf(work);
     const all = await readback.read(stamps ? roomFor(work) : count * size);
@@ -190,7 +190,7 @@ export async function openSubmitter(
       device.queue.submit([record(work, 0, 1).buffer]);
       meanwhile();
       await yieldNow();
-      return (await read(work, 1))[0] as Ran;
+      return (await read(work, 1))[0] as RunResult;
     },
     async repeat(work, count) {
       await fit(work);

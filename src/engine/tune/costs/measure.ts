@@ -84,7 +84,7 @@ async function longContextOf(parts: ProbeParts, { seconds, now }: Clocked): Prom
 }
 
 /** When to stop: no more is begun after `end` but for what a table needs, and nothing after `last`. */
-interface Ends extends Pick<Clocked, "signal" | "onProgress" | "now"> {
+interface Deadline extends Pick<Clocked, "signal" | "onProgress" | "now"> {
   readonly end: number;
   readonly last: number;
 }
@@ -102,7 +102,7 @@ interface FirstRuns {
  */
 async function firstRuns(
   probes: readonly Probe[],
-  { end, last, signal, now }: Ends,
+  { end, last, signal, now }: Deadline,
 ): Promise<FirstRuns> {
   const chosen: Probe[] = [];
   const readings: Reading[] = [];
@@ -125,7 +125,7 @@ async function firstRuns(
 
 async function passes(
   { chosen, readings: firsts }: FirstRuns,
-  { end, last, signal, onProgress = () => {}, now }: Ends,
+  { end, last, signal, onProgress = () => {}, now }: Deadline,
 ): Promise<{ readings: Reading[]; repeats: number }> {
   const began = now();
   // Those of one context one after the other: another one opens the lanes anew.

@@ -24,18 +24,18 @@ export interface Drafting {
 }
 
 /** What is to be started, of all that the flags say. */
-export interface Asked {
+export interface LaunchRequest {
   readonly model: Checkpoint;
   /** Undefined: plain decoding. */
   readonly drafting: Drafting | undefined;
   readonly depth: Depth;
   readonly options: ServeCommandOptions;
-  /** What is told on stderr, whatever the engine. */
+  /** Lines for stderr, whatever the engine. */
   readonly notes: readonly string[];
 }
 
 /** Reads the flags as `eyrie serve` does. @throws UsageError */
-export function askedOf(options: ServeCommandOptions): Asked {
+export function launchRequestOf(options: ServeCommandOptions): LaunchRequest {
   const { model, draft, algorithm, numSteps, policy } = options;
   if (model === undefined) {
     throw new UsageError(
@@ -44,7 +44,7 @@ export function askedOf(options: ServeCommandOptions): Asked {
   }
   const target = checkpointOf(model);
   const drafting = draftingOf(options, target.path);
-  const told = algorithm === "HYBRID" && drafting !== undefined
+  const draftingNotes = algorithm === "HYBRID" && drafting !== undefined
     ? [`HYBRID has no equivalent there: ${drafting.algorithm} drafts alone`]
     : [];
   if (drafting === undefined) {
@@ -59,7 +59,7 @@ export function askedOf(options: ServeCommandOptions): Asked {
   return {
     ...{ model: target, depth, options },
     drafting: plain ? undefined : drafting,
-    notes: plain ? notes : [...told, ...notes],
+    notes: plain ? notes : [...draftingNotes, ...notes],
   };
 }
 
