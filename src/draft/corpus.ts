@@ -1,6 +1,6 @@
 import { SuffixAutomaton } from "./suffix_automaton.ts";
 
-/** What earlier requests came to, in bounded memory. */
+/** Token sequences of earlier requests, in bounded memory. */
 export interface Corpus {
   /** Automata to look texts up in, the newer first. One that is gone from here does not come back. */
   readonly automata: readonly SuffixAutomaton[];

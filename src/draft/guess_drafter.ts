@@ -10,7 +10,7 @@ const DEVICE_PRIOR = 0.7;
 
 /**
  * What a guess must promise for each token that the device promises: the larger of two estimates is
- * likelier too large, and a round of guesses tells nothing of the device.
+ * likelier too large, and a round of guesses says nothing about the device's time.
  */
 const MARGIN = 1.15;
 

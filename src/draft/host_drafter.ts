@@ -57,7 +57,7 @@ export interface RequestDrafter {
   readonly close?: (ids: readonly number[]) => void;
 }
 
-/** What came of the device's drafts of a sequence. */
+/** How many of the device's drafts of a sequence were accepted. */
 export interface DeviceRound {
   readonly drafted: number;
   readonly accepted: number;

@@ -35,7 +35,7 @@ export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)):
         return own.tokens >= promptIds.length;
       };
       chores.add(prepare);
-      /** The end of the text in what others came to. */
+      /** The end of the text in earlier requests' texts. */
       const elsewhere = (automaton: SuffixAutomaton, ids: readonly number[]): Match => {
         const known = others.get(automaton);
         let match = known?.match ?? { state: ROOT, length: 0 };

@@ -16,7 +16,7 @@ export type Prequantized = "u4" | "i8" | "f8";
 /** How a matrix is stored in GPU memory; each has its `weights_*.wgsl`. */
 export type WeightFormat = FloatFormat | Quantization | Prequantized;
 
-/** Bytes of one element, scales apart. */
+/** Bytes of one element, without scales. */
 export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
   bf16: 2,
   f16: 2,
@@ -117,7 +117,7 @@ export interface Table extends Matrix {
   readonly format: FloatFormat;
 }
 
-/** Most ranges of k whose sums a split-K matmul stores apart. */
+/** Most ranges of k (splits) whose partial sums a split-K matmul stores. */
 export const MOST_SPLIT_K = 4;
 
 /** How a matmul is launched on hardware. None of it touches a bit of the result. */
@@ -149,7 +149,7 @@ export type Precision = "f32" | "f16";
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
-  /** Default f32; beside quantized weights it is f16. */
+  /** Default f32; with quantized weights it is f16. */
   readonly precision?: Precision | undefined;
   /** All shards of a matrix are here, or none. */
   readonly shards: ReadonlyMap<Shard, TensorShard>;

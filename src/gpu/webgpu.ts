@@ -24,7 +24,7 @@ export interface WebGpu {
   isOutOfMemory(error: GPUError): boolean;
   /** Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is. */
   mapped(buffer: GPUBuffer): Promise<ArrayBuffer>;
-  /** Waits for what the device makes beside this thread; the fastest way there is. */
+  /** Waits for work that the device does outside this thread, the fastest way. */
   settled<T>(promise: Promise<T>): Promise<T>;
   /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
   drain(queue: GPUQueue): void;

@@ -66,7 +66,7 @@ export function linkBlob(
   symlink: (target: string, path: string) => void = Deno.symlinkSync,
 ): void {
   const path = `${folders.snapshots}/${commit}/${file}`;
-  // Under another name first: who reads beside us sees the old link or the new one.
+  // Under another name first: another process that reads sees the old link or the new one.
   const temporary = `${path}.${crypto.randomUUID().slice(0, 8)}`;
   const up = "../".repeat(file.split("/").length + 1);
   writing(path, () => {

@@ -1,7 +1,7 @@
-/** What is known of the drafts of an answer or of a time. Undefined: not told. */
+/** What is known of the drafts of an answer or of a period. Undefined: not reported. */
 export interface Acceptance {
   /**
-   * `answer`: told with it. `metrics`: counters of the server before and after, others' requests
+   * `answer`: reported with it. `metrics`: counters of the server before and after, others' requests
    * included. `server_info`: a mean since the server started.
    */
   readonly source: "answer" | "metrics" | "server_info";
@@ -28,7 +28,7 @@ export function counted(
   return { source, drafts, draftTokens, acceptedTokens, acceptLength };
 }
 
-/** Share of the drafts that were accepted, 0 to 1; undefined where it is not told. */
+/** Share of the drafts that were accepted, 0 to 1; undefined where it is not reported. */
 export function acceptanceRate(
   { draftTokens, acceptedTokens }: Acceptance,
 ): number | undefined {
@@ -52,7 +52,7 @@ export function total(answers: readonly (Acceptance | undefined)[]): Acceptance 
   return counted("answer", { drafts: sum((each) => each.drafts), draftTokens, acceptedTokens });
 }
 
-/** What was told with the answer, with what only the server counts. */
+/** What was reported with the answer, together with the server's own counters. */
 export function together(
   answer: Acceptance | undefined,
   server: Acceptance | undefined,

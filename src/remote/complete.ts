@@ -57,7 +57,7 @@ interface PartialAnswer {
 /**
  * Asks for one answer and reads it as it comes.
  *
- * @param onPiece told of each piece; an abort ends the answer without an error.
+ * @param onPiece called with each piece; an abort ends the answer without an error.
  * @throws what `events` throws, RemoteError where the stream ends before the answer.
  */
 export async function complete(

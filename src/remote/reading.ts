@@ -15,7 +15,7 @@ export interface ServerSpeculation {
   readonly adaptive: boolean;
 }
 
-/** What a server tells of itself at a moment; undefined: it does not. */
+/** What a server reports about itself at a moment; undefined: nothing. */
 export interface Reading {
   readonly speculation?: ServerSpeculation | undefined;
   /** Requests that it answers at once. */
@@ -25,7 +25,7 @@ export interface Reading {
   readonly counters?: Counters | undefined;
 }
 
-/** Where a server tells its settings: SGLang's addresses, the newer one first. */
+/** Paths at which a server reports its settings: SGLang's, the newer one first. */
 const INFO = { eyrie: ["/server_info"], sglang: ["/server_info", "/get_server_info"] } as const;
 
 /** Reads what the server counts and how it was started. @throws the signal's reason if it aborts. */
@@ -79,7 +79,7 @@ export function acceptanceBetween(before: Reading, after: Reading): Acceptance |
   return acceptLength === undefined ? undefined : { source: "server_info", acceptLength };
 }
 
-/** `EAGLE3 with org/head, 3 steps`; undefined where nothing is told. */
+/** `EAGLE3 with org/head, 3 steps`; undefined where nothing is reported. */
 export function speculationText(speculation: ServerSpeculation | undefined): string | undefined {
   const setting = settingText(speculation);
   const { draft } = speculation ?? {};

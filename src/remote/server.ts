@@ -51,7 +51,7 @@ function kindOf(entry: Json | undefined): ServerKind {
   return KINDS.find((kind) => kind === entry?.["owned_by"]) ?? "other";
 }
 
-/** vLLM lists adapters beside their model, which is their parent. */
+/** vLLM lists LoRA adapters next to their model, which is their parent. */
 function onlyOne(served: readonly Json[], { shown }: Endpoint): string {
   const names = served.filter(({ parent }) => !parent).flatMap(({ id }) => textOf(id) ?? []);
   const [first, ...others] = names;

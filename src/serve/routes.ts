@@ -10,7 +10,7 @@ import { HEALTH_ROUTE } from "./status/health.ts";
 import { STATUS_ROUTES } from "./status/server_info.ts";
 import { TOKEN_ROUTES } from "./status/tokenize.ts";
 
-/** Every route but GET /openapi.json, which tells of them. */
+/** Every route except GET /openapi.json, which describes them. */
 export const ROUTES: readonly Route[] = [
   CHAT_ROUTE,
   COMPLETION_ROUTE,

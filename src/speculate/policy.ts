@@ -26,7 +26,7 @@ export interface Policy<State = unknown> {
    * to: 1 or more. So many may be launched before the first of them is learned.
    */
   holds(state: State, context: RoundContext): number;
-  /** Takes in what a round came to. */
+  /** Updates the state by the result of a round. */
   learn(state: State, outcome: RoundOutcome): Learned<State>;
   /** What `--json` and `--stats` report of it. */
   report(state: State): PolicyReport;
@@ -99,7 +99,7 @@ export interface RoundContext {
   readonly roundsPerSync: number;
   /** What rounds cost here; undefined where it was not measured. */
   readonly costs: CostTable | undefined;
-  /** Whether the draft tells its confidence, so that `Choice.verify` can be had. */
+  /** Whether the draft reports its confidence, which `Choice.verify` needs. */
   readonly ranks: boolean;
 }
 

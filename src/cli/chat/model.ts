@@ -13,13 +13,13 @@ export interface ChatModel {
   readonly greeting: string;
   /** What a chat with it begins with. */
   readonly settings: Settings;
-  /** What `/show` tells of it and of the conversation. */
+  /** What `/show` prints about it and about the conversation. */
   facts(state: ChatState): readonly (readonly [name: string, text: string])[];
   /**
    * Answers the newest message and shows the answer as it comes.
    *
    * @returns undefined where the signal aborted before there was a prompt.
-   * @throws UsageError, RemoteError: what the person is told; the chat goes on.
+   * @throws UsageError, RemoteError: the message is printed and the chat goes on.
    */
   answer(asked: ChatState, to: Listener): Promise<Reply | undefined>;
 }

@@ -10,7 +10,7 @@ import { allowed, parseValue } from "../options/flag.ts";
 import { flagNamed } from "../options/commands.ts";
 import type { ChatOptions } from "../options/options.ts";
 
-/** Sampling of which a server is told only what a person said. */
+/** Sampling settings; a server is sent only those that the person set. */
 type MaybeSampling = {
   readonly [K in keyof SamplingChoice]: SamplingChoice[K] | undefined;
 };

@@ -38,7 +38,7 @@ export function withQuestion(state: ChatState, content: string): ChatState {
   return { ...state, attempt: 0, messages: [...state.messages, { role: "user", content }] };
 }
 
-/** @param answer `reasoning` is kept beside the text: the template decides whether the model sees it. */
+/** @param answer `reasoning` is kept with the text: the template decides whether the model sees it. */
 export function withAnswer(
   state: ChatState,
   { text: content, reasoning = "", whole = true }: {

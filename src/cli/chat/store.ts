@@ -68,7 +68,7 @@ export function chatFromJson(
   return { state, model: typeof model === "string" ? model : undefined };
 }
 
-/** Writes beside the file, then renames: after a crash there is the old file or the new one, never half. */
+/** Writes a file next to it, then renames: after a crash there is the old file or the new one, never half. */
 export async function saveChat(path: string, state: ChatState, model: string): Promise<void> {
   const beside = `${path}.${crypto.randomUUID().slice(0, 8)}.tmp`;
   try {

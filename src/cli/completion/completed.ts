@@ -12,7 +12,7 @@ export interface CompletedFlag {
   readonly repeated: boolean;
 }
 
-/** What `eyrie help` takes beside commands, with a line about each. */
+/** What `eyrie help` takes in addition to commands, with a line about each. */
 export type CompletedTopics = Readonly<Record<string, string>>;
 
 /** A command by all its names, with what may follow it. */

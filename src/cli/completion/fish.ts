@@ -60,7 +60,7 @@ function flagArguments({ spellings, help, value, values }: CompletedFlag): strin
   const names = spellings.map((spelling) =>
     spelling.startsWith("--") ? `-l ${spelling.slice(2)}` : `-s ${spelling.slice(1)}`
   );
-  // A value, and no files beside what is offered.
+  // A value, and no files in addition to what is offered.
   const takes = values === "files" ? "-r" : "-x";
   const offered = value === "" ? [] : [takes, offer(values)].filter(Boolean);
   return [...names, ...offered, `-d ${quoted(help)}`].join(" ");

@@ -137,7 +137,7 @@ async function findBackend(webgpu: WebGpu, adapter: GPUAdapter): Promise<Backend
   };
 }
 
-/** What tells adapters apart: drivers of one device differ in limits. */
+/** What distinguishes adapters: drivers of one device differ in limits. */
 function described({ info, limits, features }: GPUAdapter): string {
   const { vendor, architecture, device, description } = info;
   const names = [...features].toSorted();

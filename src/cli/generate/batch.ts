@@ -65,7 +65,7 @@ function hasGrammar({ request }: BatchEntry): boolean {
 interface Run {
   /** Answers one line; resolves when its line of output is written. */
   answer(asked: BatchEntry): Promise<void>;
-  /** Says what came of it; the exit code. */
+  /** Prints the closing line and returns the exit code. */
   close(): number;
 }
 

@@ -26,7 +26,7 @@ export async function runGenerate(
   context: CommandContext,
 ): Promise<number> {
   const { io } = context;
-  // Mistakes are told before anything is opened.
+  // Mistakes are reported before anything is opened.
   templateArguments(options);
   const grammar = grammarOf(options);
   if (grammar) await (await import("../../grammar/grammars.ts")).checkGrammar(grammar);

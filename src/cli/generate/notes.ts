@@ -57,7 +57,7 @@ export function incompleteText(grammar: Grammar | undefined, text: string): stri
   }
 }
 
-/** Rounds after which a draft that never guessed right is told of. */
+/** Rounds after which a draft that never guessed right causes a warning. */
 const MANY_ROUNDS = 50;
 
 /** Adds up requests; returns a warning, once, where none of all drafts was accepted. */

@@ -39,7 +39,7 @@ async function longText(
 }
 
 /**
- * Text of a file, or of standard input for `-`; who sits at a terminal is told that it is read.
+ * Text of a file, or of standard input for `-`; at a terminal a line says that it is being read.
  * @throws UsageError when there is no such file or it is not UTF-8.
  */
 export async function readInput(file: string, what: string, io: Io): Promise<string> {

@@ -1,4 +1,4 @@
-// Rows of the option table: what changes logits before the temperature does, and what is told of them.
+// Rows of the option table: what changes logits before the temperature does, and which log-probabilities are reported.
 import { REQUEST_RANGES } from "../../speculate/request_ranges.ts";
 
 export const PENALTIES = {

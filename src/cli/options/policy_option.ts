@@ -57,7 +57,7 @@ function defaultConfig(name: string, given = ""): string | undefined {
 }
 
 /**
- * Flags beside which a policy cannot be had. `given` has only what was typed.
+ * Refuses flags that contradict `--policy`. `given` has only what was typed.
  *
  * @throws UsageError
  */

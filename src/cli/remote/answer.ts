@@ -15,7 +15,7 @@ export interface RemoteAnswer extends Completed {
   readonly pieces: number;
   /** With what the server alone counts. */
   readonly acceptance: Acceptance | undefined;
-  /** What the server told of itself before. */
+  /** The server's settings, read before. */
   readonly reading: Reading;
 }
 

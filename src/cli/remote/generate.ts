@@ -23,7 +23,7 @@ export async function runRemoteGenerate(
   io: Io,
 ): Promise<number> {
   const { signal } = io;
-  // Mistakes are told before anything is asked.
+  // Mistakes are reported before anything is sent.
   const endpoint = remoteEndpoint(remote);
   const { maxTokens = MAX_TOKENS } = options;
   const grammar = grammarOf(options);

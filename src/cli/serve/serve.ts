@@ -23,7 +23,7 @@ export async function runServe(
   options: ServeOptions,
   context: CommandContext & { readonly version: string },
 ): Promise<number> {
-  // Mistakes are told before it listens.
+  // Mistakes are reported before it listens.
   const given = templateArguments(options);
   speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;

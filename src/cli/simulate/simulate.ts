@@ -76,7 +76,7 @@ function validationText(
     `tok/s, ${off >= 0 ? "+" : ""}${off.toFixed(1)} %\n`;
 }
 
-/** What every arm came to, by repeat; undefined where it was interrupted. */
+/** The result of every arm, by repeat; undefined where it was interrupted. */
 async function runWorld(
   world: WorldKind,
   { policies, options: { repeat, seed }, status, io }: {

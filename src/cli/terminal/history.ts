@@ -44,7 +44,7 @@ export function memoryHistory(lines: readonly string[] = []): History {
  * A history that is kept in a file only its owner reads, a JSON string a line, oldest first. Lines
  * are appended under a lock, so several chats may share the file.
  *
- * @param onWarning is told once where the file cannot be used; the history then is of this process.
+ * @param onWarning called once if the file cannot be used; the history then is of this process.
  */
 export function openHistory(path: string, onWarning: (line: string) => void): History {
   let failed = false;

@@ -69,7 +69,7 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
     return text === "" ? "" : paint(text, codes);
   }
 
-  /** The next word, or what of it can be told already; undefined while more must come. */
+  /** The next word, or the part of it that is already certain; undefined while more text must arrive. */
   function word(look: Line["look"], ended: boolean): string | undefined {
     const [blanks = ""] = /^[ \t]*/.exec(held) ?? [];
     wrap.space(drop(blanks.length));

@@ -1,6 +1,6 @@
 import stringWidth from "string-width";
 
-/** Colours a piece of a word; text before and after it tells how marks are meant. */
+/** Colours a piece of a word; text before and after it decides what marks mean. */
 export type Paint = (piece: string, around: Around) => string;
 
 /** The characters before and after. */

@@ -20,7 +20,7 @@ export interface Ask {
   readonly grammar?: Grammar | undefined;
   /** The API's field that the grammar comes from, for errors. */
   readonly grammarField?: string | undefined;
-  /** Likeliest tokens to tell of each output token; absent: no log-probabilities. */
+  /** Number of most probable tokens to report for each output token; absent: no log-probabilities. */
   readonly logprobs?: number | undefined;
   readonly numSteps?: number | undefined;
   /** What the answer is predicted to be, or a part of it. */

@@ -102,7 +102,7 @@ function messageOf({ model }: Ready, content: readonly unknown[]): Record<string
   };
 }
 
-/** The counts of prompt tokens that were computed and those that were cached, apart. */
+/** The number of prompt tokens that were computed, and of those that were cached. */
 function usage(ended: Ended): Record<string, number> {
   const { prompt_tokens, completion_tokens, prompt_tokens_details } = usageOf([ended]);
   return {

@@ -76,7 +76,7 @@ export function errorBody({ message, type, param, code, fields }: ApiError): {
   return { error: { message, type, param, code, ...fields } };
 }
 
-/** What was thrown, as an answer; of a bug no more is told than that there is one. */
+/** What was thrown, as an answer. For a bug the client learns only that there is one. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError(500, "the server has made a mistake; its log tells which");

@@ -138,7 +138,7 @@ function openDeltas(
   { logprobs, return_rounds: tellsRounds, include_reasoning: tellsThoughts }: ChatRequest,
   { tools }: Ready,
 ): (piece: Piece) => unknown {
-  /** Tokens and rounds that were not told yet. */
+  /** Tokens and rounds that have not been sent yet. */
   let tokens: TextLogprobs[] = [];
   let rounds: unknown[] = [];
   const choice = (delta: unknown, finish: Ended["finish"] | null = null) => {

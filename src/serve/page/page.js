@@ -573,7 +573,7 @@ function failed(error, { turns, first }) {
   if (!stopped) notify(...noticeOf(error));
 }
 
-/** What to tell of a refusal, and the buttons that help. */
+/** The message for a refusal, and the buttons that help. */
 function noticeOf(error) {
   if (error.status === 401) {
     byId("keyed").hidden = false;

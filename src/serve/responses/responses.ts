@@ -96,7 +96,7 @@ function openResponse(body: ResponsesRequest, ready: Ready): OpenResponse {
   };
 }
 
-/** The events with numbers; where they end with an error the last one tells. */
+/** Numbers the events; after an error the last event reports it. */
 async function* events(
   choices: Choices,
   response: OpenResponse,

@@ -1,6 +1,6 @@
 import type { EngineClient, EngineStatus } from "../../engine/client.ts";
 
-/** How long the engine's own numbers are waited for, ms; then the last that are known are told. */
+/** How long to wait for the engine's own numbers, ms; after that the last known ones are reported. */
 const STATUS_MS = 1000;
 
 /** What the engine does now, or did last where a round takes long. */

@@ -1,6 +1,6 @@
 import { isObjectText } from "./object_text.ts";
 
-/** What a call's text tells, in order: the name once, then its arguments as JSON in pieces. */
+/** What is parsed from a call's text, in order: the name once, then its arguments as JSON in pieces. */
 export type BodyEvent =
   | { readonly kind: "name"; readonly name: string }
   | { readonly kind: "arguments"; readonly text: string };
@@ -9,7 +9,7 @@ export type BodyEvent =
 export interface BodyReader {
   /** "end": this character was its last. "bad": it is no call. */
   push(character: string): "more" | "end" | "bad";
-  /** What came of the characters until now, each once. */
+  /** What was parsed from the characters so far; each part is returned once. */
   take(): BodyEvent[];
 }
 

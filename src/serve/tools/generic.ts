@@ -2,7 +2,7 @@ import type { ChatMessage } from "../../text/chat_template.ts";
 import { HERMES } from "./hermes.ts";
 import type { Tool, ToolFamily } from "./family.ts";
 
-/** For templates that know no tools: Hermes's format, told in a system message. */
+/** For templates without tools: Hermes's format, described in a system message. */
 export const GENERIC: ToolFamily = { ...HERMES, name: "generic", speaks: () => true };
 
 /** The messages of a conversation with tools in words that any template takes. */

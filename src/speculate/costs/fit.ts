@@ -17,7 +17,7 @@ export interface Reading {
   readonly ms: number;
 }
 
-/** What a table says of itself beside its numbers. */
+/** Fields of a table other than its costs. */
 export type TableNames = Pick<CostTable, "adapter" | "model" | "draft" | "buckets">;
 
 /**
@@ -109,7 +109,7 @@ function fitAttention(groups: readonly Group[]): Attention {
   }
   const alone = (product: number, square: number) => square > 0 ? Math.max(0, product / square) : 0;
   const determinant = cc * rr - cr * cr;
-  // Rounds of one number of rows a sequence cannot tell the two apart.
+  // Rounds that all have one number of rows a sequence do not determine both.
   if (!(determinant > 1e-9 * cc * rr)) return { perCell: alone(cm, cc), perRowCell: 0 };
   const perCell = (cm * rr - rm * cr) / determinant;
   const perRowCell = (rm * cc - cm * cr) / determinant;

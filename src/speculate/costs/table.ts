@@ -53,7 +53,7 @@ export interface CostTable {
 export interface Refined {
   /** Of all rounds: the machine is slower or faster than when it was measured. */
   readonly all: number;
-  /** Of rounds of one kind, beside `all`. */
+  /** For rounds of one kind, in addition to `all`. */
   readonly rounds: readonly RoundRatio[];
   /** Of the draft's prefill. */
   readonly catchUp: number;

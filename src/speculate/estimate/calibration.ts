@@ -61,7 +61,7 @@ export function openWindow(at: Calibration): CalibrationWindow {
   };
 }
 
-/** A chain whose draft told its confidences. */
+/** A chain with the draft's confidences. */
 export interface ConfidentChain extends GradedChain {
   /** `logit` of each, verified or not. */
   readonly logits: readonly number[];
@@ -146,7 +146,7 @@ function stepped(window: CalibrationWindow, { ridge, damping }: CalibrationOptio
   }
   const scaled = (step: number, count: number) =>
     Math.max(-LONGEST_STEP, Math.min(LONGEST_STEP, step)) * count / (count + damping);
-  // Where all confidences are alike the slope cannot be told from the intercepts.
+  // If all confidences are equal, slope and intercepts are not determined separately.
   const slope = gradient / Math.max(curvature, ridge);
   const intercepts = at.intercepts.map((old, k) => {
     const step = ((gradients[k] as number) - (crossed[k] as number) * slope) /

@@ -1,7 +1,7 @@
 import { PolicyError } from "../policy.ts";
 import { chains, MOST_STEPS, type TierShape } from "../round_shape.ts";
 
-/** Depths that a policy chooses among where it is not told. */
+/** Default depths that a policy chooses among. */
 export const DEFAULT_STEPS: readonly number[] = [0, 1, 2, 3, 5, 7];
 
 /**

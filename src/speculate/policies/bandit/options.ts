@@ -3,7 +3,7 @@ import { DEFAULT_STEPS, numberOf, type NumberRange, stepsOf, wordOf } from "../f
 import { readOptions } from "../options.ts";
 import type { Law } from "./bins.ts";
 
-/** Rounds that an arm is kept for where it is not told: they are launched together. */
+/** Default number of rounds that an arm is kept for: they are launched together. */
 export const HOLD: NumberRange = { absent: 4, min: 1, max: 1024, integer: true };
 
 /** Weight of what was known before a round, where a policy forgets nothing by default. */
@@ -14,7 +14,7 @@ export type NumberOptions<Name extends string> =
   & { readonly steps: readonly number[] }
   & { readonly [name in Name]: number };
 
-/** Options with a law of exploration beside the numbers. */
+/** Options with an exploration schedule in addition to the numbers. */
 export type LawOptions<Name extends string> = NumberOptions<Name> & { readonly law: Law };
 
 /** Reads options that are `steps` and numbers. @throws PolicyError for any other, or out of range. */

@@ -10,7 +10,7 @@ export interface Reward {
   readonly catchUp: number;
 }
 
-/** Milliseconds that a clock may have told: from its resolution to an hour. */
+/** Range of measured milliseconds: from the clock's resolution to an hour. */
 const MEASURABLE = { least: 1e-3, most: 3.6e6 };
 
 /** Undefined where the times or the counts are none: one of them would stay in a sum for ever. */

@@ -40,7 +40,7 @@ export function resting({ steps, since }: Course): number {
 }
 
 /**
- * What ending too soon costs beside the catching up, as a factor: rounds pass until the next look,
+ * What ending too soon costs in addition to catching up, as a factor: rounds pass until the next look,
  * and looks are rarer the longer the draft needs to catch up.
  */
 const TOO_SOON = 5;

@@ -1,7 +1,7 @@
 import { PolicyError } from "../../policy.ts";
 import { MOST_STEPS } from "../../round_shape.ts";
 
-/** Drafts of policies that cut them afterwards, where they are not told. */
+/** Default number of drafts for policies that cut them afterwards. */
 export const DEEPEST_STEPS = 7;
 
 /** The option `num_steps`: drafts of each request. @throws PolicyError for what is no depth. */

@@ -34,7 +34,7 @@ export const EMA_CENSORED: PolicyKind<EmaCensoredOptions> = policyKind({
   make: (options, { numSteps }) => emaCensored(options, numSteps),
 });
 
-/** Steps to begin with, where it is not told. */
+/** Default number of steps to begin with. */
 const FIRST_STEPS = 3;
 
 export function emaCensored(

@@ -28,7 +28,7 @@ export interface Evidence {
   readonly rounds: number;
   readonly positions: PositionCounts;
   readonly requests: Requests;
-  /** The last chains whose draft told its confidences, the newest last. */
+  /** The last chains with confidences, the newest last. */
   readonly told: readonly ConfidentChain[];
   readonly window: CalibrationWindow;
   readonly timings: RoundTimings;

@@ -26,7 +26,7 @@ export function aged<Known>(
 /** Rounds between decisions: as many as may be launched at once where rounds are short. */
 export const MOST_ROUNDS = 8;
 const FEW_ROUNDS = 4;
-/** Milliseconds of a round beside which the host's work for a group of a few is little. */
+/** A round of this many milliseconds makes the host's work for a group of a few rounds negligible. */
 const LONG_MS = 5;
 
 function intervalOf(ms: number): number {

@@ -23,7 +23,7 @@ export interface Candidates {
 /** Chains by which a round's choice is weighed, where its batch is larger: they stand for all. */
 const MANY_CHAINS = 32;
 
-/** By the draft's confidence where it tells it and has told some, else by the requests' history. */
+/** By the draft's confidence if some were observed, else by the requests' history. */
 export function candidates(
   evidence: Evidence,
   context: RoundContext,
@@ -73,7 +73,7 @@ export function choiceOf(
 ): Choice {
   const tier = chain(steps);
   const { batchSize, ranks } = context;
-  // Until chains have told of themselves, every draft is verified where they will.
+  // Until confidences were observed, every draft is verified.
   if (drafts >= batchSize * steps || ranks && !told) return { tier };
   if (!ranks) {
     const ranked = rankDrafts(survivalByHistory(evidence, context, { depth: steps }), steps);
