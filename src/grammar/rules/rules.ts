@@ -141,3 +141,21 @@ export function productive(rules: Rules): Rules | undefined {
     [...rules].filter(([name]) => known.has(name)).map(([name, body]) => [name, without(body)]),
   );
 }
+
+/** Whether any of the rules contains a counted string. */
+export function countsStrings(rules: Rules): boolean {
+  const has = (expression: Expression): boolean => {
+    switch (expression.kind) {
+      case "counted string":
+        return true;
+      case "sequence":
+      case "choice":
+        return expression.parts.some(has);
+      case "repeat":
+        return has(expression.part);
+      default:
+        return false;
+    }
+  };
+  return [...rules.values()].some(has);
+}
