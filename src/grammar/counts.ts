@@ -229,11 +229,13 @@ export function openCounter(
 
   function behind(position: Position, byte: number): Position {
     const kind = kinds[byte] as number;
-    return position.next[kind] ??= (() => {
-      const step = new Step();
-      for (const place of position.places) read(place, byte, step);
-      return step.position();
-    })();
+    return position.next[kind] ?? (position.next[kind] = stepped(position, byte));
+  }
+
+  function stepped(position: Position, byte: number): Position {
+    const step = new Step();
+    for (const place of position.places) read(place, byte, step);
+    return step.position();
   }
 
   function after(position: Position, text: Uint8Array): Position {
@@ -243,10 +245,11 @@ export function openCounter(
   }
 
   function isPossible(position: Position, token: number): boolean {
+    const text = bytes[token] as Uint8Array;
     let at = position;
-    for (const byte of bytes[token] as Uint8Array) {
+    for (let i = 0; i < text.length; i++) {
       if (at.places.length === 0) return false;
-      at = behind(at, byte);
+      at = behind(at, text[i] as number);
     }
     return at.places.length > 0 || at.ended;
   }

@@ -1,5 +1,13 @@
 /** Which tokens consist of characters of one class, and of how many: made once for a vocabulary. */
-import { BACKSLASH, continues, QUOTE, SHORT_ESCAPES } from "./utf8.ts";
+import {
+  BACKSLASH,
+  continues,
+  LAST_BYTE,
+  LEAST_OF_LENGTH,
+  lengthOf,
+  QUOTE,
+  SHORT_ESCAPES,
+} from "./utf8.ts";
 import type { CodePoints } from "./rules/code_points.ts";
 
 /** Characters within a string of JSON, of which an escape is one. */
@@ -82,18 +90,28 @@ export function tokenClasses(
 /** Characters of a text that consists of the set; undefined for other texts. */
 function lengthIn(set: CodePoints): (text: Uint8Array) => number | undefined {
   const ascii = Uint8Array.from({ length: 128 }, (_, point) => Number(contains(set, point)));
-  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   return (text) => {
-    if (text.every((byte) => byte < 0x80)) {
-      return text.every((byte) => ascii[byte] === 1) ? text.length : undefined;
+    let count = 0;
+    for (let i = 0; i < text.length; count++) {
+      const byte = text[i] as number;
+      if (byte < 0x80) {
+        if (ascii[byte] === 0) return undefined;
+        i++;
+        continue;
+      }
+      const length = lengthOf(byte);
+      let point = byte & (0x7f >> length);
+      // A part of a character, and what is no UTF-8, is no character of a set.
+      if (continues(byte) || byte > LAST_BYTE || i + length > text.length) return undefined;
+      for (let k = 1; k < length; k++) {
+        const more = text[i + k] as number;
+        if (!continues(more)) return undefined;
+        point = (point << 6) | (more & 0x3f);
+      }
+      if (point < (LEAST_OF_LENGTH[length] as number) || !contains(set, point)) return undefined;
+      i += length;
     }
-    try {
-      const characters = [...decoder.decode(text)];
-      const within = characters.every((each) => contains(set, each.codePointAt(0) as number));
-      return within ? characters.length : undefined;
-    } catch {
-      return undefined; // cut within a character
-    }
+    return count;
   };
 }
 

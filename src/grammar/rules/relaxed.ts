@@ -24,7 +24,7 @@ const LEAST_WIDENESS = 1 / 20;
 const MOST_NESTED = 10_000;
 
 /**
- * The rules where each such repeat is `*` or `+`: their texts are among those of the result. Itself
+ * The rules where each such repeat is `*`: their texts are among those of the result. Itself
  * where there is none.
  */
 export function relaxed(rules: Rules, from: RelaxedFrom = RELAXED_FROM): Rules {
@@ -40,7 +40,7 @@ export function relaxed(rules: Rules, from: RelaxedFrom = RELAXED_FROM): Rules {
         const { part, least, most = least } = expression;
         if (isRelaxed(expression, copies, from)) {
           found = true;
-          return repeat(part, Math.min(least, 1));
+          return repeat(part, 0);
         }
         return { ...expression, part: within(part, copies * Math.max(1, least, most)) };
       }
