@@ -79,7 +79,7 @@ export interface Counter {
 /** @param rules every one of them has a text, as of `productive`. */
 export function openCounter(
   rules: Rules,
-  { bytes, eosTokenIds, addUpTo }: TokenClasses,
+  { texts, starts, eosTokenIds, addUpTo }: TokenClasses,
   { stripsSpace }: { readonly stripsSpace: boolean },
 ): Counter {
   const kinds = byteKinds(rules);
@@ -222,9 +222,9 @@ export function openCounter(
     }
   }
 
-  const texts = new Map<Expression, Uint8Array>();
+  const encodings = new Map<Expression, Uint8Array>();
   function encoded(of: Extract<Expression, { kind: "text" }>): Uint8Array {
-    return texts.getOrInsertComputed(of, () => new TextEncoder().encode(of.text));
+    return encodings.getOrInsertComputed(of, () => new TextEncoder().encode(of.text));
   }
 
   function behind(position: Position, byte: number): Position {
@@ -245,11 +245,11 @@ export function openCounter(
   }
 
   function isPossible(position: Position, token: number): boolean {
-    const text = bytes[token] as Uint8Array;
     let at = position;
-    for (let i = 0; i < text.length; i++) {
+    const end = starts[token + 1] as number;
+    for (let i = starts[token] as number; i < end; i++) {
       if (at.places.length === 0) return false;
-      at = behind(at, text[i] as number);
+      at = behind(at, texts[i] as number);
     }
     return at.places.length > 0 || at.ended;
   }

@@ -86,7 +86,7 @@ export function openGrammars(vocabulary: Vocabulary, from?: RelaxedFrom): LocalG
     },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
-        const { text, rules } = ebnfOf(grammar, vocabulary.vocabSize, from);
+        const { text, rules } = ebnfOf(grammar, { vocabSize: vocabulary.vocabSize, from });
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);
@@ -155,10 +155,17 @@ interface Written {
 }
 
 /**
- * @param vocabSize of the target, where it is known.
+ * @param of.vocabSize of the target, where it is known.
+ * @param of.from see `openGrammars`.
  * @throws GrammarError
  */
-function ebnfOf(grammar: Grammar, vocabSize = 1, from?: RelaxedFrom): Written {
+function ebnfOf(
+  grammar: Grammar,
+  { vocabSize = 1, from }: {
+    readonly vocabSize?: number;
+    readonly from?: RelaxedFrom | undefined;
+  } = {},
+): Written {
   const mostWide = mostWidePlaces(vocabSize);
   const written = (rules: Rules, what: string) => writtenRules(rules, what, { mostWide, from });
   switch (grammar.kind) {

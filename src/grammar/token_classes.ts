@@ -28,7 +28,9 @@ interface TokenClass {
 }
 
 export interface TokenClasses {
-  readonly bytes: readonly Uint8Array[];
+  /** The texts of all tokens, one behind the other: token t's is from `starts[t]` to `starts[t + 1]`. */
+  readonly texts: Uint8Array;
+  readonly starts: Uint32Array;
   readonly eosTokenIds: readonly number[];
   /**
    * Adds to a mask the tokens that consist of 1 to `most` characters of the class and are not empty. A
@@ -44,6 +46,12 @@ export function tokenClasses(
   /** By what they are, the least recently used first. */
   const classes = new Map<string, TokenClass>();
   const ends = new Set(eosTokenIds);
+  const starts = new Uint32Array(bytes.length + 1);
+  for (const [token, { length }] of bytes.entries()) {
+    starts[token + 1] = (starts[token] as number) + length;
+  }
+  const texts = new Uint8Array(starts.at(-1) as number);
+  for (const [token, text] of bytes.entries()) texts.set(text, starts[token]);
 
   function classOf(of: CodePoints | typeof STRING): TokenClass {
     const key = String(of);
@@ -71,7 +79,8 @@ export function tokenClasses(
   }
 
   return {
-    bytes,
+    texts,
+    starts,
     eosTokenIds,
     addUpTo(mask, of, most) {
       const { lengths, longest, whole } = classOf(of);
