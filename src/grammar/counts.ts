@@ -64,9 +64,6 @@ const MOST_PLACES = 20_000;
 /** Positions that are found again, counted by their places; then all are forgotten. */
 const MOST_KEPT = 200_000;
 
-/** With fewer tokens in a mask each is looked at. */
-const FEW = 2000;
-
 /** Follows outputs of one grammar. */
 export interface Counter {
   readonly start: Position;
@@ -76,11 +73,14 @@ export interface Counter {
   restricted(mask: Uint32Array, position: Position): Uint32Array;
 }
 
-/** @param rules every one of them has a text, as of `productive`. */
+/**
+ * @param rules every one of them has a text, as of `productive`.
+ * @param of.few in masks of fewer tokens each is looked at.
+ */
 export function openCounter(
   rules: Rules,
   { texts, starts, eosTokenIds, addUpTo }: TokenClasses,
-  { stripsSpace }: { readonly stripsSpace: boolean },
+  { stripsSpace, few }: { readonly stripsSpace: boolean; readonly few: number },
 ): Counter {
   const kinds = byteKinds(rules);
   const ids = new Map<Expression, number>();
@@ -283,7 +283,7 @@ export function openCounter(
     ),
     after,
     restricted(mask, position) {
-      const known = tokensOf(mask, FEW) ? undefined : surelyPossible(position, mask.length);
+      const known = tokensOf(mask, few) ? undefined : surelyPossible(position, mask.length);
       const rest = known ? mask.map((word, at) => word & ~(known[at] as number)) : mask;
       const ends = position.ended ? [] : eosTokenIds;
       return without(mask, [

@@ -8,7 +8,7 @@ import { formRules } from "./json/forms.ts";
 import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./rules/regex.ts";
-import { relaxed, type RelaxedFrom } from "./rules/relaxed.ts";
+import { COUNTED_FROM, type CountedFrom, relaxed } from "./rules/relaxed.ts";
 import { countsStrings, ebnf, productive, type Rules } from "./rules/rules.ts";
 import { checkSize, MOST_TEXT, mostWidePlaces } from "./rules/size.ts";
 import { type TokenClasses, tokenClasses } from "./token_classes.ts";
@@ -55,7 +55,10 @@ export interface Vocabulary {
 export const KEPT = 16;
 
 /** @param from which counted repeats xgrammar does not see; default: those that cost time. */
-export function openGrammars(vocabulary: Vocabulary, from?: RelaxedFrom): LocalGrammars {
+export function openGrammars(
+  vocabulary: Vocabulary,
+  from: CountedFrom = COUNTED_FROM,
+): LocalGrammars {
   let module: Promise<Compiling> | undefined;
   let classes: TokenClasses | undefined;
   /** By text, the least recently used first. */
@@ -99,7 +102,10 @@ export function openGrammars(vocabulary: Vocabulary, from?: RelaxedFrom): LocalG
         const { xgrammar, bytes, stripsSpace } = found.of;
         const matcher = openMatcher(xgrammar, found.grammar, vocabSize);
         const counter = rules &&
-          openCounter(rules, classes ??= tokenClasses(bytes, eosTokenIds), { stripsSpace });
+          openCounter(rules, classes ??= tokenClasses(bytes, eosTokenIds), {
+            stripsSpace,
+            few: from.tokens,
+          });
         return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos, counter });
       }),
   };
@@ -161,9 +167,9 @@ interface Written {
  */
 function ebnfOf(
   grammar: Grammar,
-  { vocabSize = 1, from }: {
+  { vocabSize = 1, from = COUNTED_FROM }: {
     readonly vocabSize?: number;
-    readonly from?: RelaxedFrom | undefined;
+    readonly from?: CountedFrom;
   } = {},
 ): Written {
   const mostWide = mostWidePlaces(vocabSize);
@@ -185,7 +191,7 @@ function ebnfOf(
 function writtenRules(
   rules: Rules,
   what: string,
-  { mostWide, from }: { readonly mostWide: number; readonly from: RelaxedFrom | undefined },
+  { mostWide, from }: { readonly mostWide: number; readonly from: CountedFrom },
 ): Written {
   const found = productive(rules);
   if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);

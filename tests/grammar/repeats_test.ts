@@ -52,8 +52,8 @@ const VOCABULARY = {
   vocabSize: BYTES.length,
   eosTokenIds: [EOS],
 };
-const COUNTED = openGrammars(VOCABULARY, { most: 1, wide: 0 });
-const WRITTEN_OUT = openGrammars(VOCABULARY, { most: Infinity, wide: 0 });
+const COUNTED = openGrammars(VOCABULARY, { most: 1, wide: 0, tokens: 0 });
+const WRITTEN_OUT = openGrammars(VOCABULARY, { most: Infinity, wide: 0, tokens: 0 });
 
 /** Whether a written-out grammar takes the token byte by byte: xgrammar's masks lack some at times. */
 async function takes(grammar: Grammar, walked: readonly number[], token: number): Promise<boolean> {

@@ -4,15 +4,17 @@ import { type Expression, repeat, type Rules } from "./rules.ts";
 
 type Repeat = Extract<Expression, { kind: "repeat" }>;
 
-/** Which repeats of characters are relaxed. */
-export interface RelaxedFrom {
+/** Where counting beside the compiled grammar pays. */
+export interface CountedFrom {
   /** Smaller bounds stay: xgrammar's own tables are faster for them. */
   readonly most: number;
   /** Places of any character, as rules/size.ts counts them, that the repeat would come to. */
   readonly wide: number;
+  /** In masks of fewer tokens each is looked at, without the tables of token_classes.ts. */
+  readonly tokens: number;
 }
 
-export const RELAXED_FROM: RelaxedFrom = { most: 16, wide: 4 };
+export const COUNTED_FROM: CountedFrom = { most: 16, wide: 4, tokens: 2000 };
 
 /** Of a character that xgrammar's tables cost little for: its part of the printable ASCII characters. */
 const LEAST_WIDENESS = 1 / 20;
@@ -27,7 +29,7 @@ const MOST_NESTED = 10_000;
  * The rules where each such repeat is `*`: their texts are among those of the result. Itself
  * where there is none.
  */
-export function relaxed(rules: Rules, from: RelaxedFrom = RELAXED_FROM): Rules {
+export function relaxed(rules: Rules, from: CountedFrom = COUNTED_FROM): Rules {
   let found = false;
 
   /** @param copies how often repeats around it write the expression out. */
@@ -53,7 +55,7 @@ export function relaxed(rules: Rules, from: RelaxedFrom = RELAXED_FROM): Rules {
   return found ? made : rules;
 }
 
-function isRelaxed({ part, least, most = least }: Repeat, copies: number, from: RelaxedFrom) {
+function isRelaxed({ part, least, most = least }: Repeat, copies: number, from: CountedFrom) {
   const wide = widenessOf(part);
   if (wide === undefined || most < from.most) return false;
   if (copies * most * Math.max(wide, LEAST_WIDENESS) < from.wide) return false;
