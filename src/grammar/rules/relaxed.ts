@@ -25,6 +25,9 @@ const LEAST_WIDENESS = 1 / 20;
  */
 const MOST_NESTED = 10_000;
 
+/** So many copies of a repeat without its bounds: xgrammar takes long to follow more in one text. */
+const MOST_COPIES = 4;
+
 /**
  * The rules where each such repeat is `*`: their texts are among those of the result. Itself
  * where there is none.
@@ -59,7 +62,7 @@ function isRelaxed({ part, least, most = least }: Repeat, copies: number, from: 
   const wide = widenessOf(part);
   if (wide === undefined || most < from.most) return false;
   if (copies * most * Math.max(wide, LEAST_WIDENESS) < from.wide) return false;
-  return copies === 1 || copies * most <= MOST_NESTED;
+  return copies === 1 || (copies <= MOST_COPIES && copies * most <= MOST_NESTED);
 }
 
 /** Of a part that is one character, perhaps one that is written in another way; else undefined. */
