@@ -1,19 +1,36 @@
 /**
- * Lengths of strings, which xgrammar does not see: a grammar that counts characters has a place for each
- * of them, and a table of all tokens for each place. What is compiled allows strings of any length;
- * here is where an output is in the rules, with the characters of its strings counted, and the tokens
- * that would make a string too long or end it too soon are taken out of the masks. The result is exact:
- * the texts are those of the rules.
+ * Counts that xgrammar does not see: a grammar that counts characters has a place for each of them, and
+ * a table of all tokens for each place. What is compiled allows counted strings, and counted repeats of
+ * characters (rules/relaxed.ts), of any length. Here is where an output is in the rules, with its
+ * characters counted, and the tokens that the rules do not allow are taken out of the masks. The result
+ * is exact: the texts are those of the rules.
+ *
+ * Positions are the states of a deterministic automaton that is built as it is used: a position
+ * remembers where each kind of byte leads, so that most tokens cost one lookup a byte. Tokens that
+ * consist of characters that are counted at the position are known by their numbers of characters.
  */
+import { ANY, both, type CodePoints, utf8Ranges } from "./rules/code_points.ts";
 import { GrammarError } from "./rules/grammar.ts";
 import { tokensOf } from "./matcher.ts";
 import { type Expression, rule, type Rules } from "./rules/rules.ts";
+import { STRING, type TokenClasses } from "./token_classes.ts";
+import {
+  BACKSLASH,
+  continues,
+  LAST_BYTE,
+  LEAST_OF_LENGTH,
+  lengthOf,
+  QUOTE,
+  SHORT_ESCAPES,
+} from "./utf8.ts";
 
 /** Where an output may be in the rules: all at once. */
 export interface Position {
   readonly places: readonly Place[];
   /** It may end here. */
   readonly ended: boolean;
+  /** Where a byte leads, by its kind, as far as it is known. */
+  readonly next: (Position | undefined)[];
 }
 
 /** What follows a part. Two that are the same are one object. */
@@ -28,6 +45,7 @@ interface Frame {
 
 /** A part that reads the next byte. */
 interface Place {
+  readonly id: number;
   readonly of: Extract<Expression, { kind: "text" | "one of" | "counted string" }>;
   /** Bytes of the text or characters of the string that were read; 0 before its quote. */
   readonly at: number;
@@ -40,80 +58,38 @@ const BEFORE = 0;
 const INSIDE = 1;
 const ESCAPED = 2;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-
 /** More places at once are too ambiguous to follow. */
 const MOST_PLACES = 20_000;
 
-/** What is known of a vocabulary's tokens. */
-export interface TokenCounts {
-  readonly bytes: readonly Uint8Array[];
-  /** Of each token the characters of a string that it has before its first quote. */
-  readonly characters: Uint8Array;
-  /** Whether it has a quote, 1, and anything behind it, 2. */
-  readonly quotes: Uint8Array;
-  /** Those that have something behind a quote: they may begin a string. */
-  readonly entering: readonly number[];
-  readonly mostCharacters: number;
-}
-
-export function tokenCounts(bytes: readonly Uint8Array[]): TokenCounts {
-  const characters = new Uint8Array(bytes.length);
-  const quotes = new Uint8Array(bytes.length);
-  for (const [token, text] of bytes.entries()) {
-    let escaped = false;
-    let count = 0;
-    let at = 0;
-    for (; at < text.length; at++) {
-      const byte = text[at] as number;
-      if (escaped) escaped = false;
-      else if (byte === QUOTE) break;
-      else {
-        escaped = byte === BACKSLASH;
-        if (!continues(byte)) count++;
-      }
-    }
-    characters[token] = Math.min(255, count);
-    quotes[token] = at === text.length ? 0 : at === text.length - 1 ? 1 : 2;
-  }
-  const entering = [...bytes.keys()].filter((token) => {
-    const at = bytes[token]?.indexOf(QUOTE) ?? -1;
-    return at >= 0 && at < (bytes[token]?.length ?? 0) - 1;
-  });
-  const mostCharacters = characters.reduce((a, b) => Math.max(a, b), 0);
-  return { bytes, characters, quotes, entering, mostCharacters };
-}
-
-function continues(byte: number): boolean {
-  return (byte & 0xc0) === 0x80;
-}
+/** Positions that are found again, counted by their places; then all are forgotten. */
+const MOST_KEPT = 200_000;
 
 /** Follows outputs of one grammar. */
 export interface Counter {
   readonly start: Position;
   /** @throws GrammarError where the rules are too ambiguous to follow. */
   after(position: Position, text: Uint8Array): Position;
-  /** The mask without the tokens that no string of the allowed lengths has. */
+  /** The mask without the tokens that no text of the rules has at the position. */
   restricted(mask: Uint32Array, position: Position): Uint32Array;
 }
 
-/** Undefined for rules that count nothing. */
+/**
+ * @param rules every one of them has a text, as of `productive`.
+ * @param of.few in masks of fewer tokens each is looked at.
+ */
 export function openCounter(
   rules: Rules,
-  tokens: () => TokenCounts,
-  { stripsSpace }: { readonly stripsSpace: boolean },
-): Counter | undefined {
-  const counted = [...rules.values()].flatMap(countedIn);
-  if (counted.length === 0) return undefined;
-  const { bytes, characters, quotes, entering, mostCharacters } = tokens();
-  /** A token may do more than the string at hand shows: one that it begins may be wrong already. */
-  const entersWrong = counted.some(({ least, most = Infinity }) =>
-    least > 0 || most < mostCharacters
-  );
-
+  { texts, starts, eosTokenIds, addUpTo }: TokenClasses,
+  { stripsSpace, few }: { readonly stripsSpace: boolean; readonly few: number },
+): Counter {
+  const kinds = byteKinds(rules);
   const ids = new Map<Expression, number>();
   const frames = new Map<string, Frame>();
+  const places = new Map<string, Place>();
+  const positions = new Map<string, Position>();
+  let kept = 0;
+  /** The sets without what UTF-8 has not. */
+  const sets = new Map<Expression, CodePoints>();
   const idOf = (expression: Expression) => ids.getOrInsertComputed(expression, () => ids.size);
 
   function frame(of: Frame["of"], at: number, next: Frame | undefined): Frame {
@@ -123,7 +99,7 @@ export function openCounter(
 
   /** Collects the places that are next. */
   class Step {
-    readonly places = new Map<string, Place>();
+    readonly places = new Map<number, Place>();
     ended = false;
     readonly #seen = new Set<string>();
 
@@ -137,9 +113,27 @@ export function openCounter(
       return true;
     }
 
-    place(place: Place): void {
-      const { of, at, part, next } = place;
-      this.places.set(`${idOf(of)} ${at} ${part} ${next?.id ?? ""}`, place);
+    place({ of, at, part, next }: Omit<Place, "id">): void {
+      const key = `${idOf(of)} ${at} ${part} ${next?.id ?? ""}`;
+      const place = places.getOrInsertComputed(
+        key,
+        () => ({ id: places.size, of, at, part, next }),
+      );
+      this.places.set(place.id, place);
+    }
+
+    position(): Position {
+      const key = `${[...this.places.keys()].sort((a, b) => a - b).join()} ${this.ended}`;
+      const known = positions.get(key);
+      if (known) return known;
+      kept += 1 + this.places.size;
+      if (kept > MOST_KEPT) {
+        positions.clear();
+        kept = 1 + this.places.size;
+      }
+      const made = { places: [...this.places.values()], ended: this.ended, next: [] };
+      positions.set(key, made);
+      return made;
     }
 
     enter(of: Expression, next: Frame | undefined): void {
@@ -196,130 +190,158 @@ export function openCounter(
       }
       case "one of": {
         // `at` bytes of the character were read, `part` is what they say.
+        if (continues(byte) !== at > 0 || byte > LAST_BYTE) return;
         const length = at === 0 ? lengthOf(byte) : (part >>> 24);
         const value = at === 0
           ? (length === 1 ? byte : byte & (0x7f >> length))
           : ((part & 0xffffff) << 6) | (byte & 0x3f);
-        if (at > 0 && !continues(byte)) return;
-        if (at + 1 < length) {
-          return step.place({ of, at: at + 1, part: (length << 24) | value, next });
-        }
-        if (of.set.some(([from, to]) => from <= value && value <= to)) step.resume(next);
-        return;
+        // The characters that begin so.
+        const left = 6 * (length - at - 1);
+        const least = Math.max(value << left, LEAST_OF_LENGTH[length] as number);
+        const most = ((value + 1) << left) - 1;
+        const set = sets.getOrInsertComputed(of, () => both(of.set, ANY));
+        if (!set.some(([from, to]) => from <= most && least <= to)) return;
+        if (left > 0) return step.place({ of, at: at + 1, part: (length << 24) | value, next });
+        return step.resume(next);
       }
       case "counted string": {
+        const { least, most = Infinity } = of;
         if (part === BEFORE) {
           if (byte === QUOTE) step.place({ of, at: 0, part: INSIDE, next });
-        } else if (part === ESCAPED) step.place({ of, at, part: INSIDE, next });
-        else if (byte === QUOTE) {
-          if (at >= of.least) step.resume(next);
+        } else if (part === ESCAPED) {
+          if (SHORT_ESCAPES.includes(byte)) step.place({ of, at, part: INSIDE, next });
+        } else if (byte === QUOTE) {
+          if (at >= least) step.resume(next);
         } else if (continues(byte)) step.place(place);
-        else if (at < (of.most ?? Infinity)) {
-          step.place({ of, at: at + 1, part: byte === BACKSLASH ? ESCAPED : INSIDE, next });
+        else if (byte >= 0x20 && at < most) {
+          // Beyond the least, how many is the same unless there is a most.
+          const count = of.most === undefined ? Math.min(at + 1, least) : at + 1;
+          step.place({ of, at: count, part: byte === BACKSLASH ? ESCAPED : INSIDE, next });
         }
       }
     }
   }
 
-  const texts = new Map<Expression, Uint8Array>();
+  const encodings = new Map<Expression, Uint8Array>();
   function encoded(of: Extract<Expression, { kind: "text" }>): Uint8Array {
-    return texts.getOrInsertComputed(of, () => new TextEncoder().encode(of.text));
+    return encodings.getOrInsertComputed(of, () => new TextEncoder().encode(of.text));
+  }
+
+  function behind(position: Position, byte: number): Position {
+    const kind = kinds[byte] as number;
+    return position.next[kind] ?? (position.next[kind] = stepped(position, byte));
+  }
+
+  function stepped(position: Position, byte: number): Position {
+    const step = new Step();
+    for (const place of position.places) read(place, byte, step);
+    return step.position();
   }
 
   function after(position: Position, text: Uint8Array): Position {
     let at = position;
-    for (const byte of text) {
-      const step = new Step();
-      for (const place of at.places) read(place, byte, step);
-      at = { places: [...step.places.values()], ended: step.ended };
-    }
+    for (const byte of text) at = behind(at, byte);
     return at;
   }
 
   function isPossible(position: Position, token: number): boolean {
-    const { places, ended } = after(position, bytes[token] as Uint8Array);
-    return places.length > 0 || ended;
+    let at = position;
+    const end = starts[token + 1] as number;
+    for (let i = starts[token] as number; i < end; i++) {
+      if (at.places.length === 0) return false;
+      at = behind(at, texts[i] as number);
+    }
+    return at.places.length > 0 || at.ended;
   }
 
-  /** Within one string: most tokens are known by their numbers of characters. */
-  function withinString(mask: Uint32Array, position: Position, { of, at }: Place): Uint32Array {
-    const { least, most = Infinity } = of as Extract<Expression, { kind: "counted string" }>;
-    const [needed, left] = [least - at, most - at];
-    if (needed <= 0 && left >= mostCharacters && !entersWrong) return mask;
-    return filtered(mask, tokensOf(mask, Infinity) ?? [], (token) => {
-      const count = characters[token] as number;
-      const quoted = quotes[token] as number;
-      if (quoted === 0) return count <= left;
-      if (quoted === 1 || !entersWrong) return count <= left && count >= needed;
-      return isPossible(position, token);
-    });
+  /** Tokens that consist of characters of a repeat or a string at hand that may come that often. */
+  function surelyPossible(position: Position, words: number): Uint32Array {
+    const most = new Map<CodePoints | typeof STRING, number>();
+    const may = (of: CodePoints | typeof STRING, count: number) =>
+      most.set(of, Math.max(count, most.get(of) ?? 0));
+    for (const { of, at, part, next } of position.places) {
+      if (of.kind === "counted string" && part === INSIDE) may(STRING, (of.most ?? Infinity) - at);
+      if (of.kind !== "one of" || at > 0 || next?.of.kind !== "repeat") continue;
+      // `next.at` counts the character that this place reads.
+      if (isOneOf(of, next.of.part)) may(of.set, (next.of.most ?? Infinity) - next.at + 1);
+    }
+    const made = new Uint32Array(words);
+    for (const [of, count] of most) if (count > 0) addUpTo(made, of, count);
+    return made;
   }
 
-  const start = new Step();
-  start.enter(rule("root"), undefined);
-  const root: Position = { places: [...start.places.values()], ended: start.ended };
-  const spaced: Expression = {
-    kind: "sequence",
-    parts: [{ kind: "text", text: " " }, rule("root")],
-  };
-  const begin = new Step();
-  begin.enter(spaced, undefined);
+  function opened(expression: Expression): Position {
+    const step = new Step();
+    step.enter(expression, undefined);
+    return step.position();
+  }
+
+  const root = rule("root");
   return {
-    start: stripsSpace ? { places: [...begin.places.values()], ended: false } : root,
+    start: opened(
+      stripsSpace ? { kind: "sequence", parts: [{ kind: "text", text: " " }, root] } : root,
+    ),
     after,
     restricted(mask, position) {
-      const [place] = position.places;
-      const within = position.places.filter(({ of, part }) =>
-        of.kind === "counted string" && part !== BEFORE
-      );
-      if (within.length === 0) {
-        if (!entersWrong) return mask;
-        return filtered(mask, entering, (token) => isPossible(position, token));
-      }
-      if (place && position.places.length === 1 && place.part === INSIDE) {
-        return withinString(mask, position, place);
-      }
-      return filtered(
-        mask,
-        tokensOf(mask, Infinity) ?? [],
-        (token) => bytes[token]?.length === 0 || isPossible(position, token),
-      );
+      const known = tokensOf(mask, few) ? undefined : surelyPossible(position, mask.length);
+      const rest = known ? mask.map((word, at) => word & ~(known[at] as number)) : mask;
+      const ends = position.ended ? [] : eosTokenIds;
+      return without(mask, [
+        ...ends,
+        ...(tokensOf(rest, Infinity) ?? []).filter((token) =>
+          !eosTokenIds.includes(token) && !isPossible(position, token)
+        ),
+      ]);
     },
   };
 }
 
-/** The mask without those of the tokens that are not to be kept. */
-function filtered(
-  mask: Uint32Array,
-  tokens: readonly number[],
-  keep: (token: number) => boolean,
-): Uint32Array {
+function without(mask: Uint32Array, tokens: readonly number[]): Uint32Array {
   const made = mask.slice();
   for (const token of tokens) {
-    const bit = 1 << (token & 31);
-    const word = made[token >>> 5] as number;
-    if ((word & bit) !== 0 && !keep(token)) made[token >>> 5] = word & ~bit;
+    made[token >>> 5] = (made[token >>> 5] as number) & ~(1 << (token & 31));
   }
   return made;
 }
 
-/** Bytes of a character that begins so. */
-function lengthOf(byte: number): number {
-  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+/** Whether the part is one of the characters `of`, or that is one of its alternatives. */
+function isOneOf(of: Expression, part: Expression): boolean {
+  switch (part.kind) {
+    case "choice":
+      return part.parts.some((each) => isOneOf(of, each));
+    case "sequence":
+      return part.parts.length === 1 && isOneOf(of, part.parts[0] as Expression);
+    default:
+      return part === of;
+  }
 }
 
-function countedIn(
-  expression: Expression,
-): readonly Extract<Expression, { kind: "counted string" }>[] {
-  switch (expression.kind) {
-    case "counted string":
-      return [expression];
-    case "sequence":
-    case "choice":
-      return expression.parts.flatMap(countedIn);
-    case "repeat":
-      return countedIn(expression.part);
-    default:
-      return [];
-  }
+/** Of each byte its kind: all parts of the rules read bytes of one kind alike. */
+function byteKinds(rules: Rules): Uint16Array {
+  /** Whether a kind begins at the byte. */
+  const begins = new Set([QUOTE, BACKSLASH, 0x20, 0x80, 0xc0, ...SHORT_ESCAPES].flatMap(around));
+  const visit = (expression: Expression): void => {
+    switch (expression.kind) {
+      case "text":
+        for (const byte of new TextEncoder().encode(expression.text)) {
+          for (const each of around(byte)) begins.add(each);
+        }
+        return;
+      case "one of":
+        for (const [from, to] of utf8Ranges(expression.set).flat()) begins.add(from).add(to + 1);
+        return;
+      case "sequence":
+      case "choice":
+        return expression.parts.forEach(visit);
+      case "repeat":
+        return visit(expression.part);
+    }
+  };
+  for (const body of rules.values()) visit(body);
+  let kind = 0;
+  return Uint16Array.from({ length: 256 }, (_, byte) => begins.has(byte) ? ++kind : kind);
+}
+
+function around(byte: number): [number, number] {
+  return [byte, byte + 1];
 }

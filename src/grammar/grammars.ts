@@ -1,15 +1,17 @@
 import type { TokenBytes } from "../text/token_bytes.ts";
 import { type Constraint, openConstraint } from "./constraint.ts";
 import { grammarFault } from "./fault.ts";
-import { openCounter, type TokenCounts, tokenCounts } from "./counts.ts";
+import { openCounter } from "./counts.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
 import { type Grammar, GrammarError } from "./rules/grammar.ts";
 import { formRules } from "./json/forms.ts";
 import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./rules/regex.ts";
-import { ebnf, productive, type Rules } from "./rules/rules.ts";
+import { COUNTED_FROM, type CountedFrom, relaxed } from "./rules/relaxed.ts";
+import { countsStrings, ebnf, productive, type Rules } from "./rules/rules.ts";
 import { checkSize, MOST_TEXT, mostWidePlaces } from "./rules/size.ts";
+import { type TokenClasses, tokenClasses } from "./token_classes.ts";
 import {
   type CompiledGrammar,
   type GrammarCompiler,
@@ -52,9 +54,13 @@ export interface Vocabulary {
 /** Compiled grammars that are kept for requests that want the same. */
 export const KEPT = 16;
 
-export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
+/** @param from which counted repeats xgrammar does not see; default: those that cost time. */
+export function openGrammars(
+  vocabulary: Vocabulary,
+  from: CountedFrom = COUNTED_FROM,
+): LocalGrammars {
   let module: Promise<Compiling> | undefined;
-  let counts: TokenCounts | undefined;
+  let classes: TokenClasses | undefined;
   /** By text, the least recently used first. */
   const compiled = new Map<string, { readonly grammar: CompiledGrammar; readonly of: Compiling }>();
 
@@ -83,7 +89,7 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
     },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
-        const { text, rules } = ebnfOf(grammar, vocabulary.vocabSize);
+        const { text, rules } = ebnfOf(grammar, { vocabSize: vocabulary.vocabSize, from });
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);
@@ -96,7 +102,10 @@ export function openGrammars(vocabulary: Vocabulary): LocalGrammars {
         const { xgrammar, bytes, stripsSpace } = found.of;
         const matcher = openMatcher(xgrammar, found.grammar, vocabSize);
         const counter = rules &&
-          openCounter(rules, () => counts ??= tokenCounts(bytes), { stripsSpace });
+          openCounter(rules, classes ??= tokenClasses(bytes, eosTokenIds), {
+            stripsSpace,
+            few: from.tokens,
+          });
         return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos, counter });
       }),
   };
@@ -145,19 +154,26 @@ async function probe(text: string): Promise<void> {
   }
 }
 
-/** A grammar as xgrammar reads it, and the rules that it was made of where they are ours. */
+/** A grammar as xgrammar reads it, and the rules where they count what xgrammar does not see. */
 interface Written {
   readonly text: string;
   readonly rules?: Rules;
 }
 
 /**
- * @param vocabSize of the target, where it is known.
+ * @param of.vocabSize of the target, where it is known.
+ * @param of.from see `openGrammars`.
  * @throws GrammarError
  */
-function ebnfOf(grammar: Grammar, vocabSize = 1): Written {
+function ebnfOf(
+  grammar: Grammar,
+  { vocabSize = 1, from = COUNTED_FROM }: {
+    readonly vocabSize?: number;
+    readonly from?: CountedFrom;
+  } = {},
+): Written {
   const mostWide = mostWidePlaces(vocabSize);
-  const written = (rules: Rules, what: string) => writtenRules(rules, what, mostWide);
+  const written = (rules: Rules, what: string) => writtenRules(rules, what, { mostWide, from });
   switch (grammar.kind) {
     case "ebnf":
       return { text: mendedEbnf(grammar.text, mostWide) };
@@ -172,17 +188,22 @@ function ebnfOf(grammar: Grammar, vocabSize = 1): Written {
   }
 }
 
-function writtenRules(rules: Rules, what: string, mostWide: number): Written {
+function writtenRules(
+  rules: Rules,
+  what: string,
+  { mostWide, from }: { readonly mostWide: number; readonly from: CountedFrom },
+): Written {
   const found = productive(rules);
   if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
-  checkSize(found, mostWide);
-  const text = ebnf(found);
+  const compiled = relaxed(found, from);
+  checkSize(compiled, mostWide);
+  const text = ebnf(compiled);
   if (text.length > MOST_TEXT) {
     throw new GrammarError(
       `it comes to ${text.length} characters of rules, of at most ${MOST_TEXT}`,
     );
   }
-  return { text, rules: found };
+  return compiled !== found || countsStrings(found) ? { text, rules: found } : { text };
 }
 
 /** Whatever is thrown becomes the error of the request whose grammar this is, and of no other. */

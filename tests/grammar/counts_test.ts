@@ -58,7 +58,7 @@ const counted = openGrammars({
   tokens: () => ({ bytes: BYTES, stripsSpace: false }),
   vocabSize: BYTES.length,
   eosTokenIds: [EOS],
-});
+}, { most: Infinity, wide: 0, tokens: 0 });
 const xgrammar = await openXGrammar();
 const compiler = xgrammar.attempt((binding) =>
   new binding.GrammarCompiler(

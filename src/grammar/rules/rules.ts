@@ -54,13 +54,18 @@ function written(expression: Expression, ofSet: (set: CodePoints) => string): st
     case "one of":
       return ofSet(expression.set);
     case "sequence":
+      if (expression.parts.length === 1) return inner(expression.parts[0] as Expression);
       return expression.parts.length === 0 ? '""' : `(${expression.parts.map(inner).join(" ")})`;
     case "choice":
+      if (expression.parts.length === 1) return inner(expression.parts[0] as Expression);
       return `(${expression.parts.map(inner).join(" | ")})`;
     case "repeat": {
       const { part, least, most } = expression;
       if (most === 0) return '""';
-      if (most === undefined && least === 0) return `(${inner(part)})*`;
+      if (most === undefined && least === 0) {
+        const one = inner(part);
+        return one.startsWith("[") && one.endsWith("]") ? `${one}*` : `(${one})*`;
+      }
       if (most === undefined) return `(${inner(part)}){${least},}`;
       // In one, {3,200} is beyond the memory of xgrammar 0.1.27.
       const rest = most > least ? `(${inner(part)}){0,${most - least}}` : "";
@@ -89,7 +94,9 @@ export function writtenSet(set: CodePoints): string {
   const ways = utf8Ranges(set).map((ranges) => ranges.map((range) => [range]));
   const ascii = ways.filter(({ length }) => length === 1).flatMap(([only]) => only ?? []);
   const all = [...ascii.length > 0 ? [[ascii]] : [], ...ways.filter(({ length }) => length > 1)];
-  return `(${all.map((places) => places.map(byteClass).join(" ")).join(" | ")})`;
+  const written = all.map((places) => places.map(byteClass).join(" "));
+  // xgrammar 0.1.27 repeats a class itself at once, one in parentheses as a rule that it enters anew.
+  return all.length === 1 && all[0]?.length === 1 ? written.join() : `(${written.join(" | ")})`;
 }
 
 function byteClass(ranges: CodePoints): string {
@@ -140,4 +147,22 @@ export function productive(rules: Rules): Rules | undefined {
   return new Map(
     [...rules].filter(([name]) => known.has(name)).map(([name, body]) => [name, without(body)]),
   );
+}
+
+/** Whether any of the rules contains a counted string. */
+export function countsStrings(rules: Rules): boolean {
+  const has = (expression: Expression): boolean => {
+    switch (expression.kind) {
+      case "counted string":
+        return true;
+      case "sequence":
+      case "choice":
+        return expression.parts.some(has);
+      case "repeat":
+        return has(expression.part);
+      default:
+        return false;
+    }
+  };
+  return [...rules.values()].some(has);
 }

@@ -1,0 +1,85 @@
+/** Rules for xgrammar in which large counted repeats of characters have any length. */
+import { wideness } from "./size.ts";
+import { type Expression, repeat, type Rules } from "./rules.ts";
+
+type Repeat = Extract<Expression, { kind: "repeat" }>;
+
+/** Where counting beside the compiled grammar pays. */
+export interface CountedFrom {
+  /** Smaller bounds stay: xgrammar's own tables are faster for them. */
+  readonly most: number;
+  /** Places of any character, as rules/size.ts counts them, that the repeat would come to. */
+  readonly wide: number;
+  /** In masks of fewer tokens each is looked at, without the tables of token_classes.ts. */
+  readonly tokens: number;
+}
+
+export const COUNTED_FROM: CountedFrom = { most: 16, wide: 4, tokens: 2000 };
+
+/** Of a character that xgrammar's tables cost little for: its part of the printable ASCII characters. */
+const LEAST_WIDENESS = 1 / 20;
+
+/**
+ * Repeats within repeats may be at many counts at once, at most the product of the bounds; each is a
+ * place that counts.ts follows. With more places than that xgrammar gets the repeat as it is.
+ */
+const MOST_NESTED = 10_000;
+
+/** So many copies of a repeat without its bounds: xgrammar takes long to follow more in one text. */
+const MOST_COPIES = 4;
+
+/**
+ * The rules where each such repeat is `*`: their texts are among those of the result. Itself
+ * where there is none.
+ */
+export function relaxed(rules: Rules, from: CountedFrom = COUNTED_FROM): Rules {
+  let found = false;
+
+  /** @param copies how often repeats around it write the expression out. */
+  function within(expression: Expression, copies: number): Expression {
+    switch (expression.kind) {
+      case "sequence":
+      case "choice":
+        return { ...expression, parts: expression.parts.map((part) => within(part, copies)) };
+      case "repeat": {
+        const { part, least, most = least } = expression;
+        if (isRelaxed(expression, copies, from)) {
+          found = true;
+          return repeat(part, 0);
+        }
+        return { ...expression, part: within(part, copies * Math.max(1, least, most)) };
+      }
+      default:
+        return expression;
+    }
+  }
+
+  const made = new Map([...rules].map(([name, body]) => [name, within(body, 1)]));
+  return found ? made : rules;
+}
+
+function isRelaxed({ part, least, most = least }: Repeat, copies: number, from: CountedFrom) {
+  const wide = widenessOf(part);
+  if (wide === undefined || most < from.most) return false;
+  if (copies * most * Math.max(wide, LEAST_WIDENESS) < from.wide) return false;
+  return copies === 1 || (copies <= MOST_COPIES && copies * most <= MOST_NESTED);
+}
+
+/** Of a part that is one character, perhaps one that is written in another way; else undefined. */
+function widenessOf(part: Expression): number | undefined {
+  switch (part.kind) {
+    case "one of":
+      return wideness(part.set);
+    case "text":
+      return part.text === "" ? undefined : 0;
+    case "sequence":
+      return part.parts.length === 1 ? widenessOf(part.parts[0] as Expression) : undefined;
+    case "choice":
+      return part.parts.reduce<number | undefined>((sum, each) => {
+        const wide = widenessOf(each);
+        return sum === undefined || wide === undefined ? undefined : sum + wide;
+      }, 0);
+    default:
+      return undefined;
+  }
+}
