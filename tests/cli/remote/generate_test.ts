@@ -73,7 +73,11 @@ Deno.test("generate --remote: every wish is a field, what is not said is left ou
     ["generate", "--remote", server.url, ...flags.split(" "), "-m", "m", "Hi."],
   );
   assert.equal(code, 0, err);
-  assert.match(err, /^1 piece in .*, acceptance not reported\n$/, "without usage nothing is counted");
+  assert.match(
+    err,
+    /^1 piece in .*, acceptance not reported\n$/,
+    "without usage nothing is counted",
+  );
   assert.deepEqual(server.bodies()[0], {
     ...{ model: "m", temperature: 0.5, top_k: 4, top_p: 0.9, min_p: 0.1, seed: 3, max_tokens: 9 },
     ...{ repetition_penalty: 1.1, frequency_penalty: 0.5, presence_penalty: -0.5 },
