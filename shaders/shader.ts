@@ -1,19 +1,11 @@
-import { expand } from "../src/gpu/expand.ts";
-import { link, type Slots } from "../src/gpu/link.ts";
-import { TEXTS } from "./texts.ts";
+import { expand, type KernelParameters } from "../src/gpu/directives.ts";
+import { textOf } from "./texts.ts";
 
 /**
- * The WGSL of shaders/`path`.wgsl: with the fragments that its `//use` lines name (`link`) and with its
- * `//for` blocks unrolled (`expand`).
+ * The WGSL of shaders/`path`.wgsl with its directives carried out, see `expand`.
  *
- * @throws Error on an unknown path, slot or count.
+ * @throws Error on an unknown path, parameter or import.
  */
-export function shader(
-  path: string,
-  { slots = {}, counts = {} }: {
-    readonly slots?: Slots;
-    readonly counts?: Readonly<Record<string, number>>;
-  } = {},
-): string {
-  return expand(link(path, TEXTS, slots), counts);
+export function shader(path: string, parameters: KernelParameters = {}): string {
+  return expand(path, textOf, parameters);
 }

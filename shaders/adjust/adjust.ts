@@ -16,7 +16,7 @@ export function maskWords(vocab: number): number {
   return Math.ceil(vocab / 32);
 }
 
-/** What penalties are made of, see adjust/penalty.wgsl. */
+/** What penalties are made of, see adjust/adjust.wgsl. */
 export interface PenaltyBuffers {
   /** [slots, 4]: repetition, frequency, presence, and a u32 that is 0 where a slot has none. */
   readonly penalties: Operand;
@@ -34,11 +34,8 @@ const kernels = new Map<string, Kernel>();
 function adjustKernel(masked: boolean, penalized: boolean): Kernel {
   const name = `adjust${masked ? "_mask" : ""}${penalized ? "_penalty" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = {
-      mask: masked ? "adjust/mask" : "adjust/mask_none",
-      penalty: penalized ? "adjust/penalty" : "adjust/penalty_none",
-    };
-    return kernel(name, shader("adjust/adjust", { slots }), {
+    const code = shader("adjust/adjust", { MASKED: masked, PENALIZED: penalized });
+    return kernel(name, code, {
       bindings: [
         ...["logits", "adjusted"],
         ...masked ? ["masks"] : [],

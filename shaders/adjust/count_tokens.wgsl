@@ -1,4 +1,4 @@
-// counts[slot, t] += times that a round emitted token t for the slot, see penalty.wgsl.
+// counts[slot, t] += times that a round emitted token t for the slot, see adjust.wgsl.
 //
 // One invocation per sequence of the batch: no two have the same slot.
 

@@ -4,12 +4,11 @@
 // One workgroup per (head, row, $QUADS fours of the head): lane l carries every $LANES-th split from the
 // l-th in its window with a softmax of its own (Milakov & Gimelshein 2018), $PREFETCH of them asked for at
 // once; the lanes are added in order of l. Long contexts have few rows but many splits, so that lanes
-// and workgroups are many. Slot:
-//   note: `fn note(row, y)`, what is noted of four numbers of an output row (note/*.wgsl).
+// and workgroups are many.
 
-//use note
-//use fragments/rows
-//use attention/visible
+//#import attention/note
+//#import fragments/rows
+//#import attention/visible
 
 override HEADS: u32;
 override KV_SPLITS: u32; // of a whole block table
@@ -56,12 +55,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
   } else {
     for (var c = first + lane; c < splits; c += LANES * $PREFETCHu) {
-      //for a in PREFETCH
+      //#for a in PREFETCH
       let at$a = query * KV_SPLITS + min(c + $au * LANES, splits - 1u);
       let stat$a = stats[at$a];
       let sum$a = sums[at$a * HEAD + quad];
-      //end
-      //for a in PREFETCH
+      //#endfor
+      //#for a in PREFETCH
       if (c + $au * LANES < splits) {
         let top = max(peak, stat$a.x);
         let shrink = exp(peak - top);
@@ -70,7 +69,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         sum = fma(sum$a, vec4<f32>(share), sum * shrink);
         peak = top;
       }
-      //end
+      //#endfor
     }
   }
 
@@ -83,18 +82,18 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
   var top = NEGATIVE;
-  //for l in LANES
+  //#for l in LANES
   top = max(top, lane_stats[$l].x);
-  //end
+  //#endfor
   total = 0.0;
   sum = vec4<f32>(0.0);
-  //for l in LANES
+  //#for l in LANES
   {
     let share = exp(lane_stats[$l].x - top);
     total = fma(lane_stats[$l].y, share, total);
     sum = fma(lane_sums[$lu * QUADS + thread], vec4<f32>(share), sum);
   }
-  //end
+  //#endfor
   let y = sum / total;
   out[query * HEAD + quad] = y;
   note(tile.y, y);

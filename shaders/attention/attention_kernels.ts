@@ -1,7 +1,5 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
-import type { Slots } from "../../src/gpu/link.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { loadSlots, putSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /** Cells of a split of attention.wgsl. */
@@ -33,8 +31,7 @@ export function chunkKernel(
   const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = chunkCounts(headDim, group, tile);
-    const slots = { ...loadSlots(kvDtype), row_seen: "attention/shared/seen_nothing" };
-    const code = shader("attention/attention", { slots, counts });
+    const code = shader("attention/attention", { kv: kvDtype, ...counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [
@@ -53,18 +50,6 @@ export function chunkKernel(
 
 /** Invocations of a workgroup of attention_row.wgsl. */
 export const ROW_THREADS = 256;
-
-/** Slots of heads that a dispatch before has left, and of those that the same one makes. */
-const STORED_HEADS: Slots = {
-  ...{ raw: "attention/own/stored", asked: "attention/own/stored_pairs" },
-  ...{ added: "attention/own/squares", waited: "attention/own/nothing" },
-  unread: "attention/own/nothing",
-};
-const RELAYED_HEADS: Slots = {
-  ...{ raw: "attention/own/relayed", asked: "attention/own/nothing" },
-  ...{ added: "attention/own/nothing", waited: "attention/own/relayed_pairs" },
-  unread: "attention/own/relayed_unread",
-};
 
 /** Floats between lanes of a query's dots there: STRIDE. */
 const DOT_STRIDE = SPLIT_CELLS + 4;
@@ -92,19 +77,15 @@ export function rowKernel(
     const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, 1);
     const pairs = Math.ceil(group / 2);
     const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
-    const counts = {
+    const parameters = {
+      ...{ kv: kvDtype, NORMED: normed, RELAYED: words !== undefined },
       ...{ GROUP: group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS), PAIRS_OF_QUERIES: pairs },
       ...{ VEC8S, LANES, STEPS, PARTS, CELLS, THREADS: ROW_THREADS },
       PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
       ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
-      ...{ POOL: rowPool(headDim, group), NORMED: Number(normed), RANGE: words ?? 0 },
+      ...{ POOL: rowPool(headDim, group), RANGE: words ?? 0 },
     };
-    const slots = {
-      ...{ ...loadSlots(kvDtype), ...putSlots(kvDtype) },
-      own: `attention/own/${normed ? "normed" : "plain"}`,
-      ...words === undefined ? STORED_HEADS : RELAYED_HEADS,
-    };
-    return kernel(name, shader("attention/attention_row", { slots, counts }), {
+    return kernel(name, shader("attention/attention_row", parameters), {
       bindings: [
         ...words === undefined ? ["qkv"] : [],
         ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
@@ -197,16 +178,16 @@ function combineQuads(headDim: number): number {
 
 /** Adds the splits of a row. @param noted whether the rows' scales are noted. */
 export function combineKernel(headDim: number, noted: boolean): Kernel {
-  const counts = {
+  const parameters = {
+    NOTED: noted,
     HEAD: headDim / 4,
     QUADS: combineQuads(headDim),
     LANES: COMBINE_LANES,
     PREFETCH: 8,
   };
   const name = `attention_combine_${headDim}${noted ? "_scale" : ""}`;
-  const slots = { note: `attention/note/${noted ? "scale" : "nothing"}` };
   return kernels.getOrInsertComputed(name, () => {
-    return kernel(name, shader("attention/attention_combine", { slots, counts }), {
+    return kernel(name, shader("attention/attention_combine", parameters), {
       bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
       constants: [
         ...["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
@@ -223,9 +204,8 @@ export const COMBINE_ROWS_THREADS = 256;
 export function combineRowsKernel(headDim: number, noted: boolean): Kernel {
   const name = `attention_combine_rows_${headDim}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = { HEAD: headDim / 4, PREFETCH: 4 };
-    const slots = { note: `attention/note/group_${noted ? "scale" : "nothing"}` };
-    return kernel(name, shader("attention/combine_rows", { slots, counts }), {
+    const parameters = { NOTED: noted, HEAD: headDim / 4, PREFETCH: 4 };
+    return kernel(name, shader("attention/combine_rows", parameters), {
       bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
       constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
     });

@@ -9,7 +9,6 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { loadSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 import { SCORING } from "./attention_kernels.ts";
 import { tileOf } from "./row_blocks.ts";
@@ -26,7 +25,7 @@ function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number):
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
   const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("attention/attention_lanes", { slots: loadSlots(kvDtype), counts });
+    const code = shader("attention/attention_lanes", { kv: kvDtype, ...counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "out"],
       constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],

@@ -8,14 +8,11 @@
 // bits whatever rows are in flight and wherever the cells of a path are stored.
 //
 // The cells that lie at the same place for all rows come first; then those of each row's path, for it alone.
-//
-// Slot:
-//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (kv/load_*.wgsl), over `keys` and `values`.
 
-//use fragments/rows
-//use fragments/soft_cap
-//use attention/visible
-//use kv_load
+//#import fragments/rows
+//#import fragments/soft_cap
+//#import attention/visible
+//#import kv/load
 
 override KV_HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
@@ -53,34 +50,34 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   var slot = 0u;
   var shared_end = NO_CELL; // cells before it lie at the same place for all rows
-  //for r in TILE
+  //#for r in TILE
   let own$r = rows[row + min($ru, count - 1u)];
   let begin$r = visible_begin(own$r);
   let end$r = select(0u, visible_end(own$r), $ru < count);
   slot = select(slot, own$r.slot, end$r > 0u);
   shared_end = select(shared_end, min(shared_end, own$r.base), PATHS == 1u && end$r > 0u);
-  //for h in GROUP
+  //#for h in GROUP
   var peak$r_$h = NEGATIVE;
   var total$r_$h = 0.0;
-  //for d in VEC8S
+  //#for d in VEC8S
   let q_lo$r_$h_$d = q[query + min($ru, count - 1u) * stride + $hu * QUADS + $du];
   let q_hi$r_$h_$d = q[query + min($ru, count - 1u) * stride + $hu * QUADS + VEC8S + $du];
   var lo$r_$h_$d = vec4<f32>(0.0);
   var hi$r_$h_$d = vec4<f32>(0.0);
-  //end
-  //end
-  //end
+  //#endfor
+  //#endfor
+  //#endfor
 
   for (var turn = 0u; turn <= PATHS * count; turn++) {
     var begin = NO_CELL;
     var end = 0u;
-    //for r in TILE
+    //#for r in TILE
     // What the row takes in this turn.
     let from$r = select(max(begin$r, shared_end), begin$r, turn == 0u);
     let to$r = select(select(0u, end$r, turn == $ru + 1u), min(end$r, shared_end), turn == 0u);
     begin = select(begin, min(begin, from$r), from$r < to$r);
     end = select(end, max(end, to$r), from$r < to$r);
-    //end
+    //#endfor
     for (var cell = begin + (lane - begin) % LANES; cell < end; cell += LANES) {
       var place = cell;
       if (turn > 0u) {
@@ -88,49 +85,49 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       let page = pages[slot * TABLE_PAGES + place / PAGE];
       let at = (page * KV_HEADS + kv_head) * PAGE + place % PAGE;
-      //for r in TILE
-      //for h in GROUP
+      //#for r in TILE
+      //#for h in GROUP
       var dot$r_$h = vec4<f32>(0.0);
-      //end
-      //end
-      //for d in VEC8S
+      //#endfor
+      //#endfor
+      //#for d in VEC8S
       let k$d = vec8_of(load_key(at, $du));
       let v$d = vec8_of(load_value(at, $du));
-      //for r in TILE
-      //for h in GROUP
+      //#for r in TILE
+      //#for h in GROUP
       dot$r_$h = fma(q_hi$r_$h_$d, k$d.hi, fma(q_lo$r_$h_$d, k$d.lo, dot$r_$h));
-      //end
-      //end
-      //end
-      //for r in TILE
+      //#endfor
+      //#endfor
+      //#endfor
+      //#for r in TILE
       if (cell >= from$r && cell < to$r) {
-        //for h in GROUP
+        //#for h in GROUP
         let score$h = capped(vec4<f32>(((dot$r_$h.x + dot$r_$h.y) + (dot$r_$h.z + dot$r_$h.w)) * SCALE)).x;
         let top$h = max(peak$r_$h, score$h);
         let shrink$h = exp(peak$r_$h - top$h);
         let weight$h = exp(score$h - top$h);
         peak$r_$h = top$h;
         total$r_$h = fma(total$r_$h, shrink$h, weight$h);
-        //for d in VEC8S
+        //#for d in VEC8S
         lo$r_$h_$d = fma(vec4<f32>(weight$h), v$d.lo, lo$r_$h_$d * shrink$h);
         hi$r_$h_$d = fma(vec4<f32>(weight$h), v$d.hi, hi$r_$h_$d * shrink$h);
-        //end
-        //end
+        //#endfor
+        //#endfor
       }
-      //end
+      //#endfor
     }
   }
 
-  //for r in TILE
-  //for h in GROUP
+  //#for r in TILE
+  //#for h in GROUP
   peaks[lane * QUERIES + $(r * GROUP + h)u] = peak$r_$h;
   totals[lane * QUERIES + $(r * GROUP + h)u] = total$r_$h;
-  //for d in VEC8S
+  //#for d in VEC8S
   sums[(lane * QUERIES + $(r * GROUP + h)u) * QUADS + $du] = lo$r_$h_$d;
   sums[(lane * QUERIES + $(r * GROUP + h)u) * QUADS + VEC8S + $du] = hi$r_$h_$d;
-  //end
-  //end
-  //end
+  //#endfor
+  //#endfor
+  //#endfor
   workgroupBarrier();
   for (var o = lane; o < count * $GROUPu * QUADS; o += LANES) {
     let own = o / QUADS;

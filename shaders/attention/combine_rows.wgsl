@@ -1,13 +1,38 @@
 // What attention_combine.wgsl makes, to the bit, of rows that keep at most as many partial sums as it has lanes:
 //   out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c.
 //
-// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. Slot:
-//   note: `fn note_group(row, thread, y)`, what is noted of numbers of one row, by all of a workgroup
-//     (note/group_*.wgsl).
+// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one.
 
-//use fragments/rows
-//use attention/visible
-//use note
+//#import fragments/rows
+//#import attention/visible
+//#if NOTED
+// Lowers the scale of a row to that of the largest number that a workgroup has of it, as scale.wgsl does, once
+// for all of them.
+
+//#import attention/note
+
+const NOTE_PLACES = 32u; // so that lanes side by side do not wait for each other
+
+var<workgroup> group_peaks: array<atomic<u32>, NOTE_PLACES>; // bits of numbers without sign
+
+fn note_group(row: u32, thread: u32, y: vec4<f32>) {
+  let size = abs(y);
+  let peak = max(max(size.x, size.y), max(size.z, size.w));
+  atomicMax(&group_peaks[thread % NOTE_PLACES], bitcast<u32>(peak));
+  workgroupBarrier();
+  if (thread == 0u) {
+    var most = 0u;
+    for (var i = 0u; i < NOTE_PLACES; i++) {
+      most = max(most, atomicLoad(&group_peaks[i]));
+    }
+    note(row, vec4<f32>(bitcast<f32>(most)));
+  }
+}
+//#else
+// Nothing is noted beside attention's output.
+
+fn note_group(row: u32, thread: u32, y: vec4<f32>) {}
+//#endif
 
 override HEADS: u32;
 override KV_SPLITS: u32; // partial sums of a query, in order of the splits of keys
@@ -50,18 +75,18 @@ fn combined(row: u32, at: u32) -> vec4<f32> {
   var total = 0.0;
   var sum = vec4<f32>(0.0);
   for (var c = first; c < kept; c += $PREFETCHu) {
-    //for a in PREFETCH
+    //#for a in PREFETCH
     let at$a = query * KV_SPLITS + min(c + $au, kept - 1u);
     let stat$a = stats[at$a];
     let sum$a = sums[at$a * HEAD + at % HEAD];
-    //end
-    //for a in PREFETCH
+    //#endfor
+    //#for a in PREFETCH
     if (c + $au < kept) {
       let share = exp(stat$a.x - top);
       total = fma(stat$a.y, share, total);
       sum = fma(sum$a, vec4<f32>(share), sum);
     }
-    //end
+    //#endfor
   }
   return sum / total;
 }

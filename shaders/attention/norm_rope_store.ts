@@ -8,7 +8,6 @@ import {
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
-import { storeSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /**
@@ -35,9 +34,8 @@ function normRopeStoreKernel(
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
   "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
-  const slots = storeSlots(dtype);
-  const counts = { LANES: lanes, PAIRS: pairs, HEADS: side };
-  return kernel(name, shader("attention/norm_rope_store", { slots, counts }), {
+  const parameters = { kv: dtype, LANES: lanes, PAIRS: pairs, HEADS: side };
+  return kernel(name, shader("attention/norm_rope_store", parameters), {
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["EPS", "Q_SPAN", "K_SPAN", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
   });

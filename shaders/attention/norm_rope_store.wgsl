@@ -5,8 +5,14 @@
 // takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l. All that
 // is read is asked for before the sum is waited for.
 
-//use fragments/place_head
-//use attention/norm_scale
+//#import fragments/place_head
+// What RMSNorm multiplies a head by: 1 / sqrt(mean(x^2) + EPS).
+
+override EPS: f32;
+
+fn norm_scale(squares: f32, count: u32) -> f32 {
+  return 1.0 / sqrt(squares / f32(count) + EPS);
+}
 
 override Q_SPAN: u32; // heads of q that are normed together, 1 or all
 override K_SPAN: u32;
@@ -34,20 +40,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let within = (head - before) % span;
   let normed = head < Q_HEADS + KV_HEADS;
   let first_weight = select(0u, (select(Q_SPAN, 0u, is_q) + within) * HEAD_DIM, normed);
-  //for p in PAIRS
+  //#for p in PAIRS
   let w$p = lane + $pu * LANES;
   let at$p = min(w$p, half - 1u);
   let pair$p = vec2<f32>(qkv[first + at$p], qkv[first + half + at$p]);
   let gain$p = vec2<f32>(weight[first_weight + at$p], weight[first_weight + half + at$p]);
   let place$p = head_place(tile.y, head, at$p);
-  //end
+  //#endfor
   var square = 0.0;
   if (span == 1u) {
-    //for p in PAIRS
+    //#for p in PAIRS
     if (w$p < half) {
       square = fma(pair$p.y, pair$p.y, fma(pair$p.x, pair$p.x, square));
     }
-    //end
+    //#endfor
   } else {
     for (var h = 0u; h < span; h++) {
       let other = (row + head - within + h) * HEAD_DIM;
@@ -61,13 +67,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   squares[thread] = square;
   workgroupBarrier();
   var sum = 0.0;
-  //for l in LANES
+  //#for l in LANES
   sum += squares[thread - lane + $lu];
-  //end
+  //#endfor
   let scale = norm_scale(sum, span * HEAD_DIM);
-  //for p in PAIRS
+  //#for p in PAIRS
   if (there && w$p < half) {
     put_head(place$p, head, w$p, select(pair$p, pair$p * scale * gain$p, normed));
   }
-  //end
+  //#endfor
 }

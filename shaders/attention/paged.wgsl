@@ -1,10 +1,9 @@
 // What attention over keys and values in pages declares alike, where a workgroup takes $TILE rows of a slot and $GROUP
-// query heads of one key-value head. Slot:
-//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (kv/load_*.wgsl), over `keys` and `values`.
+// query heads of one key-value head.
 
-//use fragments/rows
-//use attention/visible
-//use kv_load
+//#import fragments/rows
+//#import attention/visible
+//#import kv/load
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head

@@ -1,6 +1,6 @@
 // A split of keys, as attention.wgsl has it: how its scores and weights are made.
 
-//use fragments/soft_cap
+//#import fragments/soft_cap
 
 const SPLIT_CELLS = 64u; // cells
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf

@@ -2,7 +2,7 @@
 // they are stored: cells of other nodes of a tree may come between. Sums go by logical cell alone, so that a
 // row has the same bits wherever its cells are stored.
 
-//use fragments/rows
+//#import fragments/rows
 
 override WINDOW: u32; // cells, the row's own the last; 0xffffffff = no window
 

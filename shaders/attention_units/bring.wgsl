@@ -1,6 +1,6 @@
 // How a workgroup of attention_units.wgsl brings rows of numbers as f16.
 
-//use attention_units/row_scale
+//#import attention_units/row_scale
 
 // Vec8s 2i and 2i + 1, scaled, as f16 in the order of the head from `to` on, lo so much behind.
 fn put_pair(to: u32, low_at: u32, i: u32, x: Vec8, y: Vec8, scale: f32) {

@@ -3,13 +3,12 @@
 // and then the segments in order.
 //
 // One workgroup per (head, row): $LANES segments at a time, a lane each with $HEAD invocations, a four of the head
-// each. Partial sums are asked for $PREFETCH at a time. Slot:
-//   note: as of attention/attention_combine.wgsl.
+// each. Partial sums are asked for $PREFETCH at a time.
 
-//use note
-//use fragments/rows
-//use attention/visible
-//use attention_units/power
+//#import attention/note
+//#import fragments/rows
+//#import attention/visible
+//#import attention_units/power
 
 override HEADS: u32;
 override KEPT: u32; // partial sums of a query
@@ -63,16 +62,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let stop = min((segment + lane + 1u) * SEGMENT, end);
     var own = Part(NEGATIVE, 0.0, vec4<f32>());
     for (var c = start; c < stop; c += $PREFETCHu) {
-      //for s in PREFETCH
+      //#for s in PREFETCH
       let at$s = query * KEPT + min(c + $su, stop - 1u);
       let stat$s = stats[at$s];
       let sum$s = sums[at$s * HEAD + quad];
-      //end
-      //for s in PREFETCH
+      //#endfor
+      //#for s in PREFETCH
       if (c + $su < stop) {
         own = merged(own, Part(stat$s.x, stat$s.y, sum$s));
       }
-      //end
+      //#endfor
     }
     if (quad == 0u) {
       lane_stats[lane] = vec2(own.peak, own.total);
@@ -80,11 +79,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     lane_sums[thread] = own.sum;
     workgroupBarrier();
     if (lane == 0u) {
-      //for l in LANES
+      //#for l in LANES
       if ((segment + $lu) * SEGMENT < end) {
         all = merged(all, Part(lane_stats[$l].x, lane_stats[$l].y, lane_sums[$lu * HEAD + thread]));
       }
-      //end
+      //#endfor
     }
     workgroupBarrier();
   }

@@ -1,13 +1,13 @@
 // The scale of the row that WIDE invocations have, two vec8s each.
 
-//use tensor/scale_of
-//use attention_units/halves
+//#import tensor/scale_of
+//#import attention_units/halves
 
 fn row_scale(x: Vec8, y: Vec8) -> f32 {
   let most = max(max(abs(x.lo), abs(x.hi)), max(abs(y.lo), abs(y.hi)));
   var peak = max(max(most.x, most.y), max(most.z, most.w));
-  //for w in WIDE_STEPS
+  //#for w in WIDE_STEPS
   peak = max(peak, subgroupShuffleXor(peak, 1u << $wu));
-  //end
+  //#endfor
   return scale_of(peak);
 }

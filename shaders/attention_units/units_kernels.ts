@@ -4,7 +4,6 @@ import type { AttentionUnits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { pathGroups, SCORING } from "../attention/attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { loadSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /** Invocations of a workgroup: few where it has one split, more where it has a segment. */
@@ -182,12 +181,8 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = {
-      ...loadSlots(heads.kvDtype),
-      out: `attention_units/sums_${direct ? "out" : "kept"}`,
-    };
-    const counts = countsOf(heads, units, tile);
-    return kernel(name, shader("attention_units/attention_units", { slots, counts }), {
+    const parameters = { kv: heads.kvDtype, ...countsOf(heads, units, tile) };
+    return kernel(name, shader("attention_units/attention_units", parameters), {
       bindings: [
         ...["q", "keys", "values", "rows", "pages"],
         ...direct ? ["out"] : ["sums", "stats"],
@@ -224,13 +219,13 @@ export function combineUnitsKernel(of: Combined): Kernel {
   const lanes = combineLanes(of);
   const name = `combine_units_${headDim}_${cells}_${lanes}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { note: `attention/note/${noted ? "scale" : "nothing"}` };
     const SEGMENT = SEGMENT_CELLS / cells;
-    const counts = {
+    const parameters = {
+      NOTED: noted,
       ...{ EACH_CELLS: cells, SEGMENT, PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH) },
       ...{ HEAD: headDim / 4, LANES: lanes },
     };
-    return kernel(name, shader("attention_units/combine_units", { slots, counts }), {
+    return kernel(name, shader("attention_units/combine_units", parameters), {
       bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
       constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
     });

@@ -27,9 +27,8 @@ const CONSTANTS = ["VOCAB", "STRIDE", "PARTIALS", "LANES"] as const;
 function chooseKernel(lanes: number, quick: boolean): Kernel {
   const name = `choose${quick ? "_gathered" : ""}_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { gathered: quick ? "choose/gathered" : "choose/gathered_none" };
-    const counts = { ...keptCounts(lanes), GATHERED };
-    return kernel(name, shader("choose/choose", { slots, counts }), {
+    const parameters = { QUICK: quick, ...keptCounts(lanes), GATHERED };
+    return kernel(name, shader("choose/choose", parameters), {
       bindings: [...BINDINGS, ...quick ? ["gathered"] : []],
       constants: CONSTANTS,
     });

@@ -5,7 +5,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import { type PartialKind, partialSlot } from "../partial/partial.ts";
+import type { PartialKind } from "../partial/partial.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
@@ -25,25 +25,14 @@ function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Ker
   const of = kind === "softmax" ? "confident" : "draft";
   const name = `${of}_choose_${lanes}${next ? "_next" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("choose/draft_choose", {
-      slots: {
-        ...partialSlot(kind),
-        confidence: CONFIDENCE[kind],
-        next: next ? "choose/draft_next_row" : "choose/draft_next_none",
-      },
-      counts: { FOUR, ...foldCounts(lanes) },
-    });
+    const parameters = { partial: kind, NEXT: next, FOUR, ...foldCounts(lanes) };
+    const code = shader("choose/draft_choose", parameters);
     return kernel(name, code, {
       bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
       constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],
     });
   });
 }
-
-const CONFIDENCE: Readonly<Record<PartialKind, string>> = {
-  argmax: "confidence/draft_confidence_none",
-  softmax: "confidence/draft_confidence",
-};
 
 /** As few lanes, a power of two, as have the partial results at once: each joins what it has in turn. */
 function lanesOf(count: number, most: number): number {

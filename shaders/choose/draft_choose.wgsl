@@ -3,17 +3,44 @@
 // offsets is d2t of EAGLE-3 (target id minus draft id), zeros where the vocabulary is not reduced.
 // Logits that are no numbers give some token: the target will not agree.
 //
-// One workgroup per place in the batch. Slots:
-//   partial: what is kept of each part of the columns (partial/partial_*.wgsl).
-//   confidence: `fn tell(slot, all)`, what is told of the choice besides (draft_confidence*.wgsl).
-//   next: `fn next(place, slot, token)`, what else is done with the token (draft_next_*.wgsl).
+// One workgroup per place in the batch.
 
-//use fragments/rows
-//use fragments/drafts
-//use partial
-//use partial/workgroup_partial
-//use confidence
-//use next
+//#import fragments/rows
+//#import fragments/drafts
+//#import partial/partial_$partial
+//#import partial/workgroup_partial
+//#if partial == softmax
+// The draft's confidence in its choice, the highest probability of its distribution without temperature:
+//   1 / sum of exp(logit - M), M the largest logit; 0 where logits are no numbers.
+
+//#import partial/partial_softmax
+
+fn tell(slot: u32, all: Partial) {
+  let probability = min(1.0, 1.0 / bitcast<f32>(all.z));
+  let sound = all.x != BROKEN && all.x > NOTHING;
+  drafts[draft_confidence(slot, STEP)] = select(0u, bitcast<u32>(probability), sound);
+}
+//#else
+// The draft's choice comes without its confidence.
+
+fn tell(slot: u32, all: Partial) {}
+//#endif
+//#if NEXT
+// The further level's row after draft_choose. A place without a slot keeps its padding.
+
+//#import fragments/draft_row
+
+@group(0) @binding(4) var<storage, read> slots: array<Slot>; // [slots]
+@group(0) @binding(5) var<storage, read_write> rows: array<Row>; // [batch]
+
+fn next(place: u32, slot: u32, token: u32) {
+  rows[place] = draft_row(slot, token);
+}
+//#else
+// No further level after draft_choose.
+
+fn next(place: u32, slot: u32, token: u32) {}
+//#endif
 
 override PARTIALS: u32; // parts of a row's columns
 override STEP: u32;
@@ -28,12 +55,12 @@ override LANES: u32;
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   var all = NO_PARTIAL;
   for (var i = lane; i < PARTIALS; i += $FOURu * LANES) {
-    //for j in FOUR
+    //#for j in FOUR
     let partial$j = partials[tile.x * PARTIALS + min(i + $ju * LANES, PARTIALS - 1u)];
-    //end
-    //for j in FOUR
+    //#endfor
+    //#for j in FOUR
     all = joined(all, select(NO_PARTIAL, partial$j, i + $ju * LANES < PARTIALS));
-    //end
+    //#endfor
   }
   all = joined_lanes(all, lane);
   let slot = batch_slots[tile.x];

@@ -18,8 +18,8 @@ export function gatheredWords(vocab: number, lanes: number): number {
   return gathers ? 2 * (2 + GATHERED) * slices : 0;
 }
 
-const counts = { ...keptCounts(LANES), GATHERED };
-const GATHER = kernel("choose_gather", shader("choose/gather", { counts }), {
+const CODE = shader("choose/gather", { ...keptCounts(LANES), GATHERED });
+const GATHER = kernel("choose_gather", CODE, {
   bindings: ["logits", "partials", "rows", "slots", "gathered"],
   constants: ["VOCAB", "STRIDE", "SLICE", "PARTIALS", "LANES"],
 });

@@ -7,10 +7,14 @@
 //
 // One workgroup per slice of a row, after slice_partials.wgsl. Rows that choose greedily have nothing written.
 
-//use fragments/rows
-//use fragments/workgroup_argmax
-//use choose/kept
-//use choose/gathered_layout
+//#import fragments/rows
+//#import fragments/workgroup_argmax
+//#import choose/kept
+// What gather.wgsl leaves of a slice, in pairs of words: the count of its tokens and the mass; the winner of
+// the race; keys and tokens.
+
+const GATHERED = $GATHEREDu; // most tokens of a slice
+const SLICE_PAIRS = 2u + GATHERED;
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
@@ -37,10 +41,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let row = tile.y * STRIDE;
   let first = tile.x * SLICE;
   let end = min(first + SLICE, VOCAB);
-  //for j in EIGHT
+  //#for j in EIGHT
   let token$j = first + lane + $ju * LANES;
   let logit$j = logits[row + min(token$j, end - 1u)];
-  //end
+  //#endfor
   var own = NO_ARGMAX;
   if (lane < PARTIALS) {
     own = partials[tile.y * PARTIALS + lane];
@@ -50,9 +54,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (lane < PARTIALS) {
     var rank = 0u;
     for (var i = 0u; i < PARTIALS; i += 8u) {
-      //for j in EIGHT
+      //#for j in EIGHT
       rank += u32(before(maxima[i + $ju], own)); // of lanes without a slice: NO_ARGMAX
-      //end
+      //#endfor
     }
     let limits = slot.top_k > 0u && slot.top_k < VOCAB;
     if (rank == select(PARTIALS * 3u / 4u, min(slot.top_k, PARTIALS), limits) - 1u) {
@@ -65,7 +69,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let at = (tile.y * PARTIALS + tile.x) * SLICE_PAIRS;
   var best = NO_ARGMAX;
   var mass = 0.0;
-  //for j in EIGHT
+  //#for j in EIGHT
   if (token$j < end) {
     mass += select(0.0, weight(by, logit$j), ordered(logit$j) > NOTHING);
     if (is_kept(by, slot, 0u, logit$j)) {
@@ -78,7 +82,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
     }
   }
-  //end
+  //#endfor
   best = best_of(best, lane);
   mass = total(Sum(mass, 0.0, 0.0, 0.0), lane).x;
   if (lane == 0u) {

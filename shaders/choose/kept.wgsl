@@ -6,10 +6,10 @@
 //
 // The file that uses this declares `logits`, VOCAB and LANES. Counts: UNROLL, QUADS, `foldCounts`.
 
-//use fragments/rows
-//use fragments/noise
-//use fragments/argmax
-//use fragments/workgroup_sum
+//#import fragments/rows
+//#import fragments/noise
+//#import fragments/argmax
+//#import fragments/workgroup_sum
 
 alias Sum = vec4<f32>;
 
@@ -34,30 +34,30 @@ fn weight(by: Weigh, logit: f32) -> f32 {
 // the bits above it with `prefix` and are not below `floor`: digit d in [d / 4][d % 4].
 fn digits(by: Weigh, floor: u32, prefix: u32, shift: u32, lane: u32) -> array<vec4<f32>, 4> {
   var sums: array<vec4<f32>, 4>;
-  //for q in QUADS
+  //#for q in QUADS
   var sums$q = vec4<f32>();
-  //end
+  //#endfor
   for (var i = lane; i < VOCAB; i += $UNROLLu * LANES) {
-    //for j in UNROLL
+    //#for j in UNROLL
     let logit$j = logits[by.row + min(i + $ju * LANES, VOCAB - 1u)];
-    //end
-    //for j in UNROLL
+    //#endfor
+    //#for j in UNROLL
     {
       let key = ordered(logit$j);
       let shares = ((key ^ prefix) >> shift) < 16u;
       if (i + $ju * LANES < VOCAB && key >= floor && shares) {
         let digit = vec4<u32>((key >> shift) & 15u);
         let w = vec4<f32>(weight(by, logit$j));
-        //for q in QUADS
+        //#for q in QUADS
         sums$q += select(vec4<f32>(), w, digit == $qu * 4u + vec4<u32>(0u, 1u, 2u, 3u));
-        //end
+        //#endfor
       }
     }
-    //end
+    //#endfor
   }
-  //for q in QUADS
+  //#for q in QUADS
   sums[$q] = sums$q;
-  //end
+  //#endfor
   // A loop, and not four calls: the code of `total` is long.
   for (var q = 0u; q < 4u; q++) {
     sums[q] = total(sums[q], lane);

@@ -4,9 +4,9 @@
 //
 // One workgroup per row, after choose.wgsl, whose partial argmaxes it reads.
 
-//use fragments/rows
-//use fragments/workgroup_argmax
-//use choose/kept
+//#import fragments/rows
+//#import fragments/workgroup_argmax
+//#import choose/kept
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits

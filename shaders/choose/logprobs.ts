@@ -26,8 +26,8 @@ const kernels = new Map<string, Kernel>();
 function logprobsKernel(kind: KeptRows["kind"], lanes: number): Kernel {
   const name = `logprobs_${kind}_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { kept: `choose/kept_row_${kind}` };
-    return kernel(name, shader("choose/logprobs", { slots, counts: foldCounts(lanes) }), {
+    const parameters = { TREE: kind === "tree", ...foldCounts(lanes) };
+    return kernel(name, shader("choose/logprobs", parameters), {
       bindings: ["logits", "results", "logprobs", ...kind === "tree" ? ["last"] : []],
       constants: [
         ...["VOCAB", "STRIDE", "LANES", "TOKENS", "RESULT", "MOST"],

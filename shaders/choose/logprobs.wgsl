@@ -4,13 +4,30 @@
 // for the token emitted there, and for the MOST largest logits, the lower id first on a tie.
 //
 // One workgroup per token that a sequence may emit, in the same order of every sum for any number of
-// them. Slot:
-//   kept: `fn kept_row(b, j)`, the row of the logits that token j of sequence b was chosen from.
+// them.
 
-//use fragments/argmax
-//use fragments/workgroup_argmax
-//use fragments/workgroup_sum
-//use kept
+//#import fragments/argmax
+//#import fragments/workgroup_argmax
+//#import fragments/workgroup_sum
+//#if TREE
+// Rows of logprobs.wgsl in rounds of trees: those that accept_commit.wgsl kept.
+
+override KEPT: u32; // where they begin in `last`
+
+@group(0) @binding(3) var<storage, read> last: array<u32>; // from KEPT on [batch, TOKENS]
+
+fn kept_row(b: u32, j: u32) -> u32 {
+  return last[KEPT + b * TOKENS + j];
+}
+//#else
+// Rows of logprobs.wgsl in rounds of chains and in prompts.
+
+override ROWS: u32; // a sequence
+
+fn kept_row(b: u32, j: u32) -> u32 {
+  return b * ROWS + j;
+}
+//#endif
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
@@ -29,15 +46,15 @@ alias Sum = f32;
 fn next_best(row: u32, last: Argmax, lane: u32) -> Argmax {
   var best = NO_ARGMAX;
   for (var i = lane; i < VOCAB; i += $EIGHTu * LANES) {
-    //for j in EIGHT
+    //#for j in EIGHT
     let token$j = min(i + $ju * LANES, VOCAB - 1u);
     let one$j = argmax_of(logits[row + token$j], token$j);
-    //end
-    //for j in EIGHT
+    //#endfor
+    //#for j in EIGHT
     if (one$j.x < last.x || (one$j.x == last.x && one$j.y > last.y)) {
       best = better(best, one$j);
     }
-    //end
+    //#endfor
   }
   return best_of(best, lane);
 }
@@ -57,12 +74,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let largest = logits[row + best.y];
   var mass = 0.0;
   for (var i = lane; i < VOCAB; i += $EIGHTu * LANES) {
-    //for j in EIGHT
+    //#for j in EIGHT
     let logit$j = logits[row + min(i + $ju * LANES, VOCAB - 1u)];
-    //end
-    //for j in EIGHT
+    //#endfor
+    //#for j in EIGHT
     mass += select(0.0, exp(logit$j - largest), i + $ju * LANES < VOCAB);
-    //end
+    //#endfor
   }
   let log_mass = log(total(mass, lane));
   let out = (tile.y * TOKENS + tile.x) * (1u + 2u * MOST);

@@ -21,8 +21,7 @@ const kernels = new Map<string, Kernel>();
 function keptMassKernel(lanes: number): Kernel {
   const name = `kept_mass_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = keptCounts(lanes);
-    return kernel(name, shader("choose/kept_mass", { counts }), {
+    return kernel(name, shader("choose/kept_mass", keptCounts(lanes)), {
       bindings: ["logits", "partials", "rows", "slots", "kept"],
       constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
     });
@@ -32,9 +31,7 @@ function keptMassKernel(lanes: number): Kernel {
 function relaxKernel(kind: "chain" | "tree", lanes: number): Kernel {
   const name = `relax_${kind}_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { parent: `choose/parent_${kind}` };
-    const counts = keptCounts(lanes);
-    return kernel(name, shader("choose/relax", { slots, counts }), {
+    return kernel(name, shader("choose/relax", { TREE: kind === "tree", ...keptCounts(lanes) }), {
       bindings: ["logits", "kept", "rows", "slots", "drafts", "chosen"],
       constants: [
         ...["VOCAB", "STRIDE", "LANES", "ROWS", "DEPTH", "MOST_ROWS", "SINGLE", "ACC"],

@@ -12,14 +12,25 @@
 // A token that is ruled out (a logit of minus infinity: masks) is never accepted. Sequences that choose
 // greedily, and rows that are broken, stay as they are.
 //
-// One workgroup per sequence, after kept_mass.wgsl. Slot:
-//   parent: `fn parent_of(slot, i)`, the row of the parent of draft i.
+// One workgroup per sequence, after kept_mass.wgsl.
 
-//use fragments/rows
-//use fragments/drafts
-//use fragments/workgroup_argmax
-//use choose/kept
-//use parent
+//#import fragments/rows
+//#import fragments/drafts
+//#import fragments/workgroup_argmax
+//#import choose/kept
+//#if TREE
+// Rows of relax.wgsl in rounds of trees.
+
+fn parent_of(slot: u32, i: u32) -> u32 {
+  return drafts[draft_parent(slot, i)];
+}
+//#else
+// Rows of relax.wgsl in rounds of chains.
+
+fn parent_of(slot: u32, i: u32) -> u32 {
+  return i;
+}
+//#endif
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits

@@ -7,8 +7,8 @@
 //
 // One workgroup in all. tests/reference/allocation.ts is the same rule in float64.
 
-//use fragments/rows
-//use fragments/drafts
+//#import fragments/rows
+//#import fragments/drafts
 
 override ROWS: u32; // most verify rows of a sequence
 

@@ -1,6 +1,8 @@
+import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
 import { choiceCounts } from "../router/route.ts";
+import { PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
 import { CHOOSING } from "./few/expert_choice.ts";
@@ -95,24 +97,15 @@ export function expertKernel(
   const chooses = source === "chosen" || source === "picked";
   return kernels.getOrInsertComputed(name, () => {
     const code = shader(FILES[kind], {
-      slots: {
-        weights: `weights/weights_${format}`,
-        packing: "matmul/part/packed_all",
-        ...chooses
-          ? { jobs: `experts/few/expert_jobs_${source}`, scores: "router/route_softmax" }
-          : { jobs: `experts/expert_jobs_${source}` },
-        epilogue: `matmul/epilogue/${epilogue}`,
-        ...kind === "cached" ? {} : {
-          dot: `matmul/dot/${shape.dots}`,
-          load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
-        },
-      },
-      counts: {
-        ...countsOf(shape, format, lanes),
-        ...{ TILE: tile, PAIRS: pairs },
-        ...chooses ? { ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
-        ...typeof jobs === "string" ? {} : { SUBGROUP: jobs.subgroup, EACH: jobs.each },
-      },
+      weights: format,
+      jobs: source,
+      ...PLAIN[epilogue].parameters,
+      PACKED_FEW: false,
+      ...kind === "cached" ? {} : { dots: shape.dots },
+      ...countsOf(shape, format, lanes),
+      ...{ TILE: tile, PAIRS: pairs },
+      ...chooses ? { scores: "softmax", ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
+      ...typeof jobs === "string" ? {} : { SUBGROUP: jobs.subgroup, EACH: jobs.each },
     });
     const { bindings, constants } = JOBS[source];
     return kernel(name, code, {
@@ -148,7 +141,7 @@ function countsOf(
   shape: ExpertShape,
   format: Matrix["format"],
   lanes: number,
-): Record<string, number> {
+): KernelParameters {
   const { kind, tile, pairs, groups } = shape;
   const vec8s = BLOCK_VEC8S[format];
   if (kind === "cached") return { BLOCK_VEC8S: vec8s };
@@ -160,7 +153,7 @@ function countsOf(
   return {
     ROWS: tile,
     PAIR_HALVES: Math.floor(pairs / 2),
-    ONE_PAIR: Number(pairs === 1),
+    ONE_PAIR: pairs === 1,
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
     STEPS: stage / vec8s / lanes,

@@ -10,7 +10,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatOf } from "../tensor/loads.ts";
-import { spread, tileSlots } from "../tensor/matmul_tensor.ts";
+import { spread } from "../tensor/matmul_tensor.ts";
 import { choiceCounts } from "../router/route.ts";
 import { type ExpertEpilogue, sharedRows, UNBOUND_BIAS } from "./expert_kernels.ts";
 import { CHOOSING, choosingConstants, type ExpertChoice } from "./few/expert_choice.ts";
@@ -71,8 +71,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
     ...{
-      EARLY: Number(tile.early ?? false),
-      LATE: Number(!tile.early),
+      EARLY: tile.early ?? false,
     },
     ...{ SUM_PITCH, TILE_SUMS },
     JOB_LOADS: Math.ceil(JOBS / THREADS),
@@ -99,7 +98,7 @@ function expertKernel(
 ): Kernel {
   const { unit, tile, matrix: { format = "bf16" } } = of;
   const load = formatOf({ ...of, halved: format === "bf16" });
-  const { counts: { VEC8S, LOW } } = load;
+  const { parameters: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
   const shape = [
@@ -115,20 +114,16 @@ function expertKernel(
   ].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
-      slots: {
-        ...tileSlots(epilogue),
-        ...load.slots,
-        place: format === "bf16" ? "experts/place/tiled" : "experts/place/rows",
-        ...picks > 0
-          ? { jobs: "experts/few/expert_jobs_picked", scores: "router/route_softmax" }
-          : { jobs: `experts/expert_jobs_${jobs === 1 ? "alone" : "tiled"}` },
-      },
-      counts: {
-        ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
-        ...load.counts,
-        UNEVEN: Number(uneven),
-        ...picks > 0 ? { ...choiceCounts(UNBOUND_BIAS), EACH: picks, SUBGROUP: lanes } : {},
-      },
+      ...epilogue.parameters,
+      NOTED: epilogue.noted ?? false,
+      ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
+      ...load.parameters,
+      TILED: format === "bf16",
+      UNEVEN: uneven,
+      ...picks > 0
+        ? { jobs: "picked", scores: "softmax", ...choiceCounts(UNBOUND_BIAS) }
+        : { jobs: jobs === 1 ? "alone" : "tiled" },
+      ...picks > 0 ? { EACH: picks, SUBGROUP: lanes } : {},
     });
     const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];
     return kernel(name, code, {

@@ -14,12 +14,7 @@
 // lo its rows are nobody's. All lanes
 // bring $STAGE of k at a time through workgroup memory, 16 bytes each, and load $AHEAD stages ahead;
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
-// would wait for them at the end of one. Slots:
-//   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
-//   load: as of tensor/matmul_tensor.wgsl.
-//   place: where blocks of weights lie, experts/place/*.wgsl.
-//   out: tensor/tile/out_*.wgsl; its rows are jobs.
-//   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
+// would wait for them at the end of one.
 
 enable f16;
 enable subgroups;
@@ -33,10 +28,50 @@ override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
 override ROW_JOBS: u32; // jobs that a row of x has
 
-//use jobs
-//use experts/expert_rows
-//use out
-//use epilogue
+//#import experts/jobs
+//#import experts/expert_rows
+//#if NOTED
+// For an epilogue that lets `consider` see what it stores: lowers the scale of a row of `out`. For workgroups of many rows: each row's largest number is found in workgroup memory first, and
+// lowers its scale once.
+
+//#import tensor/scale_of
+
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
+// Bits of f32 [rows]; positive ones are in the order of the numbers.
+@group(0) @binding(13) var<storage, read_write> noted: array<atomic<u32>>;
+
+var<private> peak: f32 = 0.0;
+// Bits of numbers without sign, by row of the workgroup.
+var<workgroup> row_peaks: array<atomic<u32>, $TILE_ROWS>;
+
+fn consider(y: f32) {
+  peak = max(peak, abs(y));
+}
+
+// Lanes lower the same number one after the other: to fold them by shuffles first takes half as long again as the
+// whole matmul of a small matrix.
+fn gather(own: u32) {
+  atomicMax(&row_peaks[own], bitcast<u32>(peak));
+  peak = 0.0;
+}
+
+fn end_row(row: u32, own: u32) {
+  atomicMin(&noted[row], bitcast<u32>(scale_of(bitcast<f32>(atomicLoad(&row_peaks[own])))));
+}
+//#else
+// The output of a matmul on matrix units whose epilogue stores numbers, of workgroups of many rows.
+//
+//   gather(own): called by an invocation when it has given the epilogue an output, or none, of row `own` of the
+//     workgroup;
+//   end_row(row, own): called by one invocation when the workgroup has given the epilogue all its outputs of the row.
+
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLIT_K, rows, OUT_COLS]
+
+fn gather(own: u32) {}
+
+fn end_row(row: u32, own: u32) {}
+//#endif
+//#import matmul/epilogue
 
 // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -52,10 +87,43 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const GROUP = $UNIT_HALFu; // rows of W on either side of a pair, in a tile of the unit
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 
-//use load
-//use place
+//#import tensor/load
+//#if TILED
+// Where blocks of weights lie that are in the order of tile_weights.wgsl: GROUP rows together, so that lanes side
+// by side read one block of each of them.
 
-//use tensor/row_of_chunk
+const STEP = GROUP; // from a block of a row to the next
+
+fn column_of(at: u32) -> u32 {
+  return at / (GROUP * BLOCKS) * GROUP + at % GROUP;
+}
+
+fn block_of(at: u32) -> u32 {
+  return at / GROUP % BLOCKS;
+}
+
+fn begin_of(row: u32, block: u32, range: u32) -> u32 {
+  return (row / GROUP * range + block) * GROUP + row % GROUP;
+}
+//#else
+// Where blocks of weights lie that are row after row.
+
+const STEP = 1u; // from a block of a row to the next
+
+fn column_of(at: u32) -> u32 {
+  return at / BLOCKS;
+}
+
+fn block_of(at: u32) -> u32 {
+  return at % BLOCKS;
+}
+
+fn begin_of(row: u32, block: u32, range: u32) -> u32 {
+  return row * range + block;
+}
+//#endif
+
+//#import tensor/row_of_chunk
 
 const XS = $TILE_COLSu * PITCH;
 const SUM_PITCH = $SUM_PITCHu; // as PITCH
@@ -71,9 +139,9 @@ var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 // A number of a tile's sums of hi and of lo.
 fn sum_at(at: u32) -> f32 {
   var sum = bitcast<f32>(staged[at / 4u][at % 4u]);
-  //for l in LOW
+  //#if LOW
   sum += bitcast<f32>(staged[at / 4u + $LO_SUMu][at % 4u]);
-  //end
+  //#endif
   return sum;
 }
 
@@ -99,7 +167,7 @@ fn main(
   // Subgroups with the last rows of the tile may have no job.
   let used = $GRID_Ru == 1u || job_of(tile.x, own_row) != NOTHING;
 
-  //for u in W_LOADS
+  //#for u in W_LOADS
   let w_at$u = thread + $uu * THREADS;
   let w_column$u = column_of(w_at$u);
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * GROUP + w_column$u % GROUP, half - 1u);
@@ -107,13 +175,13 @@ fn main(
   let w_from$u = begin_of(w_row$u, block_of(w_at$u), range);
   let w_to$u = w_column$u * PITCH + block_of(w_at$u) * $VEC8Su;
   let w_scale$u = w_scales[w_row$u];
-  //for a in AHEAD
+  //#for a in AHEAD
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS) * STEP);
-  //end
-  //end
+  //#endfor
+  //#endfor
   // Where there is no job, lanes load the first one's row and store nothing.
   let first_job = job_of(tile.x, 0u);
-  //for u in X_LOADS
+  //#for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_job$u = select(NOTHING, job_of(tile.x, own_x_row$u), x_chunk$u < $JOBSu * CHUNKS);
@@ -121,113 +189,112 @@ fn main(
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
   let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  //for a in AHEAD
+  //#for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u];
   var xb$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
-  //end
-  //end
+  //#endfor
+  //#endfor
 
-  //for u in JOB_LOADS
+  //#for u in JOB_LOADS
   let own_job$u = job_of(tile.x, min(thread + $uu * THREADS, $JOBSu - 1u));
   let own_x$u = x_scales[select(own_job$u, first_job, own_job$u == NOTHING) / ROW_JOBS];
   if (thread + $uu * THREADS < $JOBSu) {
     jobs[thread + $uu * THREADS] = own_job$u;
     x_inverses[thread + $uu * THREADS] = inverse(own_x$u);
   }
-  //end
-  //for u in COLUMN_LOADS
+  //#endfor
+  //#for u in COLUMN_LOADS
   let own_at$u = min(thread + $uu * THREADS, $TILE_COLSu - 1u);
   let own_pair$u = min(pair + own_at$u / $UNIT_Nu * GROUP + own_at$u % GROUP, half - 1u);
   let own_w$u = w_scales[rows.first + own_pair$u * rows.step + own_at$u % $UNIT_Nu / GROUP * rows.pair];
   if (thread + $uu * THREADS < $TILE_COLSu) {
     w_inverses[thread + $uu * THREADS] = inverse(own_w$u);
   }
-  //end
+  //#endfor
 
-  //for r in OWN_R
-  //for p in PARTS
-  //for c in OWN_C
+  //#for r in OWN_R
+  //#for p in PARTS
+  //#for c in OWN_C
   var sum$r_$p_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
-  //end
-  //end
-  //end
+  //#endfor
+  //#endfor
+  //#endfor
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
-    //for a in AHEAD
+    //#for a in AHEAD
     {
       // Stages are a multiple of those ahead where UNEVEN is 0.
       let there = $UNEVENu == 0u || k + $au * BLOCKS < range;
-      //for u in W_LOADS
-      //for p in VEC8S
+      //#for u in W_LOADS
+      //#for p in VEC8S
       staged[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
-      //end
-      //end
-      //for u in X_LOADS
+      //#endfor
+      //#endfor
+      //#for u in X_LOADS
       if (x_job$u != NOTHING) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
-        //for l in LOW
+        //#if LOW
         staged[x_to$u] = eight_of_x(cut(a), cut(b));
         staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
-        //end
-        //for l in ROUNDED
+        //#else
         staged[x_to$u] = eight_of_x(a, b);
-        //end
+        //#endif
       }
-      //end
-      //for e in EARLY
+      //#endfor
+      //#if EARLY
       let next = k + $(a + AHEAD)u * BLOCKS;
       if (next < range) {
-        //for u in W_LOADS
+        //#for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next * STEP);
-        //end
-        //for u in X_LOADS
+        //#endfor
+        //#for u in X_LOADS
         xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
         xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
-        //end
+        //#endfor
       }
-      //end
+      //#endif
       workgroupBarrier();
-      //for e in LATE
+      //#if !EARLY
       // Past the end it is the last stage again.
       let next = min(k + $(a + AHEAD)u * BLOCKS, range - BLOCKS);
-      //for u in W_LOADS
+      //#for u in W_LOADS
       w$a_$u = load_weights(w_from$u + next * STEP);
-      //end
-      //for u in X_LOADS
+      //#endfor
+      //#for u in X_LOADS
       xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
       xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
-      //end
-      //end
+      //#endfor
+      //#endif
       if (used && there) {
         for (var s = 0u; s < $STEPSu; s++) {
-          //for c in OWN_C
+          //#for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
             &staged, w_own + $cu * $UNIT_Nu * PITCH + s * $UNIT_Ku / 8u, PITCH);
-          //end
-          //for r in OWN_R
-          //for p in PARTS
+          //#endfor
+          //#for r in OWN_R
+          //#for p in PARTS
           let x_tile$r_$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
             &staged, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
-          //for c in OWN_C
+          //#for c in OWN_C
           sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$r_$p, w_tile$c, sum$r_$p_$c);
-          //end
-          //end
-          //end
+          //#endfor
+          //#endfor
+          //#endfor
         }
       }
       workgroupBarrier();
     }
-    //end
+    //#endfor
   }
 
   // Tile by tile: the sums of hi and of lo, then what they make.
   let sums = subgroup * $TILE_SUMSu;
-  //for r in OWN_R
-  //for c in OWN_C
-  //for p in PARTS
+  //#for r in OWN_R
+  //#for c in OWN_C
+  //#for p in PARTS
   subgroupMatrixStore<row_major>(&staged, sums + $pu * ($UNIT_Mu * SUM_PITCH), sum$r_$p_$c, SUM_PITCH);
-  //end
+  //#endfor
   workgroupBarrier();
   // Lanes side by side have outputs side by side.
   for (var i = lane; i < $TILE_Ru * GROUP; i += $LANESu) {
@@ -244,8 +311,8 @@ fn main(
     gather(min(row, $JOBSu - 1u));
   }
   workgroupBarrier();
-  //end
-  //end
+  //#endfor
+  //#endfor
   for (var i = thread; i < $JOBSu; i += THREADS) {
     if (jobs[i] != NOTHING) {
       end_row(jobs[i], i);

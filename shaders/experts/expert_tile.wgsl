@@ -1,15 +1,14 @@
 // What expert_staged.wgsl and expert_prefetch.wgsl have in common: the tile's jobs and the end of their sums.
 //
-// Slots: `weights` and `dot` of matmul_staged.wgsl; `epilogue` of matmul.wgsl, one that stores numbers; besides:
-//   jobs: `fn place_of(workgroup)`, its tile and range of outputs, `fn expert_of(tile, thread)`, which all of a
-//     workgroup call first, and `fn job_of(tile, r)`, NOTHING past the last (expert_jobs_*.wgsl).
+// Imports are those of matmul_staged.wgsl, the epilogue one that stores numbers; besides, jobs.wgsl, as in
+// expert_matmul.wgsl.
 
-//use epilogue
-//use matmul/common
-//use weights
-//use dot
-//use jobs
-//use experts/expert_rows
+//#import matmul/epilogue
+//#import matmul/common
+//#import weights/weights_$weights
+//#import matmul/dot
+//#import experts/jobs
+//#import experts/expert_rows
 
 override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
@@ -32,22 +31,22 @@ fn find_rows(tile: u32, thread: u32) {
 }
 
 // Adds what the lanes of each group summed, in the order of the lanes, for $SUMS jobs of the tile at a
-// time, each a vector (a0, b0, a1, b1) of two pairs; see add_lanes.wgsl.
+// time, each a vector (a0, b0, a1, b1) of two pairs; see matmul/ending.wgsl.
 fn add_lanes(
   thread: u32,
   tile: u32,
   first: u32, // job of the tile
   column: u32, // pair of the workgroup's first group
-  //for s in SUMS
+  //#for s in SUMS
   sums$s: vec4<f32>,
-  //end
+  //#endfor
 ) {
   let half = MATRIX_ROWS / 2u;
   let stride = GROUPS * (LANES + 1u);
   workgroupBarrier();
-  //for s in SUMS
+  //#for s in SUMS
   staged[$su * stride + thread + thread / LANES] = sums$s;
-  //end
+  //#endfor
   workgroupBarrier();
   for (var i = thread; i < GROUPS * $SUMSu; i += THREADS) {
     let group = i % GROUPS;
@@ -55,9 +54,9 @@ fn add_lanes(
     let at = s * stride + group * (LANES + 1u);
     var sum = vec4<f32>(0.0);
     for (var l = 0u; l < LANES; l += $UNROLLu) {
-      //for l in UNROLL
+      //#for l in UNROLL
       sum += staged[at + l + $lu];
-      //end
+      //#endfor
     }
     let job = job_of(tile, first + s);
     let c = column + group * $PAIRSu;

@@ -19,7 +19,7 @@ export type TileSize = number;
 /** Jobs that a lane asks for at once: hardware waits for them together. */
 const LOADS = 8;
 
-const JOB_LISTS = kernel("job_lists", shader("experts/job_lists", { counts: { LOADS } }), {
+const JOB_LISTS = kernel("job_lists", shader("experts/job_lists", { LOADS }), {
   bindings: ["experts", "tiles"],
   constants: ["EXPERTS", "TILES", "TILE", "LANES"],
 });

@@ -53,14 +53,14 @@ fn main(@builtin(local_invocation_index) lane: u32) {
   }
   workgroupBarrier();
   for (var first = lane; first < jobs; first += $LOADSu * LANES) {
-    //for u in LOADS
+    //#for u in LOADS
     let e$u = experts[min(first + $uu * LANES, jobs - 1u)];
-    //end
-    //for u in LOADS
+    //#endfor
+    //#for u in LOADS
     if (first + $uu * LANES < jobs) {
       atomicAdd(&counts[e$u], 1u);
     }
-    //end
+    //#endfor
   }
   workgroupBarrier();
 
@@ -90,14 +90,14 @@ fn main(@builtin(local_invocation_index) lane: u32) {
   workgroupBarrier();
 
   for (var first = lane; first < jobs; first += $LOADSu * LANES) {
-    //for u in LOADS
+    //#for u in LOADS
     let e$u = experts[min(first + $uu * LANES, jobs - 1u)];
-    //end
-    //for u in LOADS
+    //#endfor
+    //#for u in LOADS
     if (first + $uu * LANES < jobs) {
       place(e$u, first + $uu * LANES);
     }
-    //end
+    //#endfor
   }
   for (var t = ends[LANES - 1u] + lane; t < TILES; t += LANES) {
     tiles[t * (1u + TILE)] = NOTHING;

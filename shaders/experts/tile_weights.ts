@@ -19,7 +19,7 @@ const kernels = new Map<number, Kernel>();
 function tileKernel(group: number): Kernel {
   return kernels.getOrInsertComputed(group, () => {
     const counts = { GROUP: group, ...formatCounts(false, "f32") };
-    return kernel(`tile_weights_${group}`, shader("experts/tile_weights", { counts }), {
+    return kernel(`tile_weights_${group}`, shader("experts/tile_weights", counts), {
       bindings: ["weights", "scales", "tiles"],
       constants: ["COLS"],
     });

@@ -2,7 +2,7 @@
 // past the committed ones; draft-extend overwrites it with true features. Padding where the slot
 // does not own the cell or has stopped. The file that uses this declares `slots` and STEP.
 
-//use fragments/rows
+//#import fragments/rows
 
 fn draft_row(slot: u32, token: u32) -> Row {
   let cell = slots[slot].length + STEP;

@@ -1,19 +1,21 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
-import type { Slots } from "../../src/gpu/link.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
 
 /** What happens to y: a WGSL fragment with `fn epilogue(row, c, half, sum)`, and what it needs besides. */
 export interface Epilogue {
   /** Part of the kernel's name: equal names are equal code. */
   readonly name: string;
   /**
-   * `epilogue`, and what its own slots stand for. `out`: WGSL with `out`, `fn end_group` and
-   * `fn end_rows`; absent: matmul/out. Another one is for kernels that add lanes, and two pairs.
+   * KernelParameters of matmul/epilogue.wgsl: which one it is, and what its text depends on.
    */
-  readonly slots: Slots & { readonly epilogue: string };
-  /** Whether `out` takes numbers of any columns, although it is not matmul/out; default false. */
-  readonly relays?: boolean;
-  /** `out` of matrix units instead, with `fn end_row`; absent: tensor/out_store. */
-  readonly unitsOut?: string;
+  readonly parameters: KernelParameters & { readonly epilogue: string };
+  /**
+   * What goes to `out` (matmul/out.wgsl); default numbers. Partial results are for kernels that add lanes, and two
+   * pairs.
+   */
+  readonly out?: "numbers" | "partials" | "relay";
+  /** On matrix units: whether the scales of the rows of `out` are lowered; default false. */
+  readonly noted?: boolean;
   /**
    * Whether it is also `prepare(row, c)` and `finish(prepared, c, sum)`, so that what it reads can be asked
    * for before anything is written; default false.
@@ -22,13 +24,13 @@ export interface Epilogue {
   /** Bound after weights, x and out, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
-  /** Numbers that its texts name with a dollar. */
-  readonly counts?: Readonly<Record<string, number>>;
   /** Columns of `out`, over those of y. */
   readonly outShare: number;
   /** Elements read and written, over those of y. */
   readonly moved: number;
 }
+
+const GATES = { swiglu: "gate_silu", geglu: "gate_gelu" } as const;
 
 /**
  * The plain ones: `out = y`, `out += y`, or of a paired matrix `out = silu(gate) * up` or
@@ -43,8 +45,6 @@ export const PLAIN: Readonly<Record<PlainEpilogue, Epilogue>> = {
   geglu: plain("geglu", { outShare: 0.5, moved: 0.5 }),
 };
 
-const GATES = { swiglu: "gate_silu", geglu: "gate_gelu" } as const;
-
 /**
  * On matrix units alone: a gated one that lowers the scales `noted` of its rows, f32 [rows], which are the
  * largest before.
@@ -53,11 +53,8 @@ export function notedEpilogue(name: keyof typeof GATES, noted: Operand): Epilogu
   return {
     ...PLAIN[name],
     name: `${name}_noted`,
-    slots: {
-      epilogue: "matmul/epilogue/gated_noted",
-      gate: `matmul/epilogue/${GATES[name]}`,
-    },
-    unitsOut: "tensor/out_noted",
+    parameters: { epilogue: "gated_noted", gate: GATES[name] },
+    noted: true,
     buffers: { noted },
   };
 }
@@ -65,7 +62,9 @@ export function notedEpilogue(name: keyof typeof GATES, noted: Operand): Epilogu
 function plain(name: PlainEpilogue, moves: Pick<Epilogue, "outShare" | "moved">): Epilogue {
   return {
     name,
-    slots: { epilogue: `matmul/epilogue/${name}` },
+    parameters: name === "swiglu" || name === "geglu"
+      ? { epilogue: "gated", gate: GATES[name] }
+      : { epilogue: name },
     buffers: {},
     constants: {},
     ...moves,
@@ -74,6 +73,6 @@ function plain(name: PlainEpilogue, moves: Pick<Epilogue, "outShare" | "moved">)
 
 /** `out = most tanh(y / most)`. */
 export function capEpilogue(most: number): Epilogue {
-  const slots = { epilogue: "matmul/epilogue/cap" };
-  return { name: "cap", slots, buffers: {}, constants: { CAP: most }, outShare: 1, moved: 1 };
+  const parameters = { epilogue: "cap" };
+  return { name: "cap", parameters, buffers: {}, constants: { CAP: most }, outShare: 1, moved: 1 };
 }

@@ -2,12 +2,18 @@
 //
 // Pair w of a head is (x[w], x[w + D/2]), Hugging Face's half-split layout; cos and sin come from a table the
 // host computed in float32 as transformers does.
-// The file that uses this binds `out`, [rows, Q_HEADS, HEAD_DIM] of f32. Slot:
-//   kv_store: `fn store_key(row, w, pair)` and `store_value`, of a dtype (kv/store_*.wgsl).
+// The file that uses this binds `out`, [rows, Q_HEADS, HEAD_DIM] of f32.
 
-//use fragments/rows
-//use attention/turned
-//use kv_store
+//#import fragments/rows
+// A rope pair turned: (a, b) -> (a cos - b sin, b cos + a sin), turn = (cos, sin).
+
+fn turned(pair: vec2<f32>, turn: vec2<f32>) -> vec2<f32> {
+  return vec2<f32>(
+    fma(pair.x, turn.x, -(pair.y * turn.y)),
+    fma(pair.y, turn.x, pair.x * turn.y),
+  );
+}
+//#import kv/store
 
 override HEAD_DIM: u32;
 override Q_HEADS: u32;

@@ -9,23 +9,23 @@ var<workgroup> partial: array<Sum, LANES>;
 fn total(x: Sum, lane: u32) -> Sum {
   partial[lane] = x;
   workgroupBarrier();
-  //for s in STAGES
+  //#for s in STAGES
   {
     let left = LANES >> (3u * $su + 3u);
     if (lane < left) {
       var sum = Sum();
-      //for j in EIGHT
+      //#for j in EIGHT
       sum += partial[lane + $ju * left];
-      //end
+      //#endfor
       partial[lane] = sum;
     }
     workgroupBarrier();
   }
-  //end
+  //#endfor
   var sum = Sum();
-  //for j in REST
+  //#for j in REST
   sum += partial[$j];
-  //end
+  //#endfor
   workgroupBarrier(); // before the next call writes
   return sum;
 }

@@ -8,7 +8,6 @@ import {
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
-import { storeSlots } from "./slots.ts";
 
 const THREADS = 128;
 
@@ -19,7 +18,7 @@ function placeHeadsKernel(dtype: KvDtype): Kernel {
   return kernels.getOrInsertComputed(
     name,
     () =>
-      kernel(name, shader("kv/place_heads", { slots: storeSlots(dtype) }), {
+      kernel(name, shader("kv/place_heads", { kv: dtype }), {
         bindings: ["sums", "out", "rope", "rows", "pages", "keys", "values"],
         constants: ["SPLIT_K", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
       }),

@@ -3,7 +3,7 @@
 //
 // One invocation per (rope pair, row).
 
-//use fragments/place_head
+//#import fragments/place_head
 
 override SPLIT_K: u32;
 

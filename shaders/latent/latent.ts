@@ -8,7 +8,6 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
-import { storeSlots } from "../kv/slots.ts";
 import { shader } from "../shader.ts";
 
 /** Sizes of multi-head latent attention (DeepSeek-V2), elements. */
@@ -137,12 +136,10 @@ function prepareKernel(
 ): Kernel {
   const name = `latent_prepare_${format}_${dtype}_${rank}_${width}_${ROWS}_${ahead}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = {
-      weights: `weights/weights_${format}`,
-      ...storeSlots(dtype),
-    };
     const BATCH = largestPart(ROWS, BATCH_ROWS);
-    const counts = {
+    const parameters = {
+      weights: format,
+      kv: dtype,
       RANK: rank,
       HEAD_DIM: width,
       BLOCKS: Math.ceil(rank / BLOCK_COLS),
@@ -154,7 +151,7 @@ function prepareKernel(
       AHEAD: ahead,
       STEPS: Math.ceil(rank / THREADS),
     };
-    return kernel(name, shader("latent/latent_prepare", { slots, counts }), {
+    return kernel(name, shader("latent/latent_prepare", parameters), {
       bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
       constants: [
         ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS", "TURN_BLOCKS"] as const,

@@ -18,7 +18,18 @@
 //
 // The slot is that of latent/latent_cells.wgsl.
 
-//use latent/latent_cells
+// What attention over latents declares alike: the sums of chunks of cells, brought into workgroup memory as floats.
+
+//#import latent/latent_runs
+//#import kv/load
+
+const WIDTH4 = 2u * VEC8S; // vec4
+const CELLS = $CELLSu; // of an invocation, for the scores
+const CELL_GROUPS = 16u / CELLS;
+const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
+const SPREAD = THREADS / CHUNK; // invocations that load a cell
+
+var<private> values: array<vec4<u32>, 1>; // of `load_value`, which is not called: values are parts of keys
 
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 
@@ -77,7 +88,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 
   if (thread < QUADS) {
-    //for h in FOUR
+    //#for h in FOUR
     {
       let r = (query + min(4u * thread + $hu, count - 1u)) / HEADS;
       let own = rows[FIRST_ROW + r];
@@ -85,34 +96,34 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       ends[thread][$h] = visible_end(own);
       owners[thread][$h] = r;
     }
-    //end
+    //#endfor
   }
   let load_cell = thread / SPREAD;
   let load_first = thread % SPREAD;
   let cell = thread % CELL_GROUPS;
   let lane = thread / CELL_GROUPS % LANES;
   let four = thread / CELL_GROUPS / LANES; // of queries
-  //for h in FOUR
+  //#for h in FOUR
   let query$h = (query + min(4u * four + $hu, count - 1u)) * WIDTH4;
-  //end
+  //#endfor
   let dim = thread % DIMS;
   let own = thread / DIMS * OWN;
   var peak = vec4<f32>(NEGATIVE); // of four `thread`
   var total = vec4<f32>(0.0);
-  //for d in SPANS
-  //for a in OWN
-  //for h in FOUR
+  //#for d in SPANS
+  //#for a in OWN
+  //#for h in FOUR
   var sum$d_$a_$h = vec4<f32>(0.0);
-  //end
-  //end
-  //end
+  //#endfor
+  //#endfor
+  //#endfor
 
   var at = Part(first / CHUNK * CHUNK, first_row);
   var now = at;
   var ready = false;
-  //for s in LOADS
+  //#for s in LOADS
   var packed$s: PackedVec8;
-  //end
+  //#endfor
   loop {
     // The next part is asked for before this one is summed: the waits are shared.
     let apart_next = PATHS == 1u && base < min(at.chunk + CHUNK, end);
@@ -124,35 +135,83 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         place = physical(row, place);
       }
       let stored = pages[slot * TABLE_PAGES + place / PAGE] * PAGE + place % PAGE;
-      //for s in LOADS
+      //#for s in LOADS
       packed$s = load_key(stored, min(load_first + $su * SPREAD, VEC8S - 1u));
-      //end
+      //#endfor
     }
     if (ready) {
       let chunk = now.chunk;
       let only = now.row;
       let apart = PATHS == 1u && base < min(chunk + CHUNK, end);
-      //use latent/latent_scores
+      // Statements of latent_attention.wgsl: `pool` = an invocation's sums of q . k, of CELLS cells and a four of
+      // queries. Of a score's 16 sums it has PARTS pairs, or one sum.
+
+      {
+        //#for c in CELLS
+        let key$c = (cell + $cu * CELL_GROUPS) * STRIDE;
+        var score$c = vec4<f32>(0.0);
+        //#endfor
+        for (var p = 0u; p < PARTS; p++) {
+          //#for c in CELLS
+          var pair$c = vec4<f32>(0.0);
+          //#endfor
+          for (var n = 0u; n < SIDES; n++) {
+            let first_sum = SIDES * (lane * PARTS + p) + n;
+            //#for c in CELLS
+            //#for h in FOUR
+            var dot$c_$h = 0.0;
+            //#endfor
+            //#endfor
+            for (var t = 0u; t < $STEP_LOOPSu; t++) {
+              //#for s in STEPS
+              let e$s = first_sum + 16u * (t * $STEPSu + $su);
+              if ($STEP_LOOPSu * $STEPSu * 16u <= WIDTH4 || e$s < WIDTH4) {
+                //#for c in CELLS
+                let k$c = latents[key$c + e$s];
+                //#endfor
+                //#for h in FOUR
+                {
+                  let x = q[query$h + e$s];
+                  //#for c in CELLS
+                  dot$c_$h = dot4(dot$c_$h, x, k$c);
+                  //#endfor
+                }
+                //#endfor
+              }
+              //#endfor
+            }
+            //#for c in CELLS
+            pair$c += vec4<f32>(dot$c_0, dot$c_1, dot$c_2, dot$c_3);
+            //#endfor
+          }
+          //#for c in CELLS
+          score$c += pair$c;
+          //#endfor
+        }
+        //#for c in CELLS
+        pool[lane * POOL + (cell + $cu * CELL_GROUPS) * QUADS + four] = score$c;
+        //#endfor
+      }
       workgroupBarrier();
-      //for t in TURNS
+      //#for t in TURNS
       {
         let at = thread + $tu * THREADS;
         if (at < CHUNK * QUADS) {
-          //for l in LANES
+          //#for l in LANES
           let sum0_$l = pool[$lu * POOL + at];
-          //end
-          //for l in LANES_2
+          //#endfor
+          //#for l in LANES_2
           let sum1_$l = sum0_$(2 * l) + sum0_$(2 * l + 1);
-          //end
-          //for l in LANES_4
+          //#endfor
+          //#for l in LANES_4
           let sum2_$l = sum1_$(2 * l) + sum1_$(2 * l + 1);
-          //end
-          //for l in LANES_8
+          //#endfor
+          //#for l in LANES_8
           let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
-          //end
-          //for l in LANES_16
+          //#endfor
+          //#for l in LANES_16
           let sum4_$l = sum3_$(2 * l) + sum3_$(2 * l + 1);
-          //end
+          //#endfor
           let quad = at % QUADS;
           let logical = vec4<u32>(chunk + at / QUADS);
           let seen = (logical >= begins[quad]) & (logical < ends[quad])
@@ -160,18 +219,18 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           pool[at] = select(vec4<f32>(NEGATIVE), SCALE * sum$(LEVELS)_0, seen);
         }
       }
-      //end
+      //#endfor
       workgroupBarrier();
-      //for t in TURNS
+      //#for t in TURNS
       {
         let at = thread + $tu * THREADS;
         if (at < CHUNK * QUADS) {
           let quad = at % QUADS;
           var top = pool[quad];
           for (var c = 0u; c < CHUNK; c += 4u) {
-            //for c in FOUR
+            //#for c in FOUR
             top = max(top, pool[(c + $cu) * QUADS + quad]);
-            //end
+            //#endfor
           }
           let score = pool[at];
           weights[at] = select(exp(score - top), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
@@ -183,18 +242,58 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           }
         }
       }
-      //end
+      //#endfor
       workgroupBarrier();
       if (thread < QUADS) {
         var part = vec4<f32>(0.0);
         for (var c = 0u; c < CHUNK; c += 4u) {
-          //for c in FOUR
+          //#for c in FOUR
           part += weights[(c + $cu) * QUADS + thread];
-          //end
+          //#endfor
         }
         total = fma(part, shares[thread], total * shrinks[thread]);
       }
-      //use latent/latent_values
+      // Statements of latent_attention.wgsl: the chunk's weighted sums of latents, added to those before it.
+
+      //#for d in SPANS
+      if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
+        //#for b in TIMES
+        {
+          //#for a in BOTH
+          //#for h in FOUR
+          var part$a_$h = vec4<f32>(0.0);
+          //#endfor
+          //#endfor
+          for (var c = 0u; c < CHUNK; c += $AT_ONCEu) {
+            //#for c in AT_ONCE
+            {
+              let value = latents[(c + $cu) * STRIDE + dim + $du * DIMS];
+              //#for a in BOTH
+              let weight$a = weights[(c + $cu) * QUADS + own + $(b * BOTH + a)u];
+              //#for h in FOUR
+              part$a_$h = fma(vec4<f32>(weight$a[$h]), value, part$a_$h);
+              //#endfor
+              //#endfor
+            }
+            //#endfor
+          }
+          //#for a in BOTH
+          {
+            let shrink = shrinks[own + $(b * BOTH + a)u];
+            let share = shares[own + $(b * BOTH + a)u];
+            //#for h in FOUR
+            sum$d_$(b * BOTH + a)_$h = fma(
+              part$a_$h,
+              vec4<f32>(share[$h]),
+              sum$d_$(b * BOTH + a)_$h * shrink[$h],
+            );
+            //#endfor
+          }
+          //#endfor
+        }
+        //#endfor
+      }
+      //#endfor
     }
     if (at.chunk >= last) {
       break;
@@ -202,14 +301,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     // What a row does not see may be no number; it is weighted with 0 all the same.
     let seen_next = !apart_next || at.chunk < visible_end(rows[FIRST_ROW + at.row]);
     workgroupBarrier(); // what is read of the part before
-    //for s in LOADS
+    //#for s in LOADS
     if (($su + 1u) * SPREAD <= VEC8S || load_first + $su * SPREAD < VEC8S) {
       let key = vec8_of(packed$s);
       let to = load_cell * STRIDE + load_first + $su * SPREAD;
       latents[to] = select(vec4<f32>(0.0), key.lo, seen_next);
       latents[to + VEC8S] = select(vec4<f32>(0.0), key.hi, seen_next);
     }
-    //end
+    //#endfor
     workgroupBarrier();
     now = at;
     ready = true;
@@ -219,23 +318,23 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
   }
 
-  //for d in SPANS
+  //#for d in SPANS
   if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
-    //for a in OWN
-    //for h in FOUR
+    //#for a in OWN
+    //#for h in FOUR
     if (4u * (own + $au) + $hu < count) {
       let at = (query + 4u * (own + $au) + $hu) * RUNS + run;
       sums[at * RANK4 + dim + $du * DIMS] = sum$d_$a_$h;
     }
-    //end
-    //end
+    //#endfor
+    //#endfor
   }
-  //end
+  //#endfor
   if (thread < QUADS) {
-    //for h in FOUR
+    //#for h in FOUR
     if (4u * thread + $hu < count) {
       stats[(query + 4u * thread + $hu) * RUNS + run] = vec2<f32>(peak[$h], total[$h]);
     }
-    //end
+    //#endfor
   }
 }

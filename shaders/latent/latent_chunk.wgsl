@@ -9,7 +9,18 @@
 //
 // The slot is that of latent/latent_cells.wgsl.
 
-//use latent/latent_cells
+// What attention over latents declares alike: the sums of chunks of cells, brought into workgroup memory as floats.
+
+//#import latent/latent_runs
+//#import kv/load
+
+const WIDTH4 = 2u * VEC8S; // vec4
+const CELLS = $CELLSu; // of an invocation, for the scores
+const CELL_GROUPS = 16u / CELLS;
+const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
+const SPREAD = THREADS / CHUNK; // invocations that load a cell
+
+var<private> values: array<vec4<u32>, 1>; // of `load_value`, which is not called: values are parts of keys
 
 const SIDE = CHUNK + 1u; // of sums of cells
 
@@ -29,15 +40,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let own = thread / (THREADS / 4u); // query that it loads
   let first_four = thread % (THREADS / 4u);
   let own_query = (query + min(own, count - 1u)) * WIDTH4;
-  //for s in QUERY_LOADS
+  //#for s in QUERY_LOADS
   let query$s = q[own_query + min(first_four + $su * (THREADS / 4u), WIDTH4 - 1u)];
-  //end
+  //#endfor
 
   var slot = 0u;
   var end = 0u; // of all rows of the tile
   var begins = vec4<u32>();
   var ends = vec4<u32>(); // one past the last cell that a query sees; 0: none
-  //for h in FOUR
+  //#for h in FOUR
   {
     let own = rows[FIRST_ROW + (query + min($hu, count - 1u)) / HEADS];
     begins[$h] = visible_begin(own);
@@ -45,7 +56,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     end = max(end, ends[$h]);
     slot = select(slot, own.slot, own.live == 1u);
   }
-  //end
+  //#endfor
   if (chunk >= end || all(begins >= vec4<u32>(chunk + CHUNK))) {
     return;
   }
@@ -53,69 +64,69 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let load_first = thread % SPREAD;
   let place = min(chunk + load_cell, end - 1u);
   let stored = pages[slot * TABLE_PAGES + place / PAGE] * PAGE + place % PAGE;
-  //for s in LOADS
+  //#for s in LOADS
   let packed$s = load_key(stored, min(load_first + $su * SPREAD, VEC8S - 1u));
-  //end
-  //for s in QUERY_LOADS
+  //#endfor
+  //#for s in QUERY_LOADS
   if (($su + 1u) * (THREADS / 4u) <= WIDTH4 || first_four + $su * (THREADS / 4u) < WIDTH4) {
     pool[own][first_four + $su * (THREADS / 4u)] = query$s;
   }
-  //end
-  //for s in LOADS
+  //#endfor
+  //#for s in LOADS
   if (($su + 1u) * SPREAD <= VEC8S || load_first + $su * SPREAD < VEC8S) {
     let key = vec8_of(packed$s);
     latents[load_cell][load_first + $su * SPREAD] = key.lo;
     latents[load_cell][load_first + $su * SPREAD + VEC8S] = key.hi;
   }
-  //end
+  //#endfor
   workgroupBarrier();
 
   let cell = thread % CELL_GROUPS;
   let lane = thread / CELL_GROUPS;
-  //for c in CELLS
-  //for h in FOUR
+  //#for c in CELLS
+  //#for h in FOUR
   var dot$c_$h = 0.0;
-  //end
-  //end
+  //#endfor
+  //#endfor
   for (var t = 0u; t < $STEP_LOOPSu; t++) {
-    //for s in STEPS
+    //#for s in STEPS
     {
       let e = lane + 16u * (t * $STEPSu + $su);
       if ($STEP_LOOPSu * $STEPSu * 16u <= WIDTH4 || e < WIDTH4) {
-        //for c in CELLS
+        //#for c in CELLS
         let k$c = latents[cell + $cu * CELL_GROUPS][e];
-        //end
-        //for h in FOUR
+        //#endfor
+        //#for h in FOUR
         {
           let x = pool[$h][e];
-          //for c in CELLS
+          //#for c in CELLS
           dot$c_$h = dot4(dot$c_$h, x, k$c);
-          //end
+          //#endfor
         }
-        //end
+        //#endfor
       }
     }
-    //end
+    //#endfor
   }
   workgroupBarrier(); // what is read of the queries
-  //for c in CELLS
+  //#for c in CELLS
   pool[lane % 4u][lane / 4u * SIDE + cell + $cu * CELL_GROUPS] =
     vec4<f32>(dot$c_0, dot$c_1, dot$c_2, dot$c_3);
-  //end
+  //#endfor
   workgroupBarrier();
   if (thread < CHUNK) {
-    //for l in LANES
+    //#for l in LANES
     let sum0_$l = pool[$lu % 4u][$lu / 4u * SIDE + thread];
-    //end
-    //for l in LANES_2
+    //#endfor
+    //#for l in LANES_2
     let sum1_$l = sum0_$(2 * l) + sum0_$(2 * l + 1);
-    //end
-    //for l in LANES_4
+    //#endfor
+    //#for l in LANES_4
     let sum2_$l = sum1_$(2 * l) + sum1_$(2 * l + 1);
-    //end
-    //for l in LANES_8
+    //#endfor
+    //#for l in LANES_8
     let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
-    //end
+    //#endfor
     let logical = vec4<u32>(chunk + thread);
     let seen = (logical >= begins) & (logical < ends);
     pool[0][thread] = select(vec4<f32>(NEGATIVE), SCALE * (sum3_0 + sum3_1), seen);
@@ -123,9 +134,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   workgroupBarrier();
   var top = vec4<f32>(NEGATIVE);
   if (thread < CHUNK) {
-    //for c in LANES
+    //#for c in LANES
     top = max(top, pool[0][$c]);
-    //end
+    //#endfor
     let score = pool[0][thread];
     weights[thread] = select(exp(score - top), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
   }
@@ -133,35 +144,35 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread == 0u) {
     var total = vec4<f32>(0.0);
     for (var c = 0u; c < CHUNK; c += 4u) {
-      //for c in FOUR
+      //#for c in FOUR
       total += weights[c + $cu];
-      //end
+      //#endfor
     }
-    //for h in FOUR
+    //#for h in FOUR
     if ($hu < count) {
       stats[(query + $hu) * RUNS + tile.z] = vec2<f32>(top[$h], total[$h]);
     }
-    //end
+    //#endfor
   }
   for (var dim = thread; dim < RANK4; dim += THREADS) {
-    //for h in FOUR
+    //#for h in FOUR
     var sum$h = vec4<f32>(0.0);
-    //end
+    //#endfor
     for (var c = 0u; c < CHUNK; c += 4u) {
-      //for c in FOUR
+      //#for c in FOUR
       {
         let value = latents[c + $cu][dim];
         let weight = weights[c + $cu];
-        //for h in FOUR
+        //#for h in FOUR
         sum$h = fma(vec4<f32>(weight[$h]), value, sum$h);
-        //end
+        //#endfor
       }
-      //end
+      //#endfor
     }
-    //for h in FOUR
+    //#for h in FOUR
     if ($hu < count) {
       sums[((query + $hu) * RUNS + tile.z) * RANK4 + dim] = sum$h;
     }
-    //end
+    //#endfor
   }
 }

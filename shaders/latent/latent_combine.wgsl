@@ -1,10 +1,7 @@
 // out[r, h] = weighted sum of latents of head h of row r, of the runs of cells that latent_attention.wgsl
 // leaves; zeros for padding. One workgroup per (QUADS fours of a latent, head, row).
-//
-// Slot:
-//   runs: `add_runs`, see latent_lanes.wgsl.
 
-//use runs
+//#import latent/runs
 
 override HEADS: u32;
 

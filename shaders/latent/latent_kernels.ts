@@ -1,6 +1,6 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { loadSlots } from "../kv/slots.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { shader } from "../shader.ts";
 
 /** Cells of a chunk and of a segment of latent_attention.wgsl. */
@@ -95,8 +95,7 @@ export function latentKernel(
       CHUNK,
       FOUR: 4,
     };
-    const slots = loadSlots(kvDtype);
-    return kernel(name, shader("latent/latent_attention", { slots, counts }), {
+    return kernel(name, shader("latent/latent_attention", { kv: kvDtype, ...counts }), {
       bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
       constants: [
         "HEADS",
@@ -139,8 +138,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
       LOADS: Math.ceil(CHUNK * width / 8 / threads),
       ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
     };
-    const slots = loadSlots(kvDtype);
-    return kernel(name, shader("latent/latent_chunk", { slots, counts }), {
+    return kernel(name, shader("latent/latent_chunk", { kv: kvDtype, ...counts }), {
       bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
       constants: [
         ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
@@ -153,7 +151,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
 const COMBINED_QUADS = 64;
 /** Queries from which an invocation adds all lanes of a four: there are workgroups enough. */
 const MANY_QUERIES = 1024;
-/** Lanes whose segments are added apart, see latent_lanes.wgsl. */
+/** Lanes whose segments are added apart, see runs.wgsl. */
 const LANES = 4;
 
 /** Workgroups of a head where runs are added. */
@@ -162,8 +160,8 @@ export function latentCombineTiles(rank: number): number {
 }
 
 /**
- * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent: a text of the
- * slot `runs`, and how it is unrolled.
+ * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent: the
+ * parameters of latent/runs.wgsl.
  */
 export function runsOf(
   { rank, run, quads, threads }: {
@@ -172,22 +170,19 @@ export function runsOf(
     readonly quads: number;
     readonly threads: number;
   },
-): { readonly text: string; readonly counts: Record<string, number> } {
+): KernelParameters {
   const TURNS = Math.ceil(LANES * quads / threads);
   const counts = { RANK4: rank / 4, LANES, QUADS: quads, THREADS: threads, TURNS };
   if (run === SEGMENT) {
-    return {
-      text: "latent/latent_runs_segments",
-      counts: { ...counts, RUNS_AHEAD: Math.ceil(8 / TURNS) },
-    };
+    return { SEGMENTS: true, ...counts, RUNS_AHEAD: Math.ceil(8 / TURNS) };
   }
   const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
   return {
-    text: "latent/latent_runs_chunks",
-    counts: {
-      ...{ ...counts, SHARES, MOST_SEGMENTS },
-      CHUNK_TURNS: Math.ceil(MOST_SEGMENTS * SHARES / threads),
-    },
+    SEGMENTS: false,
+    ...counts,
+    SHARES,
+    MOST_SEGMENTS,
+    CHUNK_TURNS: Math.ceil(MOST_SEGMENTS * SHARES / threads),
   };
 }
 
@@ -201,8 +196,7 @@ export function latentCombineKernel(
   const name = `latent_combine_${rank}_${width}_${run}_${threads}`;
   return kernels.getOrInsertComputed(name, () => {
     const runs = runsOf({ rank, run, quads: COMBINED_QUADS, threads });
-    const counts = { ...runs.counts, OUT4: width / 4 };
-    const code = shader("latent/latent_combine", { slots: { runs: runs.text }, counts });
+    const code = shader("latent/latent_combine", { ...runs, OUT4: width / 4 });
     return kernel(name, code, {
       bindings: ["sums", "out", "stats", "rows"],
       constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],

@@ -13,13 +13,36 @@
 // invocations are added in order, and then their sums.
 //
 // A row of x is [.. q of all heads ..; c; k_r], or one of the two where they are not made together.
-// Slots:
-//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
-//   kv_store: `fn store_key(row, w, pair)` of a dtype (kv/store_*.wgsl).
 
-//use weights
-//use latent/latent_rope
-//use kv_store
+//#import weights/weights_$weights
+// Rotary embedding of the last ROPE elements of a head in multi-head latent attention.
+//
+// DeepSeek turns pairs (2i, 2i + 1), as INTERLEAVED says, else (i, i + ROPE / 2) as all others do:
+// (a, b) -> (a cos - b sin, b cos + a sin), both stored where they were.
+
+//#import fragments/rows
+
+override ROPE: u32; // even
+override INTERLEAVED: u32;
+
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(3) var<storage, read> rope: array<vec2<f32>>; // [positions, ROPE / 2]: cos, sin
+@group(0) @binding(4) var<storage, read> rows: array<Row>; // [rows]
+
+// Element j of the rotated x[first .. first + ROPE].
+fn turned(first: u32, j: u32, position: u32) -> f32 {
+  let half = ROPE / 2u;
+  let i = select(j % half, j / 2u, INTERLEAVED == 1u);
+  let a = first + select(i, 2u * i, INTERLEAVED == 1u);
+  let b = a + select(half, 1u, INTERLEAVED == 1u);
+  let turn = rope[position * half + i];
+  return select(
+    fma(x[b], turn.x, x[a] * turn.y),
+    fma(x[a], turn.x, -(x[b] * turn.y)),
+    first + j == a,
+  );
+}
+//#import kv/store
 
 override HEADS: u32;
 override NOPE: u32;
@@ -57,53 +80,53 @@ fn absorb(block: u32, row: u32, count: u32, thread: u32) {
   let part = thread / WIDE;
   let e = block % BLOCKS * WIDE + wide;
   let first = head * (NOPE + VALUE);
-  //for r in ROWS
+  //#for r in ROWS
   let q$r = min(row + $ru, count - 1u) * X_COLS + head * (NOPE + ROPE);
   var lo$r = vec4<f32>(0.0);
   var hi$r = vec4<f32>(0.0);
-  //end
+  //#endfor
   let whole = NOPE % (PARTS * $AHEADu) == 0u && VEC8S % WIDE == 0u; // nothing to leave out
   for (var i = part; i < NOPE; i += PARTS * $AHEADu) {
-    //for a in AHEAD
+    //#for a in AHEAD
     let i$a = i + $au * PARTS;
     let at$a = select(min(i$a, NOPE - 1u), i$a, whole);
     let block$a = load_block((first + at$a) * VEC8S + select(min(e, VEC8S - 1u), e, whole));
-    //end
-    //for a in AHEAD
+    //#endfor
+    //#for a in AHEAD
     {
       let w = vec8_0(block$a);
-      //for r in ROWS
+      //#for r in ROWS
       {
         let own = vec4<f32>(select(0.0, x[q$r + at$a], whole || i$a < NOPE));
         lo$r = fma(own, w.lo, lo$r);
         hi$r = fma(own, w.hi, hi$r);
       }
-      //end
+      //#endfor
     }
-    //end
+    //#endfor
   }
-  //for b in BATCHES
+  //#for b in BATCHES
   workgroupBarrier();
-  //for r in BATCH
+  //#for r in BATCH
   {
     let to = (part * $BATCHu + $ru) * 2u * WIDE + wide;
     partial[to] = lo$(b * BATCH + r);
     partial[to + WIDE] = hi$(b * BATCH + r);
   }
-  //end
+  //#endfor
   workgroupBarrier();
   for (var i = thread; i < $BATCHu * 2u * WIDE; i += THREADS) {
     var sum = vec4<f32>(0.0);
-    //for p in PARTS
+    //#for p in PARTS
     sum += partial[$pu * $BATCHu * 2u * WIDE + i];
-    //end
+    //#endfor
     let r = row + $bu * $BATCHu + i / (2u * WIDE);
     let own = block % BLOCKS * WIDE + i % WIDE;
     if (r < count && own < VEC8S) {
       out[(r * HEADS + head) * (HEAD_DIM / 4u) + 2u * own + i / WIDE % 2u] = sum;
     }
   }
-  //end
+  //#endfor
 }
 
 fn turn(block: u32, row: u32, thread: u32) {
@@ -127,42 +150,42 @@ fn turn(block: u32, row: u32, thread: u32) {
 fn keep(at: u32, thread: u32) {
   let row = rows[at];
   let first = at * X_COLS + X_LATENT;
-  //for s in STEPS
+  //#for s in STEPS
   let d$s = thread + $su * THREADS;
   let there$s = ($su + 1u) * THREADS <= RANK || d$s < RANK;
   let x$s = x[first + select(RANK - 1u, d$s, there$s)];
   let gain$s = norm_weight[select(RANK - 1u, d$s, there$s)];
-  //end
+  //#endfor
   let page = pages[row.slot * TABLE_PAGES * row.live + row.cell / PAGE];
   for (var j = thread; j < ROPE; j += THREADS) {
     line[RANK + j] = turned(first + RANK, j, row.position);
   }
   var square = 0.0;
-  //for s in STEPS
+  //#for s in STEPS
   if (there$s) {
     square = fma(x$s, x$s, square);
   }
-  //end
+  //#endfor
   squares[thread] = square;
   workgroupBarrier();
   if (thread < 8u) {
     var sum = 0.0;
-    //for l in EIGHT
+    //#for l in EIGHT
     sum += squares[8u * thread + $lu];
-    //end
+    //#endfor
     eights[thread] = sum;
   }
   workgroupBarrier();
   var sum = 0.0;
-  //for l in EIGHT
+  //#for l in EIGHT
   sum += eights[$l];
-  //end
+  //#endfor
   let scale = 1.0 / sqrt(sum / f32(RANK) + EPS);
-  //for s in STEPS
+  //#for s in STEPS
   if (there$s) {
     line[d$s] = x$s * scale * gain$s;
   }
-  //end
+  //#endfor
   workgroupBarrier();
   let half = HEAD_DIM / 2u;
   for (var w = thread; w < half * row.live; w += THREADS) {

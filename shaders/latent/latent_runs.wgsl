@@ -1,8 +1,8 @@
 // What attention over latents declares alike where runs of cells leave sums: what it reads and writes.
 
-//use fragments/rows
-//use attention/visible
-//use latent/latent_fold
+//#import fragments/rows
+//#import attention/visible
+//#import latent/latent_fold
 
 override HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table

@@ -135,19 +135,16 @@ function valueKernel(
 ): Kernel {
   const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = {
-      weights: `weights/weights_${format}`,
-      latents: "latent/latent_value_mixed",
-      note: noteOf(noted),
-    };
-    const counts = {
+    const parameters = {
+      weights: format,
+      MIXED: true,
+      NOTED: noted,
       ROWS,
-      NOTED: Number(noted),
       ...countsOf(outs, lanes),
       THREADS: lanes * GROUPS,
       ...loads(ROWS <= 2 && lanes > 1),
     };
-    return kernel(name, shader("latent/latent_value", { slots, counts }), {
+    return kernel(name, shader("latent/latent_value", parameters), {
       bindings: ["weights", "x", "out", ...noted ? ["scales"] : []],
       constants: [...CONSTANTS, "WIDTH", ...noted ? ["NOTED_FIRST"] : []],
     });
@@ -166,20 +163,16 @@ function runsValueKernel(
   const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
-    const slots = {
-      weights: `weights/weights_${format}`,
-      latents: "latent/latent_value_runs",
-      runs: runs.text,
-      note: noteOf(noted),
-    };
-    const counts = {
-      NOTED: Number(noted),
+    const parameters = {
+      weights: format,
+      MIXED: false,
+      NOTED: noted,
       ROWS: 1,
       ...countsOf(OUTS.few, LANES),
       ...loads(true),
-      ...runs.counts,
+      ...runs,
     };
-    return kernel(name, shader("latent/latent_value", { slots, counts }), {
+    return kernel(name, shader("latent/latent_value", parameters), {
       bindings: ["weights", "sums", "out", "stats", "rows", ...noted ? ["scales"] : []],
       constants: [
         ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
@@ -189,15 +182,11 @@ function runsValueKernel(
   });
 }
 
-function noteOf(noted: boolean): string {
-  return `attention/note/${noted ? "scale" : "nothing"}`;
-}
-
 function countsOf(OUTS: number, SHARERS: number): Record<string, number> {
   return { OUTS, SHARERS };
 }
 
 /** Weights ahead of what they are multiplied with, where registers allow. */
-function loads(early: boolean): Record<string, number> {
-  return { AHEAD: early ? 4 : 1, EARLY: Number(early), LATE: Number(!early) };
+function loads(early: boolean): { readonly AHEAD: number; readonly EARLY: boolean } {
+  return { AHEAD: early ? 4 : 1, EARLY: early };
 }

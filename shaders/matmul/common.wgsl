@@ -1,7 +1,18 @@
-// What all matmul kernels bind and override, the experts' too. Slot:
-//   packing: `fn packed_lanes()`, what quantized rows are packed for: LANES, or a part of them (part/packed_*.wgsl).
+// What all matmul kernels bind and override, the experts' too.
 
-//use packing
+//#if PACKED_FEW
+// Quantized rows of a width that leaves few whole lanes: they are packed for those, and more share an output.
+
+fn packed_lanes() -> u32 {
+  return $PACKED_LANESu;
+}
+//#else
+// Quantized rows that are packed for the invocations that share an output.
+
+fn packed_lanes() -> u32 {
+  return LANES;
+}
+//#endif
 
 override COLS: u32; // k; a multiple of 8
 override MATRIX_ROWS: u32; // rows of W in this shard, or of one expert; even

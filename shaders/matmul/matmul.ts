@@ -62,7 +62,7 @@ export function matmul(
     rows,
     splitK,
     tuning,
-    partial: epilogue.slots.out !== undefined && !epilogue.relays,
+    partial: epilogue.out === "partials",
   };
   const launch = hold === PLAIN_ROWS
     ? matmulShape(matrix, use)

@@ -1,5 +1,5 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
-import type { Slots } from "../../src/gpu/link.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 import type { Epilogue } from "../fragments/epilogue.ts";
@@ -52,10 +52,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     .join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
-    const code = shader(FILES[shape.kind], {
-      slots: slotsOf(shape, of),
-      counts: countsOf(shape, of),
-    });
+    const code = shader(FILES[shape.kind], parametersOf(shape, of));
     return kernel(name, code, {
       bindings: [
         ...["weights", "x", "out", ...Object.keys(epilogue.buffers)],
@@ -77,34 +74,10 @@ const FILES = {
   resident: "matmul/matmul_resident",
 } as const;
 
-function slotsOf(
-  shape: MatmulShape,
-  of: MatmulCode,
-): Slots {
-  const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
-  const ending = lanes === 1
-    ? { sums: "matmul/ending/one_lane_sums", ending: "matmul/ending/one_lane" }
-    : shape.pairs === 1
-    ? { sums: "matmul/ending/add_pairs", ending: "matmul/ending/pair" }
-    : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
-  const staged = shape.kind === "cached" ? {} : {
-    dot: `matmul/dot/${shape.dots}`,
-    load: `matmul/${hasPart(shape) ? "part/" : ""}load_${
-      shape.dots === "floats" ? "floats" : "rounded"
-    }`,
-  };
-  const weights = `weights/weights_${format}`;
-  const packing = `matmul/part/packed_${isFew(of) ? "few" : "all"}`;
-  return {
-    out: "matmul/out",
-    weights,
-    packing,
-    ...ending,
-    ...staged,
-    ...hold.slots,
-    ...hold.floats && takesHalves(shape, lanes) ? { hold: hold.floats } : {},
-    ...epilogue.slots,
-  };
+/** How the lanes' sums are added: see matmul/ending.wgsl. */
+function endingOf({ pairs }: MatmulShape, lanes: number): "one_lane" | "pair" | "lanes" {
+  if (lanes === 1) return "one_lane";
+  return pairs === 1 ? "pair" : "lanes";
 }
 
 /**
@@ -116,11 +89,12 @@ function takesHalves(shape: MatmulShape, lanes: number): boolean {
     2 * shape.rows * shape.stage <= lanes * shape.groups;
 }
 
-/** Numbers that the texts of matmul/ name with a dollar. */
-function countsOf(
+/** What the texts of matmul/ depend on. */
+function parametersOf(
   shape: MatmulShape,
-  { format, epilogue, lanes, packedLanes = lanes, hold = PLAIN_ROWS }: MatmulCode,
-): Record<string, number> {
+  of: MatmulCode,
+): KernelParameters {
+  const { format, epilogue, lanes, packedLanes = lanes, hold = PLAIN_ROWS } = of;
   const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
   const threads = lanes * groups;
@@ -128,6 +102,14 @@ function countsOf(
   const parts = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;
   const sums = sumsAtOnce(shape);
   return {
+    weights: format,
+    out: epilogue.out ?? "numbers",
+    ending: endingOf(shape, lanes),
+    ...shape.kind === "cached" ? {} : { dots: shape.dots },
+    hold: hold.kind,
+    HALVES: hold.kind === "combined" && takesHalves(shape, lanes),
+    PACKED_FEW: isFew(of),
+    PART: hasPart(shape),
     ROWS: rows,
     PAIRS: pairs,
     PAIR_HALVES: Math.floor(pairs / 2),
@@ -143,14 +125,14 @@ function countsOf(
     BUFFERS: buffersOf(shape),
     SUMS: sums,
     SUM_TILES: rows / sums,
-    MORE_TILES: Number(rows > sums),
+    MORE_TILES: rows > sums,
     PAIR_SUMS: pairSums(shape, lanes),
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
     ...shape.kind === "resident" ? residentCounts(shape, { vec8s, lanes }) : {},
-    ...hold.counts({ threads }),
-    ...epilogue.counts,
+    ...hold.parameters({ threads }),
+    ...epilogue.parameters,
   };
 }
 
@@ -168,8 +150,8 @@ function hasPart(shape: MatmulShape): boolean {
 function residentCounts(
   { stage, ahead }: ResidentShape,
   { vec8s, lanes }: { readonly vec8s: number; readonly lanes: number },
-): Record<string, number> {
-  return { AHEAD: ahead, TURNS: Number(stage / vec8s / lanes > ahead) };
+): { readonly AHEAD: number; readonly TURNS: boolean } {
+  return { AHEAD: ahead, TURNS: stage / vec8s / lanes > ahead };
 }
 
 /** Bytes of workgroup memory of a kernel with more than one lane. */
@@ -184,7 +166,7 @@ function buffersOf({ kind }: MatmulShape): number {
   return kind === "prefetch" ? 2 : 1;
 }
 
-/** Sums of pairs that have workgroup memory of their own: add_pairs.wgsl. */
+/** Sums of pairs that have workgroup memory of their own: ending.wgsl. */
 function pairSums(shape: MatmulShape, lanes: number): number {
   return shape.pairs === 1 ? sumsAtOnce(shape) * shape.groups * (lanes + 1) : 0;
 }

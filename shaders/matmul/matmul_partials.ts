@@ -1,6 +1,6 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
-import { PARTIAL_WORDS, type PartialKind, partialSlot } from "../partial/partial.ts";
+import { PARTIAL_WORDS, type PartialKind } from "../partial/partial.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { type Epilogue, matmul } from "./matmul.ts";
 import type { Hold } from "./hold/hold.ts";
@@ -78,14 +78,10 @@ export function partialEpilogue(
   const words = PARTIAL_WORDS[kind];
   return {
     name: kind,
-    slots: {
-      epilogue: "matmul/epilogue/partial",
-      out: "matmul/out_partial",
-      ...partialSlot(kind),
-    },
+    parameters: { epilogue: "partial", partial: kind, PARTIAL_PAIRS: words / 2 },
+    out: "partials",
     buffers: {},
     constants: { VOCAB: vocab, FIRST_PARTIAL: first },
-    counts: { PARTIAL_PAIRS: words / 2 },
     outShare: count / rows,
     moved: words * count / rows,
   };

@@ -15,7 +15,7 @@ function embedKernel(
   "weights" | "rows" | "out",
   "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS" | "SCALE"
 > {
-  const code = shader("norm/embed", { slots: { weights: `weights/weights_${format}` } });
+  const code = shader("norm/embed", { weights: format });
   return kernel(`embed_${format}`, code, {
     bindings: ["weights", "rows", "out"],
     constants: ["COLS", "OUT_COLS", "SHARD_FIRST", "SHARD_ROWS", "SCALE"],

@@ -1,10 +1,9 @@
 // out[r, c] = SCALE E[rows[r].token, c] for tokens of this shard of the embedding matrix.
 //
-// One invocation per eight columns of a row. Slot:
-//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+// One invocation per eight columns of a row.
 
-//use weights
-//use fragments/rows
+//#import weights/weights_$weights
+//#import fragments/rows
 
 override COLS: u32; // a multiple of 8
 override OUT_COLS: u32; // row stride of out

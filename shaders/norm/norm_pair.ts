@@ -39,23 +39,15 @@ function pairKernel(
   const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...put];
   const name = `norm_pair_${kinds.join("_")}_${lanes}x${each}`;
   return kernels.getOrInsertComputed(name, () => {
-    const [INDEXED, KEEPS_NORMED, PAIRED] = [Number(indexed), Number(normed), Number(paired)];
     const code = shader("norm/norm_pair", {
-      slots: {
-        weights: `weights/weights_${format}`,
-        note: `norm/norm_note_${noted ? "scale" : "nothing"}`,
-      },
-      counts: {
-        ...{
-          EACH: each,
-          HALVES: halvesOf(noted),
-          INDEXED,
-          ALL: 1 - INDEXED,
-          PAIRED,
-          UNPAIRED: 1 - PAIRED,
-        },
-        ...{ KEEPS_NORMED, KEEPS_INPUT: 1 - KEEPS_NORMED, ...foldCounts(lanes) },
-      },
+      weights: format,
+      INDEXED: indexed,
+      KEEPS_NORMED: normed,
+      NOTED: noted,
+      PAIRED: paired,
+      EACH: each,
+      HALVES: halvesOf(noted),
+      ...foldCounts(lanes),
     });
     const hidden = ["x", "hidden_weight", "kept", ...indexed ? ["index"] : []];
     return kernel(name, code, {

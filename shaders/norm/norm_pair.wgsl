@@ -3,14 +3,12 @@
 // has it. Rows whose token is not in E, or whose hidden row is NO_ROW, have no such half.
 //
 // One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either in registers, l, l + LANES, ...; the lanes' sums are
-// added in the order of workgroup_sum.wgsl. Slots:
-//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
-//   note: as in rms_norm.wgsl. Where $PAIRED is 1, out has the row times its scale as norm_put_pair.wgsl stores it.
+// added in the order of workgroup_sum.wgsl.
 
-//use weights
-//use note
-//use fragments/rows
-//use fragments/workgroup_sum
+//#import weights/weights_$weights
+//#import norm/note
+//#import fragments/rows
+//#import fragments/workgroup_sum
 
 override COLS: u32; // a multiple of 8
 override EPS: f32;
@@ -25,21 +23,20 @@ alias Sum = vec2<f32>;
 const NO_ROW = 0xffffffffu;
 
 @group(0) @binding(1) var<storage, read> token_weight: array<vec4<f32>>; // [COLS / 4]
-//for i in UNPAIRED
-@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, 2, COLS / 4]
-//end
-//for i in PAIRED
-//use tensor/cut
+//#if PAIRED
+//#import tensor/cut
 // Eight f16 each, hi and then lo: [rows, 2, 2 COLS / 8].
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
-//end
+//#else
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, 2, COLS / 4]
+//#endif
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> x: array<vec4<f32>>; // [SPLIT_K, .., COLS / 4]: hidden rows
 @group(0) @binding(5) var<storage, read> hidden_weight: array<vec4<f32>>; // [COLS / 4]
 @group(0) @binding(6) var<storage, read_write> kept: array<vec4<f32>>; // [rows, COLS / 4]
-//for i in INDEXED
+//#if INDEXED
 @group(0) @binding(7) var<storage, read> index: array<u32>; // [rows]: the hidden row of each
-//end
+//#endif
 
 fn add_squares(sum: f32, v: Vec8) -> f32 {
   let s = fma(v.lo.w, v.lo.w, fma(v.lo.z, v.lo.z, fma(v.lo.y, v.lo.y, fma(v.lo.x, v.lo.x, sum))));
@@ -60,34 +57,32 @@ fn times(v: Vec8, scale: f32, gain: Vec8) -> Vec8 {
 }
 
 fn put(row: u32, i: u32, y: Vec8, y_scale: f32) {
-  //for n in UNPAIRED
-  let at = row * (COLS / 2u) + 2u * i;
-  out[at] = y.lo;
-  out[at + 1u] = y.hi;
-  //end
-  //for n in PAIRED
+  //#if PAIRED
   let at = row * (COLS / 2u) + i;
   let a = y.lo * y_scale;
   let b = y.hi * y_scale;
   out[at] = packed(cut(a), cut(b));
   out[at + COLS / 4u] = packed(a - cut(a), b - cut(b));
-  //end
+  //#else
+  let at = row * (COLS / 2u) + 2u * i;
+  out[at] = y.lo;
+  out[at + 1u] = y.hi;
+  //#endif
 }
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = tile.x;
   let token = rows[row].token;
-  //for i in INDEXED
+  //#if INDEXED
   let own = index[row];
-  //end
-  //for i in ALL
+  //#else
   let own = row;
-  //end
+  //#endif
   let makes_token = HALVES == 1u || tile.y == 0u;
   let makes_hidden = HALVES == 1u || tile.y == 1u;
   var sum = Sum();
-  //for j in EACH
+  //#for j in EACH
   let i$j = min(lane + $ju * LANES, COLS / 8u - 1u);
   let has_token$j = makes_token && lane + $ju * LANES < COLS / 8u && token < TOKENS;
   let has_hidden$j = makes_hidden && lane + $ju * LANES < COLS / 8u && own != NO_ROW;
@@ -110,32 +105,31 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     h$j = Vec8();
   }
   sum = Sum(add_squares(sum.x, t$j), add_squares(sum.y, h$j));
-  //end
+  //#endfor
   let square = total(sum, lane) / f32(COLS);
   let t_scale = 1.0 / sqrt(square.x + EPS);
   let h_scale = 1.0 / sqrt(square.y + EPS);
   var peak = 0.0;
-  //for j in EACH
+  //#for j in EACH
   let y$j = times(t$j, t_scale, t_gain$j);
   let z$j = times(h$j, h_scale, h_gain$j);
   peak = seen(seen(peak, y$j), z$j);
-  //end
+  //#endfor
   let y_scale = note(row, lane, peak);
-  //for j in EACH
+  //#for j in EACH
   if (has_token$j) {
     put(row, i$j, y$j, y_scale);
   }
   if (has_hidden$j) {
     put(row, COLS / 8u + i$j, z$j, y_scale);
     let keep = row * (COLS / 4u) + 2u * i$j;
-    //for n in KEEPS_NORMED
+    //#if KEEPS_NORMED
     kept[keep] = z$j.lo;
     kept[keep + 1u] = z$j.hi;
-    //end
-    //for n in KEEPS_INPUT
+    //#else
     kept[keep] = h$j.lo;
     kept[keep + 1u] = h$j.hi;
-    //end
+    //#endif
   }
-  //end
+  //#endfor
 }

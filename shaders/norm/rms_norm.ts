@@ -5,7 +5,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { Slots } from "../../src/gpu/link.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
 import type { Table } from "../../src/gpu/matrix.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
@@ -123,12 +123,11 @@ const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
 interface Source {
   readonly name: string;
   /** `from`, and what its own slots stand for. */
-  readonly slots: Slots;
+  readonly parameters: KernelParameters;
   /** Bindings 0 and, where it needs others, 3 and on. */
   readonly buffers: readonly [name: string, operand: Operand][];
   readonly constants: Readonly<Record<string, number>>;
   /** Of its text. */
-  readonly counts?: Readonly<Record<string, number>>;
 }
 
 const kernels = new Map<string, Kernel>();
@@ -210,11 +209,7 @@ function sources(from: NormInput, elements: number): Source[] {
   const by = verified ? "verified" : "tokens";
   return shards.map((shard) => ({
     name: `${by}_${format}`,
-    slots: {
-      from: "norm/norm_from_tokens",
-      weights: `weights/weights_${format}`,
-      rows: `norm/tokens/${verified ? "verified" : "stored"}`,
-    },
+    parameters: { from: "tokens", weights: format, VERIFIED: verified !== undefined },
     buffers: [["weights", shard.operand], ["rows", rows], ...verified ? madeOf(verified) : []],
     constants: {
       ...{ SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
@@ -229,18 +224,20 @@ function madeOf({ batchSlots, slots, drafts }: VerifiedRows): Source["buffers"] 
 
 function expertSource({ stream, outputs, shares, experts }: ExpertSums): Source {
   return {
-    ...source("experts", [["x", stream], ["outputs", outputs], ["shares", shares]]),
     name: `experts_${experts}`,
-    counts: { EXPERTS: experts },
+    parameters: { from: "experts", EXPERTS: experts },
+    buffers: [["x", stream], ["outputs", outputs], ["shares", shares]],
+    constants: {},
   };
 }
 
 function source(
-  name: string,
+  name: "rows" | "index" | "sums" | "branch",
   buffers: Source["buffers"],
   constants: Source["constants"] = {},
 ): Source {
-  return { name, slots: { from: `norm/norm_from_${name}` }, buffers, constants };
+  const from = name === "branch" ? "sums" : name;
+  return { name, parameters: { from, RESIDUAL: name === "sums" }, buffers, constants };
 }
 
 function normKernel(
@@ -260,20 +257,14 @@ function normKernel(
     const [first = "", ...second] = source.buffers.map(([binding]) => binding);
     const bindings = [first, "norm_weight", "out", ...second];
     const code = shader("norm/rms_norm", {
-      slots: {
-        ...source.slots,
-        put: `norm/norm_put_${put}`,
-        keep: `norm/norm_keep_${keep}`,
-        note: `norm/norm_note_${note}`,
-      },
-      counts: {
-        KEPT: bindings.length,
-        SLOT: bindings.length + 1,
-        EACH: each,
-        ...{ PAIRED: Number(put === "pair"), UNPAIRED: Number(put !== "pair") },
-        ...source.counts,
-        ...foldCounts(lanes),
-      },
+      ...source.parameters,
+      put,
+      keep,
+      NOTED: note === "scale",
+      KEPT: bindings.length,
+      SLOT: bindings.length + 1,
+      EACH: each,
+      ...foldCounts(lanes),
     });
     return kernel(name, code, {
       bindings: [...bindings, ...KEEP[keep].bindings, ...NOTE[note].bindings],

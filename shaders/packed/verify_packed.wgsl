@@ -2,12 +2,12 @@
 //   rows of sequence b  = 1 + min(ROWS - 1, drafts to be verified), 0 where there is no slot
 //   its first row       = sum of the rows of the sequences before it
 // They are its pending token and the drafts, or padding as in verify_rows.wgsl. Rows behind the last sequence's
-// are padding, and so are the rows of draft-extend at the same places (places_packed.wgsl).
+// are padding, and so are the rows of draft-extend at the same places (accept_commit.wgsl).
 //
 // One invocation per row; each workgroup adds up the rows of all sequences itself.
 
-//use fragments/rows
-//use fragments/drafts
+//#import fragments/rows
+//#import fragments/drafts
 
 override ROWS: u32; // most of a sequence
 override FIRST_ROWS: u32; // word of `last` from which the first row of each sequence goes

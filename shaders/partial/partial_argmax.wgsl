@@ -1,6 +1,6 @@
 // What is kept of a part of a row's columns to choose its token: the argmax. See partial_softmax.wgsl.
 
-//use fragments/argmax
+//#import fragments/argmax
 
 alias Partial = Argmax;
 

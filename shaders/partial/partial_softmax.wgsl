@@ -5,7 +5,7 @@
 // It and partial_argmax.wgsl declare `Partial`, `NO_PARTIAL` (of no columns), `fn partial_of(logit, token)` (of
 // one) and `fn joined(a, b)` (of both parts' columns). Parts have no column in common.
 
-//use fragments/argmax
+//#import fragments/argmax
 
 alias Partial = vec4<u32>;
 

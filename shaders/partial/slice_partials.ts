@@ -5,7 +5,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import { PARTIAL_WORDS, type PartialKind, partialSlot } from "./partial.ts";
+import { PARTIAL_WORDS, type PartialKind } from "./partial.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
@@ -30,10 +30,7 @@ const kernels = new Map<string, Kernel>();
 function partialKernel(kind: PartialKind, lanes: number): Kernel {
   const name = `partial_${kind}_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("partial/slice_partials", {
-      slots: partialSlot(kind),
-      counts: foldCounts(lanes),
-    });
+    const code = shader("partial/slice_partials", { partial: kind, ...foldCounts(lanes) });
     return kernel(name, code, {
       bindings: ["logits", "partials"],
       constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],

@@ -1,10 +1,9 @@
 // partials[r, s] = what is kept of columns [s SLICE, (s + 1) SLICE) of row r of the logits.
 //
-// One workgroup per slice of a row. Slot:
-//   partial: what is kept (partial/partial_argmax.wgsl, partial/partial_softmax.wgsl).
+// One workgroup per slice of a row.
 
-//use partial
-//use partial/workgroup_partial
+//#import partial/partial_$partial
+//#import partial/workgroup_partial
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
@@ -21,13 +20,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let end = min(first + SLICE, VOCAB);
   var kept = NO_PARTIAL;
   for (var i = first + lane; i < end; i += $EIGHTu * LANES) {
-    //for j in EIGHT
+    //#for j in EIGHT
     let token$j = i + $ju * LANES;
     let logit$j = logits[row + min(token$j, end - 1u)];
-    //end
-    //for j in EIGHT
+    //#endfor
+    //#for j in EIGHT
     kept = joined(kept, select(NO_PARTIAL, partial_of(logit$j, token$j), token$j < end));
-    //end
+    //#endfor
   }
   kept = joined_lanes(kept, lane);
   if (lane == 0u) {

@@ -6,23 +6,23 @@ var<workgroup> candidates: array<Partial, LANES>;
 fn joined_lanes(x: Partial, lane: u32) -> Partial {
   candidates[lane] = x;
   workgroupBarrier();
-  //for s in STAGES
+  //#for s in STAGES
   {
     let left = LANES >> (3u * $su + 3u);
     if (lane < left) {
       var all = NO_PARTIAL;
-      //for j in EIGHT
+      //#for j in EIGHT
       all = joined(all, candidates[lane + $ju * left]);
-      //end
+      //#endfor
       candidates[lane] = all;
     }
     workgroupBarrier();
   }
-  //end
+  //#endfor
   var all = NO_PARTIAL;
-  //for j in REST
+  //#for j in REST
   all = joined(all, candidates[$j]);
-  //end
+  //#endfor
   workgroupBarrier(); // before the next call writes
   return all;
 }

@@ -3,7 +3,7 @@
 //
 // One invocation in all. last[0] is the chunk's last row, batch_slots[0] the slot.
 
-//use fragments/rows
+//#import fragments/rows
 
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [1]
 @group(0) @binding(1) var<storage, read> last: array<u32>; // [1]

@@ -15,8 +15,7 @@ export function acceptSimulated(
   const p = (step: number) => acceptance[step] ?? acceptance.at(-1) ?? 0;
   const drawn = Array.from({ length: steps }, (_, j) => [`P${j}`, p(j)] as const);
   const walk = {
-    walk: { walk: "round/accept_chain", accepts: "round/accept_simulated" },
-    counts: { STEPS: steps },
+    parameters: { TREE: false, SIMULATED: true, STEPS: steps },
     constants: drawn.map(([name]) => name),
   };
   const constants = Object.fromEntries(drawn);

@@ -4,10 +4,10 @@
 //
 // One invocation per element.
 
-//use fragments/rows
-//for l in LOWERS
-//use tensor/scale_of
-//end
+//#import fragments/rows
+//#if LOWERS
+//#import tensor/scale_of
+//#endif
 
 override Q_COLS: u32;
 override COLS: u32;
@@ -19,17 +19,17 @@ override COLS: u32;
 @group(0) @binding(4) var<storage, read_write> end_rows: array<Row>; // [batch]
 @group(0) @binding(5) var<storage, read_write> end_q: array<f32>; // [batch, Q_COLS]
 @group(0) @binding(6) var<storage, read_write> end_x: array<f32>; // [batch, COLS]
-//for l in LOWERS
+//#if LOWERS
 @group(0) @binding(7) var<storage, read_write> lowered: array<f32>; // [batch]
-//end
+//#endif
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  //for l in LOWERS
+  //#if LOWERS
   if (id.x == 0u) {
     lowered[id.y] = bitcast<f32>(LARGEST_SCALE);
   }
-  //end
+  //#endif
   let source = last[id.y];
   if (source == 0xffffffffu) {
     if (id.x == 0u) {

@@ -3,8 +3,8 @@
 //
 // One invocation per sequence of the batch.
 
-//use fragments/drafts
-//use fragments/draft_row
+//#import fragments/drafts
+//#import fragments/draft_row
 
 override STEP: u32;
 

@@ -14,7 +14,7 @@ const kernels = new Map<number, Kernel>();
 
 function moveKernel(buffers: number): Kernel {
   return kernels.getOrInsertComputed(buffers, () => {
-    const code = shader("round/move_cells", { counts: { BUFFERS: buffers } });
+    const code = shader("round/move_cells", { BUFFERS: buffers });
     const cells = Array.from({ length: buffers }, (_, n) => `cells${n}`);
     return kernel(`move_cells_${buffers}`, code, {
       bindings: [...cells, "extend", "last", "pages"],

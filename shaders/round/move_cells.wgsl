@@ -4,7 +4,7 @@
 //
 // One invocation per word of a cell and sequence, for all kept rows of it.
 
-//use fragments/rows
+//#import fragments/rows
 
 override ROWS: u32; // verify rows a sequence
 override KEPT_ROWS: u32; // extend rows a sequence
@@ -16,9 +16,9 @@ override TABLE_PAGES: u32; // pages per slot in the block table
 @group(0) @binding(5) var<storage, read> extend: array<Row>; // [batch * KEPT_ROWS], at their logical cells
 @group(0) @binding(6) var<storage, read> last: array<u32>; // from KEPT on: verify row of each extend row
 @group(0) @binding(7) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-//for n in BUFFERS
+//#for n in BUFFERS
 @group(0) @binding($n) var<storage, read_write> cells$n: array<u32>; // [pages, HEADS, PAGE, WORDS]
-//end
+//#endfor
 
 fn address(slot: u32, cell: u32, head: u32) -> u32 {
   let page = pages[slot * TABLE_PAGES + cell / PAGE];
@@ -44,8 +44,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let source = address(row.slot, row.cell - j + offset, head) + word;
     let to = address(row.slot, row.cell, head) + word;
-    //for n in BUFFERS
+    //#for n in BUFFERS
     cells$n[to] = cells$n[source];
-    //end
+    //#endfor
   }
 }

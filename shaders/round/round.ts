@@ -5,7 +5,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { Slots } from "../../src/gpu/link.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
@@ -14,15 +14,15 @@ const DRAFT_ROWS = kernel("draft_rows", shader("round/draft_rows"), {
   constants: ["STEP", "MOST_ROWS"],
 });
 const [DRAFT_ENDS, LOWERED_ENDS] = [
-  draftEndsKernel("draft_ends", 0),
-  draftEndsKernel("draft_ends_scale", 1),
+  draftEndsKernel("draft_ends", false),
+  draftEndsKernel("draft_ends_scale", true),
 ];
 const VERIFY_ROWS = verifyKernel("verify_rows");
 const VERIFY_TREE = verifyKernel("verify_tree");
 
-function draftEndsKernel(name: string, LOWERS: 0 | 1) {
+function draftEndsKernel(name: string, LOWERS: boolean) {
   const ends = ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"];
-  return kernel(name, shader("round/draft_ends", { counts: { LOWERS } }), {
+  return kernel(name, shader("round/draft_ends", { LOWERS }), {
     bindings: LOWERS ? [...ends, "lowered"] : ends,
     constants: ["Q_COLS", "COLS"],
   });
@@ -82,25 +82,25 @@ const acceptKernels = new Map<string, Kernel>();
 function acceptKernel(
   rule: string,
   { packed, told, greedy }: AcceptVariant,
-  { walk, counts = {}, constants = [] }: {
-    readonly walk: Slots;
-    readonly counts?: Readonly<Record<string, number>>;
+  { parameters, constants = [] }: {
+    readonly parameters: KernelParameters;
     readonly constants?: readonly string[];
   },
 ): Kernel {
   const how = greedy ? `_greedy_${greedy.rows}_${greedy.lanes}x${greedy.width}` : "";
   const name = `${rule}${packed ? "_packed" : ""}${told ? "_told" : ""}${how}`;
   return acceptKernels.getOrInsertComputed(name, () => {
-    const slots = {
-      ...walk,
-      places: packed ? "packed/places_packed" : "packed/places_uniform",
-      tell: told ? "confidence/tell_confidence" : "confidence/tell_none",
-      choices: greedy ? "round/choices/greedy" : "round/choices/stored",
-    };
     const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
-    const all = { ...counts, LANES, ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {} };
+    const all = {
+      ...parameters,
+      PACKED: packed,
+      CONFIDENCES: told,
+      GREEDY: greedy !== undefined,
+      LANES,
+      ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {},
+    };
     const choices = greedy ? "partials" : "chosen";
-    return kernel(name, shader("round/accept_commit", { slots, counts: all }), {
+    return kernel(name, shader("round/accept_commit", all), {
       bindings: ["batch_slots", "rows", choices, "drafts", "slots", "extend", "last", "results"],
       constants: [
         ...["ROWS", "DEPTH", "MOST_ROWS"],
@@ -261,8 +261,7 @@ export function acceptBy(
 
 /** Records acceptance of each sequence's chain: drafts are kept while the target chose the same. */
 export function accept(buffers: AcceptBuffers, shape: AcceptShape): Dispatch {
-  const walk = { walk: "round/accept_chain", accepts: "round/accept" };
-  return acceptBy("accept", { walk }, buffers, shape);
+  return acceptBy("accept", { parameters: { TREE: false, SIMULATED: false } }, buffers, shape);
 }
 
 /**
@@ -275,7 +274,7 @@ export function acceptTree(
   buffers: AcceptBuffers,
   { kept, ...shape }: AcceptShape & { readonly kept: number },
 ): Dispatch {
-  const walk = { walk: { walk: "round/accept_tree" }, constants: ["KEPT"] };
+  const walk = { parameters: { TREE: true }, constants: ["KEPT"] };
   return acceptBy("accept_tree", walk, buffers, { ...shape, constants: { KEPT: kept } });
 }
 

@@ -3,7 +3,7 @@
 //
 // One invocation per element.
 
-//use fragments/rows
+//#import fragments/rows
 
 override COLS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table

@@ -4,8 +4,8 @@
 //
 // The file that uses this declares `batch_slots`, `slots` and `drafts`. Row = b * ROWS + depth.
 
-//use fragments/rows
-//use fragments/drafts
+//#import fragments/rows
+//#import fragments/drafts
 
 override ROWS: u32; // a sequence
 

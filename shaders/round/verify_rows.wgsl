@@ -1,6 +1,6 @@
 // The rows of a verify forward of chains, see verify_row.wgsl. One invocation per row.
 
-//use round/verify_row
+//#import round/verify_row
 
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]

@@ -8,8 +8,8 @@
 //
 // One invocation per row; row = b * ROWS + row of the sequence.
 
-//use fragments/rows
-//use fragments/drafts
+//#import fragments/rows
+//#import fragments/drafts
 
 override ROWS: u32; // a sequence
 

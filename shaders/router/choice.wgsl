@@ -6,11 +6,73 @@
 // the lower number is better. ADDED ones follow, which every row has, each with a weight of 1.
 //
 // An expert's rank is the number of better ones, which SEGMENTS lanes count, each a SEGMENT of them. No
-// sum depends on the number of lanes. The file that uses this binds `experts` and `shares`. Slot:
-//   scores: `fn score_row(lane)` makes `scores` of the logits in `choices`, and `choices`, by
-//     which experts are chosen (route_softmax.wgsl, route_sigmoid.wgsl).
+// sum depends on the number of lanes. The file that uses this binds `experts` and `shares`.
 
-//use scores
+//#if scores == sigmoid
+// Scores of choice.wgsl: 1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances
+// their load (DeepSeek-V3, `noaux_tc`); their weights do not include it.
+
+@group(0) @binding($BIAS) var<storage, read> bias: array<f32>; // [EXPERTS]
+
+fn score_row(lane: u32) {
+  for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
+    let score = 1.0 / (1.0 + exp(-choices[e]));
+    scores[e] = score;
+    choices[e] = score + bias[e];
+  }
+}
+//#else
+// Scores of choice.wgsl: the softmax of a row's logits. Experts are chosen by the logits themselves, whose order is
+// the scores'; by the scores where those of a group are added up.
+
+const PARTS = 16u; // lanes that look for the largest logit and sum up
+
+var<workgroup> part_peaks: array<f32, PARTS>;
+var<workgroup> part_sums: array<f32, PARTS>;
+
+fn largest_logit(lane: u32) -> f32 {
+  for (var i = lane; i < PARTS; i += CHOICE_LANES) {
+    var own = NEGATIVE;
+    for (var e = i; e < EXPERTS; e += PARTS) {
+      own = max(own, choices[e]);
+    }
+    part_peaks[i] = own;
+  }
+  workgroupBarrier();
+  var largest = NEGATIVE;
+  for (var i = 0u; i < PARTS; i++) {
+    largest = max(largest, part_peaks[i]);
+  }
+  return largest;
+}
+
+fn score_row(lane: u32) {
+  let largest = largest_logit(lane);
+  for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
+    scores[e] = exp(choices[e] - largest);
+  }
+  workgroupBarrier();
+  for (var i = lane; i < PARTS; i += CHOICE_LANES) {
+    var own = 0.0;
+    for (var e = i; e < EXPERTS; e += PARTS) {
+      own += scores[e];
+    }
+    part_sums[i] = own;
+  }
+  workgroupBarrier();
+  var sum = 0.0;
+  for (var i = 0u; i < PARTS; i++) {
+    sum += part_sums[i];
+  }
+  for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
+    let score = scores[e] / sum;
+    scores[e] = score;
+    if (GROUP_BEST == 2u) {
+      choices[e] = score;
+    }
+  }
+}
+//#endif
 
 override EXPERTS: u32;
 override TOP_K: u32;
@@ -42,9 +104,9 @@ fn better_ones(first: u32, end: u32, e: u32) -> u32 {
   let own = choices[e];
   var rank = 0u;
   for (var other = first; other < end; other += 8u) {
-    //for u in EIGHT
+    //#for u in EIGHT
     rank += u32(better(choices[other + $uu], other + $uu, own, e));
-    //end
+    //#endfor
   }
   return rank;
 }

@@ -83,8 +83,7 @@ const kernels = new Map<string, Kernel>();
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { scores: `router/route_${scores}` };
-    return kernel(name, shader("router/route", { slots, counts: choiceCounts(3) }), {
+    return kernel(name, shader("router/route", { scores, ...choiceCounts(3) }), {
       bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
       constants: [...CHOICE_CONSTANTS, "STRIDE"],
     });

@@ -2,7 +2,7 @@
 //
 // One workgroup per row.
 
-//use router/choice
+//#import router/choice
 
 override STRIDE: u32; // of a row of logits
 

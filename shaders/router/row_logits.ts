@@ -45,7 +45,7 @@ export function logitsNote({ storageBuffers }: Pick<Tuning, "storageBuffers">): 
 
 const kernels = new Map<string, ReturnType<typeof logitsKernel>>();
 
-/** Lanes from which on row_total.wgsl adds their sums. */
+/** Lanes from which on row_logits.wgsl adds their sums. */
 const LEAST_TOTAL_LANES = 32;
 
 /** Stages before the last one, which each lane folds itself, by fours. */
@@ -62,21 +62,18 @@ function totalCounts(lanes: number): Record<string, number> {
 function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
   const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
   const code = shader("router/row_logits", {
-    slots: {
-      weights: `weights/weights_${format}`,
-      note: `norm/norm_note_${notes ? "scale" : "nothing"}`,
-      total: lanes < LEAST_TOTAL_LANES ? "fragments/workgroup_sum" : "router/row_total",
-    },
-    counts: {
-      ...totalCounts(lanes),
-      PART: part,
-      STEPS: steps,
-      MORE: Number(more),
-      NORMED: normed,
-      ...{ SUMS: splitK, MORE_SUMS: splitK - 1 },
-      LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
-      UNROLL: Math.min(16, matrixLanes),
-    },
+    weights: format,
+    NOTED: notes,
+    SMALL: lanes < LEAST_TOTAL_LANES,
+    ...totalCounts(lanes),
+    PART: part,
+    STEPS: steps,
+    MORE: more,
+    NORMED: normed,
+    SUMS: splitK,
+    MORE_SUMS: splitK - 1,
+    LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
+    UNROLL: Math.min(16, matrixLanes),
   });
   return kernel(name, code, {
     bindings: [

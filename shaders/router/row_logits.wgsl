@@ -4,16 +4,82 @@
 //
 // One workgroup per row and $PART experts. The norm has the order of norm/rms_norm.wgsl, the logits that of
 // matmul.wgsl: MATRIX_LANES lanes share one, and have $STEPS vec8s of its weights on their way from before the row is
-// normed. Slots:
-//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
-//   note: as of norm/rms_norm.wgsl.
-//   total: `fn total(x, lane)`, the sum over a workgroup (row_total.wgsl, or of few lanes fragments/workgroup_sum.wgsl).
+// normed.
 
-//use weights
-//use fragments/vec8
-//use total
-//use note
-//use matmul/dot/add8
+//#import weights/weights_$weights
+//#import fragments/vec8
+//#if SMALL
+// The sum of a value over the lanes of a workgroup, returned to every lane, in one order: while more
+// than 16 partial sums are left, lane l of the first eighth adds those at l, l + 1/8, l + 2/8, ...
+// of their number; the rest is added in order.
+//
+// The file that uses this declares LANES, a power of two, and `Sum`, the type. Counts: `foldCounts`.
+
+var<workgroup> partial: array<Sum, LANES>;
+
+fn total(x: Sum, lane: u32) -> Sum {
+  partial[lane] = x;
+  workgroupBarrier();
+  //#for s in STAGES
+  {
+    let left = LANES >> (3u * $su + 3u);
+    if (lane < left) {
+      var sum = Sum();
+      //#for j in EIGHT
+      sum += partial[lane + $ju * left];
+      //#endfor
+      partial[lane] = sum;
+    }
+    workgroupBarrier();
+  }
+  //#endfor
+  var sum = Sum();
+  //#for j in REST
+  sum += partial[$j];
+  //#endfor
+  workgroupBarrier(); // before the next call writes
+  return sum;
+}
+//#else
+// The sum of a number over the lanes of a workgroup, returned to every lane, with the bits of
+// fragments/workgroup_sum.wgsl: each lane adds the last stage's sums and the rest itself, for a barrier takes longer.
+//
+// The file that uses this declares LANES, a power of two from 32 on. Counts: `totalCounts` of row_logits.ts.
+
+var<workgroup> partial: array<vec4<f32>, $LANE_QUADS>;
+
+fn total(x: f32, lane: u32) -> f32 {
+  partial[lane / 4u][lane % 4u] = x;
+  workgroupBarrier();
+  //#for s in FIRST_STAGES
+  {
+    let left = LANES >> (3u * $su + 3u);
+    if (lane < left) {
+      var sum = 0.0;
+      //#for j in EIGHT
+      sum += partial[(lane + $ju * left) / 4u][lane % 4u];
+      //#endfor
+      partial[lane / 4u][lane % 4u] = sum;
+    }
+    workgroupBarrier();
+  }
+  //#endfor
+  var sum = 0.0;
+  //#for q in REST_QUADS
+  var four$q = vec4<f32>(0.0);
+  //#for j in EIGHT
+  four$q += partial[$(q + j * REST_QUADS)];
+  //#endfor
+  sum += four$q.x;
+  sum += four$q.y;
+  sum += four$q.z;
+  sum += four$q.w;
+  //#endfor
+  return sum;
+}
+//#endif
+//#import norm/note
+//#import matmul/dot/add8
 
 alias Sum = f32;
 
@@ -43,25 +109,25 @@ fn norm_row(row: u32, store: bool, lane: u32) {
   let first = row * (COLS / 4u);
   let stride = arrayLength(&sums) / $SUMSu;
   var sum = 0.0;
-  //for j in NORMED
+  //#for j in NORMED
   let i$j = lane + $ju * LANES;
   var v$j = Vec8();
   var g$j = Vec8();
   if (i$j < COLS / 8u) {
     let at = first + 2u * i$j;
     var branch = Vec8(sums[at], sums[at + 1u]);
-    //for s in MORE_SUMS
+    //#for s in MORE_SUMS
     branch.lo += sums[($su + 1u) * stride + at];
     branch.hi += sums[($su + 1u) * stride + at + 1u];
-    //end
+    //#endfor
     v$j = Vec8(x[at] + branch.lo, x[at + 1u] + branch.hi);
     g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]);
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
-  //end
+  //#endfor
   let scale = 1.0 / sqrt(total(sum, lane) / f32(COLS) + EPS);
   var peak = 0.0;
-  //for j in NORMED
+  //#for j in NORMED
   if (i$j < COLS / 8u) {
     let lo = v$j.lo * scale * g$j.lo;
     let hi = v$j.hi * scale * g$j.hi;
@@ -76,7 +142,7 @@ fn norm_row(row: u32, store: bool, lane: u32) {
       normed[at + 1u] = hi;
     }
   }
-  //end
+  //#endfor
   if (store) {
     note(row, lane, peak);
   }
@@ -90,22 +156,22 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let group = thread / MATRIX_LANES;
   // Groups without a logit of their own read that of the last, which is in the cache.
   let at = min(tile.x * $PARTu + min(group, $PARTu - 1u), LOGITS - 1u) * vec8s + lane;
-  //for s in STEPS
+  //#for s in STEPS
   var block$s = load_block(at + $su * MATRIX_LANES);
-  //end
+  //#endfor
   norm_row(tile.y, tile.x == 0u, thread);
   var sum = 0.0;
   let step = $STEPSu * MATRIX_LANES;
   for (var k = 0u; k < vec8s; k += step) {
-    //for s in STEPS
+    //#for s in STEPS
     {
       let i = k + $su * MATRIX_LANES + lane;
       sum = add8(sum, row_vectors[i], row_vectors[vec8s + i], vec8_0(block$s));
-      //for m in MORE
+      //#if MORE
       block$s = load_block(at + min(k + step, vec8s - step) + $su * MATRIX_LANES);
-      //end
+      //#endif
     }
-    //end
+    //#endfor
   }
   lane_sums[group * (MATRIX_LANES + 1u) + lane] = sum;
   workgroupBarrier();
@@ -113,9 +179,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread < $PARTu && own < LOGITS) {
     var logit = 0.0;
     for (var l = 0u; l < MATRIX_LANES; l += $UNROLLu) {
-      //for l in UNROLL
+      //#for l in UNROLL
       logit += lane_sums[thread * (MATRIX_LANES + 1u) + l + $lu];
-      //end
+      //#endfor
     }
     logits[tile.y * LOGITS + own] = logit;
   }

@@ -4,10 +4,10 @@
 //
 // One workgroup per row. Rows that are padding leave no law.
 
-//use fragments/rows
-//use fragments/argmax
-//use fragments/workgroup_argmax
-//use choose/kept
+//#import fragments/rows
+//#import fragments/argmax
+//#import fragments/workgroup_argmax
+//#import choose/kept
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits

@@ -2,11 +2,11 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { shader } from "../shader.ts";
 
-const OWN_ROWS = kernel("own_rows", shader("standalone/own_rows", ofRows("all")), {
+const OWN_ROWS = kernel("own_rows", shader("standalone/own_rows", { LAST: false }), {
   bindings: ["rows", "slots", "own"],
   constants: [],
 });
-const OWN_LAST_ROWS = kernel("own_last_rows", shader("standalone/own_rows", ofRows("last")), {
+const OWN_LAST_ROWS = kernel("own_last_rows", shader("standalone/own_rows", { LAST: true }), {
   bindings: ["rows", "slots", "own", "batch_slots", "last"],
   constants: [],
 });
@@ -14,10 +14,6 @@ const PUT_DRAFTS = kernel("put_drafts", shader("standalone/put_drafts"), {
   bindings: ["batch_slots", "chosen", "drafts"],
   constants: ["STEP", "MOST_ROWS"],
 });
-
-function ofRows(which: "all" | "last") {
-  return { slots: { source: `standalone/own_rows_${which}` } };
-}
 
 interface OwnRows {
   /** `Row`s whose tokens are one ahead of their cells. */

@@ -1,11 +1,25 @@
 // The rows of a causal draft, which stores each token at its own cell: an EAGLE head's rows, whose tokens
 // are one ahead of their cells, one cell further on. Padding where the slot does not own that cell.
 //
-// One invocation per row. Slot:
-//   source: `fn source(r)`, which of the rows is row r, or NO_ROW (own_rows_all.wgsl, own_rows_last.wgsl).
+// One invocation per row.
 
-//use fragments/rows
-//use source
+//#import fragments/rows
+//#if LAST
+// Of each sequence of the batch its last one.
+
+@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
+@group(0) @binding(4) var<storage, read> last: array<u32>; // [batch]
+
+fn source(r: u32) -> u32 {
+  return select(last[r], NO_ROW, batch_slots[r] == NO_SLOT);
+}
+//#else
+// Every row.
+
+fn source(r: u32) -> u32 {
+  return r;
+}
+//#endif
 
 const NO_ROW = 0xffffffffu;
 

@@ -3,8 +3,8 @@
 //
 // One invocation per sequence of the batch.
 
-//use fragments/rows
-//use fragments/drafts
+//#import fragments/rows
+//#import fragments/drafts
 
 override STEP: u32;
 

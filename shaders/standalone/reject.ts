@@ -30,7 +30,7 @@ const ROUND_SLOTS = kernel("round_slots", shader("standalone/round_slots"), {
 });
 
 function lawKernel(lanes: number) {
-  return kernel(`law_${lanes}`, shader("standalone/law", { counts: keptCounts(lanes) }), {
+  return kernel(`law_${lanes}`, shader("standalone/law", keptCounts(lanes)), {
     bindings: ["logits", "partials", "rows", "slots", "laws"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES", "FIRST", "BY_SLOT"],
   });
@@ -38,7 +38,7 @@ function lawKernel(lanes: number) {
 
 function rejectKernel(rule: Rule, lanes: number): Kernel {
   const name = rule === "token" ? "reject" : "reject_block";
-  return kernel(`${name}_${lanes}`, shader(`standalone/${name}`, { counts: foldCounts(lanes) }), {
+  return kernel(`${name}_${lanes}`, shader(`standalone/${name}`, foldCounts(lanes)), {
     bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "laws", "chosen"],
     constants: [
       ...["ROWS", "VOCAB", "STRIDE", "DRAFT_VOCAB", "DRAFT_STRIDE", "DRAFT_STEP", "DRAFT_LAWS"],

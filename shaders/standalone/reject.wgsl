@@ -7,7 +7,7 @@
 //
 // One workgroup per sequence of the batch.
 
-//use standalone/two_laws
+//#import standalone/two_laws
 
 var<workgroup> rejected: u32;
 

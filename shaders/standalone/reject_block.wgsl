@@ -12,8 +12,8 @@
 //
 // One workgroup per sequence of the batch.
 
-//use standalone/two_laws
-//use fragments/workgroup_sum
+//#import standalone/two_laws
+//#import fragments/workgroup_sum
 
 alias Sum = f32;
 

@@ -2,8 +2,8 @@
 // again.
 //   round_slots[s] = slots[s], but seed = hash32(seed, position of the pending token, ROUND)
 
-//use fragments/rows
-//use fragments/noise
+//#import fragments/rows
+//#import fragments/noise
 
 const ROUND = 0xb10cc5u; // in the place of a token id
 

@@ -1,10 +1,10 @@
 // What rejection sampling of chains reads: p, the target's law of a row, and q, the law that a draft was drawn by.
 // Coins are keyed (seed, position, COIN), the noise of a draw (seed ^ RESIDUAL, position, token).
 
-//use fragments/rows
-//use fragments/drafts
-//use fragments/noise
-//use fragments/workgroup_argmax
+//#import fragments/rows
+//#import fragments/drafts
+//#import fragments/noise
+//#import fragments/workgroup_argmax
 
 override ROWS: u32; // verify rows a sequence
 override VOCAB: u32; // of the target

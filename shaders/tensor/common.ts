@@ -14,7 +14,7 @@ import {
   type TensorMatrices,
   type TensorShard,
 } from "../../src/gpu/matrix.ts";
-import type { Slots } from "../../src/gpu/link.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { type UnitsLoad, unitsLoad } from "./loads.ts";
@@ -32,11 +32,6 @@ export function tensorBindings(
   return BINDINGS.length + SCALES.length + bindings.length + Object.keys(buffers).length;
 }
 
-/** Slots of a kernel with an epilogue. */
-export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): Slots {
-  return { ...slots, out: unitsOut };
-}
-
 /** What a kernel with an epilogue binds, and its constants. */
 export function declared(
   { bindings, constants }: UnitsLoad,
@@ -48,12 +43,11 @@ export function declared(
   };
 }
 
-/** Counts of what an epilogue reads before it writes, where it can. */
-export function preparedCounts(
-  { prepares = false }: Epilogue,
-  wanted: boolean = true,
-): { readonly PREPARED: number; readonly UNPREPARED: number } {
-  return { PREPARED: Number(prepares && wanted), UNPREPARED: Number(!prepares || !wanted) };
+/** What a kernel's text depends on of an epilogue. */
+export function epilogueParameters(
+  { parameters, noted = false, prepares = false }: Epilogue,
+): KernelParameters {
+  return { ...parameters, NOTED: noted, PREPARED: prepares };
 }
 
 /** What one dispatch multiplies: a shard of a matrix by rows of x, in workgroups of a `Tile`. */

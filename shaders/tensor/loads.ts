@@ -1,5 +1,4 @@
 /** How matmuls on matrix units bring weights of each format into workgroup memory: as f16. */
-import type { Slots } from "../../src/gpu/link.ts";
 import {
   BLOCK_VEC8S,
   isPrequantized,
@@ -8,37 +7,49 @@ import {
   type Precision,
 } from "../../src/gpu/matrix.ts";
 
+/** Whether weights are f16 already, and numbers of f16 that stand for one of x, less one. */
+interface FormatCounts {
+  readonly HALVED: boolean;
+  readonly LOW: 0 | 1;
+}
+
 /** What a kernel's text depends on. */
 export interface UnitsLoad {
   /** Part of the kernel's name; "" for bf16. */
   readonly name: string;
-  /** `load` of matmul_tensor.wgsl. */
-  readonly slots: Slots;
-  readonly counts: Readonly<Record<string, number>> & { readonly VEC8S: number };
+  /** Those of tensor/load.wgsl. */
+  readonly parameters: FormatCounts & {
+    readonly load: "whole" | "floats" | "q8" | "q4";
+    readonly weights?: Matrix["format"];
+    readonly VEC8S: number;
+  };
   /** Bound last. */
   readonly bindings: readonly string[];
   readonly constants: readonly string[];
 }
 
 /** Of bf16 weights, or of those that `halveWeights` made of them, and of quantized ones. */
-export function unitsLoad(format: Matrix["format"]): UnitsLoad {
-  const counts = { VEC8S: BLOCK_VEC8S[format] };
+export function unitsLoad(
+  format: Matrix["format"],
+  counts: FormatCounts = formatCounts(false, "f32"),
+): UnitsLoad {
+  const VEC8S = BLOCK_VEC8S[format];
   if (!isQuantized(format)) {
-    return { name: "", slots: { load: "tensor/load/whole" }, counts, bindings: [], constants: [] };
+    return {
+      name: "",
+      parameters: { load: "whole", VEC8S, ...counts },
+      bindings: [],
+      constants: [],
+    };
   }
-  const slots = isPrequantized(format)
-    ? { load: "tensor/load/floats", floats: `weights/weights_${format}` }
-    : { load: `tensor/load/${format}` };
-  return { name: `_${format}`, slots, counts, bindings: ["scales"], constants: ["LANES"] };
+  const load = isPrequantized(format) ? "floats" : format;
+  const parameters = { load, weights: format, VEC8S, ...counts } as const;
+  return { name: `_${format}`, parameters, bindings: ["scales"], constants: ["LANES"] };
 }
 
 /** Counts of tensor/to_f16, and of x as one f16 or as two. */
-export function formatCounts(halved: boolean, precision: Precision): Record<string, number> {
-  const rounded = precision === "f16";
-  return {
-    ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
-    ...{ LOW: Number(!rounded), ROUNDED: Number(rounded) },
-  };
+export function formatCounts(halved: boolean, precision: Precision): FormatCounts {
+  return { HALVED: halved, LOW: precision === "f16" ? 0 : 1 };
 }
 
 /** Part of a kernel's name. */
@@ -54,12 +65,8 @@ export function formatOf(
     readonly precision?: Precision | undefined;
   },
 ): UnitsLoad {
-  const load = unitsLoad(format);
   // Weights that are rounded to one f16 are not worth more of x.
   const precision = isQuantized(format) ? "f16" : asked;
-  return {
-    ...load,
-    name: `${kindOf(halved, precision)}${load.name}`,
-    counts: { ...load.counts, ...formatCounts(halved, precision) },
-  };
+  const load = unitsLoad(format, formatCounts(halved, precision));
+  return { ...load, name: `${kindOf(halved, precision)}${load.name}` };
 }

@@ -58,7 +58,7 @@ export function matmulOnUnits(
   },
 ): Dispatch[] | undefined {
   const shards = tensorShards(matrix, tensor);
-  if (!tensor || !shards || epilogue.slots.out !== undefined) return undefined;
+  if (!tensor || !shards || epilogue.out !== undefined) return undefined;
   const { unit, limits, precision } = tensor;
   if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);

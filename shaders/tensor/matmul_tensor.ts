@@ -1,16 +1,14 @@
 import { type Dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../src/gpu/matrix.ts";
-import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
+import { PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
 import {
   declared,
-  preparedCounts,
+  epilogueParameters,
   type TensorBuffers,
   tensorDispatch,
   type TensorMatmul,
-  unitsSlots,
 } from "./common.ts";
 import { formatOf } from "./loads.ts";
 
@@ -51,9 +49,8 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
 }
 
 /** Counts of tensor/row_of_chunk for rows of `chunks`. */
-export function spread(chunks: number, ...rows: number[]): { SPREAD: number; IN_ORDER: number } {
-  const can = 8 % chunks === 0 && rows.every((count) => count % 8 === 0);
-  return { SPREAD: Number(can), IN_ORDER: Number(!can) };
+export function spread(chunks: number, ...rows: number[]): { readonly SPREAD: boolean } {
+  return { SPREAD: 8 % chunks === 0 && rows.every((count) => count % 8 === 0) };
 }
 
 /** Whether an adapter can run a workgroup. */
@@ -74,7 +71,7 @@ export function fitsTile(
 function countsOf(
   unit: MatrixUnit,
   tile: TensorTile,
-  { VEC8S: vec8s = 1, LOW = 1 }: Readonly<Record<string, number>> = {},
+  { VEC8S: vec8s, LOW }: { readonly VEC8S: number; readonly LOW: 0 | 1 } = { VEC8S: 1, LOW: 1 },
 ) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
   const { ahead: AHEAD, inTurn = false } = tile;
@@ -103,38 +100,24 @@ function countsOf(
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2 },
     ...spread(CHUNKS, TILE_ROWS, TILE_COLS),
-    ...{ WHOLE_BLOCKS: Number(vec8s === 1), LONG_BLOCKS: Number(vec8s > 1) },
+    WHOLE_BLOCKS: vec8s === 1,
     STEPS: STAGE / unit.k,
     ...{ BRINGERS, SETS: inTurn ? 1 : AHEAD, SET: Number(!inTurn) },
-    ...{ IN_TURN: Number(inTurn), TOGETHER: Number(!inTurn) },
+    IN_TURN: inTurn,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / BRINGERS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / BRINGERS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     LINE,
     XS,
     LO_AT: tile.joined ? CHUNKS : TILE_ROWS * LINE,
-    JOINED: Number(tile.joined ?? false),
-    APART: Number(!tile.joined),
-    EARLY: Number(tile.early ?? false),
-    LATE: Number(!tile.early),
+    JOINED: tile.joined ?? false,
+    EARLY: tile.early ?? false,
     ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
     WORDS: Math.max(
       STAGED,
       GRID_R * GRID_C * TILE_SUMS,
     ),
   };
-}
-
-/** Slots of a kernel with an epilogue, whose lanes keep their rows' largest numbers. */
-function lanesSlots(epilogue: Epilogue): Slots {
-  const { out = "", ...slots } = unitsSlots(epilogue);
-  return { ...slots, out: out.replace("tensor/out", "tensor/tile/lanes") };
-}
-
-/** Slots of a kernel of jobs, with an epilogue. */
-export function tileSlots(epilogue: Epilogue): Slots {
-  const { out = "", ...slots } = unitsSlots(epilogue);
-  return { ...slots, out: out.replace("tensor/", "tensor/tile/") };
 }
 
 const kernels = new Map<string, Kernel>();
@@ -156,13 +139,11 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { ...lanesSlots(epilogue), ...format.slots },
-      counts: {
-        ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
-        ...{ PAIRED: Number(of.paired ?? false), UNPAIRED: Number(!of.paired) },
-        ...preparedCounts(epilogue),
-        ...{ ...format.counts, ...epilogue.counts },
-      },
+      ...countsOf(unit, tile, format.parameters),
+      RAGGED: ragged,
+      PAIRED: of.paired ?? false,
+      ...format.parameters,
+      ...epilogueParameters(epilogue),
     });
     return kernel(name, code, declared(format, epilogue));
   });

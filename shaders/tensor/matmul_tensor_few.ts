@@ -6,13 +6,12 @@ import { shader } from "../shader.ts";
 import { formatOf } from "./loads.ts";
 import {
   declared,
-  preparedCounts,
+  epilogueParameters,
   type TensorBuffers,
   tensorDispatch,
   type TensorMatmul,
-  unitsSlots,
 } from "./common.ts";
-import { type HeldRow, STAGED } from "./row/held_row.ts";
+import type { HeldRow } from "./row/held_row.ts";
 
 /** A workgroup of matmul_tensor_few.wgsl. No number of these changes a bit of what it computes. */
 export interface FewTile {
@@ -89,12 +88,12 @@ function countsOf(
     ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead },
     ...{ CHUNKS, TILE_COLS, THREADS, ...x },
     ...{ LANES: lanes, UNIT_M: m, UNIT_K: k, UNIT_HALF: m / 2 },
-    ...{ HELD: Number(held > 0), STAGED: Number(held === 0) },
+    HELD: held > 0,
     ...{ W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS), X_LOADS },
-    W_PART: Number(TILE_COLS * CHUNKS / vec8s % THREADS !== 0),
+    W_PART: TILE_COLS * CHUNKS / vec8s % THREADS !== 0,
     WEIGHT_WORDS: TILE_COLS * Math.max(CHUNKS + 1, x.X_TILES * x.UNIT_N / 4),
     TURNS: Math.ceil(rows * columns * m / 2 / lanes),
-    ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
+    ...{ RAGGED: ragged, BRANCHED: branched },
     ...{ STEPS: stage / k, OWN_STEPS: branched ? stage / k : 1 },
   };
 }
@@ -123,7 +122,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   // In branches, one more costs nothing.
   const ragged = branched || range % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
-  const { VEC8S: vec8s, LOW: low } = format.counts;
+  const { VEC8S: vec8s, LOW: low } = format.parameters;
   const counts = countsOf(unit, tile, { rows, ragged, vec8s, low, held });
   const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, subgroups, loads];
   const kind = `${format.name}${paired ? "_paired" : ""}`;
@@ -131,15 +130,13 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${holds}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
-      slots: { ...unitsSlots(epilogue), ...format.slots, ...(hold?.slots ?? STAGED) },
-      counts: {
-        ...counts,
-        ...{ PAIRED: Number(paired), UNPAIRED: Number(!paired) },
-        ...hold ? { ...hold.counts({ threads: lanes }), ROWS: 1 } : {},
-        ...format.counts,
-        ...preparedCounts(epilogue),
-        ...epilogue.counts,
-      },
+      ...counts,
+      PAIRED: paired,
+      LOWERS: hold?.lowers !== undefined,
+      ...hold ? { hold: hold.kind, HALVES: false } : {},
+      ...hold ? { ...hold.parameters({ threads: lanes }), ROWS: 1 } : {},
+      ...format.parameters,
+      ...epilogueParameters(epilogue),
     });
     const { bindings, constants } = declared(format, epilogue);
     return kernel(name, code, {

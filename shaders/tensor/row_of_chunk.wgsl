@@ -3,10 +3,9 @@
 // CHUNKS divides eight, their rows are CHUNKS apart, so that the eight meet in no bank. Rows are a multiple of eight then.
 
 fn row_of_chunk(at: u32) -> u32 {
-  //for s in SPREAD
+  //#if SPREAD
   return at / (8u * CHUNKS) * 8u + at / 8u % CHUNKS + at % 8u / CHUNKS * CHUNKS;
-  //end
-  //for s in IN_ORDER
+  //#else
   return at / CHUNKS;
-  //end
+  //#endif
 }

@@ -2,7 +2,7 @@
 //
 // Weights: bf16 times the scale of its row; where $HALVED is 1 they are that already (halve_weights.wgsl).
 
-//use tensor/cut
+//#import tensor/cut
 
 // Two bf16 as two f16.
 fn halves(pair: u32, scale: f32) -> u32 {
@@ -11,17 +11,16 @@ fn halves(pair: u32, scale: f32) -> u32 {
 
 // Eight of them.
 fn eight_halves(stored: vec4<u32>, scale: f32) -> vec4<u32> {
-  //for f in HALVED
+  //#if HALVED
   return stored;
-  //end
-  //for f in CONVERTED
+  //#else
   return vec4(
     halves(stored.x, scale),
     halves(stored.y, scale),
     halves(stored.z, scale),
     halves(stored.w, scale),
   );
-  //end
+  //#endif
 }
 
 // 1 / scale, exactly.

@@ -5,8 +5,8 @@
 //
 // One workgroup per slice of a row.
 
-//use fragments/workgroup_argmax
-//use fragments/workgroup_sum
+//#import fragments/workgroup_argmax
+//#import fragments/workgroup_sum
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits

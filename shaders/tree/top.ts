@@ -21,7 +21,7 @@ function slicesOf(vocab: number): number {
 }
 
 function partialTopKernel(lanes: number) {
-  const code = shader("tree/partial_top", { counts: { SLICE, ...foldCounts(lanes) } });
+  const code = shader("tree/partial_top", { SLICE, ...foldCounts(lanes) });
   return kernel(`partial_top_${lanes}`, code, {
     bindings: ["logits", "partials"],
     constants: ["VOCAB", "STRIDE", "TOP", "LANES"],
@@ -36,10 +36,8 @@ function topTokensKernel(lanes: number, bySlot: BySlot | undefined): Kernel {
   const of = bySlot?.confident ? "slot_confident" : perSlot ? "slot" : "row";
   const name = `top_tokens_${of}_${lanes}`;
   return topKernels.getOrInsertComputed(name, () => {
-    const code = shader("tree/top_tokens", {
-      slots: { place: `tree/top_of_${of}` },
-      counts: foldCounts(lanes),
-    });
+    const parameters = { SLOTS: perSlot, CONFIDENCES: bySlot?.confident ?? false };
+    const code = shader("tree/top_tokens", { ...parameters, ...foldCounts(lanes) });
     return kernel(name, code, {
       bindings: ["partials", "offsets", "out", ...perSlot ? ["batch_slots", "drafts"] : []],
       constants: ["SLICES", "TOP", "LANES", ...perSlot ? ["MOST_ROWS"] : []],

@@ -4,13 +4,51 @@
 // Logits that are no numbers have probability 0: the target will not agree.
 //
 // One workgroup per row. A slice's columns are in order, so ranking one stops in each slice at the first that
-// is behind it. Slot:
-//   place: `fn place(row)`, where the row's tokens go, NO_PLACE for nowhere; `fn first(place, token, probability)`,
-//     what else is done with the most probable one (top_of_row.wgsl, top_of_slot.wgsl, top_of_slot_confident.wgsl).
+// is behind it.
 
-//use fragments/workgroup_argmax
-//use fragments/workgroup_sum
-//use place
+//#import fragments/workgroup_argmax
+//#import fragments/workgroup_sum
+//#if !SLOTS
+// The most probable tokens of row r go to place r.
+
+fn place(row: u32) -> u32 {
+  return row;
+}
+
+fn first(place: u32, token: u32, probability: f32) {}
+//#else if CONFIDENCES
+// The same as below, with the probability of draft token 0: the draft's confidence in it.
+
+//#import fragments/drafts
+
+@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
+@group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
+
+fn place(row: u32) -> u32 {
+  return batch_slots[row];
+}
+
+fn first(place: u32, token: u32, probability: f32) {
+  drafts[draft_token(place, 0u)] = token;
+  drafts[draft_confidence(place, 0u)] = bitcast<u32>(probability);
+}
+//#else
+// The most probable tokens of a sequence's row go to its slot, and the first of them is also its draft
+// token 0: chains begin with it.
+
+//#import fragments/drafts
+
+@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
+@group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
+
+fn place(row: u32) -> u32 {
+  return batch_slots[row];
+}
+
+fn first(place: u32, token: u32, probability: f32) {
+  drafts[draft_token(place, 0u)] = token;
+}
+//#endif
 
 override SLICES: u32; // a row
 override TOP: u32;

@@ -36,10 +36,7 @@ const levelKernels = new Map<string, Kernel>();
 function levelKernel(first: boolean, candidates: number): Kernel {
   const name = `tree_level_${first ? "first" : "next"}`;
   return levelKernels.getOrInsertComputed(`${name}_${candidates}`, () => {
-    const code = shader("tree/tree_level", {
-      slots: { candidates: `tree/${name}` },
-      counts: { CANDIDATES: candidates },
-    });
+    const code = shader("tree/tree_level", { FIRST_LEVEL: first, CANDIDATES: candidates });
     return kernel(`${name}_${candidates}`, code, {
       bindings: ["batch_slots", "slots", "top", "pool", "frontier", "rows", "hidden"],
       constants: [
@@ -54,7 +51,7 @@ const selectKernels = new Map<number, Kernel>();
 
 function selectKernel(words: number): Kernel {
   return selectKernels.getOrInsertComputed(words, () => {
-    const code = shader("tree/tree_select", { counts: { WORDS: words } });
+    const code = shader("tree/tree_select", { WORDS: words });
     return kernel(`tree_select_${words}`, code, {
       bindings: ["batch_slots", "pool", "frontier", "drafts"],
       constants: ["WIDTH", "ROWS", "POOL", "LEVELS", "LANES", "MOST_ROWS"],

@@ -4,13 +4,34 @@
 //   node r of the frontier: position length + LEVEL, stored at cell length + LEVEL WIDTH + r
 // The draft's keys and values of a tree are scratch behind the committed cells; draft-extend overwrites them.
 //
-// One workgroup per sequence of the batch. Slot:
-//   candidates: `fn candidate(place, slot, c)`, (token, bits of its probability); `fn hidden_row(place, slot, parent)`, where
-//     its parent's hidden row is (tree_level_first.wgsl, tree_level_next.wgsl).
+// One workgroup per sequence of the batch.
 
-//use fragments/rows
-//use tree/pool
-//use candidates
+//#import fragments/rows
+//#import tree/pool
+//#if FIRST_LEVEL
+// The candidates of level 0: what the last forward of the head found most probable for the slot. They all feed the
+// slot's own hidden row.
+
+override KEPT: u32; // tokens kept for each slot, WIDTH or more
+
+fn candidate(place: u32, slot: u32, c: u32) -> vec2<u32> {
+  return top[slot * KEPT + c];
+}
+
+fn hidden_row(place: u32, slot: u32, parent: u32) -> u32 {
+  return slot;
+}
+//#else
+// The candidates of a further level: WIDTH of each row of the forward before.
+
+fn candidate(place: u32, slot: u32, c: u32) -> vec2<u32> {
+  return top[place * WIDTH * WIDTH + c];
+}
+
+fn hidden_row(place: u32, slot: u32, parent: u32) -> u32 {
+  return place * WIDTH + parent;
+}
+//#endif
 
 override LEVEL: u32;
 override LEVELS: u32; // of the tree

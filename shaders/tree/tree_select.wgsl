@@ -3,8 +3,8 @@
 //
 // One workgroup per sequence of the batch.
 
-//use fragments/drafts
-//use tree/pool
+//#import fragments/drafts
+//#import tree/pool
 
 override ROWS: u32; // verify rows a sequence
 override POOL: u32; // of a sequence

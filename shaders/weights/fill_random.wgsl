@@ -5,7 +5,7 @@
 // One invocation per word; rows of workgroups, because a dispatch has at most 65535 in x and a
 // buffer of 2 GiB needs 2^21.
 
-//use fragments/noise
+//#import fragments/noise
 
 struct Params {
   seed: u32,

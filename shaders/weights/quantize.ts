@@ -18,10 +18,7 @@ const kernels = new Map<string, QuantizeKernel>();
 function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
   const name = `quantize_${from}_${to}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("weights/quantize", {
-      slots: { weights: `weights/weights_${from}`, pack: `weights/quantize_${to}` },
-      counts: { VEC8S: 4 },
-    });
+    const code = shader("weights/quantize", { weights: from, pack: to, VEC8S: 4 });
     return kernel(name, code, {
       bindings: ["weights", "rows", "words", "packed_scales"],
       constants: ["COLS", "LANES"],

@@ -8,13 +8,52 @@
 //
 // One invocation packs the two groups whose scales share a word. Divisions by the scale may be
 // off in their last bits; the remainder, which is exact, corrects them, so that every adapter packs
-// the same bits. Slots:
-//   weights: `load_block` and `vec8_0` of the source's float format (weights_*.wgsl).
-//   pack: BLOCK_VEC8S, LEAST, MOST, `fn scale_of(least, most)` and `fn store_vec8(block, part, lo, hi)` of the
-//     target format (quantize_q*.wgsl).
+// the same bits.
 
-//use weights
-//use pack
+//#import weights/weights_$weights
+//#if pack == q4
+// q4: the largest weight of a group is -8, whatever its sign, as in llama.cpp's Q4_0: -8 is the
+// integer that a symmetric range would not use. Of two as large the negative one.
+
+const BLOCK_VEC8S = 4u;
+const LEAST = -8.0;
+const MOST = 7.0;
+
+fn scale_of(least: f32, most: f32) -> f32 {
+  return select(least, most, most > -least) * -0.125;
+}
+
+// Two's complement in the low nibble of each byte.
+fn nibbles_of(q: vec4<i32>) -> u32 {
+  let u = (vec4<u32>(q) & vec4<u32>(15u)) << vec4<u32>(0u, 8u, 16u, 24u);
+  return u.x | u.y | u.z | u.w;
+}
+
+fn store_vec8(block: u32, part: u32, lo: vec4<i32>, hi: vec4<i32>) {
+  words[4u * block + part] = nibbles_of(lo) | (nibbles_of(hi) << 4u);
+}
+//#else
+// q8: the largest weight of a group is 127 or -127.
+
+const BLOCK_VEC8S = 2u;
+const LEAST = -127.0;
+const MOST = 127.0;
+
+fn scale_of(least: f32, most: f32) -> f32 {
+  return max(most, -least) * 0.007874015718698502; // f32 nearest to 1 / 127
+}
+
+fn bytes_of(q: vec4<i32>) -> u32 {
+  let u = (vec4<u32>(q) & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
+  return u.x | u.y | u.z | u.w;
+}
+
+fn store_vec8(block: u32, part: u32, lo: vec4<i32>, hi: vec4<i32>) {
+  let at = 4u * block + 2u * part;
+  words[at] = bytes_of(lo);
+  words[at + 1u] = bytes_of(hi);
+}
+//#endif
 
 override COLS: u32; // a multiple of 64
 override LANES: u32; // a power of two that divides the blocks of a row
@@ -59,11 +98,11 @@ fn pack_group(row: u32, place: u32) -> u32 {
   let step = place / BLOCK_VEC8S; // j * Q + quad
   let group = step % quads + (step / quads * BLOCK_VEC8S + place % BLOCK_VEC8S) * quads;
   let first = row * (COLS / 8u) + 4u * group;
-  //for t in VEC8S
+  //#for t in VEC8S
   let w$t = vec8_0(load_block(first + $tu));
   let least$t = min(w$t.lo, w$t.hi);
   let most$t = max(w$t.lo, w$t.hi);
-  //end
+  //#endfor
   let least = min(min(least0, least1), min(least2, least3));
   let most = max(max(most0, most1), max(most2, most3));
   let scale = nearest_half(scale_of(
@@ -71,7 +110,7 @@ fn pack_group(row: u32, place: u32) -> u32 {
     max(max(most.x, most.y), max(most.z, most.w)),
   ));
   let blocks = COLS / 8u / BLOCK_VEC8S;
-  //for t in VEC8S
+  //#for t in VEC8S
   {
     let vec8 = 4u * group + $tu;
     let turn = vec8 / LANES; // j * BLOCK_VEC8S + c
@@ -85,7 +124,7 @@ fn pack_group(row: u32, place: u32) -> u32 {
     }
     store_vec8(block, turn % BLOCK_VEC8S, lo, hi);
   }
-  //end
+  //#endfor
   return scale.bits;
 }
 

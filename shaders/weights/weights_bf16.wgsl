@@ -1,6 +1,6 @@
 // A row-major matrix of bf16, packed two to a u32 (low half first). bf16 -> f32 is a shift: exact.
 
-//use fragments/vec8
+//#import fragments/vec8
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 8]
 

@@ -1,7 +1,7 @@
 // Groups of 32 weights along k that are bytes times an f32 scale: i8 and f8, which declare
 // `fn bytes(word, scale)`, its four weights. Packed by src/model/checkpoint/quantized/lane_order.ts.
 
-//use fragments/vec8
+//#import fragments/vec8
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
 @group(0) @binding(16) var<storage, read> scales: array<vec2<f32>>; // f32 [SHARD_ROWS, COLS / 32]

@@ -1,6 +1,6 @@
 // A row-major matrix of f16, packed two to a u32 (low half first).
 
-//use fragments/vec8
+//#import fragments/vec8
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 8]
 

@@ -1,6 +1,6 @@
 // A row-major matrix of f32.
 
-//use fragments/vec8
+//#import fragments/vec8
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<f32>>; // [SHARD_ROWS, COLS / 4]
 

@@ -5,7 +5,7 @@
 // (1 + m / 8) 2^-7, and 2 v - 2^-6 is the value: no subnormal number on the way, which a GPU may
 // flush to 0.
 
-//use weights/weights_bytes
+//#import weights/weights_bytes
 
 fn bytes(word: u32, scale: f32) -> vec4<f32> {
   let b = vec4<u32>(word, word >> 8u, word >> 16u, word >> 24u);

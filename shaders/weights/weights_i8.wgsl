@@ -2,7 +2,7 @@
 //
 // A byte in the mantissa of 256.0 is 256 + u: no conversion of integers.
 
-//use weights/weights_bytes
+//#import weights/weights_bytes
 
 fn bytes(word: u32, scale: f32) -> vec4<f32> {
   let u = vec4<u32>(word << 15u, word << 7u, word >> 1u, word >> 9u) & vec4<u32>(0x7f8000u);

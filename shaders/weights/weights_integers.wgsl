@@ -1,6 +1,6 @@
 // What formats of signed integers have in common: w = q * scale.
 
-//use fragments/vec8
+//#import fragments/vec8
 
 // q as floats.
 struct Whole {

@@ -4,7 +4,7 @@
 // q + 8 in the mantissa of 2^p is 2^p + 8 + q at p = 4, 8 or 12, by its place in the word: three nibbles
 // a shift, without a conversion of integers.
 
-//use weights/weights_integers
+//#import weights/weights_integers
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 @group(0) @binding(16) var<storage, read> scales: array<vec2<u32>>; // f16 [SHARD_ROWS, COLS / 32]

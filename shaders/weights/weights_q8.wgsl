@@ -2,7 +2,7 @@
 //
 // q + 128 in the mantissa of 256.0 is 384 + q without a conversion of integers.
 
-//use weights/weights_integers
+//#import weights/weights_integers
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
 @group(0) @binding(16) var<storage, read> scales: array<u32>; // f16 [SHARD_ROWS, COLS / 32]

@@ -6,7 +6,7 @@
 // A nibble in the mantissa of 2^p is 2^p + u at p = 4, 8 or 12, by its place in the word: three nibbles
 // a shift, less 2^p + zero without a conversion of integers.
 
-//use fragments/vec8
+//#import fragments/vec8
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 @group(0) @binding(16) var<storage, read> scales: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]

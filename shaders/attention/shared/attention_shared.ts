@@ -1,7 +1,6 @@
 /** Attention over rows that share reads of their slots' keys and values, with the bits that attention.wgsl gives. */
 import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { Heads } from "../../fragments/heads.ts";
-import { loadSlots } from "../../kv/slots.ts";
 import { shader } from "../../shader.ts";
 import { chunkCounts, pathGroups, SCORING, SPLIT_CELLS, THREADS } from "../attention_kernels.ts";
 import {
@@ -19,8 +18,7 @@ function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kerne
   const name = `attention_shared_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = sharedCounts(headDim, { group, tile });
-    const slots = { ...loadSlots(kvDtype), row_seen: "attention/shared/seen" };
-    const code = shader("attention/shared/attention_shared", { slots, counts });
+    const code = shader("attention/shared/attention_shared", { kv: kvDtype, ...counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],

@@ -13,8 +13,8 @@
 // Rows with paths have workgroups as in attention.wgsl. Slots: that of attention/paged.wgsl and that of
 // attention/split_rows.wgsl.
 
-//use attention/paged
-//use attention/split
+//#import attention/paged
+//#import attention/split
 
 override KV_SPLITS: u32; // of a whole block table
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
@@ -56,7 +56,62 @@ fn number_of(first: u32, query: u32) -> u32 {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  //use attention/split_rows
+  // Statements of attention.wgsl, and of attention_shared.wgsl, whose workgroups are numbered alike: of the workgroup
+  // `tile`, the `count` rows from `row` on, its `split` and the split's `first` cell, its `kv_head`, the rows' `slot`, the
+  // cells from `begin` up to `end` that some of them see, and `mine`, a bit for each row that is summed here. `alone`: a
+  // row's own workgroup, for a split with cells of its path. Returns where no row sees a cell of the split.
+
+  let tiles = (PER_SLOT + TILE - 1u) / TILE;
+  let within = tile.x % tiles * TILE;
+  var row = tile.x / tiles * PER_SLOT + within;
+  var count = min(TILE, PER_SLOT - within);
+  let before = PATHS * PATH_GROUPS;
+  var split = tile.z - before;
+  if (WINDOW != 0xffffffffu) {
+    var earliest = 0xffffffffu;
+    //#for r in TILE
+    {
+      let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
+      earliest = select(earliest, min(earliest, visible_begin(own)), own.live == 1u);
+    }
+    //#endfor
+    split += select(earliest / SPLIT_CELLS, 0u, earliest == 0xffffffffu);
+  }
+  let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
+  if (tile.z < before) {
+    if (tile.z / 2u >= count) {
+      return;
+    }
+    row += tile.z / 2u;
+    count = 1u;
+    split = rows[FIRST_ROW + row].base / SPLIT_CELLS + tile.z % 2u;
+  }
+  let kv_head = tile.y / HEAD_TILES;
+  let first = split * SPLIT_CELLS;
+
+  var slot = 0u;
+  var begin = 0xffffffffu;
+  var end = 0u;
+  var mine = 0u; // bit r: row r is summed here
+  //#for r in TILE
+  {
+    let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
+    let elsewhere = PATHS == 1u && TILE > 1u && scattered(own, first + SPLIT_CELLS) != alone;
+    let here = own.live == 1u && $ru < count && !elsewhere;
+    slot = select(slot, own.slot, here);
+    begin = select(begin, min(begin, visible_begin(own)), here);
+    end = select(end, max(end, visible_end(own)), here);
+    mine |= u32(here) << $ru;
+    // Keeps which cells a row of the tile sees.
+
+    if (thread == $ru) {
+      seen[thread] = vec2<u32>(visible_begin(own), visible_end(own));
+    }
+  }
+  //#endfor
+  if (first >= end || first + SPLIT_CELLS <= begin) {
+    return;
+  }
 
   let first_query = row * (KV_HEADS * HEAD_TILES * GROUP) + tile.y * GROUP;
   if (thread < SPLIT_CELLS) {
@@ -70,11 +125,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   let lane = thread % LANES;
   let cell = thread / LANES;
-  //for p in PASSES
-  //for s in STEPS
+  //#for p in PASSES
+  //#for s in STEPS
   let k$p_$s = vec8_of(load_key(places[cell + $pu * COLUMNS], lane + $su * LANES));
-  //end
-  //end
+  //#endfor
+  //#endfor
 
   let queries = count * GROUP;
   let asks = thread / VEC4S; // query of those that are asked for at a time
@@ -86,31 +141,31 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       workgroupBarrier();
       own = q[number_of(first_query, min(pair + ASKED + asks, queries - 1u)) * VEC4S + j];
     }
-    //for u in TWO
-    //for p in PASSES
+    //#for u in TWO
+    //#for p in PASSES
     var dot$u_$p = 0.0;
-    //end
-    //for s in STEPS
+    //#endfor
+    //#for s in STEPS
     {
       let of_lane = Vec8(
         asked[pair % ASKED + $uu][lane + $su * LANES],
         asked[pair % ASKED + $uu][VEC8S + lane + $su * LANES],
       );
-      //for p in PASSES
+      //#for p in PASSES
       dot$u_$p = add8(dot$u_$p, of_lane, k$p_$s);
-      //end
+      //#endfor
     }
-    //end
-    //end
+    //#endfor
+    //#endfor
     workgroupBarrier();
-    //for u in TWO
+    //#for u in TWO
     pool[lane][$uu * COLUMNS + cell] = vec4<f32>(dot$u_0, dot$u_1, dot$u_2, dot$u_3);
-    //end
+    //#endfor
     workgroupBarrier();
     var score = 0.0;
-    //for l in LANES
+    //#for l in LANES
     score += pool[$l][thread / 4u][thread % 4u];
-    //end
+    //#endfor
     let query = pair + thread / SPLIT_CELLS;
     let column = thread / 4u % COLUMNS;
     let at = first + column + thread % 4u * COLUMNS;
@@ -120,58 +175,58 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   let part = thread / VEC8S;
   let i = thread % VEC8S;
-  //for c in CELLS
+  //#for c in CELLS
   let v$c = vec8_of(load_value(places[part + $cu * PARTS], i));
-  //end
+  //#endfor
   workgroupBarrier();
 
-  //for t in TURNS
+  //#for t in TURNS
   let query$t = (thread + $tu * THREADS) / PARTS;
   let part$t = (thread + $tu * THREADS) % PARTS;
-  //for b in LINES
+  //#for b in LINES
   let score$t_$b = four(query$t, part$t + $bu * PARTS);
-  //end
+  //#endfor
   var top$t = score$t_0;
-  //for b in LINES
+  //#for b in LINES
   top$t = max(top$t, score$t_$b);
-  //end
+  //#endfor
   peaks[query$t][part$t] = max(max(top$t.x, top$t.y), max(top$t.z, top$t.w));
-  //end
+  //#endfor
   workgroupBarrier();
-  //for t in TURNS
+  //#for t in TURNS
   {
     var peak = NEGATIVE;
-    //for g in PARTS
+    //#for g in PARTS
     peak = max(peak, peaks[query$t][$g]);
-    //end
-    //for b in LINES
+    //#endfor
+    //#for b in LINES
     let weight$b = weighted(score$t_$b, vec4<f32>(peak));
     scores[query$t][part$t + $bu * PARTS] =
       array<f32, 4>(weight$b.x, weight$b.y, weight$b.z, weight$b.w);
-    //end
+    //#endfor
     var total = 0.0;
-    //for k in FOUR
-    //for b in LINES
+    //#for k in FOUR
+    //#for b in LINES
     total += weight$b[$k];
-    //end
-    //end
+    //#endfor
+    //#endfor
     totals[query$t][part$t] = total;
   }
-  //end
+  //#endfor
   workgroupBarrier();
 
   for (var query = 0u; query < queries; query++) {
     var lo = vec4<f32>(0.0);
     var hi = vec4<f32>(0.0);
-    //for b in LINES
+    //#for b in LINES
     let weight$b = four(query, part + $bu * PARTS);
-    //end
-    //for k in FOUR
-    //for b in LINES
+    //#endfor
+    //#for k in FOUR
+    //#for b in LINES
     lo = fma(vec4<f32>(weight$b[$k]), v$(k * LINES + b).lo, lo);
     hi = fma(vec4<f32>(weight$b[$k]), v$(k * LINES + b).hi, hi);
-    //end
-    //end
+    //#endfor
+    //#endfor
     let to = part * VEC4S + i;
     workgroupBarrier();
     pool[to / 32u][to % 32u] = lo;
@@ -179,19 +234,19 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     workgroupBarrier();
     if (thread < HEAD_DIM && ((mine >> (query / GROUP)) & 1u) == 1u) {
       var sum = 0.0;
-      //for g in PARTS
+      //#for g in PARTS
       sum += pool[($gu * VEC4S) / 32u][($gu * VEC4S) % 32u + thread / 4u][thread % 4u];
-      //end
+      //#endfor
       sums[(number_of(first_query, query) * KV_SPLITS + split) * HEAD_DIM + thread] = sum;
     }
   }
   if (thread < QUERIES && ((mine >> (thread / GROUP)) & 1u) == 1u) {
     var total = 0.0;
     var peak = NEGATIVE;
-    //for g in PARTS
+    //#for g in PARTS
     total += totals[thread][$g];
     peak = max(peak, peaks[thread][$g]);
-    //end
+    //#endfor
     stats[number_of(first_query, thread) * KV_SPLITS + split] = vec2<f32>(peak, total);
   }
 }

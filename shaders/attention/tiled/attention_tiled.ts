@@ -2,7 +2,6 @@
 import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { Tuning } from "../../../src/gpu/matrix.ts";
 import type { Heads } from "../../fragments/heads.ts";
-import { loadSlots } from "../../kv/slots.ts";
 import { shader } from "../../shader.ts";
 import {
   chunkCounts,
@@ -86,7 +85,7 @@ function tiledKernel(heads: Heads): Kernel {
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = tiledCounts(headDim, group, tile);
-    const code = shader("attention/tiled/attention_tiled", { slots: loadSlots(kvDtype), counts });
+    const code = shader("attention/tiled/attention_tiled", { kv: kvDtype, ...counts });
     return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],

@@ -13,8 +13,8 @@
 //
 // The slot is that of attention/paged.wgsl.
 
-//use attention/paged
-//use attention/split
+//#import attention/paged
+//#import attention/split
 
 override KEPT: u32; // partial sums of a query; with a WINDOW as many as there are splits
 
@@ -109,13 +109,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let summed = thread / VEC8S; // group of queries, for values
   let i = thread % VEC8S;
   let brings = min(thread / VEC8S, BROUGHT - 1u); // cell of a stage
-  //for u in Q_LOADS
+  //#for u in Q_LOADS
   let q_eighth$u = thread + $uu * THREADS;
   let q_row$u = q_eighth$u / EIGHTS;
   let q_from$u = ((row + min(q_row$u / GROUP, count - 1u)) * heads + tile.y * GROUP + q_row$u % GROUP) * (2u * VEC8S);
   let q_line$u = q_row$u % $SCOREDu * GROUPS + q_row$u / $SCOREDu;
   let q_to$u = q_eighth$u % EIGHTS * 2u;
-  //end
+  //#endfor
 
   for (var split = z; split * SPLIT_CELLS < end; split += KEPT) {
     let first = split * SPLIT_CELLS;
@@ -126,22 +126,90 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       places[thread] = stored(slot, kv_head, min(first + thread, end - 1u));
     }
     workgroupBarrier();
-    //for u in K_LOADS
+    //#for u in K_LOADS
     let k_eighth$u = thread + $uu * THREADS;
     let k_place$u = places[k_eighth$u / EIGHTS];
     let k_line$u = k_eighth$u / EIGHTS;
     let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
-    //end
+    //#endfor
 
-    //use attention/tiled/scores
+    // Of attention_tiled.wgsl: the dot products of a split's keys with all queries, in `score<query>_<cell>`; <query> of
+    // $SCORED, <cell> of 4. Expects where they are: `q_from<load>`, `q_line<load>`, `q_to<load>`, `k_place<load>`,
+    // `k_line<load>` and `k_to<load>`.
 
-    //for u in AHEAD
+    //#for a in SCORED
+    //#for b in FOUR
+    var score$a_$b = 0.0;
+    //#endfor
+    //#endfor
+    //#for u in Q_LOADS
+    var q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
+    var q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
+    //#endfor
+    //#for u in K_LOADS
+    var key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
+    //#endfor
+    for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
+      //#for u in Q_LOADS
+      pool[q_line$u][q_to$u] = q_lo$u;
+      pool[q_line$u][q_to$u + 1u] = q_hi$u;
+      //#endfor
+      //#for u in K_LOADS
+      {
+        let k = vec8_of(key$u);
+        pool[k_line$u][k_to$u] = k.lo;
+        pool[k_line$u][k_to$u + 1u] = k.hi;
+      }
+      //#endfor
+      workgroupBarrier();
+      let next = min(lane + $AT_ONCEu, LANES - $AT_ONCEu);
+      //#for u in Q_LOADS
+      q_lo$u = q[q_from$u + eighth(next, q_eighth$u % EIGHTS)];
+      q_hi$u = q[q_from$u + VEC8S + eighth(next, q_eighth$u % EIGHTS)];
+      //#endfor
+      //#for u in K_LOADS
+      key$u = load_key(k_place$u, eighth(next, k_eighth$u % EIGHTS));
+      //#endfor
+      //#for j in AT_ONCE
+      {
+        //#for a in SCORED
+        //#for b in FOUR
+        var dot$a_$b = 0.0;
+        //#endfor
+        //#endfor
+        //#for s in STEPS
+        {
+          const e = 2u * ($su * $AT_ONCEu + $ju);
+          //#for b in FOUR
+          let k$b = Vec8(pool[cell + $bu * 16u][KEY_AT + e], pool[cell + $bu * 16u][KEY_AT + e + 1u]);
+          //#endfor
+          //#for a in SCORED
+          {
+            let own = Vec8(pool[$(a * GROUPS)u + group][e], pool[$(a * GROUPS)u + group][e + 1u]);
+            //#for b in FOUR
+            dot$a_$b = add8(dot$a_$b, own, k$b);
+            //#endfor
+          }
+          //#endfor
+        }
+        //#endfor
+        //#for a in SCORED
+        //#for b in FOUR
+        score$a_$b += dot$a_$b;
+        //#endfor
+        //#endfor
+      }
+      //#endfor
+      workgroupBarrier();
+    }
+
+    //#for u in AHEAD
     var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
-    //end
-    //for b in FOUR
+    //#endfor
+    //#for b in FOUR
     {
       let at = group * ($SCOREDu / 4u);
-      //for f in SCORED_QUADS
+      //#for f in SCORED_QUADS
       pool[cell + $bu * 16u][at + $fu] = scores_of(
         vec4<f32>(
           score$(f * FOUR)_$b,
@@ -152,9 +220,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         group * $SCOREDu + $fu * 4u,
         first + cell + $bu * 16u,
       );
-      //end
+      //#endfor
     }
-    //end
+    //#endfor
     workgroupBarrier();
 
     let quad = thread % QUADS;
@@ -165,9 +233,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     brought[thread / $VALUE_PITCHu][thread % $VALUE_PITCHu] = peak;
     workgroupBarrier();
-    //for s in SHARES
+    //#for s in SHARES
     peak = max(peak, brought[($su * QUADS + quad) / $VALUE_PITCHu][($su * QUADS + quad) % $VALUE_PITCHu]);
-    //end
+    //#endfor
     if (share == 0u) {
       tops[quad] = peak;
     }
@@ -180,9 +248,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       var total = 0.0;
       for (var p = 0u; p < PARTS; p++) {
         var part = 0.0;
-        //for c in CELLS
+        //#for c in CELLS
         part += pool[p + $cu * PARTS][thread / 4u][thread % 4u];
-        //end
+        //#endfor
         total += part;
       }
       let sight = seen[thread];
@@ -200,7 +268,72 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
     }
 
-    //use attention/tiled/values
+    // Of attention_tiled.wgsl: the weighted values of a split, added to those of the splits before. Expects the
+    // weights in `pool`, `shares` written by invocations of this workgroup, and `value<stage>`, the first vec8s of values.
+
+    //#for h in SUMMED
+    var sum_lo$h = vec4<f32>(0.0);
+    var sum_hi$h = vec4<f32>(0.0);
+    var lo$h = vec4<f32>(0.0);
+    var hi$h = vec4<f32>(0.0);
+    //#endfor
+    for (var done = 0u; done < SPLIT_CELLS; done += $AHEADu * BROUGHT) {
+      //#for u in AHEAD
+      {
+        let n = done + $uu * BROUGHT;
+        if (thread < BROUGHT * VEC8S) {
+          let v = vec8_of(value$u);
+          brought[brings][i] = v.lo;
+          brought[brings][VEC8S + i] = v.hi;
+        }
+        workgroupBarrier();
+        value$u = load_value(places[cell_at(min(n + $AHEADu * BROUGHT, SPLIT_CELLS - BROUGHT) + brings)], i);
+        //#for p in BROUGHT_PARTS
+        //#for c in BROUGHT_CELLS
+        {
+          let line = cell_at(n + $(p * BROUGHT_CELLS + c)u);
+          let v = Vec8(brought[$(p * BROUGHT_CELLS + c)][i], brought[$(p * BROUGHT_CELLS + c)][VEC8S + i]);
+          //#for f in SUMMED_QUADS
+          let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
+          //#for h in FOUR
+          lo$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * FOUR + h));
+          hi$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * FOUR + h));
+          //#endfor
+          //#endfor
+        }
+        //#endfor
+        if ((n + $(p * BROUGHT_CELLS + BROUGHT_CELLS)u) % CELLS == 0u) {
+          //#for h in SUMMED
+          sum_lo$h += lo$h;
+          sum_hi$h += hi$h;
+          lo$h = vec4<f32>(0.0);
+          hi$h = vec4<f32>(0.0);
+          //#endfor
+        }
+        //#endfor
+        workgroupBarrier();
+      }
+      //#endfor
+    }
+
+    //#for h in SUMMED
+    {
+      let query = summed * $SUMMEDu + $hu;
+      let share = shares[query];
+      if (share.y >= 0.0) {
+        let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + z) * (2u * VEC8S) + i;
+        if (share.x != 0.0) {
+          sum_lo$h = fma(sum_lo$h, vec4<f32>(share.y), sums[at] * share.x);
+          sum_hi$h = fma(sum_hi$h, vec4<f32>(share.y), sums[at + VEC8S] * share.x);
+        } else {
+          sum_lo$h *= share.y;
+          sum_hi$h *= share.y;
+        }
+        sums[at] = sum_lo$h;
+        sums[at + VEC8S] = sum_hi$h;
+      }
+    }
+    //#endfor
     workgroupBarrier();
   }
 

@@ -3,7 +3,6 @@ import { type Kernel, kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
 import { SCORING } from "../../attention/attention_kernels.ts";
 import type { Heads } from "../../fragments/heads.ts";
-import { loadSlots } from "../../kv/slots.ts";
 import { shader } from "../../shader.ts";
 import { cellsOf, lowOf, wideOf } from "../units_kernels.ts";
 
@@ -115,11 +114,8 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   ];
   const name = `chunk_units_${[...kind, m, n, k, lanes].join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = {
-      segments: `attention_units/chunk/segments_${of.direct ? "merged" : "kept"}`,
-    };
     const counts = countsOf(heads, units, of);
-    return kernel(name, shader("attention_units/chunk/chunk_units", { slots, counts }), {
+    return kernel(name, shader("attention_units/chunk/chunk_units", counts), {
       bindings: [
         ...["q", "k_halves", "v_halves", "units", "rows"],
         ...of.direct ? ["out"] : ["sums", "stats"],
@@ -148,11 +144,8 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
     kernel(
       name,
       shader("attention_units/chunk/halve_cells", {
-        slots: loadSlots(kvDtype),
-        counts: {
-          ...{ CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
-          ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },
-        },
+        ...{ kv: kvDtype, CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
+        ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },
       }),
       {
         bindings: ["keys", "values", "rows", "pages", "k_halves", "v_halves", "units"],

@@ -7,8 +7,7 @@
 // manieth tile of their cells and dims. Keys, scores, weights, values and sums pass through the pool one after the
 // other: it is small, so that a multiprocessor has room for two workgroups, of which one multiplies while the other
 // weighs. Indices are written out, not passed to functions: the compiler then knows that they are in range, and a
-// matrix is loaded in one go. Slot:
-//   segments: where the sums of a segment go (segments_*.wgsl).
+// matrix is loaded in one go.
 
 enable f16;
 enable subgroups;
@@ -16,12 +15,12 @@ enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 
-//use fragments/rows
-//use fragments/soft_cap
-//use attention/visible
-//use kv/vec8
-//use attention_units/bring
-//use attention_units/power
+//#import fragments/rows
+//#import fragments/soft_cap
+//#import attention/visible
+//#import kv/vec8
+//#import attention_units/bring
+//#import attention_units/power
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -66,7 +65,88 @@ const UNIT_N8 = $UNIT_Nu / 8u;
 const NEGATIVE = -2.0e38; // below every score; 2^(1.5 NEGATIVE) is 0
 const LOG2_E = 1.4426950408889634;
 
-//use segments
+//#if DIRECT
+// All segments that a row sees are one workgroup's: they are merged in order, as combine_units.wgsl does, where the
+// output is; zeros for padding.
+
+@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+
+// Of the segments before, by invocation: peak, base 2, and total. Not in registers, which are short.
+var<workgroup> merged: array<vec2<f32>, THREADS>;
+
+struct Segment {
+  last: bool,
+  seen: bool, // some of it
+  before: f32, // the total of those before
+  total: f32, // with its own
+  kept: f32, // factors of the sums before and of its own
+  taken: f32,
+}
+
+fn begin_segments(thread: u32) {
+  merged[thread] = vec2(NEGATIVE, 0.0);
+}
+
+fn end_segment(thread: u32, number: u32, last: bool, stat: vec2<f32>) -> Segment {
+  let before = merged[thread];
+  let peak = max(before.x, stat.x);
+  let kept = power(before.x - peak);
+  let taken = power(stat.x - peak);
+  let total = fma(before.y, kept, stat.y * taken);
+  merged[thread] = vec2(peak, total);
+  return Segment(last, stat.y > 0.0, before.y, total, kept, taken);
+}
+
+fn put_segment(segment: Segment, query: u32, quad: u32, sum: vec4<f32>) {
+  let at = query * (2u * VEC8S) + quad;
+  var all = vec4<f32>();
+  if (segment.before > 0.0) {
+    all = out[at];
+  }
+  if (segment.seen) {
+    all = fma(all, vec4(segment.kept), sum * segment.taken);
+  }
+  if (segment.last && segment.total > 0.0) {
+    all /= segment.total;
+  }
+  out[at] = all;
+}
+//#else
+// Sums of segments are kept for combine_units.wgsl.
+
+// Sums of splits are kept for combine_units.wgsl.
+
+override KEPT: u32; // partial sums of a query
+
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, base 2, and total
+
+fn put(query: u32, z: u32, quad: u32, sum: vec4<f32>, stat: vec2<f32>) {
+  if (stat.y > 0.0) {
+    let at = query * KEPT + z;
+    sums[at * (2u * VEC8S) + quad] = sum;
+    if (quad == 0u) {
+      stats[at] = stat;
+    }
+  }
+}
+
+struct Segment {
+  number: u32,
+  stat: vec2<f32>, // peak, base 2, and total
+}
+
+fn begin_segments(thread: u32) {
+}
+
+fn end_segment(thread: u32, number: u32, last: bool, stat: vec2<f32>) -> Segment {
+  return Segment(number, stat);
+}
+
+fn put_segment(segment: Segment, query: u32, quad: u32, sum: vec4<f32>) {
+  put(query, segment.number, quad, sum, segment.stat);
+}
+//#endif
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
 // Only read; but a driver moves loads of read-only memory behind barriers to where they are used, and waits there.
@@ -145,9 +225,9 @@ fn main(
   let v_own = min(thread % V_WIDE, (1u + KV_LOW) * V_PART - 1u);
   let v_from = thread / V_WIDE * ROW + v_own / V_PART * VEC8S + v_own % V_PART;
   let v_to = v_own / V_PART * V_LOW_AT + thread / V_WIDE * V_PITCH + v_own % V_PART;
-  //for u in LOADS
+  //#for u in LOADS
   var kx$u = k_halves[(kv_head * ROOM + start * CELLS) * ROW + k_from + $uu * (K_CELLS * ROW)];
-  //end
+  //#endfor
   var unit_k = vec4<f32>();
   var unit_v = vec4<f32>();
   if (thread < CELLS / 4u) {
@@ -160,7 +240,7 @@ fn main(
   let subgroup = thread / LANES;
   let own_query = subgroup / $COLUMNSu * UNIT_M;
   let own_column = subgroup % $COLUMNSu;
-  //for u in Q_LOADS
+  //#for u in Q_LOADS
   let query$u = min(thread / WIDE + $uu * BROUGHT, QUERIES - 1u);
   let q_at$u = ((row + min(query$u / GROUP, count - 1u)) * heads + tile.y * GROUP + query$u % GROUP) * (2u * VEC8S) +
     pair;
@@ -174,27 +254,27 @@ fn main(
     pool[query$u * PITCH + i] = high_halves(qx$u.lo * q_scale$u, qy$u.lo * q_scale$u);
     pool[query$u * PITCH + VEC8S / 2u + i] = high_halves(qx$u.hi * q_scale$u, qy$u.hi * q_scale$u);
   }
-  //end
+  //#endfor
   workgroupBarrier();
-  //for k in K_STEPS
+  //#for k in K_STEPS
   let qh$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
     &pool, own_query * PITCH + $ku * UNIT_K8, PITCH);
-  //end
+  //#endfor
   workgroupBarrier();
-  //for l in Q_LOW
-  //for u in Q_LOADS
+  //#for l in Q_LOW
+  //#for u in Q_LOADS
   if (i < VEC8S / 2u) {
     pool[query$u * PITCH + i] = low_halves(qx$u.lo * q_scale$u, qy$u.lo * q_scale$u);
     pool[query$u * PITCH + VEC8S / 2u + i] = low_halves(qx$u.hi * q_scale$u, qy$u.hi * q_scale$u);
   }
-  //end
+  //#endfor
   workgroupBarrier();
-  //for k in K_STEPS
+  //#for k in K_STEPS
   let ql$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
     &pool, own_query * PITCH + $ku * UNIT_K8, PITCH);
-  //end
+  //#endfor
   workgroupBarrier();
-  //end
+  //#endfor
 
   let query = thread / SHARERS;
   let share = thread % SHARERS;
@@ -206,9 +286,9 @@ fn main(
   let own_sight = vec2(visible_begin(own_row), visible_end(own_row));
   let seen = select(vec2<u32>(), own_sight, query / GROUP < count);
   begin_segments(thread);
-  //for u in SUMS
+  //#for u in SUMS
   var sum$u = vec4<f32>();
-  //end
+  //#endfor
 
   for (var split = start; split < stop; split++) {
     let first = split * CELLS;
@@ -221,11 +301,200 @@ fn main(
       v_exponent[thread] = unit_v;
       v_power[thread] = powers(unit_v);
     }
-    //use attention_units/chunk/scores
-    //use attention_units/chunk/weights
-    //use attention_units/chunk/values
+    // S of chunk_units.wgsl, K_PART eights of the head at a time; the next ones are asked for meanwhile.
+
+    //#for c in OWN_CELLS
+    var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+    //#endfor
+    //#for t in K_PARTS
+    //#for u in LOADS
+    pool[k_to + $uu * (K_CELLS * K_PITCH)] = kx$u;
+    //#endfor
+    workgroupBarrier();
+    if ($tu + 1u < $K_PARTSu) {
+      //#for u in LOADS
+      kx$u = k_halves[keys_at + $(t + 1)u * K_PART + $uu * (K_CELLS * ROW)];
+      //#endfor
+    }
+    //#for k in PART_STEPS
+    //#for c in OWN_CELLS
+    {
+      let at = ($cu * $COLUMNSu + own_column) * $UNIT_Nu * K_PITCH + $ku * UNIT_K8;
+      let kh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at, K_PITCH);
+      //#for l in Q_LOW
+      s$c = subgroupMatrixMultiplyAccumulate(ql$(t * PART_STEPS + k), kh, s$c);
+      //#endfor
+      //#for l in KV_LOW
+      let kl = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at + K_LOW_AT, K_PITCH);
+      s$c = subgroupMatrixMultiplyAccumulate(qh$(t * PART_STEPS + k), kl, s$c);
+      //#endfor
+      s$c = subgroupMatrixMultiplyAccumulate(qh$(t * PART_STEPS + k), kh, s$c);
+    }
+    //#endfor
+    //#endfor
+    workgroupBarrier();
+    //#endfor
+    //#for c in OWN_CELLS
+    {
+      let column = ($cu * $COLUMNSu + own_column) * $UNIT_Nu;
+      let at = own_query * SCORE_PITCH + column / SHARED * SHARE_PITCH + column % SHARED / 4u;
+      subgroupMatrixStore<row_major>(&pool, at, s$c, SCORE_PITCH);
+    }
+    //#endfor
+    workgroupBarrier();
+    // The softmax of a split in chunk_units.wgsl: SHARERS invocations have a query, each writes its weights in the place
+    // of its scores. Totals are added by a tree over eights of cells, whoever has them. The first part of
+    // values is asked for before.
+
+    //#for u in V_LOADS
+    var vx$u = v_halves[values_at + $uu * (V_CELLS * ROW)];
+    //#endfor
+    var top = NEGATIVE;
+    var heavy = NEGATIVE; // the largest of score and exponent together, base 2
+    //#for g in SHARED_FOURS
+    let sums_of$g = bitcast<vec4<f32>>(pool[own_scores + $gu]);
+    var score$g = sums_of$g * unit * k_scale[share * (SHARED / 4u) + $gu];
+    if (CAP != 0.0) {
+      // SCALE / CAP is one number to some drivers: the other kernel has them side by side, too.
+      score$g = capped(score$g * SCALE);
+    }
+    //#endfor
+    if (!whole) {
+      //#for g in SHARED_FOURS
+      score$g = seen_of(score$g, first + share * SHARED + $(4 * g)u, seen);
+      //#endfor
+    }
+    //#for g in SHARED_FOURS
+    top = max(top, most_of(score$g));
+    heavy = max(heavy, most_of(fma(score$g, vec4(LOG2_E), v_exponent[share * (SHARED / 4u) + $gu])));
+    //#endfor
+    //#for s in SHARER_STEPS
+    top = max(top, subgroupShuffleXor(top, 1u << $su));
+    heavy = max(heavy, subgroupShuffleXor(heavy, 1u << $su));
+    //#endfor
+    let any = top > NEGATIVE;
+    let own_peak = select(0.0, ceil(top * LOG2_E), any);
+    let lift = select(0.0, 14.0 + own_peak - ceil(heavy), any); // c
+    let lifted = power(lift);
+    //#for h in SHARED_EIGHTS
+    let a$h = weights_of(score$(2 * h), own_peak);
+    let b$h = weights_of(score$(2 * h + 1), own_peak);
+    {
+      let pa = a$h * v_power[share * (SHARED / 4u) + $(2 * h)u] * lifted;
+      let pb = b$h * v_power[share * (SHARED / 4u) + $(2 * h + 1)u] * lifted;
+      if ($Q_LOWu == 0u) {
+        pool[own_scores + $hu] = rounded_halves(pa, pb);
+      } else {
+        pool[own_scores + $hu] = high_halves(pa, pb);
+        pool[own_scores + SHARED / 8u + $hu] = low_halves(pa, pb);
+      }
+    }
+    let four$h = a$h + b$h;
+    let added$h = (four$h.x + four$h.y) + (four$h.z + four$h.w);
+    //#endfor
+    //#if SHARED_ONE
+    var added = added0;
+    //#endif
+    //#if SHARED_TWO
+    var added = added0 + added1;
+    //#endif
+    //#if SHARED_FOUR
+    var added = (added0 + added1) + (added2 + added3);
+    //#endif
+    //#if SHARED_EIGHT
+    var added = ((added0 + added1) + (added2 + added3)) + ((added4 + added5) + (added6 + added7));
+    //#endif
+    //#for s in SHARER_STEPS
+    added += subgroupShuffleXor(added, 1u << $su);
+    //#endfor
+    let new_peak = max(peak, own_peak);
+    let kept = select(1.0, power(peak - new_peak), any);
+    let taken = select(0.0, power(own_peak - new_peak), any);
+    let part_taken = power(-lift) * taken;
+    total = fma(total, kept, added * taken);
+    peak = select(peak, new_peak, any);
+    workgroupBarrier();
+    // The weighted values of a split in chunk_units.wgsl, PART fours of a head at a time, whose sums go through the pool to
+    // those of the splits before. The next part is asked for meanwhile, behind the last one the next split's keys.
+
+    //#for k in C_STEPS
+    let weights$k = own_query * SCORE_PITCH + $ku * $UNIT_Ku / SHARED * SHARE_PITCH + $ku * $UNIT_Ku % SHARED / 8u;
+    let ph$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, weights$k, SCORE_PITCH);
+    //#for l in Q_LOW
+    let pl$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+      &pool, weights$k + SHARED / 8u, SCORE_PITCH);
+    //#endfor
+    //#endfor
+    workgroupBarrier();
+    //#for p in PARTS
+    {
+      //#for u in V_LOADS
+      pool[v_to + $uu * (V_CELLS * V_PITCH)] = vx$u;
+      //#endfor
+      workgroupBarrier();
+      if ($pu + 1u < $PARTSu) {
+        //#for u in V_LOADS
+        vx$u = v_halves[values_at + $(p + 1)u * V_PART + $uu * (V_CELLS * ROW)];
+        //#endfor
+      } else {
+        //#for u in LOADS
+        kx$u = k_halves[later_at + $uu * (K_CELLS * ROW)];
+        //#endfor
+      }
+      //#for d in PART_OWN
+      var o$d = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+      //#endfor
+      //#for k in C_STEPS
+      //#for d in PART_OWN
+      {
+        let at = $ku * $UNIT_Ku * V_PITCH + ($du * $COLUMNSu + own_column) * UNIT_N8;
+        let vh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, row_major>(&pool, at, V_PITCH);
+        //#for l in Q_LOW
+        o$d = subgroupMatrixMultiplyAccumulate(pl$k, vh, o$d);
+        //#endfor
+        //#for l in KV_LOW
+        let vl = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, row_major>(&pool, at + V_LOW_AT, V_PITCH);
+        o$d = subgroupMatrixMultiplyAccumulate(ph$k, vl, o$d);
+        //#endfor
+        o$d = subgroupMatrixMultiplyAccumulate(ph$k, vh, o$d);
+      }
+      //#endfor
+      //#endfor
+      workgroupBarrier();
+      //#for d in PART_OWN
+      subgroupMatrixStore<row_major>(
+        &pool, own_query * PART_PITCH + ($du * $COLUMNSu + own_column) * UNIT_N4, o$d, PART_PITCH);
+      //#endfor
+      workgroupBarrier();
+      //#for u in PART_SUMS
+      {
+        let part = bitcast<vec4<f32>>(pool[query * PART_PITCH + $uu * SHARERS + share]);
+        sum$(p * PART_SUMS + u) = fma(sum$(p * PART_SUMS + u), vec4(kept), part * part_taken);
+      }
+      //#endfor
+      workgroupBarrier();
+    }
+    //#endfor
+    if (thread < CELLS / 4u) {
+      let next = (kv_head * ROOM + min(split + 1u, stop - 1u) * CELLS) / 4u + thread;
+      unit_k = units[next];
+      unit_v = units[KV_HEADS * ROOM / 4u + next];
+    }
     if ((split + 1u) % SPAN == 0u || split + 1u == stop) {
-      //use attention_units/chunk/segment
+      // The sums of a segment in chunk_units.wgsl are complete; the next one's begin with zero.
+
+      let segment = end_segment(thread, split / SPAN, split + 1u == stop, vec2(peak, total));
+      if (query / GROUP < count) {
+        let at = (row + query / GROUP) * heads + tile.y * GROUP + query % GROUP;
+        //#for u in SUMS
+        put_segment(segment, at, $uu / $PART_SUMSu * PART + $uu % $PART_SUMSu * SHARERS + share, sum$u);
+        //#endfor
+      }
+      peak = NEGATIVE;
+      total = 0.0;
+      //#for u in SUMS
+      sum$u = vec4<f32>();
+      //#endfor
     }
   }
 }

@@ -2,18 +2,17 @@
 // x = (hi + lo) / scale, the scale a power of two that the row's largest number decides; of 16 bits hi alone.
 //
 // One workgroup per (key-value head, $CELLS cells): WIDE invocations bring a row, two vec8s each. Cells behind the last
-// one that some row sees are those of the last; what no row sees otherwise is not written. Slot:
-//   kv_load: as of attention/attention.wgsl.
+// one that some row sees are those of the last; what no row sees otherwise is not written.
 
 enable f16;
 enable subgroups;
 diagnostic(off, subgroup_uniformity);
 
-//use fragments/rows
-//use attention/visible
-//use attention_units/power
-//use attention_units/row_scale
-//use kv_load
+//#import fragments/rows
+//#import attention/visible
+//#import attention_units/power
+//#import attention_units/row_scale
+//#import kv/load
 
 override KV_HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
@@ -59,7 +58,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   let i = thread % WIDE;
   let pair = 2u * min(i, VEC8S / 2u - 1u);
-  //for u in LOADS
+  //#for u in LOADS
   let cell$u = first + thread / WIDE + $uu * BROUGHT;
   let from$u = min(cell$u, seen.z - 1u);
   let row$u = (pages[seen.x * TABLE_PAGES + from$u / PAGE] * KV_HEADS + tile.x) * PAGE + from$u % PAGE;
@@ -67,8 +66,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let ky$u = load_key(row$u, pair + 1u);
   let vx$u = load_value(row$u, pair);
   let vy$u = load_value(row$u, pair + 1u);
-  //end
-  //for u in LOADS
+  //#endfor
+  //#for u in LOADS
   {
     let to = tile.x * ROOM + cell$u;
     let at = to * NUMBERS * VEC8S + i;
@@ -111,5 +110,5 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
     }
   }
-  //end
+  //#endfor
 }

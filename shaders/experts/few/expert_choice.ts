@@ -11,7 +11,7 @@ export interface ExpertChoice {
   readonly weights: Operand;
 }
 
-/** What texts that choose bind, and the constants of row_choice.wgsl. */
+/** What texts that choose bind, and the constants of jobs.wgsl. */
 export const CHOOSING: Readonly<Record<"bindings" | "constants", readonly string[]>> = {
   bindings: ["logits", "experts", "shares"],
   constants: ["JOBS", "STRIDE", ...CHOICE_CONSTANTS],

@@ -105,22 +105,22 @@ function sumsKernel(
   const vectors = sets * groups * Math.ceil(outs / 4);
   const threads = sets * groups * lanes;
   const code = shader(held > 0 ? "experts/few/expert_sums_held" : "experts/few/expert_sums", {
-    slots: {
-      weights: `weights/weights_${format}`,
-      packing: "matmul/part/packed_all",
-      dot: `matmul/dot/${dots}${held > 0 ? "" : "_x"}`,
-    },
-    counts: {
-      BLOCK_VEC8S: BLOCK_VEC8S[format],
-      OUTS: outs,
-      QUADS: outs / 4,
-      STEPS: steps,
-      ...{ WHOLE: Number(!part), PART: Number(part) },
-      LANE_SUMS: vectors * (lanes + 1),
-      JOB_SUMS: vectors,
-      UNROLL: Math.min(lanes, MOST_UNROLLED),
-      ...{ ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS: Math.ceil(held / threads) },
-    },
+    weights: format,
+    dots,
+    PACKED_FEW: false,
+    WHOLE: !part,
+    BLOCK_VEC8S: BLOCK_VEC8S[format],
+    OUTS: outs,
+    QUADS: outs / 4,
+    STEPS: steps,
+    LANE_SUMS: vectors * (lanes + 1),
+    JOB_SUMS: vectors,
+    UNROLL: Math.min(lanes, MOST_UNROLLED),
+    ROWS: 1,
+    BUFFERS: 1,
+    STAGE: held,
+    THREADS: threads,
+    LOADS: Math.ceil(held / threads),
   });
   return kernel(name, code, {
     bindings: [

@@ -3,15 +3,13 @@
 //
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
-// norm/norm_from_experts.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time,
-// at last fewer where $PART is 1 and $WHOLE 0. Slots:
-//   weights: `PackedBlock`, `fn load_block(i)` (weights/weights_*.wgsl).
-//   dot: `fn x_of(lo, hi)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(block)` (matmul/dot/*_x.wgsl).
+// norm/rms_norm.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time,
+// at last fewer where $PART is 1 and $WHOLE 0.
 
-//use matmul/common
-//use weights
-//use dot
-//use experts/expert_rows
+//#import matmul/common
+//#import weights/weights_$weights
+//#import matmul/dot_x
+//#import experts/expert_rows
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [rows, GROUPS]
@@ -37,55 +35,54 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread < GROUPS) {
     job_shares[thread] = shares[tile.y * GROUPS + thread];
   }
-  //for o in OUTS
+  //#for o in OUTS
   let at$o = (rows.first + min(first + $ou, MATRIX_ROWS - 1u) * rows.step) * blocks + lane;
   var sum$o = 0.0;
-  //end
+  //#endfor
   for (var i = 0u; i < blocks; i += $STEPSu * LANES) {
-    //for j in STEPS
+    //#for j in STEPS
     let from$j = min(i + $ju * LANES, blocks - LANES);
-    //for o in OUTS
+    //#for o in OUTS
     let block$o_$j = load_block(at$o + from$j);
-    //end
-    //end
-    //for j in STEPS
-    //for c in BLOCK_VEC8S
+    //#endfor
+    //#endfor
+    //#for j in STEPS
+    //#for c in BLOCK_VEC8S
     let at$j_$c = (job * (COLS / 8u) + from$j * $BLOCK_VEC8Su + $cu * LANES + lane) * 2u;
     let lo$j_$c = x[at$j_$c];
     let hi$j_$c = x[at$j_$c + 1u];
-    //end
-    //end
-    //for j in STEPS
-    //for c in BLOCK_VEC8S
+    //#endfor
+    //#endfor
+    //#for j in STEPS
+    //#for c in BLOCK_VEC8S
     {
       let own = x_of(lo$j_$c, hi$j_$c);
-      //for w in WHOLE
-      //for o in OUTS
+      //#if WHOLE
+      //#for o in OUTS
       sum$o = add_dot(sum$o, own, weights_$c(block$o_$j));
-      //end
-      //end
-      //for p in PART
+      //#endfor
+      //#else
       if (i + $ju * LANES < blocks) {
-        //for o in OUTS
+        //#for o in OUTS
         sum$o = add_dot(sum$o, own, weights_$c(block$o_$j));
-        //end
+        //#endfor
       }
-      //end
+      //#endif
     }
-    //end
-    //end
+    //#endfor
+    //#endfor
   }
-  //for q in QUADS
+  //#for q in QUADS
   lane_sums[(group * QUADS + $qu) * (LANES + 1u) + lane] =
     vec4<f32>(sum$(4 * q), sum$(4 * q + 1), sum$(4 * q + 2), sum$(4 * q + 3));
-  //end
+  //#endfor
   workgroupBarrier();
   for (var i = thread; i < GROUPS * QUADS; i += LANES * GROUPS) {
     var sum = vec4<f32>(0.0);
     for (var l = 0u; l < LANES; l += $UNROLLu) {
-      //for l in UNROLL
+      //#for l in UNROLL
       sum += lane_sums[i * (LANES + 1u) + l + $lu];
-      //end
+      //#endfor
     }
     job_sums[i] = sum;
   }

@@ -3,14 +3,12 @@
 // block of weights is asked for as soon as the one in its place is multiplied.
 //
 // One workgroup per 2 SETS outputs of a row; a set has LANES lanes for each of its GROUPS jobs, two outputs, and
-// $STEPS blocks of both rows of W on their way; a lane's blocks are a multiple of $STEPS where $WHOLE is 1. Slots:
-//   weights: `PackedBlock`, `fn load_block(i)` (weights/weights_*.wgsl).
-//   dot: `put_vec8`, `get_vec8`, `add_dot` and `weights_<c>` (matmul/dot/*.wgsl).
+// $STEPS blocks of both rows of W on their way; a lane's blocks are a multiple of $STEPS where $WHOLE is 1.
 
-//use matmul/common
-//use weights
-//use dot
-//use experts/expert_rows
+//#import matmul/common
+//#import weights/weights_$weights
+//#import matmul/dot
+//#import experts/expert_rows
 
 override SETS: u32;
 
@@ -38,56 +36,56 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread < GROUPS) {
     job_shares[thread] = shares[tile.y * GROUPS + thread];
   }
-  //for s in LOADS
+  //#for s in LOADS
   let from$s = (tile.y * HELD + min(thread + $su * THREADS, HELD - 1u)) * 2u;
   let lo$s = x[from$s];
   let hi$s = x[from$s + 1u];
-  //end
+  //#endfor
   let rows = rows_of(expert);
   let first = (tile.x * SETS + own_set) * 2u;
-  //for o in OUTS
+  //#for o in OUTS
   let at$o = (rows.first + min(first + $ou, MATRIX_ROWS - 1u) * rows.step) * blocks + lane;
   var sum$o = 0.0;
-  //end
-  //for j in STEPS
-  //for o in OUTS
+  //#endfor
+  //#for j in STEPS
+  //#for o in OUTS
   var block$o_$j = load_block(at$o + $ju * LANES);
-  //end
-  //end
-  //for s in LOADS
+  //#endfor
+  //#endfor
+  //#for s in LOADS
   if (($su + 1u) * THREADS <= HELD || thread + $su * THREADS < HELD) {
     put_vec8(0u, thread + $su * THREADS, lo$s, hi$s);
   }
-  //end
+  //#endfor
   workgroupBarrier();
   for (var i = 0u; i < blocks; i += $STEPSu * LANES) {
-    //for j in STEPS
+    //#for j in STEPS
     if ($WHOLE == 1 || i + $ju * LANES < blocks) {
-      //for c in BLOCK_VEC8S
+      //#for c in BLOCK_VEC8S
       {
         let k = group * (COLS / 8u) + (i + $ju * LANES) * $BLOCK_VEC8Su + $cu * LANES + lane;
         let own = get_vec8(0u, k);
-        //for o in OUTS
+        //#for o in OUTS
         sum$o = add_dot(sum$o, own, weights_$c(block$o_$j));
-        //end
+        //#endfor
       }
-      //end
+      //#endfor
     }
     if (i + $(STEPS + j)u * LANES < blocks) {
-      //for o in OUTS
+      //#for o in OUTS
       block$o_$j = load_block(at$o + i + $(STEPS + j)u * LANES);
-      //end
+      //#endfor
     }
-    //end
+    //#endfor
   }
   lane_sums[thread + thread / LANES] = vec2<f32>(sum0, sum1);
   workgroupBarrier();
   if (thread < SETS * GROUPS) {
     var sum = vec2<f32>(0.0);
     for (var l = 0u; l < LANES; l += $UNROLLu) {
-      //for l in UNROLL
+      //#for l in UNROLL
       sum += lane_sums[thread * (LANES + 1u) + l + $lu];
-      //end
+      //#endfor
     }
     job_sums[thread] = sum;
   }

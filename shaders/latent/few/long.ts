@@ -42,8 +42,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
       SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
       ...{ AT_ONCE: 8, FOUR: 4, EIGHT: 8 },
     };
-    const slots = { four: `latent/many/four_${kvDtype}` };
-    return kernel(name, shader("latent/few/long", { slots, counts }), {
+    return kernel(name, shader("latent/few/long", { kv: kvDtype, ...counts }), {
       bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
       constants: [
         ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],

@@ -8,12 +8,9 @@
 //   weights  exp(score - peak of the chunk), all chunks side by side;
 //   values   weights times fours of latents, cell after cell. Of two teams each has every second chunk; then each adds
 //            the sums of both, one after the other (latent_fold.wgsl), of half of the queries.
-//
-// Slot:
-//   four: `load_four` and `four_of` of a dtype over `keys` and WIDTH4 (many/four_*.wgsl).
 
-//use latent/latent_runs
-//use four
+//#import latent/latent_runs
+//#import latent/four
 
 const CELLS = $CELLSu; // of a segment
 const CHUNKS = CELLS / CHUNK;
@@ -53,9 +50,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let load_query = thread / LOADERS;
   let load_first = thread % LOADERS;
   let load_at = (query + min(load_query, count - 1u)) * WIDTH4;
-  //for s in QUERY_LOADS
+  //#for s in QUERY_LOADS
   let query$s = q[load_at + load_first + $su * LOADERS];
-  //end
+  //#endfor
 
   var slot = 0u;
   var begin = 0xffffffffu;
@@ -77,16 +74,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let page = pages[slot * TABLE_PAGES + min(first + block, end - 1u) / PAGE];
   let stored = page * PAGE + block % PAGE;
   // What lies behind the last cell is loaded like the others, and then does not count.
-  //for s in AHEAD
-  //for c in TC
+  //#for s in AHEAD
+  //#for c in TC
   var key$s_$c = load_four(stored + $cu, lane + $su * 16u);
-  //end
-  //end
-  //for s in QUERY_LOADS
+  //#endfor
+  //#endfor
+  //#for s in QUERY_LOADS
   if (($su + 1u) * LOADERS <= WIDTH4 || load_first + $su * LOADERS < WIDTH4) {
     pool[load_query][load_first + $su * LOADERS] = query$s;
   }
-  //end
+  //#endfor
   if (thread < CHUNKS) {
     places[thread] = pages[slot * TABLE_PAGES + min(first + thread * CHUNK, end - 1u) / PAGE] * PAGE;
   }
@@ -97,60 +94,60 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
 
-  //for x in QUERIES
-  //for c in TC
+  //#for x in QUERIES
+  //#for c in TC
   var dot$x_$c = 0.0;
-  //end
-  //end
+  //#endfor
+  //#endfor
   for (var t = 0u; t < $STEP_LOOPSu; t++) {
-    //for s in AHEAD
+    //#for s in AHEAD
     {
       let e = lane + 16u * (t * $AHEADu + $su);
       if ($STEP_LOOPSu * $AHEADu * 16u <= WIDTH4 || e < WIDTH4) {
-        //for c in TC
+        //#for c in TC
         let k$c = four_of(key$s_$c, e);
-        //end
-        //for x in QUERIES
+        //#endfor
+        //#for x in QUERIES
         {
           let x = pool[$x][e];
-          //for c in TC
+          //#for c in TC
           dot$x_$c = dot4(dot$x_$c, x, k$c);
-          //end
+          //#endfor
         }
-        //end
+        //#endfor
       }
-      //for c in TC
+      //#for c in TC
       key$s_$c = load_four(stored + $cu, e + $AHEADu * 16u);
-      //end
+      //#endfor
     }
-    //end
+    //#endfor
   }
-  //for r in QUADS
+  //#for r in QUADS
   workgroupBarrier(); // what is read of the queries, or of the sums before
-  //for c in TC
+  //#for c in TC
   pool[lane % 8u][lane / 8u * SIDE + block + $cu] = vec4<f32>(
     dot$(4 * r)_$c,
     dot$(4 * r + 1)_$c,
     dot$(4 * r + 2)_$c,
     dot$(4 * r + 3)_$c,
   );
-  //end
+  //#endfor
   workgroupBarrier();
   if (thread < CELLS) {
     var sum = vec4<f32>(0.0);
     for (var l = 0u; l < 2u; l++) {
-      //for l in EIGHT
+      //#for l in EIGHT
       let sum$l = pool[$l][l * SIDE + thread];
-      //end
+      //#endfor
       sum += ((sum0 + sum1) + (sum2 + sum3)) + ((sum4 + sum5) + (sum6 + sum7));
     }
-    //for h in FOUR
+    //#for h in FOUR
     let seen$h = first + thread >= begins[$(4 * r + h)] && first + thread < ends[$(4 * r + h)];
-    //end
+    //#endfor
     scores[thread / CHUNK][thread % CHUNK][$r] =
       select(vec4<f32>(NEGATIVE), SCALE * sum, vec4<bool>(seen0, seen1, seen2, seen3));
   }
-  //end
+  //#endfor
   workgroupBarrier();
 
   if (CELLS * QUADS >= THREADS || thread < CELLS * QUADS) {
@@ -158,9 +155,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let quad = thread % QUADS;
     var top = vec4<f32>(NEGATIVE);
     for (var c = 0u; c < CHUNK; c += 4u) {
-      //for c in FOUR
+      //#for c in FOUR
       top = max(top, scores[cell / CHUNK][c + $cu][quad]);
-      //end
+      //#endfor
     }
     let score = scores[cell / CHUNK][cell % CHUNK][quad];
     weights[cell / 4u][cell % 4u][quad] =
@@ -172,12 +169,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let chunks = min(CHUNKS, (end - first + CHUNK - 1u) / CHUNK);
   let team = thread / DIMS;
   let dim = thread % DIMS;
-  //for d in SPANS
+  //#for d in SPANS
   let four$d = min(dim + $du * DIMS, RANK4 - 1u);
-  //for c in AT_ONCE
+  //#for c in AT_ONCE
   var packed$d_$c = load_four(places[team] + min($cu, last_of(team, first, end)), four$d);
-  //end
-  //end
+  //#endfor
+  //#endfor
   workgroupBarrier();
   // Of a chunk and a query each: its total, and what it is added with, which the teams need after their next barrier.
   let folding = THREADS - 1u - thread;
@@ -186,9 +183,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let own = folding % QUERIES;
     var total = 0.0;
     for (var f = 4u * chunk; f < 4u * chunk + 4u; f++) {
-      //for c in FOUR
+      //#for c in FOUR
       total += weights[f][$c][own / 4u][own % 4u];
-      //end
+      //#endfor
     }
     var before = NEGATIVE;
     for (var j = 0u; j < chunk; j++) {
@@ -200,7 +197,95 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     shares[chunk][own] = fold.y;
   }
 
-  //use latent/few/long_values
+  // Statements of long.wgsl: the weighted sums of latents of a segment, stored.
+
+  let turns = (chunks + 1u) / 2u;
+  var handed = 0u; // the place in `pool` that is written next
+  //#for d in SPANS
+  {
+    //#for x in QUERIES
+    var part$x = vec4<f32>(0.0);
+    //#endfor
+    //#for x in HALF
+    var sum$x = vec4<f32>(0.0); // of query team * HALF + $x
+    //#endfor
+    for (var f = 0u; f < STEPS * turns; f++) {
+      let chunk = min(2u * (f / STEPS) + team, CHUNKS - 1u);
+      let next = min(2u * ((f + 1u) / STEPS) + team, CHUNKS - 1u);
+      let place = places[next];
+      let most = last_of(next, first, end);
+      //#for c in AT_ONCE
+      {
+        let value = four_of(packed$d_$c, four$d);
+        //#for a in QUADS
+        let weight$a = weights[4u * chunk + f % STEPS * (AT_ONCE / 4u) + $cu / 4u][$cu % 4u][$a];
+        //#for h in FOUR
+        part$(4 * a + h) = fma(vec4<f32>(weight$a[$h]), value, part$(4 * a + h));
+        //#endfor
+        //#endfor
+      }
+      packed$d_$c = load_four(place + min((f + 1u) % STEPS * AT_ONCE + $cu, most), four$d);
+      //#endfor
+      if (f % STEPS == STEPS - 1u) {
+        let at = handed * DIMS + dim;
+        if (team == 0u) {
+          //#for x in HALF
+          pool[$(HALF + x)][at] = part$(HALF + x);
+          //#endfor
+        } else {
+          //#for x in HALF
+          pool[$x][at] = part$x;
+          //#endfor
+        }
+        workgroupBarrier();
+        if (team == 0u) {
+          //#for x in HALF
+          sum$x = fma(part$x, vec4<f32>(shares[chunk][$x]), sum$x * shrinks[chunk][$x]);
+          //#endfor
+          if (chunk + 1u < chunks) {
+            //#for x in HALF
+            sum$x = fma(
+              pool[$x][at],
+              vec4<f32>(shares[chunk + 1u][$x]),
+              sum$x * shrinks[chunk + 1u][$x],
+            );
+            //#endfor
+          }
+        } else {
+          //#for x in HALF
+          sum$x = fma(
+            pool[$(HALF + x)][at],
+            vec4<f32>(shares[chunk - 1u][$(HALF + x)]),
+            sum$x * shrinks[chunk - 1u][$(HALF + x)],
+          );
+          //#endfor
+          if (chunk < chunks) {
+            //#for x in HALF
+            sum$x = fma(
+              part$(HALF + x),
+              vec4<f32>(shares[chunk][$(HALF + x)]),
+              sum$x * shrinks[chunk][$(HALF + x)],
+            );
+            //#endfor
+          }
+        }
+        handed = 1u - handed;
+        //#for x in QUERIES
+        part$x = vec4<f32>(0.0);
+        //#endfor
+      }
+    }
+    if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
+      let kept = team * HALF;
+      let to = ((query + kept) * RUNS + tile.z) * RANK4 + dim + $du * DIMS;
+      //#for x in HALF
+      if (kept + $xu < count) {
+        sums[to + $xu * RUNS * RANK4] = sum$x;
+      }
+      //#endfor
+    }
+  }
+  //#endfor
   if (thread < count) {
     var peak = NEGATIVE;
     var total = 0.0;

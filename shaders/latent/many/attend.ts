@@ -39,7 +39,7 @@ const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
 
 /** Words of a record of weigh.wgsl. */
 export const RECORD_WORDS = 144;
-/** Lanes whose segments are added apart, see latent_lanes.wgsl: decides bits. */
+/** Lanes whose segments are added apart, see runs.wgsl: decides bits. */
 const LANES = 4;
 
 /** Bytes of workgroup memory that either kernel takes at most. */
@@ -161,16 +161,15 @@ function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
       WIDTH4: width / 4,
       Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
       K_LOADS: Math.ceil(CELLS * 16 / THREADS),
-      TWO_SIDES: Number(SIDES === 2),
-      FOUR_SIDES: Number(SIDES === 4),
+      TWO_SIDES: SIDES === 2,
+      FOUR_SIDES: SIDES === 4,
       LANES_2: LANES / 2,
       LANES_4: LANES / 4,
       LANES_8: Math.floor(LANES / 8),
       LEVELS: Math.log2(LANES),
       FOUR: 4,
     };
-    const slots = { four: `latent/many/four_${kvDtype}` };
-    return kernel(name, shader("latent/many/weigh", { slots, counts }), {
+    return kernel(name, shader("latent/many/weigh", { kv: kvDtype, ...counts }), {
       bindings: ["q", "keys", "rows", "pages", "sums"],
       constants: [
         ...[
@@ -203,8 +202,7 @@ function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel
       TWO: 2,
       FOUR: 4,
     };
-    const slots = { four: `latent/many/four_${kvDtype}` };
-    return kernel(name, shader("latent/many/sum", { slots, counts }), {
+    return kernel(name, shader("latent/many/sum", { kv: kvDtype, ...counts }), {
       bindings: ["sums", "keys", "rows", "pages", "out"],
       constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "WINDOW"],
     });

@@ -160,8 +160,7 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
       W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
       FOUR: 4,
     };
-    const slots = { weights: `weights/weights_${format}` };
-    return kernel(name, shader("latent/many/value", { slots, counts }), {
+    return kernel(name, shader("latent/many/value", { weights: format, ...counts }), {
       bindings: ["weights", "x", "out"],
       constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
     });
@@ -199,8 +198,7 @@ function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: Blo
       W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
       FOUR: 4,
     };
-    const slots = { weights: `weights/weights_${format}` };
-    return kernel(name, shader("latent/many/absorb", { slots, counts }), {
+    return kernel(name, shader("latent/many/absorb", { weights: format, ...counts }), {
       bindings: ["weights", "x", "out"],
       constants: ["HEADS", "NOPE", "ROPE", "VALUE", "X_COLS", "BLOCKS", "WIDTH"],
     });

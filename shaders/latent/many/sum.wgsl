@@ -6,13 +6,11 @@
 // every LANES-th of them, and the lanes to what is written. What a part is multiplied with (latent_fold.wgsl) is
 // the same for all elements: an invocation finds it for a query of the workgroup, a segment at a time. A stage brings
 // $STAGED chunks of weights and latents into workgroup memory, while the one before is summed.
-// Slot:
-//   four: as of weigh.wgsl.
 
-//use fragments/rows
-//use attention/visible
-//use latent/latent_fold
-//use four
+//#import fragments/rows
+//#import attention/visible
+//#import latent/latent_fold
+//#import latent/four
 
 override HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
@@ -75,16 +73,16 @@ fn main(
   let first_four = tile.x * DIM4S;
   let segments = (end + SEGMENT - 1u) / SEGMENT;
   let lanes = clamp(segments, 1u, LANES); // that have segments
-  //for u in W_LOADS
+  //#for u in W_LOADS
   let w$u = (query + min((thread + $uu * THREADS) / CELL4S, count - 1u)) * RUNS * RECORD
     + (thread + $uu * THREADS) % CELL4S;
   var weight$u = vec4<f32>();
-  //end
-  //for u in L_LOADS
+  //#endfor
+  //#for u in L_LOADS
   let four$u = min(first_four + (thread + $uu * THREADS) % DIM4S, RANK4 - 1u);
   let cell$u = (thread + $uu * THREADS) / DIM4S;
   var packed$u = vec4<u32>();
-  //end
+  //#endfor
   let last_page = slot * TABLE_PAGES + (max(end, 1u) - 1u) / PAGE;
   var page = pages[min(slot * TABLE_PAGES + thread % CHUNKS, last_page)]; // of the segment to come
   var top = NEGATIVE; // of query `thread`
@@ -93,11 +91,11 @@ fn main(
   for (var lane = 0u; lane < LANES; lane++) {
     var lane_peak = NEGATIVE;
     var lane_total = 0.0;
-    //for r in TQ
-    //for d in TD
+    //#for r in TQ
+    //#for d in TD
     var lane$r_$d = vec4<f32>();
-    //end
-    //end
+    //#endfor
+    //#endfor
     for (var segment = lane; segment < segments; segment += LANES) {
       let stop = min(end, (segment + 1u) * SEGMENT);
       if (thread < CHUNKS) {
@@ -106,49 +104,49 @@ fn main(
       let after = select(lane + 1u, segment + LANES, segment + LANES < segments);
       page = pages[min(slot * TABLE_PAGES + after * CHUNKS + thread % CHUNKS, last_page)];
       let stages = (stop - segment * SEGMENT + CELLS - 1u) / CELLS;
-      //for r in TQ
-      //for d in TD
+      //#for r in TQ
+      //#for d in TD
       var sum$r_$d = vec4<f32>();
-      //end
-      //end
+      //#endfor
+      //#endfor
       for (var stage = 0u; stage <= stages; stage++) {
         workgroupBarrier(); // what is read of the stage before
         if (stage > 0u) {
-          //for u in W_LOADS
+          //#for u in W_LOADS
           if (($uu + 1u) * THREADS <= QUERIES * CELL4S || thread + $uu * THREADS < QUERIES * CELL4S) {
             weights[(thread + $uu * THREADS) / CELL4S * PITCH
               + (thread + $uu * THREADS) % CELL4S] = weight$u;
           }
-          //end
-          //for u in L_LOADS
+          //#endfor
+          //#for u in L_LOADS
           if (($uu + 1u) * THREADS <= CELLS * DIM4S || thread + $uu * THREADS < CELLS * DIM4S) {
             latents[thread + $uu * THREADS] = four_of(packed$u, four$u);
           }
-          //end
+          //#endfor
           workgroupBarrier();
         }
         if (stage < stages) {
           let first = segment * SEGMENT + stage * CELLS;
-          //for u in W_LOADS
+          //#for u in W_LOADS
           weight$u = sums[w$u + segment * RECORD + stage * CELL4S];
-          //end
-          //for u in L_LOADS
+          //#endfor
+          //#for u in L_LOADS
           {
             let cell = min(first + cell$u, end - 1u) % SEGMENT;
             packed$u = load_four(places[cell / PAGE] * PAGE + cell % PAGE, four$u);
           }
-          //end
+          //#endfor
         }
         if (stage == 0u) {
           if (thread < QUERIES) {
             let ended = ((query + min(thread, count - 1u)) * RUNS + segment) * RECORD + 32u;
             var peak = NEGATIVE;
             var part = 0.0;
-            //for h in TWO
+            //#for h in TWO
             {
               let peaks = sums[ended + $hu];
               let parts = sums[ended + 2u + $hu];
-              //for j in FOUR
+              //#for j in FOUR
               {
                 let there = segment * SEGMENT + $(4 * h + j)u * CHUNK < end;
                 let fold = fold_one(peak, select(NEGATIVE, peaks[$j], there));
@@ -156,9 +154,9 @@ fn main(
                 part = fma(select(0.0, parts[$j], there), fold.y, part * fold.x);
                 folds[$(4 * h + j)u * QUERIES + thread] = fold.xy;
               }
-              //end
+              //#endfor
             }
-            //end
+            //#endfor
             let fold = fold_one(lane_peak, peak);
             lane_peak = fold.z;
             lane_total = fma(part, fold.y, lane_total * fold.x);
@@ -167,49 +165,49 @@ fn main(
         } else {
           let weights_at = tall * PITCH;
           let latents_at = wide;
-          //for s in STAGED
+          //#for s in STAGED
           {
-            //for r in TQ
-            //for d in TD
+            //#for r in TQ
+            //#for d in TD
             var part$r_$d = vec4<f32>();
-            //end
-            //end
+            //#endfor
+            //#endfor
             for (var c = 0u; c < 4u; c++) {
-              //for r in TQ
+              //#for r in TQ
               let own$r = weights[weights_at + $ru * TALL * PITCH + $su * 4u + c];
-              //end
-              //for k in FOUR
-              //for d in TD
+              //#endfor
+              //#for k in FOUR
+              //#for d in TD
               {
                 let value = latents[latents_at + ($su * CHUNK + 4u * c + $ku) * DIM4S + $du * WIDE];
-                //for r in TQ
+                //#for r in TQ
                 part$r_$d = fma(vec4<f32>(own$r[$k]), value, part$r_$d);
-                //end
+                //#endfor
               }
-              //end
-              //end
+              //#endfor
+              //#endfor
             }
             let chunk = (stage - 1u) * $STAGEDu + $su;
-            //for r in TQ
+            //#for r in TQ
             {
               let fold = folds[chunk * QUERIES + tall + $ru * TALL];
-              //for d in TD
+              //#for d in TD
               sum$r_$d = fma(part$r_$d, vec4<f32>(fold.y), sum$r_$d * fold.x);
-              //end
+              //#endfor
             }
-            //end
+            //#endfor
           }
-          //end
+          //#endfor
         }
       }
-      //for r in TQ
+      //#for r in TQ
       {
         let fold = segment_folds[tall + $ru * TALL];
-        //for d in TD
+        //#for d in TD
         lane$r_$d = fma(sum$r_$d, vec4<f32>(fold.y), lane$r_$d * fold.x);
-        //end
+        //#endfor
       }
-      //end
+      //#endfor
     }
     if (thread < QUERIES) {
       let fold = fold_one(top, lane_peak);
@@ -220,12 +218,12 @@ fn main(
     }
     workgroupBarrier();
     if (lane < lanes) {
-      //for r in TQ
+      //#for r in TQ
       {
         let own = tall + $ru * TALL;
         let fold = lane_folds[own];
         let seen = visible_end(rows[FIRST_ROW + (query + min(own, count - 1u)) / HEADS]) > 0u;
-        //for d in TD
+        //#for d in TD
         if (own < count && first_four + wide + $du * WIDE < RANK4) {
           let at = (query + own) * WIDTH4 + first_four + wide + $du * WIDE;
           var whole = vec4<f32>(); // of the lanes before, which only this invocation writes
@@ -238,9 +236,9 @@ fn main(
           }
           out[at] = whole;
         }
-        //end
+        //#endfor
       }
-      //end
+      //#endfor
     }
     workgroupBarrier();
   }

@@ -8,13 +8,11 @@
 //
 // For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, 8 peaks, 8 totals. Cells
 // from the last one on that a row of the workgroup sees are left out, in steps of $CELLS.
-// Slot:
-//   four: `load_four` and `four_of` of a dtype over `keys` and WIDTH4 (four_*.wgsl).
 
-//use fragments/rows
-//use attention/visible
-//use latent/latent_fold
-//use four
+//#import fragments/rows
+//#import attention/visible
+//#import latent/latent_fold
+//#import latent/four
 
 override HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
@@ -76,112 +74,112 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     ends[thread] = visible_end(rows[FIRST_ROW + (query + min(thread, count - 1u)) / HEADS]);
   }
   let four = thread % 16u;
-  //for u in Q_LOADS
+  //#for u in Q_LOADS
   let q$u = (query + min((thread + $uu * THREADS) / 16u, count - 1u)) * WIDTH4;
   var x$u = vec4<f32>();
-  //end
-  //for u in K_LOADS
+  //#endfor
+  //#for u in K_LOADS
   let cell$u = min(first + min((thread + $uu * THREADS) / 16u, CELLS - 1u), end - 1u);
   let k$u = pages[slot * TABLE_PAGES + cell$u / PAGE] * PAGE + cell$u % PAGE;
   var packed$u = vec4<u32>();
-  //end
+  //#endfor
   let wide = thread % WIDE;
   let tall = thread / WIDE % TALL;
   let lane = thread / WIDE / TALL;
-  //for n in SIDES
-  //for r in TQ
-  //for c in TC
+  //#for n in SIDES
+  //#for r in TQ
+  //#for c in TC
   var sum$n_$r_$c = 0.0;
-  //end
-  //end
-  //end
+  //#endfor
+  //#endfor
+  //#endfor
 
   for (var t = 0u; t <= SLABS; t++) {
     if (t > 0u) {
       let e = 16u * (t - 1u) + four;
       workgroupBarrier(); // what is read of the slab before
-      //for u in Q_LOADS
+      //#for u in Q_LOADS
       if (($uu + 1u) * THREADS <= QUERIES * 16u || thread + $uu * THREADS < QUERIES * 16u) {
         slab[(thread + $uu * THREADS) / 16u * PITCH + four] = select(vec4<f32>(), x$u, e < WIDTH4);
       }
-      //end
-      //for u in K_LOADS
+      //#endfor
+      //#for u in K_LOADS
       if (($uu + 1u) * THREADS <= CELLS * 16u || thread + $uu * THREADS < CELLS * 16u) {
         slab[KEYS_AT + (thread + $uu * THREADS) / 16u * PITCH + four] =
           select(vec4<f32>(), four_of(packed$u, e), e < WIDTH4);
       }
-      //end
+      //#endfor
       workgroupBarrier();
     }
     if (t < SLABS) {
       let e = min(16u * t + four, WIDTH4 - 1u);
-      //for u in Q_LOADS
+      //#for u in Q_LOADS
       x$u = q[q$u + e];
-      //end
-      //for u in K_LOADS
+      //#endfor
+      //#for u in K_LOADS
       packed$u = load_four(k$u, e);
-      //end
+      //#endfor
     }
     if (t > 0u) {
-      //for n in SIDES
+      //#for n in SIDES
       {
         let e = lane * $SIDESu + $nu;
-        //for r in TQ
+        //#for r in TQ
         let a$r = slab[(tall + $ru * TALL) * PITCH + e];
-        //end
-        //for c in TC
+        //#endfor
+        //#for c in TC
         {
           let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + e];
-          //for k in FOUR
-          //for r in TQ
+          //#for k in FOUR
+          //#for r in TQ
           sum$n_$r_$c = fma(a$r[$k], b[$k], sum$n_$r_$c);
-          //end
-          //end
+          //#endfor
+          //#endfor
         }
-        //end
+        //#endfor
       }
-      //end
+      //#endfor
     }
   }
 
-  //for s in BATCHES
+  //#for s in BATCHES
   workgroupBarrier(); // what is read of the last slab, or of the batch before
-  //for b in BATCH
-  //for h in QUADS
+  //#for b in BATCH
+  //#for h in QUADS
   {
     let to = lane * POOL + (($bu * TALL + tall) * WIDE + wide) * $QUADSu + $hu;
-    //for t in TWO_SIDES
+    //#if TWO_SIDES
     slab[to] = vec4<f32>(
-      //for j in FOUR
+      //#for j in FOUR
       sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j),
-      //end
+      //#endfor
     );
-    //end
-    //for t in FOUR_SIDES
+    //#endif
+    //#if FOUR_SIDES
     slab[to] = vec4<f32>(
-      //for j in FOUR
+      //#for j in FOUR
       (sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j))
         + (sum2_$(s * BATCH + b)_$(4 * h + j) + sum3_$(s * BATCH + b)_$(4 * h + j)),
-      //end
+      //#endfor
     );
-    //end
+    //#endif
   }
-  //end
-  //end
+  //#endfor
+  //#endfor
   workgroupBarrier();
   for (var at = thread; at < POOL; at += THREADS) {
-    //for l in LANES
+    //#for l in LANES
     let sum0_$l = slab[$lu * POOL + at];
-    //end
-    //for l in LANES_2
+    //#endfor
+    //#for l in LANES_2
     let sum1_$l = sum0_$(2 * l) + sum0_$(2 * l + 1);
-    //end
-    //for l in LANES_4
+    //#endfor
+    //#for l in LANES_4
     let sum2_$l = sum1_$(2 * l) + sum1_$(2 * l + 1);
-    //end
-    //for l in LANES_8
+    //#endfor
+    //#for l in LANES_8
     let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
-    //end
+    //#endfor
     let own = at / $QUADSu / WIDE + $su * $BATCHu * TALL; // query
     let quad = at % $QUADSu;
     let cell = first + at / $QUADSu % WIDE + 4u * WIDE * quad;
@@ -189,7 +187,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     slab[SCORES_AT + own * SCORE_PITCH + quad * WIDE + at / $QUADSu % WIDE] =
       select(vec4<f32>(NEGATIVE), SCALE * sum$(LEVELS)_0, seen);
   }
-  //end
+  //#endfor
   workgroupBarrier();
 
   for (var at = thread; at < QUERIES * CELLS / CHUNK; at += THREADS) {
@@ -205,13 +203,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if (own < count) {
       for (var c = 0u; c < CHUNK / 4u; c++) {
         var weight = vec4<f32>();
-        //for j in FOUR
+        //#for j in FOUR
         {
           let score = score_of(own, begin + 4u * c + $ju);
           weight[$j] = select(exp(score - top), 0.0, score == NEGATIVE);
           total += weight[$j];
         }
-        //end
+        //#endfor
         sums[to + chunk % CHUNKS * (CHUNK / 4u) + c] = weight;
       }
       sums[to + 32u + chunk % CHUNKS / 4u][chunk % 4u] = top;

@@ -1,6 +1,6 @@
 // sum + x . w over a vec8, one k after the other.
 
-//use fragments/vec8
+//#import fragments/vec8
 
 fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Vec8) -> f32 {
   let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));

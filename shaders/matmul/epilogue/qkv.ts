@@ -1,7 +1,6 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
 import type { Heads, KvPlace } from "../../fragments/heads.ts";
 import type { Epilogue } from "../../fragments/epilogue.ts";
-import { storeSlots } from "../../kv/slots.ts";
 
 /** Storage buffers that `qkvEpilogue` binds without a bias. */
 export const QKV_BUFFERS = 5;
@@ -18,11 +17,7 @@ export function qkvEpilogue(
   const place = { rope, rows, pages, keys, values };
   return {
     name: `qkv_${bias ? "bias_" : ""}${kvDtype}`,
-    slots: {
-      epilogue: "matmul/epilogue/qkv",
-      ...storeSlots(kvDtype),
-      bias: bias ? "matmul/epilogue/qkv_bias" : "matmul/epilogue/qkv_plain",
-    },
+    parameters: { epilogue: "qkv", kv: kvDtype, BIAS: bias !== undefined },
     prepares: true,
     buffers: bias ? { ...place, bias } : place,
     constants: {

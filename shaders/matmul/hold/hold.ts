@@ -1,5 +1,5 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
-import type { Slots } from "../../../src/gpu/link.ts";
+import type { KernelParameters } from "../../../src/gpu/directives.ts";
 import { foldCounts } from "../../fragments/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
@@ -7,9 +7,8 @@ import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 export interface Hold {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
-  readonly slots: Slots & { readonly hold: string; readonly held: string };
-  /** What stands in for its `hold` where x stays floats and invocations are many; default that. */
-  readonly floats?: string | undefined;
+  /** Which one of matmul/hold/x.wgsl. */
+  readonly kind: "rows" | "normed" | "combined" | "relay";
   /** Whether workgroups have twice as many groups of lanes; default false. */
   readonly wide?: boolean | undefined;
   /** Bound after the epilogue's, in this order. */
@@ -17,17 +16,17 @@ export interface Hold {
   readonly constants: Readonly<Record<string, number>>;
   /** On matrix units: whose scales the first workgroup makes the largest. */
   readonly lowers?: RowScales | undefined;
-  /** Numbers that its texts name with a dollar, for workgroups of so many invocations. */
-  counts(of: { readonly threads: number }): Record<string, number>;
+  /** What else its text depends on, in workgroups of so many invocations. */
+  parameters(of: { readonly threads: number }): KernelParameters;
 }
 
 /** x as it is. */
 export const PLAIN_ROWS: Hold = {
   name: "",
-  slots: { hold: "matmul/hold/rows", held: "matmul/hold/rows_held" },
+  kind: "rows",
   buffers: {},
   constants: {},
-  counts: () => ({}),
+  parameters: () => ({}),
 };
 
 /** What is added to rows of x: the sums of a split-K matmul, or the weighted outputs of experts. */
@@ -119,11 +118,10 @@ export function combinedHeads(
   return {
     wide,
     name: `combined_${headDim}`,
-    slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
-    floats: "matmul/hold/combined_halves",
+    kind: "combined",
     buffers: { parts: sums, stats, row_list: rows },
     constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
-    counts: () => ({ SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
+    parameters: () => ({ SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
   };
 }
 
@@ -139,11 +137,7 @@ export function normedRows(
   const kind = relay ? "_relayed" : experts > 0 ? `_experts_${experts}` : "";
   return {
     name: `normed_${lanes}x${each}_${splitK}${kind}${kept ? "_kept" : ""}`,
-    slots: {
-      ...{ hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
-      ...{ awaited: `matmul/${relay ? "relay/sums" : "hold/nothing"}` },
-      ...{ waited: `matmul/${relay ? "relay/read" : "hold/nothing"}` },
-    },
+    kind: "normed",
     buffers: {
       norm_weight: weight,
       ...added ? addendOperands(added, 4 * rows * cols) : {},
@@ -155,20 +149,21 @@ export function normedRows(
       ...relay ? { TURNS: relay.turns, MAKERS: relay.makers, RANGES: 1 } : {},
     },
     ...lowers ? { lowers } : {},
-    counts: ({ threads }) => ({
+    parameters: ({ threads }) => ({
+      RELAYED: relay !== undefined,
       NORM_LANES: lanes,
       NORM_EACH: each,
       NORM_TURNS: Math.ceil(lanes / threads),
-      ADDED: Math.min(1, splitK),
-      STORED: relay ? 0 : Math.min(1, splitK),
-      KEPT: Number(kept !== undefined),
+      ADDED: splitK > 0,
+      STORED: splitK > 0 && !relay,
+      KEPT: kept !== undefined,
       WORDS: Math.ceil(splitK * cols / threads),
       RANGE: splitK * cols,
       ADDENDS: splitK,
       MORE_ADDENDS: Math.max(0, splitK - 1),
-      WEIGHED: Math.min(1, experts),
+      WEIGHED: experts > 0,
       EXPERTS: experts,
-      STREAMED: Number(added !== undefined),
+      STREAMED: added !== undefined,
       ...foldCounts(lanes),
     }),
   };

@@ -14,7 +14,7 @@ import {
   residentShape,
 } from "../matmul_shape.ts";
 import { matmul } from "../matmul.ts";
-import { type Dots, residentBytes } from "../matmul_stages.ts";
+import { residentBytes } from "../matmul_stages.ts";
 
 /**
  * Looks at words that are not there yet, about 0.7 us each on an H200: long after the first matmul is done on any
@@ -59,7 +59,7 @@ export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number
 
 /**
  * Undefined where x does not stay in workgroup memory by rule. It does, too, where a range ends within a block, if all
- * blocks are loaded ahead; never so of quantized matrices, on which rounded_words.wgsl relies.
+ * blocks are loaded ahead; never so of quantized matrices, on which held.wgsl relies.
  */
 function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
   const use = { rows: 1, splitK, tuning };
@@ -74,12 +74,8 @@ function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape 
 function relayed(gate: "gate_silu" | "gate_gelu"): Epilogue {
   return {
     name: `${gate}_relayed`,
-    slots: {
-      epilogue: "matmul/relay/gated",
-      gate: `matmul/epilogue/${gate}`,
-      out: "matmul/relay/out",
-    },
-    relays: true,
+    parameters: { epilogue: "relayed_gated", gate },
+    out: "relay",
     buffers: {},
     constants: {},
     outShare: 0.5,
@@ -90,8 +86,8 @@ function relayed(gate: "gate_silu" | "gate_gelu"): Epilogue {
 /** The epilogue of a matmul whose outputs are waited for as they are. */
 export const RELAYED_STORE: Epilogue = {
   name: "relayed",
-  slots: { epilogue: "matmul/relay/stored", out: "matmul/relay/out" },
-  relays: true,
+  parameters: { epilogue: "relayed" },
+  out: "relay",
   buffers: {},
   constants: {},
   outShare: 1,
@@ -145,7 +141,6 @@ export function relaysFirst(
 /** How the second has its x. */
 function relayHold(
   relay: Operand,
-  dots: Dots,
   { makers, turns, floats, ranges }: {
     readonly makers: number;
     readonly turns: number;
@@ -156,14 +151,10 @@ function relayHold(
 ): Hold {
   return {
     name: "relayed",
-    slots: {
-      hold: "matmul/relay/read",
-      held: "matmul/relay/read_held",
-      words: `matmul/relay/${dots === "floats" ? "float" : "rounded"}_words`,
-    },
+    kind: "relay",
     buffers: { relay },
     constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
-    counts: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
+    parameters: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
   };
 }
 
@@ -195,7 +186,7 @@ export function relayedMatmuls(
   const [making, reading] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!making || !reading) throw new Error(`${label}: cannot relay`);
   const floats = down.cols / splitK;
-  const read = relayHold(relay, reading.dots, {
+  const read = relayHold(relay, {
     makers: floats / (making.groups * making.pairs),
     ...{ turns, floats, ranges: splitK },
   });

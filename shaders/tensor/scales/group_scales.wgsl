@@ -2,7 +2,7 @@
 // MOST: the row's largest weight becomes less than 2^15.
 // One workgroup a row, ROWS_ACROSS of them in a row of workgroups.
 
-//use tensor/scale_of
+//#import tensor/scale_of
 
 override WORDS: u32; // of the scales of a row
 override MOST: f32;

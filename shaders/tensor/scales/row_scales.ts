@@ -3,7 +3,7 @@ import { shader } from "../../shader.ts";
 
 const ROW_SCALES = kernel(
   "row_scales",
-  shader("tensor/scales/row_scales", { counts: { LOADS: 4 } }),
+  shader("tensor/scales/row_scales", { LOADS: 4 }),
   {
     bindings: ["x", "scales"],
     constants: ["COLS", "LANES"],

@@ -1,7 +1,7 @@
 // scales[r] = scale_of(max_k |x[r, k]|): the row's largest number becomes one in [2^14, 2^15).
 // LANES of a workgroup's invocations a row, each asks for $LOADS vectors at once.
 
-//use tensor/scale_of
+//#import tensor/scale_of
 
 override COLS: u32;
 override LANES: u32; // a power of two, at most THREADS
@@ -25,13 +25,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var peak = vec4<u32>();
   for (var i = lane; i < words; i += $LOADSu * LANES) {
     // Past the end it is the last vector again.
-    //for u in LOADS
+    //#for u in LOADS
     let x$u = x[first + min(i + $uu * LANES, words - 1u)];
-    //end
-    //for u in LOADS
+    //#endfor
+    //#for u in LOADS
     // The bits of numbers without sign are in the order of the numbers.
     peak = max(peak, bitcast<vec4<u32>>(x$u) & vec4(0x7fffffffu));
-    //end
+    //#endfor
   }
   peaks[thread] = max(max(peak.x, peak.y), max(peak.z, peak.w));
   workgroupBarrier();

@@ -45,7 +45,7 @@ export function resultVerified(rows: number): number {
 /**
  * u32 words that the result of a sequence of `rows` rows takes: count, tokens emitted, drafts.
  *
- * @param told whether it tells confidences too, see shaders/confidence/tell_confidence.wgsl.
+ * @param told whether it tells confidences too, see shaders/round/accept_commit.wgsl.
  */
 export function resultWords(rows: number, told = false): number {
   return resultVerified(rows) + (told ? rows : 0);

@@ -161,7 +161,7 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
   };
 }
 
-/** `Penalties` of shaders/adjust/penalty.wgsl. */
+/** `Penalties` of shaders/adjust/adjust.wgsl. */
 const PENALTY_WORDS = 4;
 
 function penaltyWords(sampling?: Sampling): Uint32Array {

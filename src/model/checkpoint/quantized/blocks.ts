@@ -1,7 +1,7 @@
 /**
  * Matrices as `eyrie convert --quantize` stores them: U8 tensors [rows, cols / 32 * bytes of a block] under
  * their own names. A block is a group of 32 weights along k: the f16 scale, then the integers in the order
- * of k as words of shaders/weights/quantize_q4.wgsl and quantize_q8.wgsl. config.json says
+ * of k as words of shaders/weights/quantize.wgsl. config.json says
  * `"quantization_config": {"quant_method": "eyrie", "format": "q4", "version": 1}`.
  */
 import { BLOCK_VEC8S, GROUP, isQuantizable, type Quantization } from "../../../gpu/matrix.ts";
