@@ -111,17 +111,16 @@ export function expand(path: string, texts: Texts, parameters: KernelParameters 
     return out;
   }
 
-  return textOf(path, []).replaceAll(
-    VALUE,
-    (whole, sum, name) =>
-      sum === undefined
-        ? `${valueOf(name, parameters, path)}`
-        : `${sumOf(sum, (name) => Number(valueOf(name, parameters, path)), whole)}`,
-  ) + "\n";
+  const valueIn = (name: string) => valueOf(name, parameters, path);
+  const text = textOf(path, []).replaceAll(VALUE, (whole, sum?: string, name?: string) => {
+    if (sum !== undefined) return `${sumOf(sum, (name) => Number(valueIn(name)), whole)}`;
+    return name === undefined ? whole : `${valueIn(name)}`;
+  });
+  return `${text}\n`;
 }
 
-/** A sum of products of numbers, variables and parameters, or a parameter. */
-const VALUE = /\$(?:\(([^)]*)\)|([A-Z][A-Z0-9_]*))/g;
+/** A comment, which stays, a sum of products of numbers, variables and parameters, or a parameter. */
+const VALUE = /\/\/.*|\$(?:\(([^)]*)\)|([A-Z][A-Z0-9_]*))/g;
 
 const ENDS: ReadonlySet<string> = new Set(["else", "endif", "endfor"]);
 

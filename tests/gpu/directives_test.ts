@@ -147,7 +147,13 @@ Deno.test("an expression has the value of its variables, parameters and numbers"
 });
 
 Deno.test("what is no directive stays, dollars are no patterns", () => {
-  const code = lines("// #for i in N is none", "x = 1; //#endfor of a line", "a$1 $& $$", "//#");
+  const code = lines(
+    "// #for i in N is none",
+    "x = 1; //#endfor of a line",
+    "a$1 $& $$",
+    "//#",
+    "x; // of $N rows",
+  );
   assert.equal(expanded(code), code);
   assert.deepEqual(imported({ "r/main": "//#import r/a", "r/a": "$& $1 $$" }), ["$& $1 $$"]);
 });

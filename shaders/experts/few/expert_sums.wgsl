@@ -4,7 +4,7 @@
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
 // norm/rms_norm.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time,
-// at last fewer where $PART is 1 and $WHOLE 0.
+// at last fewer where $WHOLE is not set.
 
 //#import matmul/common
 //#import weights/weights_$weights
