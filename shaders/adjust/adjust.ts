@@ -1,11 +1,5 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Columns that one workgroup goes through. */
 const SLICE = 2048;
@@ -29,24 +23,20 @@ export interface PenaltyBuffers {
 /** In a count: the token is in the prompt. */
 export const PROMPT = 0x80000000;
 
-const kernels = new Map<string, Kernel>();
-
 function adjustKernel(masked: boolean, penalized: boolean): Kernel {
   const name = `adjust${masked ? "_mask" : ""}${penalized ? "_penalty" : ""}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("adjust/adjust", { MASKED: masked, PENALIZED: penalized });
-    return kernel(name, code, {
-      bindings: [
-        ...["logits", "adjusted"],
-        ...masked ? ["masks"] : [],
-        ...penalized ? ["rows", "penalties", "counts", "bias"] : [],
-      ],
-      constants: [
-        ...["VOCAB", "STRIDE", "SLICE", "LANES"],
-        ...masked ? ["MASK_WORDS"] : [],
-        ...penalized ? ["ROWS"] : [],
-      ],
-    });
+  return kernelOf("adjust/adjust", { MASKED: masked, PENALIZED: penalized }, {
+    name,
+    bindings: [
+      ...["logits", "adjusted"],
+      ...masked ? ["masks"] : [],
+      ...penalized ? ["rows", "penalties", "counts", "bias"] : [],
+    ],
+    constants: [
+      ...["VOCAB", "STRIDE", "SLICE", "LANES"],
+      ...masked ? ["MASK_WORDS"] : [],
+      ...penalized ? ["ROWS"] : [],
+    ],
   });
 }
 

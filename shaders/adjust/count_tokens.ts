@@ -1,7 +1,8 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
-const COUNT_TOKENS = kernel("count_tokens", shader("adjust/count_tokens"), {
+const COUNT_TOKENS = kernelOf("adjust/count_tokens", {}, {
+  name: "count_tokens",
   bindings: ["batch_slots", "results", "counts"],
   constants: ["VOCAB", "RESULT"],
 });

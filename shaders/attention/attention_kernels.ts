@@ -1,6 +1,6 @@
-import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Kernel } from "../../src/gpu/kernel.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Cells of a split of attention.wgsl. */
 export const SPLIT_CELLS = 64;
@@ -18,8 +18,6 @@ export const COMBINE_LANES = 16;
 /** Constants of soft_cap.wgsl and visible.wgsl, and the scale. */
 export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 
-const kernels = new Map<string, Kernel>();
-
 /** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
 export const NORM_LANES = 32;
 
@@ -29,22 +27,20 @@ export function chunkKernel(
   { group, tile }: { readonly group: number; readonly tile: number },
 ): Kernel {
   const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const counts = chunkCounts(headDim, group, tile);
-    const code = shader("attention/attention", { kv: kvDtype, ...counts });
-    return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: [
-        "KV_HEADS",
-        "HEAD_TILES",
-        "TABLE_PAGES",
-        "KV_SPLITS",
-        "PER_SLOT",
-        "FIRST_ROW",
-        "PATHS",
-        ...SCORING,
-      ],
-    });
+  const counts = chunkCounts(headDim, group, tile);
+  return kernelOf("attention/attention", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+    constants: [
+      "KV_HEADS",
+      "HEAD_TILES",
+      "TABLE_PAGES",
+      "KV_SPLITS",
+      "PER_SLOT",
+      "FIRST_ROW",
+      "PATHS",
+      ...SCORING,
+    ],
   });
 }
 
@@ -73,32 +69,31 @@ export function rowKernel(
 ): Kernel {
   const kinds = [...normed ? ["normed"] : [], ...words === undefined ? [] : ["relayed", words]];
   const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
-  return kernels.getOrInsertComputed(name, () => {
-    const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, 1);
-    const pairs = Math.ceil(group / 2);
-    const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
-    const parameters = {
-      ...{ kv: kvDtype, NORMED: normed, RELAYED: words !== undefined },
-      ...{ GROUP: group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS), PAIRS_OF_QUERIES: pairs },
-      ...{ VEC8S, LANES, STEPS, PARTS, CELLS, THREADS: ROW_THREADS },
-      PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
-      ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
-      ...{ POOL: rowPool(headDim, group), RANGE: words ?? 0 },
-    };
-    return kernel(name, shader("attention/attention_row", parameters), {
-      bindings: [
-        ...words === undefined ? ["qkv"] : [],
-        ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
-        ...normed ? ["norm_weight"] : [],
-        ...words === undefined ? [] : ["relay"],
-      ],
-      constants: [
-        ...normed ? ["EPS"] : [],
-        ...words === undefined ? [] : ["TURNS", "MAKERS", "RANGES"],
-        ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
-        ...SCORING,
-      ],
-    });
+  const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, 1);
+  const pairs = Math.ceil(group / 2);
+  const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
+  const parameters = {
+    ...{ kv: kvDtype, NORMED: normed, RELAYED: words !== undefined },
+    ...{ GROUP: group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS), PAIRS_OF_QUERIES: pairs },
+    ...{ VEC8S, LANES, STEPS, PARTS, CELLS, THREADS: ROW_THREADS },
+    PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
+    ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
+    ...{ POOL: rowPool(headDim, group), RANGE: words ?? 0 },
+  };
+  return kernelOf("attention/attention_row", parameters, {
+    name,
+    bindings: [
+      ...words === undefined ? ["qkv"] : [],
+      ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
+      ...normed ? ["norm_weight"] : [],
+      ...words === undefined ? [] : ["relay"],
+    ],
+    constants: [
+      ...normed ? ["EPS"] : [],
+      ...words === undefined ? [] : ["TURNS", "MAKERS", "RANGES"],
+      ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
+      ...SCORING,
+    ],
   });
 }
 
@@ -186,14 +181,13 @@ export function combineKernel(headDim: number, noted: boolean): Kernel {
     PREFETCH: 8,
   };
   const name = `attention_combine_${headDim}${noted ? "_scale" : ""}`;
-  return kernels.getOrInsertComputed(name, () => {
-    return kernel(name, shader("attention/attention_combine", parameters), {
-      bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
-      constants: [
-        ...["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
-        ...noted ? ["NOTED_FIRST"] : [],
-      ],
-    });
+  return kernelOf("attention/attention_combine", parameters, {
+    name,
+    bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
+    constants: [
+      ...["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
+      ...noted ? ["NOTED_FIRST"] : [],
+    ],
   });
 }
 
@@ -203,12 +197,11 @@ export const COMBINE_ROWS_THREADS = 256;
 /** Adds the splits of many rows. */
 export function combineRowsKernel(headDim: number, noted: boolean): Kernel {
   const name = `attention_combine_rows_${headDim}${noted ? "_scale" : ""}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const parameters = { NOTED: noted, HEAD: headDim / 4, PREFETCH: 4 };
-    return kernel(name, shader("attention/combine_rows", parameters), {
-      bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
-      constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
-    });
+  const parameters = { NOTED: noted, HEAD: headDim / 4, PREFETCH: 4 };
+  return kernelOf("attention/combine_rows", parameters, {
+    name,
+    bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
+    constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
   });
 }
 

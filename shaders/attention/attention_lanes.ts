@@ -3,13 +3,12 @@ import {
   type Dispatch,
   dispatch,
   type Kernel,
-  kernel,
   type Operand,
   type Work,
 } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { SCORING } from "./attention_kernels.ts";
 import { tileOf } from "./row_blocks.ts";
 
@@ -19,17 +18,13 @@ const MOST_IN_LANES = 128;
 const MOST_IN_TILES = 256;
 const MOST_TILE_ROWS = 4;
 
-const kernels = new Map<string, Kernel>();
-
 function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
   const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("attention/attention_lanes", { kv: kvDtype, ...counts });
-    return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "out"],
-      constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],
-    });
+  return kernelOf("attention/attention_lanes", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "values", "rows", "pages", "out"],
+    constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],
   });
 }
 

@@ -1,14 +1,8 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /**
  * Heads of a workgroup where rows are many: a multiprocessor has 32 workgroups at a time, which of one subgroup each
@@ -16,8 +10,6 @@ import { shader } from "../shader.ts";
  */
 const SIDE_BY_SIDE = 8;
 const MANY_ROWS = 64;
-
-const kernels = new Map<string, ReturnType<typeof normRopeStoreKernel>>();
 
 function normRopeStoreKernel(
   name: string,
@@ -35,7 +27,8 @@ function normRopeStoreKernel(
   "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const parameters = { kv: dtype, LANES: lanes, PAIRS: pairs, HEADS: side };
-  return kernel(name, shader("attention/norm_rope_store", parameters), {
+  return kernelOf("attention/norm_rope_store", parameters, {
+    name,
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["EPS", "Q_SPAN", "K_SPAN", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
   });
@@ -62,11 +55,7 @@ export function normRopeStore(
   const pairs = Math.ceil(headDim / 2 / lanes);
   const side = !shape.tuning.software && count >= MANY_ROWS ? SIDE_BY_SIDE : 1;
   const name = `norm_rope_store_${dtype}_${lanes}x${pairs}${side > 1 ? `_${side}` : ""}`;
-  const code = kernels.getOrInsertComputed(
-    name,
-    () => normRopeStoreKernel(name, { dtype, lanes, pairs, side }),
-  );
-  return dispatch(code, {
+  return dispatch(normRopeStoreKernel(name, { dtype, lanes, pairs, side }), {
     buffers: { out, ...others },
     constants: {
       EPS: shape.eps,

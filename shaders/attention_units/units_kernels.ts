@@ -1,10 +1,10 @@
 /** The kernels of attention on matrix units, and which shapes they take. */
-import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Kernel } from "../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { pathGroups, SCORING } from "../attention/attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Invocations of a workgroup: few where it has one split, more where it has a segment. */
 export const LEAST_THREADS = 128;
@@ -163,8 +163,6 @@ function countsOf(
   };
 }
 
-const kernels = new Map<string, Kernel>();
-
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
@@ -180,19 +178,18 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
     ...units.precision === "f16" ? ["f16"] : [],
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const parameters = { kv: heads.kvDtype, ...countsOf(heads, units, tile) };
-    return kernel(name, shader("attention_units/attention_units", parameters), {
-      bindings: [
-        ...["q", "keys", "values", "rows", "pages"],
-        ...direct ? ["out"] : ["sums", "stats"],
-      ],
-      constants: [
-        ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "PER_SLOT", "FIRST_ROW", "PATHS"],
-        ...direct ? [] : ["KEPT"],
-        ...SCORING,
-      ],
-    });
+  const parameters = { kv: heads.kvDtype, ...countsOf(heads, units, tile) };
+  return kernelOf("attention_units/attention_units", parameters, {
+    name,
+    bindings: [
+      ...["q", "keys", "values", "rows", "pages"],
+      ...direct ? ["out"] : ["sums", "stats"],
+    ],
+    constants: [
+      ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "PER_SLOT", "FIRST_ROW", "PATHS"],
+      ...direct ? [] : ["KEPT"],
+      ...SCORING,
+    ],
   });
 }
 
@@ -218,16 +215,15 @@ export function combineUnitsKernel(of: Combined): Kernel {
   const { headDim, cells, noted } = of;
   const lanes = combineLanes(of);
   const name = `combine_units_${headDim}_${cells}_${lanes}${noted ? "_scale" : ""}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const SEGMENT = SEGMENT_CELLS / cells;
-    const parameters = {
-      NOTED: noted,
-      ...{ EACH_CELLS: cells, SEGMENT, PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH) },
-      ...{ HEAD: headDim / 4, LANES: lanes },
-    };
-    return kernel(name, shader("attention_units/combine_units", parameters), {
-      bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
-      constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
-    });
+  const SEGMENT = SEGMENT_CELLS / cells;
+  const parameters = {
+    NOTED: noted,
+    ...{ EACH_CELLS: cells, SEGMENT, PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH) },
+    ...{ HEAD: headDim / 4, LANES: lanes },
+  };
+  return kernelOf("attention_units/combine_units", parameters, {
+    name,
+    bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
+    constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
   });
 }

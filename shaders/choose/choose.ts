@@ -1,12 +1,6 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { slicePartialCount, slicePartials } from "../partial/slice_partials.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { gather, GATHERED } from "./gather.ts";
 import { keptCounts } from "./kept.ts";
 
@@ -26,16 +20,13 @@ const CONSTANTS = ["VOCAB", "STRIDE", "PARTIALS", "LANES"] as const;
 
 function chooseKernel(lanes: number, quick: boolean): Kernel {
   const name = `choose${quick ? "_gathered" : ""}_${lanes}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const parameters = { QUICK: quick, ...keptCounts(lanes), GATHERED };
-    return kernel(name, shader("choose/choose", parameters), {
-      bindings: [...BINDINGS, ...quick ? ["gathered"] : []],
-      constants: CONSTANTS,
-    });
+  const parameters = { QUICK: quick, ...keptCounts(lanes), GATHERED };
+  return kernelOf("choose/choose", parameters, {
+    name,
+    bindings: [...BINDINGS, ...quick ? ["gathered"] : []],
+    constants: CONSTANTS,
   });
 }
-
-const kernels = new Map<string, Kernel>();
 
 /** Records the target's choice at each of `count` rows. */
 export function choose(

@@ -1,13 +1,7 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { PartialKind } from "../partial/partial.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Where the further level's rows go. */
 export interface NextLevel {
@@ -19,18 +13,14 @@ export interface NextLevel {
 /** Partial results that a lane has at once. */
 const FOUR = 4;
 
-const kernels = new Map<string, Kernel>();
-
 function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Kernel {
   const of = kind === "softmax" ? "confident" : "draft";
   const name = `${of}_choose_${lanes}${next ? "_next" : ""}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const parameters = { partial: kind, NEXT: next, FOUR, ...foldCounts(lanes) };
-    const code = shader("choose/draft_choose", parameters);
-    return kernel(name, code, {
-      bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
-      constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],
-    });
+  const parameters = { partial: kind, NEXT: next, FOUR, ...foldCounts(lanes) };
+  return kernelOf("choose/draft_choose", parameters, {
+    name,
+    bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
+    constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],
   });
 }
 

@@ -1,6 +1,6 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { SLICE, slicePartialCount } from "../partial/slice_partials.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { keptCounts } from "./kept.ts";
 
 /** Most tokens that are kept of a slice. */
@@ -18,8 +18,8 @@ export function gatheredWords(vocab: number, lanes: number): number {
   return gathers ? 2 * (2 + GATHERED) * slices : 0;
 }
 
-const CODE = shader("choose/gather", { ...keptCounts(LANES), GATHERED });
-const GATHER = kernel("choose_gather", CODE, {
+const GATHER = kernelOf("choose/gather", { ...keptCounts(LANES), GATHERED }, {
+  name: "choose_gather",
   bindings: ["logits", "partials", "rows", "slots", "gathered"],
   constants: ["VOCAB", "STRIDE", "SLICE", "PARTIALS", "LANES"],
 });

@@ -1,12 +1,6 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { lanesOf } from "./choose.ts";
 
 /** Words that a token's log-probability takes, with the `most` largest of its row. */
@@ -21,19 +15,16 @@ export type KeptRows =
   /** Those that `acceptTree` wrote into `last` from word `kept` on. */
   | { readonly kind: "tree"; readonly last: Operand; readonly kept: number };
 
-const kernels = new Map<string, Kernel>();
-
 function logprobsKernel(kind: KeptRows["kind"], lanes: number): Kernel {
   const name = `logprobs_${kind}_${lanes}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const parameters = { TREE: kind === "tree", ...foldCounts(lanes) };
-    return kernel(name, shader("choose/logprobs", parameters), {
-      bindings: ["logits", "results", "logprobs", ...kind === "tree" ? ["last"] : []],
-      constants: [
-        ...["VOCAB", "STRIDE", "LANES", "TOKENS", "RESULT", "MOST"],
-        kind === "tree" ? "KEPT" : "ROWS",
-      ],
-    });
+  const parameters = { TREE: kind === "tree", ...foldCounts(lanes) };
+  return kernelOf("choose/logprobs", parameters, {
+    name,
+    bindings: ["logits", "results", "logprobs", ...kind === "tree" ? ["last"] : []],
+    constants: [
+      ...["VOCAB", "STRIDE", "LANES", "TOKENS", "RESULT", "MOST"],
+      kind === "tree" ? "KEPT" : "ROWS",
+    ],
   });
 }
 

@@ -1,11 +1,5 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 import { lanesOf } from "./choose.ts";
 import { keptCounts } from "./kept.ts";
 import { slicePartialCount } from "../partial/slice_partials.ts";
@@ -16,27 +10,23 @@ export const KEPT_MASS_WORDS = 3;
 /** The least that `thresholds.acc` is taken for: SGLang's. */
 const LEAST_ACC = 1e-9;
 
-const kernels = new Map<string, Kernel>();
-
 function keptMassKernel(lanes: number): Kernel {
   const name = `kept_mass_${lanes}`;
-  return kernels.getOrInsertComputed(name, () => {
-    return kernel(name, shader("choose/kept_mass", keptCounts(lanes)), {
-      bindings: ["logits", "partials", "rows", "slots", "kept"],
-      constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
-    });
+  return kernelOf("choose/kept_mass", keptCounts(lanes), {
+    name,
+    bindings: ["logits", "partials", "rows", "slots", "kept"],
+    constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
   });
 }
 
 function relaxKernel(kind: "chain" | "tree", lanes: number): Kernel {
   const name = `relax_${kind}_${lanes}`;
-  return kernels.getOrInsertComputed(name, () => {
-    return kernel(name, shader("choose/relax", { TREE: kind === "tree", ...keptCounts(lanes) }), {
-      bindings: ["logits", "kept", "rows", "slots", "drafts", "chosen"],
-      constants: [
-        ...["VOCAB", "STRIDE", "LANES", "ROWS", "DEPTH", "MOST_ROWS", "SINGLE", "ACC"],
-      ],
-    });
+  return kernelOf("choose/relax", { TREE: kind === "tree", ...keptCounts(lanes) }, {
+    name,
+    bindings: ["logits", "kept", "rows", "slots", "drafts", "chosen"],
+    constants: [
+      ...["VOCAB", "STRIDE", "LANES", "ROWS", "DEPTH", "MOST_ROWS", "SINGLE", "ACC"],
+    ],
   });
 }
 

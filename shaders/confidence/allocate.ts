@@ -1,7 +1,8 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
-const ALLOCATE = kernel("allocate", shader("confidence/allocate"), {
+const ALLOCATE = kernelOf("confidence/allocate", {}, {
+  name: "allocate",
   bindings: ["batch_slots", "slots", "budget", "drafts"],
   constants: ["ROWS", "MOST_ROWS"],
 });

@@ -1,9 +1,9 @@
 import type { KernelParameters } from "../../src/gpu/directives.ts";
-import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
 import { choiceCounts } from "../router/route.ts";
 import { PLAIN } from "../fragments/epilogue.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
 import { CHOOSING } from "./few/expert_choice.ts";
 
@@ -71,8 +71,6 @@ export const RANKED = 8;
 /** The binding of a bias that softmax scores have not. */
 export const UNBOUND_BIAS = 0;
 
-const kernels = new Map<string, Kernel>();
-
 export function expertKernel(
   { format, lanes }: Pick<Matrix, "format" | "lanes">,
   epilogue: ExpertEpilogue,
@@ -95,23 +93,21 @@ export function expertKernel(
   ]
     .join("_");
   const chooses = source === "chosen" || source === "picked";
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader(FILES[kind], {
-      weights: format,
-      jobs: source,
-      ...PLAIN[epilogue].parameters,
-      PACKED_FEW: false,
-      ...kind === "cached" ? {} : { dots: shape.dots },
-      ...countsOf(shape, format, lanes),
-      ...{ TILE: tile, PAIRS: pairs },
-      ...chooses ? { scores: "softmax", ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
-      ...typeof jobs === "string" ? {} : { SUBGROUP: jobs.subgroup, EACH: jobs.each },
-    });
-    const { bindings, constants } = JOBS[source];
-    return kernel(name, code, {
-      bindings: ["weights", "x", "out", ...bindings, ...isQuantized(format) ? ["scales"] : []],
-      constants: [...CONSTANTS, ...constants],
-    });
+  const { bindings, constants } = JOBS[source];
+  return kernelOf(FILES[kind], {
+    weights: format,
+    jobs: source,
+    ...PLAIN[epilogue].parameters,
+    PACKED_FEW: false,
+    ...kind === "cached" ? {} : { dots: shape.dots },
+    ...countsOf(shape, format, lanes),
+    ...{ TILE: tile, PAIRS: pairs },
+    ...chooses ? { scores: "softmax", ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
+    ...typeof jobs === "string" ? {} : { SUBGROUP: jobs.subgroup, EACH: jobs.each },
+  }, {
+    name,
+    bindings: ["weights", "x", "out", ...bindings, ...isQuantized(format) ? ["scales"] : []],
+    constants: [...CONSTANTS, ...constants],
   });
 }
 

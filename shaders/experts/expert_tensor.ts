@@ -1,13 +1,7 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatOf } from "../tensor/loads.ts";
 import { spread } from "../tensor/matmul_tensor.ts";
@@ -84,8 +78,6 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
   };
 }
 
-const kernels = new Map<string, Kernel>();
-
 function expertKernel(
   of: ExpertTensor,
   { epilogue, uneven, picks }: {
@@ -112,41 +104,39 @@ function expertKernel(
     ...uneven ? ["uneven"] : [],
     ...picks > 0 ? [`picked_${picks}`] : [],
   ].join("_");
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("experts/expert_tensor", {
-      ...epilogue.parameters,
-      NOTED: epilogue.noted ?? false,
-      ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
-      ...load.parameters,
-      TILED: format === "bf16",
-      UNEVEN: uneven,
-      ...picks > 0
-        ? { jobs: "picked", scores: "softmax", ...choiceCounts(UNBOUND_BIAS) }
-        : { jobs: jobs === 1 ? "alone" : "tiled" },
-      ...picks > 0 ? { EACH: picks, SUBGROUP: lanes } : {},
-    });
-    const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];
-    return kernel(name, code, {
-      bindings: [
-        ...["weights", "x", "out", ...lists],
-        ...Object.keys(epilogue.buffers),
-        ...["w_scales", "x_scales", ...load.bindings],
-      ],
-      constants: [
-        ...load.constants,
-        "COLS",
-        "MATRIX_ROWS",
-        "OUT_COLS",
-        "FIRST_EXPERT",
-        "SHARD_EXPERTS",
-        "ROUTED",
-        "SHARED",
-        "SHARED_NEXT",
-        "SHARED_STEP",
-        "ROW_JOBS",
-        ...picks > 0 ? CHOOSING.constants : [],
-      ],
-    });
+  const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];
+  return kernelOf("experts/expert_tensor", {
+    ...epilogue.parameters,
+    NOTED: epilogue.noted ?? false,
+    ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
+    ...load.parameters,
+    TILED: format === "bf16",
+    UNEVEN: uneven,
+    ...picks > 0
+      ? { jobs: "picked", scores: "softmax", ...choiceCounts(UNBOUND_BIAS) }
+      : { jobs: jobs === 1 ? "alone" : "tiled" },
+    ...picks > 0 ? { EACH: picks, SUBGROUP: lanes } : {},
+  }, {
+    name,
+    bindings: [
+      ...["weights", "x", "out", ...lists],
+      ...Object.keys(epilogue.buffers),
+      ...["w_scales", "x_scales", ...load.bindings],
+    ],
+    constants: [
+      ...load.constants,
+      "COLS",
+      "MATRIX_ROWS",
+      "OUT_COLS",
+      "FIRST_EXPERT",
+      "SHARD_EXPERTS",
+      "ROUTED",
+      "SHARED",
+      "SHARED_NEXT",
+      "SHARED_STEP",
+      "ROW_JOBS",
+      ...picks > 0 ? CHOOSING.constants : [],
+    ],
   });
 }
 

@@ -1,15 +1,8 @@
-import {
-  bytesOf,
-  type Dispatch,
-  dispatch,
-  kernel,
-  type Operand,
-  type Work,
-} from "../../src/gpu/kernel.ts";
+import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import type { Routing } from "../router/route.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import {
   type ExpertEpilogue,
   expertKernel,
@@ -26,7 +19,8 @@ import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_
 
 export type { ExpertChoice };
 
-const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
+const COMBINE = kernelOf("experts/combine_experts", {}, {
+  name: "combine_experts",
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],
 });

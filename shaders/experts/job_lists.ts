@@ -1,6 +1,6 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /**
  * The jobs of `rows` rows: row r's k-th expert is job r topK + k. Experts that every row has are
@@ -19,7 +19,8 @@ export type TileSize = number;
 /** Jobs that a lane asks for at once: hardware waits for them together. */
 const LOADS = 8;
 
-const JOB_LISTS = kernel("job_lists", shader("experts/job_lists", { LOADS }), {
+const JOB_LISTS = kernelOf("experts/job_lists", { LOADS }, {
+  name: "job_lists",
   bindings: ["experts", "tiles"],
   constants: ["EXPERTS", "TILES", "TILE", "LANES"],
 });

@@ -1,12 +1,6 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { formatCounts } from "../tensor/loads.ts";
 
 /** Rows that lie together: those of a tile of the unit's columns that are of one half of an expert's matrix. */
@@ -14,15 +8,12 @@ export function rowGroup({ n }: Pick<MatrixUnit, "n">): number {
   return n / 2;
 }
 
-const kernels = new Map<number, Kernel>();
-
 function tileKernel(group: number): Kernel {
-  return kernels.getOrInsertComputed(group, () => {
-    const counts = { GROUP: group, ...formatCounts(false, "f32") };
-    return kernel(`tile_weights_${group}`, shader("experts/tile_weights", counts), {
-      bindings: ["weights", "scales", "tiles"],
-      constants: ["COLS"],
-    });
+  const counts = { GROUP: group, ...formatCounts(false, "f32") };
+  return kernelOf("experts/tile_weights", counts, {
+    name: `tile_weights_${group}`,
+    bindings: ["weights", "scales", "tiles"],
+    constants: ["COLS"],
   });
 }
 

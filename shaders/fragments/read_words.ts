@@ -1,7 +1,8 @@
-import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { bytesOf, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
-const READ_WORDS = kernel("read_words", shader("fragments/read_words"), {
+const READ_WORDS = kernelOf("fragments/read_words", {}, {
+  name: "read_words",
   bindings: ["words", "out"],
   constants: ["GROUPS"],
 });

@@ -1,28 +1,17 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 const THREADS = 128;
 
-const kernels = new Map<string, Kernel>();
-
 function placeHeadsKernel(dtype: KvDtype): Kernel {
   const name = `place_heads_${dtype}`;
-  return kernels.getOrInsertComputed(
+  return kernelOf("kv/place_heads", { kv: dtype }, {
     name,
-    () =>
-      kernel(name, shader("kv/place_heads", { kv: dtype }), {
-        bindings: ["sums", "out", "rope", "rows", "pages", "keys", "values"],
-        constants: ["SPLIT_K", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
-      }),
-  );
+    bindings: ["sums", "out", "rope", "rows", "pages", "keys", "values"],
+    constants: ["SPLIT_K", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
+  });
 }
 
 /** Records what `qkvEpilogue` does, for `count` rows of sums of a matmul over ranges of k. */

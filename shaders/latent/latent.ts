@@ -3,12 +3,11 @@ import {
   type Dispatch,
   dispatch,
   type Kernel,
-  kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Sizes of multi-head latent attention (DeepSeek-V2), elements. */
 export interface LatentHeads {
@@ -40,8 +39,6 @@ const AHEAD = 8;
 /** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
 const BLOCK_COLS = 64;
 const BATCH_ROWS = 4;
-const kernels = new Map<string, Kernel>();
-
 /** What rows of x hold, elements. */
 export interface LatentInput {
   readonly x: Operand;
@@ -135,29 +132,28 @@ function prepareKernel(
   },
 ): Kernel {
   const name = `latent_prepare_${format}_${dtype}_${rank}_${width}_${ROWS}_${ahead}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const BATCH = largestPart(ROWS, BATCH_ROWS);
-    const parameters = {
-      weights: format,
-      kv: dtype,
-      RANK: rank,
-      HEAD_DIM: width,
-      BLOCKS: Math.ceil(rank / BLOCK_COLS),
-      ROWS,
-      BATCH,
-      BATCHES: ROWS / BATCH,
-      PARTS: 8,
-      EIGHT: 8,
-      AHEAD: ahead,
-      STEPS: Math.ceil(rank / THREADS),
-    };
-    return kernel(name, shader("latent/latent_prepare", parameters), {
-      bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
-      constants: [
-        ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS", "TURN_BLOCKS"] as const,
-        ...["EPS", "TABLE_PAGES", "ROPE", "INTERLEAVED"] as const,
-      ],
-    });
+  const BATCH = largestPart(ROWS, BATCH_ROWS);
+  const parameters = {
+    weights: format,
+    kv: dtype,
+    RANK: rank,
+    HEAD_DIM: width,
+    BLOCKS: Math.ceil(rank / BLOCK_COLS),
+    ROWS,
+    BATCH,
+    BATCHES: ROWS / BATCH,
+    PARTS: 8,
+    EIGHT: 8,
+    AHEAD: ahead,
+    STEPS: Math.ceil(rank / THREADS),
+  };
+  return kernelOf("latent/latent_prepare", parameters, {
+    name,
+    bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
+    constants: [
+      ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS", "TURN_BLOCKS"] as const,
+      ...["EPS", "TABLE_PAGES", "ROPE", "INTERLEAVED"] as const,
+    ],
   });
 }
 

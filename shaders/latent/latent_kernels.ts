@@ -1,7 +1,7 @@
-import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Kernel } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { KernelParameters } from "../../src/gpu/directives.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Cells of a chunk and of a segment of latent_attention.wgsl. */
 export const CHUNK = 16;
@@ -51,8 +51,6 @@ export function tileBytes({ queries, lanes }: LatentTile, width: number): number
   return 16 * vec4s;
 }
 
-const kernels = new Map<string, Kernel>();
-
 /** Sums of runs of `run` cells. */
 export function latentKernel(
   { rank, width, kvDtype }: LatentSizes,
@@ -62,52 +60,51 @@ export function latentKernel(
   const { queries, threads, lanes, cells, groups } = tile;
   const shape = [rank, width, queries, threads, lanes, cells, groups, run];
   const name = `latent_attention_${kvDtype}_${shape.join("_")}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const QUADS = queries / 4;
-    const OWN = QUADS / groups;
-    const BOTH = Math.min(2, OWN);
-    const counts = {
-      RUN: run,
-      THREADS: threads,
-      QUERIES: queries,
-      QUADS,
-      VEC8S: width / 8,
-      RANK4: rank / 4,
-      LANES: lanes,
-      SIDES: Math.min(2, CHUNK / lanes),
-      PARTS: Math.ceil(CHUNK / 2 / lanes),
-      CELLS: cells,
-      GROUPS: groups,
-      OWN,
-      BOTH,
-      TIMES: OWN / BOTH,
-      SPANS: Math.ceil(rank / 4 / (threads / groups)),
-      LOADS: Math.ceil(CHUNK * width / 8 / threads),
-      STEPS,
-      STEP_LOOPS: Math.ceil(width / 4 / CHUNK / STEPS),
-      AT_ONCE: CELLS_AT_ONCE,
-      TURNS: Math.ceil(CHUNK * QUADS / threads),
-      LANES_2: lanes / 2,
-      LANES_4: lanes / 4,
-      LANES_8: Math.floor(lanes / 8),
-      LANES_16: Math.floor(lanes / 16),
-      LEVELS: Math.log2(lanes),
-      CHUNK,
-      FOUR: 4,
-    };
-    return kernel(name, shader("latent/latent_attention", { kv: kvDtype, ...counts }), {
-      bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
-      constants: [
-        "HEADS",
-        "TABLE_PAGES",
-        "RUNS",
-        "SLOT_QUERIES",
-        "FIRST_ROW",
-        "PATHS",
-        "SCALE",
-        "WINDOW",
-      ],
-    });
+  const QUADS = queries / 4;
+  const OWN = QUADS / groups;
+  const BOTH = Math.min(2, OWN);
+  const counts = {
+    RUN: run,
+    THREADS: threads,
+    QUERIES: queries,
+    QUADS,
+    VEC8S: width / 8,
+    RANK4: rank / 4,
+    LANES: lanes,
+    SIDES: Math.min(2, CHUNK / lanes),
+    PARTS: Math.ceil(CHUNK / 2 / lanes),
+    CELLS: cells,
+    GROUPS: groups,
+    OWN,
+    BOTH,
+    TIMES: OWN / BOTH,
+    SPANS: Math.ceil(rank / 4 / (threads / groups)),
+    LOADS: Math.ceil(CHUNK * width / 8 / threads),
+    STEPS,
+    STEP_LOOPS: Math.ceil(width / 4 / CHUNK / STEPS),
+    AT_ONCE: CELLS_AT_ONCE,
+    TURNS: Math.ceil(CHUNK * QUADS / threads),
+    LANES_2: lanes / 2,
+    LANES_4: lanes / 4,
+    LANES_8: Math.floor(lanes / 8),
+    LANES_16: Math.floor(lanes / 16),
+    LEVELS: Math.log2(lanes),
+    CHUNK,
+    FOUR: 4,
+  };
+  return kernelOf("latent/latent_attention", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
+    constants: [
+      "HEADS",
+      "TABLE_PAGES",
+      "RUNS",
+      "SLOT_QUERIES",
+      "FIRST_ROW",
+      "PATHS",
+      "SCALE",
+      "WINDOW",
+    ],
   });
 }
 
@@ -124,26 +121,25 @@ export function isChunkTile({ queries }: LatentTile, paths: boolean): boolean {
 export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
   const threads = CHUNK / CHUNK_CELLS_EACH * SCORE_SUMS;
   const name = `latent_chunk_${kvDtype}_${rank}_${width}_${threads}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const sums = SCORE_SUMS / CHUNK_QUERIES * (CHUNK + 1);
-    const counts = {
-      THREADS: threads,
-      VEC8S: width / 8,
-      RANK4: rank / 4,
-      CELLS: CHUNK_CELLS_EACH,
-      STEPS,
-      STEP_LOOPS: Math.ceil(width / 4 / SCORE_SUMS / STEPS),
-      POOL: Math.max(width / 4, sums),
-      QUERY_LOADS: Math.ceil(width / threads),
-      LOADS: Math.ceil(CHUNK * width / 8 / threads),
-      ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
-    };
-    return kernel(name, shader("latent/latent_chunk", { kv: kvDtype, ...counts }), {
-      bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
-      constants: [
-        ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
-      ],
-    });
+  const sums = SCORE_SUMS / CHUNK_QUERIES * (CHUNK + 1);
+  const counts = {
+    THREADS: threads,
+    VEC8S: width / 8,
+    RANK4: rank / 4,
+    CELLS: CHUNK_CELLS_EACH,
+    STEPS,
+    STEP_LOOPS: Math.ceil(width / 4 / SCORE_SUMS / STEPS),
+    POOL: Math.max(width / 4, sums),
+    QUERY_LOADS: Math.ceil(width / threads),
+    LOADS: Math.ceil(CHUNK * width / 8 / threads),
+    ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
+  };
+  return kernelOf("latent/latent_chunk", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
+    constants: [
+      ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
+    ],
   });
 }
 
@@ -194,12 +190,10 @@ export function latentCombineKernel(
 ): Kernel {
   const threads = COMBINED_QUADS * (queries < MANY_QUERIES ? LANES : 1);
   const name = `latent_combine_${rank}_${width}_${run}_${threads}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const runs = runsOf({ rank, run, quads: COMBINED_QUADS, threads });
-    const code = shader("latent/latent_combine", { ...runs, OUT4: width / 4 });
-    return kernel(name, code, {
-      bindings: ["sums", "out", "stats", "rows"],
-      constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],
-    });
+  const runs = runsOf({ rank, run, quads: COMBINED_QUADS, threads });
+  return kernelOf("latent/latent_combine", { ...runs, OUT4: width / 4 }, {
+    name,
+    bindings: ["sums", "out", "stats", "rows"],
+    constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],
   });
 }

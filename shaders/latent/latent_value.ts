@@ -3,11 +3,10 @@ import {
   type Dispatch,
   dispatch,
   type Kernel,
-  kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { type LatentHeads, type LatentLaunch, MOST_ROWS, onlyShard, rowTile } from "./latent.ts";
 import type { LatentRuns } from "./latent_attention.ts";
 import { runsOf } from "./latent_kernels.ts";
@@ -44,8 +43,6 @@ function notedOf(scales: Operand | undefined) {
     first: scales ? { NOTED_FIRST: 0 } : {},
   };
 }
-
-const kernels = new Map<string, Kernel>();
 
 /**
  * Records `out[r, h] = W_h attentionOutput[r, h]`: weighted sums of latents, [count, heads, rank + rope] of
@@ -134,20 +131,19 @@ function valueKernel(
   },
 ): Kernel {
   const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${noted ? "_scale" : ""}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const parameters = {
-      weights: format,
-      MIXED: true,
-      NOTED: noted,
-      ROWS,
-      ...countsOf(outs, lanes),
-      THREADS: lanes * GROUPS,
-      ...loads(ROWS <= 2 && lanes > 1),
-    };
-    return kernel(name, shader("latent/latent_value", parameters), {
-      bindings: ["weights", "x", "out", ...noted ? ["scales"] : []],
-      constants: [...CONSTANTS, "WIDTH", ...noted ? ["NOTED_FIRST"] : []],
-    });
+  const parameters = {
+    weights: format,
+    MIXED: true,
+    NOTED: noted,
+    ROWS,
+    ...countsOf(outs, lanes),
+    THREADS: lanes * GROUPS,
+    ...loads(ROWS <= 2 && lanes > 1),
+  };
+  return kernelOf("latent/latent_value", parameters, {
+    name,
+    bindings: ["weights", "x", "out", ...noted ? ["scales"] : []],
+    constants: [...CONSTANTS, "WIDTH", ...noted ? ["NOTED_FIRST"] : []],
   });
 }
 
@@ -161,24 +157,23 @@ function runsValueKernel(
   },
 ): Kernel {
   const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${noted ? "_scale" : ""}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
-    const parameters = {
-      weights: format,
-      MIXED: false,
-      NOTED: noted,
-      ROWS: 1,
-      ...countsOf(OUTS.few, LANES),
-      ...loads(true),
-      ...runs,
-    };
-    return kernel(name, shader("latent/latent_value", parameters), {
-      bindings: ["weights", "sums", "out", "stats", "rows", ...noted ? ["scales"] : []],
-      constants: [
-        ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
-        ...noted ? ["NOTED_FIRST"] : [],
-      ],
-    });
+  const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
+  const parameters = {
+    weights: format,
+    MIXED: false,
+    NOTED: noted,
+    ROWS: 1,
+    ...countsOf(OUTS.few, LANES),
+    ...loads(true),
+    ...runs,
+  };
+  return kernelOf("latent/latent_value", parameters, {
+    name,
+    bindings: ["weights", "sums", "out", "stats", "rows", ...noted ? ["scales"] : []],
+    constants: [
+      ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
+      ...noted ? ["NOTED_FIRST"] : [],
+    ],
   });
 }
 

@@ -1,7 +1,7 @@
-import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Kernel } from "../../src/gpu/kernel.ts";
 import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import type { Epilogue } from "../fragments/epilogue.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
@@ -29,8 +29,6 @@ export interface MatmulCode {
   readonly hold?: Hold | undefined;
 }
 
-const kernels = new Map<string, Kernel>();
-
 export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
   const { rows, pairs, groups } = shape;
@@ -50,20 +48,18 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     ...mostSums(shape) > 7 && rows === mostSums(shape) ? ["sums"] : [],
   ]
     .join("_");
-  return kernels.getOrInsertComputed(name, () => {
-    const scales = isQuantized(format) ? ["scales"] : [];
-    const code = shader(FILES[shape.kind], parametersOf(shape, of));
-    return kernel(name, code, {
-      bindings: [
-        ...["weights", "x", "out", ...Object.keys(epilogue.buffers)],
-        ...[...Object.keys(hold.buffers), ...scales],
-      ],
-      constants: [
-        ...CONSTANTS,
-        ...Object.keys(epilogue.constants),
-        ...Object.keys(hold.constants),
-      ],
-    });
+  const scales = isQuantized(format) ? ["scales"] : [];
+  return kernelOf(FILES[shape.kind], parametersOf(shape, of), {
+    name,
+    bindings: [
+      ...["weights", "x", "out", ...Object.keys(epilogue.buffers)],
+      ...[...Object.keys(hold.buffers), ...scales],
+    ],
+    constants: [
+      ...CONSTANTS,
+      ...Object.keys(epilogue.constants),
+      ...Object.keys(hold.constants),
+    ],
   });
 }
 

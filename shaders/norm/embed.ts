@@ -3,11 +3,10 @@ import {
   type Dispatch,
   dispatch,
   type Kernel,
-  kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 function embedKernel(
   format: FloatFormat,
@@ -15,8 +14,8 @@ function embedKernel(
   "weights" | "rows" | "out",
   "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS" | "SCALE"
 > {
-  const code = shader("norm/embed", { weights: format });
-  return kernel(`embed_${format}`, code, {
+  return kernelOf("norm/embed", { weights: format }, {
+    name: `embed_${format}`,
     bindings: ["weights", "rows", "out"],
     constants: ["COLS", "OUT_COLS", "SHARD_FIRST", "SHARD_ROWS", "SCALE"],
   });

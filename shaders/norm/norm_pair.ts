@@ -1,14 +1,8 @@
 /** The two norms that an EAGLE-3 draft begins with, in one dispatch. */
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { normLanes, type NormShape, type RowScales } from "./rms_norm.ts";
 
 interface Variant {
@@ -20,8 +14,6 @@ interface Variant {
   readonly cols: number;
   readonly lanes: number;
 }
-
-const kernels = new Map<string, Kernel>();
 
 /** Storage buffers, indexed and with scales that are noted. */
 const MOST_BUFFERS = 10;
@@ -38,28 +30,26 @@ function pairKernel(
   const put = [...noted ? ["scale"] : [], ...paired ? ["pair"] : []];
   const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...put];
   const name = `norm_pair_${kinds.join("_")}_${lanes}x${each}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("norm/norm_pair", {
-      weights: format,
-      INDEXED: indexed,
-      KEEPS_NORMED: normed,
-      NOTED: noted,
-      PAIRED: paired,
-      EACH: each,
-      HALVES: halvesOf(noted),
-      ...foldCounts(lanes),
-    });
-    const hidden = ["x", "hidden_weight", "kept", ...indexed ? ["index"] : []];
-    return kernel(name, code, {
-      bindings: [
-        ...["weights", "token_weight", "out", "rows", ...hidden],
-        ...noted ? ["scales", "lowered"] : [],
-      ],
-      constants: [
-        ...["COLS", "EPS", "LANES", "TOKENS", "SPLIT_K"],
-        ...noted ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
-      ],
-    });
+  const hidden = ["x", "hidden_weight", "kept", ...indexed ? ["index"] : []];
+  return kernelOf("norm/norm_pair", {
+    weights: format,
+    INDEXED: indexed,
+    KEEPS_NORMED: normed,
+    NOTED: noted,
+    PAIRED: paired,
+    EACH: each,
+    HALVES: halvesOf(noted),
+    ...foldCounts(lanes),
+  }, {
+    name,
+    bindings: [
+      ...["weights", "token_weight", "out", "rows", ...hidden],
+      ...noted ? ["scales", "lowered"] : [],
+    ],
+    constants: [
+      ...["COLS", "EPS", "LANES", "TOKENS", "SPLIT_K"],
+      ...noted ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
+    ],
   });
 }
 

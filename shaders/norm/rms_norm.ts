@@ -1,14 +1,8 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { KernelParameters } from "../../src/gpu/directives.ts";
 import type { Table } from "../../src/gpu/matrix.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /**
  * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split-K
@@ -129,8 +123,6 @@ interface Source {
   readonly constants: Readonly<Record<string, number>>;
   /** Of its text. */
 }
-
-const kernels = new Map<string, Kernel>();
 
 /**
  * Records `out[r, outFirst..] = v / rms(v) * weight` for the row v of `from` that belongs to r: one
@@ -253,27 +245,25 @@ function normKernel(
   const each = Math.ceil(cols / 8 / lanes);
   const parts = [source.name, put, keep, ...note === "nothing" ? [] : [note]];
   const name = `rms_norm_${parts.join("_")}_${lanes}x${each}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const [first = "", ...second] = source.buffers.map(([binding]) => binding);
-    const bindings = [first, "norm_weight", "out", ...second];
-    const code = shader("norm/rms_norm", {
-      ...source.parameters,
-      put,
-      keep,
-      NOTED: note === "scale",
-      KEPT: bindings.length,
-      SLOT: bindings.length + 1,
-      EACH: each,
-      ...foldCounts(lanes),
-    });
-    return kernel(name, code, {
-      bindings: [...bindings, ...KEEP[keep].bindings, ...NOTE[note].bindings],
-      constants: [
-        ...CONSTANTS,
-        ...Object.keys(source.constants),
-        ...KEEP[keep].constants,
-        ...NOTE[note].constants,
-      ],
-    });
+  const [first = "", ...second] = source.buffers.map(([binding]) => binding);
+  const bindings = [first, "norm_weight", "out", ...second];
+  return kernelOf("norm/rms_norm", {
+    ...source.parameters,
+    put,
+    keep,
+    NOTED: note === "scale",
+    KEPT: bindings.length,
+    SLOT: bindings.length + 1,
+    EACH: each,
+    ...foldCounts(lanes),
+  }, {
+    name,
+    bindings: [...bindings, ...KEEP[keep].bindings, ...NOTE[note].bindings],
+    constants: [
+      ...CONSTANTS,
+      ...Object.keys(source.constants),
+      ...KEEP[keep].constants,
+      ...NOTE[note].constants,
+    ],
   });
 }

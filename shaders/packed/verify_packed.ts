@@ -1,7 +1,8 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
-const VERIFY_PACKED = kernel("verify_packed", shader("packed/verify_packed"), {
+const VERIFY_PACKED = kernelOf("packed/verify_packed", {}, {
+  name: "verify_packed",
   bindings: ["batch_slots", "slots", "drafts", "rows", "extend", "last"],
   constants: ["ROWS", "FIRST_ROWS", "MOST_ROWS"],
 });

@@ -1,13 +1,7 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { PARTIAL_WORDS, type PartialKind } from "./partial.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Columns that one workgroup looks through. */
 export const SLICE = 2048;
@@ -25,16 +19,12 @@ export function slicePartialWords(vocab: number, kind: PartialKind = "argmax"): 
   return PARTIAL_WORDS[kind] * slicePartialCount(vocab);
 }
 
-const kernels = new Map<string, Kernel>();
-
 function partialKernel(kind: PartialKind, lanes: number): Kernel {
   const name = `partial_${kind}_${lanes}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("partial/slice_partials", { partial: kind, ...foldCounts(lanes) });
-    return kernel(name, code, {
-      bindings: ["logits", "partials"],
-      constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],
-    });
+  return kernelOf("partial/slice_partials", { partial: kind, ...foldCounts(lanes) }, {
+    name,
+    bindings: ["logits", "partials"],
+    constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],
   });
 }
 

@@ -1,11 +1,13 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
-const STORE = kernel("store_features", shader("round/store_features"), {
+const STORE = kernelOf("round/store_features", {}, {
+  name: "store_features",
   bindings: ["features", "rows", "pages", "store"],
   constants: ["COLS", "TABLE_PAGES"],
 });
-const LOAD = kernel("load_features", shader("round/load_features"), {
+const LOAD = kernelOf("round/load_features", {}, {
+  name: "load_features",
   bindings: ["store", "rows", "pages", "features"],
   constants: ["COLS", "TABLE_PAGES"],
 });

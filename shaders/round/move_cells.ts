@@ -1,25 +1,15 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Buffers of a dispatch: with the three others no more than every adapter binds. */
 const MOST_BUFFERS = 5;
 
-const kernels = new Map<number, Kernel>();
-
 function moveKernel(buffers: number): Kernel {
-  return kernels.getOrInsertComputed(buffers, () => {
-    const code = shader("round/move_cells", { BUFFERS: buffers });
-    const cells = Array.from({ length: buffers }, (_, n) => `cells${n}`);
-    return kernel(`move_cells_${buffers}`, code, {
-      bindings: [...cells, "extend", "last", "pages"],
-      constants: ["ROWS", "KEPT_ROWS", "KEPT", "HEADS", "WORDS", "TABLE_PAGES"],
-    });
+  const cells = Array.from({ length: buffers }, (_, n) => `cells${n}`);
+  return kernelOf("round/move_cells", { BUFFERS: buffers }, {
+    name: `move_cells_${buffers}`,
+    bindings: [...cells, "extend", "last", "pages"],
+    constants: ["ROWS", "KEPT_ROWS", "KEPT", "HEADS", "WORDS", "TABLE_PAGES"],
   });
 }
 

@@ -1,15 +1,10 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
-const DRAFT_ROWS = kernel("draft_rows", shader("round/draft_rows"), {
+const DRAFT_ROWS = kernelOf("round/draft_rows", {}, {
+  name: "draft_rows",
   bindings: ["batch_slots", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
 });
@@ -22,14 +17,16 @@ const VERIFY_TREE = verifyKernel("verify_tree");
 
 function draftEndsKernel(name: string, LOWERS: boolean) {
   const ends = ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"];
-  return kernel(name, shader("round/draft_ends", { LOWERS }), {
+  return kernelOf("round/draft_ends", { LOWERS }, {
+    name,
     bindings: LOWERS ? [...ends, "lowered"] : ends,
     constants: ["Q_COLS", "COLS"],
   });
 }
 
 function verifyKernel(name: "verify_rows" | "verify_tree") {
-  return kernel(name, shader(`round/${name}`), {
+  return kernelOf(`round/${name}`, {}, {
+    name,
     bindings: ["batch_slots", "slots", "drafts", "rows"],
     constants: ["ROWS", "MOST_ROWS"],
   });
@@ -72,8 +69,6 @@ function powerOfTwo(least: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(least)));
 }
 
-const acceptKernels = new Map<string, Kernel>();
-
 /**
  * A kernel of acceptance, made once.
  *
@@ -89,30 +84,30 @@ function acceptKernel(
 ): Kernel {
   const how = greedy ? `_greedy_${greedy.rows}_${greedy.lanes}x${greedy.width}` : "";
   const name = `${rule}${packed ? "_packed" : ""}${told ? "_told" : ""}${how}`;
-  return acceptKernels.getOrInsertComputed(name, () => {
-    const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
-    const all = {
-      ...parameters,
-      PACKED: packed,
-      CONFIDENCES: told,
-      GREEDY: greedy !== undefined,
-      LANES,
-      ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {},
-    };
-    const choices = greedy ? "partials" : "chosen";
-    return kernel(name, shader("round/accept_commit", all), {
-      bindings: ["batch_slots", "rows", choices, "drafts", "slots", "extend", "last", "results"],
-      constants: [
-        ...["ROWS", "DEPTH", "MOST_ROWS"],
-        ...packed ? ["FIRST_ROWS"] : [],
-        ...greedy ? ["PARTIALS"] : [],
-        ...constants,
-      ],
-    });
+  const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
+  const all = {
+    ...parameters,
+    PACKED: packed,
+    CONFIDENCES: told,
+    GREEDY: greedy !== undefined,
+    LANES,
+    ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {},
+  };
+  const choices = greedy ? "partials" : "chosen";
+  return kernelOf("round/accept_commit", all, {
+    name,
+    bindings: ["batch_slots", "rows", choices, "drafts", "slots", "extend", "last", "results"],
+    constants: [
+      ...["ROWS", "DEPTH", "MOST_ROWS"],
+      ...packed ? ["FIRST_ROWS"] : [],
+      ...greedy ? ["PARTIALS"] : [],
+      ...constants,
+    ],
   });
 }
 
-const ACCEPT_PROMPT = kernel("accept_prompt", shader("round/accept_prompt"), {
+const ACCEPT_PROMPT = kernelOf("round/accept_prompt", {}, {
+  name: "accept_prompt",
   bindings: ["batch_slots", "last", "chosen", "slots", "extend", "results"],
   constants: [],
 });

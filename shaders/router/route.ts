@@ -1,12 +1,6 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** How a router's logits become experts and weights; see choice.wgsl. */
 export interface Routing {
@@ -78,15 +72,12 @@ export function choiceCounts(bias: number): Record<string, number> {
   return { EIGHT: UNROLLED, BIAS: bias };
 }
 
-const kernels = new Map<string, Kernel>();
-
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
-  return kernels.getOrInsertComputed(name, () => {
-    return kernel(name, shader("router/route", { scores, ...choiceCounts(3) }), {
-      bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
-      constants: [...CHOICE_CONSTANTS, "STRIDE"],
-    });
+  return kernelOf("router/route", { scores, ...choiceCounts(3) }, {
+    name,
+    bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
+    constants: [...CHOICE_CONSTANTS, "STRIDE"],
   });
 }
 

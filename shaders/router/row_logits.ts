@@ -3,14 +3,13 @@ import {
   type Dispatch,
   dispatch,
   type Kernel,
-  kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
 import { normLanes, type RowScales } from "../norm/rms_norm.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Vec8s of weights that an invocation has on their way. */
 const MOST_LOADED = 16;
@@ -43,8 +42,6 @@ export function logitsNote({ storageBuffers }: Pick<Tuning, "storageBuffers">): 
   return storageBuffers >= NOTING_BINDINGS;
 }
 
-const kernels = new Map<string, ReturnType<typeof logitsKernel>>();
-
 /** Lanes from which on row_logits.wgsl adds their sums. */
 const LEAST_TOTAL_LANES = 32;
 
@@ -61,7 +58,7 @@ function totalCounts(lanes: number): Record<string, number> {
 
 function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
   const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
-  const code = shader("router/row_logits", {
+  return kernelOf("router/row_logits", {
     weights: format,
     NOTED: notes,
     SMALL: lanes < LEAST_TOTAL_LANES,
@@ -74,8 +71,8 @@ function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel 
     MORE_SUMS: splitK - 1,
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
     UNROLL: Math.min(16, matrixLanes),
-  });
-  return kernel(name, code, {
+  }, {
+    name,
     bindings: [
       ...["weights", "x", "sums", "norm_weight", "stream", "normed", "logits"],
       ...notes ? ["scales", "lowered"] : [],
@@ -154,10 +151,7 @@ export function rowLogits(
   const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
     more ? "_more" : ""
   }_${splitK}${noted ? "_scale" : ""}`;
-  const code = kernels.getOrInsertComputed(
-    name,
-    () => logitsKernel(name, shape, noted !== undefined),
-  );
+  const code = logitsKernel(name, shape, noted !== undefined);
   return dispatch(code, {
     // The kernel computes the ranges' stride from its size.
     buffers: {

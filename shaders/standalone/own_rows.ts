@@ -1,16 +1,19 @@
 /** Rows and tokens of a causal draft. */
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
-const OWN_ROWS = kernel("own_rows", shader("standalone/own_rows", { LAST: false }), {
+const OWN_ROWS = kernelOf("standalone/own_rows", { LAST: false }, {
+  name: "own_rows",
   bindings: ["rows", "slots", "own"],
   constants: [],
 });
-const OWN_LAST_ROWS = kernel("own_last_rows", shader("standalone/own_rows", { LAST: true }), {
+const OWN_LAST_ROWS = kernelOf("standalone/own_rows", { LAST: true }, {
+  name: "own_last_rows",
   bindings: ["rows", "slots", "own", "batch_slots", "last"],
   constants: [],
 });
-const PUT_DRAFTS = kernel("put_drafts", shader("standalone/put_drafts"), {
+const PUT_DRAFTS = kernelOf("standalone/put_drafts", {}, {
+  name: "put_drafts",
   bindings: ["batch_slots", "chosen", "drafts"],
   constants: ["STEP", "MOST_ROWS"],
 });

@@ -1,16 +1,10 @@
 /** Rejection sampling. */
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { lanesOf } from "../choose/choose.ts";
 import { keptCounts } from "../choose/kept.ts";
 import { slicePartialCount } from "../partial/slice_partials.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** One by one, or as a whole: reject.wgsl, reject_block.wgsl. */
 type Rule = "token" | "block";
@@ -18,19 +12,15 @@ type Rule = "token" | "block";
 /** Words of a law, see law.wgsl. */
 export const LAW_WORDS = 4;
 
-const lawKernels = new Map<number, ReturnType<typeof lawKernel>>();
-const rejectKernels = {
-  token: new Map<number, Kernel>(),
-  block: new Map<number, Kernel>(),
-} as const satisfies Record<Rule, Map<number, Kernel>>;
-
-const ROUND_SLOTS = kernel("round_slots", shader("standalone/round_slots"), {
+const ROUND_SLOTS = kernelOf("standalone/round_slots", {}, {
+  name: "round_slots",
   bindings: ["rows", "slots", "round_slots"],
   constants: [],
 });
 
 function lawKernel(lanes: number) {
-  return kernel(`law_${lanes}`, shader("standalone/law", keptCounts(lanes)), {
+  return kernelOf("standalone/law", keptCounts(lanes), {
+    name: `law_${lanes}`,
     bindings: ["logits", "partials", "rows", "slots", "laws"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES", "FIRST", "BY_SLOT"],
   });
@@ -38,7 +28,8 @@ function lawKernel(lanes: number) {
 
 function rejectKernel(rule: Rule, lanes: number): Kernel {
   const name = rule === "token" ? "reject" : "reject_block";
-  return kernel(`${name}_${lanes}`, shader(`standalone/${name}`, foldCounts(lanes)), {
+  return kernelOf(`standalone/${name}`, foldCounts(lanes), {
+    name: `${name}_${lanes}`,
     bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "laws", "chosen"],
     constants: [
       ...["ROWS", "VOCAB", "STRIDE", "DRAFT_VOCAB", "DRAFT_STRIDE", "DRAFT_STEP", "DRAFT_LAWS"],
@@ -90,7 +81,7 @@ export function lawsOf(
 ): Dispatch {
   const { count, vocab, stride, first, bySlot } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
-  return dispatch(lawKernels.getOrInsertComputed(lanes, lawKernel), {
+  return dispatch(lawKernel(lanes), {
     buffers,
     constants: {
       ...{ VOCAB: vocab, STRIDE: stride, PARTIALS: slicePartialCount(vocab), LANES: lanes },
@@ -138,8 +129,7 @@ export function reject(
 ): Dispatch {
   const { batch, rows, mostRows, vocab, stride } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
-  const kernels = rejectKernels[shape.rule];
-  return dispatch(kernels.getOrInsertComputed(lanes, () => rejectKernel(shape.rule, lanes)), {
+  return dispatch(rejectKernel(shape.rule, lanes), {
     buffers: { ...buffers, draft_logits: drawn.logits },
     constants: {
       ...{ ROWS: rows, MOST_ROWS: mostRows, VOCAB: vocab, STRIDE: stride, LANES: lanes },

@@ -1,8 +1,8 @@
-import { type Dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Dispatch, type Kernel } from "../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { PLAIN } from "../fragments/epilogue.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import {
   declared,
   epilogueParameters,
@@ -120,8 +120,6 @@ function countsOf(
   };
 }
 
-const kernels = new Map<string, Kernel>();
-
 function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   const { unit, tile, matrix, splitK = 1, epilogue = PLAIN.store } = of;
   const format = formatOf(of);
@@ -137,16 +135,13 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("tensor/matmul_tensor", {
-      ...countsOf(unit, tile, format.parameters),
-      RAGGED: ragged,
-      PAIRED: of.paired ?? false,
-      ...format.parameters,
-      ...epilogueParameters(epilogue),
-    });
-    return kernel(name, code, declared(format, epilogue));
-  });
+  return kernelOf("tensor/matmul_tensor", {
+    ...countsOf(unit, tile, format.parameters),
+    RAGGED: ragged,
+    PAIRED: of.paired ?? false,
+    ...format.parameters,
+    ...epilogueParameters(epilogue),
+  }, { name, ...declared(format, epilogue) });
 }
 
 /** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */

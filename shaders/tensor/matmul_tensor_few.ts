@@ -1,8 +1,8 @@
-import { type Dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { type Dispatch, type Kernel } from "../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 import { formatOf } from "./loads.ts";
 import {
   declared,
@@ -110,8 +110,6 @@ export function fewFits(
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
 
-const kernels = new Map<string, Kernel>();
-
 function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const { unit, tile, rows, matrix, splitK = 1, hold, paired = false } = of;
   const format = formatOf(of);
@@ -128,21 +126,19 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const kind = `${format.name}${paired ? "_paired" : ""}`;
   const holds = hold ? `_${held}_${hold.name}` : "";
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${holds}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("tensor/matmul_tensor_few", {
-      ...counts,
-      PAIRED: paired,
-      LOWERS: hold?.lowers !== undefined,
-      ...hold ? { hold: hold.kind, HALVES: false } : {},
-      ...hold ? { ...hold.parameters({ threads: lanes }), ROWS: 1 } : {},
-      ...format.parameters,
-      ...epilogueParameters(epilogue),
-    });
-    const { bindings, constants } = declared(format, epilogue);
-    return kernel(name, code, {
-      bindings: hold ? heldBindings(bindings, hold) : bindings,
-      constants: [...constants, ...Object.keys(hold?.constants ?? {})],
-    });
+  const { bindings, constants } = declared(format, epilogue);
+  return kernelOf("tensor/matmul_tensor_few", {
+    ...counts,
+    PAIRED: paired,
+    LOWERS: hold?.lowers !== undefined,
+    ...hold ? { hold: hold.kind, HALVES: false } : {},
+    ...hold ? { ...hold.parameters({ threads: lanes }), ROWS: 1 } : {},
+    ...format.parameters,
+    ...epilogueParameters(epilogue),
+  }, {
+    name,
+    bindings: hold ? heldBindings(bindings, hold) : bindings,
+    constants: [...constants, ...Object.keys(hold?.constants ?? {})],
   });
 }
 

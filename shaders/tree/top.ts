@@ -1,12 +1,6 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Columns that one workgroup ranks. */
 const SLICE = 256;
@@ -21,27 +15,22 @@ function slicesOf(vocab: number): number {
 }
 
 function partialTopKernel(lanes: number) {
-  const code = shader("tree/partial_top", { SLICE, ...foldCounts(lanes) });
-  return kernel(`partial_top_${lanes}`, code, {
+  return kernelOf("tree/partial_top", { SLICE, ...foldCounts(lanes) }, {
+    name: `partial_top_${lanes}`,
     bindings: ["logits", "partials"],
     constants: ["VOCAB", "STRIDE", "TOP", "LANES"],
   });
 }
 
-const partialKernels = new Map<number, ReturnType<typeof partialTopKernel>>();
-const topKernels = new Map<string, Kernel>();
-
 function topTokensKernel(lanes: number, bySlot: BySlot | undefined): Kernel {
   const perSlot = bySlot !== undefined;
   const of = bySlot?.confident ? "slot_confident" : perSlot ? "slot" : "row";
   const name = `top_tokens_${of}_${lanes}`;
-  return topKernels.getOrInsertComputed(name, () => {
-    const parameters = { SLOTS: perSlot, CONFIDENCES: bySlot?.confident ?? false };
-    const code = shader("tree/top_tokens", { ...parameters, ...foldCounts(lanes) });
-    return kernel(name, code, {
-      bindings: ["partials", "offsets", "out", ...perSlot ? ["batch_slots", "drafts"] : []],
-      constants: ["SLICES", "TOP", "LANES", ...perSlot ? ["MOST_ROWS"] : []],
-    });
+  const parameters = { SLOTS: perSlot, CONFIDENCES: bySlot?.confident ?? false };
+  return kernelOf("tree/top_tokens", { ...parameters, ...foldCounts(lanes) }, {
+    name,
+    bindings: ["partials", "offsets", "out", ...perSlot ? ["batch_slots", "drafts"] : []],
+    constants: ["SLICES", "TOP", "LANES", ...perSlot ? ["MOST_ROWS"] : []],
   });
 }
 
@@ -91,7 +80,7 @@ export function topTokens(
   const slices = slicesOf(vocab);
   const { mostRows, batchSlots, drafts } = bySlot ?? {};
   return [
-    dispatch(partialKernels.getOrInsertComputed(lanes, partialTopKernel), {
+    dispatch(partialTopKernel(lanes), {
       buffers: { logits, partials },
       constants: { VOCAB: vocab, STRIDE: stride, TOP: top, LANES: lanes },
       workgroups: [slices, rows],

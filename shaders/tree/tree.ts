@@ -1,11 +1,5 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
 /** Invocations of a workgroup. */
 const LANES = 64;
@@ -31,31 +25,23 @@ export interface TreeBuffers {
   readonly frontier: Operand;
 }
 
-const levelKernels = new Map<string, Kernel>();
-
 function levelKernel(first: boolean, candidates: number): Kernel {
   const name = `tree_level_${first ? "first" : "next"}`;
-  return levelKernels.getOrInsertComputed(`${name}_${candidates}`, () => {
-    const code = shader("tree/tree_level", { FIRST_LEVEL: first, CANDIDATES: candidates });
-    return kernel(`${name}_${candidates}`, code, {
-      bindings: ["batch_slots", "slots", "top", "pool", "frontier", "rows", "hidden"],
-      constants: [
-        ...["WIDTH", "LEVEL", "LEVELS", "POOL", "GOES_ON", "LANES"],
-        ...first ? ["KEPT"] : [],
-      ],
-    });
+  return kernelOf("tree/tree_level", { FIRST_LEVEL: first, CANDIDATES: candidates }, {
+    name: `${name}_${candidates}`,
+    bindings: ["batch_slots", "slots", "top", "pool", "frontier", "rows", "hidden"],
+    constants: [
+      ...["WIDTH", "LEVEL", "LEVELS", "POOL", "GOES_ON", "LANES"],
+      ...first ? ["KEPT"] : [],
+    ],
   });
 }
 
-const selectKernels = new Map<number, Kernel>();
-
 function selectKernel(words: number): Kernel {
-  return selectKernels.getOrInsertComputed(words, () => {
-    const code = shader("tree/tree_select", { WORDS: words });
-    return kernel(`tree_select_${words}`, code, {
-      bindings: ["batch_slots", "pool", "frontier", "drafts"],
-      constants: ["WIDTH", "ROWS", "POOL", "LEVELS", "LANES", "MOST_ROWS"],
-    });
+  return kernelOf("tree/tree_select", { WORDS: words }, {
+    name: `tree_select_${words}`,
+    bindings: ["batch_slots", "pool", "frontier", "drafts"],
+    constants: ["WIDTH", "ROWS", "POOL", "LEVELS", "LANES", "MOST_ROWS"],
   });
 }
 

@@ -1,7 +1,8 @@
-import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { shader } from "../shader.ts";
+import { bytesOf, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
 
-const FILL = kernel("fill_random", shader("weights/fill_random"), {
+const FILL = kernelOf("weights/fill_random", {}, {
+  name: "fill_random",
   bindings: ["params", "out"],
   constants: [],
 });

@@ -2,27 +2,22 @@ import {
   type Dispatch,
   dispatch,
   type Kernel,
-  kernel,
   labelOf,
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Quantization } from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
+import { kernelOf } from "../shader.ts";
 
 const WORKGROUP = 64;
 
 type QuantizeKernel = Kernel<"weights" | "rows" | "words" | "packed_scales", "COLS" | "LANES">;
 
-const kernels = new Map<string, QuantizeKernel>();
-
 function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
   const name = `quantize_${from}_${to}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("weights/quantize", { weights: from, pack: to, VEC8S: 4 });
-    return kernel(name, code, {
-      bindings: ["weights", "rows", "words", "packed_scales"],
-      constants: ["COLS", "LANES"],
-    });
+  return kernelOf("weights/quantize", { weights: from, pack: to, VEC8S: 4 }, {
+    name,
+    bindings: ["weights", "rows", "words", "packed_scales"],
+    constants: ["COLS", "LANES"],
   });
 }
 

@@ -1,7 +1,7 @@
 /** Attention over rows that share reads of their slots' keys and values, with the bits that attention.wgsl gives. */
-import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel } from "../../../src/gpu/kernel.ts";
 import type { Heads } from "../../fragments/heads.ts";
-import { shader } from "../../shader.ts";
+import { kernelOf } from "../../shader.ts";
 import { chunkCounts, pathGroups, SCORING, SPLIT_CELLS, THREADS } from "../attention_kernels.ts";
 import {
   SPLIT_CONSTANTS,
@@ -12,17 +12,13 @@ import {
 } from "../split_launch.ts";
 import { MOST_QUERIES, type SharedTile } from "./shared_tiles.ts";
 
-const kernels = new Map<string, Kernel>();
-
 function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kernel {
   const name = `attention_shared_${kvDtype}_${headDim}_${group}x${tile}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const counts = sharedCounts(headDim, { group, tile });
-    const code = shader("attention/shared/attention_shared", { kv: kvDtype, ...counts });
-    return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],
-    });
+  const counts = sharedCounts(headDim, { group, tile });
+  return kernelOf("attention/shared/attention_shared", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+    constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],
   });
 }
 

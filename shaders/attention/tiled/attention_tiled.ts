@@ -1,8 +1,8 @@
 /** Attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
-import { type Dispatch, dispatch, type Kernel, kernel } from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel } from "../../../src/gpu/kernel.ts";
 import type { Tuning } from "../../../src/gpu/matrix.ts";
 import type { Heads } from "../../fragments/heads.ts";
-import { shader } from "../../shader.ts";
+import { kernelOf } from "../../shader.ts";
 import {
   chunkCounts,
   COMBINE_LANES,
@@ -77,19 +77,15 @@ function queriesOf(headDim: number): number {
   return headDim > 128 ? 32 : 64;
 }
 
-const kernels = new Map<string, Kernel>();
-
 function tiledKernel(heads: Heads): Kernel {
   const { group, tile } = tiledShape(heads);
   const { headDim, kvDtype } = heads;
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const counts = tiledCounts(headDim, group, tile);
-    const code = shader("attention/tiled/attention_tiled", { kv: kvDtype, ...counts });
-    return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],
-    });
+  const counts = tiledCounts(headDim, group, tile);
+  return kernelOf("attention/tiled/attention_tiled", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+    constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],
   });
 }
 

@@ -1,9 +1,9 @@
 /** The kernels of attention on matrix units over many rows of one slot. */
-import { type Kernel, kernel } from "../../../src/gpu/kernel.ts";
+import { type Kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
 import { SCORING } from "../../attention/attention_kernels.ts";
 import type { Heads } from "../../fragments/heads.ts";
-import { shader } from "../../shader.ts";
+import { kernelOf } from "../../shader.ts";
 import { cellsOf, lowOf, wideOf } from "../units_kernels.ts";
 
 type Heads16 = Pick<Heads, "headDim" | "kvDtype">;
@@ -90,8 +90,6 @@ function powerFrom(count: number): number {
   return 2 ** Math.ceil(Math.log2(count));
 }
 
-const kernels = new Map<string, Kernel>();
-
 /** Whether a workgroup's subgroups and invocations have equal shares of everything, and the device room for it. */
 export function chunkFits(heads: Heads16, units: AttentionUnits, of: ChunkTile): boolean {
   const { POOL, THREADS, CELLS, SHARERS, DIRECT, ...counts } = countsOf(heads, units, of);
@@ -113,19 +111,18 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
     ...units.precision === "f16" ? ["f16"] : [],
   ];
   const name = `chunk_units_${[...kind, m, n, k, lanes].join("_")}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const counts = countsOf(heads, units, of);
-    return kernel(name, shader("attention_units/chunk/chunk_units", counts), {
-      bindings: [
-        ...["q", "k_halves", "v_halves", "units", "rows"],
-        ...of.direct ? ["out"] : ["sums", "stats"],
-      ],
-      constants: [
-        ...["KV_HEADS", "HEAD_TILES", "LAST", "FIRST_ROW", "ROOM"],
-        ...of.direct ? [] : ["KEPT"],
-        ...SCORING,
-      ],
-    });
+  const counts = countsOf(heads, units, of);
+  return kernelOf("attention_units/chunk/chunk_units", counts, {
+    name,
+    bindings: [
+      ...["q", "k_halves", "v_halves", "units", "rows"],
+      ...of.direct ? ["out"] : ["sums", "stats"],
+    ],
+    constants: [
+      ...["KV_HEADS", "HEAD_TILES", "LAST", "FIRST_ROW", "ROOM"],
+      ...of.direct ? [] : ["KEPT"],
+      ...SCORING,
+    ],
   });
 }
 
@@ -140,16 +137,12 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
   const WIDE = wideOf(headDim);
   const THREADS = Math.min(HALVING, CELLS * WIDE);
   const name = `halves_units_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
-  return kernels.getOrInsertComputed(name, () =>
-    kernel(
-      name,
-      shader("attention_units/chunk/halve_cells", {
-        ...{ kv: kvDtype, CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
-        ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },
-      }),
-      {
-        bindings: ["keys", "values", "rows", "pages", "k_halves", "v_halves", "units"],
-        constants: ["KV_HEADS", "TABLE_PAGES", "COUNT", "ROOM", "WINDOW"],
-      },
-    ));
+  return kernelOf("attention_units/chunk/halve_cells", {
+    ...{ kv: kvDtype, CELLS, KV_LOW, WIDE, THREADS, VEC8S: headDim / 8 },
+    ...{ WIDE_STEPS: Math.log2(WIDE), LOADS: CELLS * WIDE / THREADS },
+  }, {
+    name,
+    bindings: ["keys", "values", "rows", "pages", "k_halves", "v_halves", "units"],
+    constants: ["KV_HEADS", "TABLE_PAGES", "COUNT", "ROOM", "WINDOW"],
+  });
 }

@@ -1,12 +1,6 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
-import { shader } from "../../shader.ts";
+import { kernelOf } from "../../shader.ts";
 import { type Dots, dotsOf } from "../../matmul/matmul_stages.ts";
 import { MOST_ALONE_ROWS } from "../expert_shape.ts";
 import { sharedRows } from "../expert_kernels.ts";
@@ -95,8 +89,6 @@ function canHold(
   return dots === "packed" && threads <= rowLanes && bytes <= workgroupBytes;
 }
 
-const kernels = new Map<string, ReturnType<typeof sumsKernel>>();
-
 function sumsKernel(
   name: string,
   { format, lanes, groups, dots, outs, steps, part, held }: SumsShape,
@@ -104,7 +96,7 @@ function sumsKernel(
   const sets = held > 0 ? HELD_SETS : 1;
   const vectors = sets * groups * Math.ceil(outs / 4);
   const threads = sets * groups * lanes;
-  const code = shader(held > 0 ? "experts/few/expert_sums_held" : "experts/few/expert_sums", {
+  return kernelOf(held > 0 ? "experts/few/expert_sums_held" : "experts/few/expert_sums", {
     weights: format,
     dots,
     PACKED_FEW: false,
@@ -121,8 +113,8 @@ function sumsKernel(
     STAGE: held,
     THREADS: threads,
     LOADS: Math.ceil(held / threads),
-  });
-  return kernel(name, code, {
+  }, {
+    name,
     bindings: [
       "weights",
       "x",
@@ -171,7 +163,7 @@ export function expertSums(
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
   }${held > 0 ? `_held_${held}` : ""}`;
-  const code = kernels.getOrInsertComputed(name, () => sumsKernel(name, shape));
+  const code = sumsKernel(name, shape);
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {

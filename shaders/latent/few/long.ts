@@ -1,6 +1,6 @@
 /** Attention over latents of few rows without paths at long contexts. */
-import { type Kernel, kernel } from "../../../src/gpu/kernel.ts";
-import { shader } from "../../shader.ts";
+import { type Kernel } from "../../../src/gpu/kernel.ts";
+import { kernelOf } from "../../shader.ts";
 import { CHUNK, type LatentSizes, SEGMENT } from "../latent_kernels.ts";
 
 /** Queries of a workgroup: with fewer there are more of them. Touches no bit of the result. */
@@ -24,29 +24,26 @@ function poolOf(width: number): number {
   return Math.max(width / 4, 2 * (SEGMENT | 1), THREADS) | 1;
 }
 
-const kernels = new Map<string, Kernel>();
-
 /** Sums of segments, of tiles of so many queries. */
 export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQueries): Kernel {
   const name = `latent_long_${kvDtype}_${rank}_${width}_${queries}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const counts = {
-      ...{ THREADS, AHEAD, CELLS: SEGMENT, TC: CELLS, QUERIES: queries, QUADS: queries / 4 },
-      HALF: queries / 2,
-      FOURS: SEGMENT / 4,
-      POOL: poolOf(width),
-      WIDTH4: width / 4,
-      RANK4: rank / 4,
-      STEP_LOOPS: Math.ceil(width / 4 / 16 / AHEAD),
-      QUERY_LOADS: Math.ceil(width / 4 / (THREADS / queries)),
-      SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
-      ...{ AT_ONCE: 8, FOUR: 4, EIGHT: 8 },
-    };
-    return kernel(name, shader("latent/few/long", { kv: kvDtype, ...counts }), {
-      bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
-      constants: [
-        ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
-      ],
-    });
+  const counts = {
+    ...{ THREADS, AHEAD, CELLS: SEGMENT, TC: CELLS, QUERIES: queries, QUADS: queries / 4 },
+    HALF: queries / 2,
+    FOURS: SEGMENT / 4,
+    POOL: poolOf(width),
+    WIDTH4: width / 4,
+    RANK4: rank / 4,
+    STEP_LOOPS: Math.ceil(width / 4 / 16 / AHEAD),
+    QUERY_LOADS: Math.ceil(width / 4 / (THREADS / queries)),
+    SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
+    ...{ AT_ONCE: 8, FOUR: 4, EIGHT: 8 },
+  };
+  return kernelOf("latent/few/long", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
+    constants: [
+      ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
+    ],
   });
 }

@@ -1,13 +1,7 @@
 /** Attention of many rows over latents, in two products: scores of all cells, then their weighted sums. */
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../../src/gpu/kv.ts";
-import { shader } from "../../shader.ts";
+import { kernelOf } from "../../shader.ts";
 import { type LatentSizes, SEGMENT } from "../latent_kernels.ts";
 
 /** A workgroup of weigh.wgsl. Touches no bit. */
@@ -143,46 +137,43 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
   ];
 }
 
-const kernels = new Map<string, Kernel>();
-
 function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
   const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
   const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
   const name = `latent_weigh_${kvDtype}_${width}_${shape}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
-    const THREADS = TALL * WIDE * LANES;
-    const SIDES = 16 / LANES;
-    const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
-    const counts = {
-      ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
-      BATCHES: TQ / BATCH,
-      SLAB,
-      WIDTH4: width / 4,
-      Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
-      K_LOADS: Math.ceil(CELLS * 16 / THREADS),
-      TWO_SIDES: SIDES === 2,
-      FOUR_SIDES: SIDES === 4,
-      LANES_2: LANES / 2,
-      LANES_4: LANES / 4,
-      LANES_8: Math.floor(LANES / 8),
-      LEVELS: Math.log2(LANES),
-      FOUR: 4,
-    };
-    return kernel(name, shader("latent/many/weigh", { kv: kvDtype, ...counts }), {
-      bindings: ["q", "keys", "rows", "pages", "sums"],
-      constants: [
-        ...[
-          "HEADS",
-          "TABLE_PAGES",
-          "RUNS",
-          "SLOT_QUERIES",
-          "FIRST_ROW",
-          "SCALE",
-          "WINDOW",
-        ] as const,
-      ],
-    });
+  const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
+  const THREADS = TALL * WIDE * LANES;
+  const SIDES = 16 / LANES;
+  const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
+  const counts = {
+    ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
+    BATCHES: TQ / BATCH,
+    SLAB,
+    WIDTH4: width / 4,
+    Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
+    K_LOADS: Math.ceil(CELLS * 16 / THREADS),
+    TWO_SIDES: SIDES === 2,
+    FOUR_SIDES: SIDES === 4,
+    LANES_2: LANES / 2,
+    LANES_4: LANES / 4,
+    LANES_8: Math.floor(LANES / 8),
+    LEVELS: Math.log2(LANES),
+    FOUR: 4,
+  };
+  return kernelOf("latent/many/weigh", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "rows", "pages", "sums"],
+    constants: [
+      ...[
+        "HEADS",
+        "TABLE_PAGES",
+        "RUNS",
+        "SLOT_QUERIES",
+        "FIRST_ROW",
+        "SCALE",
+        "WINDOW",
+      ] as const,
+    ],
   });
 }
 
@@ -190,21 +181,20 @@ function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel
   const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED } = tile;
   const shape = `${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}`;
   const name = `latent_sum_${kvDtype}_${rank}_${width}_${shape}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const WIDE = DIMS / 4 / TD;
-    const THREADS = QUERIES / TQ * WIDE;
-    const counts = {
-      ...{ QUERIES, DIMS, TQ, TD, STAGED, WIDE, THREADS, LANES },
-      WIDTH4: width / 4,
-      RANK4: rank / 4,
-      W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),
-      L_LOADS: Math.ceil(STAGED * 16 * DIMS / 4 / THREADS),
-      TWO: 2,
-      FOUR: 4,
-    };
-    return kernel(name, shader("latent/many/sum", { kv: kvDtype, ...counts }), {
-      bindings: ["sums", "keys", "rows", "pages", "out"],
-      constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "WINDOW"],
-    });
+  const WIDE = DIMS / 4 / TD;
+  const THREADS = QUERIES / TQ * WIDE;
+  const counts = {
+    ...{ QUERIES, DIMS, TQ, TD, STAGED, WIDE, THREADS, LANES },
+    WIDTH4: width / 4,
+    RANK4: rank / 4,
+    W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),
+    L_LOADS: Math.ceil(STAGED * 16 * DIMS / 4 / THREADS),
+    TWO: 2,
+    FOUR: 4,
+  };
+  return kernelOf("latent/many/sum", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["sums", "keys", "rows", "pages", "out"],
+    constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "WINDOW"],
   });
 }

@@ -4,11 +4,10 @@ import {
   type Dispatch,
   dispatch,
   type Kernel,
-  kernel,
   type Operand,
 } from "../../../src/gpu/kernel.ts";
 import type { FloatFormat, Table, Tuning } from "../../../src/gpu/matrix.ts";
-import { shader } from "../../shader.ts";
+import { kernelOf } from "../../shader.ts";
 import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "../latent.ts";
 import { latentValue } from "../latent_value.ts";
 
@@ -40,8 +39,6 @@ interface Launch extends LatentHeads {
   readonly count: number;
   readonly label: string;
 }
-
-const kernels = new Map<string, Kernel>();
 
 type PrepareBuffers = Parameters<typeof latentPrepare>[0];
 type PrepareShape = Omit<Parameters<typeof latentPrepare>[1], "absorbs" | "tuning">;
@@ -149,21 +146,20 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
   const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
   const { all, staged: DEPTH } = eightsOf(rank);
   const name = `latent_values_${format}_${rank}_${nameOf(tile)}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
-    const counts = {
-      ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, DEPTH },
-      CHAINS: VALUE_CHAINS,
-      VEC8S: rank / 8,
-      STAGES: Math.ceil(all / DEPTH),
-      X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
-      W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
-      FOUR: 4,
-    };
-    return kernel(name, shader("latent/many/value", { weights: format, ...counts }), {
-      bindings: ["weights", "x", "out"],
-      constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
-    });
+  const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
+  const counts = {
+    ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, DEPTH },
+    CHAINS: VALUE_CHAINS,
+    VEC8S: rank / 8,
+    STAGES: Math.ceil(all / DEPTH),
+    X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
+    W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
+    FOUR: 4,
+  };
+  return kernelOf("latent/many/value", { weights: format, ...counts }, {
+    name,
+    bindings: ["weights", "x", "out"],
+    constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
   });
 }
 
@@ -188,20 +184,19 @@ function absorbBytes(nope: number, tile: BlockTile): number {
 function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: COLS, tall: TR, wide } = tile;
   const name = `latent_absorb_${format}_${rank}_${nope}_${nameOf(tile)}_${stagedOf(nope)}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const [STEPS, STAGED] = [stepsOf(nope), stagedOf(nope)];
-    const [TC, WIDE, THREADS] = [wide / 4, COLS / wide, ROWS / TR * COLS / wide];
-    const counts = {
-      ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, STAGED },
-      CHAINS: ABSORB_CHAINS,
-      VEC8S: rank / 8,
-      W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
-      FOUR: 4,
-    };
-    return kernel(name, shader("latent/many/absorb", { weights: format, ...counts }), {
-      bindings: ["weights", "x", "out"],
-      constants: ["HEADS", "NOPE", "ROPE", "VALUE", "X_COLS", "BLOCKS", "WIDTH"],
-    });
+  const [STEPS, STAGED] = [stepsOf(nope), stagedOf(nope)];
+  const [TC, WIDE, THREADS] = [wide / 4, COLS / wide, ROWS / TR * COLS / wide];
+  const counts = {
+    ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, STAGED },
+    CHAINS: ABSORB_CHAINS,
+    VEC8S: rank / 8,
+    W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
+    FOUR: 4,
+  };
+  return kernelOf("latent/many/absorb", { weights: format, ...counts }, {
+    name,
+    bindings: ["weights", "x", "out"],
+    constants: ["HEADS", "NOPE", "ROPE", "VALUE", "X_COLS", "BLOCKS", "WIDTH"],
   });
 }
 

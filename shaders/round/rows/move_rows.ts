@@ -1,19 +1,23 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../../src/gpu/kernel.ts";
-import { shader } from "../../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import { kernelOf } from "../../shader.ts";
 
-const COPY = kernel("copy_rows", shader("round/rows/copy_rows"), {
+const COPY = kernelOf("round/rows/copy_rows", {}, {
+  name: "copy_rows",
   bindings: ["x", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const GATHER = kernel("gather_rows", shader("round/rows/gather_rows"), {
+const GATHER = kernelOf("round/rows/gather_rows", {}, {
+  name: "gather_rows",
   bindings: ["x", "index", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const SCATTER = kernel("scatter_rows", shader("round/rows/scatter_rows"), {
+const SCATTER = kernelOf("round/rows/scatter_rows", {}, {
+  name: "scatter_rows",
   bindings: ["x", "index", "out"],
   constants: ["COLS"],
 });
-const FILL = kernel("fill_rows", shader("round/rows/fill_rows"), {
+const FILL = kernelOf("round/rows/fill_rows", {}, {
+  name: "fill_rows",
   bindings: ["values", "out"],
   constants: ["COLS"],
 });

@@ -1,4 +1,4 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import {
   isInteger,
   type Matrix,
@@ -6,7 +6,7 @@ import {
   type Quantization,
   scaleBytes,
 } from "../../../src/gpu/matrix.ts";
-import { shader } from "../../shader.ts";
+import { kernelOf } from "../../shader.ts";
 
 /** The largest that a weight may be over the scale of its group; u4: less a zero of 0 to 16. */
 const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
@@ -14,7 +14,8 @@ const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
   ...{ u4: 16, i8: 128, f8: 448 },
 };
 
-const GROUP_SCALES = kernel("group_scales", shader("tensor/scales/group_scales"), {
+const GROUP_SCALES = kernelOf("tensor/scales/group_scales", {}, {
+  name: "group_scales",
   bindings: ["groups", "scales"],
   constants: ["WORDS", "MOST", "PAIRS", "ROWS_ACROSS"],
 });

@@ -1,14 +1,11 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../../src/gpu/kernel.ts";
-import { shader } from "../../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import { kernelOf } from "../../shader.ts";
 
-const ROW_SCALES = kernel(
-  "row_scales",
-  shader("tensor/scales/row_scales", { LOADS: 4 }),
-  {
-    bindings: ["x", "scales"],
-    constants: ["COLS", "LANES"],
-  },
-);
+const ROW_SCALES = kernelOf("tensor/scales/row_scales", { LOADS: 4 }, {
+  name: "row_scales",
+  bindings: ["x", "scales"],
+  constants: ["COLS", "LANES"],
+});
 
 /** Invocations of `rowScales`: of a workgroup, and of a row where rows are so many that these fill a large GPU. */
 const SCALE_THREADS = 256;

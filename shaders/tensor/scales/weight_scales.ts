@@ -1,8 +1,9 @@
 /** From bf16 weights to those that matrix units take: once, when they are loaded. */
-import { type Dispatch, dispatch, kernel, type Operand } from "../../../src/gpu/kernel.ts";
-import { shader } from "../../shader.ts";
+import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import { kernelOf } from "../../shader.ts";
 
-const WEIGHT_SCALES = kernel("weight_scales", shader("tensor/scales/weight_scales"), {
+const WEIGHT_SCALES = kernelOf("tensor/scales/weight_scales", {}, {
+  name: "weight_scales",
   bindings: ["weights", "scales", "faults"],
   constants: ["COLS", "ROWS_ACROSS"],
 });
@@ -26,7 +27,8 @@ export function weightScales(
   });
 }
 
-const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/scales/halve_weights"), {
+const HALVE_WEIGHTS = kernelOf("tensor/scales/halve_weights", {}, {
+  name: "halve_weights",
   bindings: ["weights", "scales"],
   constants: ["COLS", "ROWS_ACROSS"],
 });
