@@ -21,7 +21,7 @@ export type Texts = (path: string) => string | undefined;
  *     //#endfor
  *
  * naga emits loops that drivers do not unroll (gfx-rs/wgpu#7698), hence `#for`. `$NAME` is the value of a
- * parameter, `$(i * NAME + 1)` that of a sum of products. A flag that is a number is set unless it is 0.
+ * parameter, 1 or 0 for a flag, `$(i * NAME + 1)` that of a sum of products. A number as a flag is set unless it is 0.
  *
  * @throws Error on a path without a text, an unknown parameter, an unbalanced block or files that import each
  * other in a circle.
@@ -114,7 +114,9 @@ export function expand(path: string, texts: Texts, parameters: KernelParameters 
   const valueIn = (name: string) => valueOf(name, parameters, path);
   const text = textOf(path, []).replaceAll(VALUE, (whole, sum?: string, name?: string) => {
     if (sum !== undefined) return `${sumOf(sum, (name) => Number(valueIn(name)), whole)}`;
-    return name === undefined ? whole : `${valueIn(name)}`;
+    if (name === undefined) return whole;
+    const value = valueIn(name);
+    return `${typeof value === "boolean" ? Number(value) : value}`;
   });
   return `${text}\n`;
 }

@@ -139,6 +139,7 @@ Deno.test("an expression has the value of its variables, parameters and numbers"
   const whole = lines("//#for r in N", "$(r + rows)", "//#endfor");
   assert.equal(expanded(whole, { N: 2, rows: 7 }), lines("7", "8"));
   assert.throws(() => expanded(whole, { N: 1 }), /no parameter "rows"/);
+  assert.equal(expanded("$Xu $Yu", { X: true, Y: false }), "1u 0u\n");
   assert.throws(() => expanded("$N", {}), /no parameter "N"/);
   assert.throws(
     () => expanded("$(2 * weights)", { weights: "q8" }),
