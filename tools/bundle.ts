@@ -19,12 +19,12 @@ export async function bundle(output: string): Promise<void> {
   try {
     const embedded = await writeEmbeddedModule(new URL("models/fledgling/", ROOT), folder);
     const grammar = await writeGrammarModule(await packageText(), folder);
-    const texts = await writeTextsModule(new URL("shaders/", ROOT), folder);
+    const texts = await writeTextsModule(new URL("kernels/", ROOT), folder);
     const map = `${folder}/import_map.json`;
     const imports = importMap({
       "src/model/checkpoint/embedded_files.ts": embedded.path,
       "src/grammar/package_text.ts": grammar.path,
-      "shaders/texts.ts": texts,
+      "kernels/texts.ts": texts,
     });
     await Deno.writeTextFile(map, JSON.stringify({ imports }));
     await runBundle(map, output);

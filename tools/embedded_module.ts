@@ -43,15 +43,15 @@ export function packageText(): Promise<string> {
 `;
 
 /**
- * Writes the module that stands for shaders/texts.ts, with the text of every WGSL file under `shaders` in it.
+ * Writes the module that stands for kernels/texts.ts, with the text of every WGSL file under `kernels` in it.
  *
  * @returns its path.
  */
-export async function writeTextsModule(shaders: URL, output: string): Promise<string> {
+export async function writeTextsModule(kernels: URL, output: string): Promise<string> {
   const texts: Record<string, string> = {};
-  for await (const path of filesUnder(shaders, "")) {
+  for await (const path of filesUnder(kernels, "")) {
     if (!path.endsWith(".wgsl")) continue;
-    texts[path.slice(0, -".wgsl".length)] = await Deno.readTextFile(new URL(path, shaders));
+    texts[path.slice(0, -".wgsl".length)] = await Deno.readTextFile(new URL(path, kernels));
   }
   const path = `${output}/texts.ts`;
   await Deno.writeTextFile(

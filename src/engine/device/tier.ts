@@ -1,5 +1,5 @@
-import { acceptSimulated } from "../../../shaders/round/accept_simulated.ts";
-import { type CellBuffers, moveCells } from "../../../shaders/round/move_cells.ts";
+import { acceptSimulated } from "../../../kernels/round/accept_simulated.ts";
+import { type CellBuffers, moveCells } from "../../../kernels/round/move_cells.ts";
 import {
   accept,
   acceptPrompt,
@@ -7,8 +7,8 @@ import {
   type GreedyChoice,
   verifyRows,
   verifyTree,
-} from "../../../shaders/round/round.ts";
-import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
+} from "../../../kernels/round/round.ts";
+import type { NormInput } from "../../../kernels/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";

@@ -1,7 +1,7 @@
-import { allocate } from "../../../../shaders/confidence/allocate.ts";
-import { acceptSimulated } from "../../../../shaders/round/accept_simulated.ts";
-import { verifyPacked } from "../../../../shaders/packed/verify_packed.ts";
-import { accept } from "../../../../shaders/round/round.ts";
+import { allocate } from "../../../../kernels/round/allocate.ts";
+import { acceptSimulated } from "../../../../kernels/round/accept_simulated.ts";
+import { verifyPacked } from "../../../../kernels/round/verify_packed.ts";
+import { accept } from "../../../../kernels/round/round.ts";
 import type { Dispatch } from "../../../gpu/kernel.ts";
 import type { Program } from "../../../gpu/program.ts";
 import { targetBody, targetHead } from "../../../model/plan/target.ts";
