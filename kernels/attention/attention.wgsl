@@ -192,7 +192,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   if (thread < QUADS * 8u) {
     var peak = scores[thread * 8u];
-    //#for c in EIGHT
+    //#for c in 8
     peak = max(peak, scores[thread * 8u + $cu]);
     //#endfor
     peaks[thread] = peak;
@@ -203,7 +203,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let quad = $tu * (THREADS / SPLIT_CELLS) + thread / SPLIT_CELLS;
     if (quad < QUADS) {
       var peak = peaks[quad * 8u];
-      //#for c in EIGHT
+      //#for c in 8
       peak = max(peak, peaks[quad * 8u + $cu]);
       //#endfor
       let at = quad * SPLIT_CELLS + thread % SPLIT_CELLS;
@@ -218,7 +218,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#for j in QUADS
   var total$j = vec4<f32>(0.0);
-  //#for h in FOUR
+  //#for h in 4
   var lo$j_$h = vec4<f32>(0.0); // of unused components nothing is added
   var hi$j_$h = vec4<f32>(0.0);
   //#endfor
@@ -277,7 +277,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     total += totals[quad * PARTS + $gu][thread % 4u];
     //#endfor
     var peak = peaks[quad * 8u];
-    //#for c in EIGHT
+    //#for c in 8
     peak = max(peak, peaks[quad * 8u + $cu]);
     //#endfor
     let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;

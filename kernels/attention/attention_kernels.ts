@@ -125,7 +125,7 @@ export function chunkCounts(
   group: number,
   tile: number,
 ):
-  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS" | "EIGHT", number>
+  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number>
   & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
@@ -152,10 +152,8 @@ export function chunkCounts(
     TURNS: Math.ceil(QUADS * SPLIT_CELLS / THREADS),
     OUTS: Math.ceil(4 * VEC8S / THREADS),
     HALVES: Math.ceil(QUERIES / 2),
-    FOUR: 4,
     QUERIES,
     UNUSED: 4 - QUERIES,
-    EIGHT: 8,
   };
 }
 

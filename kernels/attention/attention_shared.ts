@@ -27,7 +27,7 @@ function sharedCounts(headDim: number, { group, tile }: Tile): Record<string, nu
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
   return {
     ...{ GROUP: group, TILE: tile, PATH_GROUPS: pathGroups(tile), QUERIES: MOST_QUERIES },
-    ...{ VEC8S, LANES, STEPS, PARTS, CELLS, TWO: 2, FOUR: 4 },
+    ...{ VEC8S, LANES, STEPS, PARTS, CELLS },
     PASSES: SPLIT_CELLS * LANES / THREADS,
     TURNS: MOST_QUERIES * PARTS / THREADS,
     LINES: CELLS / 4,

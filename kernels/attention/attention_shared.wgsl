@@ -141,7 +141,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       workgroupBarrier();
       own = q[number_of(first_query, min(pair + ASKED + asks, queries - 1u)) * VEC4S + j];
     }
-    //#for u in TWO
+    //#for u in 2
     //#for p in PASSES
     var dot$u_$p = 0.0;
     //#endfor
@@ -158,7 +158,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endfor
     //#endfor
     workgroupBarrier();
-    //#for u in TWO
+    //#for u in 2
     pool[lane][$uu * COLUMNS + cell] = vec4<f32>(dot$u_0, dot$u_1, dot$u_2, dot$u_3);
     //#endfor
     workgroupBarrier();
@@ -205,7 +205,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       array<f32, 4>(weight$b.x, weight$b.y, weight$b.z, weight$b.w);
     //#endfor
     var total = 0.0;
-    //#for k in FOUR
+    //#for k in 4
     //#for b in LINES
     total += weight$b[$k];
     //#endfor
@@ -221,7 +221,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#for b in LINES
     let weight$b = four(query, part + $bu * PARTS);
     //#endfor
-    //#for k in FOUR
+    //#for k in 4
     //#for b in LINES
     lo = fma(vec4<f32>(weight$b[$k]), v$(k * LINES + b).lo, lo);
     hi = fma(vec4<f32>(weight$b[$k]), v$(k * LINES + b).hi, hi);

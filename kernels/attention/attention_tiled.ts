@@ -111,7 +111,7 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
   const BROUGHT = STAGED_VALUES / VEC8S;
   return {
     ...{ THREADS, GROUPS, GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
-    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AHEAD, FOUR: 4 },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AHEAD },
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),

@@ -138,7 +138,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     // `k_line<load>` and `k_to<load>`.
 
     //#for a in SCORED
-    //#for b in FOUR
+    //#for b in 4
     var score$a_$b = 0.0;
     //#endfor
     //#endfor
@@ -173,20 +173,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //#for j in AT_ONCE
       {
         //#for a in SCORED
-        //#for b in FOUR
+        //#for b in 4
         var dot$a_$b = 0.0;
         //#endfor
         //#endfor
         //#for s in STEPS
         {
           const e = 2u * ($su * $AT_ONCEu + $ju);
-          //#for b in FOUR
+          //#for b in 4
           let k$b = Vec8(pool[cell + $bu * 16u][KEY_AT + e], pool[cell + $bu * 16u][KEY_AT + e + 1u]);
           //#endfor
           //#for a in SCORED
           {
             let own = Vec8(pool[$(a * GROUPS)u + group][e], pool[$(a * GROUPS)u + group][e + 1u]);
-            //#for b in FOUR
+            //#for b in 4
             dot$a_$b = add8(dot$a_$b, own, k$b);
             //#endfor
           }
@@ -194,7 +194,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         }
         //#endfor
         //#for a in SCORED
-        //#for b in FOUR
+        //#for b in 4
         score$a_$b += dot$a_$b;
         //#endfor
         //#endfor
@@ -206,16 +206,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#for u in AHEAD
     var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
     //#endfor
-    //#for b in FOUR
+    //#for b in 4
     {
       let at = group * ($SCOREDu / 4u);
       //#for f in SCORED_QUADS
       pool[cell + $bu * 16u][at + $fu] = scores_of(
         vec4<f32>(
-          score$(f * FOUR)_$b,
-          score$(f * FOUR + 1)_$b,
-          score$(f * FOUR + 2)_$b,
-          score$(f * FOUR + 3)_$b,
+          score$(f * 4)_$b,
+          score$(f * 4 + 1)_$b,
+          score$(f * 4 + 2)_$b,
+          score$(f * 4 + 3)_$b,
         ),
         group * $SCOREDu + $fu * 4u,
         first + cell + $bu * 16u,
@@ -295,9 +295,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           let v = Vec8(brought[$(p * BROUGHT_CELLS + c)][i], brought[$(p * BROUGHT_CELLS + c)][VEC8S + i]);
           //#for f in SUMMED_QUADS
           let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
-          //#for h in FOUR
-          lo$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * FOUR + h));
-          hi$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * FOUR + h));
+          //#for h in 4
+          lo$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * 4 + h));
+          hi$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * 4 + h));
           //#endfor
           //#endfor
         }

@@ -104,7 +104,7 @@ fn better_ones(first: u32, end: u32, e: u32) -> u32 {
   let own = choices[e];
   var rank = 0u;
   for (var other = first; other < end; other += 8u) {
-    //#for u in EIGHT
+    //#for u in 8
     rank += u32(better(choices[other + $uu], other + $uu, own, e));
     //#endfor
   }

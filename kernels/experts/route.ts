@@ -69,7 +69,7 @@ export function choiceConstants(
 
 /** Counts of choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
 export function choiceCounts(bias: number): Record<string, number> {
-  return { EIGHT: UNROLLED, BIAS: bias };
+  return { BIAS: bias };
 }
 
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {

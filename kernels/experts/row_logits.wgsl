@@ -25,7 +25,7 @@ fn total(x: Sum, lane: u32) -> Sum {
     let left = LANES >> (3u * $su + 3u);
     if (lane < left) {
       var sum = Sum();
-      //#for j in EIGHT
+      //#for j in 8
       sum += partial[lane + $ju * left];
       //#endfor
       partial[lane] = sum;
@@ -56,7 +56,7 @@ fn total(x: f32, lane: u32) -> f32 {
     let left = LANES >> (3u * $su + 3u);
     if (lane < left) {
       var sum = 0.0;
-      //#for j in EIGHT
+      //#for j in 8
       sum += partial[(lane + $ju * left) / 4u][lane % 4u];
       //#endfor
       partial[lane / 4u][lane % 4u] = sum;
@@ -67,7 +67,7 @@ fn total(x: f32, lane: u32) -> f32 {
   var sum = 0.0;
   //#for q in REST_QUADS
   var four$q = vec4<f32>(0.0);
-  //#for j in EIGHT
+  //#for j in 8
   four$q += partial[$(q + j * REST_QUADS)];
   //#endfor
   sum += four$q.x;

@@ -7,8 +7,8 @@ const MOST_REST = 16;
  *
  * @param lanes a power of two.
  */
-export function foldCounts(lanes: number): { STAGES: number; REST: number; EIGHT: number } {
+export function foldCounts(lanes: number): { STAGES: number; REST: number } {
   let [STAGES, REST] = [0, lanes];
   for (; REST > MOST_REST; REST /= 8) STAGES++;
-  return { STAGES, REST, EIGHT: 8 };
+  return { STAGES, REST };
 }

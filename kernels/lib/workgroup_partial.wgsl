@@ -11,7 +11,7 @@ fn joined_lanes(x: Partial, lane: u32) -> Partial {
     let left = LANES >> (3u * $su + 3u);
     if (lane < left) {
       var all = NO_PARTIAL;
-      //#for j in EIGHT
+      //#for j in 8
       all = joined(all, candidates[lane + $ju * left]);
       //#endfor
       candidates[lane] = all;

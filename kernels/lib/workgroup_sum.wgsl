@@ -14,7 +14,7 @@ fn total(x: Sum, lane: u32) -> Sum {
     let left = LANES >> (3u * $su + 3u);
     if (lane < left) {
       var sum = Sum();
-      //#for j in EIGHT
+      //#for j in 8
       sum += partial[lane + $ju * left];
       //#endfor
       partial[lane] = sum;

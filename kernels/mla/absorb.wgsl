@@ -68,12 +68,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         let i = n % FOURS * 4u * CHAINS + stage / STAGES;
         let from_row = min(first_row + n / FOURS, count - 1u);
         let query = (from_row * X_COLS + head * (NOPE + ROPE)) / 4u;
-        //#for k in FOUR
+        //#for k in 4
         let x$k = x[query + min(i + $ku * CHAINS, NOPE - 4u) / 4u];
         //#endfor
-        //#for p in FOUR
+        //#for p in 4
         queries[n / FOURS * PITCH + $pu * FOURS + n % FOURS] = vec4<f32>(
-          //#for k in FOUR
+          //#for k in 4
           select(0.0, x$k[$p], i + $ku * CHAINS < NOPE),
           //#endfor
         );
@@ -99,7 +99,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //#for r in TR
       let a$r = queries[queries_at + $ru * TALL * PITCH + f];
       //#endfor
-      //#for k in FOUR
+      //#for k in 4
       //#for c in TC
       {
         let b = matrix[(4u * f + $ku) * COL4S + wide + $cu * WIDE];

@@ -158,7 +158,6 @@ function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
     LANES_4: LANES / 4,
     LANES_8: Math.floor(LANES / 8),
     LEVELS: Math.log2(LANES),
-    FOUR: 4,
   };
   return kernelOf("mla/weigh", { kv: kvDtype, ...counts }, {
     name,
@@ -189,8 +188,6 @@ function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel
     RANK4: rank / 4,
     W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),
     L_LOADS: Math.ceil(STAGED * 16 * DIMS / 4 / THREADS),
-    TWO: 2,
-    FOUR: 4,
   };
   return kernelOf("mla/sum", { kv: kvDtype, ...counts }, {
     name,

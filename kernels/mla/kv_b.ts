@@ -154,7 +154,6 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
     STAGES: Math.ceil(all / DEPTH),
     X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
     W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
-    FOUR: 4,
   };
   return kernelOf("mla/value", { weights: format, ...counts }, {
     name,
@@ -191,7 +190,6 @@ function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: Blo
     CHAINS: ABSORB_CHAINS,
     VEC8S: rank / 8,
     W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
-    FOUR: 4,
   };
   return kernelOf("mla/absorb", { weights: format, ...counts }, {
     name,

@@ -143,7 +143,6 @@ function prepareKernel(
     BATCH,
     BATCHES: ROWS / BATCH,
     PARTS: 8,
-    EIGHT: 8,
     AHEAD: ahead,
     STEPS: Math.ceil(rank / THREADS),
   };

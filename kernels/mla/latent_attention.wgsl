@@ -88,7 +88,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 
   if (thread < QUADS) {
-    //#for h in FOUR
+    //#for h in 4
     {
       let r = (query + min(4u * thread + $hu, count - 1u)) / HEADS;
       let own = rows[FIRST_ROW + r];
@@ -103,7 +103,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let cell = thread % CELL_GROUPS;
   let lane = thread / CELL_GROUPS % LANES;
   let four = thread / CELL_GROUPS / LANES; // of queries
-  //#for h in FOUR
+  //#for h in 4
   let query$h = (query + min(4u * four + $hu, count - 1u)) * WIDTH4;
   //#endfor
   let dim = thread % DIMS;
@@ -112,7 +112,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var total = vec4<f32>(0.0);
   //#for d in SPANS
   //#for a in OWN
-  //#for h in FOUR
+  //#for h in 4
   var sum$d_$a_$h = vec4<f32>(0.0);
   //#endfor
   //#endfor
@@ -158,7 +158,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           for (var n = 0u; n < SIDES; n++) {
             let first_sum = SIDES * (lane * PARTS + p) + n;
             //#for c in CELLS
-            //#for h in FOUR
+            //#for h in 4
             var dot$c_$h = 0.0;
             //#endfor
             //#endfor
@@ -169,7 +169,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
                 //#for c in CELLS
                 let k$c = latents[key$c + e$s];
                 //#endfor
-                //#for h in FOUR
+                //#for h in 4
                 {
                   let x = q[query$h + e$s];
                   //#for c in CELLS
@@ -228,7 +228,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           let quad = at % QUADS;
           var top = pool[quad];
           for (var c = 0u; c < CHUNK; c += 4u) {
-            //#for c in FOUR
+            //#for c in 4
             top = max(top, pool[(c + $cu) * QUADS + quad]);
             //#endfor
           }
@@ -247,7 +247,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       if (thread < QUADS) {
         var part = vec4<f32>(0.0);
         for (var c = 0u; c < CHUNK; c += 4u) {
-          //#for c in FOUR
+          //#for c in 4
           part += weights[(c + $cu) * QUADS + thread];
           //#endfor
         }
@@ -260,7 +260,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for b in TIMES
         {
           //#for a in BOTH
-          //#for h in FOUR
+          //#for h in 4
           var part$a_$h = vec4<f32>(0.0);
           //#endfor
           //#endfor
@@ -270,7 +270,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
               let value = latents[(c + $cu) * STRIDE + dim + $du * DIMS];
               //#for a in BOTH
               let weight$a = weights[(c + $cu) * QUADS + own + $(b * BOTH + a)u];
-              //#for h in FOUR
+              //#for h in 4
               part$a_$h = fma(vec4<f32>(weight$a[$h]), value, part$a_$h);
               //#endfor
               //#endfor
@@ -281,7 +281,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           {
             let shrink = shrinks[own + $(b * BOTH + a)u];
             let share = shares[own + $(b * BOTH + a)u];
-            //#for h in FOUR
+            //#for h in 4
             sum$d_$(b * BOTH + a)_$h = fma(
               part$a_$h,
               vec4<f32>(share[$h]),
@@ -321,7 +321,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#for d in SPANS
   if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
     //#for a in OWN
-    //#for h in FOUR
+    //#for h in 4
     if (4u * (own + $au) + $hu < count) {
       let at = (query + 4u * (own + $au) + $hu) * RUNS + run;
       sums[at * RANK4 + dim + $du * DIMS] = sum$d_$a_$h;
@@ -331,7 +331,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //#endfor
   if (thread < QUADS) {
-    //#for h in FOUR
+    //#for h in 4
     if (4u * thread + $hu < count) {
       stats[(query + 4u * thread + $hu) * RUNS + run] = vec2<f32>(peak[$h], total[$h]);
     }

@@ -48,7 +48,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var end = 0u; // of all rows of the tile
   var begins = vec4<u32>();
   var ends = vec4<u32>(); // one past the last cell that a query sees; 0: none
-  //#for h in FOUR
+  //#for h in 4
   {
     let own = rows[FIRST_ROW + (query + min($hu, count - 1u)) / HEADS];
     begins[$h] = visible_begin(own);
@@ -84,7 +84,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let cell = thread % CELL_GROUPS;
   let lane = thread / CELL_GROUPS;
   //#for c in CELLS
-  //#for h in FOUR
+  //#for h in 4
   var dot$c_$h = 0.0;
   //#endfor
   //#endfor
@@ -96,7 +96,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for c in CELLS
         let k$c = latents[cell + $cu * CELL_GROUPS][e];
         //#endfor
-        //#for h in FOUR
+        //#for h in 4
         {
           let x = pool[$h][e];
           //#for c in CELLS
@@ -144,32 +144,32 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread == 0u) {
     var total = vec4<f32>(0.0);
     for (var c = 0u; c < CHUNK; c += 4u) {
-      //#for c in FOUR
+      //#for c in 4
       total += weights[c + $cu];
       //#endfor
     }
-    //#for h in FOUR
+    //#for h in 4
     if ($hu < count) {
       stats[(query + $hu) * RUNS + tile.z] = vec2<f32>(top[$h], total[$h]);
     }
     //#endfor
   }
   for (var dim = thread; dim < RANK4; dim += THREADS) {
-    //#for h in FOUR
+    //#for h in 4
     var sum$h = vec4<f32>(0.0);
     //#endfor
     for (var c = 0u; c < CHUNK; c += 4u) {
-      //#for c in FOUR
+      //#for c in 4
       {
         let value = latents[c + $cu][dim];
         let weight = weights[c + $cu];
-        //#for h in FOUR
+        //#for h in 4
         sum$h = fma(vec4<f32>(weight[$h]), value, sum$h);
         //#endfor
       }
       //#endfor
     }
-    //#for h in FOUR
+    //#for h in 4
     if ($hu < count) {
       sums[((query + $hu) * RUNS + tile.z) * RANK4 + dim] = sum$h;
     }

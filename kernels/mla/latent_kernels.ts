@@ -90,7 +90,6 @@ export function latentKernel(
     LANES_16: Math.floor(lanes / 16),
     LEVELS: Math.log2(lanes),
     CHUNK,
-    FOUR: 4,
   };
   return kernelOf("mla/latent_attention", { kv: kvDtype, ...counts }, {
     name,
@@ -132,7 +131,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
     POOL: Math.max(width / 4, sums),
     QUERY_LOADS: Math.ceil(width / threads),
     LOADS: Math.ceil(CHUNK * width / 8 / threads),
-    ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2, FOUR: 4 },
+    ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2 },
   };
   return kernelOf("mla/latent_chunk", { kv: kvDtype, ...counts }, {
     name,

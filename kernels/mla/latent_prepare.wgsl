@@ -170,14 +170,14 @@ fn keep(at: u32, thread: u32) {
   workgroupBarrier();
   if (thread < 8u) {
     var sum = 0.0;
-    //#for l in EIGHT
+    //#for l in 8
     sum += squares[8u * thread + $lu];
     //#endfor
     eights[thread] = sum;
   }
   workgroupBarrier();
   var sum = 0.0;
-  //#for l in EIGHT
+  //#for l in 8
   sum += eights[$l];
   //#endfor
   let scale = 1.0 / sqrt(sum / f32(RANK) + EPS);

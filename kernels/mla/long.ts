@@ -37,7 +37,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
     STEP_LOOPS: Math.ceil(width / 4 / 16 / AHEAD),
     QUERY_LOADS: Math.ceil(width / 4 / (THREADS / queries)),
     SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
-    ...{ AT_ONCE: 8, FOUR: 4, EIGHT: 8 },
+    ...{ AT_ONCE: 8 },
   };
   return kernelOf("mla/long", { kv: kvDtype, ...counts }, {
     name,

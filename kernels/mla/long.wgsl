@@ -136,12 +136,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread < CELLS) {
     var sum = vec4<f32>(0.0);
     for (var l = 0u; l < 2u; l++) {
-      //#for l in EIGHT
+      //#for l in 8
       let sum$l = pool[$l][l * SIDE + thread];
       //#endfor
       sum += ((sum0 + sum1) + (sum2 + sum3)) + ((sum4 + sum5) + (sum6 + sum7));
     }
-    //#for h in FOUR
+    //#for h in 4
     let seen$h = first + thread >= begins[$(4 * r + h)] && first + thread < ends[$(4 * r + h)];
     //#endfor
     scores[thread / CHUNK][thread % CHUNK][$r] =
@@ -155,7 +155,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let quad = thread % QUADS;
     var top = vec4<f32>(NEGATIVE);
     for (var c = 0u; c < CHUNK; c += 4u) {
-      //#for c in FOUR
+      //#for c in 4
       top = max(top, scores[cell / CHUNK][c + $cu][quad]);
       //#endfor
     }
@@ -183,7 +183,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let own = folding % QUERIES;
     var total = 0.0;
     for (var f = 4u * chunk; f < 4u * chunk + 4u; f++) {
-      //#for c in FOUR
+      //#for c in 4
       total += weights[f][$c][own / 4u][own % 4u];
       //#endfor
     }
@@ -219,7 +219,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         let value = four_of(packed$d_$c, four$d);
         //#for a in QUADS
         let weight$a = weights[4u * chunk + f % STEPS * (AT_ONCE / 4u) + $cu / 4u][$cu % 4u][$a];
-        //#for h in FOUR
+        //#for h in 4
         part$(4 * a + h) = fma(vec4<f32>(weight$a[$h]), value, part$(4 * a + h));
         //#endfor
         //#endfor

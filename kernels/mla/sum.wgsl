@@ -142,11 +142,11 @@ fn main(
             let ended = ((query + min(thread, count - 1u)) * RUNS + segment) * RECORD + 32u;
             var peak = NEGATIVE;
             var part = 0.0;
-            //#for h in TWO
+            //#for h in 2
             {
               let peaks = sums[ended + $hu];
               let parts = sums[ended + 2u + $hu];
-              //#for j in FOUR
+              //#for j in 4
               {
                 let there = segment * SEGMENT + $(4 * h + j)u * CHUNK < end;
                 let fold = fold_one(peak, select(NEGATIVE, peaks[$j], there));
@@ -176,7 +176,7 @@ fn main(
               //#for r in TQ
               let own$r = weights[weights_at + $ru * TALL * PITCH + $su * 4u + c];
               //#endfor
-              //#for k in FOUR
+              //#for k in 4
               //#for d in TD
               {
                 let value = latents[latents_at + ($su * CHUNK + 4u * c + $ku) * DIM4S + $du * WIDE];

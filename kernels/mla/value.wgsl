@@ -100,7 +100,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for o in TO
         {
           let b = matrix[outs_at + $ou * WIDE * PITCH + f];
-          //#for k in FOUR
+          //#for k in 4
           //#for r in TR
           sum$r_$o = fma(a$r[$k], b[$k], sum$r_$o);
           //#endfor

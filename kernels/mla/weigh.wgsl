@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for c in TC
         {
           let b = slab[KEYS_AT + (wide + $cu * WIDE) * PITCH + e];
-          //#for k in FOUR
+          //#for k in 4
           //#for r in TQ
           sum$n_$r_$c = fma(a$r[$k], b[$k], sum$n_$r_$c);
           //#endfor
@@ -150,14 +150,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let to = lane * POOL + (($bu * TALL + tall) * WIDE + wide) * $QUADSu + $hu;
     //#if TWO_SIDES
     slab[to] = vec4<f32>(
-      //#for j in FOUR
+      //#for j in 4
       sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j),
       //#endfor
     );
     //#endif
     //#if FOUR_SIDES
     slab[to] = vec4<f32>(
-      //#for j in FOUR
+      //#for j in 4
       (sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j))
         + (sum2_$(s * BATCH + b)_$(4 * h + j) + sum3_$(s * BATCH + b)_$(4 * h + j)),
       //#endfor
@@ -203,7 +203,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if (own < count) {
       for (var c = 0u; c < CHUNK / 4u; c++) {
         var weight = vec4<f32>();
-        //#for j in FOUR
+        //#for j in 4
         {
           let score = score_of(own, begin + 4u * c + $ju);
           weight[$j] = select(exp(score - top), 0.0, score == NEGATIVE);

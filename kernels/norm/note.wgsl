@@ -31,7 +31,7 @@ fn note(row: u32, lane: u32, peak: f32) -> f32 {
     let left = LANES >> (3u * $su + 3u);
     if (lane < left) {
       var highest = 0.0;
-      //#for j in EIGHT
+      //#for j in 8
       highest = max(highest, note_peaks[lane + $ju * left]);
       //#endfor
       note_peaks[lane] = highest;

@@ -30,11 +30,11 @@ fn make_choices(first: u32, lane: u32) {
   let at = lane % $WIDTHu;
   let row = (first + own) * PARTIALS;
   var best = NO_ARGMAX;
-  for (var i = at; i < PARTIALS; i += $EIGHTu * $WIDTHu) {
-    //#for j in EIGHT
+  for (var i = at; i < PARTIALS; i += 8u * $WIDTHu) {
+    //#for j in 8
     let partial$j = partials[row + min(i + $ju * $WIDTHu, PARTIALS - 1u)];
     //#endfor
-    //#for j in EIGHT
+    //#for j in 8
     best = better(best, partial$j); // one of them twice changes nothing
     //#endfor
   }
@@ -45,7 +45,7 @@ fn make_choices(first: u32, lane: u32) {
     let left = $WIDTHu >> (3u * $su + 3u);
     if (at < left) {
       var all = NO_ARGMAX;
-      //#for j in EIGHT
+      //#for j in 8
       all = better(all, candidates[lane + $ju * left]);
       //#endfor
       candidates[lane] = all;

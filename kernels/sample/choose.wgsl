@@ -75,7 +75,7 @@ fn find(first: u32, lane: u32) -> u32 {
   var end = 0u;
   var left_out = false;
   for (var s = 0u; s <= min(lane, PARTIALS - 1u); s += 8u) {
-    //#for j in EIGHT
+    //#for j in 8
     end += select(0u, ends[s + $ju], s + $ju <= lane); // 0 of lanes without a slice
     left_out = left_out || ends[s + $ju] > GATHERED;
     //#endfor
@@ -86,7 +86,7 @@ fn find(first: u32, lane: u32) -> u32 {
     decided = select(end, UNDECIDED, left_out || end > LANES);
     var mass = 0.0;
     for (var s = 0u; s < PARTIALS; s += 8u) {
-      //#for j in EIGHT
+      //#for j in 8
       mass += weights[s + $ju];
       //#endfor
     }
@@ -115,7 +115,7 @@ fn sort(count: u32, lane: u32) {
     let own = found[lane];
     var rank = 0u;
     for (var i = 0u; i < count; i += 8u) {
-      //#for j in EIGHT
+      //#for j in 8
       rank += u32(i + $ju < count && before(found[i + $ju], own));
       //#endfor
     }
@@ -144,7 +144,7 @@ fn quick_floor(by: Weigh, slot: Slot, count: u32, lane: u32) -> u32 {
     if (limits) {
       var all = 0.0;
       for (var i = 0u; i < count; i += 8u) {
-        //#for j in EIGHT
+        //#for j in 8
         all += weights[i + $ju]; // 0 from count on
         //#endfor
       }
@@ -155,7 +155,7 @@ fn quick_floor(by: Weigh, slot: Slot, count: u32, lane: u32) -> u32 {
   if (slot.top_p < 1.0 && mine) {
     var sum = 0.0;
     for (var i = 0u; i < lane; i += 8u) {
-      //#for j in EIGHT
+      //#for j in 8
       sum += select(0.0, weights[i + $ju], i + $ju < lane);
       //#endfor
     }

@@ -16,7 +16,7 @@ const FOUR = 4;
 function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Kernel {
   const of = kind === "softmax" ? "confident" : "draft";
   const name = `${of}_choose_${lanes}${next ? "_next" : ""}`;
-  const parameters = { partial: kind, NEXT: next, FOUR, ...foldCounts(lanes) };
+  const parameters = { partial: kind, NEXT: next, ...foldCounts(lanes) };
   return kernelOf("sample/draft_choose", parameters, {
     name,
     bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],

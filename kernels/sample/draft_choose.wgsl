@@ -54,11 +54,11 @@ override LANES: u32;
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   var all = NO_PARTIAL;
-  for (var i = lane; i < PARTIALS; i += $FOURu * LANES) {
-    //#for j in FOUR
+  for (var i = lane; i < PARTIALS; i += 4u * LANES) {
+    //#for j in 4
     let partial$j = partials[tile.x * PARTIALS + min(i + $ju * LANES, PARTIALS - 1u)];
     //#endfor
-    //#for j in FOUR
+    //#for j in 4
     all = joined(all, select(NO_PARTIAL, partial$j, i + $ju * LANES < PARTIALS));
     //#endfor
   }

@@ -41,7 +41,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let row = tile.y * STRIDE;
   let first = tile.x * SLICE;
   let end = min(first + SLICE, VOCAB);
-  //#for j in EIGHT
+  //#for j in 8
   let token$j = first + lane + $ju * LANES;
   let logit$j = logits[row + min(token$j, end - 1u)];
   //#endfor
@@ -54,7 +54,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (lane < PARTIALS) {
     var rank = 0u;
     for (var i = 0u; i < PARTIALS; i += 8u) {
-      //#for j in EIGHT
+      //#for j in 8
       rank += u32(before(maxima[i + $ju], own)); // of lanes without a slice: NO_ARGMAX
       //#endfor
     }
@@ -69,7 +69,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let at = (tile.y * PARTIALS + tile.x) * SLICE_PAIRS;
   var best = NO_ARGMAX;
   var mass = 0.0;
-  //#for j in EIGHT
+  //#for j in 8
   if (token$j < end) {
     mass += select(0.0, weight(by, logit$j), ordered(logit$j) > NOTHING);
     if (is_kept(by, slot, 0u, logit$j)) {

@@ -45,12 +45,12 @@ alias Sum = f32;
 // The largest logit of those after `last` in their order: falling, on a tie the lower id first.
 fn next_best(row: u32, last: Argmax, lane: u32) -> Argmax {
   var best = NO_ARGMAX;
-  for (var i = lane; i < VOCAB; i += $EIGHTu * LANES) {
-    //#for j in EIGHT
+  for (var i = lane; i < VOCAB; i += 8u * LANES) {
+    //#for j in 8
     let token$j = min(i + $ju * LANES, VOCAB - 1u);
     let one$j = argmax_of(logits[row + token$j], token$j);
     //#endfor
-    //#for j in EIGHT
+    //#for j in 8
     if (one$j.x < last.x || (one$j.x == last.x && one$j.y > last.y)) {
       best = better(best, one$j);
     }
@@ -73,11 +73,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var best = next_best(row, Argmax(BROKEN, NOT_A_TOKEN), lane);
   let largest = logits[row + best.y];
   var mass = 0.0;
-  for (var i = lane; i < VOCAB; i += $EIGHTu * LANES) {
-    //#for j in EIGHT
+  for (var i = lane; i < VOCAB; i += 8u * LANES) {
+    //#for j in 8
     let logit$j = logits[row + min(i + $ju * LANES, VOCAB - 1u)];
     //#endfor
-    //#for j in EIGHT
+    //#for j in 8
     mass += select(0.0, exp(logit$j - largest), i + $ju * LANES < VOCAB);
     //#endfor
   }

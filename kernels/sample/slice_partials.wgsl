@@ -19,12 +19,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let first = tile.x * SLICE;
   let end = min(first + SLICE, VOCAB);
   var kept = NO_PARTIAL;
-  for (var i = first + lane; i < end; i += $EIGHTu * LANES) {
-    //#for j in EIGHT
+  for (var i = first + lane; i < end; i += 8u * LANES) {
+    //#for j in 8
     let token$j = i + $ju * LANES;
     let logit$j = logits[row + min(token$j, end - 1u)];
     //#endfor
-    //#for j in EIGHT
+    //#for j in 8
     kept = joined(kept, select(NO_PARTIAL, partial_of(logit$j, token$j), token$j < end));
     //#endfor
   }

@@ -17,7 +17,7 @@ export type Texts = (path: string) => string | undefined;
  *     //#else if FLAG
  *     //#else
  *     //#endif
- *     //#for i in N            the lines up to `//#endfor` N times, `$i` being 0, 1, 2, ...
+ *     //#for i in N            the lines up to `//#endfor` N times (or so many as a number says), `$i` being 0, 1, 2, ...
  *     //#endfor
  *
  * naga emits loops that drivers do not unroll (gfx-rs/wgpu#7698), hence `#for`. `$NAME` is the value of a
@@ -147,20 +147,21 @@ function holds(condition: string, parameters: KernelParameters, { path }: Cursor
   return (value === word) === (sign === "=");
 }
 
+/** A parameter, or a number that is written out. */
 function valueOf(
   name: string,
   parameters: KernelParameters,
   path: string,
 ): boolean | number | string {
+  if (/^\d+$/.test(name)) return Number(name);
   const value = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
   if (value === undefined) throw new Error(`${path}.wgsl: no parameter "${name}"`);
   return value;
 }
 
 function sumOf(sum: string, valueOf: (name: string) => number, whole: string): number {
-  const factor = (name: string) => /^\d+$/.test(name) ? Number(name) : valueOf(name);
   const product = (text: string) =>
-    text.split("*").map((name) => factor(name.trim())).reduce((a, b) => a * b);
+    text.split("*").map((name) => valueOf(name.trim())).reduce((a, b) => a * b);
   const value = sum.split("+").map(product).reduce((a, b) => a + b);
   if (Number.isNaN(value)) throw new Error(`${whole}: not a number`);
   return value;

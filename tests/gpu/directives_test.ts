@@ -114,6 +114,7 @@ Deno.test("for: a block is repeated and its variable counts up", () => {
   const expected = lines("a", "  let x0 = y[0u];", "  let x1 = y[1u];", "b");
   assert.equal(expanded(code, { ROWS: 2 }), expected);
   assert.equal(expanded(code, { ROWS: 0 }), "a\nb\n");
+  assert.equal(expanded(lines("//#for i in 2", "$i", "//#endfor")), "0\n1\n");
   assert.match(expanded(code, { ROWS: 11 }), /x10 = y\[10u\];\nb\n$/);
 });
 

@@ -136,7 +136,7 @@ workgroupBarrier();
   for (var i = thread; i < $ROWSu * left; i += THREADS) {
     let at = i / left * $NORM_LANESu + i % left;
     var sum = 0.0;
-    //#for e in EIGHT
+    //#for e in 8
     sum += squares[at + $eu * left];
     //#endfor
     squares[at] = sum;
