@@ -132,7 +132,7 @@ export function sharedRows(
   };
 }
 
-/** Numbers that the texts name with a dollar. */
+/** What the texts depend on of the shape. */
 function countsOf(
   shape: ExpertShape,
   format: Matrix["format"],
@@ -153,7 +153,7 @@ function countsOf(
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
     STEPS: stage / vec8s / lanes,
-    PARTS: parts,
+    ...kind === "staged" ? { PARTS: parts } : {},
     LOADS: Math.ceil(tile * stage * parts / threads),
     THREADS: threads,
     BUFFERS: buffers,

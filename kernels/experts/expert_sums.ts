@@ -103,16 +103,13 @@ function sumsKernel(
     WHOLE: !part,
     BLOCK_VEC8S: BLOCK_VEC8S[format],
     OUTS: outs,
-    QUADS: outs / 4,
     STEPS: steps,
     LANE_SUMS: vectors * (lanes + 1),
     JOB_SUMS: vectors,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
-    ROWS: 1,
-    BUFFERS: 1,
-    STAGE: held,
-    THREADS: threads,
-    LOADS: Math.ceil(held / threads),
+    ...held > 0
+      ? { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS: Math.ceil(held / threads) }
+      : { QUADS: outs / 4 },
   }, {
     name,
     bindings: [

@@ -54,7 +54,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8
   const PARTS = packed || precision === "f16" ? 1 : 2;
   const TILE_SUMS = PARTS * unit.m * SUM_PITCH;
   return {
-    ...{ JOBS, TILE: JOBS, TILE_ROWS: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
+    ...{ JOBS, TILE: JOBS, TILE_ROWS: JOBS, GRID_R, OWN_R, OWN_C, AHEAD, TILE_COLS },
     ...{ THREADS, CHUNKS, LO_ROW, PARTS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2 },

@@ -4,7 +4,7 @@ import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matri
 import { kernelOf } from "../shader.ts";
 import type { Epilogue } from "../lib/epilogue.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
-import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
+import type { MatmulShape } from "./matmul_shape.ts";
 
 const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
@@ -86,39 +86,21 @@ function takesHalves(shape: MatmulShape, lanes: number): boolean {
 }
 
 /** What the texts of matmul/ depend on. */
-function parametersOf(
-  shape: MatmulShape,
-  of: MatmulCode,
-): KernelParameters {
-  const { format, epilogue, lanes, packedLanes = lanes, hold = PLAIN_ROWS } = of;
-  const vec8s = BLOCK_VEC8S[format];
+function parametersOf(shape: MatmulShape, of: MatmulCode): KernelParameters {
+  const { format, epilogue, lanes, packedLanes = lanes } = of;
   const { rows, pairs, groups } = shape;
-  const threads = lanes * groups;
-  const stage = shape.kind === "cached" ? 0 : shape.stage;
-  const parts = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;
   const sums = sumsAtOnce(shape);
   return {
     weights: format,
     out: epilogue.out ?? "numbers",
     ending: endingOf(shape, lanes),
-    ...shape.kind === "cached" ? {} : { dots: shape.dots },
-    hold: hold.kind,
-    HALVES: hold.kind === "combined" && takesHalves(shape, lanes),
     PACKED_FEW: isFew(of),
-    PART: hasPart(shape),
+    PACKED_LANES: packedLanes,
     ROWS: rows,
     PAIRS: pairs,
     PAIR_HALVES: Math.floor(pairs / 2),
-    BLOCK_VEC8S: vec8s,
-    STAGE: stage,
-    WHOLE: Number(!hasPart(shape)),
-    PACKED_LANES: packedLanes,
-    STEPS: stage / vec8s / lanes,
-    PARTS: parts,
-    LOADS: Math.ceil(rows * stage * parts / threads),
-    HALF_LOADS: Math.ceil(2 * rows * stage / threads),
-    THREADS: threads,
-    BUFFERS: buffersOf(shape),
+    BLOCK_VEC8S: BLOCK_VEC8S[format],
+    THREADS: lanes * groups,
     SUMS: sums,
     SUM_TILES: rows / sums,
     MORE_TILES: rows > sums,
@@ -126,10 +108,39 @@ function parametersOf(
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
-    ...shape.kind === "resident" ? residentCounts(shape, { vec8s, lanes }) : {},
-    ...hold.parameters({ threads }),
+    ...shape.kind === "cached" ? {} : stagedParameters(shape, of),
     ...epilogue.parameters,
   };
+}
+
+/** What those depend on besides whose x passes through workgroup memory. */
+function stagedParameters(
+  shape: Exclude<MatmulShape, { readonly kind: "cached" }>,
+  { format, lanes, hold = PLAIN_ROWS }: MatmulCode,
+): KernelParameters {
+  const { kind, rows, groups, stage, dots } = shape;
+  const threads = lanes * groups;
+  const steps = stage / BLOCK_VEC8S[format] / lanes; // blocks of a row of W, of a lane
+  const parts = kind === "staged" && dots === "floats" ? 2 : 1;
+  const staged = {
+    dots,
+    WHOLE: !hasPart(shape),
+    STAGE: stage,
+    BUFFERS: buffersOf(shape),
+    LOADS: Math.ceil(rows * stage * parts / threads),
+  };
+  if (shape.kind === "resident") {
+    return {
+      ...staged,
+      hold: hold.kind,
+      HALVES: hold.kind === "combined" && takesHalves(shape, lanes),
+      HALF_LOADS: Math.ceil(2 * rows * stage / threads),
+      AHEAD: shape.ahead,
+      TURNS: steps > shape.ahead,
+      ...hold.parameters({ threads }),
+    };
+  }
+  return { ...staged, STEPS: steps, ...kind === "staged" ? { PARTS: parts } : {} };
 }
 
 /** Whether rows are packed for fewer lanes than share an output. */
@@ -140,14 +151,6 @@ function isFew({ lanes, packedLanes = lanes }: MatmulCode): boolean {
 /** Whether the last stage of a range of k, or its only one, is a part of one. */
 function hasPart(shape: MatmulShape): boolean {
   return shape.kind !== "cached" && shape.part === true;
-}
-
-/** Blocks of a row of W that are loaded ahead, and whether others follow. */
-function residentCounts(
-  { stage, ahead }: ResidentShape,
-  { vec8s, lanes }: { readonly vec8s: number; readonly lanes: number },
-): { readonly AHEAD: number; readonly TURNS: boolean } {
-  return { AHEAD: ahead, TURNS: stage / vec8s / lanes > ahead };
 }
 
 /** Bytes of workgroup memory of a kernel with more than one lane. */

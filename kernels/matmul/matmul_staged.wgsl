@@ -73,7 +73,7 @@ fn main(
       if (r < $ROWSu) {
         let at = min(row + r, rows - 1u) * (COLS / 4u) + (tile.z * range + first) * $BLOCK_VEC8Su * 2u;
         //#if dots == floats
-        //#if PART
+        //#if !WHOLE
         // The same where the last stage of a range is a part of one: `left` fours of it are left.
         staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = select(
           vec4<f32>(0.0),
@@ -86,7 +86,7 @@ fn main(
         staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = x[at + part];
         //#endif
         //#else
-        //#if PART
+        //#if !WHOLE
         // The same where the last stage of a range is a part of one: `left` fours of it are left.
         let there = vec4<bool>(2u * part < left);
         let source = at + min(2u * part, left - 2u);

@@ -89,7 +89,6 @@ export function latentKernel(
     LANES_8: Math.floor(lanes / 8),
     LANES_16: Math.floor(lanes / 16),
     LEVELS: Math.log2(lanes),
-    CHUNK,
   };
   return kernelOf("mla/latent_attention", { kv: kvDtype, ...counts }, {
     name,

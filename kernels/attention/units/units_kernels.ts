@@ -1,4 +1,5 @@
 /** The kernels of attention on matrix units, and which shapes they take. */
+import type { KernelParameters } from "../../../src/gpu/directives.ts";
 import { type Kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
@@ -116,7 +117,7 @@ function countsOf(
   heads: Pick<Heads, "headDim" | "kvDtype">,
   units: AttentionUnits,
   tile: UnitsTile,
-): Record<string, number> {
+): KernelParameters {
   const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, apart, direct, early, held } =
     tile;
   const CELLS = cellsOf(units);
@@ -129,20 +130,18 @@ function countsOf(
   const columns = subgroups / GRID_R;
   const SHARERS = Math.min(CELLS / 8, THREADS / QUERIES);
   const SHARED_EIGHTS = CELLS / SHARERS / 8;
-  const EARLY = Number(early);
   const LOADS = CELLS * WIDE / THREADS;
   if (!Number.isInteger(LOADS)) throw new Error(`${CELLS} cells are no rows of ${THREADS / WIDE}`);
   return {
-    ...{ QUERIES, GROUP, TILE, SPAN, GRID_R, SHARERS, WIDE, THREADS, EARLY, SHARED_EIGHTS, CELLS },
+    ...{ QUERIES, GROUP, TILE, SPAN, GRID_R, SHARERS, WIDE, THREADS, SHARED_EIGHTS, CELLS },
     ...lowOf(heads, units),
     ...poolOf(heads, units, tile),
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
-    LATE: 1 - EARLY,
-    HELD: Number(held),
-    FETCHED: Number(!held),
-    DIRECT: Number(direct),
-    APART: Number(apart),
-    MANY: Number(SPAN > 1),
+    EARLY: early,
+    HELD: held,
+    DIRECT: direct,
+    APART: apart,
+    MANY: SPAN > 1,
     PATH_GROUPS: pathGroups(TILE),
     VEC8S: headDim / 8,
     WIDE_STEPS: Math.log2(WIDE),
@@ -157,9 +156,9 @@ function countsOf(
     SUMS: Math.ceil(QUERIES * headDim / 4 / THREADS),
     SHARER_STEPS: Math.log2(SHARERS),
     SHARED_FOURS: 2 * SHARED_EIGHTS,
-    SHARED_ONE: Number(SHARED_EIGHTS === 1),
-    SHARED_TWO: Number(SHARED_EIGHTS === 2),
-    SHARED_FOUR: Number(SHARED_EIGHTS === 4),
+    SHARED_ONE: SHARED_EIGHTS === 1,
+    SHARED_TWO: SHARED_EIGHTS === 2,
+    SHARED_FOUR: SHARED_EIGHTS === 4,
   };
 }
 

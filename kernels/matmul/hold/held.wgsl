@@ -10,7 +10,7 @@ override EPS: f32;
 
 //#import matmul/relay/counts
 
-var<workgroup> sums: array<vec4<f32>, RANGE / 4u>; // [$ADDENDS, COLS / 4]
+var<workgroup> sums: array<vec4<f32>, RANGE / 4u>; // [ranges, COLS / 4]
 
 // Called first, with the workgroups along y and z.
 fn relay_begin(y: u32, z: u32) {
@@ -25,7 +25,7 @@ fn hold_word(i: u32, word: u32) {
 fn take_words(thread: u32) {}
 //#endif
 //#if STORED
-@group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [$ADDENDS, rows, COLS / 4]
+@group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [ranges, rows, COLS / 4]
 //#endif
 //#if WEIGHED
 @group(0) @binding(10) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]

@@ -159,7 +159,6 @@ export function normedRows(
       KEPT: kept !== undefined,
       WORDS: Math.ceil(splitK * cols / threads),
       RANGE: splitK * cols,
-      ADDENDS: splitK,
       MORE_ADDENDS: Math.max(0, splitK - 1),
       WEIGHED: experts > 0,
       EXPERTS: experts,

@@ -90,7 +90,6 @@ function countsOf(
       GRID_C,
       OWN_R,
       OWN_C,
-      STAGE,
       AHEAD,
       TILE_ROWS,
       TILE_COLS,
