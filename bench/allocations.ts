@@ -1,4 +1,4 @@
-import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
+import { fillParams, fillRandom } from "../kernels/matmul/fill_random.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import type { Operand } from "../src/gpu/kernel.ts";
 import {

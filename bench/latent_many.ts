@@ -5,11 +5,11 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { latentPrepare } from "../shaders/latent/latent.ts";
-import { latentAttention, latentPartialWords } from "../shaders/latent/latent_attention.ts";
-import { TILES } from "../shaders/latent/latent_kernels.ts";
-import { latentValue } from "../shaders/latent/latent_value.ts";
-import { prepareRows, valueRows } from "../shaders/latent/many/kv_b.ts";
+import { latentPrepare } from "../kernels/mla/latent.ts";
+import { latentAttention, latentPartialWords } from "../kernels/mla/latent_attention.ts";
+import { TILES } from "../kernels/mla/latent_kernels.ts";
+import { latentValue } from "../kernels/mla/latent_value.ts";
+import { prepareRows, valueRows } from "../kernels/mla/kv_b.ts";
 import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
 import type { Dispatch, Operand } from "../src/gpu/kernel.ts";
@@ -17,7 +17,7 @@ import { tuning } from "../src/gpu/matrix.ts";
 import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, type Program, submit, within } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
-import { blockTable, packRows } from "../tests/shaders/rows.ts";
+import { blockTable, packRows } from "../tests/kernels/rows.ts";
 import { openAllocations } from "./allocations.ts";
 import { sampleMs } from "./sample.ts";
 

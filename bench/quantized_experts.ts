@@ -1,7 +1,7 @@
 /** Experts of many rows, for bench/quantized_rows.ts. */
-import { expertKernel, sharedRows } from "../shaders/experts/expert_kernels.ts";
-import type { ExpertShape } from "../shaders/experts/expert_shape.ts";
-import { listWords, mostTiles } from "../shaders/experts/job_lists.ts";
+import { expertKernel, sharedRows } from "../kernels/experts/expert_kernels.ts";
+import type { ExpertShape } from "../kernels/experts/expert_shape.ts";
+import { listWords, mostTiles } from "../kernels/experts/job_lists.ts";
 import { storage } from "../src/gpu/arena.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";

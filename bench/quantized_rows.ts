@@ -8,10 +8,10 @@
 // of all variants of a format must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { PLAIN } from "../shaders/fragments/epilogue.ts";
-import { matmulKernel } from "../shaders/matmul/matmul_kernels.ts";
-import { columnWorkgroups, type MatmulShape } from "../shaders/matmul/matmul_shape.ts";
-import type { ExpertShape } from "../shaders/experts/expert_shape.ts";
+import { PLAIN } from "../kernels/lib/epilogue.ts";
+import { matmulKernel } from "../kernels/matmul/matmul_kernels.ts";
+import { columnWorkgroups, type MatmulShape } from "../kernels/matmul/matmul_shape.ts";
+import type { ExpertShape } from "../kernels/experts/expert_shape.ts";
 import { median } from "../src/bench/statistics.ts";
 import { openGpu } from "../src/gpu/device.ts";
 import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";

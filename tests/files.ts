@@ -32,9 +32,9 @@ export const LONGEST: readonly string[] = [
   "tests/engine/tree_drafts_test.ts",
   "tests/engine/proposals_test.ts",
   "tests/engine/draft_formats_test.ts",
-  "tests/shaders/packed/packed_round_test.ts",
-  "tests/shaders/attention_paths_test.ts",
-  "tests/shaders/reject_test.ts",
+  "tests/kernels/packed/packed_round_test.ts",
+  "tests/kernels/attention_paths_test.ts",
+  "tests/kernels/reject_test.ts",
   "tests/serve/chat_test.ts",
   "tests/tools/bundle_test.ts",
 ];

@@ -80,19 +80,19 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       "src/text",
       "src/speculate",
       "src/gpu",
-      "shaders",
+      "kernels",
       "presets",
     ],
     packages: true,
   },
   "src/grammar": { from: ["src/text", "src/speculate"], packages: true },
   "src/draft": { from: ["src/speculate"], packages: false },
-  "src/model": { from: ["src/text", "src/speculate", "src/gpu", "shaders"], packages: true },
+  "src/model": { from: ["src/text", "src/speculate", "src/gpu", "kernels"], packages: true },
   "src/hub": { from: [], packages: true },
   "src/remote": { from: [], packages: true },
   "src/text": { from: [], packages: true },
   "src/speculate": { from: [], packages: false },
-  "shaders": { from: ["src/gpu"], packages: false },
+  "kernels": { from: ["src/gpu"], packages: false },
   "src/gpu": { from: [], packages: "node" },
   "src/quantiles.ts": { from: [], packages: false },
   "src/errors.ts": { from: [], packages: false },
@@ -122,7 +122,7 @@ export function importFault(file: string, specifier: string): string | undefined
 
 /** True for files whose exports are named. */
 function wantsNamedExports(file: string): boolean {
-  return file.startsWith("src/") || file.startsWith("shaders/");
+  return file.startsWith("src/") || file.startsWith("kernels/");
 }
 
 /** The layer that a path from the root lies in, or else its first part. */

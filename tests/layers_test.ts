@@ -12,13 +12,13 @@ Deno.test("imports go down the layers only", () => {
     ["src/cli/generate/generate.ts", "../../engine/schedule/events.ts"],
     ["src/cli/chat/state.ts", "../../text/stream.ts"],
     ["src/cli/chat/state.ts", "../terminal/io.ts"],
-    ["src/engine/round.ts", "../../shaders/accept.ts"],
-    ["src/model/plan/target.ts", "../../../shaders/norm/rms_norm.ts"],
+    ["src/engine/round.ts", "../../kernels/accept.ts"],
+    ["src/model/plan/target.ts", "../../../kernels/norm/rms_norm.ts"],
     ["src/text/tokenizer.ts", "@huggingface/tokenizers"],
     ["src/text/tokenizer.ts", "../errors.ts"],
     ["src/speculate/choose.ts", "../defined.ts"],
-    ["shaders/accept.ts", "./accept.wgsl"],
-    ["shaders/accept.ts", "../src/gpu/kernel.ts"],
+    ["kernels/accept.ts", "./accept.wgsl"],
+    ["kernels/accept.ts", "../src/gpu/kernel.ts"],
     ["src/gpu/device.ts", "../errors.ts"],
     ["tests/anything_test.ts", "../src/gpu/device.ts"],
     ["tools/bundle.ts", "../src/model/folder.ts"],
@@ -32,9 +32,9 @@ Deno.test("imports go down the layers only", () => {
     ["src/speculate/choose.ts", "../errors.ts"],
     ["src/speculate/choose.ts", "node:fs"],
     ["src/gpu/device.ts", "../model/config.ts"],
-    ["src/gpu/device.ts", "../../shaders/accept.ts"],
-    ["shaders/accept.ts", "../src/model/config.ts"],
-    ["src/cli/generate/generate.ts", "../../../shaders/round/accept.ts"],
+    ["src/gpu/device.ts", "../../kernels/accept.ts"],
+    ["kernels/accept.ts", "../src/model/config.ts"],
+    ["src/cli/generate/generate.ts", "../../../kernels/round/accept.ts"],
     ["src/errors.ts", "./gpu/device.ts"],
     ["src/cli/generate/generate.ts", "../../../tests/statistics.ts"],
   ];
@@ -53,10 +53,10 @@ Deno.test("the plugin sees every way to import", () => {
   deepEqual(lint("src/gpu/x.ts", 'import { reason } from "../errors.ts"; reason;'), []);
 });
 
-Deno.test("default exports are refused in src and shaders only", () => {
+Deno.test("default exports are refused in src and kernels only", () => {
   const rule = "eyrie/named-exports";
   deepEqual(lint("src/model/x.ts", "export default 1;"), [rule]);
-  deepEqual(lint("shaders/x.ts", "const a = 1; export { a as default };"), [rule]);
-  deepEqual(lint("shaders/x.ts", "export const a = 1;"), []);
+  deepEqual(lint("kernels/x.ts", "const a = 1; export { a as default };"), [rule]);
+  deepEqual(lint("kernels/x.ts", "export const a = 1;"), []);
   deepEqual(lint("tests/x.ts", "export default 1;"), []);
 });

@@ -5,10 +5,10 @@ const ROOT = new URL("..", import.meta.url);
 /** Files of the program, by path from the root, with the files of the program that each imports. */
 export type Imports = ReadonlyMap<string, readonly string[]>;
 
-/** Reads main.ts, src/ and shaders/. */
+/** Reads main.ts, src/ and kernels/. */
 export async function readImports(): Promise<Imports> {
   const files = ["main.ts"];
-  for (const folder of ["src", "shaders"]) {
+  for (const folder of ["src", "kernels"]) {
     for await (const file of filesUnder(folder)) if (file.endsWith(".ts")) files.push(file);
   }
   const imports = new Map<string, readonly string[]>();

@@ -1,11 +1,11 @@
 /**
  * `deno task bundle`: one JavaScript file that needs nothing beside it. The modules that read the
- * embedded model and the package of grammars are swapped, through an import map, by ones that hold
- * them as base64.
+ * embedded model, the package of grammars and the WGSL files are swapped, through an import map, by ones
+ * that hold them.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageText } from "../src/grammar/package_text.ts";
-import { writeEmbeddedModule, writeGrammarModule } from "./embedded_module.ts";
+import { writeEmbeddedModule, writeGrammarModule, writeTextsModule } from "./embedded_module.ts";
 import denoJson from "../deno.json" with { type: "json" };
 
 const ROOT = new URL("../", import.meta.url);
@@ -19,10 +19,12 @@ export async function bundle(output: string): Promise<void> {
   try {
     const embedded = await writeEmbeddedModule(new URL("models/fledgling/", ROOT), folder);
     const grammar = await writeGrammarModule(await packageText(), folder);
+    const texts = await writeTextsModule(new URL("kernels/", ROOT), folder);
     const map = `${folder}/import_map.json`;
     const imports = importMap({
       "src/model/checkpoint/embedded_files.ts": embedded.path,
       "src/grammar/package_text.ts": grammar.path,
+      "kernels/texts.ts": texts,
     });
     await Deno.writeTextFile(map, JSON.stringify({ imports }));
     await runBundle(map, output);

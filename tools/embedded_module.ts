@@ -42,6 +42,30 @@ export function packageText(): Promise<string> {
 }
 `;
 
+/**
+ * Writes the module that stands for kernels/texts.ts, with the text of every WGSL file under `kernels` in it.
+ *
+ * @returns its path.
+ */
+export async function writeTextsModule(kernels: URL, output: string): Promise<string> {
+  const texts: Record<string, string> = {};
+  for await (const path of filesUnder(kernels, "")) {
+    if (!path.endsWith(".wgsl")) continue;
+    texts[path.slice(0, -".wgsl".length)] = await Deno.readTextFile(new URL(path, kernels));
+  }
+  const path = `${output}/texts.ts`;
+  await Deno.writeTextFile(
+    path,
+    `const TEXTS: Readonly<Record<string, string>> = ${JSON.stringify(texts, null, 1)};
+
+export function textOf(path: string): string | undefined {
+  return Object.hasOwn(TEXTS, path) ? TEXTS[path] : undefined;
+}
+`,
+  );
+  return path;
+}
+
 // Declarations of functions are there before the first statement of a module runs, wherever they are.
 function moduleText(names: ReadonlyMap<string, string>): string {
   const entries = [...names].map(([path, name]) => `  ${JSON.stringify(path)}: ${name},\n`);

@@ -1,7 +1,7 @@
-import { adjust, maskWords } from "../../shaders/adjust/adjust.ts";
-import { logprobs, logprobWords } from "../../shaders/choose/logprobs.ts";
+import { adjust, maskWords } from "../../kernels/sample/adjust.ts";
+import { logprobs, logprobWords } from "../../kernels/sample/logprobs.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { packRows } from "../../tests/shaders/rows.ts";
+import { packRows } from "../../tests/kernels/rows.ts";
 import type { MicroCase } from "../case.ts";
 
 const VOCAB = 128_256;

@@ -1,8 +1,8 @@
-import { attention, partialWords } from "../../shaders/attention/attention.ts";
+import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
-import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 
 interface Shape {

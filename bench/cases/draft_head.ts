@@ -1,17 +1,17 @@
-import { draftChoose } from "../../shaders/choose/draft_choose.ts";
+import { draftChoose } from "../../kernels/sample/draft_choose.ts";
 import {
   canStorePartials,
   matmulPartialCount,
   matmulPartials,
   matmulPartialWords,
-} from "../../shaders/matmul/matmul_partials.ts";
-import { matmul } from "../../shaders/matmul/matmul.ts";
-import { PARTIAL_WORDS, type PartialKind } from "../../shaders/partial/partial.ts";
+} from "../../kernels/matmul/matmul_partials.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { PARTIAL_WORDS, type PartialKind } from "../../kernels/lib/partial.ts";
 import {
   slicePartialCount,
   slicePartials,
   slicePartialWords,
-} from "../../shaders/partial/slice_partials.ts";
+} from "../../kernels/sample/slice_partials.ts";
 import { tuning, WEIGHT_BYTES } from "../../src/gpu/matrix.ts";
 import { draftWords } from "../../src/model/plan/rows_layout.ts";
 import type { Allocations } from "../allocations.ts";

@@ -2,15 +2,15 @@ import {
   latentAttention,
   latentPartialWords,
   tilesLatents,
-} from "../../shaders/latent/latent_attention.ts";
-import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import type { LatentHeads } from "../../shaders/latent/latent.ts";
-import { prepareRows, valueRows } from "../../shaders/latent/many/kv_b.ts";
-import type { LatentTile } from "../../shaders/latent/latent_kernels.ts";
+} from "../../kernels/mla/latent_attention.ts";
+import { attention, partialWords } from "../../kernels/attention/attention.ts";
+import type { LatentHeads } from "../../kernels/mla/latent.ts";
+import { prepareRows, valueRows } from "../../kernels/mla/kv_b.ts";
+import type { LatentTile } from "../../kernels/mla/latent_kernels.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
-import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 
 /** DeepSeek-V2-Lite's, or with a part of its widths where a processor plays the GPU. */

@@ -1,12 +1,12 @@
 /** All dispatches of a layer of latent attention and a mixture with shared experts, one after the other. */
-import { attentionPartialWords } from "../../shaders/latent/partial_words.ts";
+import { attentionPartialWords } from "../../kernels/mla/partial_words.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import type { LatentHeads } from "../../shaders/latent/latent.ts";
+import type { LatentHeads } from "../../kernels/mla/latent.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
 import { type FloatFormat, MOST_SPLIT_K, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
-import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import type { MicroCase } from "../case.ts";
 import { layerPlans } from "./layer.ts";

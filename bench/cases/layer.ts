@@ -1,9 +1,9 @@
 /** All dispatches of a layer one after the other: what the barriers between them cost counts. */
-import type { NormInput } from "../../shaders/norm/rms_norm.ts";
+import type { NormInput } from "../../kernels/norm/rms_norm.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
-import { partialWords } from "../../shaders/attention/attention.ts";
-import { headWords } from "../../shaders/attention/own/relayed_heads.ts";
-import { relayWords, sumWords } from "../../shaders/matmul/relay/relay.ts";
+import { partialWords } from "../../kernels/attention/attention.ts";
+import { headWords } from "../../kernels/attention/relayed_heads.ts";
+import { relayWords, sumWords } from "../../kernels/matmul/relay/relay.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import {
   attentionBlock,
@@ -16,10 +16,10 @@ import { enterBranch } from "../../src/model/plan/branch_input.ts";
 import type { DecoderContext, RowsOf } from "../../src/model/plan/decoder_context.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
+import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import { MOST_SPLIT_K, tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
-import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 

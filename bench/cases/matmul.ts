@@ -1,4 +1,4 @@
-import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
+import { matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
 import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 

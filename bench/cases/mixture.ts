@@ -1,10 +1,10 @@
-import { tileSize } from "../../shaders/experts/expert_shape.ts";
-import { expertMatmul, expertTiles } from "../../shaders/experts/experts.ts";
-import { type Jobs, listWords } from "../../shaders/experts/job_lists.ts";
-import { route, type Routing } from "../../shaders/router/route.ts";
-import { canNormRouted, rowLogits } from "../../shaders/router/row_logits.ts";
-import { matmul } from "../../shaders/matmul/matmul.ts";
-import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
+import { tileSize } from "../../kernels/experts/expert_shape.ts";
+import { expertMatmul, expertTiles } from "../../kernels/experts/experts.ts";
+import { type Jobs, listWords } from "../../kernels/experts/job_lists.ts";
+import { route, type Routing } from "../../kernels/experts/route.ts";
+import { canNormRouted, rowLogits } from "../../kernels/experts/row_logits.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
 import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { shuffled } from "../../tests/gpu/numbers.ts";

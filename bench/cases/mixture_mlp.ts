@@ -1,5 +1,5 @@
-import { tileWords } from "../../shaders/experts/experts.ts";
-import type { Routing } from "../../shaders/router/route.ts";
+import { tileWords } from "../../kernels/experts/experts.ts";
+import type { Routing } from "../../kernels/experts/route.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import type { Tuning, WeightFormat } from "../../src/gpu/matrix.ts";
 import type { PlacedLayer } from "../../src/model/plan/decoder.ts";

@@ -1,17 +1,17 @@
-import { choose, lanesOf } from "../../shaders/choose/choose.ts";
-import { gatheredWords } from "../../shaders/choose/gather.ts";
-import { matmul } from "../../shaders/matmul/matmul.ts";
+import { choose, lanesOf } from "../../kernels/sample/choose.ts";
+import { gatheredWords } from "../../kernels/sample/gather.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
 import {
   canStorePartials,
   matmulPartialCount,
   matmulPartials,
-} from "../../shaders/matmul/matmul_partials.ts";
+} from "../../kernels/matmul/matmul_partials.ts";
 import {
   slicePartialCount,
   slicePartials,
   slicePartialWords,
-} from "../../shaders/partial/slice_partials.ts";
-import { accept } from "../../shaders/round/round.ts";
+} from "../../kernels/sample/slice_partials.ts";
+import { accept } from "../../kernels/round/round.ts";
 import { type Matrix, tuning, WEIGHT_BYTES } from "../../src/gpu/matrix.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import {
@@ -20,7 +20,7 @@ import {
   ROW_WORDS,
   SLOT_WORDS,
 } from "../../src/model/plan/rows_layout.ts";
-import { packRows } from "../../tests/shaders/rows.ts";
+import { packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 

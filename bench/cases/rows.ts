@@ -1,15 +1,15 @@
-import { gatheredWords } from "../../shaders/choose/gather.ts";
-import { choose } from "../../shaders/choose/choose.ts";
-import { draftChoose } from "../../shaders/choose/draft_choose.ts";
+import { gatheredWords } from "../../kernels/sample/gather.ts";
+import { choose } from "../../kernels/sample/choose.ts";
+import { draftChoose } from "../../kernels/sample/draft_choose.ts";
 import {
   slicePartialCount,
   slicePartials,
   slicePartialWords,
-} from "../../shaders/partial/slice_partials.ts";
-import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
+} from "../../kernels/sample/slice_partials.ts";
+import { rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { draftWords } from "../../src/model/plan/rows_layout.ts";
-import { packRows, packSlots } from "../../tests/shaders/rows.ts";
+import { packRows, packSlots } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { llama, type MicroCase } from "../case.ts";
 

@@ -6,10 +6,10 @@
 // largest difference of the outputs of both.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { attend, attendWords } from "../../shaders/attention_units/attend.ts";
-import { attentionOnUnits, unitsTile } from "../../shaders/attention_units/attention_on_units.ts";
-import type { UnitsTile } from "../../shaders/attention_units/units_kernels.ts";
-import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { attend, attendWords } from "../../kernels/attention/units/attend.ts";
+import { attentionOnUnits, unitsTile } from "../../kernels/attention/units/attention_on_units.ts";
+import type { UnitsTile } from "../../kernels/attention/units/units_kernels.ts";
+import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";

@@ -6,15 +6,15 @@
 // kernel computes with parts left out is wrong, and so are its bits.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { groupOf } from "../../shaders/attention/attention_kernels.ts";
-import type { AttentionShape } from "../../shaders/attention/attention.ts";
-import { attend, attendWords } from "../../shaders/attention_units/attend.ts";
+import { groupOf } from "../../kernels/attention/attention_kernels.ts";
+import type { AttentionShape } from "../../kernels/attention/attention.ts";
+import { attend, attendWords } from "../../kernels/attention/units/attend.ts";
 import {
   chunkOnUnits,
   chunkTile,
   halvesWords,
-} from "../../shaders/attention_units/chunk/chunk_on_units.ts";
-import type { ChunkTile } from "../../shaders/attention_units/chunk/chunk_kernels.ts";
+} from "../../kernels/attention/units/chunk_on_units.ts";
+import type { ChunkTile } from "../../kernels/attention/units/chunk_kernels.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
@@ -24,7 +24,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, submit, within } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
 import { PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
 import { median } from "../../src/bench/statistics.ts";
 

@@ -1,10 +1,10 @@
 /** What bench/units/experts.ts measures: buffers of the experts of a layer, and the plans of their matmuls. */
-import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
-import { expertTensor } from "../../shaders/experts/expert_tensor.ts";
-import { tileWeights } from "../../shaders/experts/tile_weights.ts";
-import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
-import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
-import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { expertMatmul, expertTile, expertTiles, tileWords } from "../../kernels/experts/experts.ts";
+import { expertTensor } from "../../kernels/experts/expert_tensor.ts";
+import { tileWeights } from "../../kernels/experts/tile_weights.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
+import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
+import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { lanesFor, type Matrix, tuning } from "../../src/gpu/matrix.ts";
@@ -24,7 +24,7 @@ export interface Shape {
 
 const NOTHING = 0xffffffff;
 
-/** Words of the tiles that shaders/experts/job_lists.wgsl lists, of `size` jobs each. */
+/** Words of the tiles that kernels/experts/job_lists.wgsl lists, of `size` jobs each. */
 function tilesOf(experts: readonly number[], numExperts: number, size: number): Uint32Array {
   const jobsOf = Map.groupBy(experts.keys(), (job) => experts[job] as number);
   const words: number[] = [];

@@ -3,7 +3,7 @@ import {
   type ExpertTile,
   expertTileBytes,
   expertTileThreads,
-} from "../../shaders/experts/expert_tensor.ts";
+} from "../../kernels/experts/expert_tensor.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 

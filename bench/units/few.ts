@@ -16,14 +16,18 @@ import {
   fewRows,
   type FewTile,
   matmulTensorFew,
-} from "../../shaders/tensor/matmul_tensor_few.ts";
-import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
-import { matmul } from "../../shaders/matmul/matmul.ts";
-import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
-import { matmulTensor, type TensorTile, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
-import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
-import { halveWeights } from "../../shaders/tensor/scales/weight_scales.ts";
-import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
+} from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
+import { type Epilogue, notedEpilogue, PLAIN } from "../../kernels/lib/epilogue.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { qkvEpilogue } from "../../kernels/matmul/qkv.ts";
+import {
+  matmulTensor,
+  type TensorTile,
+  tileBytes,
+} from "../../kernels/matmul/tensor/matmul_tensor.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
+import { halveWeights } from "../../kernels/matmul/tensor/weight_scales.ts";
+import { tensorTile } from "../../kernels/matmul/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
@@ -35,7 +39,7 @@ import { compiler, type Program } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
-import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import { sampleMs } from "../sample.ts";
 import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
 

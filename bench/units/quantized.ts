@@ -6,17 +6,21 @@
 // variant runs between two runs of the SIMT kernel where rows are few. The bits of all variants must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { matmul } from "../../shaders/matmul/matmul.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
 import {
   fewFits,
   fewRows,
   type FewTile,
   matmulTensorFew,
-} from "../../shaders/tensor/matmul_tensor_few.ts";
-import { groupScales } from "../../shaders/tensor/scales/group_scales.ts";
-import { matmulTensor, type TensorTile, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
-import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
-import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
+} from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
+import { groupScales } from "../../kernels/matmul/tensor/group_scales.ts";
+import {
+  matmulTensor,
+  type TensorTile,
+  tileBytes,
+} from "../../kernels/matmul/tensor/matmul_tensor.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
+import { tensorTile } from "../../kernels/matmul/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { tileText } from "./tensor_tiles.ts";
 import { openGpu } from "../../src/gpu/device.ts";

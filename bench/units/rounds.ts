@@ -6,7 +6,7 @@
 // of turns; "of one" is a forward's, all layers and the head, over that of the first. --kernels names what runs.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { matmul } from "../../shaders/matmul/matmul.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";

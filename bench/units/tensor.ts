@@ -8,8 +8,8 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
-import { rowScales } from "../../shaders/tensor/scales/row_scales.ts";
+import { type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { reason } from "../../src/errors.ts";
 import { openGpu } from "../../src/gpu/device.ts";

@@ -1,8 +1,8 @@
 /** What bench/units/tensor.ts measures: buffers of a matrix, plans, device time, errors and bits. */
-import { matmul } from "../../shaders/matmul/matmul.ts";
-import { matmulTensor, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
-import { weightScales } from "../../shaders/tensor/scales/weight_scales.ts";
-import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { matmulTensor, type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
+import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
+import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import type { Gpu } from "../../src/gpu/device.ts";

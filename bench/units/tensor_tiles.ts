@@ -1,5 +1,5 @@
 /** Which workgroups of matmul_tensor.wgsl are timed. */
-import { type TensorTile, tileBytes, tileSize } from "../../shaders/tensor/matmul_tensor.ts";
+import { type TensorTile, tileBytes, tileSize } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 
 /** One tile of rows: what single tokens and rounds of up to 16 rows want. */

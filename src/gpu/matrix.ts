@@ -98,7 +98,7 @@ export interface Shard {
 
 /**
  * A weight matrix [rows, cols], row-major, cut by rows where a binding limit needs it. Rows of a
- * quantized one are packed for its number of lanes (shaders/weights/quantize.wgsl).
+ * quantized one are packed for its number of lanes (kernels/matmul/quantize.wgsl).
  */
 export interface Matrix {
   readonly format: WeightFormat;
@@ -132,7 +132,7 @@ export interface Launch {
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
 /**
- * Beside the shapes: whether two launches of one row go as one (shaders/joined.ts), measured for the MLP whose shapes
+ * Beside the shapes: whether two launches of one row go as one (kernels/joined.ts), measured for the MLP whose shapes
  * follow; its stage is 0 where they do not.
  */
 export const JOINED = "joined ";
@@ -145,7 +145,7 @@ export function mayJoin(launches: Launches = new Map()): boolean {
 /** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */
 export type Precision = "f32" | "f16";
 
-/** The matrices that matrix units multiply, all numbers of rows alike: see shaders/tensor. */
+/** The matrices that matrix units multiply, all numbers of rows alike: see kernels/matmul/tensor. */
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
@@ -181,7 +181,7 @@ export type TensorLimits = Pick<
 /** Workgroups that every adapter takes along one dimension. */
 export const MOST_DISPATCHED = 65535;
 
-/** Attention by matrix units, all numbers of rows alike: see shaders/attention_units. */
+/** Attention by matrix units, all numbers of rows alike: see kernels/attention/units. */
 export interface AttentionUnits {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits & Partial<Pick<GPUSupportedLimits, "maxStorageBufferBindingSize">>;
@@ -232,11 +232,11 @@ export interface Tuning {
   readonly workgroupBytes: number;
   /** Invocations of every subgroup, where kernels of SIMT may use them; see `DeviceInfo`. */
   readonly subgroup?: number | undefined;
-  /** Whether workgroups may wait for others of their dispatch: see shaders/matmul/relay. */
+  /** Whether workgroups may wait for others of their dispatch: see kernels/matmul/relay. */
   readonly relays: boolean;
   /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
-  /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
+  /** What was measured to be faster than the rules of kernels/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
   /** Absent where the device has no matrix units. */
   readonly tensor?: TensorMatrices | undefined;

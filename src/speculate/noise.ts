@@ -1,6 +1,6 @@
 // Noise without state: a hash of where a number is used. The same (seed, position, token) gives the
 // same noise in every round, batch and draft setting, so a text is a function of its seed alone.
-// shaders/fragments/noise.wgsl repeats this to the bit: u32 additions and products that wrap, xor, shifts.
+// kernels/lib/noise.wgsl repeats this to the bit: u32 additions and products that wrap, xor, shifts.
 
 /** 2^32 / golden ratio: keeps seed 0 away from 0, the fixed point of `mix32`. */
 const GOLDEN = 0x9e3779b9;

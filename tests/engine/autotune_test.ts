@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { matmul } from "../../shaders/matmul/matmul.ts";
-import { shapeKey } from "../../shaders/matmul/matmul_shape.ts";
-import { isLaunch, MEASURED_ROWS } from "../../shaders/matmul/matmul_tune.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
+import { isLaunch, MEASURED_ROWS } from "../../kernels/matmul/matmul_tune.ts";
 import { joinedKey, joinedMlps, timeJoined } from "../../src/engine/tune/joined.ts";
 import { autotune } from "../../src/engine/tune/autotune.ts";
 import { openClock } from "../../src/engine/tune/launch_timer.ts";
@@ -13,7 +13,7 @@ import { JOINED, mayJoin, tuning } from "../../src/gpu/matrix.ts";
 import { compiler } from "../../src/gpu/program.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
-import { uploadMatrix, weights } from "../shaders/matrices.ts";
+import { uploadMatrix, weights } from "../kernels/matrices.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());

@@ -1,7 +1,7 @@
 // Drafts do not depend on whether the draft's head stores its logits or their partial results.
 
 import assert from "node:assert/strict";
-import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
+import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
 import type { Core } from "../../src/engine/device/core.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
-import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
 import type { Capacity } from "../../src/engine/device/buffers.ts";
 import type { DraftKind, RoundsAsked } from "../../src/engine/device/core.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";

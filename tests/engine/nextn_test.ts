@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { matmul } from "../../shaders/matmul/matmul.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { openCore } from "../../src/engine/device/device_core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
@@ -15,7 +15,7 @@ import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { assertClose } from "../gpu/numbers.ts";
-import { packRows } from "../shaders/rows.ts";
+import { packRows } from "../kernels/rows.ts";
 import { decode } from "./fledgling.ts";
 
 const MODEL = new URL("../golden/deepseek_v3", import.meta.url).pathname;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
 import { UsageError } from "../../src/errors.ts";
 import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { openOutput, type Outputs, type Taken } from "../../src/engine/schedule/output.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { partialWords } from "../../shaders/attention/attention.ts";
-import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
+import { partialWords } from "../../kernels/attention/attention.ts";
+import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -16,7 +16,7 @@ import { headsOf } from "../../src/model/config/layer_spec.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import { DRAFT_TOKENS, draftWords, PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
-import { packRows } from "../shaders/rows.ts";
+import { packRows } from "../kernels/rows.ts";
 import { denseLayer } from "../model/dense_layer.ts";
 
 const device = await openDevice();

@@ -1,4 +1,4 @@
-// Relaxed acceptance in the engine; its law is that of tests/shaders/relax_test.ts.
+// Relaxed acceptance in the engine; its law is that of tests/kernels/relax_test.ts.
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";

@@ -15,8 +15,8 @@ import { batches } from "../../src/model/weights/shards.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
-import { packed, weights } from "../shaders/matrices.ts";
-import { pack } from "../shaders/quantized.ts";
+import { packed, weights } from "../kernels/matrices.ts";
+import { pack } from "../kernels/quantized.ts";
 import { loader, randomLoader } from "./loaders.ts";
 
 const device = await openDevice();

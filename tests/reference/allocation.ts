@@ -28,7 +28,7 @@ export function survivals(
   });
 }
 
-/** Drafts verified of each sequence: shaders/confidence/allocate.wgsl in float64. */
+/** Drafts verified of each sequence: kernels/round/allocate.wgsl in float64. */
 export function allocated(sequences: readonly Drafted[], budget: VerifyBudget): number[] {
   const all = sequences.flatMap((each, sequence) =>
     survivals(each, budget).map((survival, position) => ({ survival, sequence, position }))

@@ -3,7 +3,7 @@ import type { Sampling } from "../../src/speculate/sampling.ts";
 import { exponential } from "./noise.ts";
 
 /**
- * The token that the target takes at one row: the reference, in float64, of shaders/choose/choose.wgsl.
+ * The token that the target takes at one row: the reference, in float64, of kernels/sample/choose.wgsl.
  * Temperature 0 takes the largest logit; otherwise the tokens that `allowed` keeps race for the
  * largest `logit / temperature - log(E)`, E exponential noise of (seed, position, token). The
  * lowest id wins a tie.

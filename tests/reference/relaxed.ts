@@ -59,7 +59,7 @@ export interface RelaxedRows {
 }
 
 /**
- * The choices after relaxed acceptance: shaders/choose/relax.wgsl in float64. `margin` is how near a
+ * The choices after relaxed acceptance: kernels/sample/relax.wgsl in float64. `margin` is how near a
  * comparison came to fall the other way.
  */
 export function relaxed(

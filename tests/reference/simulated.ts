@@ -4,7 +4,7 @@ import { hash32 } from "../../src/speculate/noise.ts";
 const PURPOSE = 0xacce97;
 
 /**
- * How many drafts of a chain are accepted: shaders/round/accept_simulated.wgsl to the bit. Keyed by
+ * How many drafts of a chain are accepted: kernels/round/accept_commit.wgsl to the bit. Keyed by
  * (seed, position), so it depends on neither the round nor who shares the batch.
  *
  * @param acceptance by draft position the probability that the draft is accepted when all before it

@@ -1,7 +1,7 @@
 // The check itself: should Dawn not load, or not look, these fail and not only the run's last line.
 
 import { deepEqual, equal, match } from "node:assert/strict";
-import { matmulTensor } from "../../shaders/tensor/matmul_tensor.ts";
+import { matmulTensor } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { CHECK, RECORD, RECORD_FOLDER } from "./processes.ts";
 

@@ -46,7 +46,7 @@ const PART = RegExp(
 );
 
 /**
- * What launches that are joined bind (shaders/joined.ts): taken where the adapter has so many. Words that are waited for
+ * What launches that are joined bind (kernels/joined.ts): taken where the adapter has so many. Words that are waited for
  * are bound by who makes them. A quantized matrix has scales; a matmul that norms x has the norm's weights, one that adds
  * sums to it these and the stream, or experts' outputs their shares too; one that adds the splits of attention has their
  * sums and peaks, and the rows; attention that norms queries and keys has their weights.

@@ -1,4 +1,4 @@
-import { BUDGET_WORDS } from "../../../shaders/confidence/allocate.ts";
+import { BUDGET_WORDS } from "../../../kernels/round/allocate.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
@@ -103,7 +103,7 @@ export interface RoundBuffers {
   readonly last: Operand;
   /** [batch, resultWords(rows of the round)] u32. */
   readonly results: Operand;
-  /** How drafts are chosen to be verified: `Budget` of shaders/confidence/allocate.wgsl. */
+  /** How drafts are chosen to be verified: `Budget` of kernels/round/allocate.wgsl. */
   readonly budget: Operand;
 }
 

@@ -1,12 +1,12 @@
 /** What the plans of a decoder write to. */
-import type { PartialSums } from "../../../shaders/attention/partial_sums.ts";
-import { gatheredWords } from "../../../shaders/choose/gather.ts";
-import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
-import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
-import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
-import { relayWords, sumWords } from "../../../shaders/matmul/relay/relay.ts";
-import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
-import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
+import type { PartialSums } from "../../../kernels/attention/partial_sums.ts";
+import { gatheredWords } from "../../../kernels/sample/gather.ts";
+import { attentionPartialWords } from "../../../kernels/mla/partial_words.ts";
+import { MOST_NORMED_ROWS } from "../../../kernels/matmul/hold/norms_rows.ts";
+import { headWords } from "../../../kernels/attention/relayed_heads.ts";
+import { relayWords, sumWords } from "../../../kernels/matmul/relay/relay.ts";
+import { slicePartialWords } from "../../../kernels/sample/slice_partials.ts";
+import type { RowScales } from "../../../kernels/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import {

@@ -1,7 +1,7 @@
 /** What choosing draft tokens writes. */
-import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
-import { canStorePartials, matmulPartialWords } from "../../../shaders/matmul/matmul_partials.ts";
-import { partialTopWords } from "../../../shaders/tree/top.ts";
+import { slicePartialWords } from "../../../kernels/sample/slice_partials.ts";
+import { canStorePartials, matmulPartialWords } from "../../../kernels/matmul/matmul_partials.ts";
+import { partialTopWords } from "../../../kernels/tree/top.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Tuning } from "../../gpu/matrix.ts";

@@ -1,8 +1,8 @@
-import { loadFeatures, storeFeatures } from "../../../shaders/round/features.ts";
-import { gatherRows } from "../../../shaders/round/rows/move_rows.ts";
-import { draftRows } from "../../../shaders/round/round.ts";
+import { loadFeatures, storeFeatures } from "../../../kernels/round/features.ts";
+import { gatherRows } from "../../../kernels/round/move_rows.ts";
+import { draftRows } from "../../../kernels/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { treeLevel, treeSelect } from "../../../shaders/tree/tree.ts";
+import { treeLevel, treeSelect } from "../../../kernels/tree/tree.ts";
 import { draftHead, firstTokens, levelTokens } from "../../model/plan/draft_head.ts";
 import type { TreeScratch } from "../../model/plan/draft_types.ts";
 import { draftBody, draftLast, draftLevel } from "../../model/plan/eagle.ts";

@@ -1,4 +1,4 @@
-import { acceptPrompt } from "../../../shaders/round/round.ts";
+import { acceptPrompt } from "../../../kernels/round/round.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
 import { targetBody, targetHeadAt } from "../../model/plan/target.ts";
 import { chain } from "../../speculate/round_shape.ts";

@@ -32,7 +32,7 @@ function cellsOffLine(proposal: Proposal, row: number): number {
   return pathTo(proposal, row).filter((at, level) => at !== level).length;
 }
 
-/** What the device keeps for one slot, see shaders/fragments/drafts.wgsl. */
+/** What the device keeps for one slot, see kernels/lib/drafts.wgsl. */
 export function packProposal({ tokens, parents }: Proposal, mostRows: number): Uint32Array {
   const words = new Uint32Array(draftWords(mostRows));
   words[0] = tokens.length;

@@ -1,14 +1,14 @@
-import { acceptSimulated } from "../../../shaders/round/accept_simulated.ts";
-import { type CellBuffers, moveCells } from "../../../shaders/round/move_cells.ts";
+import { acceptSimulated } from "../../../kernels/round/accept_simulated.ts";
+import { type CellBuffers, moveCells } from "../../../kernels/round/move_cells.ts";
 import {
   accept,
   acceptTree,
   type GreedyChoice,
   verifyRows,
   verifyTree,
-} from "../../../shaders/round/round.ts";
-import { allocate } from "../../../shaders/confidence/allocate.ts";
-import { verifyPacked } from "../../../shaders/packed/verify_packed.ts";
+} from "../../../kernels/round/round.ts";
+import { allocate } from "../../../kernels/round/allocate.ts";
+import { verifyPacked } from "../../../kernels/round/verify_packed.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";

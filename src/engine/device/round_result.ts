@@ -1,4 +1,4 @@
-import { logprobWords } from "../../../shaders/choose/logprobs.ts";
+import { logprobWords } from "../../../kernels/sample/logprobs.ts";
 import {
   RESULT_CHOICES,
   resultDrafts,

@@ -1,8 +1,8 @@
 /** Which mixtures of experts go to the device's matrix units, and their weights as those take them. */
-import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
-import { tileWeights } from "../../../shaders/experts/tile_weights.ts";
-import { groupScales } from "../../../shaders/tensor/scales/group_scales.ts";
-import { weightScales } from "../../../shaders/tensor/scales/weight_scales.ts";
+import { fitsExpertUnits } from "../../../kernels/experts/experts_on_units.ts";
+import { tileWeights } from "../../../kernels/experts/tile_weights.ts";
+import { groupScales } from "../../../kernels/matmul/tensor/group_scales.ts";
+import { weightScales } from "../../../kernels/matmul/tensor/weight_scales.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";

@@ -1,5 +1,5 @@
-import { MEASURED_ROWS } from "../../../shaders/matmul/matmul_tune.ts";
-import { shapeKey, splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { MEASURED_ROWS } from "../../../kernels/matmul/matmul_tune.ts";
+import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import { bytesOf } from "../../gpu/kernel.ts";
 import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
 import type { DecoderLayer } from "../../model/plan/decoder.ts";

@@ -1,7 +1,7 @@
 /** Which of the loaded matrices go to the device's matrix units, and the scales that they need there. */
-import { groupScales } from "../../../shaders/tensor/scales/group_scales.ts";
-import { halveWeights, weightScales } from "../../../shaders/tensor/scales/weight_scales.ts";
-import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
+import { groupScales } from "../../../kernels/matmul/tensor/group_scales.ts";
+import { halveWeights, weightScales } from "../../../kernels/matmul/tensor/weight_scales.ts";
+import { fitsUnits } from "../../../kernels/matmul/tensor/matmul_on_units.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";

@@ -1,7 +1,7 @@
 /** Which of the loaded matrices the device's matrix units multiply by, and why the others are left to other kernels. */
-import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
-import { whyNotUnits } from "../../../shaders/attention_units/units_kernels.ts";
-import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
+import { fitsExpertUnits } from "../../../kernels/experts/experts_on_units.ts";
+import { whyNotUnits } from "../../../kernels/attention/units/units_kernels.ts";
+import { fitsUnits } from "../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import {

@@ -1,4 +1,4 @@
-import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
+import { NOT_A_TOKEN } from "../../../kernels/sample/choose.ts";
 import { UsageError } from "../../errors.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";

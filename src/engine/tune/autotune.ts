@@ -1,7 +1,7 @@
-import { matmul } from "../../../shaders/matmul/matmul.ts";
-import type { MatmulUse } from "../../../shaders/matmul/matmul_rows.ts";
-import { defaultLaunch, shapeKey } from "../../../shaders/matmul/matmul_shape.ts";
-import { axes, chooseLaunch, type Timed } from "../../../shaders/matmul/matmul_tune.ts";
+import { matmul } from "../../../kernels/matmul/matmul.ts";
+import type { MatmulUse } from "../../../kernels/matmul/matmul_rows.ts";
+import { defaultLaunch, shapeKey } from "../../../kernels/matmul/matmul_shape.ts";
+import { axes, chooseLaunch, type Timed } from "../../../kernels/matmul/matmul_tune.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Launch, Launches, Tuning } from "../../gpu/matrix.ts";

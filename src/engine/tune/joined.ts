@@ -1,8 +1,8 @@
-/** Whether two launches of one row as one (shaders/joined.ts) are faster than apart on this adapter. */
-import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { shapeKey, splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { chooseLaunch } from "../../../shaders/matmul/matmul_tune.ts";
-import { relayedMatmuls, relays, relayWords } from "../../../shaders/matmul/relay/relay.ts";
+/** Whether two launches of one row as one (kernels/joined.ts) are faster than apart on this adapter. */
+import { matmul } from "../../../kernels/matmul/matmul.ts";
+import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
+import { chooseLaunch } from "../../../kernels/matmul/matmul_tune.ts";
+import { relayedMatmuls, relays, relayWords } from "../../../kernels/matmul/relay/relay.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand, Plan } from "../../gpu/kernel.ts";
 import { JOINED, type Launch, MOST_SPLIT_K, type Tuning } from "../../gpu/matrix.ts";

@@ -1,5 +1,5 @@
-import { isLaunch } from "../../../shaders/matmul/matmul_tune.ts";
-import { tensorShards } from "../../../shaders/tensor/common.ts";
+import { isLaunch } from "../../../kernels/matmul/matmul_tune.ts";
+import { tensorShards } from "../../../kernels/matmul/tensor/common.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Launches, type Tuning, tuning } from "../../gpu/matrix.ts";
 import { autotune } from "./autotune.ts";

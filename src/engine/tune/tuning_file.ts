@@ -6,7 +6,7 @@
  * KEY is `adapterKey`, SHAPE is `shapeKey`. Who writes reads the file again, adds what it measured
  * and puts the whole in place by a rename: processes side by side lose a measurement at worst.
  */
-import { KERNEL_VERSION } from "../../../shaders/matmul/matmul_tune.ts";
+import { KERNEL_VERSION } from "../../../kernels/matmul/matmul_tune.ts";
 import { reason } from "../../errors.ts";
 import { replaceFile } from "./replace_file.ts";
 import type { DeviceInfo } from "../../gpu/device.ts";

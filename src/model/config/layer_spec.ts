@@ -1,5 +1,5 @@
-import type { Heads } from "../../../shaders/fragments/heads.ts";
-import type { Routing } from "../../../shaders/router/route.ts";
+import type { Heads } from "../../../kernels/lib/heads.ts";
+import type { Routing } from "../../../kernels/experts/route.ts";
 
 /** One decoder layer as a value: what its plan computes. Architectures differ in these alone. */
 export interface LayerSpec {

@@ -1,5 +1,5 @@
 /** Reads mixtures of experts. */
-import type { Routing } from "../../../shaders/router/route.ts";
+import type { Routing } from "../../../kernels/experts/route.ts";
 import { MOST, size } from "./decoder_config.ts";
 import type { BaseLayer } from "./types.ts";
 import { type Fields, integer, unusable } from "../files/fields.ts";

@@ -1,11 +1,11 @@
 /** How a branch of a layer is entered: normed in a dispatch of its own, or by the first matmul. */
-import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
-import { normsRows, type NormUse } from "../../../shaders/matmul/hold/norms_rows.ts";
-import { normsOnUnits } from "../../../shaders/matmul/hold/norms_on_units.ts";
-import { normedRows, type NormOfRows } from "../../../shaders/matmul/hold/hold.ts";
-import { type NormInput, type NormKept, normLanes } from "../../../shaders/norm/rms_norm.ts";
-import { takesPairs } from "../../../shaders/tensor/matmul_on_units.ts";
-import type { Epilogue } from "../../../shaders/fragments/epilogue.ts";
+import { matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
+import { normsRows, type NormUse } from "../../../kernels/matmul/hold/norms_rows.ts";
+import { normsOnUnits } from "../../../kernels/matmul/hold/norms_on_units.ts";
+import { normedRows, type NormOfRows } from "../../../kernels/matmul/hold/hold.ts";
+import { type NormInput, type NormKept, normLanes } from "../../../kernels/norm/rms_norm.ts";
+import { takesPairs } from "../../../kernels/matmul/tensor/matmul_on_units.ts";
+import type { Epilogue } from "../../../kernels/lib/epilogue.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import { type DecoderContext, norm, scalesOf } from "./decoder_context.ts";

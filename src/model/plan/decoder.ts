@@ -1,5 +1,5 @@
 /** One decoder layer: its weights, and its two branches as plans. */
-import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
+import type { NormInput } from "../../../kernels/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { ModelConfig } from "../config/types.ts";
 import {
@@ -16,7 +16,7 @@ import { denseMlp, type DenseWeights, loadDenseMlp, relayedMlp } from "./dense_m
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
 import { type BranchInput, enterBranch, type FirstMatmul } from "./branch_input.ts";
-import { QKV_BUFFERS } from "../../../shaders/matmul/epilogue/qkv.ts";
+import { QKV_BUFFERS } from "../../../kernels/matmul/qkv.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";
 import { loadMixtureMlp, type MixtureWeights } from "./mixture_weights.ts";

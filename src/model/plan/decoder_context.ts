@@ -1,14 +1,14 @@
-import type { PartialSums } from "../../../shaders/attention/partial_sums.ts";
-import type { Hold } from "../../../shaders/matmul/hold/hold.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import type { PartialSums } from "../../../kernels/attention/partial_sums.ts";
+import type { Hold } from "../../../kernels/matmul/hold/hold.ts";
+import { matmul } from "../../../kernels/matmul/matmul.ts";
+import { splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import {
   type NormInput,
   type NormKept,
   rmsNorm,
   type RowScales,
   type VerifiedRows,
-} from "../../../shaders/norm/rms_norm.ts";
+} from "../../../kernels/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Matrix, Tuning } from "../../gpu/matrix.ts";
@@ -56,7 +56,7 @@ export interface Scratch {
   readonly mixture?: MixtureScratch | undefined;
 }
 
-/** What workgroups of a dispatch wait for, of one row; see shaders/matmul/relay. */
+/** What workgroups of a dispatch wait for, of one row; see kernels/matmul/relay. */
 export interface RelayScratch {
   /** u32 [relayWords(intermediate)], zeros before and after each dispatch. */
   readonly act: Operand;

@@ -1,14 +1,14 @@
 /** The gated MLP. */
-import { notedEpilogue } from "../../../shaders/fragments/epilogue.ts";
-import { normedRows } from "../../../shaders/matmul/hold/hold.ts";
-import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { notedEpilogue } from "../../../kernels/lib/epilogue.ts";
+import { normedRows } from "../../../kernels/matmul/hold/hold.ts";
+import { splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import {
   type RelayedFirst,
   relayedMatmuls,
   relays,
   relaysFirst,
-} from "../../../shaders/matmul/relay/relay.ts";
-import { notesOnUnits } from "../../../shaders/tensor/matmul_on_units.ts";
+} from "../../../kernels/matmul/relay/relay.ts";
+import { notesOnUnits } from "../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {

@@ -1,13 +1,13 @@
 /** What a draft makes of its hidden rows: tokens, by its head. */
-import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choose.ts";
-import { slicePartialCount, slicePartials } from "../../../shaders/partial/slice_partials.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { matmulPartialCount, matmulPartials } from "../../../shaders/matmul/matmul_partials.ts";
-import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/rows/move_rows.ts";
-import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
-import { topTokens } from "../../../shaders/tree/top.ts";
+import { draftChoose, type NextLevel } from "../../../kernels/sample/draft_choose.ts";
+import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
+import { matmul } from "../../../kernels/matmul/matmul.ts";
+import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
+import { copyRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
+import type { NormInput } from "../../../kernels/norm/rms_norm.ts";
+import { topTokens } from "../../../kernels/tree/top.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { takesPairs } from "../../../shaders/tensor/matmul_on_units.ts";
+import { takesPairs } from "../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { BranchInput } from "./branch_input.ts";
 import { norm } from "./decoder_context.ts";
 import type { BatchSlots, Draft, TreeScratch } from "./draft_types.ts";

@@ -1,11 +1,11 @@
 /** What an EAGLE head makes of a token and a hidden row before its decoder layer. */
-import { embed } from "../../../shaders/norm/embed.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { copyRows, fillRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
-import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { normPair, pairNotes, pairsNorms } from "../../../shaders/norm/norm_pair.ts";
-import { type NormInput, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
-import { takesPairs } from "../../../shaders/tensor/matmul_on_units.ts";
+import { embed } from "../../../kernels/norm/embed.ts";
+import { matmul } from "../../../kernels/matmul/matmul.ts";
+import { copyRows, fillRows, gatherRows } from "../../../kernels/round/move_rows.ts";
+import { splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
+import { normPair, pairNotes, pairsNorms } from "../../../kernels/norm/norm_pair.ts";
+import { type NormInput, rmsNorm } from "../../../kernels/norm/rms_norm.ts";
+import { takesPairs } from "../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
 import type { BranchInput } from "./branch_input.ts";

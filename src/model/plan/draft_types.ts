@@ -1,7 +1,7 @@
 /** What the plans of a draft work on. */
-import type { PartialKind } from "../../../shaders/partial/partial.ts";
-import type { ExtendedRows } from "../../../shaders/round/round.ts";
-import type { TreeBuffers } from "../../../shaders/tree/tree.ts";
+import type { PartialKind } from "../../../kernels/lib/partial.ts";
+import type { ExtendedRows } from "../../../kernels/round/round.ts";
+import type { TreeBuffers } from "../../../kernels/tree/tree.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import type { DraftConfig } from "../config/types.ts";

@@ -1,12 +1,12 @@
-import { slicePartialCount, slicePartials } from "../../../shaders/partial/slice_partials.ts";
+import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
 import {
   canStorePartials,
   matmulPartialCount,
   matmulPartials,
-} from "../../../shaders/matmul/matmul_partials.ts";
-import { normedRows } from "../../../shaders/matmul/hold/hold.ts";
-import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
-import type { GreedyChoice } from "../../../shaders/round/round.ts";
+} from "../../../kernels/matmul/matmul_partials.ts";
+import { normedRows } from "../../../kernels/matmul/hold/hold.ts";
+import type { NormInput } from "../../../kernels/norm/rms_norm.ts";
+import type { GreedyChoice } from "../../../kernels/round/round.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
 import { type BranchInput, enterBranch } from "./branch_input.ts";
 import { type Target, targetHead, targetNorm } from "./target.ts";

@@ -4,22 +4,22 @@ import {
   type OwnHeads,
   ownsHeads,
   type RelayedHeads,
-} from "../../../shaders/attention/own_heads.ts";
-import { relayedHeads, relaysHeads } from "../../../shaders/attention/own/relayed_heads.ts";
-import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
-import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
+} from "../../../kernels/attention/own_heads.ts";
+import { relayedHeads, relaysHeads } from "../../../kernels/attention/relayed_heads.ts";
+import { attend, attendNotes, unitsOf } from "../../../kernels/attention/units/attend.ts";
+import { SPLIT_CELLS, splitsOf } from "../../../kernels/attention/attention_kernels.ts";
 import {
   combinedHeads,
   MOST_SPLITS,
   normedRows,
   PLAIN_ROWS,
-} from "../../../shaders/matmul/hold/hold.ts";
-import { tensorShards } from "../../../shaders/tensor/common.ts";
-import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
-import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
-import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { placeHeads } from "../../../shaders/kv/place_heads.ts";
-import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
+} from "../../../kernels/matmul/hold/hold.ts";
+import { tensorShards } from "../../../kernels/matmul/tensor/common.ts";
+import { combinesHeads } from "../../../kernels/matmul/hold/norms_rows.ts";
+import { qkvEpilogue } from "../../../kernels/matmul/qkv.ts";
+import { splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
+import { placeHeads } from "../../../kernels/attention/place_heads.ts";
+import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { isQuantized, type Matrix } from "../../gpu/matrix.ts";
 import {

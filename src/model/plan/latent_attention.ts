@@ -8,15 +8,15 @@
  * another order: a token would have other bits when it was part of a prompt than when it was decoded,
  * and what speculation keeps would not be what plain decoding computes. So one form serves all.
  */
-import { attention } from "../../../shaders/attention/attention.ts";
+import { attention } from "../../../kernels/attention/attention.ts";
 import {
   latentAttention as tiledAttention,
   tilesLatents,
-} from "../../../shaders/latent/latent_attention.ts";
-import type { LatentHeads, LatentInput } from "../../../shaders/latent/latent.ts";
-import { latentRunsValue, mergesRuns } from "../../../shaders/latent/latent_value.ts";
-import { prepareRows, valueRows } from "../../../shaders/latent/many/kv_b.ts";
-import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
+} from "../../../kernels/mla/latent_attention.ts";
+import type { LatentHeads, LatentInput } from "../../../kernels/mla/latent.ts";
+import { latentRunsValue, mergesRuns } from "../../../kernels/mla/latent_value.ts";
+import { prepareRows, valueRows } from "../../../kernels/mla/kv_b.ts";
+import { rmsNorm } from "../../../kernels/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import {

@@ -6,13 +6,13 @@ import {
   expertMatmul,
   expertTile,
   expertTiles,
-} from "../../../shaders/experts/experts.ts";
-import { notesExperts } from "../../../shaders/experts/experts_on_units.ts";
-import { canSum, expertSums } from "../../../shaders/experts/few/expert_sums.ts";
-import { route } from "../../../shaders/router/route.ts";
-import { canNormRouted, logitsNote, rowLogits } from "../../../shaders/router/row_logits.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
-import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
+} from "../../../kernels/experts/experts.ts";
+import { notesExperts } from "../../../kernels/experts/experts_on_units.ts";
+import { canSum, expertSums } from "../../../kernels/experts/expert_sums.ts";
+import { route } from "../../../kernels/experts/route.ts";
+import { canNormRouted, logitsNote, rowLogits } from "../../../kernels/experts/row_logits.ts";
+import { matmul } from "../../../kernels/matmul/matmul.ts";
+import type { ExpertSums, NormInput } from "../../../kernels/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { type BranchInput, otherStream, streamOf } from "./branch_input.ts";
 import {

@@ -1,5 +1,5 @@
 /** Sizes of what a mixture's plans write. */
-import { tileWords } from "../../../shaders/experts/experts.ts";
+import { tileWords } from "../../../kernels/experts/experts.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import { type MixtureMlp, sharedExperts } from "../config/layer_spec.ts";

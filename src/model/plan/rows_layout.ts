@@ -1,5 +1,5 @@
 /**
- * What host and shaders agree on: word offsets of the WGSL structs in shaders/fragments/rows.wgsl and
+ * What host and shaders agree on: word offsets of the WGSL structs in kernels/lib/rows.wgsl and
  * of the result in accept_commit.wgsl, the tokens of a KV page, and the rows of a prefill chunk.
  */
 
@@ -45,7 +45,7 @@ export function resultVerified(rows: number): number {
 /**
  * u32 words that the result of a sequence of `rows` rows takes: count, tokens emitted, drafts.
  *
- * @param withConfidences whether it tells confidences too, see shaders/confidence/tell_confidence.wgsl.
+ * @param withConfidences whether it includes confidences, see kernels/round/accept_commit.wgsl.
  */
 export function resultWords(rows: number, withConfidences = false): number {
   return resultVerified(rows) + (withConfidences ? rows : 0);
@@ -53,7 +53,7 @@ export function resultWords(rows: number, withConfidences = false): number {
 
 /**
  * What is drafted for a slot of at most `rows` rows takes this many u32 words: how many drafts
- * are to be verified, their tokens, their parents' rows. See shaders/fragments/drafts.wgsl.
+ * are to be verified, their tokens, their parents' rows. See kernels/lib/drafts.wgsl.
  */
 export function draftWords(rows: number): number {
   return DRAFT_TOKENS + 2 * (rows - 1);

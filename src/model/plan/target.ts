@@ -1,7 +1,7 @@
-import { embed } from "../../../shaders/norm/embed.ts";
-import { capEpilogue, matmul } from "../../../shaders/matmul/matmul.ts";
-import { copyRows, gatherRows } from "../../../shaders/round/rows/move_rows.ts";
-import { type NormInput, verifiesRows } from "../../../shaders/norm/rms_norm.ts";
+import { embed } from "../../../kernels/norm/embed.ts";
+import { capEpilogue, matmul } from "../../../kernels/matmul/matmul.ts";
+import { copyRows, gatherRows } from "../../../kernels/round/move_rows.ts";
+import { type NormInput, verifiesRows } from "../../../kernels/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";

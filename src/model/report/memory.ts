@@ -1,5 +1,5 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
-import { partialTopWords } from "../../../shaders/tree/top.ts";
+import { partialTopWords } from "../../../kernels/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import { isQuantizable, type Quantization, scaleBytes, WEIGHT_BYTES } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";

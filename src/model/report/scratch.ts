@@ -1,10 +1,10 @@
 /** How much GPU memory the plans of models write to, from their configs alone. */
-import { gatheredWords } from "../../../shaders/choose/gather.ts";
-import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
-import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
-import { headWords } from "../../../shaders/attention/own/relayed_heads.ts";
-import { relayWords, sumWords } from "../../../shaders/matmul/relay/relay.ts";
-import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
+import { gatheredWords } from "../../../kernels/sample/gather.ts";
+import { attentionPartialWords } from "../../../kernels/mla/partial_words.ts";
+import { MOST_NORMED_ROWS } from "../../../kernels/matmul/hold/norms_rows.ts";
+import { headWords } from "../../../kernels/attention/relayed_heads.ts";
+import { relayWords, sumWords } from "../../../kernels/matmul/relay/relay.ts";
+import { slicePartialWords } from "../../../kernels/sample/slice_partials.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";

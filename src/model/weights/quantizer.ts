@@ -1,4 +1,4 @@
-import { quantize } from "../../../shaders/weights/quantize.ts";
+import { quantize } from "../../../kernels/matmul/quantize.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Plan } from "../../gpu/kernel.ts";
 import { type FloatFormat, GROUP, type Matrix } from "../../gpu/matrix.ts";

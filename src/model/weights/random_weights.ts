@@ -1,5 +1,5 @@
 /** Weights of real shapes and no meaning (`--random-weights`), made on the GPU. */
-import { fillParams, fillRandom } from "../../../shaders/weights/fill_random.ts";
+import { fillParams, fillRandom } from "../../../kernels/matmul/fill_random.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { bytesOf, labelOf, type Operand, type Plan } from "../../gpu/kernel.ts";
 import {

@@ -2,7 +2,7 @@
 // is right or wrong whatever policy drafts it (common random numbers).
 import { hash32 } from "../../speculate/noise.ts";
 
-/** Keys the draw of acceptance as src/shaders' simulated acceptance does: the same seed, the same text. */
+/** Keys the draw of acceptance as the kernel of simulated acceptance does: the same seed, the same text. */
 const ACCEPT = 0xacce97;
 
 /**

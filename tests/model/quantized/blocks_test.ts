@@ -8,8 +8,8 @@ import {
   packBlocks,
   storedShape,
 } from "../../../src/model/checkpoint/quantized/blocks.ts";
-import { weights } from "../../shaders/matrices.ts";
-import { pack } from "../../shaders/quantized.ts";
+import { weights } from "../../kernels/matrices.ts";
+import { pack } from "../../kernels/quantized.ts";
 import { type Files, tensorFile, withFolder } from "../folders.ts";
 
 const COLS = 256;

@@ -1,4 +1,4 @@
-import { fillParams, fillRandom } from "../../../../shaders/weights/fill_random.ts";
+import { fillParams, fillRandom } from "../../../../kernels/matmul/fill_random.ts";
 import { compiler, submit } from "../../../gpu/program.ts";
 import { storageBuffer } from "../../device/buffers.ts";
 import type { Core } from "../../device/core.ts";

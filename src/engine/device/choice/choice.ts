@@ -3,10 +3,10 @@ import {
   maskWords,
   type PenaltyBuffers,
   PROMPT,
-} from "../../../../shaders/adjust/adjust.ts";
-import { countTokens } from "../../../../shaders/adjust/count_tokens.ts";
-import { choose } from "../../../../shaders/choose/choose.ts";
-import { type KeptRows, logprobs, logprobWords } from "../../../../shaders/choose/logprobs.ts";
+} from "../../../../kernels/sample/adjust.ts";
+import { countTokens } from "../../../../kernels/sample/count_tokens.ts";
+import { choose } from "../../../../kernels/sample/choose.ts";
+import { type KeptRows, logprobs, logprobWords } from "../../../../kernels/sample/logprobs.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import { resultWords } from "../../../model/plan/rows_layout.ts";
@@ -161,7 +161,7 @@ export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice
   };
 }
 
-/** `Penalties` of shaders/adjust/penalty.wgsl. */
+/** `Penalties` of kernels/sample/adjust.wgsl. */
 const PENALTY_WORDS = 4;
 
 function penaltyWords(sampling?: Sampling): Uint32Array {

@@ -1,6 +1,6 @@
 import { REQUEST_RANGES } from "../../../speculate/request_ranges.ts";
-import { logprobWords } from "../../../../shaders/choose/logprobs.ts";
-import { NOT_A_TOKEN } from "../../../../shaders/choose/choose.ts";
+import { logprobWords } from "../../../../kernels/sample/logprobs.ts";
+import { NOT_A_TOKEN } from "../../../../kernels/sample/choose.ts";
 
 /** A token and its log-probability, natural. */
 export interface TokenLogprob {
@@ -28,7 +28,7 @@ export function logprobCount(wanted: number | undefined): number | undefined {
 }
 
 /**
- * Reads what choose/logprobs.wgsl left of a sequence; undefined where it was not asked for.
+ * Reads what sample/logprobs.wgsl left of a sequence; undefined where it was not asked for.
  *
  * @param words [ids or more, logprobWords(told)]
  */

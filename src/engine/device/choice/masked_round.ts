@@ -1,4 +1,4 @@
-import { readsMasks } from "../../../../shaders/adjust/adjust.ts";
+import { readsMasks } from "../../../../kernels/sample/adjust.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import { submit } from "../../../gpu/program.ts";
 import { draftWords } from "../../../model/plan/rows_layout.ts";

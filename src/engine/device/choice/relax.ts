@@ -1,4 +1,4 @@
-import { KEPT_MASS_WORDS, relax } from "../../../../shaders/choose/relax.ts";
+import { KEPT_MASS_WORDS, relax } from "../../../../kernels/sample/relax.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { Target } from "../../../model/plan/target.ts";

@@ -2,14 +2,14 @@ import {
   BUDGET_INTERCEPTS,
   BUDGET_MOST,
   BUDGET_WORDS,
-} from "../../../../shaders/confidence/allocate.ts";
+} from "../../../../kernels/round/allocate.ts";
 import type { VerifyBudget } from "../../../speculate/policy.ts";
 
 /** Numbers that a policy fits are kept within this, so that products with log-odds stay finite. */
 const MOST = 1e6;
 
 /**
- * `Budget` of shaders/confidence/allocate.wgsl.
+ * `Budget` of kernels/round/allocate.wgsl.
  *
  * @param most drafts of each sequence that may be verified, [batch].
  */

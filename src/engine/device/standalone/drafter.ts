@@ -1,9 +1,9 @@
-import { choose } from "../../../../shaders/choose/choose.ts";
-import { gatherRows, scatterRows } from "../../../../shaders/round/rows/move_rows.ts";
-import { draftRows } from "../../../../shaders/round/round.ts";
-import { ownLastRows, ownRows, putDrafts } from "../../../../shaders/standalone/own_rows.ts";
-import { lawsOf, reject, roundSlots } from "../../../../shaders/standalone/reject.ts";
-import { topTokens } from "../../../../shaders/tree/top.ts";
+import { choose } from "../../../../kernels/sample/choose.ts";
+import { gatherRows, scatterRows } from "../../../../kernels/round/move_rows.ts";
+import { draftRows } from "../../../../kernels/round/round.ts";
+import { ownLastRows, ownRows, putDrafts } from "../../../../kernels/round/own_rows.ts";
+import { lawsOf, reject, roundSlots } from "../../../../kernels/round/reject.ts";
+import { topTokens } from "../../../../kernels/tree/top.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { RowsOf } from "../../../model/plan/decoder_context.ts";
 import type { TreeScratch } from "../../../model/plan/draft_types.ts";

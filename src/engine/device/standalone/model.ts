@@ -1,5 +1,5 @@
 /** A standalone draft on the device. */
-import { type DraftLaws, LAW_WORDS } from "../../../../shaders/standalone/reject.ts";
+import { type DraftLaws, LAW_WORDS } from "../../../../kernels/round/reject.ts";
 import { UsageError } from "../../../errors.ts";
 import { ALIGNMENT } from "../../../gpu/arena.ts";
 import type { Gpu } from "../../../gpu/device.ts";

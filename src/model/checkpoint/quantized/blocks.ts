@@ -1,7 +1,7 @@
 /**
  * Matrices as `eyrie convert --quantize` stores them: U8 tensors [rows, cols / 32 * bytes of a block] under
  * their own names. A block is a group of 32 weights along k: the f16 scale, then the integers in the order
- * of k as words of shaders/weights/quantize_q4.wgsl and quantize_q8.wgsl. config.json says
+ * of k as words of kernels/matmul/quantize.wgsl. config.json says
  * `"quantization_config": {"quant_method": "eyrie", "format": "q4", "version": 1}`.
  */
 import { BLOCK_VEC8S, GROUP, isQuantizable, type Quantization } from "../../../gpu/matrix.ts";
@@ -71,7 +71,7 @@ export function blocksView(checkpoint: Checkpoint, format: Quantization): Checkp
 }
 
 /**
- * Packs weights of whole groups, to the bit what shaders/weights/quantize.wgsl makes of them.
+ * Packs weights of whole groups, to the bit what kernels/matmul/quantize.wgsl makes of them.
  *
  * @param values of which every GROUP is a group.
  */
@@ -136,7 +136,7 @@ export interface LaneBlocks {
 }
 
 /**
- * Brings blocks of rows into lane order, see shaders/weights/quantize.wgsl; makes the tables of a matrix once,
+ * Brings blocks of rows into lane order, see kernels/matmul/quantize.wgsl; makes the tables of a matrix once,
  * for all its rows.
  */
 export function blocksToLanes(

@@ -3,7 +3,7 @@ import { GROUP, type Prequantized } from "../../../gpu/matrix.ts";
 import { rowWords } from "./modules.ts";
 
 /**
- * The numbers of rows as `ReadRows` fills them, [rows, cols]: what shaders/weights/weights_u4.wgsl, _i8 and
+ * The numbers of rows as `ReadRows` fills them, [rows, cols]: what kernels/lib/weights_u4.wgsl, _i8 and
  * _f8 compute.
  */
 export function dequantized(

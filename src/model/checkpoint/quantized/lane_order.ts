@@ -1,6 +1,6 @@
 /**
  * Rows in the order of k, brought into the order that the lanes of a matmul read; see
- * shaders/weights/quantize.wgsl.
+ * kernels/matmul/quantize.wgsl.
  */
 import { BLOCK_VEC8S, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
 import { rowWords } from "./modules.ts";

@@ -13,7 +13,7 @@ import {
 import type { LatentAttention, MixtureMlp, MlpSpec } from "../layer_spec.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { parseRope, yarnScale } from "../rope_config.ts";
-import type { Routing } from "../../../../shaders/router/route.ts";
+import type { Routing } from "../../../../kernels/experts/route.ts";
 
 const DEFAULTS = {
   // Not theirs, and not used: heads come in three sizes of their own.

@@ -1,0 +1,254 @@
+import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import { KV_BYTES } from "../../src/gpu/kv.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import { chunkKernel, groupOf, SPLIT_CELLS, splitsOf } from "./attention_kernels.ts";
+import { combineSums } from "./attention_combine.ts";
+import { type OwnHeads, rowSums } from "./own_heads.ts";
+import { inLanes, lanesAttention } from "./attention_lanes.ts";
+import { sharedSums } from "./attention_shared.ts";
+import { sharedTiles } from "./shared_tiles.ts";
+import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
+import {
+  ALIGNED_ROWS,
+  BLOCK_ROWS,
+  from,
+  ROW_BYTES,
+  type RowBlock,
+  rowBlock,
+  tileOf,
+} from "./row_blocks.ts";
+import type { Heads } from "../lib/heads.ts";
+import type { PartialSums, PartialWords } from "./partial_sums.ts";
+import { type SplitBuffers, splitLaunch, type SplitRows } from "./split_launch.ts";
+
+/**
+ * Query heads times rows of a workgroup of attention.wgsl. Sharing keys among more pays only where there are many
+ * rows: on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16. See `sharedTiles`.
+ */
+const FEW_QUERIES = 4;
+const MANY_QUERIES = 8;
+const MANY_ROWS = 16;
+/**
+ * Rows whose sums are added by an invocation for each four numbers. 16 x 4 rows on an H200: 6.4 us of a layer instead
+ * of 10.0, 8 x 4 5.0 of 6.5; 16 rows 4.3 of 3.5.
+ */
+const COMBINED_ROWS = 32;
+
+/** Bytes of partial sums that attention over many rows may take before it goes block by block. */
+const PARTIAL_BYTES = 144 << 20;
+
+export interface AttentionBuffers {
+  /** [rows, heads, headDim]; not read where `own` is. */
+  readonly q: Operand;
+  /**
+   * Absent: keys and values of the rows are stored. Each row is then the only one that its slot has in flight.
+   */
+  readonly own?: OwnHeads | undefined;
+  readonly keys: Operand;
+  readonly values: Operand;
+  readonly rows: Operand;
+  readonly pages: Operand;
+  /** [rows, heads, headDim] */
+  readonly out: Operand;
+  /** For as many rows as `partialWords` was asked for, or fewer. */
+  readonly partial: PartialSums;
+  /** f32 [rows], the largest before: gets the scales of out's rows. See `notesScales`. */
+  readonly scales?: Operand | undefined;
+}
+
+/** How scores are made of dot products. */
+export interface Scoring {
+  readonly scale: number;
+  /** score = cap tanh(score / cap); undefined = as it is. */
+  readonly cap?: number | undefined;
+  /** Cells that a row sees, its own the last; undefined = all. */
+  readonly window?: number | undefined;
+}
+
+export interface AttentionShape extends Heads, Scoring {
+  readonly count: number;
+  /** Rows of one slot that follow each other; divides `count`. */
+  readonly perSlot: number;
+  /** Whether rows may have paths; false where all are chains, which then pay nothing for it. */
+  readonly paths: boolean;
+  readonly tuning: Tuning;
+  readonly label: string;
+}
+
+interface BlockShape extends AttentionShape {
+  /** The block's first row, in `rows`. */
+  readonly firstRow: number;
+  /** The same in `scales`. */
+  readonly notedFirst: number;
+  /** Many rows of a slot at once, by attention_tiled.wgsl. */
+  readonly tiled: boolean;
+}
+
+type Adapter = Pick<Tuning, "software">;
+
+/**
+ * f32 words of the partial sums of attention over at most `rows` rows; fewer rows' worth where that
+ * would pass PARTIAL_BYTES, so that attention goes block by block.
+ */
+export function partialWords(
+  heads: Heads,
+  rows: number,
+  adapter: Adapter,
+): PartialWords {
+  return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
+}
+
+/** The same where all splits of keys have sums. @param cells of a split. */
+export function splitWords(
+  heads: Heads,
+  rows: number,
+  cells: number = SPLIT_CELLS,
+): { readonly sums: number; readonly stats: number } {
+  const splits = heads.heads * Math.ceil(splitsOf(heads) * SPLIT_CELLS / cells);
+  const most = Math.floor(PARTIAL_BYTES / 4 / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
+  const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
+  return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
+}
+
+/** Whether attention can note the scales of its rows. */
+export function notesScales(heads: Heads, adapter: Adapter): boolean {
+  return !inLanes(heads, adapter);
+}
+
+/** Records attention of `count` rows over the pages of their slots. */
+export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+  const { count, perSlot } = shape;
+  if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
+  if (inLanes(shape, shape.tuning)) {
+    const work = cellWork(shape, 4 * count * shape.heads * shape.headDim);
+    return [lanesAttention(buffers, { ...shape, constants: scoreConstants(shape), work })];
+  }
+  const tiles = isTiled(shape) && !buffers.own
+    ? blockOf(buffers.partial, { ...shape, tiled: true })
+    : undefined;
+  const tiled = tiles !== undefined && tiles.perSlot > 1;
+  const block = tiled ? tiles : blockOf(buffers.partial, { ...shape, tiled: false });
+  return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
+    const first = i * block.count;
+    const rows = Math.min(block.count, count - first);
+    return attentionBlock(fromRow(buffers, shape, first), {
+      ...shape,
+      tiled,
+      firstRow: first % ALIGNED_ROWS,
+      notedFirst: first,
+      count: rows,
+      perSlot: Math.min(block.perSlot, rows),
+    });
+  }).flat();
+}
+
+/** Rows whose partial sums fit at a time. */
+function blockOf(
+  { sums, stats }: PartialSums,
+  shape: AttentionShape & Pick<BlockShape, "tiled">,
+): RowBlock {
+  const splits = shape.heads * sumsOf(shape);
+  const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / shape.headDim) / splits;
+  return rowBlock(shape, Math.floor(room));
+}
+
+/** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
+export function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
+  const { q, rows, out } = buffers;
+  const before = first * shape.heads * shape.headDim * 4;
+  const rowsBefore = (first - first % ALIGNED_ROWS) * ROW_BYTES;
+  return { ...buffers, q: from(q, before), rows: from(rows, rowsBefore), out: from(out, before) };
+}
+
+function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
+  const { heads, headDim, count, label } = shape;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
+  const kept = sumsOf(shape);
+  const several = { ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) };
+  const together = { q, keys, values, rows, pages, sums, stats };
+  const shared = buffers.own ? [] : sharedTiles(shape);
+  const many = count >= COMBINED_ROWS && !shape.tuning.software;
+  const split = shape.tiled
+    ? [tiledSums(together, several)]
+    : shared.length > 0
+    ? shared.map((tile) => sharedSums(together, several, tile))
+    : [chunkSums({ ...together, own: buffers.own }, several)];
+  return [
+    ...split,
+    ...combineSums({ sums, stats, rows, out }, {
+      ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
+      many: shape.tiled || many,
+      window: windowOf(shape),
+      noted: scales && { scales, first: shape.notedFirst },
+      label: `${label}.combine`,
+      work: {
+        bytes: 4 * count * heads * headDim,
+        flops: 0,
+        context: {
+          bytesPerCell: partialBytesPerCell(shape),
+          flopsPerCell: 2 * count * heads * headDim / SPLIT_CELLS,
+          window: shape.window,
+        },
+      },
+    }),
+  ];
+}
+
+/** Partial sums of a query. */
+function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
+  const splits = splitsOf(shape);
+  return shape.tiled ? keptSums(splits, shape.window) : splits;
+}
+
+function chunkSums(
+  { q, own, ...kept }: SplitBuffers & Pick<AttentionBuffers, "own">,
+  rows: SplitRows & Pick<AttentionShape, "tuning">,
+): Dispatch {
+  const { heads, kvHeads, perSlot, paths, kept: KV_SPLITS, tuning } = rows;
+  const many = perSlot > MANY_ROWS && !tuning.software;
+  const most = many ? MANY_QUERIES : FEW_QUERIES;
+  const group = groupOf(heads / kvHeads, most);
+  const tile = own ? 1 : tileOf(perSlot, most / group);
+  const { constants: { PER_SLOT, ...others }, ...launch } = splitLaunch(rows, { group, tile });
+  const constants = { ...others, KV_SPLITS };
+  if (own) return rowSums({ ...kept, own }, { ...rows, group, constants, launch });
+  return dispatch(chunkKernel(rows, { group, tile }), {
+    buffers: { q, ...kept },
+    constants: { ...constants, PER_SLOT, PATHS: Number(paths) },
+    ...launch,
+  });
+}
+
+/** q in, partial sums out. */
+function chunkWork(shape: AttentionShape): Work {
+  return cellWork(shape, 0, partialBytesPerCell(shape));
+}
+
+/** Bytes of the partial sums of a slot's rows for each of its cells. */
+function partialBytesPerCell({ perSlot, heads, headDim }: AttentionShape): number {
+  return 4 * perSlot * heads * (headDim + 2) / SPLIT_CELLS;
+}
+
+/** A cell's key and value once; a multiplication and an addition of each row with either. */
+export function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
+  const { count, heads, kvHeads, headDim, kvDtype } = shape;
+  return {
+    bytes: 4 * count * heads * headDim + outBytes,
+    flops: 0,
+    context: {
+      bytesPerCell: 2 * KV_BYTES[kvDtype] * kvHeads * headDim + partialBytes,
+      flopsPerCell: 4 * count * heads * headDim,
+      window: shape.window,
+    },
+  };
+}
+
+export function scoreConstants(
+  { scale, cap = 0, window }: Scoring,
+): { SCALE: number; CAP: number; WINDOW: number } {
+  return { SCALE: scale, CAP: cap, WINDOW: windowOf({ window }) };
+}
+
+export function windowOf({ window = 0xffffffff }: Pick<Scoring, "window">): number {
+  return window;
+}

@@ -1,0 +1,74 @@
+/** Attention of a tile of rows and a group of heads at once, in registers and without partial sums. */
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+  type Work,
+} from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Heads } from "../lib/heads.ts";
+import { kernelOf } from "../shader.ts";
+import { SCORING } from "./attention_kernels.ts";
+import { tileOf } from "./row_blocks.ts";
+
+/** q and the sums of a group are in registers: this many floats at most. */
+const MOST_IN_LANES = 128;
+/** The same of a tile of rows, and most rows of one: longer kernels take software adapters seconds to compile. */
+const MOST_IN_TILES = 256;
+const MOST_TILE_ROWS = 4;
+
+function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
+  const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
+  const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
+  return kernelOf("attention/attention_lanes", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "values", "rows", "pages", "out"],
+    constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],
+  });
+}
+
+/** Whether `lanesAttention` takes these heads: small groups on software adapters. */
+export function inLanes(
+  { heads, kvHeads, headDim }: Heads,
+  { software }: Pick<Tuning, "software">,
+): boolean {
+  return software && heads / kvHeads * headDim <= MOST_IN_LANES;
+}
+
+/** Records attention of rows over the pages of their slots; see `inLanes`. */
+export function lanesAttention(
+  { q, keys, values, rows, pages, out }: Readonly<
+    Record<"q" | "keys" | "values" | "rows" | "pages" | "out", Operand>
+  >,
+  shape: Heads & {
+    readonly count: number;
+    /** Rows of one slot that follow each other; divides `count`. */
+    readonly perSlot: number;
+    readonly paths: boolean;
+    readonly constants: Readonly<Record<typeof SCORING[number], number>>;
+    readonly work: Work;
+    readonly label: string;
+  },
+): Dispatch {
+  const { heads, kvHeads, headDim, tablePages, count, perSlot, constants, work, label } = shape;
+  const most = Math.min(MOST_TILE_ROWS, Math.floor(MOST_IN_TILES / (heads / kvHeads * headDim)));
+  const alone = perSlot === count;
+  // Prompts of all lengths share a pipeline: the last tile of an only slot may be a part of one.
+  const tile = alone && perSlot > most ? most : tileOf(perSlot, most);
+  return dispatch(lanesKernel(shape, tile), {
+    // The kernel computes the number of rows from out's size.
+    buffers: { q, keys, values, rows, pages, out: { ...out, size: 4 * count * heads * headDim } },
+    constants: {
+      KV_HEADS: kvHeads,
+      TABLE_PAGES: tablePages,
+      // Whole tiles need not know their slot.
+      PER_SLOT: perSlot % tile === 0 || alone ? tile : perSlot,
+      PATHS: Number(shape.paths),
+      ...constants,
+    },
+    workgroups: [kvHeads, count / perSlot * Math.ceil(perSlot / tile)],
+    label,
+    work,
+  });
+}

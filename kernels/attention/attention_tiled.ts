@@ -1,0 +1,125 @@
+/** Attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
+import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Heads } from "../lib/heads.ts";
+import { kernelOf } from "../shader.ts";
+import {
+  chunkCounts,
+  COMBINE_LANES,
+  groupOf,
+  SCORING,
+  SPLIT_CELLS,
+  splitsOf,
+} from "./attention_kernels.ts";
+import {
+  SPLIT_CONSTANTS,
+  type SplitBuffers,
+  splitLaunch,
+  type SplitRows,
+  type Tile,
+} from "./split_launch.ts";
+
+/**
+ * Invocations of a workgroup. It takes 23 KiB of workgroup memory: with more than about 24, NVIDIA's driver has
+ * one on a multiprocessor at a time.
+ */
+const THREADS = 128;
+/** Fewer rows of a slot have better uses for a workgroup. */
+const LEAST_ROWS = 17;
+/** vec4s of a query or a key that pass through workgroup memory at a time. */
+const STAGED = 8;
+/** Vec8s of values that do so, as many as invocations bring. */
+const STAGED_VALUES = 128;
+/** Stages of values that are asked for before the first is needed. */
+const AHEAD = 2;
+
+/** Workgroups that keep a large GPU busy. */
+const ENOUGH = 96;
+
+/** How a forward's rows lie: whether this kernel takes them. */
+export interface TiledRows {
+  readonly count: number;
+  readonly perSlot: number;
+  readonly paths: boolean;
+  readonly tuning: Tuning;
+}
+
+/**
+ * A head's vec8s are a power of two that the workgroup's invocations divide into. Where a query may keep the sums of
+ * all splits, attention.wgsl is faster unless the rows' own cells make enough workgroups: 12 us for a prompt of 128
+ * tokens of Qwen3-0.6B's shape on an H200, this one 20; of 512 tokens 86 and 72.
+ */
+export function isTiled(shape: Heads & TiledRows): boolean {
+  const { headDim, heads, tablePages, count, perSlot, paths, tuning } = shape;
+  if (!tuning.tiles || paths || perSlot < LEAST_ROWS) return false;
+  if (![64, 128, 256].includes(headDim)) return false;
+  const { group, tile } = tiledShape(shape);
+  const tiles = count / perSlot * Math.ceil(perSlot / tile) * heads / group;
+  return splitsOf({ tablePages }) > COMBINE_LANES ||
+    tiles * Math.ceil(perSlot / SPLIT_CELLS) >= ENOUGH;
+}
+
+/** Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, all of them with a window. */
+export function keptSums(splits: number, window: number | undefined): number {
+  return window === undefined ? Math.min(splits, COMBINE_LANES) : splits;
+}
+
+function tiledShape(
+  { heads, kvHeads, headDim }: Pick<Heads, "heads" | "kvHeads" | "headDim">,
+): Tile {
+  const queries = queriesOf(headDim);
+  const group = groupOf(heads / kvHeads, queries);
+  return { group, tile: Math.floor(queries / group) };
+}
+
+/** Sums of a wide head fill the registers. */
+function queriesOf(headDim: number): number {
+  return headDim > 128 ? 32 : 64;
+}
+
+function tiledKernel(heads: Heads): Kernel {
+  const { group, tile } = tiledShape(heads);
+  const { headDim, kvDtype } = heads;
+  const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
+  const counts = tiledCounts(headDim, group, tile);
+  return kernelOf("attention/attention_tiled", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+    constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],
+  });
+}
+
+/** Records the partial sums of rows. */
+export function tiledSums(buffers: SplitBuffers, rows: SplitRows): Dispatch {
+  const { constants, ...launch } = splitLaunch(rows, tiledShape(rows));
+  return dispatch(tiledKernel(rows), {
+    buffers,
+    constants: { ...constants, KEPT: rows.kept },
+    ...launch,
+  });
+}
+
+/** How attention_tiled.wgsl is unrolled. */
+function tiledCounts(headDim: number, group: number, tile: number): Record<string, number> {
+  const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
+  const QUERIES = queriesOf(headDim);
+  const AT_ONCE = STAGED / (2 * STEPS);
+  const EIGHTS = AT_ONCE * STEPS;
+  const GROUPS = THREADS / 16;
+  const SCORED = QUERIES / GROUPS;
+  const SUMMED = QUERIES * VEC8S / THREADS;
+  const BROUGHT = STAGED_VALUES / VEC8S;
+  return {
+    ...{ THREADS, GROUPS, GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, AHEAD },
+    SCORED_QUADS: SCORED / 4,
+    SUMMED_QUADS: SUMMED / 4,
+    SHARES: THREADS / (QUERIES / 4),
+    Q_LOADS: QUERIES * EIGHTS / THREADS,
+    K_LOADS: SPLIT_CELLS * EIGHTS / THREADS,
+    BROUGHT_PARTS: Math.max(1, BROUGHT / CELLS),
+    BROUGHT_CELLS: Math.min(BROUGHT, CELLS),
+    PITCH: Math.max(4 * EIGHTS, QUERIES / 4) + 1,
+    VALUE_PITCH: 2 * VEC8S,
+  };
+}

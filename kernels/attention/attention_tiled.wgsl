@@ -1,0 +1,344 @@
+// What attention.wgsl makes, to the bit, for many neighbouring rows of one slot without paths; and the
+// chains of splits that a lane of attention_combine.wgsl carries, so that a query keeps KEPT partial sums
+// however long its context is: number z is that of splits z, z + KEPT, ... of keys (Milakov & Gimelshein 2018).
+// With a window the first z is that of the first split that a row of the tile sees.
+//
+// One workgroup per (tile of $TILE rows, $GROUP query heads of one key-value head, z). Queries are numbered
+// row * $GROUP + head, $QUERIES with padding. For a split (64 cells):
+//   scores   invocation (g, c) makes $SCORED queries by 4 cells; $AT_ONCE of the lanes of attention.wgsl pass
+//            through workgroup memory at a time, each lane's products are added apart, lanes in order;
+//   weights  exp(score - peak of the split);
+//   values   invocation (g, i) makes $SUMMED queries of vec8 i; cells pass through workgroup memory in the order
+//            of the parts of attention.wgsl, each part is added apart.
+//
+// The slot is that of attention/paged.wgsl.
+
+//#import attention/paged
+//#import attention/split
+
+override KEPT: u32; // partial sums of a query; with a WINDOW as many as there are splits
+
+const THREADS = $THREADSu;
+const GROUPS = $GROUPSu; // of queries, for scores: 16 invocations each
+const QUERIES = $QUERIESu;
+const LANES = $LANESu; // of attention.wgsl: lane l has vec8s l, l + LANES, ...
+const EIGHTS = $EIGHTSu; // vec8s of a query or a key in a stage: those of $AT_ONCE lanes
+const KEY_AT = 2u * EIGHTS; // in a line of the pool
+const QUADS = QUERIES / 4u;
+const PARTS = $PARTSu; // of attention.wgsl: part p has cells p, p + PARTS, ...
+const CELLS = $CELLSu; // of a part
+const BROUGHT = $BROUGHTu; // cells of values in a stage
+const SHARES = THREADS / QUADS; // invocations that share the softmax of four queries
+
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, total
+
+// Line l: of query l % GROUPS * $SCORED + l / GROUPS and of cell l what a stage has; then of cell l the weights of
+// four queries each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that
+// places in them are constants which no check of bounds makes longer.
+var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
+var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage; before that peaks
+var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
+var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
+var<workgroup> tops: array<vec4<f32>, QUADS>; // peaks of four queries
+var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the tile's rows
+var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some row sees
+var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
+var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of this one; -1: it sees none of it
+
+// The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
+fn eighth(lane: u32, e: u32) -> u32 {
+  return lane + e % $AT_ONCEu + e / $AT_ONCEu * LANES;
+}
+
+// Number n in the order in which cells are added.
+fn cell_at(n: u32) -> u32 {
+  return n / CELLS + n % CELLS * PARTS;
+}
+
+fn sees(query: u32, cell: u32) -> bool {
+  return cell >= seen[query].x && cell < seen[query].y;
+}
+
+// The scores of `query` and the three after it.
+fn scores_of(dots: vec4<f32>, query: u32, cell: u32) -> vec4<f32> {
+  return select(vec4<f32>(NEGATIVE), capped(dots * SCALE), vec4<bool>(
+    sees(query, cell),
+    sees(query + 1u, cell),
+    sees(query + 2u, cell),
+    sees(query + 3u, cell),
+  ));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let tiles = (PER_SLOT + TILE - 1u) / TILE;
+  let within = tile.x % tiles * TILE;
+  let row = tile.x / tiles * PER_SLOT + within;
+  let count = min(TILE, PER_SLOT - within);
+  let kv_head = tile.y / HEAD_TILES;
+  let heads = KV_HEADS * HEAD_TILES * GROUP;
+
+  if (thread < QUERIES) {
+    let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
+    let here = own.live == 1u && thread / GROUP < count;
+    seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
+    chains[thread] = vec2<f32>(NEGATIVE, 0.0);
+    if (here && thread % GROUP == 0u) {
+      atomicMax(&bounds[0], own.slot);
+      atomicMax(&bounds[1], ~visible_begin(own));
+      atomicMax(&bounds[2], visible_end(own));
+    }
+  }
+  workgroupBarrier();
+  if (thread == 0u) {
+    sight = vec3<u32>(atomicLoad(&bounds[0]), ~atomicLoad(&bounds[1]), atomicLoad(&bounds[2]));
+  }
+  let all_seen = workgroupUniformLoad(&sight);
+  let slot = all_seen.x;
+  let begin = all_seen.y;
+  let end = all_seen.z;
+  let z = tile.z + begin / SPLIT_CELLS; // without a window a row sees the first split
+  if (z * SPLIT_CELLS >= end) {
+    return;
+  }
+
+  // For scores 4 by 8 of them read the same queries and keys as neighbours do.
+  let group = thread / 64u * 4u + thread % 32u / 8u; // of queries
+  let cell = thread / 32u % 2u * 8u + thread % 8u;
+  let summed = thread / VEC8S; // group of queries, for values
+  let i = thread % VEC8S;
+  let brings = min(thread / VEC8S, BROUGHT - 1u); // cell of a stage
+  //#for u in Q_LOADS
+  let q_eighth$u = thread + $uu * THREADS;
+  let q_row$u = q_eighth$u / EIGHTS;
+  let q_from$u = ((row + min(q_row$u / GROUP, count - 1u)) * heads + tile.y * GROUP + q_row$u % GROUP) * (2u * VEC8S);
+  let q_line$u = q_row$u % $SCOREDu * GROUPS + q_row$u / $SCOREDu;
+  let q_to$u = q_eighth$u % EIGHTS * 2u;
+  //#endfor
+
+  for (var split = z; split * SPLIT_CELLS < end; split += KEPT) {
+    let first = split * SPLIT_CELLS;
+    if (first + SPLIT_CELLS <= begin) {
+      continue;
+    }
+    if (thread < SPLIT_CELLS) {
+      places[thread] = stored(slot, kv_head, min(first + thread, end - 1u));
+    }
+    workgroupBarrier();
+    //#for u in K_LOADS
+    let k_eighth$u = thread + $uu * THREADS;
+    let k_place$u = places[k_eighth$u / EIGHTS];
+    let k_line$u = k_eighth$u / EIGHTS;
+    let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
+    //#endfor
+
+    // Of attention_tiled.wgsl: the dot products of a split's keys with all queries, in `score<query>_<cell>`; <query> of
+    // $SCORED, <cell> of 4. Expects where they are: `q_from<load>`, `q_line<load>`, `q_to<load>`, `k_place<load>`,
+    // `k_line<load>` and `k_to<load>`.
+
+    //#for a in SCORED
+    //#for b in 4
+    var score$a_$b = 0.0;
+    //#endfor
+    //#endfor
+    //#for u in Q_LOADS
+    var q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
+    var q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
+    //#endfor
+    //#for u in K_LOADS
+    var key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
+    //#endfor
+    for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
+      //#for u in Q_LOADS
+      pool[q_line$u][q_to$u] = q_lo$u;
+      pool[q_line$u][q_to$u + 1u] = q_hi$u;
+      //#endfor
+      //#for u in K_LOADS
+      {
+        let k = vec8_of(key$u);
+        pool[k_line$u][k_to$u] = k.lo;
+        pool[k_line$u][k_to$u + 1u] = k.hi;
+      }
+      //#endfor
+      workgroupBarrier();
+      let next = min(lane + $AT_ONCEu, LANES - $AT_ONCEu);
+      //#for u in Q_LOADS
+      q_lo$u = q[q_from$u + eighth(next, q_eighth$u % EIGHTS)];
+      q_hi$u = q[q_from$u + VEC8S + eighth(next, q_eighth$u % EIGHTS)];
+      //#endfor
+      //#for u in K_LOADS
+      key$u = load_key(k_place$u, eighth(next, k_eighth$u % EIGHTS));
+      //#endfor
+      //#for j in AT_ONCE
+      {
+        //#for a in SCORED
+        //#for b in 4
+        var dot$a_$b = 0.0;
+        //#endfor
+        //#endfor
+        //#for s in STEPS
+        {
+          const e = 2u * ($su * $AT_ONCEu + $ju);
+          //#for b in 4
+          let k$b = Vec8(pool[cell + $bu * 16u][KEY_AT + e], pool[cell + $bu * 16u][KEY_AT + e + 1u]);
+          //#endfor
+          //#for a in SCORED
+          {
+            let own = Vec8(pool[$(a * GROUPS)u + group][e], pool[$(a * GROUPS)u + group][e + 1u]);
+            //#for b in 4
+            dot$a_$b = add8(dot$a_$b, own, k$b);
+            //#endfor
+          }
+          //#endfor
+        }
+        //#endfor
+        //#for a in SCORED
+        //#for b in 4
+        score$a_$b += dot$a_$b;
+        //#endfor
+        //#endfor
+      }
+      //#endfor
+      workgroupBarrier();
+    }
+
+    //#for u in AHEAD
+    var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
+    //#endfor
+    //#for b in 4
+    {
+      let at = group * ($SCOREDu / 4u);
+      //#for f in SCORED_QUADS
+      pool[cell + $bu * 16u][at + $fu] = scores_of(
+        vec4<f32>(
+          score$(f * 4)_$b,
+          score$(f * 4 + 1)_$b,
+          score$(f * 4 + 2)_$b,
+          score$(f * 4 + 3)_$b,
+        ),
+        group * $SCOREDu + $fu * 4u,
+        first + cell + $bu * 16u,
+      );
+      //#endfor
+    }
+    //#endfor
+    workgroupBarrier();
+
+    let quad = thread % QUADS;
+    let share = thread / QUADS;
+    var peak = vec4<f32>(NEGATIVE);
+    for (var c = share; c < SPLIT_CELLS; c += SHARES) {
+      peak = max(peak, pool[c][quad]);
+    }
+    brought[thread / $VALUE_PITCHu][thread % $VALUE_PITCHu] = peak;
+    workgroupBarrier();
+    //#for s in SHARES
+    peak = max(peak, brought[($su * QUADS + quad) / $VALUE_PITCHu][($su * QUADS + quad) % $VALUE_PITCHu]);
+    //#endfor
+    if (share == 0u) {
+      tops[quad] = peak;
+    }
+    for (var c = share; c < SPLIT_CELLS; c += SHARES) {
+      pool[c][quad] = weighted(pool[c][quad], peak);
+    }
+    workgroupBarrier();
+    if (thread < QUERIES) {
+      let peak = tops[thread / 4u][thread % 4u];
+      var total = 0.0;
+      for (var p = 0u; p < PARTS; p++) {
+        var part = 0.0;
+        //#for c in CELLS
+        part += pool[p + $cu * PARTS][thread / 4u][thread % 4u];
+        //#endfor
+        total += part;
+      }
+      let sight = seen[thread];
+      let chain = chains[thread];
+      let top = max(chain.x, peak);
+      // A lane of attention_combine.wgsl that has one split takes it as it is.
+      let alone = sight.y <= KEPT * SPLIT_CELLS;
+      let kept = select(exp(chain.x - top), 0.0, alone);
+      let added = select(exp(peak - top), 1.0, alone);
+      if (first < sight.y && first + SPLIT_CELLS > sight.x) {
+        chains[thread] = vec2<f32>(top, select(fma(total, added, chain.y * kept), total, alone));
+        shares[thread] = vec2<f32>(kept, added);
+      } else {
+        shares[thread] = vec2<f32>(0.0, -1.0);
+      }
+    }
+
+    // Of attention_tiled.wgsl: the weighted values of a split, added to those of the splits before. Expects the
+    // weights in `pool`, `shares` written by invocations of this workgroup, and `value<stage>`, the first vec8s of values.
+
+    //#for h in SUMMED
+    var sum_lo$h = vec4<f32>(0.0);
+    var sum_hi$h = vec4<f32>(0.0);
+    var lo$h = vec4<f32>(0.0);
+    var hi$h = vec4<f32>(0.0);
+    //#endfor
+    for (var done = 0u; done < SPLIT_CELLS; done += $AHEADu * BROUGHT) {
+      //#for u in AHEAD
+      {
+        let n = done + $uu * BROUGHT;
+        if (thread < BROUGHT * VEC8S) {
+          let v = vec8_of(value$u);
+          brought[brings][i] = v.lo;
+          brought[brings][VEC8S + i] = v.hi;
+        }
+        workgroupBarrier();
+        value$u = load_value(places[cell_at(min(n + $AHEADu * BROUGHT, SPLIT_CELLS - BROUGHT) + brings)], i);
+        //#for p in BROUGHT_PARTS
+        //#for c in BROUGHT_CELLS
+        {
+          let line = cell_at(n + $(p * BROUGHT_CELLS + c)u);
+          let v = Vec8(brought[$(p * BROUGHT_CELLS + c)][i], brought[$(p * BROUGHT_CELLS + c)][VEC8S + i]);
+          //#for f in SUMMED_QUADS
+          let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
+          //#for h in 4
+          lo$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * 4 + h));
+          hi$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * 4 + h));
+          //#endfor
+          //#endfor
+        }
+        //#endfor
+        if ((n + $(p * BROUGHT_CELLS + BROUGHT_CELLS)u) % CELLS == 0u) {
+          //#for h in SUMMED
+          sum_lo$h += lo$h;
+          sum_hi$h += hi$h;
+          lo$h = vec4<f32>(0.0);
+          hi$h = vec4<f32>(0.0);
+          //#endfor
+        }
+        //#endfor
+        workgroupBarrier();
+      }
+      //#endfor
+    }
+
+    //#for h in SUMMED
+    {
+      let query = summed * $SUMMEDu + $hu;
+      let share = shares[query];
+      if (share.y >= 0.0) {
+        let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + z) * (2u * VEC8S) + i;
+        if (share.x != 0.0) {
+          sum_lo$h = fma(sum_lo$h, vec4<f32>(share.y), sums[at] * share.x);
+          sum_hi$h = fma(sum_hi$h, vec4<f32>(share.y), sums[at + VEC8S] * share.x);
+        } else {
+          sum_lo$h *= share.y;
+          sum_hi$h *= share.y;
+        }
+        sums[at] = sum_lo$h;
+        sums[at + VEC8S] = sum_hi$h;
+      }
+    }
+    //#endfor
+    workgroupBarrier();
+  }
+
+  if (thread < QUERIES && seen[thread].y > z * SPLIT_CELLS) {
+    let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;
+    stats[at * KEPT + z] = chains[thread];
+  }
+}

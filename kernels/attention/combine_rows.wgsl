@@ -1,0 +1,92 @@
+// What attention_combine.wgsl makes, to the bit, of rows that keep at most as many partial sums as it has lanes:
+//   out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c.
+//
+// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one.
+
+//#import lib/rows
+//#import attention/visible
+//#if NOTED
+// Lowers the scale of a row to that of the largest number that a workgroup has of it, as scale.wgsl does, once
+// for all of them.
+
+//#import attention/note
+
+const NOTE_PLACES = 32u; // so that lanes side by side do not wait for each other
+
+var<workgroup> group_peaks: array<atomic<u32>, NOTE_PLACES>; // bits of numbers without sign
+
+fn note_group(row: u32, thread: u32, y: vec4<f32>) {
+  let size = abs(y);
+  let peak = max(max(size.x, size.y), max(size.z, size.w));
+  atomicMax(&group_peaks[thread % NOTE_PLACES], bitcast<u32>(peak));
+  workgroupBarrier();
+  if (thread == 0u) {
+    var most = 0u;
+    for (var i = 0u; i < NOTE_PLACES; i++) {
+      most = max(most, atomicLoad(&group_peaks[i]));
+    }
+    note(row, vec4<f32>(bitcast<f32>(most)));
+  }
+}
+//#else
+// Nothing is noted beside attention's output.
+
+fn note_group(row: u32, thread: u32, y: vec4<f32>) {}
+//#endif
+
+override HEADS: u32;
+override KV_SPLITS: u32; // partial sums of a query, in order of the splits of keys
+override FIRST_ROW: u32; // of `rows`
+
+const SPLIT_CELLS = 64u; // cells
+const HEAD = $HEADu; // vec4 of a head
+const THREADS = 256u;
+const NEGATIVE = -3.0e38; // below every score
+
+@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, KV_SPLITS, HEAD]
+@group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let at = group.x * THREADS + thread;
+  var y = vec4<f32>(0.0);
+  if (at < HEADS * HEAD) {
+    y = combined(group.y, at);
+    out[group.y * HEADS * HEAD + at] = y;
+  }
+  note_group(group.y, thread, y);
+}
+
+// Four numbers of a row.
+fn combined(row: u32, at: u32) -> vec4<f32> {
+  let own = rows[FIRST_ROW + row];
+  let query = row * HEADS + at / HEAD;
+  let kept = min((visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
+  if (kept == 0u) {
+    return vec4<f32>(0.0);
+  }
+  let first = visible_begin(own) / SPLIT_CELLS;
+  var top = NEGATIVE;
+  for (var c = first; c < kept; c++) {
+    top = max(top, stats[query * KV_SPLITS + c].x);
+  }
+  var total = 0.0;
+  var sum = vec4<f32>(0.0);
+  for (var c = first; c < kept; c += $PREFETCHu) {
+    //#for a in PREFETCH
+    let at$a = query * KV_SPLITS + min(c + $au, kept - 1u);
+    let stat$a = stats[at$a];
+    let sum$a = sums[at$a * HEAD + at % HEAD];
+    //#endfor
+    //#for a in PREFETCH
+    if (c + $au < kept) {
+      let share = exp(stat$a.x - top);
+      total = fma(stat$a.y, share, total);
+      sum = fma(sum$a, vec4<f32>(share), sum);
+    }
+    //#endfor
+  }
+  return sum / total;
+}

@@ -1,0 +1,218 @@
+/** Attention over heads of keys and values on matrix units: one order of sums at any number of rows. */
+import { bytesOf, type Dispatch, dispatch } from "../../../src/gpu/kernel.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import {
+  type AttentionBuffers,
+  type AttentionShape,
+  cellWork,
+  fromRow,
+  scoreConstants,
+} from "../attention.ts";
+import { groupOf, pathGroups } from "../attention_kernels.ts";
+import { ALIGNED_ROWS, rowBlock, tileOf } from "../row_blocks.ts";
+import { chunkOnUnits, chunkTile, halvesOf } from "./chunk_on_units.ts";
+import { type Block, combined, launched } from "./parts.ts";
+import {
+  cellsOf,
+  LEAST_THREADS,
+  mostThreads,
+  SEGMENT_CELLS,
+  unitsBytes,
+  unitsKernel,
+  type UnitsTile,
+} from "./units_kernels.ts";
+
+/** Workgroups of whole segments that keep a large GPU busy; fewer have a split each. */
+const ENOUGH = 96;
+/** Workgroups that keep a large GPU busy where rows are few: of contexts that have as many, each has several splits. */
+const ENOUGH_APART = 132;
+/** Those splits. */
+const APART = 4;
+/** Cells of a KV page: of rows.wgsl. */
+const PAGE = 16;
+
+/** The workgroup for so many rows of a slot, with `span` splits each. */
+type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
+
+/**
+ * Records attention of `count` rows over the pages of their slots.
+ *
+ * @param choose other workgroups than the rule's, of the same bits.
+ */
+export function attentionOnUnits(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  units: AttentionUnits,
+  choose: Choose = unitsTile,
+): Dispatch[] {
+  const few = () => inTiles(buffers, shape, units, choose);
+  const halves = halvesOf(buffers, shape, units);
+  if (halves === undefined) return few();
+  const { group, tile } = chunkTile(shape, units, 1);
+  const workgroups = Math.ceil(shape.perSlot / tile) * shape.heads / group;
+  const segments = Math.ceil((units.enough ?? ENOUGH) / workgroups);
+  const chunk = () => chunkOnUnits(buffers, shape, { units, halves });
+  return parted(shape, (segments - 1) * SEGMENT_CELLS, few, chunk);
+}
+
+/** Each workgroup brings keys and values from where they are stored. */
+function inTiles(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  units: AttentionUnits,
+  choose: Choose,
+): Dispatch[] {
+  const inParts = (span: number, apart = false) =>
+    inBlocks(buffers, shape, { units, span, apart, choose });
+  const segment = SEGMENT_CELLS / cellsOf(units);
+  const whole = choose(shape, units, segment);
+  const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
+  const workgroups = tiles * (shape.heads / whole.group);
+  if (shape.paths) return inParts(1);
+  if (workgroups < (units.enough ?? ENOUGH)) {
+    const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
+      cellsOf(units);
+    return parted(shape, few, () => inParts(1), () => inParts(APART, true));
+  }
+  if (buffers.scales) return inParts(segment);
+  const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
+  return parted(shape, SEGMENT_CELLS, () => [direct], () => inParts(segment));
+}
+
+/** `short` where slots have at most so many cells, else `long`, if there may be more. */
+function parted(
+  { tablePages }: AttentionShape,
+  cells: number,
+  short: () => readonly Dispatch[],
+  long: () => readonly Dispatch[],
+): Dispatch[] {
+  if (tablePages * PAGE <= cells) return [...short()];
+  if (cells <= 0) return [...long()];
+  return [...within(short(), 0, cells), ...within(long(), cells + 1, Infinity)];
+}
+
+/** Those that are for some of these numbers of cells, and for these alone. */
+function within(plan: readonly Dispatch[], from: number, upTo: number): Dispatch[] {
+  return plan.map((each) => {
+    const { forCells = { from: 0, upTo: Infinity } } = each;
+    return {
+      ...each,
+      forCells: { from: Math.max(from, forCells.from), upTo: Math.min(upTo, forCells.upTo) },
+    };
+  }).filter(({ forCells }) => forCells.from <= forCells.upTo);
+}
+
+/** The largest tile that a slot's rows fill and workgroup memory has room for. */
+export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile {
+  const { heads, kvHeads, perSlot } = shape;
+  const room = units.limits.maxComputeWorkgroupStorageSize;
+  const held = true;
+  const sizes = [16, 32, 64].filter((queries) =>
+    unitsBytes(shape, units, { queries, held }) <= room
+  );
+  const wanted = perSlot * heads / kvHeads;
+  const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
+  const group = groupOf(heads / kvHeads, queries);
+  const tile = tileOf(perSlot, queries / group);
+  const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
+  const ways = { apart: false, direct: false, early: span === 1, held, threads };
+  return { queries, group, tile, span, ...ways };
+}
+
+/** Partial sums, then their combination, of as many rows at a time as those have room for. */
+function inBlocks(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  { units, span, apart, choose }: {
+    readonly units: AttentionUnits;
+    readonly span: number;
+    readonly apart: boolean;
+    readonly choose: Choose;
+  },
+): Dispatch[] {
+  const { count, heads, headDim } = shape;
+  const { sums, stats } = buffers.partial;
+  const cells = cellsOf(units) * (apart ? 1 : span);
+  const kept = Math.ceil(shape.tablePages * PAGE / cells);
+  const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
+  const block = rowBlock(shape, Math.floor(room));
+  return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
+    const first = i * block.count;
+    const rows = Math.min(block.count, count - first);
+    const of: Block = {
+      ...shape,
+      firstRow: first % ALIGNED_ROWS,
+      notedFirst: first,
+      count: rows,
+      perSlot: Math.min(block.perSlot, rows),
+    };
+    const tile = apart ? { ...choose(of, units, 1), span, apart } : choose(of, units, span);
+    const from = fromRow(buffers, shape, first);
+    return [partSums(from, of, { units, tile, kept }), combined(from, of, { cells, kept })];
+  }).flat();
+}
+
+function partSums(
+  { q, keys, values, rows, pages, partial: { sums, stats } }: AttentionBuffers,
+  shape: Block,
+  { units, tile, kept }: {
+    readonly units: AttentionUnits;
+    readonly tile: UnitsTile;
+    readonly kept: number;
+  },
+): Dispatch {
+  const { heads, headDim, perSlot, paths } = shape;
+  const cells = cellsOf(units) * tile.span;
+  const groups = tile.apart ? Math.ceil(kept / tile.span) : kept;
+  const groupsBefore = paths ? pathGroups(tile.tile) : 0;
+  const [x, y] = tilesOf(shape, tile);
+  return dispatch(unitsKernel(shape, units, tile), {
+    buffers: { q, keys, values, rows, pages, sums, stats },
+    constants: { ...constantsOf(shape, tile, shape.firstRow), KEPT: kept },
+    workgroups: [x, y, groupsBefore + launched(groups, shape, { rows: tile.tile, cells })],
+    cellsEach: cells,
+    groupsBefore,
+    label: shape.label,
+    work: cellWork(
+      shape,
+      0,
+      4 * perSlot * heads * (headDim + 2) / (tile.apart ? cellsOf(units) : cells),
+    ),
+  });
+}
+
+function directly(
+  { q, keys, values, rows, pages, out }: AttentionBuffers,
+  shape: AttentionShape,
+  { units, tile }: { readonly units: AttentionUnits; readonly tile: UnitsTile },
+): Dispatch {
+  const [x, y] = tilesOf(shape, tile);
+  return dispatch(unitsKernel(shape, units, tile), {
+    buffers: { q, keys, values, rows, pages, out },
+    constants: constantsOf(shape, tile, 0),
+    workgroups: [x, y, 1],
+    label: shape.label,
+    work: cellWork(shape, 4 * shape.count * shape.heads * shape.headDim),
+  });
+}
+
+function tilesOf(
+  { count, perSlot, heads }: AttentionShape,
+  { tile, group }: UnitsTile,
+): [number, number] {
+  return [count / perSlot * Math.ceil(perSlot / tile), heads / group];
+}
+
+function constantsOf(shape: AttentionShape, { tile, group }: UnitsTile, firstRow: number) {
+  const { heads, kvHeads, perSlot, paths, tablePages } = shape;
+  return {
+    KV_HEADS: kvHeads,
+    HEAD_TILES: heads / kvHeads / group,
+    TABLE_PAGES: tablePages,
+    // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+    PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+    FIRST_ROW: firstRow,
+    PATHS: Number(paths),
+    ...scoreConstants(shape),
+  };
+}

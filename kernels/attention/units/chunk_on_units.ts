@@ -1,0 +1,230 @@
+/** Attention over the rows of one slot on matrix units, keys and values of all of them turned to f16 numbers once. */
+import { bytesOf, type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import { KV_BYTES } from "../../../src/gpu/kv.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import {
+  type AttentionBuffers,
+  type AttentionShape,
+  cellWork,
+  fromRow,
+  scoreConstants,
+  windowOf,
+} from "../attention.ts";
+import { groupOf } from "../attention_kernels.ts";
+import { ALIGNED_ROWS, from, rowBlock } from "../row_blocks.ts";
+import type { Heads } from "../../lib/heads.ts";
+import { type Block, combined, launched } from "./parts.ts";
+import { cellsOf, lowOf, SEGMENT_CELLS } from "./units_kernels.ts";
+import { chunkFits, type ChunkTile, chunkUnitsKernel, halveCellsKernel } from "./chunk_kernels.ts";
+
+/** Cells of a KV page: of rows.wgsl. */
+const PAGE = 16;
+/** Of a workgroup. */
+const QUERIES = 64;
+/** Most dims of a head whose values and sums pass through workgroup memory at once. */
+const WHOLE_DIM = 80;
+/** Rows for which halving all keys and values once is less than doing it for every workgroup. */
+const CHUNK_ROWS = 64;
+/** Workgroups of it that a large GPU has room for at once. */
+const AT_ONCE = 264;
+/** Share of that room that goes to waste at most where each workgroup has all cells. */
+const WASTE = 0.05;
+/** Bindings begin at multiples of so many bytes. */
+const ALIGNMENT = 256;
+
+type Sizes = Pick<Heads, "kvHeads" | "headDim" | "tablePages" | "kvDtype">;
+
+/** Cells of a head that there is room for: whole splits. */
+function roomOf({ tablePages }: Sizes, units: AttentionUnits): number {
+  return Math.ceil(tablePages * PAGE / cellsOf(units)) * cellsOf(units);
+}
+
+/** Segments that there is room for. */
+function segmentsOf({ tablePages }: Pick<Sizes, "tablePages">): number {
+  return Math.ceil(tablePages * PAGE / SEGMENT_CELLS);
+}
+
+/** Bytes of keys or values, and of their units. */
+function bytesEach(heads: Sizes, units: AttentionUnits): readonly [halves: number, units: number] {
+  const { KV_LOW } = lowOf(heads, units);
+  const cells = heads.kvHeads * roomOf(heads, units);
+  const aligned = (bytes: number) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+  return [aligned(2 * (1 + KV_LOW) * heads.headDim * cells), aligned(2 * 4 * cells)];
+}
+
+/** The rule's workgroup: two have room on a multiprocessor of an H200. */
+export function chunkTile(
+  shape: Heads & Pick<AttentionShape, "perSlot">,
+  units: AttentionUnits,
+  span: number,
+): ChunkTile {
+  const { heads, kvHeads, perSlot } = shape;
+  const group = groupOf(heads / kvHeads, QUERIES);
+  const { KV_LOW } = lowOf(shape, units);
+  const tile = Math.min(perSlot, Math.floor(QUERIES / group));
+  const halved = shape.headDim > WHOLE_DIM && shape.headDim % 32 === 0;
+  const parts = halved ? 2 : 1;
+  const keyParts = halved && KV_LOW ? 2 : 1;
+  const workgroups = Math.ceil(perSlot / tile) * heads / group;
+  const rounds = Math.ceil(workgroups / AT_ONCE);
+  const direct = segmentsOf(shape) === 1 || workgroups >= (1 - WASTE) * rounds * AT_ONCE;
+  const rest = { group, tile, span, direct, keyParts, parts, queries: QUERIES };
+  // Narrow subgroups take too few products at a time.
+  const columns = units.unit.lanes < 32 ? 4 : 1;
+  const divided = { ...rest, columns };
+  return chunkFits(shape, units, divided) ? divided : { ...rest, columns: 1 };
+}
+
+/**
+ * f32 words of the f16 numbers of a slot's keys and values, which chunks of `rows` rows are computed with; 0 where
+ * rows are too few for it, or cells too many for a binding.
+ */
+export function halvesWords(heads: Heads, rows: number, units: AttentionUnits): number {
+  const { chunkRows = CHUNK_ROWS, limits: { maxStorageBufferBindingSize = Infinity } } = units;
+  const [halves, scales] = bytesEach(heads, units);
+  const bytes = 2 * halves + scales;
+  const fits = chunkFits(heads, units, chunkTile({ ...heads, perSlot: rows }, units, 1)) &&
+    bytes <= maxStorageBufferBindingSize;
+  return fits && rows >= chunkRows ? bytes / 4 : 0;
+}
+
+/** Where the keys and values of these rows are turned to f16 numbers once; undefined where they are not. */
+export function halvesOf(
+  { partial: { halves } }: AttentionBuffers,
+  shape: AttentionShape,
+  units: AttentionUnits,
+): Operand | undefined {
+  const words = halvesWords(shape, shape.count, units);
+  const taken = shape.count === shape.perSlot && !shape.paths && words > 0;
+  return taken && halves && 4 * words <= bytesOf(halves) ? halves : undefined;
+}
+
+function cellsIn(halves: Operand, heads: Sizes, units: AttentionUnits) {
+  const [bytes] = bytesEach(heads, units);
+  return {
+    k_halves: { ...halves, size: bytes },
+    v_halves: { ...from(halves, bytes), size: bytes },
+    units: from(halves, 2 * bytes),
+  };
+}
+
+/** Which workgroup computes so many splits of so many rows. */
+export type ChooseChunk = (shape: AttentionShape, units: AttentionUnits, span: number) => ChunkTile;
+
+/**
+ * Records attention of `count` rows of one slot, without paths.
+ *
+ * @param halves f32 words as `halvesWords` says.
+ * @param choose other workgroups than the rule's, of the same bits.
+ */
+export function chunkOnUnits(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  { units, halves, choose = chunkTile }: {
+    readonly units: AttentionUnits;
+    readonly halves: Operand;
+    readonly choose?: ChooseChunk;
+  },
+): Dispatch[] {
+  const cells = cellsIn(halves, shape, units);
+  const halved = halveCells(buffers, shape, { units, cells });
+  const { heads, headDim } = shape;
+  const { sums, stats } = buffers.partial;
+  const span = SEGMENT_CELLS / cellsOf(units);
+  const whole = choose(shape, units, span);
+  if (whole.direct && !buffers.scales) {
+    const of = { ...shape, firstRow: 0, notedFirst: 0 };
+    return [halved, partSums(buffers, of, { units, cells, tile: whole, kept: 1 })];
+  }
+  const kept = segmentsOf(shape);
+  const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
+  const block = rowBlock(shape, Math.floor(room));
+  const blocks = Array.from({ length: Math.ceil(shape.count / block.count) }, (_, i) => {
+    const first = i * block.count;
+    const rows = Math.min(block.count, shape.count - first);
+    const of: Block = {
+      ...shape,
+      firstRow: first % ALIGNED_ROWS,
+      notedFirst: first,
+      count: rows,
+      perSlot: rows,
+    };
+    const rowsFrom = fromRow(buffers, shape, first);
+    return [
+      partSums(rowsFrom, of, {
+        units,
+        cells,
+        tile: { ...choose(of, units, span), direct: false },
+        kept,
+      }),
+      combined(rowsFrom, of, { cells: SEGMENT_CELLS, kept }),
+    ];
+  });
+  return [halved, ...blocks.flat()];
+}
+
+type Cells = ReturnType<typeof cellsIn>;
+
+function halveCells(
+  { keys, values, rows, pages }: AttentionBuffers,
+  shape: AttentionShape,
+  { units, cells }: { readonly units: AttentionUnits; readonly cells: Cells },
+): Dispatch {
+  const { kvHeads, headDim, kvDtype, tablePages, count, window } = shape;
+  const { KV_LOW } = lowOf(shape, units);
+  const room = roomOf(shape, units);
+  return dispatch(halveCellsKernel(shape, units), {
+    buffers: { keys, values, rows, pages, ...cells },
+    constants: {
+      KV_HEADS: kvHeads,
+      TABLE_PAGES: tablePages,
+      COUNT: count,
+      ROOM: room,
+      WINDOW: windowOf({ window }),
+    },
+    workgroups: [kvHeads, 1, room / cellsOf(units)],
+    cellsEach: cellsOf(units),
+    label: `${shape.label}.halves`,
+    work: {
+      bytes: 0,
+      flops: 0,
+      context: {
+        bytesPerCell: 2 * kvHeads * headDim * (KV_BYTES[kvDtype] + 2 * (1 + KV_LOW)),
+        flopsPerCell: 0,
+        window,
+      },
+    },
+  });
+}
+
+function partSums(
+  { q, rows, out, partial: { sums, stats } }: AttentionBuffers,
+  shape: Block,
+  { units, cells, tile, kept }: {
+    readonly units: AttentionUnits;
+    readonly cells: Cells;
+    readonly tile: ChunkTile;
+    readonly kept: number;
+  },
+): Dispatch {
+  const { heads, headDim, kvHeads, perSlot } = shape;
+  const { group, span, direct } = tile;
+  const tiles = Math.ceil(perSlot / tile.tile);
+  const each = cellsOf(units) * span;
+  return dispatch(chunkUnitsKernel(shape, units, tile), {
+    buffers: { q, ...cells, rows, ...direct ? { out } : { sums, stats } },
+    constants: {
+      KV_HEADS: kvHeads,
+      HEAD_TILES: heads / kvHeads / group,
+      LAST: perSlot - (tiles - 1) * tile.tile,
+      FIRST_ROW: shape.firstRow,
+      ROOM: roomOf(shape, units),
+      ...direct ? {} : { KEPT: kept },
+      ...scoreConstants(shape),
+    },
+    workgroups: [tiles, heads / group, launched(kept, shape, { rows: tile.tile, cells: each })],
+    cellsEach: each,
+    label: shape.label,
+    work: cellWork(shape, 0, direct ? 0 : 4 * perSlot * heads * (headDim + 2) / each),
+  });
+}

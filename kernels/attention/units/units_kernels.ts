@@ -1,0 +1,228 @@
+/** The kernels of attention on matrix units, and which shapes they take. */
+import type { KernelParameters } from "../../../src/gpu/directives.ts";
+import { type Kernel } from "../../../src/gpu/kernel.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { pathGroups, SCORING } from "../attention_kernels.ts";
+import type { Heads } from "../../lib/heads.ts";
+import { kernelOf } from "../../shader.ts";
+
+/** Invocations of a workgroup: few where it has one split, more where it has a segment. */
+export const LEAST_THREADS = 128;
+const MANY_THREADS = 256;
+/** Cells of a split of keys, whose sums begin with zero: decides bits. */
+const CELLS = 64;
+/** Cells whose splits are merged in order before others are: decides bits. */
+export const SEGMENT_CELLS = 1024;
+/** Most segments at a time in combine_units.wgsl, and partial sums that are asked for at once. */
+const COMBINE_LANES = 16;
+const COMBINE_PREFETCH = 16;
+
+/** A workgroup of attention_units.wgsl. No number of these changes a bit of what it computes. */
+export interface UnitsTile {
+  /** With padding: a multiple of the unit's rows. */
+  readonly queries: number;
+  /** Query heads. */
+  readonly group: number;
+  /** Rows of a slot. */
+  readonly tile: number;
+  /** Splits of keys: 1, a segment's, or some that are kept apart. */
+  readonly span: number;
+  /** The sums of each of its splits are kept, as if it had a workgroup of its own. */
+  readonly apart: boolean;
+  /** Its rows see no splits of other workgroups: it writes their output. */
+  readonly direct: boolean;
+  /** Values are asked for with the keys: they wait in registers. */
+  readonly early: boolean;
+  /** Tiles of queries stay in registers, not in workgroup memory. */
+  readonly held: boolean;
+  /** Invocations of the workgroup. */
+  readonly threads: number;
+}
+
+/** Of a split. */
+export function cellsOf({ cells = CELLS }: AttentionUnits): number {
+  return cells;
+}
+
+/** Why a shape stays with the other kernels; undefined where the units take it, at any number of rows. */
+export function whyNotUnits(
+  heads: Pick<Heads, "headDim" | "kvDtype">,
+  units: AttentionUnits,
+): string | undefined {
+  const { unit, limits } = units;
+  const { headDim } = heads;
+  if (LEAST_THREADS % unit.lanes !== 0 || unit.k > 16 || unit.m > 16 || unit.n > 16) {
+    return `attention: units of ${unit.m}x${unit.n}x${unit.k}`;
+  }
+  if (headDim % 16 !== 0 || headDim < 32 || headDim > 128 || wideOf(headDim) > unit.lanes) {
+    return `attention: heads of ${headDim}`;
+  }
+  const least = unitsBytes(heads, units, { queries: 16, held: true });
+  const fits = least <= limits.maxComputeWorkgroupStorageSize &&
+    LEAST_THREADS <= limits.maxComputeInvocationsPerWorkgroup;
+  return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
+}
+
+/** Invocations that bring a row, a power of two: two of its vec8s each, some none. */
+export function wideOf(headDim: number): number {
+  return 2 ** Math.ceil(Math.log2(headDim / 16));
+}
+
+/** Invocations of a workgroup of many splits: they bring whole rows, and all bring as many. */
+export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
+  const { limits, unit } = units;
+  const fits = MANY_THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
+    cellsOf(units) * wideOf(headDim) % MANY_THREADS === 0 && MANY_THREADS % unit.lanes === 0;
+  return fits ? MANY_THREADS : LEAST_THREADS;
+}
+
+/** Whether the lower halves of queries and weights, of keys and values are there. */
+export function lowOf(
+  { kvDtype }: Pick<Heads, "kvDtype">,
+  { precision }: AttentionUnits,
+): { readonly Q_LOW: number; readonly KV_LOW: number } {
+  const low = precision !== "f16";
+  return { Q_LOW: Number(low), KV_LOW: Number(low && kvDtype === "f32") };
+}
+
+/** vec4s of its pool, and where scores and queries begin. */
+function poolOf(
+  { headDim, kvDtype }: Pick<Heads, "headDim" | "kvDtype">,
+  units: AttentionUnits,
+  { queries, held }: Pick<UnitsTile, "queries" | "held">,
+) {
+  const { Q_LOW, KV_LOW } = lowOf({ kvDtype }, units);
+  const cells = cellsOf(units);
+  const pitch = headDim / 8 + 1;
+  const SCORES_AT = (1 + KV_LOW) * cells * pitch;
+  const stage = Math.max(SCORES_AT + queries * (cells / 4 + 1), queries * (headDim / 4 + 1));
+  const own = (1 + Q_LOW) * queries * pitch;
+  return held
+    ? { SCORES_AT, Q_AT: 0, POOL: Math.max(stage, own) }
+    : { SCORES_AT, Q_AT: stage, POOL: stage + own };
+}
+
+/** Bytes of workgroup memory. */
+export function unitsBytes(
+  heads: Pick<Heads, "headDim" | "kvDtype">,
+  units: AttentionUnits,
+  tile: Pick<UnitsTile, "queries" | "held">,
+): number {
+  const apart = tile.queries * (8 + 4 + 16 + 8) + cellsOf(units) * (8 + 4 + 4);
+  return 16 * poolOf(heads, units, tile).POOL + apart;
+}
+
+function countsOf(
+  heads: Pick<Heads, "headDim" | "kvDtype">,
+  units: AttentionUnits,
+  tile: UnitsTile,
+): KernelParameters {
+  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, apart, direct, early, held } =
+    tile;
+  const CELLS = cellsOf(units);
+  const { threads: THREADS } = tile;
+  const { m, n, k, lanes }: MatrixUnit = units.unit;
+  const { headDim } = heads;
+  const WIDE = wideOf(headDim);
+  const subgroups = THREADS / lanes;
+  const GRID_R = Math.min(QUERIES / m, subgroups);
+  const columns = subgroups / GRID_R;
+  const SHARERS = Math.min(CELLS / 8, THREADS / QUERIES);
+  const SHARED_EIGHTS = CELLS / SHARERS / 8;
+  const LOADS = CELLS * WIDE / THREADS;
+  if (!Number.isInteger(LOADS)) throw new Error(`${CELLS} cells are no rows of ${THREADS / WIDE}`);
+  return {
+    ...{ QUERIES, GROUP, TILE, SPAN, GRID_R, SHARERS, WIDE, THREADS, SHARED_EIGHTS, CELLS },
+    ...lowOf(heads, units),
+    ...poolOf(heads, units, tile),
+    ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
+    EARLY: early,
+    HELD: held,
+    DIRECT: direct,
+    APART: apart,
+    MANY: SPAN > 1,
+    PATH_GROUPS: pathGroups(TILE),
+    VEC8S: headDim / 8,
+    WIDE_STEPS: Math.log2(WIDE),
+    LOADS,
+    Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
+    K_STEPS: headDim / k,
+    C_STEPS: CELLS / k,
+    CELL_TILES: CELLS / n,
+    OWN_CELLS: Math.ceil(CELLS / n / columns),
+    DIM_TILES: headDim / n,
+    OWN_DIMS: Math.ceil(headDim / n / columns),
+    SUMS: Math.ceil(QUERIES * headDim / 4 / THREADS),
+    SHARER_STEPS: Math.log2(SHARERS),
+    SHARED_FOURS: 2 * SHARED_EIGHTS,
+    SHARED_ONE: SHARED_EIGHTS === 1,
+    SHARED_TWO: SHARED_EIGHTS === 2,
+    SHARED_FOUR: SHARED_EIGHTS === 4,
+  };
+}
+
+/** Sums of splits of keys. */
+export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
+  const { m, n, k, lanes } = units.unit;
+  const { queries, group, tile: rows, span, apart, threads, direct, early, held } = tile;
+  const kind = [
+    ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, cellsOf(units), span, threads],
+    ...[
+      direct ? ["direct"] : [],
+      apart ? ["apart"] : [],
+      early ? ["early"] : [],
+      held ? ["held"] : [],
+    ].flat(),
+    ...units.precision === "f16" ? ["f16"] : [],
+  ];
+  const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
+  const parameters = { kv: heads.kvDtype, ...countsOf(heads, units, tile) };
+  return kernelOf("attention/units/attention_units", parameters, {
+    name,
+    bindings: [
+      ...["q", "keys", "values", "rows", "pages"],
+      ...direct ? ["out"] : ["sums", "stats"],
+    ],
+    constants: [
+      ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "PER_SLOT", "FIRST_ROW", "PATHS"],
+      ...direct ? [] : ["KEPT"],
+      ...SCORING,
+    ],
+  });
+}
+
+/** What combine_units.wgsl merges. */
+export interface Combined {
+  readonly headDim: number;
+  /** Of a partial sum. */
+  readonly cells: number;
+  /** Partial sums of a query. */
+  readonly kept: number;
+  /** Whether the rows' scales are noted. */
+  readonly noted: boolean;
+}
+
+/** Segments at a time: as many as there may be, a power of two. None of it touches a bit. */
+function combineLanes({ kept, cells }: Combined): number {
+  const segments = Math.ceil(kept * cells / SEGMENT_CELLS);
+  return Math.min(COMBINE_LANES, 2 ** Math.ceil(Math.log2(segments)));
+}
+
+/** Merges partial sums. */
+export function combineUnitsKernel(of: Combined): Kernel {
+  const { headDim, cells, noted } = of;
+  const lanes = combineLanes(of);
+  const name = `combine_units_${headDim}_${cells}_${lanes}${noted ? "_scale" : ""}`;
+  const SEGMENT = SEGMENT_CELLS / cells;
+  const parameters = {
+    NOTED: noted,
+    ...{ EACH_CELLS: cells, SEGMENT, PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH) },
+    ...{ HEAD: headDim / 4, LANES: lanes },
+  };
+  return kernelOf("attention/units/combine_units", parameters, {
+    name,
+    bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
+    constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
+  });
+}

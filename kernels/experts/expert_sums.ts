@@ -1,0 +1,184 @@
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import { kernelOf } from "../shader.ts";
+import { type Dots, dotsOf } from "../matmul/matmul_stages.ts";
+import { MOST_ALONE_ROWS } from "./expert_shape.ts";
+import { sharedRows } from "./expert_kernels.ts";
+import { expertWork } from "./experts.ts";
+import { expertScales } from "./experts_on_units.ts";
+import type { Jobs } from "./job_lists.ts";
+
+/** What the kernel's text depends on. */
+interface SumsShape {
+  readonly format: Matrix["format"];
+  readonly lanes: number;
+  /** Jobs of a row. */
+  readonly groups: number;
+  readonly dots: Dots;
+  /** Outputs of a workgroup. */
+  readonly outs: number;
+  /** Packed blocks of each output's weights that a lane has on their way. */
+  readonly steps: number;
+  /** Whether the last of them are fewer. */
+  readonly part: boolean;
+  /** Vec8s of x that a workgroup keeps in its memory, see expert_sums_held.wgsl; 0: none. */
+  readonly held: number;
+}
+
+/**
+ * Packed blocks of weights that a lane has on their way at most. More make a longer text: beside the others of a
+ * layer of q8, one of 24 blocks left the instruction cache, which took 7 us of 60 (H200).
+ */
+const MOST_LOADS = 12;
+
+/** Outputs of a workgroup at most: they share what is read of x. */
+const MOST_OUTS = 8;
+
+/** Lanes added without a branch in between. */
+const MOST_UNROLLED = 16;
+
+/**
+ * From how many rounds of blocks on x is kept, sets of such a workgroup, and blocks of each output that a lane has on
+ * their way. An H200 took 11.2 us for DeepSeek-V2-Lite's q8 instead of 13.9; with 4 sets 18.7.
+ */
+const [HELD_ROUNDS, HELD_SETS, HELD_STEPS] = [3, 8, 4];
+/** Outputs of a set. */
+const SET_OUTS = 2;
+
+/** Whether `expertSums` takes the matrix: few rows of whole matrices on hardware, no more jobs than invocations. */
+export function canSum(
+  matrix: Matrix,
+  { rows, topK }: Pick<Jobs, "rows" | "topK">,
+  tuning: Tuning,
+): boolean {
+  const { format, cols, lanes, shards } = matrix;
+  if (tuning.software || rows > MOST_ALONE_ROWS || shards.length > 1) return false;
+  if (cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) return false;
+  const invocations = topK * lanes;
+  const most = 2 * tuning.lanes * tuning.groups;
+  return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
+}
+
+function shapeOf(
+  { format, cols, lanes }: Matrix,
+  rows: number,
+  jobs: number,
+  tuning: Tuning,
+): SumsShape {
+  const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
+  let outs = MOST_OUTS;
+  while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
+  const most = Math.min(each, Math.floor(MOST_LOADS / outs));
+  const steps = Math.ceil(each / Math.ceil(each / most));
+  const dots = dotsOf(format, { rows, tuning });
+  const shape = { format, lanes, groups: jobs, dots };
+  const held = jobs * cols / 8;
+  if (each > (HELD_ROUNDS - 1) * steps && canHold({ ...shape, held }, tuning)) {
+    return { ...shape, outs: SET_OUTS, steps: HELD_STEPS, part: each % HELD_STEPS !== 0, held };
+  }
+  return { ...shape, outs, steps, part: each % steps !== 0, held: 0 };
+}
+
+/** Whether a workgroup has room for rounded x and for its sets. */
+function canHold(
+  { lanes, groups, dots, held }: Pick<SumsShape, "lanes" | "groups" | "dots" | "held">,
+  { rowLanes, workgroupBytes }: Tuning,
+): boolean {
+  const threads = HELD_SETS * lanes * groups;
+  const bytes = 20 * held + 8 * (threads + 2 * HELD_SETS * groups) + 4 * groups;
+  return dots === "packed" && threads <= rowLanes && bytes <= workgroupBytes;
+}
+
+function sumsKernel(
+  name: string,
+  { format, lanes, groups, dots, outs, steps, part, held }: SumsShape,
+): Kernel {
+  const sets = held > 0 ? HELD_SETS : 1;
+  const vectors = sets * groups * Math.ceil(outs / 4);
+  const threads = sets * groups * lanes;
+  return kernelOf(held > 0 ? "experts/expert_sums_held" : "experts/expert_sums", {
+    weights: format,
+    dots,
+    PACKED_FEW: false,
+    WHOLE: !part,
+    BLOCK_VEC8S: BLOCK_VEC8S[format],
+    OUTS: outs,
+    STEPS: steps,
+    LANE_SUMS: vectors * (lanes + 1),
+    JOB_SUMS: vectors,
+    UNROLL: Math.min(lanes, MOST_UNROLLED),
+    ...held > 0
+      ? { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS: Math.ceil(held / threads) }
+      : { QUADS: outs / 4 },
+  }, {
+    name,
+    bindings: [
+      "weights",
+      "x",
+      "out",
+      "experts",
+      "shares",
+      ...isQuantized(format) ? ["scales"] : [],
+    ],
+    constants: [
+      ...["COLS", "MATRIX_ROWS", "OUT_COLS", "LANES", "GROUPS"],
+      ...["ROUTED", "SHARED", "SHARED_NEXT", "SHARED_STEP"],
+      ...held > 0 ? ["SETS"] : [],
+    ],
+  });
+}
+
+/**
+ * Records `out[row] += sum over a row's experts of weight * W_e x[job]` for few rows; see `canSum`. The bits are
+ * those of `expertMatmul` and of the norm that adds its outputs, one expert after the other.
+ *
+ * x is [rows, topK, cols], out [rows, rows of an expert].
+ */
+export function expertSums(
+  { matrix, x, experts, weights, out }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    /** u32 [rows, topK] */
+    readonly experts: Operand;
+    /** f32 [rows, topK] */
+    readonly weights: Operand;
+    readonly out: Operand;
+  },
+  { shared, tuning, label, ...jobs }: Jobs & {
+    /** As of `expertMatmul`. */
+    readonly shared: number;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const { rows, topK, numExperts } = jobs;
+  const { format, cols, lanes } = matrix;
+  const expertRows = matrix.rows / numExperts;
+  const shape = shapeOf(matrix, rows, topK, tuning);
+  const { dots, outs, steps, part, held } = shape;
+  const sets = held > 0 ? HELD_SETS : 1;
+  const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
+    part ? "_part" : ""
+  }${held > 0 ? `_held_${held}` : ""}`;
+  const code = sumsKernel(name, shape);
+  return matrix.shards.map((shard) =>
+    dispatch(code, {
+      buffers: {
+        ...{ weights: shard.operand, x, out, experts, shares: weights },
+        ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
+      },
+      constants: {
+        COLS: cols,
+        MATRIX_ROWS: expertRows,
+        OUT_COLS: expertRows,
+        LANES: lanes,
+        GROUPS: topK,
+        ...held > 0 ? { SETS: sets } : {},
+        ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: "store" }),
+      },
+      workgroups: [Math.ceil(expertRows / outs / sets), rows],
+      label,
+      work: expertWork(matrix, { ...jobs, shared }, numExperts),
+    })
+  );
+}

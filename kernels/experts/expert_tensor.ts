@@ -1,0 +1,224 @@
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { kernelOf } from "../shader.ts";
+import { type Epilogue, notedEpilogue, PLAIN } from "../lib/epilogue.ts";
+import { formatOf } from "../matmul/tensor/loads.ts";
+import { spread } from "../matmul/tensor/matmul_tensor.ts";
+import { choiceCounts } from "./route.ts";
+import { type ExpertEpilogue, sharedRows, UNBOUND_BIAS } from "./expert_kernels.ts";
+import { CHOOSING, choosingConstants, type ExpertChoice } from "./expert_choice.ts";
+
+/** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
+export interface ExpertTile {
+  /** Jobs of one expert: 1, half of the unit's rows, or a multiple of them. */
+  readonly jobs: number;
+  /** Subgroups, jobs by columns of tiles. */
+  readonly grid: readonly [jobs: number, columns: number];
+  /** Tiles of each of them; jobs are grid[0] * own[0] tiles of the unit's rows, or fewer than one. */
+  readonly own: readonly [jobs: number, columns: number];
+  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
+  readonly stage: number;
+  /** Stages that are loaded ahead, 1 or more. */
+  readonly ahead: number;
+  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  readonly early?: boolean;
+}
+
+/** Columns of outputs of a workgroup. */
+export function tileColumns({ n }: MatrixUnit, { grid, own }: ExpertTile): number {
+  return grid[1] * own[1] * n;
+}
+
+/** Invocations of a workgroup; they divide what a stage brings of the weights. */
+export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): number {
+  return grid[0] * grid[1] * lanes;
+}
+
+/** Bytes of workgroup memory, of either precision at most. */
+export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
+  const { WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
+  return 16 * WORDS + 4 * (3 * JOBS + TILE_COLS);
+}
+
+function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8s = 1) {
+  const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
+  const { stage: STAGE, ahead: AHEAD } = tile;
+  const TILE_COLS = tileColumns(unit, tile);
+  const THREADS = expertTileThreads(unit, tile);
+  const CHUNKS = STAGE / 8;
+  const SUM_PITCH = unit.n / 4 + 1;
+  // hi and lo of few jobs are rows of one tile.
+  const packed = JOBS <= unit.m / 2;
+  const LO_ROW = packed ? unit.m / 2 : JOBS;
+  const PARTS = packed || precision === "f16" ? 1 : 2;
+  const TILE_SUMS = PARTS * unit.m * SUM_PITCH;
+  return {
+    ...{ JOBS, TILE: JOBS, TILE_ROWS: JOBS, GRID_R, OWN_R, OWN_C, AHEAD, TILE_COLS },
+    ...{ THREADS, CHUNKS, LO_ROW, PARTS },
+    ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
+    ...{ UNIT_HALF: unit.n / 2 },
+    TILE_R: packed ? LO_ROW : unit.m,
+    LO_SUM: (packed ? LO_ROW : unit.m) * SUM_PITCH,
+    ...spread(CHUNKS, JOBS),
+    STEPS: STAGE / unit.k,
+    W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
+    X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    ...{
+      EARLY: tile.early ?? false,
+    },
+    ...{ SUM_PITCH, TILE_SUMS },
+    JOB_LOADS: Math.ceil(JOBS / THREADS),
+    COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    // A tile of the unit is whole, with or without lo.
+    WORDS: Math.max(
+      (TILE_COLS + (packed ? 2 : PARTS) * LO_ROW) * (CHUNKS + 1),
+      GRID_R * GRID_C * TILE_SUMS,
+    ),
+  };
+}
+
+function expertKernel(
+  of: ExpertTensor,
+  { epilogue, uneven, picks }: {
+    readonly epilogue: Epilogue;
+    /** Logits that each lane looks through where the experts are still to be chosen; else 0. */
+    readonly picks: number;
+    /** Whether the stages are no multiple of those ahead. */
+    readonly uneven: boolean;
+  },
+): Kernel {
+  const { unit, tile, matrix: { format = "bf16" } } = of;
+  const load = formatOf({ ...of, halved: format === "bf16" });
+  const { parameters: { VEC8S, LOW } } = load;
+  const { m, n, k, lanes } = unit;
+  const { jobs, grid, own, stage, ahead } = tile;
+  const shape = [
+    ...[m, n, k, lanes, jobs, ...grid, ...own, stage, ahead],
+    ...tile.early ? ["early"] : [],
+  ];
+  const kind = `${load.name}_${epilogue.name}`;
+  const name = [
+    "expert_tensor" + kind,
+    ...shape,
+    ...uneven ? ["uneven"] : [],
+    ...picks > 0 ? [`picked_${picks}`] : [],
+  ].join("_");
+  const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];
+  return kernelOf("experts/expert_tensor", {
+    ...epilogue.parameters,
+    NOTED: epilogue.noted ?? false,
+    ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
+    ...load.parameters,
+    TILED: format === "bf16",
+    UNEVEN: uneven,
+    ...picks > 0
+      ? { jobs: "picked", scores: "softmax", ...choiceCounts(UNBOUND_BIAS) }
+      : { jobs: jobs === 1 ? "alone" : "tiled" },
+    ...picks > 0 ? { EACH: picks, SUBGROUP: lanes } : {},
+  }, {
+    name,
+    bindings: [
+      ...["weights", "x", "out", ...lists],
+      ...Object.keys(epilogue.buffers),
+      ...["w_scales", "x_scales", ...load.bindings],
+    ],
+    constants: [
+      ...load.constants,
+      "COLS",
+      "MATRIX_ROWS",
+      "OUT_COLS",
+      "FIRST_EXPERT",
+      "SHARD_EXPERTS",
+      "ROUTED",
+      "SHARED",
+      "SHARED_NEXT",
+      "SHARED_STEP",
+      "ROW_JOBS",
+      ...picks > 0 ? CHOOSING.constants : [],
+    ],
+  });
+}
+
+/** What one dispatch multiplies: the experts of a shard by their jobs. */
+export interface ExpertTensor {
+  readonly unit: MatrixUnit;
+  readonly tile: ExpertTile;
+  /** Default bf16. */
+  readonly matrix: Pick<Matrix, "cols"> & Partial<Pick<Matrix, "format" | "lanes">>;
+  /** Rows of an expert, even. */
+  readonly expertRows: number;
+  readonly shard: Shard;
+  /** Most tiles of jobs. */
+  readonly tiles: number;
+  /** Jobs that a row of x has. */
+  readonly rowJobs: number;
+  /** The last experts of the only shard that every row has, see `sharedRows`; default 0. */
+  readonly shared?: number | undefined;
+  readonly epilogue: ExpertEpilogue;
+  /** Of x; default f32, for quantized weights always f16. */
+  readonly precision?: Precision | undefined;
+  readonly label: string;
+  readonly work?: Dispatch["work"];
+}
+
+/**
+ * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16 weights
+ * are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
+ * The scales of what "swiglu" makes are lowered where they are `noted`, f32 [jobs].
+ */
+export function expertTensor(
+  { x, out, noted, lists, wScales, xScales, choice }: {
+    readonly x: Operand;
+    readonly out: Operand;
+    readonly noted?: Operand | undefined;
+    readonly lists: Operand;
+    readonly wScales: Operand;
+    readonly xScales: Operand;
+    /** Where each tile has a job whose expert is still to be chosen: `lists` gets the experts. */
+    readonly choice?: ExpertChoice | undefined;
+  },
+  of: ExpertTensor,
+): Dispatch {
+  const { unit, tile, matrix, expertRows, shard, label, work } = of;
+  const { cols, format = "bf16", lanes = 1 } = matrix;
+  const gated = of.epilogue === "swiglu";
+  const epilogue = noted && gated ? notedEpilogue("swiglu", noted) : PLAIN[of.epilogue];
+  const experts = shard.rows / expertRows;
+  if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
+  const uneven = cols / tile.stage % tile.ahead !== 0;
+  const picks = choice ? Math.ceil(choice.routing.numExperts / unit.lanes) : 0;
+  return dispatch(expertKernel(of, { epilogue, uneven, picks }), {
+    buffers: {
+      weights: shard.operand,
+      ...{ x, out, w_scales: wScales, x_scales: xScales, ...epilogue.buffers },
+      ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
+      ...choice ? { logits: choice.logits, shares: choice.weights } : {},
+      scales: shard.scales ?? shard.operand,
+    },
+    constants: {
+      ...isQuantized(format) ? { LANES: lanes } : {},
+      COLS: cols,
+      MATRIX_ROWS: expertRows,
+      OUT_COLS: gated ? expertRows / 2 : expertRows,
+      FIRST_EXPERT: shard.first / expertRows,
+      SHARD_EXPERTS: experts,
+      ...sharedRows(experts, expertRows / 2, of),
+      ROW_JOBS: of.rowJobs,
+      ...choice
+        ? choosingConstants(choice, {
+          jobs: of.tiles,
+          lanes: expertTileThreads(unit, tile),
+          shared: of.shared,
+        })
+        : {},
+    },
+    // Where experts are chosen, each row has a tile besides that stores them.
+    workgroups: [
+      of.tiles + (choice ? of.tiles / of.rowJobs : 0),
+      Math.ceil(expertRows / tileColumns(unit, tile)),
+    ],
+    label,
+    ...work ? { work } : {},
+  });
+}

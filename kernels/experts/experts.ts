@@ -1,0 +1,236 @@
+import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import type { Routing } from "./route.ts";
+import { kernelOf } from "../shader.ts";
+import {
+  type ExpertEpilogue,
+  expertKernel,
+  type JobSource,
+  type Picks,
+  RANKED,
+  sharedRows,
+} from "./expert_kernels.ts";
+import { expertShape, tileSize } from "./expert_shape.ts";
+import { unitTile } from "./expert_unit_tiles.ts";
+import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
+import { choosingConstants, type ExpertChoice } from "./expert_choice.ts";
+import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
+
+export type { ExpertChoice };
+
+const COMBINE = kernelOf("experts/combine_experts", {}, {
+  name: "combine_experts",
+  bindings: ["y", "weights", "out"],
+  constants: ["COLS4", "TOP_K", "ADD"],
+});
+
+/** Jobs, and how many of an expert share a tile: one number for both matmuls of a layer, see `tileSize`. */
+export type TiledJobs = Jobs & { readonly tile: TileSize };
+
+/** Jobs of an expert that share a tile, where both matmuls of a layer are as `matrix`; 1: each is alone. */
+export function expertTile(
+  jobs: Jobs,
+  matrix: Pick<Matrix, "format" | "shards">,
+  tuning: Tuning,
+): TileSize {
+  const { tensor } = tuning;
+  if (tensor && expertScales(matrix, tensor)) return unitTile(jobs, tensor.unit);
+  return tileSize(jobs, tuning, matrix.format);
+}
+
+/** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices, on `unit` or not. */
+export function tileWords(
+  jobs: Jobs,
+  tuning: Pick<Tuning, "software" | "packedRows">,
+  unit?: MatrixUnit,
+): number {
+  const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
+  const words = (some: Jobs) => [
+    ...(["bf16", "q8"] as const).map((format) => listWords(some, tileSize(some, tuning, format))),
+    ...unit ? [listWords(some, unitTile(some, unit))] : [],
+  ];
+  return Math.max(...counts.flatMap(words));
+}
+
+/** Records the lists of jobs where expertMatmul reads any for `matrix`. `experts` is u32 [rows, topK]. */
+export function expertTiles(
+  lists: { readonly experts: Operand; readonly tiles: Operand },
+  { matrix, tuning, ...jobs }: TiledJobs & {
+    readonly matrix: Pick<Matrix, "shards">;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const listed = expertScales(matrix, tuning.tensor)
+    ? jobs.tile > 1
+    : sourceOf(jobs, tuning) === "tiled";
+  if (!listed) return [];
+  return [jobLists(lists, { ...jobs, tuning })];
+}
+
+/** Jobs that a workgroup of hardware can look at, one a lane. */
+const MOST_FOUND = 128;
+
+/** Fours of logits that a workgroup compares with, in whole turns. */
+function vectorsOf(experts: number): number {
+  return Math.ceil(experts / 4 / RANKED) * RANKED;
+}
+
+/** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
+export function canChoose(
+  matrix: Pick<Matrix, "shards">,
+  { scores, groups, topGroups }: Routing,
+  { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
+): boolean {
+  const buffers = expertScales(matrix, tuning.tensor)
+    ? CHOOSING_BUFFERS.units
+    : CHOOSING_BUFFERS.others;
+  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
+    scores === "softmax" && topGroups === groups;
+}
+
+/** Storage buffers that it binds at most, on matrix units and elsewhere. */
+const CHOOSING_BUFFERS = { units: 10, others: 7 };
+
+/** How whole subgroups of a workgroup of `threads` choose, where kernels may use them. */
+function picksOf(
+  { routing }: ExpertChoice,
+  threads: number,
+  { subgroup }: Tuning,
+): Picks | undefined {
+  if (!subgroup || threads % subgroup !== 0) return undefined;
+  return { subgroup, each: Math.ceil(routing.numExperts / subgroup) };
+}
+
+/** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
+function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
+  if (tile === 1) return "alone";
+  const lanes = Math.min(MOST_FOUND, tuning.lanes * tuning.groups);
+  return !tuning.software && rows * topK <= lanes ? "found" : "tiled";
+}
+
+/**
+ * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard, and where
+ * the matrix goes to matrix units and x has no scales one before them.
+ *
+ * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
+ * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
+ */
+export function expertMatmul(
+  { matrix, x, xScales, out, noted, ...lists }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    /** Of x's rows, f32, where who wrote them noted them: for matrix units. */
+    readonly xScales?: Operand | undefined;
+    readonly out: Operand;
+    /** Of out's rows, which are jobs, f32, the largest before: "swiglu" lowers them where `notesExperts`. */
+    readonly noted?: Operand | undefined;
+    readonly experts: Operand;
+    readonly tiles: Operand;
+    /** Where the experts are still to be chosen, see `canChoose`: gets what `route` makes of the logits. */
+    readonly choice?: ExpertChoice | undefined;
+  },
+  shape: TiledJobs & {
+    readonly epilogue: ExpertEpilogue;
+    readonly perJob: boolean;
+    /** The last experts that every row has, see `sharedRows`; default 0. Where there are any, W is one shard. */
+    readonly shared?: number;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const { epilogue, tile, tuning, topK, label } = shape;
+  const { cols, lanes } = matrix;
+  const expertRows = matrix.rows / shape.numExperts;
+  const { choice } = lists;
+  const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
+    ...{ ...shape, tensor: tuning.tensor },
+    work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
+  });
+  if (onUnits) return onUnits;
+  const total = shape.rows * topK;
+  const picks = choice && picksOf(choice, tuning.groups * tuning.lanes, tuning);
+  const outputs = total * expertRows;
+  const launch = expertShape(matrix, { tile, outputs, picked: picks !== undefined }, tuning);
+  const { pairs, groups } = launch;
+  const source = choice ? picks ?? "chosen" : sourceOf(shape, tuning);
+  const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
+  const choosing = choice &&
+    choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
+  const ranges = Math.ceil(expertRows / 2 / pairs / groups);
+  return matrix.shards.map((shard) =>
+    dispatch(expertKernel(matrix, epilogue, launch, source), {
+      buffers: {
+        weights: shard.operand,
+        x,
+        out,
+        ...jobs,
+        ...choice ? { logits: choice.logits, shares: choice.weights } : {},
+        ...shard.scales ? { scales: shard.scales } : {},
+      },
+      constants: {
+        COLS: cols,
+        MATRIX_ROWS: expertRows,
+        FIRST_EXPERT: shard.first / expertRows,
+        SHARD_EXPERTS: shard.rows / expertRows,
+        ...sharedRows(shard.rows / expertRows, expertRows / 2, shape),
+        ROW_JOBS: shape.perJob ? 1 : topK,
+        OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
+        LANES: lanes,
+        GROUPS: groups,
+        ...source === "found" ? { JOBS: total } : {},
+        ...choosing,
+        ...choosing && !picks ? { VECTORS: vectorsOf(choosing.EXPERTS) } : {},
+      },
+      // Where experts are chosen, each row has a workgroup besides that stores them.
+      workgroups: choice ? [total * ranges + shape.rows] : [
+        source === "found" ? total : mostTiles(shape, tile),
+        ranges,
+      ],
+      label,
+      work: expertWork(matrix, shape, shard.rows / expertRows),
+    })
+  );
+}
+
+/** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */
+export function expertWork(
+  { rows, cols, shards }: Matrix,
+  { shared = 0, ...jobs }: Jobs & { readonly shared?: number },
+  experts: number,
+): Work {
+  const total = jobs.rows * jobs.topK;
+  const share = experts / jobs.numExperts;
+  const all = shards.reduce(
+    (sum, { operand, scales }) => sum + bytesOf(operand) + (scales ? bytesOf(scales) : 0),
+    0,
+  );
+  const routed = Math.min(jobs.numExperts - shared, total - shared * jobs.rows);
+  const read = (routed + shared) / jobs.numExperts;
+  const expertRows = rows / jobs.numExperts;
+  return {
+    bytes: share * (all * read + 4 * total * (cols + expertRows)),
+    flops: share * 2 * total * cols * expertRows,
+  };
+}
+
+/** Records `out (+)= sum over a row's experts of weight * y`; y is [rows, topK, cols]. */
+export function combineExperts(
+  buffers: { readonly y: Operand; readonly weights: Operand; readonly out: Operand },
+  { rows, topK, cols, add, label }: {
+    readonly rows: number;
+    readonly topK: number;
+    readonly cols: number;
+    readonly add: boolean;
+    readonly label: string;
+  },
+): Dispatch {
+  return dispatch(COMBINE, {
+    buffers,
+    constants: { COLS4: cols / 4, TOP_K: topK, ADD: Number(add) },
+    workgroups: [Math.ceil(cols / 4 / 64), rows],
+    label,
+    work: { bytes: 4 * rows * cols * (topK + (add ? 2 : 1)), flops: 2 * rows * topK * cols },
+  });
+}

@@ -1,0 +1,107 @@
+import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
+import {
+  isQuantized,
+  type Matrix,
+  MOST_DISPATCHED,
+  type Shard,
+  type TensorLimits,
+  type TensorMatrices,
+} from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { rowScales } from "../matmul/tensor/row_scales.ts";
+import type { ExpertEpilogue } from "./expert_kernels.ts";
+import { expertTensor } from "./expert_tensor.ts";
+import type { ExpertChoice } from "./expert_choice.ts";
+import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
+import { rowGroup } from "./tile_weights.ts";
+import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
+
+/** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
+export function fitsExpertUnits(
+  { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
+  { unit, limits, numExperts }: {
+    readonly unit: MatrixUnit;
+    readonly limits: TensorLimits;
+    readonly numExperts: number;
+  },
+): boolean {
+  const expertRows = rows / numExperts;
+  const lies = isQuantized(format) || format === "bf16" && expertRows % rowGroup(unit) === 0;
+  return lies && unit.n % 8 === 0 && expertRows % 2 === 0 &&
+    hasLaunches(unit, limits, { cols, format });
+}
+
+/** The scales of the experts of a matrix's shards; undefined where they are not multiplied on matrix units. */
+export function expertScales(
+  { shards }: Pick<Matrix, "shards">,
+  tensor: TensorMatrices | undefined,
+): Operand[] | undefined {
+  const scales = shards.flatMap((shard) => tensor?.experts.get(shard) ?? []);
+  return scales.length === shards.length ? scales : undefined;
+}
+
+/**
+ * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for rows of one unit. What it
+ * takes of more was not timed.
+ */
+export function notesExperts(
+  matrix: Pick<Matrix, "shards">,
+  { rows, tensor }: { readonly rows: number; readonly tensor: TensorMatrices | undefined },
+): boolean {
+  return tensor !== undefined && rows <= tensor.unit.m &&
+    expertScales(matrix, tensor) !== undefined;
+}
+
+/**
+ * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `xScales`, f32 [rows of
+ * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
+ */
+export function expertsOnUnits(
+  { matrix, x, xScales: given, out, noted, experts, tiles, choice }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    readonly xScales?: Operand | undefined;
+    readonly out: Operand;
+    readonly noted?: Operand | undefined;
+    readonly experts: Operand;
+    readonly tiles: Operand;
+    readonly choice?: ExpertChoice | undefined;
+  },
+  { tensor, tile, shared, epilogue, perJob, label, work, ...jobs }: Jobs & {
+    readonly tile: TileSize;
+    readonly shared?: number | undefined;
+    readonly tensor: TensorMatrices | undefined;
+    readonly epilogue: ExpertEpilogue;
+    readonly perJob: boolean;
+    readonly label: string;
+    work(shard: Shard): Dispatch["work"];
+  },
+): Dispatch[] | undefined {
+  const scales = expertScales(matrix, tensor);
+  if (!tensor || !scales) return undefined;
+  const { unit, limits, precision } = tensor;
+  const xScales = given ?? tensor.xScales;
+  const { cols, format } = matrix;
+  const outputs = jobs.rows * jobs.topK * matrix.rows / jobs.numExperts;
+  const launch = unitLaunch(unit, limits, { tile, cols, outputs, format });
+  const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
+  if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
+  const dispatches = matrix.shards.map((shard, i) =>
+    expertTensor(
+      {
+        ...{ x, out, noted, lists: tile === 1 ? experts : tiles, xScales, choice },
+        wScales: scales[i] as Operand,
+      },
+      {
+        ...{ unit, tile: launch, matrix, shard, shared, epilogue, precision, label },
+        expertRows: matrix.rows / jobs.numExperts,
+        tiles: mostTiles(jobs, tile),
+        rowJobs: perJob ? 1 : jobs.topK,
+        work: work(shard),
+      },
+    )
+  );
+  if (given) return dispatches;
+  const scaling = { rows: xRows, cols, label: `${label}.scales` };
+  return [rowScales({ x, scales: xScales }, scaling), ...dispatches];
+}

@@ -1,0 +1,125 @@
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import { kernelOf } from "../shader.ts";
+
+/** How a router's logits become experts and weights; see choice.wgsl. */
+export interface Routing {
+  readonly scores: "softmax" | "sigmoid";
+  readonly numExperts: number;
+  /** Experts of a row. */
+  readonly topK: number;
+  /** Divides `numExperts`. */
+  readonly groups: number;
+  readonly topGroups: number;
+  /** Best experts of a group that its score adds up. */
+  readonly groupBest: 1 | 2;
+  /** Weights of a row add up to `scale`. */
+  readonly normalize: boolean;
+  readonly scale: number;
+}
+
+const HARDWARE_LANES = 128;
+const SOFTWARE_LANES = 8;
+
+/** What choice.wgsl overrides. */
+export const CHOICE_CONSTANTS = [
+  "EXPERTS",
+  "TOP_K",
+  "ADDED",
+  "EXPERT_GROUPS",
+  "TOP_GROUPS",
+  "GROUP_BEST",
+  "NORMALIZE",
+  "SCALE",
+  "CHOICE_LANES",
+  "SEGMENTS",
+  "SEGMENT",
+  "PADDED",
+] as const;
+
+/** Logits that a lane of choice.wgsl compares without a branch in between. */
+const UNROLLED = 8;
+
+/** The constants of choice.wgsl; `shared` experts follow those that are chosen. */
+export function choiceConstants(
+  routing: Routing,
+  { lanes, shared }: { readonly lanes: number; readonly shared: number },
+): Record<typeof CHOICE_CONSTANTS[number], number> {
+  const { numExperts } = routing;
+  const segments = Math.max(
+    1,
+    Math.min(Math.floor(lanes / numExperts), Math.ceil(numExperts / UNROLLED)),
+  );
+  const segment = UNROLLED * Math.ceil(numExperts / segments / UNROLLED);
+  return {
+    EXPERTS: numExperts,
+    TOP_K: routing.topK,
+    ADDED: shared,
+    EXPERT_GROUPS: routing.groups,
+    TOP_GROUPS: routing.topGroups,
+    GROUP_BEST: routing.groupBest,
+    NORMALIZE: Number(routing.normalize),
+    SCALE: routing.scale,
+    CHOICE_LANES: lanes,
+    SEGMENTS: segments,
+    SEGMENT: segment,
+    PADDED: segments * segment,
+  };
+}
+
+/** Counts of choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
+export function choiceCounts(bias: number): Record<string, number> {
+  return { BIAS: bias };
+}
+
+function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
+  const name = `route_${scores}_${lanes}`;
+  return kernelOf("experts/route", { scores, ...choiceCounts(3) }, {
+    name,
+    bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
+    constants: [...CHOICE_CONSTANTS, "STRIDE"],
+  });
+}
+
+/**
+ * Records the experts, u32 [rows, topK + shared], and their weights, f32 [rows, topK + shared], of
+ * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice. The
+ * `shared` experts are those from numExperts on.
+ */
+export function route(
+  { logits, bias, experts, weights }: {
+    readonly logits: Operand;
+    readonly bias: Operand | undefined;
+    readonly experts: Operand;
+    readonly weights: Operand;
+  },
+  shape: Routing & {
+    readonly rows: number;
+    readonly stride: number;
+    /** Default 0. */
+    readonly shared?: number;
+    readonly tuning: Pick<Tuning, "software">;
+    readonly label: string;
+  },
+): Dispatch {
+  const { rows, stride, shared = 0, tuning: { software }, label, numExperts } = shape;
+  const lanes = software ? SOFTWARE_LANES : HARDWARE_LANES;
+  return dispatch(routeKernel(shape.scores, lanes), {
+    buffers: { logits, experts, shares: weights, ...biasOf(shape, bias, label) },
+    constants: { ...choiceConstants(shape, { lanes, shared }), STRIDE: stride },
+    workgroups: [rows],
+    label,
+    work: { bytes: 4 * rows * numExperts, flops: 4 * rows * numExperts },
+  });
+}
+
+/** The bias that sigmoid scores need, as a buffer of the kernel. */
+export function biasOf(
+  { scores }: Routing,
+  bias: Operand | undefined,
+  label: string,
+): Record<string, Operand> {
+  if (scores === "softmax") return {};
+  if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
+  return { bias };
+}

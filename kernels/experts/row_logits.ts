@@ -1,0 +1,181 @@
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import { foldCounts } from "../lib/workgroup.ts";
+import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
+import { normLanes, type RowScales } from "../norm/rms_norm.ts";
+import { kernelOf } from "../shader.ts";
+
+/** Vec8s of weights that an invocation has on their way. */
+const MOST_LOADED = 16;
+
+/** Logits that a workgroup makes: few, for one multiprocessor reads slowly. */
+const PART = 8;
+
+/** What the kernel's text depends on. */
+interface LogitsShape {
+  readonly format: FloatFormat;
+  /** Of the norm: invocations of a workgroup. */
+  readonly lanes: number;
+  /** Invocations that share a logit. */
+  readonly matrixLanes: number;
+  readonly part: number;
+  readonly steps: number;
+  /** Whether there are more vec8s than those on their way at first. */
+  readonly more: boolean;
+  /** Vec8s of the row that an invocation norms. */
+  readonly normed: number;
+  /** Of the split-K matmul before: read without a loop, whose loads wait for each other. */
+  readonly splitK: number;
+}
+
+/** Storage buffers of logits whose rows' scales are noted. */
+const NOTING_BINDINGS = 9;
+
+/** Whether `rowLogits` can note scales. */
+export function logitsNote({ storageBuffers }: Pick<Tuning, "storageBuffers">): boolean {
+  return storageBuffers >= NOTING_BINDINGS;
+}
+
+/** Lanes from which on row_logits.wgsl adds their sums. */
+const LEAST_TOTAL_LANES = 32;
+
+/** Stages before the last one, which each lane folds itself, by fours. */
+function totalCounts(lanes: number): Record<string, number> {
+  const counts = foldCounts(lanes);
+  return {
+    ...counts,
+    FIRST_STAGES: Math.max(0, counts.STAGES - 1),
+    REST_QUADS: counts.REST / 4,
+    LANE_QUADS: lanes / 4,
+  };
+}
+
+function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
+  const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
+  return kernelOf("experts/row_logits", {
+    weights: format,
+    NOTED: notes,
+    SMALL: lanes < LEAST_TOTAL_LANES,
+    ...totalCounts(lanes),
+    PART: part,
+    STEPS: steps,
+    MORE: more,
+    NORMED: normed,
+    SUMS: splitK,
+    MORE_SUMS: splitK - 1,
+    LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
+    UNROLL: Math.min(16, matrixLanes),
+  }, {
+    name,
+    bindings: [
+      ...["weights", "x", "sums", "norm_weight", "stream", "normed", "logits"],
+      ...notes ? ["scales", "lowered"] : [],
+    ],
+    constants: [
+      ...["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS"],
+      ...notes ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
+    ],
+  });
+}
+
+/**
+ * Whether one dispatch can norm `rows` rows and multiply them by the router: few rows on hardware, where a row
+ * fits into workgroup memory. The router of more has dispatches of their own, which give the same bits.
+ */
+export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boolean {
+  const { format, cols, lanes, shards } = router;
+  if (tuning.software || rows > MOST_NORMED_ROWS || shards.length > 1) return false;
+  if (format !== "bf16" && format !== "f16" && format !== "f32") return false;
+  if (cols / 8 % lanes !== 0) return false;
+  const shape = shapeOf(router, tuning);
+  // The lanes' sums of squares, and on matrix units their largest numbers.
+  const words = cols + (tuning.tensor ? 3 : 2) * shape.lanes + shape.lanes / lanes;
+  return shape.lanes >= lanes && 4 * words <= tuning.workgroupBytes;
+}
+
+function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK"> {
+  const { format, cols, lanes: matrixLanes } = router;
+  const lanes = normLanes({ cols, lanes: tuning.rowLanes });
+  const whole = cols / 8 / matrixLanes;
+  let steps = Math.min(whole, MOST_LOADED);
+  while (whole % steps !== 0) steps--;
+  return {
+    format: format as FloatFormat,
+    ...{ lanes, matrixLanes, steps, more: steps < whole },
+    part: Math.min(PART, lanes / matrixLanes),
+    normed: Math.ceil(cols / 8 / lanes),
+  };
+}
+
+/**
+ * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T. One
+ * dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
+ */
+export function rowLogits(
+  { matrix, x, sums, norm, noted, ...out }: {
+    /** [logits, cols] */
+    readonly matrix: Matrix;
+    /** The residual stream, [rows, cols]. */
+    readonly x: Operand;
+    /** [splitK, rows, cols] */
+    readonly sums: Operand;
+    /** Of the norm, [cols]. */
+    readonly norm: Operand;
+    /** Gets the stream, [rows, cols]: not x, which all workgroups read. */
+    readonly stream: Operand;
+    /** [rows, cols] */
+    readonly normed: Operand;
+    /** [rows, matrix.rows] */
+    readonly logits: Operand;
+    /** Gets the scales of the normed rows, and the largest for those of the other inputs; see `logitsNote`. */
+    readonly noted?: RowScales | undefined;
+  },
+  { rows, splitK, eps, tuning, label }: {
+    readonly rows: number;
+    readonly splitK: number;
+    readonly eps: number;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch {
+  const { cols } = matrix;
+  const [{ operand: weights } = { operand: x }] = matrix.shards;
+  const shape = { ...shapeOf(matrix, tuning), splitK };
+  const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
+  const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
+    more ? "_more" : ""
+  }_${splitK}${noted ? "_scale" : ""}`;
+  const code = logitsKernel(name, shape, noted !== undefined);
+  return dispatch(code, {
+    // The kernel computes the ranges' stride from its size.
+    buffers: {
+      weights,
+      x,
+      sums: { ...sums, size: 4 * splitK * rows * cols },
+      norm_weight: norm,
+      ...out,
+      ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
+    },
+    constants: {
+      COLS: cols,
+      EPS: eps,
+      LANES: lanes,
+      MATRIX_LANES: matrixLanes,
+      ROW_VECTORS: cols / 4,
+      LOGITS: matrix.rows,
+      ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
+    },
+    workgroups: [Math.ceil(matrix.rows / part), rows],
+    label,
+    work: {
+      bytes: bytesOf(weights) + 4 * rows * cols * (splitK + 3),
+      flops: 2 * rows * cols * matrix.rows,
+    },
+  });
+}

@@ -1,0 +1,188 @@
+// logits[r, e] = sum_k normed[r, k] W[e, k] with normed[r] = v / sqrt(mean(v^2) + EPS) * norm_weight, v = x[r]
+// plus the sums of a split-K matmul, for few rows: every workgroup norms the row for itself. The first of a row
+// stores v in `stream` and normed[r].
+//
+// One workgroup per row and $PART experts. The norm has the order of norm/rms_norm.wgsl, the logits that of
+// matmul.wgsl: MATRIX_LANES lanes share one, and have $STEPS vec8s of its weights on their way from before the row is
+// normed.
+
+//#import lib/weights_$weights
+//#import lib/vec8
+//#if SMALL
+// The sum of a value over the lanes of a workgroup, returned to every lane, in one order: while more
+// than 16 partial sums are left, lane l of the first eighth adds those at l, l + 1/8, l + 2/8, ...
+// of their number; the rest is added in order.
+//
+// The file that uses this declares LANES, a power of two, and `Sum`, the type. Counts: `foldCounts`.
+
+var<workgroup> partial: array<Sum, LANES>;
+
+fn total(x: Sum, lane: u32) -> Sum {
+  partial[lane] = x;
+  workgroupBarrier();
+  //#for s in STAGES
+  {
+    let left = LANES >> (3u * $su + 3u);
+    if (lane < left) {
+      var sum = Sum();
+      //#for j in 8
+      sum += partial[lane + $ju * left];
+      //#endfor
+      partial[lane] = sum;
+    }
+    workgroupBarrier();
+  }
+  //#endfor
+  var sum = Sum();
+  //#for j in REST
+  sum += partial[$j];
+  //#endfor
+  workgroupBarrier(); // before the next call writes
+  return sum;
+}
+//#else
+// The sum of a number over the lanes of a workgroup, returned to every lane, with the bits of
+// lib/workgroup_sum.wgsl: each lane adds the last stage's sums and the rest itself, for a barrier takes longer.
+//
+// The file that uses this declares LANES, a power of two from 32 on. Counts: `totalCounts` of row_logits.ts.
+
+var<workgroup> partial: array<vec4<f32>, $LANE_QUADS>;
+
+fn total(x: f32, lane: u32) -> f32 {
+  partial[lane / 4u][lane % 4u] = x;
+  workgroupBarrier();
+  //#for s in FIRST_STAGES
+  {
+    let left = LANES >> (3u * $su + 3u);
+    if (lane < left) {
+      var sum = 0.0;
+      //#for j in 8
+      sum += partial[(lane + $ju * left) / 4u][lane % 4u];
+      //#endfor
+      partial[lane / 4u][lane % 4u] = sum;
+    }
+    workgroupBarrier();
+  }
+  //#endfor
+  var sum = 0.0;
+  //#for q in REST_QUADS
+  var four$q = vec4<f32>(0.0);
+  //#for j in 8
+  four$q += partial[$(q + j * REST_QUADS)];
+  //#endfor
+  sum += four$q.x;
+  sum += four$q.y;
+  sum += four$q.z;
+  sum += four$q.w;
+  //#endfor
+  return sum;
+}
+//#endif
+//#import norm/note
+//#import lib/add8
+
+alias Sum = f32;
+
+override COLS: u32; // COLS / 8 is a multiple of MATRIX_LANES * $STEPS
+override EPS: f32;
+override LANES: u32; // of the norm
+override MATRIX_LANES: u32; // divides LANES
+override ROW_VECTORS: u32; // COLS / 4
+override LOGITS: u32; // of a row
+
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
+@group(0) @binding(2) var<storage, read> sums: array<vec4<f32>>; // [$SUMS, rows, COLS / 4]
+@group(0) @binding(3) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
+@group(0) @binding(4) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: not x
+@group(0) @binding(5) var<storage, read_write> normed: array<vec4<f32>>; // [rows, COLS / 4]
+@group(0) @binding(6) var<storage, read_write> logits: array<f32>; // [rows, LOGITS]
+
+// The normed row: the low halves of its vec8s and then the high ones.
+var<workgroup> row_vectors: array<vec4<f32>, ROW_VECTORS>;
+var<workgroup> lane_sums: array<f32, $LANE_SUMS>; // of a group, and one of padding
+
+fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
+  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
+}
+
+fn norm_row(row: u32, store: bool, lane: u32) {
+  let first = row * (COLS / 4u);
+  let stride = arrayLength(&sums) / $SUMSu;
+  var sum = 0.0;
+  //#for j in NORMED
+  let i$j = lane + $ju * LANES;
+  var v$j = Vec8();
+  var g$j = Vec8();
+  if (i$j < COLS / 8u) {
+    let at = first + 2u * i$j;
+    var branch = Vec8(sums[at], sums[at + 1u]);
+    //#for s in MORE_SUMS
+    branch.lo += sums[($su + 1u) * stride + at];
+    branch.hi += sums[($su + 1u) * stride + at + 1u];
+    //#endfor
+    v$j = Vec8(x[at] + branch.lo, x[at + 1u] + branch.hi);
+    g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]);
+  }
+  sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
+  //#endfor
+  let scale = 1.0 / sqrt(total(sum, lane) / f32(COLS) + EPS);
+  var peak = 0.0;
+  //#for j in NORMED
+  if (i$j < COLS / 8u) {
+    let lo = v$j.lo * scale * g$j.lo;
+    let hi = v$j.hi * scale * g$j.hi;
+    row_vectors[i$j] = lo;
+    row_vectors[COLS / 8u + i$j] = hi;
+    peak = seen(peak, Vec8(lo, hi));
+    if (store) {
+      let at = first + 2u * i$j;
+      stream[at] = v$j.lo;
+      stream[at + 1u] = v$j.hi;
+      normed[at] = lo;
+      normed[at + 1u] = hi;
+    }
+  }
+  //#endfor
+  if (store) {
+    note(row, lane, peak);
+  }
+  workgroupBarrier();
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let vec8s = COLS / 8u;
+  let lane = thread % MATRIX_LANES;
+  let group = thread / MATRIX_LANES;
+  // Groups without a logit of their own read that of the last, which is in the cache.
+  let at = min(tile.x * $PARTu + min(group, $PARTu - 1u), LOGITS - 1u) * vec8s + lane;
+  //#for s in STEPS
+  var block$s = load_block(at + $su * MATRIX_LANES);
+  //#endfor
+  norm_row(tile.y, tile.x == 0u, thread);
+  var sum = 0.0;
+  let step = $STEPSu * MATRIX_LANES;
+  for (var k = 0u; k < vec8s; k += step) {
+    //#for s in STEPS
+    {
+      let i = k + $su * MATRIX_LANES + lane;
+      sum = add8(sum, row_vectors[i], row_vectors[vec8s + i], vec8_0(block$s));
+      //#if MORE
+      block$s = load_block(at + min(k + step, vec8s - step) + $su * MATRIX_LANES);
+      //#endif
+    }
+    //#endfor
+  }
+  lane_sums[group * (MATRIX_LANES + 1u) + lane] = sum;
+  workgroupBarrier();
+  let own = tile.x * $PARTu + thread;
+  if (thread < $PARTu && own < LOGITS) {
+    var logit = 0.0;
+    for (var l = 0u; l < MATRIX_LANES; l += $UNROLLu) {
+      //#for l in UNROLL
+      logit += lane_sums[thread * (MATRIX_LANES + 1u) + l + $lu];
+      //#endfor
+    }
+    logits[tile.y * LOGITS + own] = logit;
+  }
+}

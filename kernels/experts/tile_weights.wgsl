@@ -1,0 +1,27 @@
+// tiles = weights times the scales of their rows: bf16 made f16, exact where weight_scales.wgsl counted no faults, in the
+// order in which expert_tensor.wgsl reads. Rows are taken in groups of $GROUP; of a group the eights of k
+// follow each other, and an eight of all its rows lies side by side: what a stage of k needs of a group is
+// in one piece.
+//
+// One invocation per eight of a row.
+
+override COLS: u32; // a multiple of 8
+
+//#import matmul/tensor/to_f16
+
+// [rows, COLS / 8]: eight bf16
+@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
+// [rows], a multiple of $GROUP
+@group(0) @binding(1) var<storage, read> scales: array<f32>;
+// [rows / $GROUP, COLS / 8, $GROUP]: eight f16
+@group(0) @binding(2) var<storage, read_write> tiles: array<vec4<u32>>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let eights = COLS / 8u;
+  if (id.x >= eights * $GROUPu) {
+    return;
+  }
+  let row = id.y * $GROUPu + id.x % $GROUPu;
+  tiles[id.y * eights * $GROUPu + id.x] = eight_halves(weights[row * eights + id.x / $GROUPu], scales[row]);
+}

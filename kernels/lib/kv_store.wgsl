@@ -1,0 +1,28 @@
+//#if kv == f32
+// Writes dims w and w + HEAD_DIM / 2 of a row of keys or values, kept as load.wgsl reads them.
+
+fn store_key(row: u32, w: u32, pair: vec2<f32>) {
+  let at = row * HEAD_DIM + w;
+  keys[at] = bitcast<u32>(pair.x);
+  keys[at + HEAD_DIM / 2u] = bitcast<u32>(pair.y);
+}
+
+fn store_value(row: u32, w: u32, pair: vec2<f32>) {
+  let at = row * HEAD_DIM + w;
+  values[at] = bitcast<u32>(pair.x);
+  values[at + HEAD_DIM / 2u] = bitcast<u32>(pair.y);
+}
+//#else
+// Writes dims w and w + HEAD_DIM / 2 of a row of keys or values of 16 bits, kept as load.wgsl reads
+// them.
+
+//#import lib/kv_pack
+
+fn store_key(row: u32, w: u32, pair: vec2<f32>) {
+  keys[row * (HEAD_DIM / 2u) + w] = kv_word(pair);
+}
+
+fn store_value(row: u32, w: u32, pair: vec2<f32>) {
+  values[row * (HEAD_DIM / 2u) + w] = kv_word(pair);
+}
+//#endif

@@ -1,0 +1,14 @@
+/** Partial results that each lane folds alone after the last stage. */
+const MOST_REST = 16;
+
+/**
+ * Counts of fragments/workgroup_sum and fragments/workgroup_argmax: how a workgroup folds `lanes`
+ * partial results, in stages that fold eight into one each, and a rest.
+ *
+ * @param lanes a power of two.
+ */
+export function foldCounts(lanes: number): { STAGES: number; REST: number } {
+  let [STAGES, REST] = [0, lanes];
+  for (; REST > MOST_REST; REST /= 8) STAGES++;
+  return { STAGES, REST };
+}

@@ -1,0 +1,118 @@
+//#if epilogue == store
+// Epilogue of matmul: out = y.
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let at = row * OUT_COLS + FIRST + c;
+  out[at] = sum.x;
+  out[at + half] = sum.y;
+}
+//#else if epilogue == add
+// Epilogue of matmul: out = out + y, the residual connection.
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let at = row * OUT_COLS + FIRST + c;
+  out[at] += sum.x;
+  out[at + half] += sum.y;
+}
+//#else if epilogue == gated
+// Epilogue of matmul over a matrix [gate; up]: out = silu(gate) * up, or gelu(gate) * up.
+
+//#import matmul/gate
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  out[row * OUT_COLS + FIRST + c] = gated(sum);
+}
+//#else if epilogue == gated_noted
+// Epilogue of matmul over a matrix [gate; up] whose output's scales are noted.
+
+//#import matmul/gate
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let y = gated(sum);
+  consider(y);
+  out[row * OUT_COLS + FIRST + c] = y;
+}
+//#else if epilogue == cap
+// Epilogue of matmul: out = capped y (lib/soft_cap.wgsl).
+
+//#import lib/soft_cap
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let at = row * OUT_COLS + FIRST + c;
+  let y = capped(vec4<f32>(sum, 0.0, 0.0));
+  out[at] = y.x;
+  out[at + half] = y.y;
+}
+//#else if epilogue == qkv
+// Epilogue of matmul over [q; k; v] whose rope pairs are half a shard apart (`heads` of the loader):
+// rotates q and k, stores q in `out` and k and v in the pages.
+
+//#import lib/place_head
+//#if BIAS
+// q, k and v with a bias (Qwen2).
+
+@group(0) @binding(8) var<storage, read> bias: array<f32>; // [Q_HEADS + 2 KV_HEADS, HEAD_DIM]
+
+fn biased(sum: vec2<f32>, at: u32) -> vec2<f32> {
+  return sum + vec2<f32>(bias[at], bias[at + HEAD_DIM / 2u]);
+}
+//#else
+// q, k and v without a bias.
+
+fn biased(sum: vec2<f32>, at: u32) -> vec2<f32> {
+  return sum;
+}
+//#endif
+
+// All that is read to place the elements c and c + half of a row, but the bias.
+fn prepare(row: u32, c: u32) -> HeadPlace {
+  let pair = FIRST + c;
+  return head_place(row, pair / (HEAD_DIM / 2u), pair % (HEAD_DIM / 2u));
+}
+
+fn finish(place: HeadPlace, c: u32, sum: vec2<f32>) {
+  let pair = FIRST + c;
+  let head = pair / (HEAD_DIM / 2u);
+  let w = pair % (HEAD_DIM / 2u);
+  put_head(place, head, w, biased(sum, head * HEAD_DIM + w));
+}
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  finish(prepare(row, c), c, sum);
+}
+//#else if epilogue == partial
+// Epilogue of matmul: keeps the partial result of a group's outputs for `end_group` (out.wgsl, with
+// its slot `partial`).
+
+//#import lib/partial_$partial
+
+override VOCAB: u32; // columns that count; what W has beyond is padding
+
+var<private> kept: Partial = NO_PARTIAL;
+
+fn consider(logit: f32, token: u32) {
+  if (token < VOCAB) {
+    kept = joined(kept, partial_of(logit, token));
+  }
+}
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  consider(sum.x, FIRST + c);
+  consider(sum.y, FIRST + c + half);
+}
+//#else if epilogue == relayed_gated
+// Epilogue of matmul of one row over a matrix [gate; up] whose output others wait for (out.wgsl).
+
+//#import matmul/gate
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  put_word(FIRST + c, gated(sum));
+}
+//#else if epilogue == relayed
+// Epilogue of matmul of one row whose output others wait for (out.wgsl).
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  put_word(row * OUT_COLS + FIRST + c, sum.x);
+  put_word(row * OUT_COLS + FIRST + c + half, sum.y);
+}
+//#endif

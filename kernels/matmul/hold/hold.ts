@@ -1,0 +1,181 @@
+import type { Operand } from "../../../src/gpu/kernel.ts";
+import type { KernelParameters } from "../../../src/gpu/directives.ts";
+import { foldCounts } from "../../lib/workgroup.ts";
+import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
+
+/** How x of a matmul_resident.wgsl comes to workgroup memory, and what that needs besides. */
+export interface Hold {
+  /** Part of the kernel's name; empty for rows as they are. */
+  readonly name: string;
+  /** Which one of matmul/hold/x.wgsl. */
+  readonly kind: "rows" | "normed" | "combined" | "relay";
+  /** Whether workgroups have twice as many groups of lanes; default false. */
+  readonly wide?: boolean | undefined;
+  /** Bound after the epilogue's, in this order. */
+  readonly buffers: Readonly<Record<string, Operand>>;
+  readonly constants: Readonly<Record<string, number>>;
+  /** On matrix units: whose scales the first workgroup makes the largest. */
+  readonly lowers?: RowScales | undefined;
+  /** What else its text depends on, in workgroups of so many invocations. */
+  parameters(of: { readonly threads: number }): KernelParameters;
+}
+
+/** x as it is. */
+export const PLAIN_ROWS: Hold = {
+  name: "",
+  kind: "rows",
+  buffers: {},
+  constants: {},
+  parameters: () => ({}),
+};
+
+/** What is added to rows of x: the sums of a split-K matmul, or the weighted outputs of experts. */
+export type NormAddends =
+  | {
+    /** [splitK, rows, cols] */
+    readonly sums: Operand;
+    readonly splitK: number;
+    /** Whether other workgroups of the dispatch make them, of one row: `sums` is u32 [sumWords]. */
+    readonly relay?: Relay | undefined;
+  }
+  | Pick<ExpertSums, "outputs" | "shares" | "experts">;
+
+/** Words that workgroups of a dispatch wait for: see relay/counts.wgsl. */
+export interface Relay {
+  /** Workgroups that make those of a range. */
+  readonly makers: number;
+  /** Looks at words that are not there yet before a workgroup makes them itself. */
+  readonly turns: number;
+}
+
+/** Rows of `cols` that are read for one of x's. */
+export function addendsOf(added: NormAddends | undefined): number {
+  if (!added) return 0;
+  return "sums" in added ? added.splitK : added.experts;
+}
+
+/** Storage buffers that are bound for them. */
+export function addendBuffers(added: NormAddends | undefined): number {
+  if (!added) return 0;
+  return "sums" in added ? 2 : 3;
+}
+
+/** A norm of rows of x, to which something may be added first. */
+export interface NormOfRows {
+  /** [cols] */
+  readonly weight: Operand;
+  readonly eps: number;
+  /** Lanes of `rmsNorm` for such rows, which give the order of the sum of squares. */
+  readonly lanes: number;
+  /** Not on matrix units. */
+  readonly kept?: KeptInput | undefined;
+  /** Scales of the layer's inputs, which on matrix units become the largest where the norm is done. */
+  readonly lowers?: RowScales | undefined;
+  readonly added?:
+    | NormAddends & {
+      /** Where x + what is added goes, [rows, cols]: not x. */
+      readonly stream: Operand;
+    }
+    | undefined;
+}
+
+/** Where the rows of a norm's input are kept besides. */
+export interface KeptInput {
+  readonly out: Operand;
+  /** Row stride of out. */
+  readonly outCols: number;
+  readonly outFirst: number;
+}
+
+/** Partial sums of attention, as its first dispatch leaves them. */
+export interface PartialHeads {
+  /** [rows, heads, splits, headDim] */
+  readonly sums: Operand;
+  /** [rows, heads, splits, 2] */
+  readonly stats: Operand;
+  readonly rows: Operand;
+  readonly heads: number;
+  readonly headDim: number;
+  /** Of a whole block table. */
+  readonly splits: number;
+  /** Cells that a row sees; absent = all. */
+  readonly window?: number | undefined;
+}
+
+/** Most splits that `combinedHeads` adds. */
+export const MOST_SPLITS = 16;
+const HALF = MOST_SPLITS / 2;
+
+/**
+ * The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits.
+ *
+ * @param wide see `combinesHeads`.
+ */
+export function combinedHeads(
+  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff }: PartialHeads,
+  wide = false,
+): Hold {
+  return {
+    wide,
+    name: `combined_${headDim}`,
+    kind: "combined",
+    buffers: { parts: sums, stats, row_list: rows },
+    constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
+    parameters: () => ({ SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
+  };
+}
+
+/** Rows of x, [rows, cols], normed. */
+export function normedRows(
+  { weight, eps, lanes, kept, lowers, added }: NormOfRows,
+  { cols, rows }: { readonly cols: number; readonly rows: number },
+): Hold {
+  const each = Math.ceil(cols / 8 / lanes);
+  const splitK = added && "sums" in added ? added.splitK : 0;
+  const experts = added && "outputs" in added ? added.experts : 0;
+  const relay = added && "sums" in added ? added.relay : undefined;
+  const kind = relay ? "_relayed" : experts > 0 ? `_experts_${experts}` : "";
+  return {
+    name: `normed_${lanes}x${each}_${splitK}${kind}${kept ? "_kept" : ""}`,
+    kind: "normed",
+    buffers: {
+      norm_weight: weight,
+      ...added ? addendOperands(added, 4 * rows * cols) : {},
+      ...kept ? { kept: kept.out } : {},
+    },
+    constants: {
+      EPS: eps,
+      ...kept ? { KEPT_COLS: kept.outCols, KEPT_FIRST: kept.outFirst } : {},
+      ...relay ? { TURNS: relay.turns, MAKERS: relay.makers, RANGES: 1 } : {},
+    },
+    ...lowers ? { lowers } : {},
+    parameters: ({ threads }) => ({
+      RELAYED: relay !== undefined,
+      NORM_LANES: lanes,
+      NORM_EACH: each,
+      NORM_TURNS: Math.ceil(lanes / threads),
+      ADDED: splitK > 0,
+      STORED: splitK > 0 && !relay,
+      KEPT: kept !== undefined,
+      WORDS: Math.ceil(splitK * cols / threads),
+      RANGE: splitK * cols,
+      MORE_ADDENDS: Math.max(0, splitK - 1),
+      WEIGHED: experts > 0,
+      EXPERTS: experts,
+      STREAMED: added !== undefined,
+      ...foldCounts(lanes),
+    }),
+  };
+}
+
+/** @param size bytes of x's rows. */
+function addendOperands(
+  added: NonNullable<NormOfRows["added"]>,
+  size: number,
+): Record<string, Operand> {
+  const { stream } = added;
+  if ("relay" in added && added.relay) return { stream, relay: added.sums };
+  return "sums" in added
+    ? { sums: { ...added.sums, size: added.splitK * size }, stream }
+    : { outputs: added.outputs, stream, shares: added.shares };
+}

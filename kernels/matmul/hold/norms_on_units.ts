@@ -1,0 +1,40 @@
+/** Where a matmul of one row on matrix units norms it itself. */
+import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
+import { addendBuffers, addendsOf } from "./hold.ts";
+import type { NormUse } from "./norms_rows.ts";
+import { tensorShards } from "../tensor/common.ts";
+import { fewTile } from "../tensor/few_tiles.ts";
+
+/** Most bytes that all workgroups together read to norm x themselves. */
+const MOST_READ = 12 * 2 ** 20;
+
+/** Widest row: one of 2,048 numbers takes a subgroup longer than a dispatch of its own does. */
+const WIDEST = 1024;
+
+/** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
+const NORM_BYTES = 2048;
+
+/** Storage buffers besides those of the epilogue and of what is added: of the matmul, the norm, and the scales. */
+const BUFFERS = 6;
+
+/** Whether a matmul on matrix units had better norm its row itself, by `normedRows`: one, of those that are not quantized. */
+export function normsOnUnits(
+  matrix: Matrix,
+  { rows, added, bound, tuning: { tensor, software } }: NormUse,
+): boolean {
+  const { format, cols, shards } = matrix;
+  const one = rows === 1 && cols <= WIDEST && !software && !isQuantized(format);
+  if (!one || !tensor || !tensorShards(matrix, tensor)) return false;
+  const { unit, limits } = tensor;
+  const room = {
+    maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize - NORM_BYTES,
+  };
+  const reads = shards.map(({ rows: columns }) => {
+    const tile = fewTile(unit, room, { rows, columns, range: cols, splitK: 1, held: true });
+    if (!tile) return Infinity;
+    const workgroups = Math.ceil(columns / (tile.columns * unit.m));
+    return workgroups * cols * (2 + addendsOf(added)) * 4;
+  });
+  return BUFFERS + bound + addendBuffers(added) <= limits.maxStorageBuffersPerShaderStage &&
+    reads.every((read) => read <= MOST_READ);
+}

@@ -1,0 +1,107 @@
+import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
+import { type Epilogue, PLAIN, type PlainEpilogue } from "../lib/epilogue.ts";
+import { lanesOf } from "./matmul_lanes.ts";
+import { matmulKernel } from "./matmul_kernels.ts";
+import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
+import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
+import { matmulOnUnits } from "./tensor/matmul_on_units.ts";
+
+export { capEpilogue } from "../lib/epilogue.ts";
+export type { Epilogue, PlainEpilogue };
+
+/** Weights and x in, what is made of y out; "add" reads out before. */
+function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epilogue): Work {
+  const outputs = shard.rows * moved;
+  return {
+    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
+      4 * rows * (cols + outputs),
+    flops: 2 * rows * cols * shard.rows,
+  };
+}
+
+/**
+ * Records `out = epilogue(x W^T)` for `rows` rows: a dispatch a shard, and where the matrix goes to matrix
+ * units and x has no scales one before them.
+ *
+ * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for a gated one. With `splitK`
+ * above 1, out is [splitK, rows, W.rows], the sums over equal ranges of k.
+ */
+export function matmul(
+  buffers: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    /** Of x's rows, f32 [rows], where who wrote them noted them: for matrix units. */
+    readonly xScales?: Operand | undefined;
+    /** Whether x is what matrix units take: see `takesPairs`, without which no other kernel does. */
+    readonly paired?: boolean | undefined;
+    readonly out: Operand;
+  },
+  shape: {
+    readonly rows: number;
+    readonly epilogue: PlainEpilogue | Epilogue;
+    /** See `splitKOf`; 1 unless epilogue is "store". */
+    readonly splitK?: number;
+    /** How x comes to workgroup memory, for a launch that keeps it there; default as it is. */
+    readonly hold?: Hold;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const { matrix, x, out } = buffers;
+  const { rows, splitK = 1, hold = PLAIN_ROWS, tuning, label } = shape;
+  const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
+  const held = hold === PLAIN_ROWS ? undefined : hold;
+  const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, hold: held, tuning, label });
+  if (onUnits) return onUnits;
+  if (buffers.paired) throw new Error(`${label}: its x is f16 pairs, for matrix units alone`);
+  if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
+    throw new Error(`${label}: its weights are f16, for matrix units alone`);
+  }
+  const use = {
+    rows,
+    splitK,
+    tuning,
+    partial: epilogue.out === "partials",
+  };
+  const launch = hold === PLAIN_ROWS
+    ? matmulShape(matrix, use)
+    : residentShape(matrix, use, hold.wide);
+  const { format, cols } = matrix;
+  const lanes = lanesOf(matrix, tuning);
+  const { groups } = launch;
+  const code = matmulKernel(launch, { format, epilogue, lanes, packedLanes: matrix.lanes, hold });
+  return matrix.shards.map((shard) =>
+    dispatch(code, {
+      buffers: {
+        weights: shard.operand,
+        // The kernel computes the number of rows from its size.
+        x: { ...x, size: 4 * rows * cols },
+        out,
+        ...epilogue.buffers,
+        ...hold.buffers,
+        // Kernels of other formats bind no scales.
+        scales: shard.scales ?? shard.operand,
+      },
+      constants: {
+        COLS: cols,
+        MATRIX_ROWS: shard.rows,
+        OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
+        FIRST: shard.first,
+        SPLIT_K: splitK,
+        LANES: lanes,
+        GROUPS: groups,
+        ...epilogue.constants,
+        ...hold.constants,
+      },
+      workgroups: [
+        // Tiles of the same columns run side by side and share the weights in the cache.
+        Math.ceil(rows / launch.rows),
+        columnWorkgroups(shard, launch),
+        splitK,
+      ],
+      label,
+      work: matmulWork(matrix, shard, rows, epilogue),
+    })
+  );
+}

@@ -1,0 +1,140 @@
+// y[r, n] = sum_k x[r, k] * W[n, k] for the rows of one shard of W, f32 accumulation; x is read through
+// the cache. For software adapters and for widths that matmul_staged.wgsl cannot take.
+//
+// The order of every sum, shared with matmul_staged.wgsl: k is cut into SPLIT_K
+// equal ranges, each a sum of its own (tile.z). In a range, lane l of LANES sums the packed blocks
+// l, l + LANES, ... of a row, one k after the other: k = 8 * (l + j * LANES) .. + 7 in order of j, but where
+// PACKED_LANES are fewer. The lanes are added in order of l. Neither rows nor tiles enter the order, so a
+// row has the same bits whatever number of rows is in flight.
+//
+// Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half a matrix apart. LANES
+// invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
+// once for all pairs. A workgroup holds GROUPS such groups of lanes.
+//
+// A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are PACKED_LANES vec8s apart: vec8 c of a row's block
+// b is k = 8 * (b % PACKED_LANES + (b / PACKED_LANES * $BLOCK_VEC8S + c) * PACKED_LANES): rows of some widths are packed
+// for fewer lanes than share an output.
+// Imported by this and by the other matmuls:
+//   epilogue.wgsl: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row;
+//   out.wgsl: binding 2, and what is done after a group's and after a row's outputs;
+//   the format of the weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`;
+//   ending.wgsl: workgroup memory for the sums, and how lanes add them. The sums are a<pair>_<row> and b<pair>_<row>.
+
+//#import matmul/epilogue
+//#import matmul/out
+// What the kernels of matmul*.wgsl override besides.
+
+//#import matmul/common
+
+override FIRST: u32; // column of out where the shard begins
+override SPLIT_K: u32; // equal ranges of k, each with sums of its own
+//#import lib/weights_$weights
+//#import lib/add8
+//#import matmul/ending
+
+@compute @workgroup_size(LANES * GROUPS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  // The first lines of `main` of matmul*.wgsl: tiles of consecutive rows of x, and the range of k.
+  // The first lines of `main` of every matmul, of the experts' too: which outputs the invocation `thread`
+  // of workgroup `tile` makes. It shares the pairs from `pair` on with the other lanes of its group.
+  let half = MATRIX_ROWS / 2u; // output pairs of the matrix
+  let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
+  let lane = thread % LANES;
+  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  let range = blocks / SPLIT_K; // blocks of the range
+  let row = tile.x * $ROWSu; // first of the tile
+  let rows = arrayLength(&x) / (COLS / 4u);
+  // The lane's first vec8 of a range.
+  let packed = lane / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + lane % packed_lanes();
+  //#for r in ROWS
+  let x$r = min(row + $ru, rows - 1u) * (COLS / 8u);
+  //#endfor
+
+  //#for p in PAIRS
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range;
+  //#for r in ROWS
+  var a$p_$r = 0.0;
+  var b$p_$r = 0.0;
+  //#endfor
+  //#endfor
+  for (var i = lane; i < range; i += LANES) {
+    //#for p in PAIRS
+    let block_a$p = load_block(at$p + i);
+    let block_b$p = load_block(at$p + half * blocks + i);
+    //#endfor
+    //#for c in BLOCK_VEC8S
+    {
+      let k = (tile.z * range + i - lane) * $BLOCK_VEC8Su + $cu * packed_lanes() + packed;
+      //#for p in PAIRS
+      let wa$p = vec8_$c(block_a$p);
+      let wb$p = vec8_$c(block_b$p);
+      //#endfor
+      //#for r in ROWS
+      {
+        let at = (x$r + k) * 2u;
+        let lo = x[at];
+        let hi = x[at + 1u];
+        //#for p in PAIRS
+        a$p_$r = add8(a$p_$r, lo, hi, wa$p);
+        b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+        //#endfor
+      }
+      //#endfor
+    }
+    //#endfor
+  }
+  //#if ending == one_lane
+  // The end of a matmul's `main` where an invocation makes its outputs alone: they go through workgroup
+  // memory to a loop, because `epilogue` may be long and software adapters compile slowly.
+  //#for p in PAIRS
+  //#for r in ROWS
+  sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);
+  //#endfor
+  //#endfor
+  for (var i = 0u; i < $(PAIRS * ROWS)u; i++) {
+    let c = pair + i / $ROWSu;
+    let r = row + i % $ROWSu;
+    if (c < half && r < rows) {
+      epilogue(tile.z * rows + r, c, half, sums[thread * $(PAIRS * ROWS)u + i]);
+    }
+  }
+  //#else if ending == pair
+  // lanes of a group with one pair alone.
+  //#for t in SUM_TILES
+  add_pairs(
+    thread,
+    row + $(t * SUMS)u,
+    tile.z,
+    tile.y * GROUPS,
+    //#for s in SUMS
+    vec2<f32>(a0_$(t * SUMS + s), b0_$(t * SUMS + s)),
+    //#endfor
+  );
+  //#endfor
+  //#else
+  // The end of a matmul's `main` where lanes share outputs: they are added for two pairs of $SUMS rows at
+  // a time.
+  //#for h in PAIR_HALVES
+  //#for t in SUM_TILES
+  add_lanes(
+    thread,
+    row + $(t * SUMS)u,
+    tile.z,
+    tile.y * GROUPS * $PAIRSu + $(2 * h)u,
+    $PAIRSu,
+    //#for s in SUMS
+    vec4<f32>(
+      a$(2 * h)_$(t * SUMS + s),
+      b$(2 * h)_$(t * SUMS + s),
+      a$(2 * h + 1)_$(t * SUMS + s),
+      b$(2 * h + 1)_$(t * SUMS + s),
+    ),
+    //#endfor
+  );
+  //#endfor
+  //#endfor
+  //#endif
+}

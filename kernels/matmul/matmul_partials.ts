@@ -1,0 +1,96 @@
+import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
+import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import { PARTIAL_WORDS, type PartialKind } from "../lib/partial.ts";
+import { tensorShards } from "./tensor/common.ts";
+import { type Epilogue, matmul } from "./matmul.ts";
+import type { Hold } from "./hold/hold.ts";
+import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
+
+/** What the number of partial results depends on beside the matrix. */
+interface Use {
+  /** Of x. */
+  readonly rows: number;
+  readonly tuning: Tuning;
+  /** As `matmul` takes it. */
+  readonly hold?: Hold | undefined;
+}
+
+/**
+ * Whether a matmul can store partial results instead of its outputs: where lanes are added, all columns of a
+ * workgroup at once. Software adapters have few lanes to look through the outputs, matrix units store them all.
+ */
+export function canStorePartials(matrix: Matrix, { software, pairs, tensor }: Tuning): boolean {
+  return !software && matrix.lanes > 1 && pairs === 2 && !tensorShards(matrix, tensor);
+}
+
+/** Partial results that each row has: one of every part of the columns, two pairs of a workgroup's groups. */
+export function matmulPartialCount(matrix: Matrix, use: Use): number {
+  return countBefore(matrix, use, matrix.shards.length);
+}
+
+/** u32 words that the partial results take of any number of rows up to `rows`. */
+export function matmulPartialWords(
+  matrix: Matrix,
+  kind: PartialKind,
+  { rows: most, tuning }: Use,
+): number {
+  const counts = Array.from({ length: most }, (_, i) => i + 1);
+  const parts = counts.map((rows) => rows * matmulPartialCount(matrix, { rows, tuning }));
+  return PARTIAL_WORDS[kind] * Math.max(...parts);
+}
+
+/**
+ * Records the partial results of the columns of x W^T, of each row over the first `vocab` columns: a dispatch a
+ * shard. See `canStorePartials`.
+ */
+export function matmulPartials(
+  { matrix, x, partials }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    /** u32 [rows, matmulPartialCount, PARTIAL_WORDS[kind]] */
+    readonly partials: Operand;
+  },
+  shape: Use & { readonly kind: PartialKind; readonly vocab: number; readonly label: string },
+): Dispatch[] {
+  const { kind, vocab, hold, ...use } = shape;
+  const count = matmulPartialCount(matrix, shape);
+  return matrix.shards.flatMap((shard, i) => {
+    const first = countBefore(matrix, shape, i);
+    const epilogue = partialEpilogue(matrix, { kind, vocab, count, first });
+    return matmul({ matrix: { ...matrix, shards: [shard] }, x, out: partials }, {
+      ...use,
+      ...hold && { hold },
+      epilogue,
+    });
+  });
+}
+
+/** Stores `count` partial results a row, those of this shard from `first` on. */
+export function partialEpilogue(
+  { rows }: Matrix,
+  { kind, vocab, count, first }: {
+    readonly kind: PartialKind;
+    readonly vocab: number;
+    readonly count: number;
+    readonly first: number;
+  },
+): Epilogue {
+  const words = PARTIAL_WORDS[kind];
+  return {
+    name: kind,
+    parameters: { epilogue: "partial", partial: kind, PARTIAL_PAIRS: words / 2 },
+    out: "partials",
+    buffers: {},
+    constants: { VOCAB: vocab, FIRST_PARTIAL: first },
+    outShare: count / rows,
+    moved: words * count / rows,
+  };
+}
+
+/** Partial results of a row that the first `shards` shards make. */
+function countBefore(matrix: Matrix, { rows, tuning, hold }: Use, shards: number): number {
+  const shapeOf = hold ? residentShape : matmulShape;
+  const launch = shapeOf(matrix, { rows, splitK: 1, tuning, partial: true });
+  return matrix.shards.slice(0, shards)
+    .reduce((sum, shard) => sum + columnWorkgroups(shard, launch) * launch.pairs / 2, 0);
+}

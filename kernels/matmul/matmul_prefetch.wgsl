@@ -1,0 +1,177 @@
+// y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows: while one
+// stage of x is multiplied the next one and its weights are prefetched, x into the other of two buffers in
+// workgroup memory (double buffering). One barrier a stage. The last stage of a range of k may be a part of one: see
+// `within`. Imports are those of matmul_staged.wgsl.
+
+//#import matmul/epilogue
+//#import matmul/out
+// What the kernels of matmul*.wgsl override besides.
+
+//#import matmul/common
+
+override FIRST: u32; // column of out where the shard begins
+override SPLIT_K: u32; // equal ranges of k, each with sums of its own
+//#import lib/weights_$weights
+//#import matmul/ending
+//#import matmul/dot
+// How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
+// read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
+
+const WHOLE = $WHOLEu == 1u;
+
+// Block `i` of a row, counted from a lane's first, or the lane's last of the range.
+fn within(i: u32, last: u32) -> u32 {
+  return select(min(i, last), i, WHOLE);
+}
+
+const THREADS = $THREADSu; // LANES * GROUPS
+
+@compute @workgroup_size(LANES * GROUPS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  // The first lines of `main` of matmul*.wgsl: tiles of consecutive rows of x, and the range of k.
+  // The first lines of `main` of every matmul, of the experts' too: which outputs the invocation `thread`
+  // of workgroup `tile` makes. It shares the pairs from `pair` on with the other lanes of its group.
+  let half = MATRIX_ROWS / 2u; // output pairs of the matrix
+  let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
+  let lane = thread % LANES;
+  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  let range = blocks / SPLIT_K; // blocks of the range
+  let row = tile.x * $ROWSu; // first of the tile
+  let rows = arrayLength(&x) / (COLS / 4u);
+  // The lane's first vec8 of a range.
+  let packed = lane / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + lane % packed_lanes();
+  let step = $STAGEu / $BLOCK_VEC8Su;
+  let vec8s = range * $BLOCK_VEC8Su;
+  let mine = within(lane, range - 1u);
+  let last = range - 1u - mine;
+
+  //#for p in PAIRS
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + mine;
+  //#for r in ROWS
+  var a$p_$r = 0.0;
+  var b$p_$r = 0.0;
+  //#endfor
+  //#for j in STEPS
+  var block_a$p_$j = load_block(at$p + within($ju * LANES, last));
+  var block_b$p_$j = load_block(at$p + half * blocks + within($ju * LANES, last));
+  //#endfor
+  //#endfor
+  //#for s in LOADS
+  {
+    let i = thread + $su * THREADS;
+    let k = i % $STAGEu;
+    let source = min(row + min(i / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
+      (tile.z * vec8s + within(k, vec8s - 1u)) * 2u;
+    let there = vec4<bool>(WHOLE || k < vec8s);
+    if (i < $ROWSu * $STAGEu) {
+      put_vec8(
+        i / $STAGEu,
+        k,
+        select(vec4<f32>(0.0), x[source], there),
+        select(vec4<f32>(0.0), x[source + 1u], there),
+      );
+    }
+  }
+  //#endfor
+  var buffer = 0u; // first row of the one that is multiplied
+  for (var first = 0u; first < range; first += step) {
+    // Of whole stages the last is read again.
+    let next = select(select(first, first + step, first + step < range), min(first + step, range - step), WHOLE);
+    workgroupBarrier();
+    //#for s in LOADS
+    let i$s = thread + $su * THREADS;
+    let k$s = next * $BLOCK_VEC8Su + i$s % $STAGEu;
+    let source$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
+      (tile.z * vec8s + within(k$s, vec8s - 1u)) * 2u;
+    let there$s = vec4<bool>(WHOLE || k$s < vec8s);
+    let lo$s = select(vec4<f32>(0.0), x[source$s], there$s);
+    let hi$s = select(vec4<f32>(0.0), x[source$s + 1u], there$s);
+    //#endfor
+    //#for j in STEPS
+    //#for c in BLOCK_VEC8S
+    {
+      let k = $(j * BLOCK_VEC8S)u * LANES + $cu * packed_lanes() + packed;
+      //#for p in PAIRS
+      let wa$p = weights_$c(block_a$p_$j);
+      let wb$p = weights_$c(block_b$p_$j);
+      //#endfor
+      if ($cu == $BLOCK_VEC8Su - 1u) {
+        //#for p in PAIRS
+        block_a$p_$j = load_block(at$p + within(next + $ju * LANES, last));
+        block_b$p_$j = load_block(at$p + half * blocks + within(next + $ju * LANES, last));
+        //#endfor
+      }
+      //#for r in ROWS
+      {
+        let own = get_vec8(buffer + $ru, k);
+        //#for p in PAIRS
+        a$p_$r = add_dot(a$p_$r, own, wa$p);
+        b$p_$r = add_dot(b$p_$r, own, wb$p);
+        //#endfor
+      }
+      //#endfor
+    }
+    //#endfor
+    //#endfor
+    buffer = $ROWSu - buffer;
+    //#for s in LOADS
+    if (i$s < $ROWSu * $STAGEu) {
+      put_vec8(buffer + i$s / $STAGEu, i$s % $STAGEu, lo$s, hi$s);
+    }
+    //#endfor
+  }
+  //#if ending == one_lane
+  // The end of a matmul's `main` where an invocation makes its outputs alone: they go through workgroup
+  // memory to a loop, because `epilogue` may be long and software adapters compile slowly.
+  //#for p in PAIRS
+  //#for r in ROWS
+  sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);
+  //#endfor
+  //#endfor
+  for (var i = 0u; i < $(PAIRS * ROWS)u; i++) {
+    let c = pair + i / $ROWSu;
+    let r = row + i % $ROWSu;
+    if (c < half && r < rows) {
+      epilogue(tile.z * rows + r, c, half, sums[thread * $(PAIRS * ROWS)u + i]);
+    }
+  }
+  //#else if ending == pair
+  // lanes of a group with one pair alone.
+  //#for t in SUM_TILES
+  add_pairs(
+    thread,
+    row + $(t * SUMS)u,
+    tile.z,
+    tile.y * GROUPS,
+    //#for s in SUMS
+    vec2<f32>(a0_$(t * SUMS + s), b0_$(t * SUMS + s)),
+    //#endfor
+  );
+  //#endfor
+  //#else
+  // The end of a matmul's `main` where lanes share outputs: they are added for two pairs of $SUMS rows at
+  // a time.
+  //#for h in PAIR_HALVES
+  //#for t in SUM_TILES
+  add_lanes(
+    thread,
+    row + $(t * SUMS)u,
+    tile.z,
+    tile.y * GROUPS * $PAIRSu + $(2 * h)u,
+    $PAIRSu,
+    //#for s in SUMS
+    vec4<f32>(
+      a$(2 * h)_$(t * SUMS + s),
+      b$(2 * h)_$(t * SUMS + s),
+      a$(2 * h + 1)_$(t * SUMS + s),
+      b$(2 * h + 1)_$(t * SUMS + s),
+    ),
+    //#endfor
+  );
+  //#endfor
+  //#endfor
+  //#endif
+}

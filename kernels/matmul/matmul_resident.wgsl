@@ -1,0 +1,148 @@
+// y[r, n] = sum_k x[r, k] * W[n, k] as in matmul.wgsl, in the same order, for few rows of narrow matrices: the
+// whole range of k of x is brought to workgroup memory once, while the first weights are on their way, and
+// no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
+//
+// COLS / 8 / SPLIT_K is $STAGE, or the last block of some lanes is missing (`within`): then there are zeros there,
+// and all blocks are loaded ahead. Imports are those of matmul_staged.wgsl; besides, hold/x.wgsl has the statements that put
+// x of the range into workgroup memory by `put_vec8`, and hold/held.wgsl what they need outside of functions.
+
+//#import matmul/epilogue
+//#import matmul/out
+// What the kernels of matmul*.wgsl override besides.
+
+//#import matmul/common
+
+override FIRST: u32; // column of out where the shard begins
+override SPLIT_K: u32; // equal ranges of k, each with sums of its own
+//#import lib/weights_$weights
+//#import matmul/ending
+//#import matmul/dot
+//#import matmul/hold/held
+// How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
+// read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
+
+const WHOLE = $WHOLEu == 1u;
+
+// Block `i` of a row, counted from a lane's first, or the lane's last of the range.
+fn within(i: u32, last: u32) -> u32 {
+  return select(min(i, last), i, WHOLE);
+}
+
+const THREADS = $THREADSu; // LANES * GROUPS
+
+@compute @workgroup_size(LANES * GROUPS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  // The first lines of `main` of matmul*.wgsl: tiles of consecutive rows of x, and the range of k.
+  // The first lines of `main` of every matmul, of the experts' too: which outputs the invocation `thread`
+  // of workgroup `tile` makes. It shares the pairs from `pair` on with the other lanes of its group.
+  let half = MATRIX_ROWS / 2u; // output pairs of the matrix
+  let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
+  let lane = thread % LANES;
+  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  let range = blocks / SPLIT_K; // blocks of the range
+  let row = tile.x * $ROWSu; // first of the tile
+  let rows = arrayLength(&x) / (COLS / 4u);
+  // The lane's first vec8 of a range.
+  let packed = lane / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + lane % packed_lanes();
+  let mine = within(lane, range - 1u);
+  let last = range - 1u - mine;
+
+  //#for p in PAIRS
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + mine;
+  //#for r in ROWS
+  var a$p_$r = 0.0;
+  var b$p_$r = 0.0;
+  //#endfor
+  //#for j in AHEAD
+  var block_a$p_$j = load_block(at$p + within($ju * LANES, last));
+  var block_b$p_$j = load_block(at$p + half * blocks + within($ju * LANES, last));
+  //#endfor
+  //#endfor
+  //#import matmul/hold/x
+  workgroupBarrier();
+  for (var first = 0u; first < range; first += $AHEADu * LANES) {
+    //#for j in AHEAD
+    //#for c in BLOCK_VEC8S
+    {
+      let k = (first + $ju * LANES) * $BLOCK_VEC8Su + $cu * packed_lanes() + packed;
+      //#for p in PAIRS
+      let wa$p = weights_$c(block_a$p_$j);
+      let wb$p = weights_$c(block_b$p_$j);
+      //#endfor
+      //#if TURNS
+      if ($cu == $BLOCK_VEC8Su - 1u) {
+        let next = min(first + ($AHEADu + $ju) * LANES, range - LANES);
+        //#for p in PAIRS
+        block_a$p_$j = load_block(at$p + next);
+        block_b$p_$j = load_block(at$p + half * blocks + next);
+        //#endfor
+      }
+      //#endif
+      //#for r in ROWS
+      {
+        let own = get_vec8($ru, k);
+        //#for p in PAIRS
+        a$p_$r = add_dot(a$p_$r, own, wa$p);
+        b$p_$r = add_dot(b$p_$r, own, wb$p);
+        //#endfor
+      }
+      //#endfor
+    }
+    //#endfor
+    //#endfor
+  }
+  //#if ending == one_lane
+  // The end of a matmul's `main` where an invocation makes its outputs alone: they go through workgroup
+  // memory to a loop, because `epilogue` may be long and software adapters compile slowly.
+  //#for p in PAIRS
+  //#for r in ROWS
+  sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);
+  //#endfor
+  //#endfor
+  for (var i = 0u; i < $(PAIRS * ROWS)u; i++) {
+    let c = pair + i / $ROWSu;
+    let r = row + i % $ROWSu;
+    if (c < half && r < rows) {
+      epilogue(tile.z * rows + r, c, half, sums[thread * $(PAIRS * ROWS)u + i]);
+    }
+  }
+  //#else if ending == pair
+  // lanes of a group with one pair alone.
+  //#for t in SUM_TILES
+  add_pairs(
+    thread,
+    row + $(t * SUMS)u,
+    tile.z,
+    tile.y * GROUPS,
+    //#for s in SUMS
+    vec2<f32>(a0_$(t * SUMS + s), b0_$(t * SUMS + s)),
+    //#endfor
+  );
+  //#endfor
+  //#else
+  // The end of a matmul's `main` where lanes share outputs: they are added for two pairs of $SUMS rows at
+  // a time.
+  //#for h in PAIR_HALVES
+  //#for t in SUM_TILES
+  add_lanes(
+    thread,
+    row + $(t * SUMS)u,
+    tile.z,
+    tile.y * GROUPS * $PAIRSu + $(2 * h)u,
+    $PAIRSu,
+    //#for s in SUMS
+    vec4<f32>(
+      a$(2 * h)_$(t * SUMS + s),
+      b$(2 * h)_$(t * SUMS + s),
+      a$(2 * h + 1)_$(t * SUMS + s),
+      b$(2 * h + 1)_$(t * SUMS + s),
+    ),
+    //#endfor
+  );
+  //#endfor
+  //#endfor
+  //#endif
+}

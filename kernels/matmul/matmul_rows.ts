@@ -1,0 +1,117 @@
+/** How the rows of x are cut into tiles where a matrix has few workgroups. */
+import { isInteger, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+
+/** What a launch is chosen for. */
+export interface MatmulUse {
+  /** Of x. */
+  readonly rows: number;
+  /** See `splitKOf`. */
+  readonly splitK: number;
+  readonly tuning: Tuning;
+  /** Whether the epilogue keeps something of every two pairs (out.wgsl); default false. */
+  readonly partial?: boolean | undefined;
+}
+
+/** The same of a tile of the rows. */
+export interface TileUse extends MatmulUse {
+  /** Rows of the tile. */
+  readonly rows: number;
+  /** Whether integers stay packed however many rows there are, in tiles of few of them. */
+  readonly packed: boolean;
+  /** Whether those are more than two tiles. */
+  readonly manyTiles: boolean;
+  /** Output pairs of a group of lanes. */
+  readonly pairs: number;
+}
+
+/** Workgroups that fill a large GPU at one row. */
+export const ENOUGH_WORKGROUPS = 512;
+
+/**
+ * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
+ * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
+ */
+export const MANY_WEIGHTS: number = 1 << 23;
+
+/** Workgroups with twice the outputs that fill a large GPU with packed integers, whose weights take fewer loads. */
+const ENOUGH_PACKED = 384;
+
+/** Rows from which on integers have tiles of FEW_TILE_ROWS, one or more. */
+const LEAST_PACKED_ROWS = 3;
+
+/** Most rows that a small matrix takes in tiles of FEW_TILE_ROWS. */
+export const MOST_SMALL_ROWS: number = 16;
+const FEW_TILE_ROWS = 4;
+
+/**
+ * Workgroups below which a group of lanes makes one pair: so few have a warp or two for each scheduler, which takes as
+ * long as one warp's chain. On an H200 a layer of Qwen3-30B-A3B, whose qkv has 160, takes 55.0 us of 55.6, of Qwen3-0.6B
+ * 28.2 of 29.4, at two rows 33.7 of 37.8, in q8 at four rows 38.9 of 43.9.
+ */
+const LEAST_WORKGROUPS = 200;
+
+/** Workgroups of a large matrix below which a tile of three or four rows is cut in two. */
+const FEW_WORKGROUPS = 256;
+
+/**
+ * The rows of a tile for all of them: where a matrix has few workgroups, tiles of few rows are more of them. Those
+ * of the same columns read the weights at the same time. Integers have such tiles everywhere: packed ones need
+ * few registers, so that many workgroups wait for memory at once.
+ */
+export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
+  const { rows, tuning: { software, pairs } } = use;
+  const whole = { ...use, packed: false, manyTiles: false, pairs };
+  if (software || matrix.lanes === 1) return whole;
+  if (isCut(matrix, use)) return { ...whole, rows: 2 };
+  const few = { ...whole, rows: evenTile(rows, FEW_TILE_ROWS) };
+  if (staysPacked(matrix, use)) {
+    const manyTiles = rows > 2 * FEW_TILE_ROWS;
+    return { ...few, packed: true, manyTiles, pairs: packedPairs(matrix, use, few) };
+  }
+  return rows <= MOST_SMALL_ROWS && isSmall(matrix, use) ? few : whole;
+}
+
+function staysPacked({ format }: Matrix, { rows, tuning: { packedRows } }: MatmulUse): boolean {
+  return isInteger(format) && rows >= LEAST_PACKED_ROWS && packedRows >= FEW_TILE_ROWS;
+}
+
+/** Twice as many where workgroups are enough all the same: each x that is read makes more outputs. */
+function packedPairs(matrix: Matrix, use: MatmulUse, { rows }: Pick<TileUse, "rows">): number {
+  const { tuning: { pairs } } = use;
+  if (use.rows <= FEW_TILE_ROWS && makesOnePair(matrix, use)) return 1;
+  const workgroups = workgroupsOf(matrix, use) / 2 * Math.ceil(use.rows / rows);
+  return workgroups >= ENOUGH_PACKED ? 2 * pairs : pairs;
+}
+
+/**
+ * Whether rows are cut into tiles of two whose stages are prefetched: [6144, 4096] takes 17.6 us at four rows then,
+ * as at one, and else 22.2 (H200).
+ */
+export function isCut(matrix: Matrix, use: MatmulUse): boolean {
+  const { rows, tuning: { software } } = use;
+  return !software && (rows === 3 || rows === 4) && !isInteger(matrix.format) &&
+    matrix.rows * matrix.cols >= MANY_WEIGHTS && workgroupsOf(matrix, use) < FEW_WORKGROUPS;
+}
+
+/** Whether a group of lanes had better make one pair, where rows are few. */
+export function makesOnePair(matrix: Matrix, use: MatmulUse): boolean {
+  return !use.partial && workgroupsOf(matrix, use) < LEAST_WORKGROUPS;
+}
+
+/** Whether a matrix has few workgroups and weights. */
+export function isSmall(matrix: Matrix, use: MatmulUse): boolean {
+  return workgroupsOf(matrix, use) < ENOUGH_WORKGROUPS && matrix.rows * matrix.cols < MANY_WEIGHTS;
+}
+
+/** Workgroups of a tile of rows. */
+function workgroupsOf(
+  { rows }: Matrix,
+  { splitK, tuning: { pairs, groups } }: MatmulUse,
+): number {
+  return rows / (2 * pairs * groups) * splitK;
+}
+
+/** Rows of x a workgroup takes, so that the tiles of `rows` are as even as can be. */
+export function evenTile(rows: number, most: number): number {
+  return Math.ceil(rows / Math.ceil(rows / most));
+}

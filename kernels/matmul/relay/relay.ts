@@ -1,0 +1,225 @@
+/** Matmuls of one row in a dispatch: workgroups of each wait for the numbers that those of the one before make. */
+import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
+import { isQuantized, type Matrix, MOST_SPLIT_K, type Tuning } from "../../../src/gpu/matrix.ts";
+import type { Epilogue } from "../../lib/epilogue.ts";
+import { joined } from "../../joined.ts";
+import { tensorShards } from "../tensor/common.ts";
+import { type Hold, normedRows, type NormOfRows } from "../hold/hold.ts";
+import { lanesOf } from "../matmul_lanes.ts";
+import { isSmall } from "../matmul_rows.ts";
+import {
+  columnWorkgroups,
+  matmulShape,
+  type ResidentShape,
+  residentShape,
+} from "../matmul_shape.ts";
+import { matmul } from "../matmul.ts";
+import { residentBytes } from "../matmul_stages.ts";
+
+/**
+ * Looks at words that are not there yet, about 0.7 us each on an H200: long after the first matmul is done on any
+ * adapter that runs workgroups in order.
+ */
+export const MOST_TURNS = 10_000;
+
+/** Storage buffers of both matmuls besides those of the first one's hold and of scales. */
+const BUFFERS = 6;
+
+/** The matrices [gate; up] and down of one row. */
+export interface RelayUse {
+  readonly gateUp: Matrix;
+  readonly down: Matrix;
+  /** See `splitKOf`, of down. */
+  readonly splitK: number;
+  readonly tuning: Tuning;
+}
+
+/** Words of what the first matmul hands to the second, all 0 when they are made, and after each dispatch. */
+export function relayWords(intermediate: number): number {
+  return intermediate + MOST_SPLIT_K;
+}
+
+/**
+ * Whether both go as one: x of either is resident, in workgroups of one size, and each range of k has makers of its own.
+ *
+ * @param bound storage buffers of what brings x to the first.
+ */
+export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number): boolean {
+  const { relays, tensor, storageBuffers } = tuning;
+  const all = [gateUp, down];
+  const scales = all.filter(({ format }) => isQuantized(format)).length;
+  if (!relays || storageBuffers < BUFFERS + scales + bound) return false;
+  if (all.some((of) => tensorShards(of, tensor) || of.shards.length > 1)) return false;
+  const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
+  if (!first || !second || first.part) return false;
+  const columns = first.groups * first.pairs;
+  return first.groups === second.groups && lanesOf(gateUp, tuning) === lanesOf(down, tuning) &&
+    down.cols / splitK % columns === 0;
+}
+
+/**
+ * Undefined where x does not stay in workgroup memory by rule. It does, too, where a range ends within a block, if all
+ * blocks are loaded ahead; never so of quantized matrices, on which held.wgsl relies.
+ */
+function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
+  const use = { rows: 1, splitK, tuning };
+  const shape = residentShape(matrix, use);
+  const whole = matmulShape(matrix, use).kind === "resident";
+  const allAhead = shape.ahead * lanesOf(matrix, tuning) === shape.stage;
+  const part = shape.part && !isQuantized(matrix.format) && allAhead && isSmall(matrix, use);
+  return whole || part ? shape : undefined;
+}
+
+/** The epilogue of the first. */
+function relayed(gate: "gate_silu" | "gate_gelu"): Epilogue {
+  return {
+    name: `${gate}_relayed`,
+    parameters: { epilogue: "relayed_gated", gate },
+    out: "relay",
+    buffers: {},
+    constants: {},
+    outShare: 0.5,
+    moved: 0.5,
+  };
+}
+
+/** The epilogue of a matmul whose outputs are waited for as they are. */
+export const RELAYED_STORE: Epilogue = {
+  name: "relayed",
+  parameters: { epilogue: "relayed" },
+  out: "relay",
+  buffers: {},
+  constants: {},
+  outShare: 1,
+  moved: 1,
+};
+
+/** The matmul before the MLP, whose sums are added to the residual stream. */
+export interface RelayedFirst {
+  readonly matrix: Matrix;
+  /** See `splitKOf`. */
+  readonly splitK: number;
+  /** How its x comes to workgroup memory. */
+  readonly hold: Hold;
+  /** f32 [matrix.cols] or more; neither read nor written. */
+  readonly x: Operand;
+  /** u32 [sumWords], zeros. */
+  readonly words: Operand;
+}
+
+/** Words of the sums of a matmul of so many outputs, all 0 when they are made, and after each dispatch. */
+export function sumWords(width: number): number {
+  return MOST_SPLIT_K * width + 1;
+}
+
+/**
+ * Most bytes of words that the workgroups which norm them look at, all together. On an H200 a layer of the embedded model,
+ * where it is 88 KiB, takes 0.9 us less; one of Qwen3-0.6B, 6 MiB, 35.3 us of 24.6.
+ */
+const MOST_LOOKED_AT = 2 ** 20;
+
+/** Whether a matmul had better go in a dispatch with the MLP that follows, which norms the sums itself. */
+export function relaysFirst(
+  { matrix, splitK, hold }: Pick<RelayedFirst, "matrix" | "splitK" | "hold">,
+  { gateUp, down, splitK: ranges, tuning }: RelayUse,
+  bound: number,
+): boolean {
+  const { storageBuffers, workgroupBytes } = tuning;
+  const all = [matrix, gateUp, down];
+  const scales = all.filter(({ format }) => isQuantized(format)).length;
+  const buffers = BUFFERS + 3 + scales + bound + Object.keys(hold.buffers).length;
+  if (storageBuffers < buffers || matrix.shards.length > 1 || hold.wide) return false;
+  const [first, second] = [{ rows: 1, splitK, tuning }, { rows: 1, splitK: 1, tuning }];
+  const shape = residentShape(gateUp, second);
+  if (columnWorkgroups(gateUp, shape) * 4 * splitK * matrix.rows > MOST_LOOKED_AT) return false;
+  const bytes = residentBytes(matrix, first) + residentBytes(gateUp, second) +
+    residentBytes(down, { ...first, splitK: ranges }) + 4 * splitK * matrix.rows;
+  return bytes <= workgroupBytes && lanesOf(matrix, tuning) === lanesOf(gateUp, tuning) &&
+    residentShape(matrix, first).groups === shape.groups;
+}
+
+/** How the second has its x. */
+function relayHold(
+  relay: Operand,
+  { makers, turns, floats, ranges }: {
+    readonly makers: number;
+    readonly turns: number;
+    /** Of a range of k. */
+    readonly floats: number;
+    readonly ranges: number;
+  },
+): Hold {
+  return {
+    name: "relayed",
+    kind: "relay",
+    buffers: { relay },
+    constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
+    parameters: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
+  };
+}
+
+/**
+ * Records out = the sums of down(gate(gateUp x)) over equal ranges of k, [splitK, down.rows], one row; see `relays`.
+ *
+ * @param of.first what makes the sums that are added to x; see `relaysFirst`.
+ * @param of.turns looks at words that are not there yet, before a workgroup makes them itself.
+ */
+export function relayedMatmuls(
+  { x, relay, act, out }: {
+    readonly x: Operand;
+    /** u32 [relayWords], zeros. */
+    readonly relay: Operand;
+    /** f32 [down.cols] or more; neither read nor written, its size is the row's. */
+    readonly act: Operand;
+    readonly out: Operand;
+  },
+  of: RelayUse & {
+    readonly gate: "gate_silu" | "gate_gelu";
+    /** How x comes to gateUp's workgroup memory; default as it is. */
+    readonly norm?: NormOfRows | undefined;
+    readonly first?: RelayedFirst | undefined;
+    readonly turns?: number;
+    readonly label: string;
+  },
+): Dispatch {
+  const { gateUp, down, splitK, tuning, gate, first, turns = MOST_TURNS, label } = of;
+  const [making, reading] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
+  if (!making || !reading) throw new Error(`${label}: cannot relay`);
+  const floats = down.cols / splitK;
+  const read = relayHold(relay, {
+    makers: floats / (making.groups * making.pairs),
+    ...{ turns, floats, ranges: splitK },
+  });
+  const launch = { rows: 1, tuning, label };
+  const before = first ? recordFirst(first, launch) : [];
+  const norm = before[0] && of.norm ? awaited(of.norm, { first, made: before[0], turns }) : of.norm;
+  const made = matmul({ matrix: gateUp, x, out: relay }, {
+    ...{ ...launch, epilogue: relayed(gate) },
+    ...norm && { hold: normedRows(norm, { cols: gateUp.cols, rows: 1 }) },
+  });
+  const used = matmul({ matrix: down, x: act, out }, {
+    ...{ ...launch, epilogue: "store", splitK, hold: read },
+  });
+  return joined([...before, ...made, ...used], label);
+}
+
+function recordFirst(
+  { matrix, splitK, hold, x, words }: RelayedFirst,
+  launch: { readonly rows: number; readonly tuning: Tuning; readonly label: string },
+): Dispatch[] {
+  return matmul({ matrix, x, out: words }, { ...launch, epilogue: RELAYED_STORE, splitK, hold });
+}
+
+/** The norm of x with sums that are waited for. */
+function awaited(
+  norm: NormOfRows,
+  { first, made: { workgroups: [, y, z] }, turns }: {
+    readonly first: RelayedFirst | undefined;
+    readonly made: Dispatch;
+    readonly turns: number;
+  },
+): NormOfRows {
+  const { added } = norm;
+  if (!first || !added || "outputs" in added) return norm;
+  return { ...norm, added: { ...added, sums: first.words, relay: { makers: y * z, turns } } };
+}

@@ -1,0 +1,148 @@
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+  type Work,
+} from "../../../src/gpu/kernel.ts";
+import {
+  isQuantized,
+  type Matrix,
+  type Precision,
+  type Shard,
+  type TensorMatrices,
+  type TensorShard,
+} from "../../../src/gpu/matrix.ts";
+import type { KernelParameters } from "../../../src/gpu/directives.ts";
+import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
+import { type UnitsLoad, unitsLoad } from "./loads.ts";
+
+const BINDINGS: readonly string[] = ["weights", "x", "out"];
+const CONSTANTS: readonly string[] = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
+const SCALES: readonly string[] = ["w_scales", "x_scales"];
+
+/** Storage buffers that a kernel with an epilogue binds. */
+export function tensorBindings(
+  { buffers }: Epilogue,
+  { format }: Pick<Matrix, "format">,
+): number {
+  const { bindings } = unitsLoad(format);
+  return BINDINGS.length + SCALES.length + bindings.length + Object.keys(buffers).length;
+}
+
+/** What a kernel with an epilogue binds, and its constants. */
+export function declared(
+  { bindings, constants }: UnitsLoad,
+  epilogue: Epilogue,
+): { readonly bindings: string[]; readonly constants: string[] } {
+  return {
+    bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES, ...bindings],
+    constants: [...CONSTANTS, ...constants, ...Object.keys(epilogue.constants)],
+  };
+}
+
+/** What a kernel's text depends on of an epilogue. */
+export function epilogueParameters(
+  { parameters, noted = false, prepares = false }: Epilogue,
+): KernelParameters {
+  return { ...parameters, NOTED: noted, PREPARED: prepares };
+}
+
+/** What one dispatch multiplies: a shard of a matrix by rows of x, in workgroups of a `Tile`. */
+export interface TensorMatmul<Tile = unknown> {
+  readonly unit: MatrixUnit;
+  readonly tile: Tile;
+  readonly rows: number;
+  /** Default bf16. */
+  readonly matrix: Pick<Matrix, "rows" | "cols"> & Partial<Pick<Matrix, "format" | "lanes">>;
+  readonly shard: Shard;
+  /** Divides the columns into ranges, each a multiple of the tile's stage. */
+  readonly splitK?: number;
+  /** Whether `halveWeights` has made f16 of the weights; default false. */
+  readonly halved?: boolean;
+  /** One that stores numbers; default "store". */
+  readonly epilogue?: Epilogue;
+  /** Of x; default f32, for quantized weights always f16. */
+  readonly precision?: Precision | undefined;
+  /** Whether x is two f16 numbers already, [rows, 2, cols / 8] vectors of eight; default false. */
+  readonly paired?: boolean | undefined;
+  readonly label: string;
+}
+
+/** The scales are what `rowScales` and `weightScales` write. */
+export interface TensorBuffers {
+  /** f32 [rows, cols], or in as many bytes what `paired` says. */
+  readonly x: Operand;
+  readonly out: Operand;
+  readonly wScales: Operand;
+  readonly xScales: Operand;
+}
+
+/** The CONSTANTS, and the epilogue's. */
+function tensorConstants(
+  { matrix, shard, splitK = 1 }: TensorMatmul,
+  epilogue: Epilogue,
+): Record<string, number> {
+  const { format = "bf16", lanes = 1 } = matrix;
+  return {
+    COLS: matrix.cols,
+    MATRIX_ROWS: shard.rows,
+    OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
+    FIRST: shard.first,
+    SPLIT_K: splitK,
+    ...isQuantized(format) ? { LANES: lanes } : {},
+    ...epilogue.constants,
+  };
+}
+
+/** Weights and x in, what is made of y out. */
+function tensorWork(
+  { rows, matrix: { cols }, shard }: TensorMatmul,
+  { moved }: Epilogue,
+): Work {
+  return {
+    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
+      4 * rows * (cols + shard.rows * moved),
+    flops: 2 * rows * shard.rows * cols,
+  };
+}
+
+/** Records the launch of a kernel, with what a `hold` binds besides. */
+export function tensorDispatch(
+  kernel: Kernel,
+  { x, out, wScales, xScales }: TensorBuffers,
+  { of, workgroups, hold }: {
+    readonly of: TensorMatmul;
+    readonly workgroups: Dispatch["workgroups"];
+    readonly hold?: Pick<Epilogue, "buffers" | "constants"> | undefined;
+  },
+): Dispatch {
+  const { rows, matrix: { cols }, shard, epilogue = PLAIN.store, label } = of;
+  return dispatch(kernel, {
+    buffers: {
+      weights: shard.operand,
+      x: { ...x, size: 4 * rows * cols },
+      out,
+      ...epilogue.buffers,
+      ...hold?.buffers,
+      w_scales: wScales,
+      x_scales: xScales,
+      scales: shard.scales ?? shard.operand,
+    },
+    constants: { ...tensorConstants(of, epilogue), ...hold?.constants },
+    workgroups,
+    label,
+    work: tensorWork(of, epilogue),
+  });
+}
+
+/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
+export function tensorShards(
+  { shards }: Pick<Matrix, "shards">,
+  tensor: TensorMatrices | undefined,
+): TensorShard[] | undefined {
+  const found = shards.flatMap((shard) => tensor?.shards.get(shard) ?? []);
+  return found.length === shards.length ? found : undefined;
+}

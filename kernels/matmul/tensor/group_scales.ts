@@ -1,0 +1,47 @@
+import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import {
+  isInteger,
+  type Matrix,
+  type Prequantized,
+  type Quantization,
+  scaleBytes,
+} from "../../../src/gpu/matrix.ts";
+import { kernelOf } from "../../shader.ts";
+
+/** The largest that a weight may be over the scale of its group; u4: less a zero of 0 to 16. */
+const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
+  ...{ q8: 127, q4: 8 },
+  ...{ u4: 16, i8: 128, f8: 448 },
+};
+
+const GROUP_SCALES = kernelOf("matmul/tensor/group_scales", {}, {
+  name: "group_scales",
+  bindings: ["groups", "scales"],
+  constants: ["WORDS", "MOST", "PAIRS", "ROWS_ACROSS"],
+});
+
+/** Workgroups across: a vocabulary has more rows than a dimension may have workgroups. */
+const ROWS_ACROSS = 1 << 15;
+
+/**
+ * Records the scales of the rows of a quantized shard, f32 [rows]: powers of two, those of weightScales if a
+ * row has a weight as large as its format allows, and smaller ones otherwise.
+ *
+ * @param buffers.groups `Shard.scales`.
+ */
+export function groupScales(
+  buffers: { readonly groups: Operand; readonly scales: Operand },
+  { format, rows, cols }: Pick<Matrix, "rows" | "cols"> & { readonly format: keyof typeof MOST },
+): Dispatch {
+  return dispatch(GROUP_SCALES, {
+    buffers,
+    constants: {
+      WORDS: scaleBytes(format, cols) / 4,
+      MOST: MOST[format],
+      PAIRS: Number(isInteger(format)),
+      ROWS_ACROSS,
+    },
+    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
+    label: "group_scales",
+  });
+}

@@ -1,0 +1,125 @@
+import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
+import {
+  isQuantized,
+  type Matrix,
+  MOST_DISPATCHED,
+  type TensorLimits,
+  type TensorShard,
+  type Tuning,
+} from "../../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
+import { tensorBindings, tensorShards } from "./common.ts";
+import { matmulTensor, type TensorTile } from "./matmul_tensor.ts";
+import { rowScales } from "./row_scales.ts";
+import { fewTile } from "./few_tiles.ts";
+import { matmulTensorFew } from "./matmul_tensor_few.ts";
+import { roundRows } from "./round_tiles.ts";
+import { type HeldRow, holdOnUnits } from "./held_row.ts";
+import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
+
+/** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
+export function fitsUnits(
+  { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
+  { unit, limits, splitK }: {
+    readonly unit: MatrixUnit;
+    readonly limits: TensorLimits;
+    readonly splitK: number;
+  },
+): boolean {
+  const range = cols / splitK;
+  if (!isQuantized(format) && format !== "bf16" || unit.n % 8 !== 0 || range % LEAST_STAGE !== 0) {
+    return false;
+  }
+  return tensorTile(unit, limits, { rows: 1, columns: rows, range, splitK }) !== undefined;
+}
+
+/**
+ * Records `out = epilogue(x W^T)` on matrix units, the scales of x first unless they are noted. Undefined
+ * where the matrix has no scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
+ */
+export function matmulOnUnits(
+  { matrix, x, xScales, paired, out }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    readonly xScales?: Operand | undefined;
+    /** Whether x is what `takesPairs` is about. */
+    readonly paired?: boolean | undefined;
+    readonly out: Operand;
+  },
+  { rows, epilogue, splitK, hold, tuning: { tensor }, label }: {
+    readonly rows: number;
+    readonly epilogue: Epilogue;
+    readonly splitK: number;
+    /** How x of one row comes to workgroup memory whole, see `normsOnUnits`. */
+    readonly hold?: HeldRow | undefined;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] | undefined {
+  const shards = tensorShards(matrix, tensor);
+  if (!tensor || !shards || epilogue.out !== undefined) return undefined;
+  const { unit, limits, precision } = tensor;
+  if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
+  if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
+  const { cols, format } = matrix;
+  const use = { format, rows, range: cols / splitK, splitK };
+  const dispatches = matrix.shards.map((shard, i) => {
+    const { scales: wScales, halved } = shards[i] as TensorShard;
+    const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
+    const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
+    const few = fewTile(unit, limits, {
+      ...use,
+      columns: shard.rows,
+      held: hold !== undefined,
+    });
+    if (few) {
+      return matmulTensorFew(buffers, {
+        ...of,
+        tile: few,
+        paired,
+        hold: hold && holdOnUnits(hold),
+      });
+    }
+    const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
+    return matmulTensor(buffers, { ...of, tile, paired });
+  });
+  const first = { rows, cols, label: `${label}.scales` };
+  return [
+    ...xScales || hold ? [] : [rowScales({ x, scales: tensor.xScales }, first)],
+    ...dispatches,
+  ];
+}
+
+/** Whether `matmul` with an epilogue that notes scales does, at any number of rows: on matrix units. */
+export function notesOnUnits(
+  matrix: Matrix,
+  { epilogue, tuning: { tensor } }: {
+    readonly epilogue: Epilogue;
+    readonly tuning: Pick<Tuning, "tensor">;
+  },
+): boolean {
+  if (!tensor || !tensorShards(matrix, tensor)) return false;
+  return tensorBindings(epilogue, matrix) <= tensor.limits.maxStorageBuffersPerShaderStage;
+}
+
+/**
+ * Whether matmuls of some rows want x as two f16 numbers, in place of f32, from who writes it and knows its scales:
+ * those of rounds, whose workgroups would split the same rows again and again. One row is too few for it to count,
+ * and prompts wait for other things.
+ *
+ * @param bound storage buffers of the epilogue.
+ */
+export function takesPairs(
+  matrix: Matrix,
+  { rows, bound, tuning: { tensor } }: {
+    readonly rows: number;
+    readonly bound: number;
+    readonly tuning: Pick<Tuning, "tensor">;
+  },
+): boolean {
+  if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return false;
+  const { unit, limits, precision } = tensor;
+  return precision !== "f16" && rows > 1 && rows <= roundRows(unit) &&
+    tensorBindings(PLAIN.store, matrix) + bound <= limits.maxStorageBuffersPerShaderStage;
+}

@@ -1,0 +1,158 @@
+import { type Dispatch, type Kernel } from "../../../src/gpu/kernel.ts";
+import type { TensorLimits } from "../../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { PLAIN } from "../../lib/epilogue.ts";
+import { kernelOf } from "../../shader.ts";
+import {
+  declared,
+  epilogueParameters,
+  type TensorBuffers,
+  tensorDispatch,
+  type TensorMatmul,
+} from "./common.ts";
+import { formatOf } from "./loads.ts";
+
+/** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
+export interface TensorTile {
+  readonly subgroups: number;
+  /** Subgroups that multiply, rows by columns of tiles: at most `subgroups`. */
+  readonly grid: readonly [rows: number, columns: number];
+  /** Tiles of each of them. */
+  readonly own: readonly [rows: number, columns: number];
+  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
+  readonly stage: number;
+  /** Stages that are loaded ahead, 1 or more. */
+  readonly ahead: number;
+  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  readonly early?: boolean;
+  /**
+   * Whether two columns, and hi and lo of a row, share a line of workgroup memory, so that it has half as many places that
+   * are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
+   */
+  readonly joined?: boolean;
+  /**
+   * Whether `ahead` groups of subgroups take turns to bring a stage, so that each has so many stages for its loads: a
+   * driver lets a subgroup wait for all that it has asked for at once; default false: all bring a part of each.
+   */
+  readonly inTurn?: boolean;
+}
+
+/** Rows and columns of outputs of a workgroup. */
+export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [number, number] {
+  return [grid[0] * own[0] * m, grid[1] * own[1] * n];
+}
+
+/** Bytes of workgroup memory. */
+export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
+  const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
+  return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
+}
+
+/** Counts of tensor/row_of_chunk for rows of `chunks`. */
+export function spread(chunks: number, ...rows: number[]): { readonly SPREAD: boolean } {
+  return { SPREAD: 8 % chunks === 0 && rows.every((count) => count % 8 === 0) };
+}
+
+/** Whether an adapter can run a workgroup. */
+export function fitsTile(
+  unit: MatrixUnit,
+  tile: TensorTile,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+): boolean {
+  const groups = tile.inTurn ? tile.ahead : 1; // of subgroups
+  // A lane has as many outputs of a tile as any other.
+  if (unit.m * unit.n / 2 % unit.lanes !== 0) return false;
+  return tile.stage % unit.k === 0 && tile.subgroups % groups === 0 &&
+    (!tile.joined || tile.grid[1] * tile.own[1] % 2 === 0) &&
+    tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
+    tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup;
+}
+
+function countsOf(
+  unit: MatrixUnit,
+  tile: TensorTile,
+  { VEC8S: vec8s, LOW }: { readonly VEC8S: number; readonly LOW: 0 | 1 } = { VEC8S: 1, LOW: 1 },
+) {
+  const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
+  const { ahead: AHEAD, inTurn = false } = tile;
+  const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
+  const THREADS = subgroups * unit.lanes;
+  const BRINGERS = inTurn ? THREADS / AHEAD : THREADS;
+  const CHUNKS = STAGE / 8;
+  const LINE = (tile.joined ? 2 : 1) * CHUNKS + 1;
+  const XS = TILE_COLS / (tile.joined ? 2 : 1) * LINE;
+  const STAGED = XS + (tile.joined ? 1 : 1 + LOW) * TILE_ROWS * LINE;
+  const SUM_PITCH = unit.n / 4 + 1;
+  const TILE_SUMS = (1 + LOW) * unit.m * SUM_PITCH;
+  return {
+    ...{
+      GRID_R,
+      GRID_C,
+      OWN_R,
+      OWN_C,
+      AHEAD,
+      TILE_ROWS,
+      TILE_COLS,
+      THREADS,
+      CHUNKS,
+    },
+    ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
+    ...{ UNIT_HALF: unit.n / 2 },
+    ...spread(CHUNKS, TILE_ROWS, TILE_COLS),
+    WHOLE_BLOCKS: vec8s === 1,
+    STEPS: STAGE / unit.k,
+    ...{ BRINGERS, SETS: inTurn ? 1 : AHEAD, SET: Number(!inTurn) },
+    IN_TURN: inTurn,
+    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / BRINGERS),
+    X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / BRINGERS),
+    COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
+    LINE,
+    XS,
+    LO_AT: tile.joined ? CHUNKS : TILE_ROWS * LINE,
+    JOINED: tile.joined ?? false,
+    EARLY: tile.early ?? false,
+    ...{ SUM_PITCH, TILE_SUMS, PARTS: Math.ceil(unit.m * unit.n / 2 / unit.lanes) },
+    WORDS: Math.max(
+      STAGED,
+      GRID_R * GRID_C * TILE_SUMS,
+    ),
+  };
+}
+
+function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
+  const { unit, tile, matrix, splitK = 1, epilogue = PLAIN.store } = of;
+  const format = formatOf(of);
+  const { m, n, k, lanes } = unit;
+  const { subgroups, grid, own, stage, ahead } = tile;
+  // The last turn of the loop may have fewer stages.
+  const ragged = matrix.cols % (stage * ahead * splitK) !== 0;
+  const parts = [
+    ...[m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead],
+    ...tile.early ? ["early"] : [],
+    ...tile.joined ? ["joined"] : [],
+    ...tile.inTurn ? ["turn"] : [],
+  ];
+  const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
+  const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
+  return kernelOf("matmul/tensor/matmul_tensor", {
+    ...countsOf(unit, tile, format.parameters),
+    RAGGED: ragged,
+    PAIRED: of.paired ?? false,
+    ...format.parameters,
+    ...epilogueParameters(epilogue),
+  }, { name, ...declared(format, epilogue) });
+}
+
+/** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */
+export function matmulTensor(buffers: TensorBuffers, of: TensorMatmul<TensorTile>): Dispatch {
+  const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, label } = of;
+  if (cols % (tile.stage * splitK) !== 0) {
+    throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);
+  }
+  const [tileRows, tileCols] = tileSize(unit, tile);
+  return tensorDispatch(tensorKernel(of), buffers, {
+    of,
+    // Tiles of the same columns run side by side and share the weights in the cache.
+    workgroups: [Math.ceil(rows / tileRows), Math.ceil(shard.rows / tileCols), splitK],
+  });
+}

@@ -1,0 +1,47 @@
+/** From bf16 weights to those that matrix units take: once, when they are loaded. */
+import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import { kernelOf } from "../../shader.ts";
+
+const WEIGHT_SCALES = kernelOf("matmul/tensor/weight_scales", {}, {
+  name: "weight_scales",
+  bindings: ["weights", "scales", "faults"],
+  constants: ["COLS", "ROWS_ACROSS"],
+});
+
+/** Workgroups of `weightScales` across: a vocabulary has more rows than a dimension may have workgroups. */
+const ROWS_ACROSS = 1 << 15;
+
+/**
+ * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row
+ * are no f16 times its scale: a matrix with any stays with the other kernels.
+ */
+export function weightScales(
+  buffers: { readonly weights: Operand; readonly scales: Operand; readonly faults: Operand },
+  { rows, cols }: { readonly rows: number; readonly cols: number },
+): Dispatch {
+  return dispatch(WEIGHT_SCALES, {
+    buffers,
+    constants: { COLS: cols, ROWS_ACROSS },
+    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
+    label: "weight_scales",
+  });
+}
+
+const HALVE_WEIGHTS = kernelOf("matmul/tensor/halve_weights", {}, {
+  name: "halve_weights",
+  bindings: ["weights", "scales"],
+  constants: ["COLS", "ROWS_ACROSS"],
+});
+
+/** Records that a bf16 matrix [rows, cols], cols even, becomes f16 in place, each row times its scale. */
+export function halveWeights(
+  buffers: { readonly weights: Operand; readonly scales: Operand },
+  { rows, cols }: { readonly rows: number; readonly cols: number },
+): Dispatch {
+  return dispatch(HALVE_WEIGHTS, {
+    buffers,
+    constants: { COLS: cols, ROWS_ACROSS },
+    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
+    label: "halve_weights",
+  });
+}

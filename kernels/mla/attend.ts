@@ -1,0 +1,197 @@
+/** Attention of many rows over latents, in two products: scores of all cells, then their weighted sums. */
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { KV_BYTES } from "../../src/gpu/kv.ts";
+import { kernelOf } from "../shader.ts";
+import { type LatentSizes, SEGMENT } from "./latent_kernels.ts";
+
+/** A workgroup of weigh.wgsl. Touches no bit. */
+interface WeighTile {
+  readonly queries: number;
+  readonly cells: number;
+  /** Invocations a block of scores: 4 or 8. */
+  readonly lanes: number;
+  /** Queries and cells of a block. */
+  readonly tall: number;
+  readonly wide: number;
+}
+
+/** A workgroup of sum.wgsl. Touches no bit. */
+interface SumTile {
+  readonly queries: number;
+  /** Elements of latents. */
+  readonly dims: number;
+  /** Queries and fours of elements of an invocation. */
+  readonly tall: number;
+  readonly fours: number;
+  /** Chunks of 16 cells of a stage: 1 or 2. */
+  readonly staged: number;
+}
+
+/** Measured on an H200. The first's queries are a multiple of the second's. */
+const WEIGH: WeighTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
+const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
+
+/** Words of a record of weigh.wgsl. */
+export const RECORD_WORDS = 144;
+/** Lanes whose segments are added apart, see runs.wgsl: decides bits. */
+const LANES = 4;
+
+/** Bytes of workgroup memory that either kernel takes at most. */
+export function manyBytes(): number {
+  const weighed = 16 * slabOf(WEIGH) + 4 * WEIGH.queries;
+  const { queries, dims, staged } = SUM;
+  const stage = 16 * (queries * (4 * staged + 1) + staged * 16 * dims / 4);
+  return Math.max(weighed, stage + queries * (8 * 8 + 8 + 8 + 4) + 32);
+}
+
+/** Queries of an invocation whose sums are added at a time. */
+function batchOf({ queries, cells, lanes, tall }: WeighTile): number {
+  const each = lanes * (queries / tall) * (cells / 4);
+  const room = 17 * (queries + cells) - queries * (cells / 4 + 1);
+  return [8, 4, 2, 1].find((batch) => tall % batch === 0 && batch * each <= room) ?? 1;
+}
+
+/** Fours of queries and keys, whose rows begin in different banks; later of sums and scores. */
+function slabOf(tile: WeighTile): number {
+  const { queries, cells, lanes, tall } = tile;
+  const pool = batchOf(tile) * lanes * (queries / tall) * (cells / 4);
+  return Math.max(17 * (queries + cells), pool + queries * (cells / 4 + 1));
+}
+
+interface Shape {
+  readonly sizes: LatentSizes;
+  readonly heads: number;
+  readonly tablePages: number;
+  readonly count: number;
+  readonly perSlot: number;
+  readonly firstRow: number;
+  readonly runs: number;
+  readonly scale: number;
+  readonly label: string;
+  readonly forCells?: Dispatch["forCells"] | undefined;
+}
+
+interface Buffers {
+  readonly q: Operand;
+  readonly keys: Operand;
+  readonly rows: Operand;
+  readonly pages: Operand;
+  readonly sums: Operand;
+  readonly out: Operand;
+}
+
+/** Records attention of chains of rows that see all cells before them. */
+export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
+  const { sizes, heads, tablePages, count, perSlot, firstRow, runs, scale, label, forCells } =
+    shape;
+  const { q, keys, rows, pages, sums, out } = buffers;
+  const { rank, width, kvDtype } = sizes;
+  const tiles = (queries: number) => {
+    const SLOT_QUERIES = perSlot * heads % queries === 0 ? queries : perSlot * heads;
+    const each = Math.ceil(SLOT_QUERIES / queries);
+    return { SLOT_QUERIES, tiles: count * heads / SLOT_QUERIES * each };
+  };
+  const [scored, summed] = [tiles(WEIGH.queries), tiles(SUM.queries)];
+  const common = {
+    HEADS: heads,
+    TABLE_PAGES: tablePages,
+    RUNS: runs,
+    FIRST_ROW: firstRow,
+    WINDOW: 0xffffffff,
+  };
+  const latentBytes = KV_BYTES[kvDtype];
+  return [
+    dispatch(weighKernel(sizes, WEIGH), {
+      buffers: { q, keys, rows, pages, sums },
+      constants: { ...common, SLOT_QUERIES: scored.SLOT_QUERIES, SCALE: scale },
+      workgroups: [scored.tiles, 1, runs * SEGMENT / WEIGH.cells],
+      cellsEach: WEIGH.cells,
+      forCells,
+      label: `${label}.weights`,
+      work: {
+        bytes: 4 * count * heads * width,
+        flops: 0,
+        context: {
+          bytesPerCell: latentBytes * width + 4 * count * heads,
+          flopsPerCell: 2 * count * heads * width,
+          window: undefined,
+        },
+      },
+    }),
+    dispatch(sumKernel(sizes, SUM), {
+      buffers: { sums, keys, rows, pages, out },
+      constants: { ...common, SLOT_QUERIES: summed.SLOT_QUERIES },
+      workgroups: [Math.ceil(rank / SUM.dims), summed.tiles],
+      forCells,
+      label,
+      work: {
+        bytes: 4 * count * heads * rank,
+        flops: 0,
+        context: {
+          bytesPerCell: latentBytes * rank + 4 * count * heads,
+          flopsPerCell: 2 * count * heads * rank,
+          window: undefined,
+        },
+      },
+    }),
+  ];
+}
+
+function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
+  const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
+  const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
+  const name = `latent_weigh_${kvDtype}_${width}_${shape}`;
+  const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
+  const THREADS = TALL * WIDE * LANES;
+  const SIDES = 16 / LANES;
+  const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
+  const counts = {
+    ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
+    BATCHES: TQ / BATCH,
+    SLAB,
+    WIDTH4: width / 4,
+    Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
+    K_LOADS: Math.ceil(CELLS * 16 / THREADS),
+    TWO_SIDES: SIDES === 2,
+    FOUR_SIDES: SIDES === 4,
+    LANES_2: LANES / 2,
+    LANES_4: LANES / 4,
+    LANES_8: Math.floor(LANES / 8),
+    LEVELS: Math.log2(LANES),
+  };
+  return kernelOf("mla/weigh", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "rows", "pages", "sums"],
+    constants: [
+      ...[
+        "HEADS",
+        "TABLE_PAGES",
+        "RUNS",
+        "SLOT_QUERIES",
+        "FIRST_ROW",
+        "SCALE",
+        "WINDOW",
+      ] as const,
+    ],
+  });
+}
+
+function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel {
+  const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED } = tile;
+  const shape = `${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}`;
+  const name = `latent_sum_${kvDtype}_${rank}_${width}_${shape}`;
+  const WIDE = DIMS / 4 / TD;
+  const THREADS = QUERIES / TQ * WIDE;
+  const counts = {
+    ...{ QUERIES, DIMS, TQ, TD, STAGED, WIDE, THREADS, LANES },
+    WIDTH4: width / 4,
+    RANK4: rank / 4,
+    W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),
+    L_LOADS: Math.ceil(STAGED * 16 * DIMS / 4 / THREADS),
+  };
+  return kernelOf("mla/sum", { kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["sums", "keys", "rows", "pages", "out"],
+    constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "WINDOW"],
+  });
+}

@@ -1,0 +1,203 @@
+/** Products of many rows with a head's part of kv_b_proj: the sums of latent_value.wgsl and latent_prepare.wgsl. */
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
+import { kernelOf } from "../shader.ts";
+import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "./latent.ts";
+import { latentValue } from "./latent_value.ts";
+
+/** A workgroup: `rows` by `outs` sums, of which an invocation has `tall` by `wide`. Touches no bit. */
+interface BlockTile {
+  readonly rows: number;
+  readonly outs: number;
+  readonly tall: number;
+  readonly wide: number;
+}
+
+/** Chains of a sum: decides bits, those of latent_value.wgsl and of latent_prepare.wgsl. */
+const VALUE_CHAINS = 16;
+const ABSORB_CHAINS = 8;
+/** Most eights of a chain that are staged at a time. */
+const VALUE_DEPTH = 4;
+
+/** Rows from which blocks beat the kernels of few rows, measured on an H200. */
+const LEAST_ROWS = { absorb: 128, value: 256 };
+
+/** Steps of a chain of absorbed weights that are staged at a time, a multiple of 4. */
+const STAGED = 8;
+
+/** Measured on an H200. */
+const VALUE_TILE: BlockTile = { rows: 64, outs: 64, tall: 8, wide: 4 };
+const ABSORB_TILE: BlockTile = { rows: 64, outs: 128, tall: 8, wide: 4 };
+
+interface Launch extends LatentHeads {
+  readonly count: number;
+  readonly label: string;
+}
+
+type PrepareBuffers = Parameters<typeof latentPrepare>[0];
+type PrepareShape = Omit<Parameters<typeof latentPrepare>[1], "absorbs" | "tuning">;
+type ValueBuffers = Parameters<typeof latentValue>[0];
+type ValueShape = Omit<Parameters<typeof latentValue>[1], "tuning">;
+interface Adapter {
+  readonly tuning: Pick<Tuning, "software" | "rowLanes" | "workgroupBytes">;
+}
+
+/** Records `latentPrepare`, of many rows in two launches: queries are absorbed in blocks. */
+export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapter): Dispatch[] {
+  const { count, nope, rope, label, tuning: { software, workgroupBytes } } = shape;
+  const { queries, cols } = buffers.input;
+  const blocks = queries && !software && count >= LEAST_ROWS.absorb &&
+    [nope, rope, cols].every((each) => each % 4 === 0) &&
+    absorbBytes(nope, ABSORB_TILE) <= workgroupBytes;
+  return blocks
+    ? [
+      manyAbsorbed(buffers, { ...shape, label: `${label}.absorbed` }),
+      latentPrepare(buffers, { ...shape, absorbs: false }),
+    ]
+    : [latentPrepare(buffers, shape)];
+}
+
+/** Records `latentValue`, of many rows in blocks where nobody wants their scales. */
+export function valueRows(buffers: ValueBuffers, shape: ValueShape & Adapter): Dispatch {
+  const { count, rank, tuning: { software, workgroupBytes } } = shape;
+  const blocks = !software && !buffers.scales && count >= LEAST_ROWS.value &&
+    valueBytes(rank, VALUE_TILE) <= workgroupBytes;
+  return blocks ? manyValues(buffers, shape) : latentValue(buffers, shape);
+}
+
+/** Records what `latentValue` does, to the bit. */
+function manyValues(
+  { kvB, attentionOutput, out }: {
+    readonly kvB: Table;
+    readonly attentionOutput: Operand;
+    readonly out: Operand;
+  },
+  { heads, nope, value, rank, rope, count, label }: Launch,
+): Dispatch {
+  const width = rank + rope;
+  const weights = onlyShard(kvB);
+  const tile = VALUE_TILE;
+  const blocks = Math.ceil(value / tile.outs);
+  const size = 4 * count * heads * width;
+  return dispatch(valueKernel(kvB.format, rank, tile), {
+    buffers: { weights, x: { ...attentionOutput, size }, out },
+    constants: { HEADS: heads, NOPE: nope, VALUE: value, BLOCKS: blocks, WIDTH: width },
+    workgroups: [heads * blocks, Math.ceil(count / tile.rows)],
+    label,
+    work: {
+      bytes: bytesOf(weights) * value / (nope + value) + size + 4 * count * heads * value,
+      flops: 2 * count * heads * value * rank,
+    },
+  });
+}
+
+/** Records the absorbed queries of `latentPrepare`, to the bit; their rotated parts are left. */
+function manyAbsorbed(
+  { kvB, input, out }: {
+    readonly kvB: Table;
+    readonly input: Pick<LatentInput, "x" | "cols">;
+    readonly out: Operand;
+  },
+  { heads, nope, value, rank, rope, count, label }: Launch,
+): Dispatch {
+  const width = rank + rope;
+  const weights = onlyShard(kvB);
+  const tile = ABSORB_TILE;
+  const blocks = Math.ceil(rank / tile.outs);
+  const size = 4 * count * input.cols;
+  return dispatch(absorbKernel(kvB.format, rank, nope, tile), {
+    buffers: { weights, x: { ...input.x, size }, out },
+    constants: {
+      HEADS: heads,
+      NOPE: nope,
+      ROPE: rope,
+      VALUE: value,
+      X_COLS: input.cols,
+      BLOCKS: blocks,
+      WIDTH: width,
+    },
+    workgroups: [heads * blocks, Math.ceil(count / tile.rows)],
+    label,
+    work: {
+      bytes: bytesOf(weights) * nope / (nope + value) + size + 4 * count * heads * rank,
+      flops: 2 * count * heads * nope * rank,
+    },
+  });
+}
+
+/** Eights of a chain, and those of a stage. */
+function eightsOf(rank: number): { readonly all: number; readonly staged: number } {
+  const all = Math.ceil(rank / 8 / VALUE_CHAINS);
+  return { all, staged: Math.min(all, VALUE_DEPTH) };
+}
+
+/** Bytes of workgroup memory. */
+function valueBytes(rank: number, { rows, outs }: BlockTile): number {
+  return 16 * (rows + outs) * (2 * eightsOf(rank).staged + 1);
+}
+
+function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel {
+  const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
+  const { all, staged: DEPTH } = eightsOf(rank);
+  const name = `latent_values_${format}_${rank}_${nameOf(tile)}`;
+  const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
+  const counts = {
+    ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, DEPTH },
+    CHAINS: VALUE_CHAINS,
+    VEC8S: rank / 8,
+    STAGES: Math.ceil(all / DEPTH),
+    X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
+    W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
+  };
+  return kernelOf("mla/value", { weights: format, ...counts }, {
+    name,
+    bindings: ["weights", "x", "out"],
+    constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
+  });
+}
+
+/** Rows of weights of a chain, with those that are zero. */
+function stepsOf(nope: number): number {
+  return Math.ceil(nope / ABSORB_CHAINS / 4) * 4;
+}
+
+/** Of them, those of a stage. */
+function stagedOf(nope: number): number {
+  const steps = stepsOf(nope);
+  return steps % STAGED === 0 ? STAGED : steps;
+}
+
+/** Bytes of workgroup memory. */
+function absorbBytes(nope: number, tile: BlockTile): number {
+  const { rows, outs } = tile;
+  const steps = stepsOf(nope);
+  return 16 * (rows * (steps + 1) + stagedOf(nope) * outs / 4);
+}
+
+function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: BlockTile): Kernel {
+  const { rows: ROWS, outs: COLS, tall: TR, wide } = tile;
+  const name = `latent_absorb_${format}_${rank}_${nope}_${nameOf(tile)}_${stagedOf(nope)}`;
+  const [STEPS, STAGED] = [stepsOf(nope), stagedOf(nope)];
+  const [TC, WIDE, THREADS] = [wide / 4, COLS / wide, ROWS / TR * COLS / wide];
+  const counts = {
+    ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, STAGED },
+    CHAINS: ABSORB_CHAINS,
+    VEC8S: rank / 8,
+    W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
+  };
+  return kernelOf("mla/absorb", { weights: format, ...counts }, {
+    name,
+    bindings: ["weights", "x", "out"],
+    constants: ["HEADS", "NOPE", "ROPE", "VALUE", "X_COLS", "BLOCKS", "WIDTH"],
+  });
+}
+
+function nameOf({ rows, outs, tall, wide }: BlockTile): string {
+  return `${rows}x${outs}_${tall}x${wide}`;
+}

@@ -1,0 +1,187 @@
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
+import { kernelOf } from "../shader.ts";
+import { type LatentHeads, type LatentLaunch, MOST_ROWS, onlyShard, rowTile } from "./latent.ts";
+import type { LatentRuns } from "./latent_attention.ts";
+import { runsOf } from "./latent_kernels.ts";
+
+/** Outputs of a group of lanes where rows are few and where they share reads, and groups of a workgroup. */
+const OUTS = { few: 2, many: 4 };
+const GROUPS = 8;
+/** Lanes that share a sum. */
+const LANES = 16;
+/** Most fours of a latent whose runs a workgroup adds at a time. */
+const MOST_QUADS = 128;
+/** Most rows whose runs are added by every workgroup of a head: adding is less than a launch. */
+const MERGED_ROWS = 4;
+
+/** Whether `latentRunsValue` beats adding the runs first. None of it touches a bit of the result. */
+export function mergesRuns({ count, tuning }: Pick<LatentLaunch, "count" | "tuning">): boolean {
+  return count <= MERGED_ROWS && !tuning.software;
+}
+
+/** kv_b_proj, [heads (nope + value), rank], and what values go to. */
+interface ValueBuffers {
+  readonly kvB: Table;
+  /** [count, heads, value] */
+  readonly out: Operand;
+  /** f32 [count], the largest before: gets the scales of out's rows (kernels/lib/scale_of.wgsl). */
+  readonly scales?: Operand | undefined;
+}
+
+/** What a kernel that notes scales has besides. */
+function notedOf(scales: Operand | undefined) {
+  return {
+    noted: scales !== undefined,
+    buffers: scales ? { scales } : {},
+    first: scales ? { NOTED_FIRST: 0 } : {},
+  };
+}
+
+/**
+ * Records `out[r, h] = W_h attentionOutput[r, h]`: weighted sums of latents, [count, heads, rank + rope] of
+ * which the rope part is not read, become weighted sums of values, [count, heads, value].
+ */
+export function latentValue(
+  { kvB, attentionOutput, out, scales }: ValueBuffers & { readonly attentionOutput: Operand },
+  shape: LatentHeads & LatentLaunch,
+): Dispatch {
+  const { heads, value, rank, count, tuning: { software }, label } = shape;
+  const ROWS = rowTile(count);
+  const outs = count <= MOST_ROWS ? OUTS.few : OUTS.many;
+  const lanes = software ? 1 : LANES;
+  const width = rank + shape.rope;
+  const size = 4 * count * heads * width;
+  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, GROUPS * outs);
+  const { noted, buffers, first } = notedOf(scales);
+  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, noted }), {
+    buffers: { weights, x: { ...attentionOutput, size }, out, ...buffers },
+    constants: { ...constants, WIDTH: width, ...first },
+    workgroups: [heads * blocks, Math.ceil(count / ROWS)],
+    label,
+    work: { bytes: bytes + size + 4 * count * heads * value, flops },
+  });
+}
+
+/** Records the same of the runs of cells that attention leaves, for few rows. */
+export function latentRunsValue(
+  { kvB, out, scales }: ValueBuffers,
+  { sums, stats, rows, run, runs, firstRow, window, forCells }: LatentRuns,
+  shape: LatentHeads & LatentLaunch & {
+    /** Of a workgroup; default: as many as a row reduction takes. */
+    readonly threads?: number;
+  },
+): Dispatch {
+  const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
+  const each = threads / LANES * OUTS.few;
+  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
+  const { noted, buffers, first } = notedOf(scales);
+  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, noted }), {
+    buffers: { weights, sums, out, stats, rows, ...buffers },
+    constants: {
+      ...{ ...constants, ...first, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
+      WINDOW: window ?? 0xffffffff,
+    },
+    workgroups: [heads * blocks, count],
+    forCells,
+    label,
+    work: {
+      bytes: bytes + 4 * count * heads * value,
+      flops,
+      context: {
+        bytesPerCell: 4 * heads * (rank + 2) / run,
+        flopsPerCell: 2 * count * heads * rank / run,
+        window,
+      },
+    },
+  });
+}
+
+function sharedOf(
+  kvB: Table,
+  { heads, nope, value, rank, count }: LatentHeads & LatentLaunch,
+  outs: number, // of a workgroup
+) {
+  const weights = onlyShard(kvB);
+  const blocks = Math.ceil(value / outs);
+  return {
+    weights,
+    blocks,
+    constants: { HEADS: heads, NOPE: nope, VALUE: value, VEC8S: rank / 8, BLOCKS: blocks },
+    bytes: bytesOf(weights) * value / (nope + value),
+    flops: 2 * count * heads * value * rank,
+  };
+}
+
+const CONSTANTS = ["HEADS", "NOPE", "VALUE", "VEC8S", "BLOCKS"] as const;
+
+function valueKernel(
+  format: FloatFormat,
+  { ROWS, outs, lanes, noted }: {
+    readonly ROWS: number;
+    readonly outs: number;
+    readonly lanes: number;
+    readonly noted: boolean;
+  },
+): Kernel {
+  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${noted ? "_scale" : ""}`;
+  const parameters = {
+    weights: format,
+    MIXED: true,
+    NOTED: noted,
+    ROWS,
+    ...countsOf(outs, lanes),
+    THREADS: lanes * GROUPS,
+    ...loads(ROWS <= 2 && lanes > 1),
+  };
+  return kernelOf("mla/latent_value", parameters, {
+    name,
+    bindings: ["weights", "x", "out", ...noted ? ["scales"] : []],
+    constants: [...CONSTANTS, "WIDTH", ...noted ? ["NOTED_FIRST"] : []],
+  });
+}
+
+function runsValueKernel(
+  format: FloatFormat,
+  { rank, run, threads, noted }: {
+    readonly rank: number;
+    readonly run: number;
+    readonly threads: number;
+    readonly noted: boolean;
+  },
+): Kernel {
+  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${noted ? "_scale" : ""}`;
+  const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
+  const parameters = {
+    weights: format,
+    MIXED: false,
+    NOTED: noted,
+    ROWS: 1,
+    ...countsOf(OUTS.few, LANES),
+    ...loads(true),
+    ...runs,
+  };
+  return kernelOf("mla/latent_value", parameters, {
+    name,
+    bindings: ["weights", "sums", "out", "stats", "rows", ...noted ? ["scales"] : []],
+    constants: [
+      ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
+      ...noted ? ["NOTED_FIRST"] : [],
+    ],
+  });
+}
+
+function countsOf(OUTS: number, SHARERS: number): Record<string, number> {
+  return { OUTS, SHARERS };
+}
+
+/** Weights ahead of what they are multiplied with, where registers allow. */
+function loads(early: boolean): { readonly AHEAD: number; readonly EARLY: boolean } {
+  return { AHEAD: early ? 4 : 1, EARLY: early };
+}

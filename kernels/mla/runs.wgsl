@@ -1,0 +1,243 @@
+// How the segments of 128 cells that a row sees are added, see latent_attention.wgsl: each of LANES sums
+// has every LANES-th segment, and these are added in order. A workgroup adds QUADS fours of a latent of one
+// query; an invocation has TURNS pairs of a lane and a four.
+//
+// runs.wgsl declare `fn add_runs(query, row, first, thread)`, after which `lane_sums`, `lane_stats` and
+// `lane_folds` are there for the fours from `first` on, if the row sees a cell.
+
+//#import lib/rows
+//#import attention/visible
+//#import mla/latent_fold
+
+override RUNS: u32; // places for runs of a query in `sums`
+override FIRST_ROW: u32; // of `rows`
+
+const SEGMENT = 128u; // cells
+const CHUNK = 16u; // cells
+const RANK4 = $RANK4u; // vec4 of a latent
+const LANES = $LANESu;
+const QUADS = $QUADSu;
+const THREADS = $THREADSu; // of a workgroup
+
+@group(0) @binding(1) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RANK4]
+@group(0) @binding(3) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, RUNS]: peak, total
+@group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+
+var<workgroup> lane_stats: array<vec2<f32>, LANES>; // peak, total
+var<workgroup> lane_folds: array<vec2<f32>, LANES>; // shrink, share
+var<workgroup> lane_sums: array<array<vec4<f32>, QUADS>, LANES>;
+
+// Segments that a row sees: the first, and one past the last.
+fn segments_of(row: Row) -> vec2<u32> {
+  return vec2<u32>(visible_begin(row) / SEGMENT, (visible_end(row) + SEGMENT - 1u) / SEGMENT);
+}
+
+// What lanes are multiplied with, of their stats, which all invocations know.
+fn weigh_lanes(thread: u32) {
+  if (thread < LANES) {
+    var top = NEGATIVE;
+    for (var l = 0u; l < thread; l++) {
+      top = max(top, lane_stats[l].x);
+    }
+    lane_folds[thread] = fold_one(top, lane_stats[thread].x).xy;
+  }
+}
+
+// Four elements of the weighted sum of latents: of the `quad`th four of the workgroup.
+fn weighted(quad: u32) -> vec4<f32> {
+  var total = 0.0;
+  var sum = vec4<f32>(0.0);
+  //#for l in LANES
+  {
+    let fold = lane_folds[$l];
+    total = fma(lane_stats[$l].y, fold.y, total * fold.x);
+    sum = fma(lane_sums[$l][quad], vec4<f32>(fold.y), sum * fold.x);
+  }
+  //#endfor
+  return sum / total;
+}
+
+//#if SEGMENTS
+// Adds runs that are segments, BLOCK of them at a time. What a run is multiplied with is the same for all
+// elements: the workgroup finds it once, that of all runs side by side.
+
+const BLOCK = 64u; // segments, at most THREADS
+
+var<workgroup> segment_stats: array<vec2<f32>, BLOCK>; // peak, total
+var<workgroup> segment_folds: array<vec2<f32>, BLOCK>; // shrink, share
+
+fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
+  let range = segments_of(row);
+  var before = NEGATIVE; // peak of the blocks before, of lane `thread % LANES`
+  var total = 0.0; // of lane `thread`
+  //#for t in TURNS
+  let lane$t = min((thread + $tu * THREADS) / QUADS, LANES - 1u);
+  let quad$t = min(first + (thread + $tu * THREADS) % QUADS, RANK4 - 1u);
+  var sum$t = vec4<f32>(0.0);
+  //#endfor
+  for (var block = range.x; block < range.y; block += BLOCK) {
+    let there = min(BLOCK, range.y - block);
+    // Asked for before runs are weighed: the waits are shared.
+    //#for t in TURNS
+    //#for a in RUNS_AHEAD
+    var part$t_$a = sums[
+      (query * RUNS + block + min(lane$t + $au * LANES, there - 1u)) * RANK4 + quad$t
+    ];
+    //#endfor
+    //#endfor
+    workgroupBarrier(); // what is read of the block before
+    if (thread < BLOCK) {
+      segment_stats[thread] = stats[query * RUNS + block + min(thread, there - 1u)];
+    }
+    workgroupBarrier();
+    if (thread < BLOCK) {
+      // A run is weighed by the largest peak before it in its lane.
+      var peak = before;
+      for (var s = thread % LANES; s < there; s += LANES) {
+        let own = segment_stats[s].x;
+        peak = select(peak, max(peak, own), s < thread);
+        before = max(before, own);
+      }
+      let fold = fold_one(peak, segment_stats[thread].x).xy;
+      segment_folds[thread] = select(vec2<f32>(1.0, 0.0), fold, thread < there);
+    }
+    workgroupBarrier();
+    if (thread < LANES) {
+      for (var s = thread; s < there; s += LANES) {
+        let fold = segment_folds[s];
+        total = fma(segment_stats[s].y, fold.y, total * fold.x);
+      }
+      lane_stats[thread] = vec2<f32>(before, total);
+    }
+    for (var s = 0u; s < there; s += LANES * $RUNS_AHEADu) {
+      let next = s + LANES * $RUNS_AHEADu;
+      //#for t in TURNS
+      //#for a in RUNS_AHEAD
+      {
+        let share = segment_folds[s + lane$t + $au * LANES];
+        sum$t = fma(part$t_$a, vec4<f32>(share.y), sum$t * share.x);
+      }
+      part$t_$a = sums[
+        (query * RUNS + block + min(next + lane$t + $au * LANES, there - 1u)) * RANK4 + quad$t
+      ];
+      //#endfor
+      //#endfor
+    }
+  }
+  workgroupBarrier();
+  weigh_lanes(thread);
+  //#for t in TURNS
+  if (thread + $tu * THREADS < LANES * QUADS) {
+    lane_sums[lane$t][(thread + $tu * THREADS) % QUADS] = sum$t;
+  }
+  //#endfor
+  workgroupBarrier();
+}
+//#else
+// Adds runs that are chunks, SHARES of a segment one after the other. What a run is multiplied with is the
+// same for all elements: the workgroup finds it once. The first sums, and all peaks and totals, are asked for before the
+// row is known: what it does not see of them counts as nothing.
+
+const SHARES = $SHARESu; // chunks of a segment
+const MOST_SEGMENTS = $MOST_SEGMENTSu;
+const MOST_CHUNKS = MOST_SEGMENTS * SHARES;
+
+var<workgroup> chunk_stats: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // peak, total
+var<workgroup> chunk_folds: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // shrink, share
+var<workgroup> segment_folds: array<vec2<f32>, MOST_SEGMENTS>; // shrink, share
+
+fn weigh(query: u32, row: Row, thread: u32) {
+  //#for c in CHUNK_TURNS
+  let chunk$c = thread + $cu * THREADS;
+  let stat$c = stats[query * RUNS + min(chunk$c, RUNS - 1u)];
+  //#endfor
+  let range = segments_of(row);
+  let begin = visible_begin(row) / CHUNK;
+  let end = (visible_end(row) + CHUNK - 1u) / CHUNK;
+  //#for c in CHUNK_TURNS
+  if (chunk$c < MOST_CHUNKS) {
+    let seen = chunk$c >= begin && chunk$c < end;
+    chunk_stats[chunk$c / SHARES][chunk$c % SHARES] = select(vec2<f32>(NEGATIVE, 0.0), stat$c, seen);
+  }
+  //#endfor
+  workgroupBarrier();
+  // A part is weighed by the largest peak before it.
+  //#for c in CHUNK_TURNS
+  if (chunk$c < MOST_CHUNKS) {
+    let s = chunk$c / SHARES;
+    let own = chunk$c % SHARES;
+    var peak = NEGATIVE;
+    //#for j in SHARES
+    peak = max(peak, select(NEGATIVE, chunk_stats[s][$j].x, $ju < own));
+    //#endfor
+    chunk_folds[s][own] = fold_one(peak, chunk_stats[s][own].x).xy;
+  }
+  //#endfor
+  workgroupBarrier();
+  if (thread < LANES) {
+    var peak = NEGATIVE;
+    var total = 0.0;
+    for (var s = range.x + thread; s < range.y; s += LANES) {
+      var own = vec2<f32>(NEGATIVE, 0.0);
+      //#for j in SHARES
+      {
+        let stat = chunk_stats[s][$j];
+        let fold = chunk_folds[s][$j];
+        own = vec2<f32>(max(own.x, stat.x), fma(stat.y, fold.y, own.y * fold.x));
+      }
+      //#endfor
+      let fold = fold_one(peak, own.x);
+      peak = fold.z;
+      total = fma(own.y, fold.y, total * fold.x);
+      segment_folds[s] = fold.xy;
+    }
+    lane_stats[thread] = vec2<f32>(peak, total);
+  }
+  workgroupBarrier();
+}
+
+fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
+  let range = segments_of(row);
+  let begin = visible_begin(row) / CHUNK;
+  let end = (visible_end(row) + CHUNK - 1u) / CHUNK;
+  //#for t in TURNS
+  let lane$t = min((thread + $tu * THREADS) / QUADS, LANES - 1u);
+  let quad$t = min(first + (thread + $tu * THREADS) % QUADS, RANK4 - 1u);
+  let begin$t = query * RUNS * RANK4 + quad$t;
+  //#for j in SHARES
+  var part$t_$j = sums[begin$t + min((range.x + lane$t) * SHARES + $ju, RUNS - 1u) * RANK4];
+  //#endfor
+  //#endfor
+  weigh(query, row, thread);
+  weigh_lanes(thread);
+  //#for t in TURNS
+  {
+    var sum = vec4<f32>(0.0);
+    for (var s = range.x + lane$t; s < range.y; s += LANES) {
+      var own = vec4<f32>(0.0);
+      //#for j in SHARES
+      {
+        let chunk = s * SHARES + $ju;
+        // What was left of others may be no number.
+        if (chunk >= begin && chunk < end) {
+          let fold = chunk_folds[s][$j];
+          own = fma(part$t_$j, vec4<f32>(fold.y), own * fold.x);
+        }
+      }
+      //#endfor
+      let fold = segment_folds[s];
+      sum = fma(own, vec4<f32>(fold.y), sum * fold.x);
+      if (s + LANES < range.y) {
+        //#for j in SHARES
+        part$t_$j = sums[begin$t + min((s + LANES) * SHARES + $ju, RUNS - 1u) * RANK4];
+        //#endfor
+      }
+    }
+    if (thread + $tu * THREADS < LANES * QUADS) {
+      lane_sums[lane$t][(thread + $tu * THREADS) % QUADS] = sum;
+    }
+  }
+  //#endfor
+  workgroupBarrier();
+}
+//#endif

@@ -1,0 +1,115 @@
+/** The two norms that an EAGLE-3 draft begins with, in one dispatch. */
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
+import { foldCounts } from "../lib/workgroup.ts";
+import { kernelOf } from "../shader.ts";
+import { normLanes, type NormShape, type RowScales } from "./rms_norm.ts";
+
+interface Variant {
+  readonly format: FloatFormat;
+  readonly indexed: boolean;
+  readonly normed: boolean;
+  readonly noted: boolean;
+  readonly paired: boolean;
+  readonly cols: number;
+  readonly lanes: number;
+}
+
+/** Storage buffers, indexed and with scales that are noted. */
+const MOST_BUFFERS = 10;
+
+/** Workgroups of a row: one for both halves knows the scale of the row. */
+function halvesOf(noted: boolean): number {
+  return noted ? 1 : 2;
+}
+
+function pairKernel(
+  { format, indexed, normed, noted, paired, cols, lanes }: Variant,
+): Kernel {
+  const each = Math.ceil(cols / 8 / lanes);
+  const put = [...noted ? ["scale"] : [], ...paired ? ["pair"] : []];
+  const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...put];
+  const name = `norm_pair_${kinds.join("_")}_${lanes}x${each}`;
+  const hidden = ["x", "hidden_weight", "kept", ...indexed ? ["index"] : []];
+  return kernelOf("norm/norm_pair", {
+    weights: format,
+    INDEXED: indexed,
+    KEEPS_NORMED: normed,
+    NOTED: noted,
+    PAIRED: paired,
+    EACH: each,
+    HALVES: halvesOf(noted),
+    ...foldCounts(lanes),
+  }, {
+    name,
+    bindings: [
+      ...["weights", "token_weight", "out", "rows", ...hidden],
+      ...noted ? ["scales", "lowered"] : [],
+    ],
+    constants: [
+      ...["COLS", "EPS", "LANES", "TOKENS", "SPLIT_K"],
+      ...noted ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
+    ],
+  });
+}
+
+/** Whether an adapter has bindings enough for scales that `normPair` notes. */
+export function pairNotes(limits: { readonly maxStorageBuffersPerShaderStage: number }): boolean {
+  return MOST_BUFFERS <= limits.maxStorageBuffersPerShaderStage;
+}
+
+/** Whether `normPair` takes tokens of this embedding: it is in one binding. */
+export function pairsNorms({ shards }: Table): boolean {
+  return shards.length === 1;
+}
+
+/**
+ * Records out[r] = [norm(E[token of r]) weight, norm(h of r) weight], [rows, 2 cols], with the bits of two
+ * `rmsNorm`; see `pairsNorms`.
+ */
+export function normPair(
+  { token, hidden, out, kept, noted, paired = false }: {
+    readonly token: { readonly matrix: Table; readonly rows: Operand; readonly weight: Operand };
+    /**
+     * x is [.., cols]; `index` names its row for each r, 0xffffffff for none; absent: row r. With `splitK` above 1 it is
+     * [splitK, rows, cols], the sums of a matmul over ranges of k, which are added.
+     */
+    readonly hidden: {
+      readonly x: Operand;
+      readonly splitK?: number | undefined;
+      readonly index?: Operand | undefined;
+      readonly weight: Operand;
+    };
+    readonly out: Operand;
+    /** [rows, cols]: h as it is, or normed. */
+    readonly kept: { readonly what: "input" | "output"; readonly out: Operand };
+    /** As for `rmsNorm`; see `pairNotes`. */
+    readonly noted?: RowScales | undefined;
+    /** Whether out is as matmuls on matrix units take x that is `paired`: with scales that are noted. */
+    readonly paired?: boolean | undefined;
+  },
+  shape: Pick<NormShape, "rows" | "cols" | "eps" | "lanes" | "label">,
+): Dispatch {
+  const { rows, cols, eps, label } = shape;
+  const { matrix: { format, shards: [shard] }, rows: list, weight: token_weight } = token;
+  if (!shard) throw new Error(`${label}: an embedding without rows`);
+  const { x, splitK = 1, index, weight: hidden_weight } = hidden;
+  const lanes = normLanes(shape);
+  const normed = kept.what === "output";
+  const kind = { format, indexed: index !== undefined, normed, noted: noted !== undefined, paired };
+  const rowsOfX = splitK > 1 ? { ...x, size: 4 * splitK * rows * cols } : x;
+  return dispatch(pairKernel({ ...kind, cols, lanes }), {
+    buffers: {
+      ...{ weights: shard.operand, token_weight, out, rows: list, x: rowsOfX, hidden_weight },
+      ...{ kept: kept.out, ...index ? { index } : {} },
+      ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
+    },
+    constants: {
+      ...{ COLS: cols, EPS: eps, LANES: lanes, TOKENS: shard.rows, SPLIT_K: splitK },
+      ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
+    },
+    workgroups: [rows, halvesOf(kind.noted)],
+    label,
+    work: { bytes: (4 * (4 + splitK) + 2) * rows * cols + 8 * cols, flops: 8 * rows * cols },
+  });
+}

@@ -1,0 +1,135 @@
+// Two norms side by side, each as rms_norm.wgsl makes it, to the bit: out[r] = [norm(E[rows[r].token]) token_weight,
+// norm(h) hidden_weight], h the hidden row that belongs to r, or the sum of SPLIT_K such rows; kept[r] is h, or as out
+// has it. Rows whose token is not in E, or whose hidden row is NO_ROW, have no such half.
+//
+// One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either in registers, l, l + LANES, ...; the lanes' sums are
+// added in the order of workgroup_sum.wgsl.
+
+//#import lib/weights_$weights
+//#import norm/note
+//#import lib/rows
+//#import lib/workgroup_sum
+
+override COLS: u32; // a multiple of 8
+override EPS: f32;
+override LANES: u32;
+override TOKENS: u32; // rows of the embedding matrix
+override SPLIT_K: u32; // hidden rows that are added
+
+const HALVES = $HALVESu; // workgroups of a row: 2, or 1 for both halves, which knows the scale of the row
+
+alias Sum = vec2<f32>;
+
+const NO_ROW = 0xffffffffu;
+
+@group(0) @binding(1) var<storage, read> token_weight: array<vec4<f32>>; // [COLS / 4]
+//#if PAIRED
+//#import lib/cut
+// Eight f16 each, hi and then lo: [rows, 2, 2 COLS / 8].
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
+//#else
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, 2, COLS / 4]
+//#endif
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
+@group(0) @binding(4) var<storage, read> x: array<vec4<f32>>; // [SPLIT_K, .., COLS / 4]: hidden rows
+@group(0) @binding(5) var<storage, read> hidden_weight: array<vec4<f32>>; // [COLS / 4]
+@group(0) @binding(6) var<storage, read_write> kept: array<vec4<f32>>; // [rows, COLS / 4]
+//#if INDEXED
+@group(0) @binding(7) var<storage, read> index: array<u32>; // [rows]: the hidden row of each
+//#endif
+
+fn add_squares(sum: f32, v: Vec8) -> f32 {
+  let s = fma(v.lo.w, v.lo.w, fma(v.lo.z, v.lo.z, fma(v.lo.y, v.lo.y, fma(v.lo.x, v.lo.x, sum))));
+  return fma(v.hi.w, v.hi.w, fma(v.hi.z, v.hi.z, fma(v.hi.y, v.hi.y, fma(v.hi.x, v.hi.x, s))));
+}
+
+fn hidden_at(at: u32) -> Vec8 {
+  var v = Vec8(x[at], x[at + 1u]);
+  for (var s = 1u; s < SPLIT_K; s++) {
+    let other = s * (arrayLength(&x) / SPLIT_K) + at;
+    v = Vec8(v.lo + x[other], v.hi + x[other + 1u]);
+  }
+  return v;
+}
+
+fn times(v: Vec8, scale: f32, gain: Vec8) -> Vec8 {
+  return Vec8(v.lo * scale * gain.lo, v.hi * scale * gain.hi);
+}
+
+fn put(row: u32, i: u32, y: Vec8, y_scale: f32) {
+  //#if PAIRED
+  let at = row * (COLS / 2u) + i;
+  let a = y.lo * y_scale;
+  let b = y.hi * y_scale;
+  out[at] = packed(cut(a), cut(b));
+  out[at + COLS / 4u] = packed(a - cut(a), b - cut(b));
+  //#else
+  let at = row * (COLS / 2u) + 2u * i;
+  out[at] = y.lo;
+  out[at + 1u] = y.hi;
+  //#endif
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row = tile.x;
+  let token = rows[row].token;
+  //#if INDEXED
+  let own = index[row];
+  //#else
+  let own = row;
+  //#endif
+  let makes_token = HALVES == 1u || tile.y == 0u;
+  let makes_hidden = HALVES == 1u || tile.y == 1u;
+  var sum = Sum();
+  //#for j in EACH
+  let i$j = min(lane + $ju * LANES, COLS / 8u - 1u);
+  let has_token$j = makes_token && lane + $ju * LANES < COLS / 8u && token < TOKENS;
+  let has_hidden$j = makes_hidden && lane + $ju * LANES < COLS / 8u && own != NO_ROW;
+  var t$j = Vec8();
+  var h$j = Vec8();
+  var t_gain$j = Vec8();
+  var h_gain$j = Vec8();
+  if (makes_hidden) {
+    h$j = hidden_at(select(0u, own, has_hidden$j) * (COLS / 4u) + 2u * i$j);
+    h_gain$j = Vec8(hidden_weight[2u * i$j], hidden_weight[2u * i$j + 1u]);
+  }
+  if (makes_token) {
+    t$j = vec8_0(load_block(select(0u, token, has_token$j) * (COLS / 8u) + i$j));
+    t_gain$j = Vec8(token_weight[2u * i$j], token_weight[2u * i$j + 1u]);
+  }
+  if (!has_token$j) {
+    t$j = Vec8();
+  }
+  if (!has_hidden$j) {
+    h$j = Vec8();
+  }
+  sum = Sum(add_squares(sum.x, t$j), add_squares(sum.y, h$j));
+  //#endfor
+  let square = total(sum, lane) / f32(COLS);
+  let t_scale = 1.0 / sqrt(square.x + EPS);
+  let h_scale = 1.0 / sqrt(square.y + EPS);
+  var peak = 0.0;
+  //#for j in EACH
+  let y$j = times(t$j, t_scale, t_gain$j);
+  let z$j = times(h$j, h_scale, h_gain$j);
+  peak = seen(seen(peak, y$j), z$j);
+  //#endfor
+  let y_scale = note(row, lane, peak);
+  //#for j in EACH
+  if (has_token$j) {
+    put(row, i$j, y$j, y_scale);
+  }
+  if (has_hidden$j) {
+    put(row, COLS / 8u + i$j, z$j, y_scale);
+    let keep = row * (COLS / 4u) + 2u * i$j;
+    //#if KEEPS_NORMED
+    kept[keep] = z$j.lo;
+    kept[keep + 1u] = z$j.hi;
+    //#else
+    kept[keep] = h$j.lo;
+    kept[keep + 1u] = h$j.hi;
+    //#endif
+  }
+  //#endfor
+}

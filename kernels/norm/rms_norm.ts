@@ -1,0 +1,269 @@
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
+import type { Table } from "../../src/gpu/matrix.ts";
+import { foldCounts } from "../lib/workgroup.ts";
+import { kernelOf } from "../shader.ts";
+
+/**
+ * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split-K
+ * matmul are added first (and stored in x), those sums alone, rows to which the weighted outputs of
+ * their experts are added (and stored), or the rows' token embeddings, times `scale` (default 1).
+ */
+export type NormInput =
+  | { readonly x: Operand; readonly index?: Operand }
+  | {
+    readonly x?: Operand;
+    /** [splitK, rows, cols] */
+    readonly sums: Operand;
+    readonly splitK: number;
+  }
+  | ExpertSums
+  | {
+    readonly matrix: Table;
+    /** `Row`s, [rows]. */
+    readonly rows: Operand;
+    readonly scale?: number;
+    /** What the rows are made of first, where nobody has written them: see `verifiesRows`. */
+    readonly verified?: VerifiedRows | undefined;
+  };
+
+/** What the rows of a verify forward of chains are made of; see verify_row.wgsl. */
+export interface VerifiedRows {
+  /** Slot of each sequence of the batch, u32 [batch]. */
+  readonly batchSlots: Operand;
+  readonly slots: Operand;
+  readonly drafts: Operand;
+  /** Rows of a sequence. */
+  readonly perSlot: number;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
+}
+
+/** Whether the norm of an embedding may write the rows itself: one dispatch sees them all. */
+export function verifiesRows({ shards }: Table): boolean {
+  return shards.length === 1;
+}
+
+/** The residual stream, and what a row's experts made, still to be added to it. */
+export interface ExpertSums {
+  /** [rows, cols] */
+  readonly stream: Operand;
+  /** [rows, experts, cols] */
+  readonly outputs: Operand;
+  /** What each counts, [rows, experts]. */
+  readonly shares: Operand;
+  /** Of a row. */
+  readonly experts: number;
+}
+
+/**
+ * A second output: the input or the normed rows again, in a window of `out`, or the input at the
+ * rows of `out` that `slot` names.
+ */
+export type NormKept =
+  | {
+    readonly what: "input" | "output";
+    readonly out: Operand;
+    /** Row stride of out; default cols. */
+    readonly outCols?: number | undefined;
+    readonly outFirst?: number | undefined;
+  }
+  | { readonly what: "slot"; readonly out: Operand; readonly slot: Operand };
+
+/** Of rows of the inputs of a layer's matmuls, f32: see kernels/lib/scale_of.wgsl. */
+export interface RowScales {
+  /** Of what norms write, [rows]. */
+  readonly normed: Operand;
+  /** Of attention's output, [stride], and of the gated activations, [rows, jobs], which other kernels lower. */
+  readonly lowered: Operand;
+  readonly stride: number;
+  /** Most of a row in any layer: 1 where no layer is a mixture of experts. */
+  readonly jobs: number;
+}
+
+export interface NormShape {
+  readonly rows: number;
+  /** Width of a row, a multiple of 8. */
+  readonly cols: number;
+  readonly eps: number;
+  /** Most invocations a row should take, a power of two. */
+  readonly lanes: number;
+  /** Row stride of out, a multiple of 4; default cols. */
+  readonly outCols?: number | undefined;
+  readonly outFirst?: number | undefined;
+  /**
+   * What happens to the result: `out = y`, the default, `out += y`, or "pair" with scales that are noted: as
+   * matmuls on matrix units take x that is `paired`, in rows of cols.
+   */
+  readonly put?: "store" | "add" | "pair";
+  readonly label: string;
+}
+
+const KEEP = {
+  nothing: { bindings: [], constants: [] },
+  input: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
+  output: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
+  slot: { bindings: ["kept", "slot"], constants: [] },
+} as const;
+
+const NOTE = {
+  nothing: { bindings: [], constants: [] },
+  scale: { bindings: ["scales", "lowered"], constants: ["LOWERED_ROWS", "ROW_JOBS"] },
+} as const;
+
+const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
+
+/** What differs between the kinds of input, for one dispatch. */
+interface Source {
+  readonly name: string;
+  /** `from`, and what its own slots stand for. */
+  readonly parameters: KernelParameters;
+  /** Bindings 0 and, where it needs others, 3 and on. */
+  readonly buffers: readonly [name: string, operand: Operand][];
+  readonly constants: Readonly<Record<string, number>>;
+  /** Of its text. */
+}
+
+/**
+ * Records `out[r, outFirst..] = v / rms(v) * weight` for the row v of `from` that belongs to r: one
+ * dispatch, or one a shard of an embedding. No buffer may be read and written at once.
+ */
+export function rmsNorm(
+  { from, weight, out, keep, noted }: {
+    readonly from: NormInput;
+    /** [cols] */
+    readonly weight: Operand;
+    readonly out: Operand;
+    readonly keep?: NormKept | undefined;
+    /** Gets the scales of the rows of out, and the largest for those of the other inputs. */
+    readonly noted?: RowScales | undefined;
+  },
+  shape: NormShape,
+): Dispatch[] {
+  const { rows, cols, eps, outCols = cols, outFirst = 0, put = "store", label } = shape;
+  const lanes = normLanes(shape);
+  const kind = { put, keep: keep?.what ?? "nothing", note: noted ? "scale" : "nothing" } as const;
+  return sources(from, rows * cols).map((source) =>
+    dispatch(normKernel(source, { ...kind, cols, lanes }), {
+      buffers: {
+        ...Object.fromEntries(source.buffers),
+        norm_weight: weight,
+        out,
+        ...keep ? { kept: keep.out } : {},
+        ...keep?.what === "slot" ? { slot: keep.slot } : {},
+        ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
+      },
+      constants: {
+        COLS: cols,
+        EPS: eps,
+        OUT_COLS: outCols,
+        OUT_FIRST: outFirst,
+        LANES: lanes,
+        ...source.constants,
+        ...keep && keep.what !== "slot"
+          ? { KEPT_COLS: keep.outCols ?? cols, KEPT_FIRST: keep.outFirst ?? 0 }
+          : {},
+        ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
+      },
+      workgroups: [rows],
+      label,
+      work: {
+        bytes: 4 * ((keep || put === "add" ? 3 : 2) * rows + 1) * cols,
+        flops: 4 * rows * cols,
+      },
+    })
+  );
+}
+
+/** One lane a vec8 up to `lanes`, but no more than eight of them a lane up to 256 lanes. */
+export function normLanes({ cols, lanes }: Pick<NormShape, "cols" | "lanes">): number {
+  const enough = (count: number) => 2 ** Math.ceil(Math.log2(count));
+  return Math.max(Math.min(lanes, enough(cols / 8)), Math.min(256, enough(cols / 64)), 1);
+}
+
+function sources(from: NormInput, elements: number): Source[] {
+  if ("sums" in from) {
+    const { x, sums, splitK } = from;
+    const exact = { ...sums, size: 4 * splitK * elements };
+    const constants = { SPLIT_K: splitK };
+    return [
+      x
+        ? source("sums", [["x", x], ["sums", exact]], constants)
+        : source("branch", [["sums", exact]], constants),
+    ];
+  }
+  if ("x" in from) {
+    const { x, index } = from;
+    return [index ? source("index", [["x", x], ["index", index]]) : source("rows", [["x", x]])];
+  }
+  if ("outputs" in from) return [expertSource(from)];
+  const { matrix: { format, shards }, rows, scale = 1, verified } = from;
+  const by = verified ? "verified" : "tokens";
+  return shards.map((shard) => ({
+    name: `${by}_${format}`,
+    parameters: { from: "tokens", weights: format, VERIFIED: verified !== undefined },
+    buffers: [["weights", shard.operand], ["rows", rows], ...verified ? madeOf(verified) : []],
+    constants: {
+      ...{ SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
+      ...verified ? { ROWS: verified.perSlot, MOST_ROWS: verified.mostRows } : {},
+    },
+  }));
+}
+
+function madeOf({ batchSlots, slots, drafts }: VerifiedRows): Source["buffers"] {
+  return [["batch_slots", batchSlots], ["slots", slots], ["drafts", drafts]];
+}
+
+function expertSource({ stream, outputs, shares, experts }: ExpertSums): Source {
+  return {
+    name: `experts_${experts}`,
+    parameters: { from: "experts", EXPERTS: experts },
+    buffers: [["x", stream], ["outputs", outputs], ["shares", shares]],
+    constants: {},
+  };
+}
+
+function source(
+  name: "rows" | "index" | "sums" | "branch",
+  buffers: Source["buffers"],
+  constants: Source["constants"] = {},
+): Source {
+  const from = name === "branch" ? "sums" : name;
+  return { name, parameters: { from, RESIDUAL: name === "sums" }, buffers, constants };
+}
+
+function normKernel(
+  source: Source,
+  { put, keep, note, cols, lanes }: {
+    readonly put: "store" | "add" | "pair";
+    readonly keep: keyof typeof KEEP;
+    readonly note: keyof typeof NOTE;
+    readonly cols: number;
+    readonly lanes: number;
+  },
+): Kernel {
+  const each = Math.ceil(cols / 8 / lanes);
+  const parts = [source.name, put, keep, ...note === "nothing" ? [] : [note]];
+  const name = `rms_norm_${parts.join("_")}_${lanes}x${each}`;
+  const [first = "", ...second] = source.buffers.map(([binding]) => binding);
+  const bindings = [first, "norm_weight", "out", ...second];
+  return kernelOf("norm/rms_norm", {
+    ...source.parameters,
+    put,
+    keep,
+    NOTED: note === "scale",
+    KEPT: bindings.length,
+    SLOT: bindings.length + 1,
+    EACH: each,
+    ...foldCounts(lanes),
+  }, {
+    name,
+    bindings: [...bindings, ...KEEP[keep].bindings, ...NOTE[note].bindings],
+    constants: [
+      ...CONSTANTS,
+      ...Object.keys(source.constants),
+      ...KEEP[keep].constants,
+      ...NOTE[note].constants,
+    ],
+  });
+}

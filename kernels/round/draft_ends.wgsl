@@ -1,0 +1,49 @@
+// What a draft-extend goes on with in the rows whose next token is wanted, the last of each sequence: their `Row`s, queries
+// and residual stream, side by side. Where $LOWERS is 1 the scales of their attention's output become the largest, for attention
+// to lower. Where there is no sequence the `Row` is padding, and the others are left alone.
+//
+// One invocation per element.
+
+//#import lib/rows
+//#if LOWERS
+//#import lib/scale_of
+//#endif
+
+override Q_COLS: u32;
+override COLS: u32;
+
+@group(0) @binding(0) var<storage, read> last: array<u32>; // [batch]; 0xffffffff where there is no sequence
+@group(0) @binding(1) var<storage, read> rows: array<Row>;
+@group(0) @binding(2) var<storage, read> q: array<f32>; // [rows, Q_COLS]
+@group(0) @binding(3) var<storage, read> x: array<f32>; // [rows, COLS]
+@group(0) @binding(4) var<storage, read_write> end_rows: array<Row>; // [batch]
+@group(0) @binding(5) var<storage, read_write> end_q: array<f32>; // [batch, Q_COLS]
+@group(0) @binding(6) var<storage, read_write> end_x: array<f32>; // [batch, COLS]
+//#if LOWERS
+@group(0) @binding(7) var<storage, read_write> lowered: array<f32>; // [batch]
+//#endif
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  //#if LOWERS
+  if (id.x == 0u) {
+    lowered[id.y] = bitcast<f32>(LARGEST_SCALE);
+  }
+  //#endif
+  let source = last[id.y];
+  if (source == 0xffffffffu) {
+    if (id.x == 0u) {
+      end_rows[id.y] = Row();
+    }
+    return;
+  }
+  if (id.x == 0u) {
+    end_rows[id.y] = rows[source];
+  }
+  if (id.x < Q_COLS) {
+    end_q[id.y * Q_COLS + id.x] = q[source * Q_COLS + id.x];
+  }
+  if (id.x < COLS) {
+    end_x[id.y * COLS + id.x] = x[source * COLS + id.x];
+  }
+}

@@ -1,0 +1,288 @@
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { KernelParameters } from "../../src/gpu/directives.ts";
+import { foldCounts } from "../lib/workgroup.ts";
+import { kernelOf } from "../shader.ts";
+
+const DRAFT_ROWS = kernelOf("round/draft_rows", {}, {
+  name: "draft_rows",
+  bindings: ["batch_slots", "slots", "drafts", "rows"],
+  constants: ["STEP", "MOST_ROWS"],
+});
+const [DRAFT_ENDS, LOWERED_ENDS] = [
+  draftEndsKernel("draft_ends", false),
+  draftEndsKernel("draft_ends_scale", true),
+];
+const VERIFY_ROWS = verifyKernel("verify_rows");
+const VERIFY_TREE = verifyKernel("verify_tree");
+
+function draftEndsKernel(name: string, LOWERS: boolean) {
+  const ends = ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"];
+  return kernelOf("round/draft_ends", { LOWERS }, {
+    name,
+    bindings: LOWERS ? [...ends, "lowered"] : ends,
+    constants: ["Q_COLS", "COLS"],
+  });
+}
+
+function verifyKernel(name: "verify_rows" | "verify_tree") {
+  return kernelOf(`round/${name}`, {}, {
+    name,
+    bindings: ["batch_slots", "slots", "drafts", "rows"],
+    constants: ["ROWS", "MOST_ROWS"],
+  });
+}
+
+/** Where the rows of sequences are, what of them is told, and the lanes that choose for one, if it chooses. */
+interface AcceptVariant {
+  readonly packed: boolean;
+  readonly told: boolean;
+  readonly greedy: GreedyLanes | undefined;
+}
+
+function variantOf({ firstRows, told = false, rows, greedy }: AcceptShape): AcceptVariant {
+  return {
+    packed: firstRows !== undefined,
+    told,
+    greedy: greedy && { rows, ...greedyLanes(rows, greedy) },
+  };
+}
+
+/** Of a workgroup, and those of a row, powers of two. */
+interface GreedyLanes {
+  readonly rows: number;
+  readonly lanes: number;
+  readonly width: number;
+}
+
+/** Partial argmaxes that a lane has at once. */
+const EIGHT = 8;
+
+/** As few lanes a row as have its partial argmaxes at once, but at most equal shares of all lanes. */
+function greedyLanes(rows: number, { count, lanes }: GreedyChoice): Omit<GreedyLanes, "rows"> {
+  const shares = powerOfTwo(rows);
+  const width = Math.min(Math.floor(lanes / shares), powerOfTwo(count / EIGHT));
+  return { lanes: shares * width, width };
+}
+
+/** The smallest power of two that is not less. */
+function powerOfTwo(least: number): number {
+  return 2 ** Math.max(0, Math.ceil(Math.log2(least)));
+}
+
+/**
+ * A kernel of acceptance, made once.
+ *
+ * @param by what the walk of accept_commit.wgsl stands for, the counts of that fragment, and its constants.
+ */
+function acceptKernel(
+  rule: string,
+  { packed, told, greedy }: AcceptVariant,
+  { parameters, constants = [] }: {
+    readonly parameters: KernelParameters;
+    readonly constants?: readonly string[];
+  },
+): Kernel {
+  const how = greedy ? `_greedy_${greedy.rows}_${greedy.lanes}x${greedy.width}` : "";
+  const name = `${rule}${packed ? "_packed" : ""}${told ? "_told" : ""}${how}`;
+  const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
+  const all = {
+    ...parameters,
+    PACKED: packed,
+    CONFIDENCES: told,
+    GREEDY: greedy !== undefined,
+    LANES,
+    ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {},
+  };
+  const choices = greedy ? "partials" : "chosen";
+  return kernelOf("round/accept_commit", all, {
+    name,
+    bindings: ["batch_slots", "rows", choices, "drafts", "slots", "extend", "last", "results"],
+    constants: [
+      ...["ROWS", "DEPTH", "MOST_ROWS"],
+      ...packed ? ["FIRST_ROWS"] : [],
+      ...greedy ? ["PARTIALS"] : [],
+      ...constants,
+    ],
+  });
+}
+
+const ACCEPT_PROMPT = kernelOf("round/accept_prompt", {}, {
+  name: "accept_prompt",
+  bindings: ["batch_slots", "last", "chosen", "slots", "extend", "results"],
+  constants: [],
+});
+
+interface RowSources {
+  /** Slot of each sequence of the batch, u32 [batch]. */
+  readonly batchSlots: Operand;
+  readonly slots: Operand;
+  readonly drafts: Operand;
+  readonly rows: Operand;
+}
+
+/** Rows of a forward, and how what is drafted for a slot is laid out. */
+interface VerifyRowsShape {
+  readonly batch: number;
+  /** Verify rows a sequence, the pending token included. */
+  readonly rows: number;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
+}
+
+/** Records the rows that feed draft token `step`: one a sequence. */
+export function draftRows(
+  buffers: RowSources,
+  shape: Omit<VerifyRowsShape, "rows"> & { readonly step: number },
+): Dispatch {
+  const { batch, step, mostRows } = shape;
+  return dispatch(DRAFT_ROWS, {
+    buffers: bound(buffers),
+    constants: { STEP: step, MOST_ROWS: mostRows },
+    workgroups: [batch],
+    label: `draft_rows.${step}`,
+  });
+}
+
+/** Rows of a draft-extend, or the last of each sequence. */
+export interface ExtendedRows {
+  readonly rows: Operand;
+  /** Queries, rotated, [rows, qCols]. */
+  readonly q: Operand;
+  /** The residual stream, [rows, cols]. */
+  readonly x: Operand;
+}
+
+/** Records the last rows of `batch` sequences side by side, from those of a draft-extend. */
+export function draftEnds(
+  { last, all, ends, lowered }: {
+    /** Row of each sequence, u32 [batch]. */
+    readonly last: Operand;
+    readonly all: ExtendedRows;
+    readonly ends: ExtendedRows;
+    /** Scales of their attention's output, f32 [batch], where attention lowers them. */
+    readonly lowered?: Operand | undefined;
+  },
+  { batch, qCols, cols }: { readonly batch: number; readonly qCols: number; readonly cols: number },
+): Dispatch {
+  return dispatch(lowered ? LOWERED_ENDS : DRAFT_ENDS, {
+    buffers: {
+      ...{ last, ...all, end_rows: ends.rows, end_q: ends.q, end_x: ends.x },
+      ...lowered ? { lowered } : {},
+    },
+    constants: { Q_COLS: qCols, COLS: cols },
+    workgroups: [Math.ceil(Math.max(qCols, cols) / 64), batch],
+    label: "draft.ends",
+    work: { bytes: 8 * batch * (qCols + cols), flops: 0 },
+  });
+}
+
+/** Records the verify rows of chains. */
+export function verifyRows(buffers: RowSources, shape: VerifyRowsShape): Dispatch {
+  return dispatch(VERIFY_ROWS, verifyLaunch(buffers, shape));
+}
+
+/** Records the verify rows of trees. */
+export function verifyTree(buffers: RowSources, shape: VerifyRowsShape): Dispatch {
+  return dispatch(VERIFY_TREE, verifyLaunch(buffers, shape));
+}
+
+function verifyLaunch(sources: RowSources, { batch, rows, mostRows }: VerifyRowsShape) {
+  const constants = { ROWS: rows, MOST_ROWS: mostRows };
+  return { buffers: bound(sources), constants, workgroups: [batch * rows] as const };
+}
+
+/** Buffers by the names of the shaders. */
+export function bound<Buffers extends { readonly batchSlots: Operand }>(
+  { batchSlots, ...others }: Buffers,
+): Omit<Buffers, "batchSlots"> & { readonly batch_slots: Operand } {
+  return { ...others, batch_slots: batchSlots };
+}
+
+/** What acceptance reads and writes, whatever its rule; see accept_commit.wgsl. */
+export interface AcceptBuffers {
+  readonly batchSlots: Operand;
+  readonly rows: Operand;
+  /** Not read where acceptance chooses itself. */
+  readonly chosen: Operand;
+  readonly drafts: Operand;
+  readonly slots: Operand;
+  readonly extend: Operand;
+  readonly last: Operand;
+  readonly results: Operand;
+}
+
+/** What is accepted of: chains of `depth` drafts, or trees as deep. */
+export interface AcceptShape extends VerifyRowsShape {
+  readonly depth: number;
+  /** Of packed rounds: see `verifyPacked`. */
+  readonly firstRows?: number | undefined;
+  /** Whether results tell how many drafts were verified, and the draft's confidences. Chains only. */
+  readonly told?: boolean | undefined;
+  /** The target's choices are the largest logits, which acceptance finds itself: not in packed rounds. */
+  readonly greedy?: GreedyChoice | undefined;
+}
+
+/** The parts of rows of logits that a choice at temperature 0 is made of. */
+export interface GreedyChoice {
+  /** Partial argmaxes, u32 [rows, count, 2]; see partial_argmax.wgsl. */
+  readonly partials: Operand;
+  /** Of a row. */
+  readonly count: number;
+  /** Most invocations of a workgroup, a power of two not below the rows of a sequence. */
+  readonly lanes: number;
+}
+
+/** Records acceptance of chains or trees by the rule of a walk, see accept_commit.wgsl. */
+export function acceptBy(
+  rule: string,
+  walk: Parameters<typeof acceptKernel>[2],
+  buffers: AcceptBuffers,
+  shape: AcceptShape & { readonly constants?: Readonly<Record<string, number>> },
+): Dispatch {
+  const { batch, rows, depth, mostRows, firstRows, greedy, constants } = shape;
+  const { chosen, ...others } = buffers;
+  const choices = greedy ? { partials: greedy.partials } : { chosen };
+  return dispatch(acceptKernel(rule, variantOf(shape), walk), {
+    buffers: { ...bound(others), ...choices },
+    constants: {
+      ...{ ROWS: rows, DEPTH: depth, MOST_ROWS: mostRows },
+      ...firstRows === undefined ? {} : { FIRST_ROWS: firstRows },
+      ...greedy ? { PARTIALS: greedy.count } : {},
+      ...constants,
+    },
+    workgroups: [batch],
+  });
+}
+
+/** Records acceptance of each sequence's chain: drafts are kept while the target chose the same. */
+export function accept(buffers: AcceptBuffers, shape: AcceptShape): Dispatch {
+  return acceptBy("accept", { parameters: { TREE: false, SIMULATED: false } }, buffers, shape);
+}
+
+/**
+ * Records acceptance of each sequence's tree: from its root on to the child that the target chose.
+ *
+ * @param shape.kept word of `last` from which the verify row of each extend row goes,
+ * u32 [batch, depth + 1], 0xffffffff for those that are padding.
+ */
+export function acceptTree(
+  buffers: AcceptBuffers,
+  { kept, ...shape }: AcceptShape & { readonly kept: number },
+): Dispatch {
+  const walk = { parameters: { TREE: true }, constants: ["KEPT"] };
+  return acceptBy("accept_tree", walk, buffers, { ...shape, constants: { KEPT: kept } });
+}
+
+/** Records the end of a prefill. */
+export function acceptPrompt(
+  buffers: {
+    readonly batchSlots: Operand;
+    readonly last: Operand;
+    readonly chosen: Operand;
+    readonly slots: Operand;
+    readonly extend: Operand;
+    readonly results: Operand;
+  },
+): Dispatch {
+  return dispatch(ACCEPT_PROMPT, { buffers: bound(buffers), constants: {}, workgroups: [1] });
+}

@@ -1,0 +1,73 @@
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { slicePartialCount, slicePartials } from "./slice_partials.ts";
+import { kernelOf } from "../shader.ts";
+import { gather, GATHERED } from "./gather.ts";
+import { keptCounts } from "./kept.ts";
+
+/** What `chosen` holds where the logits were not numbers. */
+export const NOT_A_TOKEN = 0xffffffff;
+
+/**
+ * Enough lanes that none sees over 2048 tokens a pass: Mesa's software driver ends an invocation's
+ * loops after 65,535 iterations in total, and there are up to 18 passes.
+ */
+export function lanesOf(vocab: number, lanes: number): number {
+  return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
+}
+
+const BINDINGS = ["logits", "partials", "rows", "slots", "chosen"] as const;
+const CONSTANTS = ["VOCAB", "STRIDE", "PARTIALS", "LANES"] as const;
+
+function chooseKernel(lanes: number, quick: boolean): Kernel {
+  const name = `choose${quick ? "_gathered" : ""}_${lanes}`;
+  const parameters = { QUICK: quick, ...keptCounts(lanes), GATHERED };
+  return kernelOf("sample/choose", parameters, {
+    name,
+    bindings: [...BINDINGS, ...quick ? ["gathered"] : []],
+    constants: CONSTANTS,
+  });
+}
+
+/** Records the target's choice at each of `count` rows. */
+export function choose(
+  buffers: {
+    /** [count, stride] */
+    readonly logits: Operand;
+    /** Scratch, [count, slicePartialWords(vocab)] u32. */
+    readonly partials: Operand;
+    readonly rows: Operand;
+    readonly slots: Operand;
+    readonly chosen: Operand;
+    /** Scratch, [count, gatheredWords(vocab, lanes)] u32; absent where that is 0. */
+    readonly gathered?: Operand | undefined;
+  },
+  shape: {
+    readonly count: number;
+    readonly vocab: number;
+    /** Row stride of logits. */
+    readonly stride: number;
+    /** A power of two. */
+    readonly lanes: number;
+  },
+): Dispatch[] {
+  const { logits, gathered, ...others } = buffers;
+  const { count: rows, vocab, stride } = shape;
+  const lanes = lanesOf(vocab, shape.lanes);
+  return [
+    slicePartials({ logits, partials: buffers.partials }, {
+      ...{ kind: "argmax", rows, vocab, stride, lanes, label: "choose" },
+    }),
+    ...gathered ? [gather({ ...buffers, gathered }, shape)] : [],
+    dispatch(chooseKernel(lanes, gathered !== undefined), {
+      buffers: { logits, ...others, ...gathered ? { gathered } : {} },
+      constants: {
+        VOCAB: vocab,
+        STRIDE: stride,
+        PARTIALS: slicePartialCount(vocab),
+        LANES: lanes,
+      },
+      workgroups: [rows],
+      label: "choose",
+    }),
+  ];
+}

@@ -1,0 +1,68 @@
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { PartialKind } from "../lib/partial.ts";
+import { foldCounts } from "../lib/workgroup.ts";
+import { kernelOf } from "../shader.ts";
+
+/** Where the further level's rows go. */
+export interface NextLevel {
+  readonly slots: Operand;
+  /** `Row`s, [batch]. */
+  readonly rows: Operand;
+}
+
+/** Partial results that a lane has at once. */
+const FOUR = 4;
+
+function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Kernel {
+  const of = kind === "softmax" ? "confident" : "draft";
+  const name = `${of}_choose_${lanes}${next ? "_next" : ""}`;
+  const parameters = { partial: kind, NEXT: next, ...foldCounts(lanes) };
+  return kernelOf("sample/draft_choose", parameters, {
+    name,
+    bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
+    constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],
+  });
+}
+
+/** As few lanes, a power of two, as have the partial results at once: each joins what it has in turn. */
+function lanesOf(count: number, most: number): number {
+  return Math.min(most, 2 ** Math.ceil(Math.log2(Math.max(1, count / FOUR))));
+}
+
+/**
+ * Records the draft's top-1 of each place in the batch, of the partial results of its logits, into draft
+ * position `step`, and its row where there is a further level. Partial softmaxes also tell how sure the draft is
+ * of it: `draft_confidence` of drafts.wgsl.
+ */
+export function draftChoose(
+  { next, batchSlots, ...buffers }: {
+    /** u32 [batch, count, PARTIAL_WORDS[kind]] */
+    readonly partials: Operand;
+    readonly offsets: Operand;
+    /** Slot of each place in the batch, u32 [batch]. */
+    readonly batchSlots: Operand;
+    /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
+    readonly drafts: Operand;
+    readonly next?: NextLevel | undefined;
+  },
+  shape: {
+    readonly kind: PartialKind;
+    readonly batch: number;
+    /** Partial results of each place. */
+    readonly count: number;
+    readonly step: number;
+    readonly mostRows: number;
+    /** Most invocations of a workgroup, a power of two. */
+    readonly lanes: number;
+    readonly label: string;
+  },
+): Dispatch {
+  const { kind, batch, count, step, mostRows, label } = shape;
+  const lanes = lanesOf(count, shape.lanes);
+  return dispatch(draftChooseKernel(kind, lanes, next !== undefined), {
+    buffers: { ...buffers, batch_slots: batchSlots, ...next },
+    constants: { PARTIALS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
+    workgroups: [batch],
+    label,
+  });
+}

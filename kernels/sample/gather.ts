@@ -1,0 +1,51 @@
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { SLICE, slicePartialCount } from "./slice_partials.ts";
+import { kernelOf } from "../shader.ts";
+import { keptCounts } from "./kept.ts";
+
+/** Most tokens that are kept of a slice. */
+export const GATHERED = 128;
+
+/** Slices of a row that is worth it: below, one workgroup looks through the row in no time. */
+const LEAST_SLICES = 48;
+/** Invocations: a slice is eight columns of each, and each looks at a slice's largest logit. */
+const LANES = SLICE / 8;
+
+/** u32 words that a row takes; 0 where nothing is gathered: few tokens, or an adapter of few lanes. */
+export function gatheredWords(vocab: number, lanes: number): number {
+  const slices = slicePartialCount(vocab);
+  const gathers = lanes >= LANES && slices >= LEAST_SLICES && slices <= LANES;
+  return gathers ? 2 * (2 + GATHERED) * slices : 0;
+}
+
+const GATHER = kernelOf("sample/gather", { ...keptCounts(LANES), GATHERED }, {
+  name: "choose_gather",
+  bindings: ["logits", "partials", "rows", "slots", "gathered"],
+  constants: ["VOCAB", "STRIDE", "SLICE", "PARTIALS", "LANES"],
+});
+
+/** Records what is gathered of rows that sample, after their `slicePartials`. */
+export function gather(
+  { logits, partials, rows, slots, gathered }: {
+    /** [count, stride] */
+    readonly logits: Operand;
+    readonly partials: Operand;
+    readonly rows: Operand;
+    readonly slots: Operand;
+    /** u32 [count, gatheredWords(vocab, lanes)] */
+    readonly gathered: Operand;
+  },
+  { count, vocab, stride }: {
+    readonly count: number;
+    readonly vocab: number;
+    readonly stride: number;
+  },
+): Dispatch {
+  const slices = slicePartialCount(vocab);
+  return dispatch(GATHER, {
+    buffers: { logits, partials, rows, slots, gathered },
+    constants: { VOCAB: vocab, STRIDE: stride, SLICE, PARTIALS: slices, LANES },
+    workgroups: [slices, count],
+    label: "choose.gather",
+  });
+}

@@ -1,0 +1,98 @@
+// Log-probabilities at the rows that a round keeps, of the target's own distribution: before bias,
+// penalties, masks and temperature.
+//   log p(t) = logit[t] - largest - log(sum of exp(logit - largest))
+// for the token emitted there, and for the MOST largest logits, the lower id first on a tie.
+//
+// One workgroup per token that a sequence may emit, in the same order of every sum for any number of
+// them.
+
+//#import lib/argmax
+//#import lib/workgroup_argmax
+//#import lib/workgroup_sum
+//#if TREE
+// Rows of logprobs.wgsl in rounds of trees: those that accept_commit.wgsl kept.
+
+override KEPT: u32; // where they begin in `last`
+
+@group(0) @binding(3) var<storage, read> last: array<u32>; // from KEPT on [batch, TOKENS]
+
+fn kept_row(b: u32, j: u32) -> u32 {
+  return last[KEPT + b * TOKENS + j];
+}
+//#else
+// Rows of logprobs.wgsl in rounds of chains and in prompts.
+
+override ROWS: u32; // a sequence
+
+fn kept_row(b: u32, j: u32) -> u32 {
+  return b * ROWS + j;
+}
+//#endif
+
+override VOCAB: u32;
+override STRIDE: u32; // row stride of logits
+override LANES: u32;
+override TOKENS: u32; // most that a sequence may emit
+override RESULT: u32; // words of a sequence's result
+override MOST: u32;
+
+alias Sum = f32;
+
+@group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
+@group(0) @binding(1) var<storage, read> results: array<u32>; // [batch, RESULT]: tokens emitted, those tokens
+@group(0) @binding(2) var<storage, read_write> logprobs: array<u32>; // [batch, TOKENS, 1 + 2 MOST]: log p of the token; (token, log p) of the largest
+
+// The largest logit of those after `last` in their order: falling, on a tie the lower id first.
+fn next_best(row: u32, last: Argmax, lane: u32) -> Argmax {
+  var best = NO_ARGMAX;
+  for (var i = lane; i < VOCAB; i += 8u * LANES) {
+    //#for j in 8
+    let token$j = min(i + $ju * LANES, VOCAB - 1u);
+    let one$j = argmax_of(logits[row + token$j], token$j);
+    //#endfor
+    //#for j in 8
+    if (one$j.x < last.x || (one$j.x == last.x && one$j.y > last.y)) {
+      best = better(best, one$j);
+    }
+    //#endfor
+  }
+  return best_of(best, lane);
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let result = tile.y * RESULT;
+  if (tile.x >= results[result]) {
+    return;
+  }
+  let token = results[result + 1u + tile.x];
+  if (token >= VOCAB) { // broken logits
+    return;
+  }
+  let row = kept_row(tile.y, tile.x) * STRIDE;
+  var best = next_best(row, Argmax(BROKEN, NOT_A_TOKEN), lane);
+  let largest = logits[row + best.y];
+  var mass = 0.0;
+  for (var i = lane; i < VOCAB; i += 8u * LANES) {
+    //#for j in 8
+    let logit$j = logits[row + min(i + $ju * LANES, VOCAB - 1u)];
+    //#endfor
+    //#for j in 8
+    mass += select(0.0, exp(logit$j - largest), i + $ju * LANES < VOCAB);
+    //#endfor
+  }
+  let log_mass = log(total(mass, lane));
+  let out = (tile.y * TOKENS + tile.x) * (1u + 2u * MOST);
+  if (lane == 0u) {
+    logprobs[out] = bitcast<u32>(logits[row + token] - largest - log_mass);
+  }
+  for (var n = 0u; n < MOST; n++) {
+    if (n > 0u) {
+      best = next_best(row, best, lane);
+    }
+    if (lane == 0u) {
+      logprobs[out + 1u + 2u * n] = best.y;
+      logprobs[out + 2u + 2u * n] = bitcast<u32>(logits[row + best.y] - largest - log_mass);
+    }
+  }
+}

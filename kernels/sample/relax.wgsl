@@ -1,0 +1,153 @@
+// Relaxed acceptance, SGLang's tree_speculative_sampling_target_only: the target's choices are
+// overwritten so that acceptance, which follows them, keeps these drafts. At the root, and at each
+// draft that is accepted,
+//   coin = uniform in (0, 1], keyed (seed, position); sum = 0;
+//   of its children in order: p = the target's probability of the child's token; sum += p;
+//   accepted if coin <= sum / ACC or p >= SINGLE, else rejected.
+// Where no child is accepted the choice is drawn from the kept tokens without the rejected ones: by the
+// race that choose.wgsl ran, which decides anew only where one of these had won it. With ACC = SINGLE = 1
+// each token comes with the target's probability; below 1 drafts come more often.
+// tests/reference/relaxed.ts is the same rule in float64.
+//
+// A token that is ruled out (a logit of minus infinity: masks) is never accepted. Sequences that choose
+// greedily, and rows that are broken, stay as they are.
+//
+// One workgroup per sequence, after kept_mass.wgsl.
+
+//#import lib/rows
+//#import lib/drafts
+//#import lib/workgroup_argmax
+//#import sample/kept
+//#if TREE
+// Rows of relax.wgsl in rounds of trees.
+
+fn parent_of(slot: u32, i: u32) -> u32 {
+  return drafts[draft_parent(slot, i)];
+}
+//#else
+// Rows of relax.wgsl in rounds of chains.
+
+fn parent_of(slot: u32, i: u32) -> u32 {
+  return i;
+}
+//#endif
+
+override VOCAB: u32;
+override STRIDE: u32; // row stride of logits
+override LANES: u32;
+override ROWS: u32; // verify rows a sequence
+override DEPTH: u32; // most drafts that may be accepted
+override SINGLE: f32;
+override ACC: f32; // above 0
+
+const COIN = 0xc0132u; // in the place of a token id; see hash32
+const MOST_ROWS_OF_ALL = 64; // src/speculate/round_shape.ts: MOST_ROWS
+
+@group(0) @binding(0) var<storage, read> logits: array<f32>; // [batch * ROWS, STRIDE]
+@group(0) @binding(1) var<storage, read> kept: array<Kept>; // [batch * ROWS]
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [batch * ROWS]
+@group(0) @binding(3) var<storage, read> slots: array<Slot>; // [slots]
+@group(0) @binding(4) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
+@group(0) @binding(5) var<storage, read_write> chosen: array<u32>; // [batch * ROWS]
+
+// Where the walk ended, and how many children were rejected there.
+struct End {
+  row: u32,
+  rejected: u32,
+}
+
+var<workgroup> end: End;
+var<workgroup> rejected: array<u32, MOST_ROWS_OF_ALL>;
+
+fn weigh_row(row: u32) -> Weigh {
+  return weigh(row * STRIDE, kept[row].largest, slots[rows[row].slot]);
+}
+
+fn is_ruled_out(row: u32, token: u32) -> bool {
+  return token >= VOCAB || ordered(logits[row * STRIDE + token]) <= NOTHING;
+}
+
+fn probability(row: u32, token: u32) -> f32 {
+  let by = weigh_row(row);
+  let logit = logits[by.row + token];
+  let is_in = is_kept(by, slots[rows[row].slot], kept[row].floor, logit);
+  return select(0.0, weight(by, logit) / kept[row].mass, is_in);
+}
+
+fn coin_at(row: u32) -> f32 {
+  let bits = hash32(slots[rows[row].slot].seed, rows[row].position + 1u, COIN);
+  return f32((bits >> 8u) + 1u) * 0x1p-24;
+}
+
+// Whether one of the first `count` of `rejected` is the token.
+fn is_rejected(token: u32, count: u32) -> bool {
+  for (var i = 0u; i < count; i++) {
+    if (rejected[i] == token) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The walk of the sequence whose rows begin at `first`, and the choices on it.
+fn walk(first: u32) -> End {
+  let slot = rows[first].slot;
+  let drafted = min(ROWS - 1u, drafts[draft_count(slot)]);
+  var at = first;
+  var out = 0u;
+  var sum = 0.0;
+  var depth = 0u;
+  for (var i = 0u; i < drafted && depth < DEPTH && chosen[at] != NOT_A_TOKEN; i++) {
+    let token = drafts[draft_token(slot, i)];
+    if (first + parent_of(slot, i) != at || is_ruled_out(at, token)) {
+      continue;
+    }
+    let p = probability(at, token);
+    sum += p;
+    if (coin_at(at) <= sum / ACC || p >= SINGLE) {
+      chosen[at] = token;
+      at = first + i + 1u;
+      out = 0u;
+      sum = 0.0;
+      depth++;
+    } else {
+      rejected[out] = token;
+      out++;
+    }
+  }
+  // Unless one of them has won the race, it stands.
+  return End(at, select(0u, out, is_rejected(chosen[at], out)));
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let first = tile.x * ROWS;
+  if (rows[first].live == 0u || slots[rows[first].slot].temperature <= 0.0) {
+    return;
+  }
+  if (lane == 0u) {
+    end = walk(first);
+  }
+  let at = workgroupUniformLoad(&end);
+  if (at.rejected == 0u) {
+    return;
+  }
+  let slot = slots[rows[at.row].slot];
+  let by = weigh_row(at.row);
+  let position = rows[at.row].position + 1u;
+  var best = NO_ARGMAX;
+  for (var i = lane; i < VOCAB; i += LANES) {
+    let logit = logits[by.row + i];
+    if (is_kept(by, slot, kept[at.row].floor, logit)) {
+      let one = racer(by, slot, position, logit, i);
+      if (one.x > best.x && !is_rejected(i, at.rejected)) {
+        best = one;
+      }
+    }
+  }
+  best = best_of(best, lane);
+  // None is left where rounding kept the sum of all below the coin: then the race stands.
+  if (lane == 0u && best.y != NOT_A_TOKEN) {
+    chosen[at.row] = best.y;
+  }
+}

@@ -1,0 +1,104 @@
+// The TOP most probable tokens of each row, most probable first:
+//   out[place, i] = (token, bits of its probability), place by the slot below
+//   token = column + offsets[column] (see draft_choose.wgsl), probability = exp(logit - M) / sum of exp(logit - M)
+// Logits that are no numbers have probability 0: the target will not agree.
+//
+// One workgroup per row. A slice's columns are in order, so ranking one stops in each slice at the first that
+// is behind it.
+
+//#import lib/workgroup_argmax
+//#import lib/workgroup_sum
+//#if !SLOTS
+// The most probable tokens of row r go to place r.
+
+fn place(row: u32) -> u32 {
+  return row;
+}
+
+fn first(place: u32, token: u32, probability: f32) {}
+//#else if CONFIDENCES
+// The same as below, with the probability of draft token 0: the draft's confidence in it.
+
+//#import lib/drafts
+
+@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
+@group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
+
+fn place(row: u32) -> u32 {
+  return batch_slots[row];
+}
+
+fn first(place: u32, token: u32, probability: f32) {
+  drafts[draft_token(place, 0u)] = token;
+  drafts[draft_confidence(place, 0u)] = bitcast<u32>(probability);
+}
+//#else
+// The most probable tokens of a sequence's row go to its slot, and the first of them is also its draft
+// token 0: chains begin with it.
+
+//#import lib/drafts
+
+@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
+@group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
+
+fn place(row: u32) -> u32 {
+  return batch_slots[row];
+}
+
+fn first(place: u32, token: u32, probability: f32) {
+  drafts[draft_token(place, 0u)] = token;
+}
+//#endif
+
+override SLICES: u32; // a row
+override TOP: u32;
+override LANES: u32;
+
+alias Sum = f32;
+
+const NO_PLACE = 0xffffffffu;
+
+@group(0) @binding(0) var<storage, read> partials: array<vec2<u32>>; // [rows, SLICES, 1 + TOP], see partial_top.wgsl
+@group(0) @binding(1) var<storage, read> offsets: array<i32>; // [columns]
+@group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>; // [places, TOP]
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let slices = tile.x * SLICES * (1u + TOP);
+  var best = NO_ARGMAX;
+  for (var s = lane; s < SLICES; s += LANES) {
+    best = better(best, partials[slices + s * (1u + TOP) + 1u]);
+  }
+  let largest = logit_of(best_of(best, lane).x);
+  var sum = 0.0;
+  for (var s = lane; s < SLICES; s += LANES) {
+    let slice = bitcast<vec2<f32>>(partials[slices + s * (1u + TOP)]);
+    sum += slice.y * exp(slice.x - largest);
+  }
+  sum = total(sum, lane);
+  let to = place(tile.x);
+  if (to == NO_PLACE) {
+    return;
+  }
+  for (var i = lane; i < SLICES * TOP; i += LANES) {
+    let own = partials[slices + i / TOP * (1u + TOP) + 1u + i % TOP];
+    var rank = 0u;
+    for (var s = 0u; s < SLICES && rank < TOP; s++) {
+      for (var j = 0u; j < TOP; j++) {
+        if (!before(partials[slices + s * (1u + TOP) + 1u + j], own)) {
+          break;
+        }
+        rank++;
+      }
+    }
+    if (rank < TOP) {
+      let token = u32(i32(own.y) + offsets[own.y]);
+      let probability = exp(logit_of(own.x) - largest) / sum;
+      let sound = select(0.0, min(probability, 1.0), probability >= 0.0);
+      out[to * TOP + rank] = vec2<u32>(token, bitcast<u32>(sound));
+      if (rank == 0u) {
+        first(to, token, sound);
+      }
+    }
+  }
+}

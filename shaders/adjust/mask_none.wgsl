@@ -1,5 +1,0 @@
-// adjust.wgsl without a mask.
-
-fn allowed(row: u32, token: u32) -> bool {
-  return true;
-}

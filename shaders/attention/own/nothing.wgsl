@@ -1,1 +1,0 @@
-// Heads are not read here.

@@ -1,1 +1,0 @@
-// No statement for a row of a tile.

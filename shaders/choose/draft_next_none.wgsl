@@ -1,3 +1,0 @@
-// No further level after draft_choose.
-
-fn next(place: u32, slot: u32, token: u32) {}

@@ -1,3 +1,0 @@
-// The draft's choice comes without its confidence.
-
-fn tell(slot: u32, all: Partial) {}

@@ -1,8 +1,0 @@
-// Dims w and w + HEAD_DIM / 2 of a row of keys or values as a word, as load_bf16.wgsl reads them.
-
-// Round to nearest even: add just under half of the last place kept, and its own bit.
-fn kv_word(pair: vec2<f32>) -> u32 {
-  let bits = bitcast<vec2<u32>>(pair);
-  let rounded = bits + 0x7fffu + ((bits >> vec2<u32>(16u)) & vec2<u32>(1u));
-  return (rounded.x >> 16u) | (rounded.y & 0xffff0000u);
-}

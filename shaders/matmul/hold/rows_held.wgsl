@@ -1,1 +1,0 @@
-// rows.wgsl declares nothing.

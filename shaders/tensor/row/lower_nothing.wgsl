@@ -1,3 +1,0 @@
-// No scales become the largest here.
-
-fn lower_scales(lane: u32) {}

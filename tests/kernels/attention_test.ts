@@ -1,0 +1,385 @@
+import assert from "node:assert/strict";
+import { attention, notesScales, partialWords } from "../../kernels/attention/attention.ts";
+import type { Heads } from "../../kernels/lib/heads.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
+import { kept, packedKv } from "./kv.ts";
+import { blockTable, packRows, type RowFields } from "./rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const [SLOTS, TABLE_PAGES] = [3, 14];
+const PAGES = blockTable(SLOTS, TABLE_PAGES);
+
+type Row = Pick<RowFields, "slot" | "position" | "base" | "live" | "path">;
+/** A row that sees `cells` cells. */
+const causal = (slot: number, cells: number): Row => {
+  return { slot, position: cells - 1, base: cells, live: 1, path: [] };
+};
+const ROWS: readonly Row[] = [
+  // Around pages of 16 and tiles of 64.
+  ...[1, 15, 16, 17, 63, 64, 65, 200].map((cells, i) => causal(i % 2, cells)),
+  { ...causal(0, 100), live: 0 },
+];
+
+interface Shape {
+  /** Whose kernel: a software adapter takes small groups in registers. */
+  readonly software: boolean;
+  readonly group: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  /** Default f32. */
+  readonly kvDtype?: KvDtype;
+  readonly scale?: number;
+  readonly cap?: number;
+  readonly window?: number;
+}
+
+function headsOf({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Heads {
+  return { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
+}
+
+interface Tensors {
+  readonly q: Float32Array;
+  readonly keys: Float32Array;
+  readonly values: Float32Array;
+}
+
+function tensors({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Tensors {
+  const cells = SLOTS * TABLE_PAGES * PAGE;
+  return {
+    // Wide enough that a few cells take nearly all of the weight.
+    q: numbers(ROWS.length * kvHeads * group * headDim, 1).map((value) => value * 12),
+    keys: kept(kvDtype, numbers(cells * kvHeads * headDim, 2)),
+    values: kept(kvDtype, numbers(cells * kvHeads * headDim, 3)),
+  };
+}
+
+/** Where the cells that a row sees lie, in their order. */
+function visible({ position, base, live, path }: Row, window = Infinity): number[] {
+  const cells = Array.from({ length: live ? position + 1 : 0 }, (_, cell) => cell);
+  return cells.filter((cell) => cell > position - window)
+    .map((cell) => cell < base ? cell : base + (path[cell - base] ?? NaN));
+}
+
+/** Output of one head of one row, [headDim]. */
+function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
+  const { kvHeads, headDim, scale = 1 / Math.sqrt(headDim), cap, window } = shape;
+  const at = visible(row, window).map((cell) => {
+    const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
+    return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
+  });
+  const scores = at.map((first) => {
+    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
+    return cap ? cap * Math.tanh(dot * scale / cap) : dot * scale;
+  });
+  const peak = Math.max(...scores);
+  const weights = scores.map((score) => Math.exp(score - peak));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return Array.from(q, (_, d) =>
+    weights.reduce((sum, weight, j) => {
+      return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
+    }, 0));
+}
+
+/**
+ * Runs the rows that `order` names (each has its q); returns each row's output words.
+ *
+ * @param tiled.perSlot rows of one slot that lie next to each other.
+ * @param tiled.room rows whose partial sums are kept at a time.
+ * @param tiled.scales where those of the rows are noted.
+ */
+async function run(
+  shape: Shape,
+  of: Tensors,
+  order: readonly number[],
+  rows: readonly Row[] = order.map((r) => ROWS[r] as Row),
+  { perSlot = 1, room = order.length, scales }: {
+    perSlot?: number;
+    room?: number;
+    scales?: Operand;
+  } = {},
+): Promise<Uint32Array[]> {
+  const { group, kvHeads, headDim, software, kvDtype = "f32" } = shape;
+  const heads = headsOf(shape);
+  const words = partialWords(heads, room, tuning(software));
+  const width = group * kvHeads * headDim;
+  const q = order.flatMap((r) => [...of.q.subarray(r * width, (r + 1) * width)]);
+  const out = device.filled(order.length * width, -7);
+  const buffers = {
+    q: device.floats(q),
+    keys: device.words(packedKv(kvDtype, of.keys, headDim)),
+    values: device.words(packedKv(kvDtype, of.values, headDim)),
+    rows: device.words(packRows(rows)),
+    pages: device.words(PAGES),
+    out,
+    partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
+    scales,
+  };
+  const { scale = 1 / Math.sqrt(headDim), cap, window } = shape;
+  const scoring = { scale, cap, window };
+  const launch = {
+    count: order.length,
+    perSlot,
+    paths: false,
+    tuning: tuning(software),
+    label: "test",
+  };
+  await device.run(attention(buffers, { ...heads, ...scoring, ...launch }));
+  const found = await device.readWords(out);
+  return order.map((_, i) => found.slice(i * width, (i + 1) * width));
+}
+
+const SHAPES: readonly Shape[] = [
+  { software: false, group: 1, kvHeads: 3, headDim: 16 },
+  { software: false, group: 1, kvHeads: 1, headDim: 128 },
+  { software: false, group: 2, kvHeads: 2, headDim: 32 },
+  { software: false, group: 3, kvHeads: 1, headDim: 80, kvDtype: "bf16" },
+  { software: false, group: 4, kvHeads: 2, headDim: 64 },
+  { software: false, group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16" },
+  { software: false, group: 4, kvHeads: 1, headDim: 96, kvDtype: "f16" },
+  { software: false, group: 8, kvHeads: 1, headDim: 128 },
+  { software: false, group: 2, kvHeads: 1, headDim: 256, kvDtype: "f16" },
+  { software: false, group: 16, kvHeads: 1, headDim: 576, kvDtype: "bf16" }, // latents of DeepSeek
+  { software: false, group: 20, kvHeads: 1, headDim: 8 }, // two workgroups share a head
+  { software: true, group: 1, kvHeads: 1, headDim: 128 },
+  { software: true, group: 2, kvHeads: 2, headDim: 32 },
+  { software: true, group: 4, kvHeads: 1, headDim: 16, kvDtype: "f16" },
+  { software: true, group: 8, kvHeads: 1, headDim: 16, kvDtype: "bf16" },
+  { software: true, group: 2, kvHeads: 1, headDim: 128 }, // too wide for the registers
+];
+
+const nameOf = ({ software, group, kvHeads, headDim, kvDtype = "f32" }: Shape) =>
+  `${group} x ${kvHeads} heads of ${headDim}, ${kvDtype}, ${software ? "software" : "hardware"}`;
+
+/** Asserts the output of rows whose q are the first ones. */
+function assertReference(
+  shape: Shape,
+  of: Tensors,
+  rows: readonly Row[],
+  outputs: readonly Uint32Array[],
+  tolerance: number,
+): void {
+  const { group, kvHeads, headDim } = shape;
+  rows.forEach((row, r) => {
+    const actual = new Float32Array((outputs[r] as Uint32Array).buffer);
+    const expected = Array.from({ length: group * kvHeads }, (_, h) => {
+      const from = r * actual.length + h * headDim;
+      const q = of.q.subarray(from, from + headDim);
+      return reference(row, q, Math.floor(h / group), shape, of);
+    });
+    assertClose(actual, expected.flat(), tolerance, `row ${r} ${JSON.stringify(row)}`);
+    if (!row.live) assert.deepEqual(outputs[r], new Uint32Array(actual.length));
+  });
+}
+
+for (const shape of SHAPES) {
+  Deno.test(`attention: causal rows and padding, ${nameOf(shape)}`, async () => {
+    const of = tensors(shape);
+    const outputs = await run(shape, of, ROWS.map((_, r) => r));
+    assertReference(shape, of, ROWS, outputs, 1e-5);
+  });
+}
+
+for (const shape of SHAPES.filter((shape) => notesScales(headsOf(shape), shape))) {
+  Deno.test(`attention: notes the scales of its rows, ${nameOf(shape)}`, async () => {
+    const of = tensors(shape);
+    const order = ROWS.map((_, r) => r);
+    // All rows at once, and in blocks of 8.
+    for (const room of [ROWS.length, 8]) {
+      const [scales, expected] = [device.filled(10, 2 ** 74), device.filled(9)];
+      const outputs = await run(shape, of, order, ROWS, { room, scales });
+      const x = device.words(outputs.flatMap((row) => [...row]));
+      await device.run([
+        rowScales({ x, scales: expected }, { rows: ROWS.length, cols: outputs[0]!.length }),
+      ]);
+      const found = await device.readFloats(scales);
+      assert.deepEqual([...found], [...await device.readFloats(expected), 2 ** 74]);
+      assert.ok(found[0]! < 2 ** 20);
+    }
+  });
+}
+
+for (const shape of SHAPES.filter(({ kvHeads }) => kvHeads === 2)) {
+  Deno.test(`attention: a row's bits are its own, ${nameOf(shape)}`, async () => {
+    const of = tensors(shape);
+    const together = await run(shape, of, ROWS.map((_, r) => r));
+    const order = shuffled(ROWS.length, 4);
+    const disordered = await run(shape, of, order);
+    order.forEach((r, i) => assert.deepEqual(disordered[i], together[r], `row ${r} as ${i}`));
+    for (let r = 0; r < ROWS.length; r++) {
+      const [alone] = await run(shape, of, [r]);
+      assert.deepEqual(alone, together[r], `row ${r} alone`);
+    }
+  });
+}
+
+for (const software of [true, false]) {
+  const shape = { software, group: 2, kvHeads: 2, headDim: 32 };
+  Deno.test(`attention: scores hundreds apart, the largest first or last, ${nameOf(shape)}`, async () => {
+    const rows = [causal(0, 200), causal(0, 200), causal(1, 200)];
+    const of = tensors(shape);
+    // Slot 0 has its largest scores in the first tile, slot 1 in the last.
+    const cells = PAGE * shape.kvHeads * shape.headDim;
+    for (const at of [0, TABLE_PAGES + 12]) {
+      const page = PAGES[at] ?? NaN;
+      for (let i = page * cells; i < (page + 1) * cells; i++) of.keys[i] = 30 * (of.keys[i] ?? NaN);
+    }
+    const order = rows.map((_, r) => r);
+    assertReference(shape, of, rows, await run(shape, of, order, rows), 1e-3);
+  });
+}
+
+// Rows of one slot as a verify forward or a prompt has them, some of them padding.
+const MOST_ROWS = 17;
+const SLOT_ROWS: readonly Row[] = Array.from({ length: MOST_ROWS }, (_, r) => ({
+  ...causal(1, 58 + r),
+  live: r === 3 ? 0 : 1,
+}));
+// Each is a kernel of its own, and a software adapter takes seconds to compile one.
+const COUNTS = [1, 2, 3, 5, 8, 16, 17];
+const TILED: readonly Shape[] = [
+  { software: false, group: 1, kvHeads: 1, headDim: 32 }, // sixteen rows a tile
+  { software: false, group: 3, kvHeads: 2, headDim: 16, kvDtype: "f16" }, // five
+  { software: false, group: 4, kvHeads: 1, headDim: 64, kvDtype: "bf16" }, // four
+  { software: false, group: 8, kvHeads: 1, headDim: 32 }, // two
+  { software: true, group: 2, kvHeads: 2, headDim: 32 }, // four
+  { software: true, group: 4, kvHeads: 1, headDim: 32, kvDtype: "f16" }, // two
+];
+
+/** q of `rows` rows, not only of ROWS. */
+function withQueries(shape: Shape, rows: number): Tensors {
+  const width = shape.group * shape.kvHeads * shape.headDim;
+  return { ...tensors(shape), q: numbers(rows * width, 9).map((value) => value * 12) };
+}
+
+for (const shape of TILED) {
+  Deno.test(`attention: a row's bits are those it has alone, beside others of its slot, ${nameOf(shape)}`, async () => {
+    const of = withQueries(shape, MOST_ROWS);
+    const order = SLOT_ROWS.map((_, r) => r);
+    const alone = await run(shape, of, order, SLOT_ROWS);
+    assertReference(shape, of, SLOT_ROWS, alone, 1e-5);
+    for (const count of COUNTS) {
+      const some = order.slice(0, count);
+      const found = await run(shape, of, some, SLOT_ROWS.slice(0, count), { perSlot: count });
+      found.forEach((words, r) => assert.deepEqual(words, alone[r], `row ${r} of ${count}`));
+    }
+  });
+}
+
+// Software adapters keep no partial sums.
+const SLOTS_OF = [
+  ...[[5, 15], [3, 24], [3, 8], [24, 16]].map((sizes) => [false, ...sizes]),
+  ...[5, 3, 24].map((perSlot) => [true, perSlot, 24]),
+] as [software: boolean, perSlot: number, room: number][];
+for (const [software, perSlot, room] of SLOTS_OF) {
+  const kind = software ? "software" : `room for ${room}`;
+  Deno.test(`attention: slots of ${perSlot} rows, ${kind}`, async () => {
+    const shape: Shape = { software, group: 2, kvHeads: 2, headDim: 32 };
+    const rows = Array.from({ length: perSlot === 24 ? 24 : 5 * perSlot }, (_, r) => {
+      const slot = Math.floor(r / perSlot);
+      // The slot of padding is nobody's.
+      const live = slot === 2 || r % perSlot === 2 ? 0 : 1;
+      return { ...causal(live ? slot % SLOTS : 0, 40 + 17 * slot + r), live };
+    });
+    const of = withQueries(shape, rows.length);
+    const order = rows.map((_, r) => r);
+    const found = await run(shape, of, order, rows, { perSlot, room });
+    assertReference(shape, of, rows, found, 1e-5);
+    assert.deepEqual(found, await run(shape, of, order, rows));
+  });
+}
+
+// Windows that end inside a chunk of 64 cells, at its edge, and that skip whole chunks.
+const WINDOWED: readonly Row[] = [
+  ...[1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 200].map((cells, i) => causal(i % 2, cells)),
+  { ...causal(0, 100), live: 0 },
+];
+
+for (const software of [true, false]) {
+  for (const [window, cap, scale] of [[8, undefined, 0.1], [70, 4, 0.2], [300, 20, 0.1]] as const) {
+    const shape: Shape = {
+      software,
+      group: 2,
+      kvHeads: 2,
+      headDim: 32,
+      window,
+      scale,
+      ...cap ? { cap } : {},
+    };
+    const which = `window ${window}, cap ${cap}`;
+    Deno.test(`attention: ${which}, ${nameOf(shape)}`, async () => {
+      const of = withQueries(shape, WINDOWED.length);
+      const order = WINDOWED.map((_, r) => r);
+      const outputs = await run(shape, of, order, WINDOWED);
+      assertReference(shape, of, WINDOWED, outputs, 1e-5);
+    });
+  }
+}
+
+for (const software of [true, false]) {
+  const shape: Shape = { software, group: 2, kvHeads: 1, headDim: 32, window: 9 };
+  Deno.test(`attention: with a window, a row's bits are those it has alone, ${nameOf(shape)}`, async () => {
+    const rows = Array.from({ length: 8 }, (_, r) => causal(1, 66 + r));
+    const of = withQueries(shape, rows.length);
+    const order = rows.map((_, r) => r);
+    const alone = await run(shape, of, order, rows);
+    assertReference(shape, of, rows, alone, 1e-5);
+    assert.deepEqual(await run(shape, of, order, rows, { perSlot: 8 }), alone);
+  });
+}
+
+Deno.test("attention: splits outside the window are neither launched nor read", async () => {
+  const window = 70;
+  const shape: Shape = { software: false, group: 2, kvHeads: 1, headDim: 32, window };
+  // The last rows of a context of three splits: their windows touch the second and the third.
+  const rows = Array.from({ length: 8 }, (_, r) => causal(1, 190 + r));
+  const of = withQueries(shape, rows.length);
+  const order = rows.map((_, r) => r);
+  const expected = await run(shape, of, order, rows, { perSlot: 8 });
+  // Where the first split of the slot is stored there are no numbers.
+  const first = 64 * shape.kvHeads * shape.headDim;
+  const { keys, values } = of;
+  const broken = { ...of, keys: keys.slice(), values: values.slice() };
+  for (let page = 0; page < 4; page++) {
+    const from = (PAGES[TABLE_PAGES + page] ?? NaN) * first / 4;
+    for (const each of [broken.keys, broken.values]) each.fill(NaN, from, from + first / 4);
+  }
+  assertReference(shape, of, rows, expected, 1e-5);
+  for (const perSlot of [1, 8]) {
+    assert.deepEqual(await run(shape, broken, order, rows, { perSlot }), expected);
+  }
+});
+
+Deno.test("attention: workgroups along z are those of the window, whatever the context", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const launched = (tablePages: number, perSlot: number, more: object = {}) => {
+    const [chunks] = attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32" },
+        ...{ count: perSlot, perSlot, paths: false, scale: 1, tuning: tuning(false) },
+        ...{ label: "test", ...more },
+      },
+    );
+    return chunks?.workgroups[2];
+  };
+  assert.deepEqual([launched(128, 1), launched(2048, 1)], [32, 512]);
+  for (const tablePages of [128, 2048]) {
+    // 512 cells touch at most nine splits of 64, with one more on either side too.
+    assert.equal(launched(tablePages, 1, { window: 512 }), 9);
+    assert.equal(launched(tablePages, 64, { window: 512 }), 9);
+    assert.equal(launched(tablePages, 1, { window: 1 }), 1);
+    assert.equal(launched(tablePages, 2, { window: 64, paths: true }), 3);
+  }
+  assert.equal(launched(16, 1, { window: 512 }), 4);
+});

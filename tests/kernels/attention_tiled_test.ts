@@ -1,0 +1,309 @@
+// Attention over rows that share reads of their slot's cells: near the float64 softmax, and each row with the bits that it has alone.
+
+import assert from "node:assert/strict";
+import { attention, partialWords } from "../../kernels/attention/attention.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
+import type { CellRange } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers } from "../gpu/numbers.ts";
+import { kept, packedKv } from "./kv.ts";
+import { blockTable, packRows } from "./rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const SLOTS = 2;
+/** More splits of 64 cells than a query keeps partial sums. */
+const MANY_PAGES = 76;
+const pagesOf = ({ tablePages = MANY_PAGES }: Shape) => blockTable(SLOTS, tablePages);
+const TUNING = tuning(false, {
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupStorageSize: 32768,
+});
+
+interface Shape {
+  /** Default attention_tiled. */
+  readonly kernel?: "attention_shared";
+  readonly group: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly kvDtype?: KvDtype;
+  readonly cap?: number;
+  readonly window?: number;
+  /** Cells that the first row of each slot sees. */
+  readonly cells: readonly number[];
+  readonly perSlot: number;
+  /** Of a slot; default MANY_PAGES. */
+  readonly tablePages?: number;
+  /** Rows whose partial sums there is room for; default all. */
+  readonly room?: number;
+}
+
+const SHAPES: readonly Shape[] = [
+  { group: 4, kvHeads: 2, headDim: 128, cells: [1, 1003], perSlot: 35 },
+  { group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16", cells: [1180, 60], perSlot: 24, room: 30 },
+  { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", cells: [1020], perSlot: 20, room: 8 },
+  {
+    group: 3,
+    kvHeads: 1,
+    headDim: 64,
+    kvDtype: "f16",
+    cap: 5,
+    window: 1030,
+    cells: [1010, 120],
+    perSlot: 33,
+  },
+  { group: 1, kvHeads: 48, headDim: 64, cells: [70, 1], perSlot: 37, tablePages: 9 },
+  { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
+  { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
+  {
+    ...{ kernel: "attention_shared", group: 4, kvHeads: 8, headDim: 128 },
+    ...{ cells: [1, 123], perSlot: 16 },
+  },
+  {
+    ...{ kernel: "attention_shared", group: 7, kvHeads: 16, headDim: 64, kvDtype: "bf16" },
+    ...{ cap: 5, window: 70, cells: [62, 195], perSlot: 4, tablePages: 13 },
+  },
+  {
+    ...{ kernel: "attention_shared", group: 2, kvHeads: 16, headDim: 64, kvDtype: "f16" },
+    ...{ cells: [58, 190], perSlot: 7, tablePages: 13 },
+  },
+  {
+    ...{ kernel: "attention_shared", group: 16, kvHeads: 4, headDim: 128, kvDtype: "bf16" },
+    ...{ cells: [70, 130], perSlot: 4, tablePages: 9 },
+  },
+];
+
+interface Row {
+  readonly slot: number;
+  readonly position: number;
+  readonly base: number;
+  readonly live: 0 | 1;
+  readonly path: readonly number[];
+}
+
+function rowsOf({ cells, perSlot }: Shape): Row[] {
+  return cells.flatMap((first, slot) =>
+    Array.from({ length: perSlot }, (_, r): Row => ({
+      ...{ slot, position: first - 1 + r, base: first + r, path: [] },
+      live: r === 2 || r >= perSlot - 3 && slot === 1 ? 0 : 1,
+    }))
+  );
+}
+
+interface Tensors {
+  readonly q: Float32Array;
+  readonly keys: Float32Array;
+  readonly values: Float32Array;
+}
+
+function tensors(shape: Shape): Tensors {
+  const { group, kvHeads, headDim, kvDtype = "f32" } = shape;
+  const cells = pagesOf(shape).length * PAGE;
+  return {
+    // Wide enough that a few cells take nearly all of the weight.
+    q: numbers(rowsOf(shape).length * kvHeads * group * headDim, 1).map((value) => value * 9),
+    keys: kept(kvDtype, numbers(cells * kvHeads * headDim, 2)),
+    values: kept(kvDtype, numbers(cells * kvHeads * headDim, 3)),
+  };
+}
+
+const EVERY: CellRange = { from: 0, upTo: Infinity };
+
+/** Kernels and words of every row, all slots at once. */
+async function run(
+  shape: Shape,
+  of: Tensors,
+  { perSlot, tiles, room, noted = false, cells }: {
+    readonly perSlot: number;
+    readonly tiles: boolean;
+    readonly room: number;
+    readonly noted?: boolean;
+    /** Cells that slots might have, for what is launched; default those that a row sees. */
+    readonly cells?: number;
+  },
+): Promise<
+  { readonly kernels: string[]; readonly out: Uint32Array; readonly scales: Uint32Array }
+> {
+  const { group, kvHeads, headDim, kvDtype = "f32", cap, window } = shape;
+  const rows = rowsOf(shape);
+  const { tablePages = MANY_PAGES } = shape;
+  const most = cells ?? Math.max(...rows.map(({ position }) => position + 1));
+  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
+  const words = partialWords(heads, room, TUNING);
+  const out = device.filled(rows.length * heads.heads * headDim, -7);
+  const scales = device.filled(rows.length, 2 ** 74);
+  const plan = attention({
+    q: device.floats(of.q),
+    keys: device.words(packedKv(kvDtype, of.keys, headDim)),
+    values: device.words(packedKv(kvDtype, of.values, headDim)),
+    rows: device.words(packRows(rows)),
+    pages: device.words(pagesOf(shape)),
+    out,
+    ...noted && { scales },
+    partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
+  }, {
+    ...heads,
+    ...{ count: rows.length, perSlot, paths: false, label: "test" },
+    ...{ scale: 1 / Math.sqrt(headDim), cap, window },
+    tuning: { ...TUNING, tiles },
+  });
+  const launched = plan.filter(({ forCells: { from, upTo } = EVERY }) =>
+    from <= most && most <= upTo
+  );
+  await device.run(launched);
+  if (!noted) {
+    await device.run([
+      rowScales({ x: out, scales }, { rows: rows.length, cols: heads.heads * headDim }),
+    ]);
+  }
+  return {
+    kernels: launched.map(({ kernel }) => kernel.name),
+    out: await device.readWords(out),
+    scales: await device.readWords(scales),
+  };
+}
+
+/** Output of one head of one row, [headDim]. */
+function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
+  const { kvHeads, headDim, cap, window = Infinity, tablePages = MANY_PAGES } = shape;
+  const pages = pagesOf(shape);
+  const seen = Array.from({ length: row.live ? row.position + 1 : 0 }, (_, cell) => cell)
+    .filter((cell) => cell > row.position - window);
+  const at = seen.map((cell) => {
+    const page = pages[row.slot * tablePages + Math.floor(cell / PAGE)] ?? NaN;
+    return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
+  });
+  const scores = at.map((first) => {
+    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
+    const score = dot / Math.sqrt(headDim);
+    return cap ? cap * Math.tanh(score / cap) : score;
+  });
+  const peak = Math.max(...scores);
+  const weights = scores.map((score) => Math.exp(score - peak));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return Array.from(q, (_, d) =>
+    weights.reduce((sum, weight, j) => {
+      return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
+    }, 0));
+}
+
+for (const shape of SHAPES) {
+  Deno.test(`attention over many rows, ${JSON.stringify(shape)}`, async () => {
+    const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
+    const of = tensors(shape);
+    const { kernel = "attention_tiled" } = shape;
+    const { kernels, out, scales } = await run(shape, of, { perSlot, tiles: true, room });
+    assert.ok(kernels.some((name) => name.startsWith(kernel)), kernels.join());
+    const noted = await run(shape, of, { perSlot, tiles: true, room, noted: true });
+    assert.deepEqual(noted.out, out);
+    assert.deepEqual(noted.scales, scales);
+    // Whatever part of the rows a workgroup takes.
+    const others = kernel === "attention_tiled" ? [] : [300, 520, 650, Infinity];
+    for (const cells of others) {
+      const other = await run(shape, of, { perSlot, tiles: true, room, cells });
+      assert.deepEqual(other.out, out, other.kernels.join());
+    }
+    // As if each row were alone in its forward.
+    const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
+    assert.ok(!alone.kernels.some((name) => name.startsWith(kernel)));
+    const width = group * kvHeads * headDim;
+    rowsOf(shape).forEach((row, r) => {
+      const [from, to] = [r * width, (r + 1) * width];
+      const found = out.slice(from, to);
+      assert.deepEqual(found, alone.out.slice(from, to), `row ${r} ${JSON.stringify(row)}`);
+      if (!row.live) return assert.deepEqual(found, new Uint32Array(width));
+      if (r % 5 !== 0) return;
+      const expected = Array.from({ length: group * kvHeads }, (_, h) => {
+        const q = of.q.subarray(from + h * headDim, from + (h + 1) * headDim);
+        return reference(row, q, Math.floor(h / group), shape, of);
+      });
+      assertClose(new Float32Array(found.buffer), expected.flat(), 1e-5, `row ${r}`);
+    });
+  });
+}
+
+Deno.test("attention over many rows: workgroups along z are those of the window, whatever the context", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const launched = (tablePages: number, window?: number) => {
+    const [sums] = attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32", scale: 1, window },
+        ...{ count: 64, perSlot: 64, paths: false, label: "test" },
+        tuning: { ...TUNING, tiles: true },
+      },
+    );
+    assert.match(sums?.kernel.name ?? "", /^attention_tiled/);
+    return sums?.workgroups[2];
+  };
+  // 512 cells before the first of 16 rows touch at most ten splits of 64.
+  assert.deepEqual([launched(256, 512), launched(2048, 512)], [10, 10]);
+  assert.equal(launched(2048), 16);
+});
+
+Deno.test("attention of many rows: up to 1,024 cells an invocation adds all sums of four numbers", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const combined = (count: number, tablePages: number) => {
+    const [, ...plan] = attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32", scale: 1 },
+        ...{ count, perSlot: 4, paths: false, label: "test", tuning: TUNING },
+      },
+    );
+    return plan.map(({ kernel, forCells }) => [kernel.name, forCells?.from, forCells?.upTo]);
+  };
+  const [one, rows] = ["attention_combine_64", "attention_combine_rows_64"];
+  assert.deepEqual(combined(16, 64), [[one, undefined, undefined]]);
+  assert.deepEqual(combined(16, 65), [[one, undefined, undefined]]);
+  assert.deepEqual(combined(32, 64), [[rows, undefined, undefined]]);
+  assert.deepEqual(combined(32, 65), [[rows, 0, 1024], [one, 1025, Infinity]]);
+});
+
+Deno.test("attention that shares reads: as few queries a workgroup as leave room for all workgroups at once", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const shared = (slots: number, perSlot: number, { tablePages = 512, window = Infinity } = {}) =>
+    attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 32, kvHeads: 8, headDim: 128, tablePages, kvDtype: "f32", scale: 1 },
+        ...{ count: slots * perSlot, perSlot, paths: false, label: "test", tuning: TUNING },
+        window: window === Infinity ? undefined : window,
+      },
+    ).filter(({ kernel }) => !kernel.name.includes("combine"))
+      .map(({ kernel, workgroups: [x, y], forCells }) => [
+        ...[kernel.name.replace("_f32_128", ""), x, y, forCells?.from, forCells?.upTo],
+      ]);
+  assert.deepEqual(shared(1, 8), [["attention_4x1", 8, 8, undefined, undefined]]);
+  const [eights, twelves] = [["attention_shared_4x2", 8, 8], ["attention_shared_4x3", 6, 8]];
+  assert.deepEqual(shared(2, 8), [
+    [...eights, 0, 512],
+    [...twelves, 513, 704],
+    ["attention_shared_4x4", 4, 8, 705, 1024],
+    [...eights, 1025, Infinity],
+  ]);
+  assert.deepEqual(shared(2, 8, { tablePages: 32 }), [[...eights, 0, Infinity]]);
+  assert.deepEqual(shared(2, 8, { tablePages: 33 }), [
+    [...eights, 0, 512],
+    [...twelves, 513, Infinity],
+  ]);
+  assert.deepEqual(shared(2, 8, { window: 400 }), [[...eights, 0, Infinity]]);
+  // 12 queries are three rows of four, two tiles of which four rows are, as of 8.
+  assert.deepEqual(shared(8, 4), [
+    ["attention_shared_4x2", 16, 8, 0, 256],
+    ["attention_shared_4x4", 8, 8, 257, Infinity],
+  ]);
+});

@@ -1,0 +1,294 @@
+// Attention on matrix units: near the float64 softmax, and each row with the same bits in whatever tile, split or
+// segment it is summed. Adapters have units with EYRIE_WEBGPU=dawn, if any.
+
+import assert from "node:assert/strict";
+import { attend, attendWords } from "../../kernels/attention/units/attend.ts";
+import { whyNotUnits } from "../../kernels/attention/units/units_kernels.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import { type AttentionUnits, type Precision, tuning } from "../../src/gpu/matrix.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers } from "../gpu/numbers.ts";
+import { kept, packedKv } from "./kv.ts";
+import { blockTable, packRows, type RowFields } from "./rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+const { gpu } = device;
+const unit = gpu.matrixUnit;
+const ignore = unit === undefined;
+
+/** More than two segments of 1,024 cells. */
+const [SLOTS, TABLE_PAGES] = [2, 136];
+const PAGES = blockTable(SLOTS, TABLE_PAGES);
+
+type Row = Pick<RowFields, "slot" | "position" | "base" | "live" | "path">;
+
+interface Shape {
+  readonly group: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly kvDtype?: KvDtype;
+  readonly cap?: number;
+  readonly window?: number;
+  /** Cells that the first row of each slot sees. */
+  readonly cells: readonly number[];
+  readonly perSlot: number;
+  /** Rows from the third on are a tree's: each sees cells of a path. */
+  readonly tree?: boolean;
+  /** Rows whose partial sums there is room for; default all. */
+  readonly room?: number;
+  /** What numbers of queries are multiplied by; by default so much that a few cells take nearly all of the weight. */
+  readonly sharpness?: number;
+  /** What numbers of values are multiplied by, cell by cell. */
+  readonly magnitude?: (cell: number) => number;
+}
+
+const LARGE: readonly Shape[] = [
+  { group: 4, kvHeads: 2, headDim: 128, cells: [1, 1003], perSlot: 41 },
+  { group: 1, kvHeads: 2, headDim: 64, cells: [2050, 60], perSlot: 75 },
+  { group: 7, kvHeads: 1, headDim: 128, kvDtype: "bf16", cells: [1180, 60], perSlot: 18, room: 24 },
+  { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", cells: [1020], perSlot: 9, room: 8 },
+  { group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030, cells: [1010, 120], perSlot: 33 },
+  { group: 2, kvHeads: 2, headDim: 64, cells: [123, 60], perSlot: 12, tree: true },
+  { group: 2, kvHeads: 1, headDim: 96, window: 30, cells: [200, 33], perSlot: 20 },
+  { group: 8, kvHeads: 1, headDim: 96, window: 100, cells: [1, 1150], perSlot: 10 },
+  { group: 1, kvHeads: 1, headDim: 32, kvDtype: "bf16", window: 30, cells: [200, 33], perSlot: 70 },
+  { group: 8, kvHeads: 1, headDim: 128, kvDtype: "f16", cells: [64, 190], perSlot: 11, tree: true },
+];
+
+const SHAPES: readonly Shape[] = [
+  { group: 2, kvHeads: 1, headDim: 32, cells: [1022, 5], perSlot: 7 },
+  {
+    ...{ group: 3, kvHeads: 1, headDim: 48, kvDtype: "bf16", cap: 5, window: 100 },
+    ...{ cells: [127, 20], perSlot: 6, room: 8 },
+  },
+  { group: 20, kvHeads: 1, headDim: 32, kvDtype: "f16", cells: [70], perSlot: 3, room: 8 },
+  { group: 2, kvHeads: 2, headDim: 32, cells: [123, 60], perSlot: 12, tree: true },
+  {
+    ...{ group: 2, kvHeads: 1, headDim: 32, cells: [130, 1], perSlot: 5, sharpness: 1 },
+    magnitude: (cell) => 2 ** -(cell % 41),
+  },
+  // Mesa takes minutes to compile wide heads.
+  ...gpu.info.software ? [] : LARGE,
+];
+
+const unitsWith = (enough: number, precision: Precision = "f32"): AttentionUnits => ({
+  unit: unit as NonNullable<typeof unit>,
+  limits: gpu.limits,
+  enough,
+  precision,
+});
+
+function rowsOf({ cells, perSlot, tree = false }: Shape): Row[] {
+  return cells.flatMap((first, slot) =>
+    Array.from({ length: perSlot }, (_, r): Row => {
+      const live = r === 2 || r >= perSlot - 3 && slot === 1 ? 0 : 1;
+      if (!tree || r < 2) return { slot, position: first - 1 + r, base: first + r, path: [], live };
+      // The path of node r: its ancestors lie apart.
+      const path = Array.from({ length: 1 + r % 4 }, (_, i) => i === r % 4 ? r : 2 * i + r % 2);
+      return { slot, position: first + path.length - 1, base: first, path, live };
+    })
+  );
+}
+
+interface Tensors {
+  readonly q: Float32Array;
+  readonly keys: Float32Array;
+  readonly values: Float32Array;
+}
+
+function tensors(shape: Shape): Tensors {
+  const { group, kvHeads, headDim, kvDtype = "f32", magnitude = () => 1, sharpness = 9 } = shape;
+  const count = SLOTS * TABLE_PAGES * PAGE * kvHeads * headDim;
+  const sized = (values: Float32Array) =>
+    values.map((value, i) => value * magnitude(Math.floor(i / headDim)));
+  return {
+    q: numbers(rowsOf(shape).length * kvHeads * group * headDim, 1).map((x) => x * sharpness),
+    keys: kept(kvDtype, numbers(count, 2)),
+    values: kept(kvDtype, sized(numbers(count, 3))),
+  };
+}
+
+async function run(
+  shape: Shape,
+  of: Tensors,
+  { perSlot, units, room, noted = false }: {
+    readonly perSlot: number;
+    readonly units: AttentionUnits;
+    readonly room: number;
+    readonly noted?: boolean;
+  },
+): Promise<{
+  readonly kernels: string[];
+  readonly out: Uint32Array;
+  readonly scales: Float32Array[];
+}> {
+  const { group, kvHeads, headDim, kvDtype = "f32", cap, window, tree: paths = false } = shape;
+  const rows = rowsOf(shape);
+  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
+  const rules = {
+    ...tuning(false, gpu.limits, gpu.info.backend),
+    attentionUnits: units,
+  };
+  const words = attendWords(heads, room, rules);
+  const cols = heads.heads * headDim;
+  const out = device.filled(rows.length * cols, -7);
+  const [scales, found] = [device.filled(rows.length, 2 ** 74), device.filled(rows.length)];
+  const plan = attend({
+    q: device.floats(of.q),
+    keys: device.words(packedKv(kvDtype, of.keys, headDim)),
+    values: device.words(packedKv(kvDtype, of.values, headDim)),
+    rows: device.words(packRows(rows)),
+    pages: device.words(PAGES),
+    out,
+    partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
+    ...noted && { scales },
+  }, {
+    ...heads,
+    ...{ count: rows.length, perSlot, paths, label: "test" },
+    ...{ scale: 1 / Math.sqrt(headDim), cap, window },
+    tuning: rules,
+  });
+  // As where slots have at most this many cells.
+  const cells = Math.max(...rows.map(({ position }) => position + 1));
+  const replayed = plan.filter(({ forCells: { from, upTo } = { from: 0, upTo: Infinity } }) =>
+    cells >= from && cells <= upTo
+  );
+  await device.run([
+    ...replayed,
+    rowScales({ x: out, scales: found }, { rows: rows.length, cols }),
+  ]);
+  return {
+    kernels: replayed.map(({ kernel }) => kernel.name),
+    out: await device.readWords(out),
+    scales: [await device.readFloats(scales), await device.readFloats(found)],
+  };
+}
+
+/** Where the cells that a row sees lie, in their order. */
+function visible({ position, base, live, path }: Row, window = Infinity): number[] {
+  const cells = Array.from({ length: live ? position + 1 : 0 }, (_, cell) => cell);
+  return cells.filter((cell) => cell > position - window)
+    .map((cell) => cell < base ? cell : base + (path[cell - base] ?? NaN));
+}
+
+/** Output of one head of one row, [headDim]. */
+function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
+  const { kvHeads, headDim, cap, window } = shape;
+  const at = visible(row, window).map((cell) => {
+    const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
+    return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
+  });
+  const scores = at.map((first) => {
+    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
+    const score = dot / Math.sqrt(headDim);
+    return cap ? cap * Math.tanh(score / cap) : score;
+  });
+  const peak = Math.max(...scores);
+  const weights = scores.map((score) => Math.exp(score - peak));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return Array.from(q, (_, d) =>
+    weights.reduce((sum, weight, j) => {
+      return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
+    }, 0));
+}
+
+for (const shape of SHAPES) {
+  const name = JSON.stringify({ ...shape, ...shape.magnitude && { magnitude: "many" } });
+  Deno.test({
+    name: `attention on matrix units, ${name}`,
+    ignore,
+    fn: async () => {
+      const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
+      const of = tensors(shape);
+      const apart = await run(shape, of, { perSlot, units: unitsWith(Infinity), room });
+      assert.ok(apart.kernels.every((name) => /units/.test(name)), apart.kernels.join());
+      const alone = await run(shape, of, { perSlot: 1, units: unitsWith(Infinity), room: 99 });
+      const whole = await run(shape, of, { perSlot, units: unitsWith(0), room });
+      const several = { ...unitsWith(Infinity), enoughApart: 0 };
+      const byFour = await run(shape, of, { perSlot, units: several, room });
+      assert.equal(byFour.kernels.some((name) => /_apart/.test(name)), !shape.tree);
+      const width = group * kvHeads * headDim;
+      rowsOf(shape).forEach((row, r) => {
+        const [from, to] = [r * width, (r + 1) * width];
+        const found = apart.out.slice(from, to);
+        const why = `row ${r} ${JSON.stringify(row)}`;
+        assert.deepEqual(found, alone.out.slice(from, to), `${why} alone`);
+        assert.deepEqual(found, whole.out.slice(from, to), `${why} by segments`);
+        assert.deepEqual(found, byFour.out.slice(from, to), `${why} by several splits`);
+        if (!row.live) return assert.deepEqual(found, new Uint32Array(width));
+        if (r % 5 !== 0 && !shape.tree) return;
+        const expected = Array.from({ length: group * kvHeads }, (_, h) => {
+          const q = of.q.subarray(from + h * headDim, from + (h + 1) * headDim);
+          return reference(row, q, Math.floor(h / group), shape, of);
+        });
+        assertClose(new Float32Array(found.buffer), expected.flat(), 1e-5, why);
+      });
+    },
+  });
+}
+
+Deno.test({
+  name: "attention on matrix units notes the scales of its rows",
+  ignore,
+  fn: async () => {
+    const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [40], perSlot: 4 };
+    for (const enough of [0, Infinity]) {
+      const of = { perSlot: 4, units: unitsWith(enough), room: 4, noted: true };
+      const { scales: [noted, found] } = await run(shape, tensors(shape), of);
+      assert.deepEqual(noted, found);
+    }
+  },
+});
+
+Deno.test({
+  name:
+    "attention on matrix units of one f16 number each is near, and the same at any number of rows",
+  ignore,
+  fn: async () => {
+    const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [70], perSlot: 5 };
+    const of = tensors(shape);
+    const units = unitsWith(Infinity, "f16");
+    const { out } = await run(shape, of, { perSlot: 5, units, room: 5 });
+    const alone = await run(shape, of, { perSlot: 1, units, room: 5 });
+    assert.deepEqual(out, alone.out);
+    const exact = await run(shape, of, { perSlot: 5, units: unitsWith(Infinity), room: 5 });
+    assert.notDeepEqual(out, exact.out);
+    assertClose(new Float32Array(out.buffer), new Float32Array(exact.out.buffer), 0.02, "f16");
+  },
+});
+
+Deno.test({
+  name: "attention on matrix units: values times a power of two give the output times it",
+  ignore,
+  fn: async () => {
+    const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [40], perSlot: 4 };
+    const of = { perSlot: 4, units: unitsWith(Infinity), room: 4 };
+    const scaled = async (scale: number) => {
+      const { out } = await run(shape, tensors({ ...shape, magnitude: () => scale }), of);
+      return new Float32Array(out.buffer).map((value) => value / scale);
+    };
+    const plain = await scaled(1);
+    assert.deepEqual(await scaled(2 ** -30), plain);
+    assert.deepEqual(await scaled(2 ** 40), plain);
+  },
+});
+
+Deno.test("attention stays with the other kernels where no unit takes its heads", () => {
+  const limits = {
+    maxComputeInvocationsPerWorkgroup: 1024,
+    maxComputeWorkgroupStorageSize: 49152,
+    maxStorageBuffersPerShaderStage: 16,
+  };
+  const units = { unit: { m: 16, n: 16, k: 16, lanes: 32 }, limits };
+  const why = (headDim: number, kvDtype: KvDtype = "f32", more = {}) =>
+    whyNotUnits({ headDim, kvDtype }, { ...units, ...more });
+  for (const headDim of [32, 64, 80, 96, 128]) assert.equal(why(headDim), undefined);
+  assert.equal(why(72), "attention: heads of 72");
+  assert.equal(why(256), "attention: heads of 256");
+  const small = { limits: { ...limits, maxComputeWorkgroupStorageSize: 16384 } };
+  assert.match(why(128, "f32", small) ?? "", /^attention: \d+ bytes of workgroup memory$/);
+  assert.equal(why(32, "bf16", small), undefined);
+});

@@ -1,0 +1,280 @@
+import assert from "node:assert/strict";
+import {
+  combineExperts,
+  expertMatmul,
+  expertTiles,
+  tileWords,
+} from "../../kernels/experts/experts.ts";
+import {
+  type FloatFormat,
+  isInteger,
+  type Matrix,
+  type Quantization,
+  type Tuning,
+  tuning,
+} from "../../src/gpu/matrix.ts";
+import { tileSize } from "../../kernels/experts/expert_shape.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
+import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+interface Case {
+  readonly format: FloatFormat | Quantization;
+  readonly epilogue: "store" | "swiglu";
+  readonly numExperts: number;
+  readonly topK: number;
+  /** Rows of W an expert. */
+  readonly n: number;
+  readonly k: number;
+  readonly perJob: boolean;
+  /** Experts in each shard. */
+  readonly shards: readonly number[];
+  readonly tuning: Tuning;
+  /** The last experts, which are parts of one MLP in the matrix. */
+  readonly shared?: number;
+}
+
+/** topK different experts for each row, some of them popular. */
+function choices(rows: number, { numExperts, topK }: Case): number[] {
+  return Array.from({ length: rows }, (_, r) => shuffled(numExperts, r % 5).slice(0, topK)).flat();
+}
+
+/** y of every job. */
+function reference(x: Float32Array, w: Float32Array, experts: readonly number[], of: Case) {
+  const { n, k, epilogue, tuning: { lanes } } = of;
+  const dot = (job: number, c: number) => {
+    const row = of.perJob ? job : Math.floor(job / of.topK);
+    const weight = (experts[job] ?? NaN) * n + c;
+    return boundedDot(
+      x.subarray(row * k, (row + 1) * k),
+      w.subarray(weight * k, (weight + 1) * k),
+      lanes,
+    );
+  };
+  const outputs = epilogue === "swiglu" ? n / 2 : n;
+  return experts.flatMap((_, job) =>
+    Array.from({ length: outputs }, (_, c): Bounded => {
+      const y = dot(job, c);
+      if (epilogue !== "swiglu") return y;
+      return gated(y.value / (1 + Math.exp(-y.value)), y, dot(job, c + outputs));
+    })
+  );
+}
+
+/** The experts' matrices, and the numbers they stand for. */
+function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Array } {
+  const { format, numExperts, n, k: cols, tuning: { lanes: most } } = of;
+  if (isInteger(format)) {
+    const values = numbers(numExperts * n * cols, 9);
+    const matrix = uploadQuantized(device, values, { format, cols, most });
+    return { matrix, values: pack(values, { format, cols, lanes: matrix.lanes }).values };
+  }
+  const values = weights(format, numExperts * n, cols);
+  const shards = of.shards.map((experts) => experts * n);
+  return { matrix: uploadMatrix(device, values, { format, cols, lanes: most, shards }), values };
+}
+
+/** Outputs of every job, [jobs][outputs]. */
+async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], of: Case) {
+  const sizes = { rows: experts.length / of.topK, topK: of.topK, numExperts: of.numExperts };
+  const jobs = { ...sizes, tile: tileSize(sizes, of.tuning, of.format) };
+  const outputs = of.epilogue === "swiglu" ? of.n / 2 : of.n;
+  const out = device.filled(experts.length * outputs, 0.5);
+  const lists = {
+    experts: device.words(experts),
+    tiles: device.filled(tileWords(sizes, of.tuning)),
+  };
+  await device.run([
+    ...expertTiles(lists, { ...jobs, matrix, tuning: of.tuning, label: "tiles" }),
+    ...expertMatmul({ matrix, x: device.floats(x), out, ...lists }, {
+      ...jobs,
+      epilogue: of.epilogue,
+      perJob: of.perJob,
+      tuning: of.tuning,
+      ...of.shared ? { shared: of.shared } : {},
+      label: "test",
+    }),
+  ]);
+  const words = await device.readWords(out);
+  return experts.map((_, job) => words.slice(job * outputs, (job + 1) * outputs));
+}
+
+const GATE_UP: Case = {
+  format: "bf16",
+  epilogue: "swiglu",
+  numExperts: 6,
+  topK: 2,
+  n: 22,
+  k: 264,
+  perJob: false,
+  shards: [6],
+  tuning: tuning(true),
+};
+const DOWN: Case = { ...GATE_UP, format: "f16", epilogue: "store", k: 40, perJob: true };
+const HARDWARE = tuning(false);
+const STAGED: Case = { ...GATE_UP, k: 768, n: 36, tuning: HARDWARE };
+const SINGLE = { epilogue: "store", perJob: true } as const;
+const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
+  "gate and up, software": [GATE_UP, 5],
+  "gate and up, hardware": [{ ...GATE_UP, tuning: HARDWARE }, 3],
+  "down in three shards": [{ ...DOWN, shards: [3, 1, 2] }, 9],
+  "one row": [{ ...GATE_UP, format: "f32", shards: [2, 4] }, 1],
+  "one expert": [{ ...DOWN, numExperts: 1, topK: 1, shards: [1] }, 17],
+  "more experts than jobs": [{ ...DOWN, numExperts: 40, topK: 3, n: 2, shards: [40] }, 4],
+  "staged, one row": [{ ...STAGED, shards: [1, 5] }, 1],
+  "staged, two rows without lists": [{ ...STAGED, numExperts: 9, shards: [9] }, 2],
+  "staged, tiles of 2": [{ ...STAGED, format: "f16", epilogue: "store", perJob: true }, 3],
+  "prefetched, tiles of 4": [{ ...STAGED, shards: [2, 3, 1] }, 19],
+  "prefetched, tiles of 8": [{ ...STAGED, numExperts: 2, shards: [2], n: 10 }, 37],
+  "11 blocks a lane, one row": [{ ...STAGED, k: 1408, n: 6 }, 1],
+  "11 blocks a lane, tiles of 4": [{ ...STAGED, k: 1408, n: 6, format: "f32" }, 12],
+};
+
+for (const [name, [of, rows]] of Object.entries(CASES)) {
+  Deno.test(`experts: ${name}`, async () => {
+    const { matrix, values } = upload(of);
+    const experts = choices(rows, of);
+    const x = numbers((of.perJob ? experts.length : rows) * of.k, 3);
+    const found = await run(matrix, x, experts, of);
+    const actual = found.flatMap((words) => [...new Float32Array(words.buffer)]);
+    assertWithin(actual, reference(x, values, experts, of));
+  });
+}
+
+const ROWS_OF: Readonly<Record<string, Case>> = {
+  "software": { ...GATE_UP, shards: [4, 2] },
+  "through the cache": { ...GATE_UP, tuning: HARDWARE, shards: [4, 2] },
+  "staged": { ...STAGED, shards: [4, 2] },
+  "staged, tiles of 8 for many": { ...STAGED, numExperts: 2, topK: 2, n: 10, shards: [1, 1] },
+  "q8 of 16 lanes": { ...STAGED, format: "q8" },
+  "q8 that cannot be packed": {
+    ...STAGED,
+    format: "q8",
+    tuning: tuning(false, undefined, "metal"),
+  },
+  "q8 of 8 lanes, 11 blocks each": { ...STAGED, format: "q8", k: 1408, n: 6 },
+  "q4 of 8 lanes": { ...STAGED, format: "q4" },
+  "q4 of 16 lanes, down": { ...STAGED, format: "q4", k: 1024, n: 10, epilogue: "store" },
+};
+
+for (const [name, of] of Object.entries(ROWS_OF)) {
+  Deno.test(`experts: a row's bits are its own, ${name}`, async () => {
+    const { matrix } = upload(of);
+    const most = of.topK === of.numExperts ? 37 : 25;
+    const x = numbers(most * of.k, 5);
+    const experts = choices(most, of);
+    const rowOf = (r: number) => x.subarray(r * of.k, (r + 1) * of.k);
+    const alone = [];
+    for (let r = 0; r < most; r++) {
+      const own = experts.slice(r * of.topK, (r + 1) * of.topK);
+      alone.push(await run(matrix, rowOf(r), own, of));
+    }
+    assert.ok(alone.flat().every((words) => words.every((word) => word << 1 !== 0)));
+    // Tiles of 2 to 8 on software; 1, 2 and 4 on hardware, or of integers that cannot be packed 8.
+    for (const count of [2, 3, 6, 8, most]) {
+      const order = shuffled(most, count).slice(0, count);
+      const some = Float32Array.from(order.flatMap((r) => [...rowOf(r)]));
+      const chosen = order.flatMap((r) => experts.slice(r * of.topK, (r + 1) * of.topK));
+      const together = await run(matrix, some, chosen, of);
+      for (const [i, r] of order.entries()) {
+        const own = together.slice(i * of.topK, (i + 1) * of.topK);
+        assert.deepEqual(own, alone[r], `row ${r} as ${i} of ${count}`);
+      }
+    }
+  });
+}
+
+/** The rows of experts, the last `shared` of them as the rows of one MLP: [gate; up], or down's by output. */
+function asOneMlp(values: Float32Array, of: Case): Float32Array {
+  const { numExperts, n, k, epilogue, shared = 0 } = of;
+  const first = numExperts - shared;
+  const row = (expert: number, c: number) => {
+    const at = (first + expert) * n + c;
+    return [...values.subarray(at * k, (at + 1) * k)];
+  };
+  const parts = [...Array(shared).keys()];
+  const columns = (count: number) => [...Array(count).keys()];
+  const half = n / 2;
+  const rows = epilogue === "swiglu"
+    ? [0, half].flatMap((begin) =>
+      parts.flatMap((e) => columns(half).flatMap((c) => row(e, begin + c)))
+    )
+    : columns(n).flatMap((c) => parts.flatMap((e) => row(e, c)));
+  return Float32Array.from([...values.subarray(0, first * n * k), ...rows]);
+}
+
+for (const base of [GATE_UP, { ...DOWN, shards: [6] }, STAGED, { ...STAGED, ...SINGLE }]) {
+  const name = `${base.epilogue}, ${base.k} columns`;
+  Deno.test(`experts: those that every row has are parts of one MLP, ${name}`, async () => {
+    for (const shared of [1, 2, 3]) {
+      const { format, numExperts, n, k: cols, tuning: { lanes } } = base;
+      const apart = { ...base, topK: 2 + shared };
+      const values = weights(format as FloatFormat, numExperts * n, cols);
+      const shape = { format: format as FloatFormat, cols, lanes, shards: [numExperts * n] };
+      const of = { ...apart, shared };
+      const one = uploadMatrix(device, asOneMlp(values, of), shape);
+      for (const rows of [1, 7]) {
+        const routed = choices(rows, { ...base, numExperts: numExperts - shared });
+        const experts = Array.from({ length: rows }, (_, r) => [
+          ...routed.slice(2 * r, 2 * r + 2),
+          ...Array.from({ length: shared }, (_, s) => numExperts - shared + s),
+        ]).flat();
+        const x = numbers((of.perJob ? experts.length : rows) * cols, 3);
+        const wanted = await run(uploadMatrix(device, values, shape), x, experts, apart);
+        assert.deepEqual(await run(one, x, experts, of), wanted);
+      }
+    }
+  });
+}
+
+for (const format of ["q8", "q4"] as const) {
+  Deno.test(`experts: ${format} through the cache gives what its weights in f32 give`, async () => {
+    const of = { ...GATE_UP, k: 192, format, tuning: tuning(true) };
+    const rows = of.numExperts * of.n;
+    const { matrix, values } = upload(of);
+    const { lanes } = matrix;
+    const float = uploadMatrix(device, values, {
+      format: "f32",
+      cols: of.k,
+      lanes,
+      shards: [rows],
+    });
+    const experts = choices(7, of);
+    const x = numbers(7 * of.k, 3);
+    assert.deepEqual(await run(matrix, x, experts, of), await run(float, x, experts, of));
+  });
+
+  Deno.test(`experts: ${format} staged rounds activations by vec8s`, async () => {
+    for (const [k, rows] of [[1024, 1], [768, 4], [1408, 1], [1408, 11]] as const) {
+      const of = { ...STAGED, format, k, n: 14, epilogue: "store" } as const;
+      const { matrix, values } = upload(of);
+      const experts = choices(rows, of);
+      const x = numbers(rows * k, 3);
+      const found = await run(matrix, x, experts, of);
+      const actual = found.flatMap((words) => [...new Float32Array(words.buffer)]);
+      assertWithin(actual, reference(roundedVec8s(x), values, experts, of));
+    }
+  });
+}
+
+for (const add of [true, false]) {
+  Deno.test(`experts: combined and ${add ? "added" : "stored"}`, async () => {
+    const [rows, topK, cols] = [3, 4, 264];
+    const y = numbers(rows * topK * cols, 1);
+    const shares = numbers(rows * topK, 2);
+    const out = device.filled(rows * cols, 0.5);
+    const buffers = { y: device.floats(y), weights: device.floats(shares), out };
+    await device.run([combineExperts(buffers, { rows, topK, cols, add, label: "test" })]);
+    const wanted = Array.from({ length: rows * cols }, (_, at) => {
+      const [r, c] = [Math.floor(at / cols), at % cols];
+      const jobs = Array.from({ length: topK }, (_, k) => r * topK + k);
+      return jobs.reduce((sum, job) => sum + shares[job]! * y[job * cols + c]!, add ? 0.5 : 0);
+    });
+    assertClose(await device.readFloats(out), wanted, 1e-5, "combined");
+  });
+}

@@ -1,0 +1,62 @@
+// Rows of quantized checkpoints, brought into lane order, give to the bit what the same lanes give
+// over the numbers they stand for; where they are packed for fewer lanes than share an output, that within f32.
+
+import assert from "node:assert/strict";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { lanesOf } from "../../kernels/matmul/matmul_lanes.ts";
+import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { numbers } from "../gpu/numbers.ts";
+import { assertWithin, boundedDot } from "./bounds.ts";
+import { uploadPrequantized } from "./prequantized.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const HARDWARE = tuning(false);
+const TUNINGS: readonly Tuning[] = [tuning(true), { ...HARDWARE, lanes: 2 }, HARDWARE];
+
+async function run(matrix: Matrix, x: Float32Array, rows: number, tuning: Tuning) {
+  const out = device.filled(rows * matrix.rows, 0.25);
+  const of = { rows, epilogue: "store", tuning, label: "test" } as const;
+  await device.run(matmul({ matrix, x: device.floats(x), out }, of));
+  return await device.readWords(out);
+}
+
+/** Widths and row counts; software compiles the kernels of hardware slowly. */
+const CASES: Readonly<Record<string, readonly (readonly [number, readonly number[]])[]>> = {
+  all: [[1024, [1, 3, 9]], [96, [2]], [704, [2]]],
+  few: [[704, [2]]],
+};
+
+for (const format of ["u4", "i8", "f8"] as const) {
+  for (const tuning of TUNINGS) {
+    Deno.test(`matmul ${format}, ${tuning.lanes} lanes: the bits of float weights`, async () => {
+      for (const [cols, counts] of CASES[tuning.lanes === 2 ? "few" : "all"] ?? []) {
+        const n = 14;
+        const { matrix, values, float } = uploadPrequantized(device, format, {
+          rows: n,
+          cols,
+          most: tuning.lanes,
+        });
+        const sameLanes = lanesOf(matrix, tuning) === matrix.lanes;
+        for (const rows of counts) {
+          const x = numbers(rows * cols, 4);
+          const actual = await run(matrix, x, rows, tuning);
+          if (sameLanes) {
+            const expected = await run(float, x, rows, tuning);
+            assert.deepEqual(actual, expected, `${cols} wide, ${rows} rows`);
+          } else {
+            const row = (of: Float32Array, i: number) => of.subarray(i * cols, (i + 1) * cols);
+            const expected = Array.from(
+              { length: rows * n },
+              (_, i) => boundedDot(row(x, Math.floor(i / n)), row(values, i % n), tuning.lanes),
+            );
+            assertWithin(new Float32Array(actual.buffer), expected);
+          }
+          assert.ok(actual.every((word) => word << 1 !== 0), "an output is 0");
+        }
+      }
+    });
+  }
+}

@@ -1,0 +1,162 @@
+// gateUp and down in one dispatch: to the bit what two dispatches give, whether words are waited for or made again.
+import assert from "node:assert/strict";
+import { normedRows } from "../../kernels/matmul/hold/hold.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
+import { relayedMatmuls, relays, relayWords } from "../../kernels/matmul/relay/relay.ts";
+import { normLanes } from "../../kernels/norm/rms_norm.ts";
+import { type FloatFormat, type Matrix, type Quantization, tuning } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers } from "../gpu/numbers.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const HARDWARE = tuning(false, {
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 49152,
+  maxStorageBuffersPerShaderStage: 16,
+});
+const EPS = 1e-6;
+
+const silu = (x: number) => x / (1 + Math.exp(-x));
+const times = (matrix: Float32Array, x: ArrayLike<number>, r: number) => {
+  let sum = 0;
+  for (let k = 0; k < x.length; k++) sum += (matrix[r * x.length + k] ?? NaN) * (x[k] ?? NaN);
+  return sum;
+};
+
+interface Shape {
+  readonly hidden: number;
+  readonly intermediate: number;
+  readonly format: FloatFormat | Quantization;
+  readonly normed: boolean;
+}
+
+const SHAPES: readonly Shape[] = [
+  { hidden: 128, intermediate: 256, format: "bf16", normed: false },
+  { hidden: 256, intermediate: 1536, format: "f16", normed: true }, // in ranges of k
+  { hidden: 128, intermediate: 640, format: "f32", normed: true },
+  { hidden: 128, intermediate: 176, format: "bf16", normed: true }, // down's last block is a part of one
+  { hidden: 256, intermediate: 704, format: "bf16", normed: false },
+  { hidden: 256, intermediate: 768, format: "q8", normed: false },
+  { hidden: 512, intermediate: 1536, format: "q8", normed: true }, // in ranges of k
+  { hidden: 512, intermediate: 1024, format: "q4", normed: true },
+];
+
+/** A matrix of one shard, the weights that it stands for, and x as it multiplies it. */
+function matrixOf(format: Shape["format"], rows: number, cols: number) {
+  if (format === "q8" || format === "q4") {
+    const values = numbers(rows * cols, rows + cols);
+    const matrix = uploadQuantized(device, values, { format, cols, most: HARDWARE.lanes });
+    const exact = pack(values, { format, cols, lanes: matrix.lanes }).values;
+    return { matrix, exact, taken: roundedVec8s };
+  }
+  const exact = weights(format, rows, cols);
+  const matrix = uploadMatrix(device, exact, { format, cols, lanes: 16, shards: [rows] });
+  return { matrix, exact, taken: (x: Float32Array) => x };
+}
+
+for (const { hidden, intermediate, format, normed } of SHAPES) {
+  for (const turns of [0, 50_000]) {
+    const title = `${hidden} to ${intermediate}, ${format}${normed ? ", normed" : ""}`;
+    Deno.test(`matmuls that relay: ${title}, ${turns} turns`, async () => {
+      const first = matrixOf(format, 2 * intermediate, hidden);
+      const second = matrixOf(format, hidden, intermediate);
+      const [gateUp, down] = [first.matrix, second.matrix];
+      const splitK = splitKOf(down, HARDWARE);
+      const use = { gateUp, down, splitK, tuning: HARDWARE };
+      assert.ok(relays(use, 2));
+      const [x, gain] = [numbers(hidden, 1), numbers(hidden, 2).map((value) => value + 2)];
+      const norm = { weight: device.floats(gain), eps: EPS };
+      const lanes = normLanes({ cols: hidden, lanes: HARDWARE.rowLanes });
+      const hold = normed
+        ? { hold: normedRows({ ...norm, lanes }, { cols: hidden, rows: 1 }) }
+        : {};
+      const own = { x: device.floats(x), act: device.filled(intermediate) };
+      const expected = device.filled(splitK * hidden);
+      const launch = { rows: 1, tuning: HARDWARE, label: "apart" };
+      await device.run([
+        ...matmul({ matrix: gateUp, x: own.x, out: own.act }, {
+          ...{ ...launch, ...hold, epilogue: "swiglu" },
+        }),
+        ...matmul({ matrix: down, x: own.act, out: expected }, {
+          ...{ ...launch, epilogue: "store", splitK },
+        }),
+      ]);
+      const wanted = await device.readWords(expected);
+
+      const relay = device.words(new Uint32Array(relayWords(intermediate)));
+      const out = device.filled(splitK * hidden, NaN);
+      const of = {
+        ...{ ...use, turns, gate: "gate_silu", label: "joined" } as const,
+        ...normed ? { norm: { ...norm, lanes } } : {},
+      };
+      // What one leaves, the next finds.
+      for (let run = 0; run < 3; run++) {
+        await device.run([relayedMatmuls({ ...own, relay, out }, of)]);
+        assert.deepEqual(await device.readWords(out), wanted);
+        assert.ok((await device.readWords(relay)).every((word) => word === 0));
+      }
+
+      // Where the first's workgroups never run, the second's make the words.
+      const joined = relayedMatmuls({ ...own, relay, out: device.filled(splitK * hidden) }, of);
+      const [, y, z] = joined.workgroups;
+      await device.run([{
+        ...joined,
+        buffers: { ...joined.buffers, b_out: out },
+        constants: { ...joined.constants, b_PLACES_BEFORE: 0, b_TURNS: 0 },
+        workgroups: [1, y, z - (joined.groupsBefore ?? 0)],
+      }]);
+      assert.deepEqual(await device.readWords(out), wanted);
+
+      const square = x.reduce((sum, value) => sum + value * value, 0) / hidden;
+      const scale = normed ? 1 / Math.sqrt(square + EPS) : 1;
+      const input = x.map((value, i) => value * scale * (normed ? gain[i] ?? NaN : 1));
+      const product = (r: number) => times(first.exact, first.taken(input), r);
+      const act = await device.readFloats(own.act);
+      const gatedProducts = Array.from(
+        { length: intermediate },
+        (_, r) => silu(product(r)) * product(intermediate + r),
+      );
+      assertClose(act, gatedProducts, 1e-4, "gateUp");
+      const found = await device.readFloats(out);
+      const sums = Array.from(
+        { length: hidden },
+        (_, c) =>
+          Array.from({ length: splitK }, (_, z) => found[z * hidden + c] ?? NaN)
+            .reduce((sum, value) => sum + value, 0),
+      );
+      const taken = second.taken(act);
+      const all = Array.from(
+        { length: hidden },
+        (_, r) => times(second.exact, taken, r),
+      );
+      assertClose(Float32Array.from(sums), all, 1e-4, "down");
+    });
+  }
+}
+
+Deno.test("matmuls relay where x of both stays in workgroup memory", () => {
+  const matrix = (rows: number, cols: number): Matrix => ({
+    ...{ format: "bf16", rows, cols, lanes: 16 },
+    shards: [{ operand: device.filled(4), first: 0, rows }],
+  });
+  const use = {
+    ...{ gateUp: matrix(6144, 1024), down: matrix(1024, 3072), splitK: 4, tuning: HARDWARE },
+  };
+  assert.ok(relays(use, 3));
+  assert.ok(relays({ ...use, gateUp: matrix(1408, 256), down: matrix(256, 704), splitK: 1 }, 3));
+  const long = { gateUp: matrix(2192, 256), down: matrix(256, 1096), splitK: 1 };
+  assert.ok(
+    !relays({ ...use, ...long }, 3),
+    "more blocks than are loaded ahead, the last one a part",
+  );
+  assert.ok(!relays({ ...use, gateUp: matrix(28672, 4096), down: matrix(4096, 14336) }, 3));
+  assert.ok(relays({ ...use, down: { ...use.down, format: "q8" } }, 9));
+  assert.ok(!relays({ ...use, down: { ...use.down, format: "q8" } }, 10), "storage buffers");
+  assert.ok(!relays(use, 11), "storage buffers");
+  assert.ok(!relays({ ...use, tuning: tuning(true) }, 3));
+});

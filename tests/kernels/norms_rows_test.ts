@@ -1,0 +1,60 @@
+// Where a matmul norms x or adds the splits of attention itself.
+
+import assert from "node:assert/strict";
+import { combinesHeads, normsRows } from "../../kernels/matmul/hold/norms_rows.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
+import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
+
+const LIMITS = {
+  ...{ maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 49152 },
+  maxStorageBuffersPerShaderStage: 16,
+};
+const HARDWARE = tuning(false, LIMITS);
+
+function matrix(rows: number, cols: number): Matrix {
+  const shards = [{ operand: {} as Operand, first: 0, rows }]; // nothing looks into it
+  return { format: "bf16", rows, cols, lanes: 16, shards };
+}
+
+Deno.test("norms on the way: few rows of narrow matrices, where all workgroups read little", () => {
+  const norms = (of: Matrix, rows: number, bound = 0, at = HARDWARE) =>
+    normsRows(of, { rows, added: { sums: {} as Operand, splitK: 4 }, bound, tuning: at });
+  const qkv = matrix(4096, 1024);
+  assert.deepEqual([1, 2, 4, 5, 8].map((rows) => norms(qkv, rows)), [
+    true,
+    true,
+    true,
+    false,
+    false,
+  ]);
+  assert.equal(norms(matrix(28672, 4096), 1), false);
+  assert.equal(norms(matrix(512, 256), 8), true);
+  assert.equal(norms(matrix(512, 256), 9), false);
+  assert.equal(norms(matrix(512, 264), 1), false, "the lanes do not divide the width");
+  assert.equal(norms(qkv, 1, 11), false, "too many storage buffers");
+  assert.equal(norms(qkv, 1, 0, tuning(true, LIMITS)), false);
+});
+
+Deno.test("experts weighed on the way: one row of narrow matrices", () => {
+  const outputs = { outputs: {} as Operand, shares: {} as Operand, experts: 8 };
+  const norms = (of: Matrix, rows: number, bound = 0) =>
+    normsRows(of, { rows, added: outputs, bound, tuning: HARDWARE });
+  assert.deepEqual([1, 2].map((rows) => norms(matrix(3648, 2048), rows)), [true, false]);
+  assert.equal(norms(matrix(5120, 2048), 1), false, "many weights");
+  assert.equal(norms(matrix(512, 2048), 1, 10), false, "too many storage buffers");
+});
+
+Deno.test("splits added on the way: few rows of few heads", () => {
+  const adds = (of: Matrix, rows: number, at = HARDWARE) =>
+    combinesHeads(of, { rows, splitK: 4, tuning: at });
+  assert.deepEqual([1, 2, 3].map((rows) => adds(matrix(1024, 2048), rows)), [true, true, false]);
+  assert.deepEqual([1, 2].map((rows) => adds(matrix(2048, 4096), rows)), [true, false]);
+  assert.equal(adds(matrix(4096, 4096), 1), false);
+  const wide = { splitK: 4, wide: true, tuning: HARDWARE };
+  assert.deepEqual(
+    [1, 2].map((rows) => combinesHeads(matrix(4096, 4096), { rows, ...wide })),
+    [true, false],
+  );
+  assert.equal(combinesHeads(matrix(1024, 2048), { rows: 4, ...wide }), false, "few weights");
+  assert.equal(adds(matrix(1024, 2048), 1, tuning(true, LIMITS)), false);
+});

@@ -1,0 +1,72 @@
+// Which workgroups matmuls on matrix units have: large enough, as many as keep a large GPU busy.
+
+import assert from "node:assert/strict";
+import { tensorTile } from "../../kernels/matmul/tensor/tensor_tiles.ts";
+import { tileSize } from "../../kernels/matmul/tensor/matmul_tensor.ts";
+
+const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
+const LIMITS = { maxComputeWorkgroupStorageSize: 49152, maxComputeInvocationsPerWorkgroup: 1024 };
+
+function chosen(rows: number, columns: number, range: number, splitK = 1) {
+  const tile = tensorTile(UNIT, LIMITS, { rows, columns, range, splitK });
+  assert.ok(tile);
+  const [tileRows, tileColumns] = tileSize(UNIT, tile);
+  const workgroups = Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
+  return { tile, tileRows, tileColumns, workgroups };
+}
+
+Deno.test("tiles of a prompt: four subgroups where cores have many of them", () => {
+  const { tile, workgroups } = chosen(512, 28672, 4096);
+  assert.equal(workgroups, 1792);
+  assert.equal(tile.subgroups, 4);
+});
+
+Deno.test("tiles of a prompt: as wide as makes the fewest waves", () => {
+  const of = (columns: number, range: number, splitK = 1) => {
+    const { tileRows, tileColumns, workgroups } = chosen(512, columns, range, splitK);
+    return [tileRows, tileColumns, workgroups];
+  };
+  assert.deepEqual(of(4096, 1024), [64, 128, 256]);
+  assert.deepEqual(of(5120, 2048), [64, 160, 256]);
+  assert.deepEqual(of(6144, 4096), [64, 96, 512]);
+  assert.deepEqual(of(1024, 512, 4), [64, 128, 256]);
+});
+
+Deno.test("tiles of rounds: no more workgroups than cores have room for, where columns allow", () => {
+  for (
+    const { rows, shape: [columns, cols, splitK], size, workgroups } of [
+      { rows: 16, shape: [28672, 4096, 1], size: [16, 112], workgroups: 256 },
+      { rows: 16, shape: [6144, 4096, 1], size: [16, 16], workgroups: 384 },
+      { rows: 16, shape: [4096, 14336, 4], size: [16, 128], workgroups: 128 },
+      { rows: 32, shape: [128256, 4096, 1], size: [32, 256], workgroups: 501 },
+      { rows: 17, shape: [28672, 4096, 1], size: [32, 224], workgroups: 128 },
+      { rows: 32, shape: [6144, 4096, 1], size: [32, 48], workgroups: 128 },
+      { rows: 32, shape: [4096, 1024, 1], size: [32, 32], workgroups: 128 },
+      { rows: 48, shape: [28672, 4096, 1], size: [48, 224], workgroups: 128 },
+      { rows: 64, shape: [6144, 4096, 1], size: [64, 48], workgroups: 128 },
+      { rows: 64, shape: [28672, 4096, 1], size: [64, 224], workgroups: 128 },
+      { rows: 64, shape: [128256, 4096, 1], size: [64, 128], workgroups: 1002 },
+      { rows: 64, shape: [4096, 4096, 4], size: [64, 128], workgroups: 128 },
+    ] as const
+  ) {
+    const found = chosen(rows, columns, cols / splitK, splitK);
+    assert.deepEqual([found.tileRows, found.tileColumns], size, `${rows} rows, ${columns}`);
+    assert.equal(found.workgroups, workgroups);
+  }
+});
+
+Deno.test("tiles of rounds: as many columns as leave fewest cores idle in the end", () => {
+  assert.equal(chosen(16, 128256, 4096).tileColumns, 128);
+  assert.equal(chosen(16, 28672, 4096).tileColumns, 112);
+});
+
+Deno.test("tiles of rounds: stages divide any range of k", () => {
+  assert.equal(chosen(32, 28672, 4096 + 32).tile.stage, 32);
+  assert.equal(chosen(16, 6144, 4096 + 64).tile.stage, 64);
+});
+
+Deno.test("no tile where the adapter has room for none", () => {
+  const none = { ...LIMITS, maxComputeWorkgroupStorageSize: 1024 };
+  const of = { rows: 32, columns: 4096, range: 4096, splitK: 1 };
+  assert.equal(tensorTile(UNIT, none, of), undefined);
+});
