@@ -1,5 +1,5 @@
 /**
- * Lint rules of the house: who may import whom, and named exports only. Data goes one way; a file
+ * Lint rules of the house: who may import whom, named exports only, and no literal spread into a literal. Data goes one way; a file
  * imports from its own layer and from the ones listed for it.
  */
 
@@ -164,11 +164,24 @@ function createNamedExports(context: Deno.lint.RuleContext): Deno.lint.LintVisit
   };
 }
 
+/** `{ ...{ a, b }, c }` says no more than `{ a, b, c }`. */
+function createSpreadLiterals(context: Deno.lint.RuleContext): Deno.lint.LintVisitor {
+  return {
+    "ObjectExpression > SpreadElement": (node: Deno.lint.SpreadElement) => {
+      let { argument } = node as { argument: Deno.lint.Expression };
+      while (argument.type === "TSAsExpression") argument = argument.expression;
+      if (argument.type !== "ObjectExpression") return;
+      context.report({ node, message: "write the fields, not a literal that is spread" });
+    },
+  };
+}
+
 const plugin: Deno.lint.Plugin = {
   name: "eyrie",
   rules: {
     "layers": { create: createLayers },
     "named-exports": { create: createNamedExports },
+    "spread-literals": { create: createSpreadLiterals },
   },
 };
 

@@ -60,3 +60,10 @@ Deno.test("default exports are refused in src and kernels only", () => {
   deepEqual(lint("kernels/x.ts", "export const a = 1;"), []);
   deepEqual(lint("tests/x.ts", "export default 1;"), []);
 });
+
+Deno.test("a literal is not spread into a literal", () => {
+  const rule = "eyrie/spread-literals";
+  deepEqual(lint("src/model/x.ts", "f({ ...{ a, b }, c });"), [rule]);
+  deepEqual(lint("tests/x.ts", "f({ ...{ a } as const });"), [rule]);
+  deepEqual(lint("src/model/x.ts", "f({ ...a, ...b && { c } });"), []);
+});
