@@ -125,7 +125,10 @@ async function run(
         const { runGrowth } = await import("./src/cli/bench/growth.ts");
         const { locate } = await import("./src/cli/open/locate.ts");
         return await runGrowth(invocation.options, {
-          ...{ growth, io, args: args.slice(1), version },
+          growth,
+          io,
+          args: args.slice(1),
+          version,
           located: (model) => locate(model, { io, quiet }),
         });
       }

@@ -42,7 +42,8 @@ const kvDtype = ["f32", "f16", "bf16"].find((name) => name === flags.kv) as "f32
 using engine = await openEngine({
   ...flags.target === undefined ? { draft: "none" } : { random: { target: flags.target } },
   ...kvDtype ? { kvDtype } : {},
-  ...{ contextLength: longest + 64, autotune: "off" },
+  contextLength: longest + 64,
+  autotune: "off",
 });
 const { core } = engine;
 await fillCells(core);

@@ -29,8 +29,13 @@ const tokens = Number(values.tokens);
 const openEngine = engineInWorker(new URL("../main.ts", import.meta.url));
 /** Three draft steps, always: how requests are drafted does not depend on the load. */
 const speculate: NonNullable<ClientOptions["speculate"]> = {
-  ...{ adaptive: false, config: presetConfig("conservative"), configGiven: false },
-  ...{ eagleTopk: undefined, numSteps: 3, numDraftTokens: undefined, allSteps: false },
+  adaptive: false,
+  config: presetConfig("conservative"),
+  configGiven: false,
+  eagleTopk: undefined,
+  numSteps: 3,
+  numDraftTokens: undefined,
+  allSteps: false,
 };
 
 interface Asked {

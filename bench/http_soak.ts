@@ -47,7 +47,9 @@ const REQUESTS: readonly Asked[] = PROMPTS.flatMap((content) =>
       {
         ...chat,
         body: {
-          ...{ messages, ...sampled, max_tokens: 30 },
+          messages,
+          ...sampled,
+          max_tokens: 30,
           response_format: { type: "json_schema", json_schema: { schema } },
         },
       },
@@ -120,7 +122,8 @@ const child = new Deno.Command(Deno.execPath(), {
     ...["run", "-A", MAIN, "serve", "--port", "0", "--served-model-name", "m"],
     ...["--max-batch", values.batch, "--max-queue", "200", "--log-format", "none"],
   ],
-  ...{ stdout: "piped", stderr: "inherit" },
+  stdout: "piped",
+  stderr: "inherit",
 }).spawn();
 const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
 const url = ((await reader.read()).value ?? "").trim();

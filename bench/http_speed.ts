@@ -34,14 +34,19 @@ function requestsFor(clients: number): { messages: unknown[]; max_tokens: number
   const subjects = ["fox", "owl", "ship", "well", "lamp", "tree", "king", "road"];
   return Array.from({ length: clients * Number(values.each) }, (_, i) => ({
     messages: [{ role: "user", content: `Tell me story ${i} about a ${subjects[i % 8]}.` }],
-    ...{ max_tokens: tokens, temperature: 0.8, seed: i, ignore_eos: true },
+    max_tokens: tokens,
+    temperature: 0.8,
+    seed: i,
+    ignore_eos: true,
   }));
 }
 
 function eyrie(args: readonly string[], stdin: "piped" | "null"): Deno.ChildProcess {
   return new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", MAIN, ...args],
-    ...{ stdin, stdout: "piped", stderr: "piped" },
+    stdin,
+    stdout: "piped",
+    stderr: "piped",
   }).spawn();
 }
 
@@ -69,7 +74,8 @@ async function server(clients: number): Promise<Run> {
     for (let request = waiting.shift(); request; request = waiting.shift()) {
       const sent = performance.now();
       const response = await fetch(`${url}/v1/chat/completions`, {
-        ...{ method: "POST", body: JSON.stringify({ ...request, stream: !values.whole }) },
+        method: "POST",
+        body: JSON.stringify({ ...request, stream: !values.whole }),
       });
       let [told, end] = [false, ""];
       for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {

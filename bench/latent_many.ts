@@ -111,7 +111,13 @@ for (const count of counts) {
   const [mixed, values] = [floats(count * heads * width), floats(count * heads * value)];
 
   const prepared = {
-    ...{ kvB, out: mixed, normWeight, rope: turns, rows, pages, latents },
+    kvB,
+    out: mixed,
+    normWeight,
+    rope: turns,
+    rows,
+    pages,
+    latents,
     input: { x, cols, latent: cols - width, queries: true },
   };
   const preparing = { ...launch, eps: 1e-6, tablePages, kvDtype, label: "prepare" } as const;
@@ -124,7 +130,12 @@ for (const count of counts) {
   const words = latentPartialWords(seen, count);
   const partial = { sums: floats(words.sums), stats: floats(words.stats) };
   const attending = {
-    ...{ ...seen, count, perSlot: count, paths: false, scale: 0.3, tuning: rules },
+    ...seen,
+    count,
+    perSlot: count,
+    paths: false,
+    scale: 0.3,
+    tuning: rules,
     label: "attention",
   };
   const attended = { q, latents, rows, pages, partial, out: mixed };

@@ -46,7 +46,10 @@ function contexts(sizes: (round: number) => number): RoundContext[] {
       costs: WORLD_COSTS,
       ranks: true,
       sequences: Array.from({ length: batchSize }, (_, id) => ({
-        ...{ id, position: 100 + round, depth: 3, lag: round % 8 === 0 ? 20 : 0 },
+        id,
+        position: 100 + round,
+        depth: 3,
+        lag: round % 8 === 0 ? 20 : 0,
         accepted: Array.from({ length: HISTORY }, (_, i) => hash32(i, round, id) % 4),
         confidences: [0.9, 0.8, 0.7],
       })),
@@ -61,7 +64,9 @@ function outcome(batchSize: number, numSteps: number, round: number): RoundOutco
   );
   const ms = 1 + numSteps / 10 + hash32(2, round, 0) / 2 ** 33;
   return outcomeOf({
-    ...{ batchSize, numSteps, accepted },
+    batchSize,
+    numSteps,
+    accepted,
     ms: { round: ms, draft: 0.1, verify: 0.8, extend: 0.1, host: 0.1, catchUp: 0 },
   });
 }

@@ -56,7 +56,9 @@ export function expertDispatch(
   return dispatch(expertKernel(matrix, epilogue, shape, "tiled"), {
     buffers: {
       weights: shard.operand,
-      ...{ x, out, tiles },
+      x,
+      out,
+      tiles,
       ...shard.scales ? { scales: shard.scales } : {},
     },
     constants: {

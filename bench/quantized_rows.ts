@@ -137,11 +137,13 @@ async function caseOf(text: string): Promise<void> {
       for (const matrix of matrices.get(stored) ?? []) {
         const plan = mixture
           ? expertDispatch(matrix, {
-            ...{ x, out },
+            x,
+            out,
             tiles: lists(gpu, mixture, { rows, tile: launch.rows }),
           }, {
             shape: { ...launch, tile: launch.rows } as unknown as ExpertShape,
-            ...{ mixture, rows },
+            mixture,
+            rows,
           })
           : denseDispatch(matrix, { x, out }, { shape: launch, rows, splitK });
         programs.push(await make.compile([plan]));

@@ -21,11 +21,17 @@ for (const text of Deno.args.length > 0 ? Deno.args : ["static:num_steps=3", "em
   const { policy, options } = policyOf(text);
   for (const maxBatch of BATCHES) {
     const world = {
-      ...{ pricing, acceptance: geometric(0.7), seed: 1 },
+      pricing,
+      acceptance: geometric(0.7),
+      seed: 1,
       source: () => batchSource(() => maxBatch, { seed: 1, promptTokens: 256, outputTokens: 256 }),
       machine: {
-        ...{ maxBatch, kvTokens: Infinity, chunkRows: 256, roundsPerSync: 1 },
-        ...{ noise: 0.05, confidenceNoise: 0.5 },
+        maxBatch,
+        kvTokens: Infinity,
+        chunkRows: 256,
+        roundsPerSync: 1,
+        noise: 0.05,
+        confidenceNoise: 0.5,
       },
       until: { rounds: Math.ceil(LANES / maxBatch) },
     };

@@ -47,7 +47,10 @@ async function answers(algorithm: "EAGLE3" | "EAGLE", tier: TierShape): Promise<
   return await Promise.all(prompts.map(async ({ task, content }) => {
     const { text, outputIds, speculative } = await resultOf(engine.generate({
       promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
-      ...{ sampling: GREEDY, maxTokens: 160, stop: [], ignoreEos: false },
+      sampling: GREEDY,
+      maxTokens: 160,
+      stop: [],
+      ignoreEos: false,
     }));
     return { task, text, tokens: outputIds.length - 1, rounds: speculative.rounds };
   }));

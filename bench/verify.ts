@@ -47,12 +47,10 @@ const shares = flags.tree === undefined ? numbers(flags.shares) : [];
 const partial = shares.length > 0;
 const policy = { ...fixed(tier), tiers: [chain(0), tier], ...partial ? { confident: true } : {} };
 using engine = await openEngine({
-  ...{
-    maxBatch,
-    profile: true,
-    speculate: { policy },
-    contextLength: context + 8 * (depth + 1) + tier.rows,
-  },
+  maxBatch,
+  profile: true,
+  speculate: { policy },
+  contextLength: context + 8 * (depth + 1) + tier.rows,
   ...random ? { random } : {},
   autotune: flags.autotune === "on" ? "on" : "off",
 });
@@ -74,7 +72,9 @@ function settings(batch: number): Setting[] {
       (_, i) => Math.floor(drafts / batch) + Number(i < drafts % batch),
     );
     const verify = {
-      ...{ drafts, slope: 1, leastConfidence: 0 },
+      drafts,
+      slope: 1,
+      leastConfidence: 0,
       intercepts: Array<number>(depth).fill(0),
     };
     const rows = packedRows(batch + drafts, { batch, depth }) ?? batch + all;

@@ -30,7 +30,9 @@ async function deno(args: readonly string[]): Promise<{ code: number; text: stri
     args: [...args],
     cwd: ROOT,
     env: {
-      ...{ EYRIE_WEBGPU: "dawn", EYRIE_MATRIX_UNITS: "on", NO_COLOR: "1" },
+      EYRIE_WEBGPU: "dawn",
+      EYRIE_MATRIX_UNITS: "on",
+      NO_COLOR: "1",
       XDG_RUNTIME_DIR: "/tmp",
     },
     stdin: "null",

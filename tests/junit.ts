@@ -26,7 +26,8 @@ export function readTests(xml: string): TestCase[] {
     const ends = name.matchAll(/ &gt; /g).map((match) => match.index);
     return !ends.some((end) => known.has(`${file}\n${name.slice(0, end)}`));
   }).map(({ name, file, time, body }) => ({
-    ...{ file: unescaped(file).replace(/^\.\//, ""), name: unescaped(name) },
+    file: unescaped(file).replace(/^\.\//, ""),
+    name: unescaped(name),
     seconds: Number(time),
     ended: /<(failure|error)\b/.test(body)
       ? "failed"

@@ -42,7 +42,9 @@ Deno.test("the last line names skipped tests only where there are some", () => {
 Deno.test("counts of processes add up", () => {
   const one = { passed: 2, failed: 1, skipped: 0 };
   deepEqual(sumCounts([one, { passed: 5, failed: 0, skipped: 3 }]), {
-    ...{ passed: 7, failed: 1, skipped: 3 },
+    passed: 7,
+    failed: 1,
+    skipped: 3,
   });
   deepEqual(sumCounts([]), { passed: 0, failed: 0, skipped: 0 });
 });

@@ -144,7 +144,9 @@ async function deno(
     args: [...args],
     cwd: ROOT,
     env: { ...ENV, ...env },
-    ...{ stdin: "null", stdout: out, stderr: out },
+    stdin: "null",
+    stdout: out,
+    stderr: out,
   }).spawn();
   const texts = keep
     ? [child.stdout, child.stderr].map((stream) => new Response(stream).text())

@@ -63,7 +63,8 @@ function roofline(
       grid(8192),
       (rows) => forwardMs(target, gpu, rows) + forwardMs(draft, gpu, rows),
     ),
-    ...{ host, fitError: 0 },
+    host,
+    fitError: 0,
   };
 }
 
@@ -100,7 +101,10 @@ function rtx4090(): CostTable {
 function a100(): CostTable {
   const draft = { parameters: 68e6, kvBytes: 6144 };
   const table = roofline({
-    ...{ gpu: A100, target: { parameters: 13e9, kvBytes: 819_200 }, draft, host: 1 },
+    gpu: A100,
+    target: { parameters: 13e9, kvBytes: 819_200 },
+    draft,
+    host: 1,
   });
   return {
     ...table,
@@ -132,7 +136,8 @@ function toy(): CostTable {
     extend: points([1, 1024], (rows) => 0.05 * (1 + rows / 512)),
     catchUp: [{ at: 1, ms: 0.3 }],
     prefill: [],
-    ...{ host: 0, fitError: 0 },
+    host: 0,
+    fitError: 0,
   };
 }
 

@@ -17,10 +17,12 @@ function adjustCase(kind: "masks" | "penalties", count: number): MicroCase {
       const masks = from.random(count * maskWords(VOCAB));
       const penalties = {
         penalties: from.words(new Uint32Array(Float32Array.of(1.1, 0.5, 0.5, 1).buffer)),
-        ...{ counts: from.random(VOCAB), bias: from.random(VOCAB) },
+        counts: from.random(VOCAB),
+        bias: from.random(VOCAB),
       };
       return [[adjust({
-        ...{ logits: from.random(count * VOCAB), adjusted: from.random(count * VOCAB) },
+        logits: from.random(count * VOCAB),
+        adjusted: from.random(count * VOCAB),
         rows: from.words(new Uint32Array(packRows(rows))),
         ...kind === "masks" ? { masks } : { penalties },
       }, shape)]];
@@ -40,8 +42,14 @@ function logprobsCase(most: number, count: number): MicroCase {
         logprobs: from.random(count * logprobWords(most)),
       };
       return [[logprobs(buffers, {
-        ...{ batch: 1, tokens: count, resultWords: 1 + count, most, vocab: VOCAB, stride: VOCAB },
-        ...{ kept: { kind: "chain", rows: count } as const, lanes },
+        batch: 1,
+        tokens: count,
+        resultWords: 1 + count,
+        most,
+        vocab: VOCAB,
+        stride: VOCAB,
+        kept: { kind: "chain", rows: count } as const,
+        lanes,
       })]];
     },
   };

@@ -52,7 +52,12 @@ function draftHeadCase({ name, vocab, hidden }: Head, step: Step): MicroCase {
             batchSlots: from.words(Uint32Array.from({ length: batch }, (_, i) => i)),
             drafts: from.random(batch * draftWords(MOST_ROWS)),
           }, {
-            ...{ kind, batch, count, step: 0, mostRows: MOST_ROWS, label: "choose" },
+            kind,
+            batch,
+            count,
+            step: 0,
+            mostRows: MOST_ROWS,
+            label: "choose",
             lanes: tuning(info.software, limits).rowLanes,
           }),
         ];

@@ -17,8 +17,12 @@ import { copiesOf, type MicroCase } from "../case.ts";
 function sizesOf(software: boolean): LatentHeads {
   const part = software ? 8 : 1;
   return {
-    ...{ heads: 16 / part, nope: 128 / part, rope: 64 / part, value: 128 / part },
-    ...{ rank: 512 / part, interleaved: true },
+    heads: 16 / part,
+    nope: 128 / part,
+    rope: 64 / part,
+    value: 128 / part,
+    rank: 512 / part,
+    interleaved: true,
   };
 }
 
@@ -62,7 +66,12 @@ export function latentAttentionCase(
         : partialWords(sizes, count, rules);
       const partial = { sums: from.random(sums), stats: from.random(stats) };
       const launch = {
-        ...{ ...sizes, count, perSlot: count, paths: false, scale: width ** -0.5, tuning: rules },
+        ...sizes,
+        count,
+        perSlot: count,
+        paths: false,
+        scale: width ** -0.5,
+        tuning: rules,
         label: "latent",
       };
       return copiesOf(4 * words, from).map(() => {
@@ -108,7 +117,7 @@ function kvBCase(software: boolean, kind: "prepare" | "value", count: number): M
         const kvB = { ...matrix, format: "bf16" as const };
         return kind === "prepare"
           ? prepareRows(
-            { ...{ kvB, input, out: made, normWeight, latents }, rope: turns, rows, pages },
+            { kvB, input, out: made, normWeight, latents, rope: turns, rows, pages },
             { ...launch, ...kept },
           )
           : [valueRows({ kvB, attentionOutput: made, out: short }, launch)];

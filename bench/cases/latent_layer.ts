@@ -17,15 +17,31 @@ interface LatentSizes extends Omit<LatentHeads, "interleaved">, ExpertSizes {
 }
 
 const DEEPSEEK_V2_LITE: LatentSizes = {
-  ...{ name: "deepseek-v2-lite", hidden: 2048, intermediate: 1408 },
-  ...{ heads: 16, nope: 128, rope: 64, value: 128, rank: 512 },
-  ...{ numExperts: 64, topK: 6, shared: 2 },
+  name: "deepseek-v2-lite",
+  hidden: 2048,
+  intermediate: 1408,
+  heads: 16,
+  nope: 128,
+  rope: 64,
+  value: 128,
+  rank: 512,
+  numExperts: 64,
+  topK: 6,
+  shared: 2,
 };
 /** For adapters that a processor plays. */
 const EIGHTH: LatentSizes = {
-  ...{ name: "deepseek-v2-lite-eighth", hidden: 256, intermediate: 192 },
-  ...{ heads: 2, nope: 16, rope: 8, value: 16, rank: 64 },
-  ...{ numExperts: 8, topK: 1, shared: 2 },
+  name: "deepseek-v2-lite-eighth",
+  hidden: 256,
+  intermediate: 192,
+  heads: 2,
+  nope: 16,
+  rope: 8,
+  value: 16,
+  rank: 64,
+  numExperts: 8,
+  topK: 1,
+  shared: 2,
 };
 
 /** Layers that follow each other: none finds its weights in a cache. */
@@ -51,16 +67,20 @@ function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run):
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
     tuning: rules,
     scratch: {
-      ...{ x: floats(hidden), otherX: floats(hidden), normed: floats(hidden) },
-      ...{ qkv: floats(Math.max(heads * (nope + rope) + width, heads * value)) },
-      ...{ q: floats(heads * width), attentionOutput: floats(heads * width) },
+      x: floats(hidden),
+      otherX: floats(hidden),
+      normed: floats(hidden),
+      qkv: floats(Math.max(heads * (nope + rope) + width, heads * value)),
+      q: floats(heads * width),
+      attentionOutput: floats(heads * width),
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
       sums: floats(MOST_SPLIT_K * hidden),
       ...mixtureScratch(from, sizes, { rows, tuning: rules }),
     },
     ropes: [from.random(cells * rope)],
     pages: from.words(Uint32Array.from(blockTable(1, tablePages))),
-    ...{ tablePages, kvDtype: "f32" },
+    tablePages,
+    kvDtype: "f32",
   };
 }
 
@@ -68,14 +88,25 @@ function layerOf(of: Allocations, sizes: LatentSizes, { format, cells }: Run, la
   const { heads, nope, rope, value, rank, hidden } = sizes;
   const spec = {
     kind: "latent",
-    ...{ numHeads: heads, nopeDim: nope, ropeDim: rope, valueDim: value, rank },
-    ...{ queryRank: undefined, scale: 0.1, interleaved: true, window: undefined, rope: 0 },
+    numHeads: heads,
+    nopeDim: nope,
+    ropeDim: rope,
+    valueDim: value,
+    rank,
+    queryRank: undefined,
+    scale: 0.1,
+    interleaved: true,
+    window: undefined,
+    rope: 0,
   } as const;
   const kvB = { ...of.matrix(heads * (nope + value), rank, "bf16"), format: "bf16" as FloatFormat };
   return {
     attention: {
       kind: "latent",
-      ...{ spec, kvB, kvNorm: of.random(rank), o: of.matrix(hidden, heads * value, format) },
+      spec,
+      kvB,
+      kvNorm: of.random(rank),
+      o: of.matrix(hidden, heads * value, format),
       input: {
         kind: "joined",
         matrix: of.matrix(heads * (nope + rope) + rank + rope, hidden, format),

@@ -35,13 +35,21 @@ export interface Sizes {
 }
 
 const QWEN3_06B: Sizes = {
-  ...{ name: "qwen3-0.6b", hidden: 1024, intermediate: 3072 },
-  ...{ heads: 16, kvHeads: 8, headDim: 128 },
+  name: "qwen3-0.6b",
+  hidden: 1024,
+  intermediate: 3072,
+  heads: 16,
+  kvHeads: 8,
+  headDim: 128,
 };
 /** For adapters that a processor plays. */
 const EIGHTH: Sizes = {
-  ...{ name: "qwen3-0.6b-eighth", hidden: 128, intermediate: 384 },
-  ...{ heads: 4, kvHeads: 2, headDim: 64 },
+  name: "qwen3-0.6b-eighth",
+  hidden: 128,
+  intermediate: 384,
+  heads: 4,
+  kvHeads: 2,
+  headDim: 64,
 };
 
 export const CONTEXT = 512;
@@ -108,7 +116,8 @@ export function layerPlans(
   let from: NormInput = { x: context.scratch.x };
   return layers.map((layer, i) => {
     const { plan, stream } = layerBlock(context, layer, {
-      ...{ from, seen },
+      from,
+      seen,
       weight: weights[i] as Operand,
     });
     from = stream;
@@ -142,10 +151,14 @@ export function contextOf(
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
     tuning: { ...tuning(info.software, limits, info.backend), subgroup: info.subgroup },
     scratch: {
-      ...{ x: floats(hidden), otherX: floats(hidden), normed: floats(hidden) },
-      ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },
+      x: floats(hidden),
+      otherX: floats(hidden),
+      normed: floats(hidden),
+      qkv: floats((heads + 2 * kvHeads) * headDim),
+      q: floats(heads * headDim),
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
-      ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
+      attentionOutput: floats(heads * headDim),
+      act: floats(intermediate),
       sums: floats(MOST_SPLIT_K * Math.max(hidden, (heads + 2 * kvHeads) * headDim)),
       relay: {
         act: from.words(new Uint32Array(relayWords(intermediate))),
@@ -157,7 +170,8 @@ export function contextOf(
     },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
     pages: from.words(Uint32Array.from(blockTable(slots, tablePages))),
-    ...{ tablePages, kvDtype: "f32" },
+    tablePages,
+    kvDtype: "f32",
   };
 }
 
@@ -175,7 +189,8 @@ function layerOf(from: Allocations, sizes: Sizes, { label, ...placed }: Placed) 
     ...attentionOf(from, sizes, placed),
     mlp: {
       kind: "dense",
-      ...{ spec: mlp, gateUp: from.matrix(2 * intermediate, hidden, format) },
+      spec: mlp,
+      gateUp: from.matrix(2 * intermediate, hidden, format),
       down: from.matrix(hidden, intermediate, format),
     },
     label,
@@ -192,15 +207,24 @@ export function attentionOf(
   const cells = slots * CONTEXT * kvHeads * headDim * KV_BYTES.f32 / 4;
   const spec = {
     kind: "heads",
-    ...{ numHeads: heads, numKvHeads: kvHeads, headDim, bias: false, rope: 0 },
+    numHeads: heads,
+    numKvHeads: kvHeads,
+    headDim,
+    bias: false,
+    rope: 0,
     qkNorm: "head",
-    ...{ scale: 1 / Math.sqrt(headDim), cap: undefined, window: undefined },
+    scale: 1 / Math.sqrt(headDim),
+    cap: undefined,
+    window: undefined,
   } as const;
   const qkv = from.matrix((heads + 2 * kvHeads) * headDim, hidden, format);
   return {
     attention: {
       kind: "heads",
-      ...{ spec, qkv, bias: undefined, qkNorm: from.random(2 * headDim) },
+      spec,
+      qkv,
+      bias: undefined,
+      qkNorm: from.random(2 * headDim),
       o: from.matrix(hidden, heads * headDim, format),
     },
     norms: { attention: undefined, post: from.random(hidden), mlp: undefined },

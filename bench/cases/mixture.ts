@@ -133,7 +133,7 @@ function routerPlan(from: Allocations, mixture: Mixture, rows: number): Plan {
   const shape = { ...routingOf(mixture), rows, shared, tuning: tune, label: "router" };
   const stream = { x, sums, splitK: 1 };
   const logits = from.random(rows * numExperts);
-  const row = { splitK: 1, ...{ rows, eps: 1e-6, tuning: tune } };
+  const row = { splitK: 1, rows, eps: 1e-6, tuning: tune };
   const before = canNormRouted(matrix, rows, tune)
     ? [rowLogits(
       { matrix, x, sums, norm: weight, stream: from.random(rows * cols), normed, logits },
@@ -141,7 +141,11 @@ function routerPlan(from: Allocations, mixture: Mixture, rows: number): Plan {
     )]
     : [
       ...rmsNorm({ from: stream, weight, out: normed }, {
-        ...{ rows, cols, eps: 1e-6, lanes: tune.rowLanes, label: "norm" },
+        rows,
+        cols,
+        eps: 1e-6,
+        lanes: tune.rowLanes,
+        label: "norm",
       }),
       ...matmul({ matrix, x: normed, out: logits }, { ...shape, epilogue: "store" }),
     ];

@@ -9,13 +9,25 @@ import { type ExpertSizes, mixtureMlp, mixtureScratch } from "./mixture_mlp.ts";
 type MixtureSizes = Sizes & ExpertSizes;
 
 const QWEN3_30B: MixtureSizes = {
-  ...{ name: "qwen3-30b", hidden: 2048, intermediate: 768, numExperts: 128, topK: 8 },
-  ...{ heads: 32, kvHeads: 4, headDim: 128 },
+  name: "qwen3-30b",
+  hidden: 2048,
+  intermediate: 768,
+  numExperts: 128,
+  topK: 8,
+  heads: 32,
+  kvHeads: 4,
+  headDim: 128,
 };
 /** For adapters that a processor plays. */
 const EIGHTH: MixtureSizes = {
-  ...{ name: "qwen3-30b-eighth", hidden: 256, intermediate: 128, numExperts: 16, topK: 2 },
-  ...{ heads: 8, kvHeads: 2, headDim: 64 },
+  name: "qwen3-30b-eighth",
+  hidden: 256,
+  intermediate: 128,
+  numExperts: 16,
+  topK: 2,
+  heads: 8,
+  kvHeads: 2,
+  headDim: 64,
 };
 
 /** Layers that follow each other: none finds its weights in a cache. */

@@ -25,8 +25,14 @@ export function mixtureMlp(
   { format, normalize }: { readonly format: WeightFormat; readonly normalize: boolean },
 ): Extract<PlacedLayer["mlp"], { kind: "mixture" }> {
   const routing: Routing = {
-    ...{ scores: "softmax", numExperts, topK, normalize, scale: 1 },
-    ...{ groups: 1, topGroups: 1, groupBest: 1 },
+    scores: "softmax",
+    numExperts,
+    topK,
+    normalize,
+    scale: 1,
+    groups: 1,
+    topGroups: 1,
+    groupBest: 1,
   };
   const stack = numExperts + shared;
   return {
@@ -36,7 +42,8 @@ export function mixtureMlp(
     bias: undefined,
     gateUp: of.matrix(stack * 2 * intermediate, hidden, format),
     down: of.matrix(stack * hidden, intermediate, format),
-    ...{ stacked: shared, shared: undefined },
+    stacked: shared,
+    shared: undefined,
   };
 }
 

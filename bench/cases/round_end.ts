@@ -94,7 +94,10 @@ function planOf(
   return [
     ...head,
     ...choose({ ...buffers, logits, partials, gathered }, {
-      ...{ count: rows, vocab, stride: vocab, lanes },
+      count: rows,
+      vocab,
+      stride: vocab,
+      lanes,
     }),
     accept(buffers, shape),
   ];

@@ -135,7 +135,8 @@ async function measure(kvDtype: KvDtype) {
   const halves = { buffer: storage(device, "halves", 4 * halvesWords(sizes, 64, units)) };
   const buffers = {
     q: await filled(count * heads * headDim, 1),
-    ...{ keys: await filled(kvWords, 2), values: await filled(kvWords, 3) },
+    keys: await filled(kvWords, 2),
+    values: await filled(kvWords, 3),
     rows: words(rows),
     pages: words(Uint32Array.from({ length: tablePages }, (_, i) => i)),
     partial: {
@@ -145,12 +146,18 @@ async function measure(kvDtype: KvDtype) {
     out,
   };
   const launch = {
-    ...{ ...sizes, count, perSlot: count, paths: false, scale: headDim ** -0.5, label: "" },
+    ...sizes,
+    count,
+    perSlot: count,
+    paths: false,
+    scale: headDim ** -0.5,
+    label: "",
     tuning: simt,
   };
   const chunk = (way: Way) =>
     chunkOnUnits(buffers, launch, {
-      ...{ units, halves },
+      units,
+      halves,
       choose: (shape, of, span) => withWay(shape, chunkTile(shape, of, span), way),
     });
   const nameOf = ({ queries, columns, direct }: Way) =>

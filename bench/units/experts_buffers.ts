@@ -124,7 +124,10 @@ export class ExpertBuffers {
     const tuned = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
     const shards = [{ operand: weights, first: 0, rows: numExperts * n }];
     const matrix: Matrix = {
-      ...{ format: "bf16", rows: numExperts * n, cols: k, shards },
+      format: "bf16",
+      rows: numExperts * n,
+      cols: k,
+      shards,
       lanes: lanesFor("bf16", k, tuned.lanes),
     };
     const jobs = { rows, topK, numExperts };
@@ -136,7 +139,10 @@ export class ExpertBuffers {
     const tiled = { ...jobs, tile: expertTile(jobs, matrix, tuned), tuning: tuned };
     this.simtTiles = expertTiles(lists, { ...tiled, matrix, label: "tiles" });
     return expertMatmul({ matrix, x, out, ...lists }, {
-      ...{ ...tiled, epilogue, perJob, label: shape.name },
+      ...tiled,
+      epilogue,
+      perJob,
+      label: shape.name,
     });
   }
   simtTiles: Plan = [];
@@ -149,7 +155,11 @@ export class ExpertBuffers {
       expertTensor(
         { x, out, lists: this.words(lists), wScales, xScales },
         {
-          ...{ unit: this.bench.unit, tile, matrix: { cols: k }, expertRows: n, epilogue },
+          unit: this.bench.unit,
+          tile,
+          matrix: { cols: k },
+          expertRows: n,
+          epilogue,
           shard: { operand: weights, first: 0, rows: numExperts * n },
           tiles: lists.length / (tile.jobs === 1 ? 1 : 1 + tile.jobs),
           rowJobs: epilogue === "swiglu" ? topK : 1,

@@ -55,12 +55,19 @@ export function expertTilesFor(
   { k, mean, rows }: { readonly k: number; readonly mean: number; readonly rows: number },
 ): ExpertTile[] {
   const few = FEW.map(([columns, own, stage, ahead]): ExpertTile => ({
-    ...{ jobs: rows === 1 ? 1 : unit.m / 2, grid: [1, columns], own: [1, own] },
-    ...{ stage, ahead },
+    jobs: rows === 1 ? 1 : unit.m / 2,
+    grid: [1, columns],
+    own: [1, own],
+    stage,
+    ahead,
   }));
   const many = MANY.filter(([jobs]) => jobs * unit.m < 6 * mean || jobs === 1)
     .map(([jobs, grid, own, stage, ahead]): ExpertTile => ({
-      ...{ jobs: jobs * unit.m, grid, own, stage, ahead },
+      jobs: jobs * unit.m,
+      grid,
+      own,
+      stage,
+      ahead,
     }));
   return (mean < 2 ? few : many).filter((tile) =>
     k % tile.stage === 0 && tile.stage % unit.k === 0 &&

@@ -211,8 +211,13 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
       ));
   }
   const of = {
-    ...{ unit, rows, matrix: { rows: n, cols: k }, splitK: split, label: name },
-    ...{ halved: true, epilogue },
+    unit,
+    rows,
+    matrix: { rows: n, cols: k },
+    splitK: split,
+    label: name,
+    halved: true,
+    epilogue,
   };
   const range = k / split;
   const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range, splitK: split });
@@ -235,8 +240,14 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
       number === 1
     );
     const one: TensorTile = {
-      ...{ subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead },
-      ...{ early, joined, inTurn },
+      subgroups,
+      grid: [r, c],
+      own: [ownR, ownC],
+      stage,
+      ahead,
+      early,
+      joined,
+      inTurn,
     };
     if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
       continue;

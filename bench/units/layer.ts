@@ -43,17 +43,36 @@ const heads = { headDim: 128, normed: true, mixture: false };
 const SHAPES: readonly Shape[] = [
   { name: "06b", ...heads, hidden: 1024, intermediate: 3072, heads: 16, kvHeads: 8, layers: 10 },
   {
-    ...{ name: "8b", ...heads, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8 },
-    ...{ layers: 4, normed: false },
+    name: "8b",
+    ...heads,
+    hidden: 4096,
+    intermediate: 14336,
+    heads: 32,
+    kvHeads: 8,
+    layers: 4,
+    normed: false,
   },
   {
-    ...{ name: "30b", ...heads, hidden: 2048, intermediate: 768, heads: 32, kvHeads: 4 },
-    ...{ layers: 3, mixture: true },
+    name: "30b",
+    ...heads,
+    hidden: 2048,
+    intermediate: 768,
+    heads: 32,
+    kvHeads: 4,
+    layers: 3,
+    mixture: true,
   },
   // For adapters that a processor plays.
   {
-    ...{ name: "tiny", ...heads, headDim: 64, hidden: 256, intermediate: 128, heads: 4 },
-    ...{ kvHeads: 2, layers: 2, mixture: true },
+    name: "tiny",
+    ...heads,
+    headDim: 64,
+    hidden: 256,
+    intermediate: 128,
+    heads: 4,
+    kvHeads: 2,
+    layers: 2,
+    mixture: true,
   },
 ];
 const EXPERTS = { numExperts: 128, topK: 8 };

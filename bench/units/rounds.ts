@@ -43,16 +43,34 @@ interface Shape {
 }
 const SHAPES: Readonly<Record<string, Shape>> = {
   "8b": {
-    ...{ hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, headDim: 128 },
-    ...{ vocab: 128256, layers: [32, 3], normed: false },
+    hidden: 4096,
+    intermediate: 14336,
+    heads: 32,
+    kvHeads: 8,
+    headDim: 128,
+    vocab: 128256,
+    layers: [32, 3],
+    normed: false,
   },
   "06b": {
-    ...{ hidden: 1024, intermediate: 3072, heads: 16, kvHeads: 8, headDim: 128 },
-    ...{ vocab: 151936, layers: [28, 10], normed: true },
+    hidden: 1024,
+    intermediate: 3072,
+    heads: 16,
+    kvHeads: 8,
+    headDim: 128,
+    vocab: 151936,
+    layers: [28, 10],
+    normed: true,
   },
   tiny: {
-    ...{ hidden: 256, intermediate: 384, heads: 4, kvHeads: 2, headDim: 64 },
-    ...{ vocab: 512, layers: [2, 2], normed: false },
+    hidden: 256,
+    intermediate: 384,
+    heads: 4,
+    kvHeads: 2,
+    headDim: 64,
+    vocab: 512,
+    layers: [2, 2],
+    normed: false,
   },
 };
 const shape = SHAPES[flags.shape] as Shape;
@@ -105,7 +123,11 @@ const norms = layers.map(() => of.random(shape.hidden));
 const head = onUnits(of.matrix(shape.vocab, shape.hidden, "bf16"));
 const logits = of.random(most * shape.vocab);
 const tensor: TensorMatrices = {
-  ...{ unit, limits: gpu.limits, shards, experts: new Map(), xScales: ones(most) },
+  unit,
+  limits: gpu.limits,
+  shards,
+  experts: new Map(),
+  xScales: ones(most),
 };
 
 /** A plan for each layer, then the head. */

@@ -212,7 +212,10 @@ async function main(): Promise<void> {
   );
   const profiler = await openProfiler(gpu, { queries: 2 });
   const bench: Bench = {
-    ...{ gpu, make: compiler(gpu), profiler, unit: gpu.matrixUnit as MatrixUnit },
+    gpu,
+    make: compiler(gpu),
+    profiler,
+    unit: gpu.matrixUnit as MatrixUnit,
     tiles: values.small ? 2 : Infinity,
   };
   await attempt("reads", () => timeReads(bench, values.small));

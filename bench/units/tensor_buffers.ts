@@ -52,12 +52,11 @@ export async function buffersOf(
     buffer: storage(gpu.device, label, bytes),
   });
   const made = {
-    ...{
-      weights: of("weights", 2 * n * k),
-      wScales: of("wScales", 4 * n),
-      faults: of("faults", 4 * n),
-    },
-    ...{ x: of("x", 4 * (rows + 16) * k), xScales: of("xScales", 4 * (rows + 16)) },
+    weights: of("weights", 2 * n * k),
+    wScales: of("wScales", 4 * n),
+    faults: of("faults", 4 * n),
+    x: of("x", 4 * (rows + 16) * k),
+    xScales: of("xScales", 4 * (rows + 16)),
     out: of("out", 4 * (rows + 16) * n),
   };
   const fills = [[made.weights, stream], [made.x, stream + 1000]] as const;

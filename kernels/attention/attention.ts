@@ -176,7 +176,11 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   return [
     ...split,
     ...combineSums({ sums, stats, rows, out }, {
-      ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
+      heads,
+      headDim,
+      count,
+      kept,
+      firstRow: shape.firstRow,
       many: shape.tiled || many,
       window: windowOf(shape),
       noted: scales && { scales, first: shape.notedFirst },

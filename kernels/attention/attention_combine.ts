@@ -53,10 +53,14 @@ function combined(
   inRows: boolean,
 ): Dispatch {
   return dispatch((inRows ? combineRowsKernel : combineKernel)(headDim, noted !== undefined), {
-    ...{ label, work },
+    label,
+    work,
     buffers: { ...buffers, ...noted ? { scales: noted.scales } : {} },
     constants: {
-      ...{ HEADS: heads, KV_SPLITS: kept, FIRST_ROW: firstRow, WINDOW: window },
+      HEADS: heads,
+      KV_SPLITS: kept,
+      FIRST_ROW: firstRow,
+      WINDOW: window,
       ...noted ? { NOTED_FIRST: noted.first } : {},
     },
     workgroups: inRows

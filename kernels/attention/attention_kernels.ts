@@ -73,12 +73,25 @@ export function rowKernel(
   const pairs = Math.ceil(group / 2);
   const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
   const parameters = {
-    ...{ kv: kvDtype, NORMED: normed, RELAYED: words !== undefined },
-    ...{ GROUP: group, SETS, PAIRS_EACH: Math.ceil(pairs / SETS), PAIRS_OF_QUERIES: pairs },
-    ...{ VEC8S, LANES, STEPS, PARTS, CELLS, THREADS: ROW_THREADS },
+    kv: kvDtype,
+    NORMED: normed,
+    RELAYED: words !== undefined,
+    GROUP: group,
+    SETS,
+    PAIRS_EACH: Math.ceil(pairs / SETS),
+    PAIRS_OF_QUERIES: pairs,
+    VEC8S,
+    LANES,
+    STEPS,
+    PARTS,
+    CELLS,
+    THREADS: ROW_THREADS,
     PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
-    ...{ NORM_LANES, NORM_QUADS: NORM_LANES / 4, PAIRS: Math.ceil(headDim / 2 / NORM_LANES) },
-    ...{ POOL: rowPool(headDim, group), RANGE: words ?? 0 },
+    NORM_LANES,
+    NORM_QUADS: NORM_LANES / 4,
+    PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
+    POOL: rowPool(headDim, group),
+    RANGE: words ?? 0,
   };
   return kernelOf("attention/attention_row", parameters, {
     name,

@@ -26,8 +26,15 @@ function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kerne
 function sharedCounts(headDim: number, { group, tile }: Tile): Record<string, number> {
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
   return {
-    ...{ GROUP: group, TILE: tile, PATH_GROUPS: pathGroups(tile), QUERIES: MOST_QUERIES },
-    ...{ VEC8S, LANES, STEPS, PARTS, CELLS },
+    GROUP: group,
+    TILE: tile,
+    PATH_GROUPS: pathGroups(tile),
+    QUERIES: MOST_QUERIES,
+    VEC8S,
+    LANES,
+    STEPS,
+    PARTS,
+    CELLS,
     PASSES: SPLIT_CELLS * LANES / THREADS,
     TURNS: MOST_QUERIES * PARTS / THREADS,
     LINES: CELLS / 4,

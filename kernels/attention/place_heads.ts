@@ -32,7 +32,10 @@ export function placeHeads(
   return dispatch(placeHeadsKernel(kvDtype), {
     buffers: { sums: { ...sums, size: 4 * splitK * count * width }, out: q, ...place },
     constants: {
-      ...{ SPLIT_K: splitK, HEAD_DIM: headDim, Q_HEADS: heads, KV_HEADS: kvHeads },
+      SPLIT_K: splitK,
+      HEAD_DIM: headDim,
+      Q_HEADS: heads,
+      KV_HEADS: kvHeads,
       TABLE_PAGES: tablePages,
     },
     workgroups: [Math.ceil(width / 2 / THREADS), count],

@@ -49,7 +49,10 @@ export function relayedHeads(
   attention: (from: RelayedHeads) => Dispatch,
 ): Dispatch {
   const [first] = matmul({ matrix, x, out: words }, {
-    ...{ rows: 1, epilogue: RELAYED_STORE, tuning, label },
+    rows: 1,
+    epilogue: RELAYED_STORE,
+    tuning,
+    label,
     hold: { ...hold, wide: true },
   }) as [Dispatch];
   const second = attention({ words, makers: first.workgroups[1], turns });

@@ -101,7 +101,8 @@ export function expertKernel(
     PACKED_FEW: false,
     ...kind === "cached" ? {} : { dots: shape.dots },
     ...countsOf(shape, format, lanes),
-    ...{ TILE: tile, PAIRS: pairs },
+    TILE: tile,
+    PAIRS: pairs,
     ...chooses ? { scores: "softmax", ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
     ...typeof jobs === "string" ? {} : { SUBGROUP: jobs.subgroup, EACH: jobs.each },
   }, {

@@ -164,7 +164,11 @@ export function expertSums(
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
-        ...{ weights: shard.operand, x, out, experts, shares: weights },
+        weights: shard.operand,
+        x,
+        out,
+        experts,
+        shares: weights,
         ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
       },
       constants: {

@@ -145,7 +145,8 @@ export function expertMatmul(
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
   const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
-    ...{ ...shape, tensor: tuning.tensor },
+    ...shape,
+    tensor: tuning.tensor,
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;

@@ -89,11 +89,23 @@ export function expertsOnUnits(
   const dispatches = matrix.shards.map((shard, i) =>
     expertTensor(
       {
-        ...{ x, out, noted, lists: tile === 1 ? experts : tiles, xScales, choice },
+        x,
+        out,
+        noted,
+        lists: tile === 1 ? experts : tiles,
+        xScales,
+        choice,
         wScales: scales[i] as Operand,
       },
       {
-        ...{ unit, tile: launch, matrix, shard, shared, epilogue, precision, label },
+        unit,
+        tile: launch,
+        matrix,
+        shard,
+        shared,
+        epilogue,
+        precision,
+        label,
         expertRows: matrix.rows / jobs.numExperts,
         tiles: mostTiles(jobs, tile),
         rowJobs: perJob ? 1 : jobs.topK,

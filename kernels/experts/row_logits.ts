@@ -107,7 +107,10 @@ function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK"> {
   while (whole % steps !== 0) steps--;
   return {
     format: format as FloatFormat,
-    ...{ lanes, matrixLanes, steps, more: steps < whole },
+    lanes,
+    matrixLanes,
+    steps,
+    more: steps < whole,
     part: Math.min(PART, lanes / matrixLanes),
     normed: Math.ceil(cols / 8 / lanes),
   };

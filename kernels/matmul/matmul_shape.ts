@@ -206,7 +206,9 @@ export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): Res
   const whole = stage === range ? shape : { ...shape, part: true };
   return wide || !spreads(matrix, use, shape) ? whole : {
     ...whole,
-    ...{ pairs: shape.pairs / 2, groups: 2 * groups, ahead: aheadOf(matrix, stage, use, true) },
+    pairs: shape.pairs / 2,
+    groups: 2 * groups,
+    ahead: aheadOf(matrix, stage, use, true),
   };
 }
 

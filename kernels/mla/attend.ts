@@ -146,7 +146,17 @@ function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
   const SIDES = 16 / LANES;
   const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
   const counts = {
-    ...{ QUERIES, CELLS, LANES, TQ, TC, TALL, WIDE, QUADS, THREADS, SIDES, BATCH },
+    QUERIES,
+    CELLS,
+    LANES,
+    TQ,
+    TC,
+    TALL,
+    WIDE,
+    QUADS,
+    THREADS,
+    SIDES,
+    BATCH,
     BATCHES: TQ / BATCH,
     SLAB,
     WIDTH4: width / 4,
@@ -183,7 +193,14 @@ function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel
   const WIDE = DIMS / 4 / TD;
   const THREADS = QUERIES / TQ * WIDE;
   const counts = {
-    ...{ QUERIES, DIMS, TQ, TD, STAGED, WIDE, THREADS, LANES },
+    QUERIES,
+    DIMS,
+    TQ,
+    TD,
+    STAGED,
+    WIDE,
+    THREADS,
+    LANES,
     WIDTH4: width / 4,
     RANK4: rank / 4,
     W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),

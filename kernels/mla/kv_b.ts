@@ -148,7 +148,13 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
   const name = `latent_values_${format}_${rank}_${nameOf(tile)}`;
   const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
   const counts = {
-    ...{ ROWS, OUTS, TR, TO, WIDE, THREADS, DEPTH },
+    ROWS,
+    OUTS,
+    TR,
+    TO,
+    WIDE,
+    THREADS,
+    DEPTH,
     CHAINS: VALUE_CHAINS,
     VEC8S: rank / 8,
     STAGES: Math.ceil(all / DEPTH),
@@ -186,7 +192,14 @@ function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: Blo
   const [STEPS, STAGED] = [stepsOf(nope), stagedOf(nope)];
   const [TC, WIDE, THREADS] = [wide / 4, COLS / wide, ROWS / TR * COLS / wide];
   const counts = {
-    ...{ ROWS, COLS, TR, TC, WIDE, THREADS, STEPS, STAGED },
+    ROWS,
+    COLS,
+    TR,
+    TC,
+    WIDE,
+    THREADS,
+    STEPS,
+    STAGED,
     CHAINS: ABSORB_CHAINS,
     VEC8S: rank / 8,
     W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),

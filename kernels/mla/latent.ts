@@ -92,8 +92,14 @@ export function latentPrepare(
     : 0;
   return dispatch(prepareKernel(kvB.format, kvDtype, { rank, width, ROWS, ahead }), {
     buffers: {
-      ...{ weights, x: { ...input.x, size }, out, rope, rows },
-      ...{ norm_weight: normWeight, pages, keys },
+      weights,
+      x: { ...input.x, size },
+      out,
+      rope,
+      rows,
+      norm_weight: normWeight,
+      pages,
+      keys,
     },
     constants: {
       HEADS: heads,

@@ -138,7 +138,8 @@ function placesOf(
   const before = 4 * first * heads * headDim;
   const ahead = first % ALIGNED_ROWS;
   return {
-    ...{ q: from(q, before), out: from(out, before) },
+    q: from(q, before),
+    out: from(out, before),
     rows: from(rows, (first - ahead) * ROW_BYTES),
     firstRow: ahead,
   };
@@ -150,7 +151,12 @@ function productsOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const { firstRow, ...places } = placesOf(buffers, shape, pass.first);
   const { count, perSlot, runs, forCells } = pass;
   return manyAttended({ ...places, keys, pages, sums }, {
-    ...{ ...shape, count, perSlot, runs, forCells, firstRow },
+    ...shape,
+    count,
+    perSlot,
+    runs,
+    forCells,
+    firstRow,
     sizes: { rank, width, kvDtype },
   });
 }

@@ -130,7 +130,10 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
     POOL: Math.max(width / 4, sums),
     QUERY_LOADS: Math.ceil(width / threads),
     LOADS: Math.ceil(CHUNK * width / 8 / threads),
-    ...{ LANES: SCORE_SUMS, LANES_2: 8, LANES_4: 4, LANES_8: 2 },
+    LANES: SCORE_SUMS,
+    LANES_2: 8,
+    LANES_4: 4,
+    LANES_8: 2,
   };
   return kernelOf("mla/latent_chunk", { kv: kvDtype, ...counts }, {
     name,

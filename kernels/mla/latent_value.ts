@@ -85,7 +85,11 @@ export function latentRunsValue(
   return dispatch(runsValueKernel(kvB.format, { rank, run, threads, noted }), {
     buffers: { weights, sums, out, stats, rows, ...buffers },
     constants: {
-      ...{ ...constants, ...first, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
+      ...constants,
+      ...first,
+      RUNS: runs,
+      FIRST_ROW: firstRow,
+      COUNT: count,
       WINDOW: window ?? 0xffffffff,
     },
     workgroups: [heads * blocks, count],

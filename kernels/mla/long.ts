@@ -28,7 +28,12 @@ function poolOf(width: number): number {
 export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQueries): Kernel {
   const name = `latent_long_${kvDtype}_${rank}_${width}_${queries}`;
   const counts = {
-    ...{ THREADS, AHEAD, CELLS: SEGMENT, TC: CELLS, QUERIES: queries, QUADS: queries / 4 },
+    THREADS,
+    AHEAD,
+    CELLS: SEGMENT,
+    TC: CELLS,
+    QUERIES: queries,
+    QUADS: queries / 4,
     HALF: queries / 2,
     FOURS: SEGMENT / 4,
     POOL: poolOf(width),
@@ -37,7 +42,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
     STEP_LOOPS: Math.ceil(width / 4 / 16 / AHEAD),
     QUERY_LOADS: Math.ceil(width / 4 / (THREADS / queries)),
     SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
-    ...{ AT_ONCE: 8 },
+    AT_ONCE: 8,
   };
   return kernelOf("mla/long", { kv: kvDtype, ...counts }, {
     name,

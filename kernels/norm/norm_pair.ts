@@ -100,12 +100,22 @@ export function normPair(
   const rowsOfX = splitK > 1 ? { ...x, size: 4 * splitK * rows * cols } : x;
   return dispatch(pairKernel({ ...kind, cols, lanes }), {
     buffers: {
-      ...{ weights: shard.operand, token_weight, out, rows: list, x: rowsOfX, hidden_weight },
-      ...{ kept: kept.out, ...index ? { index } : {} },
+      weights: shard.operand,
+      token_weight,
+      out,
+      rows: list,
+      x: rowsOfX,
+      hidden_weight,
+      kept: kept.out,
+      ...index ? { index } : {},
       ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
     },
     constants: {
-      ...{ COLS: cols, EPS: eps, LANES: lanes, TOKENS: shard.rows, SPLIT_K: splitK },
+      COLS: cols,
+      EPS: eps,
+      LANES: lanes,
+      TOKENS: shard.rows,
+      SPLIT_K: splitK,
       ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
     },
     workgroups: [rows, halvesOf(kind.noted)],

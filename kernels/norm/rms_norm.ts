@@ -204,7 +204,9 @@ function sources(from: NormInput, elements: number): Source[] {
     parameters: { from: "tokens", weights: format, VERIFIED: verified !== undefined },
     buffers: [["weights", shard.operand], ["rows", rows], ...verified ? madeOf(verified) : []],
     constants: {
-      ...{ SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
+      SHARD_FIRST: shard.first,
+      SHARD_ROWS: shard.rows,
+      SCALE: scale,
       ...verified ? { ROWS: verified.perSlot, MOST_ROWS: verified.mostRows } : {},
     },
   }));

@@ -49,8 +49,12 @@ export function moveCells(
     return dispatch(moveKernel(some.length), {
       buffers: { ...kept, ...Object.fromEntries(some.map((buffer, n) => [`cells${n}`, buffer])) },
       constants: {
-        ...{ ROWS: shape.rows, KEPT_ROWS: shape.depth + 1, KEPT: shape.kept },
-        ...{ HEADS: heads, WORDS: words, TABLE_PAGES: shape.tablePages },
+        ROWS: shape.rows,
+        KEPT_ROWS: shape.depth + 1,
+        KEPT: shape.kept,
+        HEADS: heads,
+        WORDS: words,
+        TABLE_PAGES: shape.tablePages,
       },
       workgroups: [Math.ceil(heads * words / 64), shape.batch],
       label: `move_cells.${i}`,

@@ -166,7 +166,11 @@ export function draftEnds(
 ): Dispatch {
   return dispatch(lowered ? LOWERED_ENDS : DRAFT_ENDS, {
     buffers: {
-      ...{ last, ...all, end_rows: ends.rows, end_q: ends.q, end_x: ends.x },
+      last,
+      ...all,
+      end_rows: ends.rows,
+      end_q: ends.q,
+      end_x: ends.x,
       ...lowered ? { lowered } : {},
     },
     constants: { Q_COLS: qCols, COLS: cols },
@@ -245,7 +249,9 @@ export function acceptBy(
   return dispatch(acceptKernel(rule, variantOf(shape), walk), {
     buffers: { ...bound(others), ...choices },
     constants: {
-      ...{ ROWS: rows, DEPTH: depth, MOST_ROWS: mostRows },
+      ROWS: rows,
+      DEPTH: depth,
+      MOST_ROWS: mostRows,
       ...firstRows === undefined ? {} : { FIRST_ROWS: firstRows },
       ...greedy ? { PARTIALS: greedy.count } : {},
       ...constants,

@@ -41,7 +41,10 @@ export function verifyPacked(
   return dispatch(VERIFY_PACKED, {
     // The kernel computes both numbers from the sizes: one pipeline serves them all.
     buffers: {
-      ...{ slots, drafts, extend, last },
+      slots,
+      drafts,
+      extend,
+      last,
       batch_slots: { ...batchSlots, size: 4 * batch },
       rows: { ...rows, size: ROW_BYTES * count },
     },

@@ -72,7 +72,10 @@ export function adjust(
   return dispatch(adjustKernel(masked, penalized), {
     buffers: { ...buffers, ...masks && { masks }, ...penalties },
     constants: {
-      ...{ VOCAB: vocab, STRIDE: stride, SLICE, LANES: Math.min(lanes, MAX_LANES) },
+      VOCAB: vocab,
+      STRIDE: stride,
+      SLICE,
+      LANES: Math.min(lanes, MAX_LANES),
       ...masked ? { MASK_WORDS: maskWords(vocab) } : {},
       ...penalized ? { ROWS: perSlot } : {},
     },

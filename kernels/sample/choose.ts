@@ -55,7 +55,12 @@ export function choose(
   const lanes = lanesOf(vocab, shape.lanes);
   return [
     slicePartials({ logits, partials: buffers.partials }, {
-      ...{ kind: "argmax", rows, vocab, stride, lanes, label: "choose" },
+      kind: "argmax",
+      rows,
+      vocab,
+      stride,
+      lanes,
+      label: "choose",
     }),
     ...gathered ? [gather({ ...buffers, gathered }, shape)] : [],
     dispatch(chooseKernel(lanes, gathered !== undefined), {

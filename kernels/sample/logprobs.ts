@@ -57,8 +57,12 @@ export function logprobs(
   return dispatch(logprobsKernel(kept.kind, lanes), {
     buffers: { ...buffers, ...kept.kind === "tree" ? { last: kept.last } : {} },
     constants: {
-      ...{ VOCAB: vocab, STRIDE: stride, LANES: lanes },
-      ...{ TOKENS: tokens, RESULT: resultWords, MOST: most },
+      VOCAB: vocab,
+      STRIDE: stride,
+      LANES: lanes,
+      TOKENS: tokens,
+      RESULT: resultWords,
+      MOST: most,
       ...kept.kind === "tree" ? { KEPT: kept.kept } : { ROWS: kept.rows },
     },
     workgroups: [tokens, batch],

@@ -78,8 +78,12 @@ export function relax(
     dispatch(relaxKernel(kind, lanes), {
       buffers: { ...buffers, kept, drafts, chosen },
       constants: {
-        ...{ ...of, ROWS: rows, DEPTH: depth, MOST_ROWS: mostRows },
-        ...{ SINGLE: single, ACC: Math.max(acc, LEAST_ACC) },
+        ...of,
+        ROWS: rows,
+        DEPTH: depth,
+        MOST_ROWS: mostRows,
+        SINGLE: single,
+        ACC: Math.max(acc, LEAST_ACC),
       },
       workgroups: [batch],
       label: "choose.relax",

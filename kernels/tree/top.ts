@@ -89,11 +89,15 @@ export function topTokens(
     }),
     dispatch(topTokensKernel(lanes, bySlot), {
       buffers: {
-        ...{ partials, offsets, out },
+        partials,
+        offsets,
+        out,
         ...batchSlots && drafts ? { batch_slots: batchSlots, drafts } : {},
       },
       constants: {
-        ...{ SLICES: slices, TOP: top, LANES: lanes },
+        SLICES: slices,
+        TOP: top,
+        LANES: lanes,
         ...mostRows === undefined ? {} : { MOST_ROWS: mostRows },
       },
       workgroups: [rows],

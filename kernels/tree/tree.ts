@@ -74,8 +74,12 @@ export function treeLevel(
   return dispatch(levelKernel(level === 0, level === 0 ? width : width * width), {
     buffers: { ...others, batch_slots: batchSlots, pool, frontier },
     constants: {
-      ...{ WIDTH: width, LEVEL: level, LEVELS: depth, POOL },
-      ...{ GOES_ON: Number(level + 1 < depth), LANES },
+      WIDTH: width,
+      LEVEL: level,
+      LEVELS: depth,
+      POOL,
+      GOES_ON: Number(level + 1 < depth),
+      LANES,
       ...level === 0 ? { KEPT: kept } : {},
     },
     workgroups: [batch],

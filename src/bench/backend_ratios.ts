@@ -45,7 +45,10 @@ export function backendRatios(rows: readonly BenchRow[]): BackendRatios | undefi
       (_, block) => Math.log((b.samples[block] ?? NaN) / (a.samples[block] ?? NaN)),
     );
     return [{
-      ...{ place, batch, setting, tokensPerSecond: [a.mean, b.mean] },
+      place,
+      batch,
+      setting,
+      tokensPerSecond: [a.mean, b.mean],
       over: pairedRatio(logs),
     }];
   });

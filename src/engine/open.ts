@@ -244,9 +244,14 @@ export async function openEngine(
   const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
   const weights = weightReport(models, options);
   const costs = openCosts({
-    ...{ core, chunkRows, depths: depthsOf(tiers), choice: options.costs },
+    core,
+    chunkRows,
+    depths: depthsOf(tiers),
+    choice: options.costs,
     of: costsOf(models, {
-      ...{ gpu, weights, kvDtype: capacity.kvDtype },
+      gpu,
+      weights,
+      kvDtype: capacity.kvDtype,
       precision: options.precision,
       maxBatch: options.maxBatch,
     }),
@@ -260,12 +265,20 @@ export async function openEngine(
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   stack.defer(grammars.close);
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation, grammars, roundsPerSync },
+    core,
+    cache,
+    outputs,
+    speculation,
+    grammars,
+    roundsPerSync,
     drafter: drafter ?? predicting,
-    ...{ chunkRows, costs: () => costs.table, onPrefill: learnPrefill(costs) },
+    chunkRows,
+    costs: () => costs.table,
+    onPrefill: learnPrefill(costs),
     ...onRound ? { onRound } : {},
     ...residency ? { residency } : {},
-    ...{ onWarning, mail: options.mail },
+    onWarning,
+    mail: options.mail,
   });
   const { generate, submit, idle, close } = engineLoop(scheduler);
   stack.defer(close);

@@ -26,7 +26,14 @@ export function samplingOf(
   const temperature = values.temperature < GREEDY_BELOW ? 0 : values.temperature;
   const seed = values.seed ?? (temperature === 0 ? 0 : drawSeed());
   return {
-    ...{ temperature, topK, topP, minP, seed },
-    ...{ repetitionPenalty, frequencyPenalty, presencePenalty, logitBias },
+    temperature,
+    topK,
+    topP,
+    minP,
+    seed,
+    repetitionPenalty,
+    frequencyPenalty,
+    presencePenalty,
+    logitBias,
   };
 }

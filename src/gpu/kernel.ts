@@ -108,7 +108,10 @@ export function dispatch<Binding extends string, Constant extends string>(
   const { buffers, constants, label = kernel.name, cellsEach, groupsBefore, forCells, work } =
     launch;
   return {
-    ...{ kernel, buffers, constants, label },
+    kernel,
+    buffers,
+    constants,
+    label,
     workgroups: [x, y, z],
     ...cellsEach === undefined ? {} : { cellsEach },
     ...groupsBefore === undefined ? {} : { groupsBefore },

@@ -143,8 +143,15 @@ export function compiler(
     }
     const { workgroups, cellsEach, groupsBefore, forCells, label, kernel: { name }, work } = launch;
     return {
-      ...{ pipeline: made, bound, workgroups, cellsEach, groupsBefore, forCells },
-      ...{ label, kernel: name, work },
+      pipeline: made,
+      bound,
+      workgroups,
+      cellsEach,
+      groupsBefore,
+      forCells,
+      label,
+      kernel: name,
+      work,
     };
   }
 

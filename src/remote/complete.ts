@@ -67,8 +67,14 @@ export async function complete(
 ): Promise<Completed> {
   const { endpoint, model } = server;
   const partial: PartialAnswer = {
-    ...{ text: "", reasoning: "", finishReason: undefined, usage: {}, tokens: 0 },
-    ...{ timings: undefined, metrics: undefined, rounds: [] },
+    text: "",
+    reasoning: "",
+    finishReason: undefined,
+    usage: {},
+    tokens: 0,
+    timings: undefined,
+    metrics: undefined,
+    rounds: [],
   };
   const [path, asked] = "raw" in prompt
     ? ["completions", { prompt: prompt.raw }]
@@ -135,7 +141,9 @@ function completedOf(partial: PartialAnswer): Completed {
   const { text, reasoning, finishReason = "stop", usage, tokens } = partial;
   const details = objectOf(usage["prompt_tokens_details"]);
   return {
-    ...{ text, reasoning, finishReason },
+    text,
+    reasoning,
+    finishReason,
     promptTokens: numberOf(usage["prompt_tokens"]),
     outputTokens: numberOf(usage["completion_tokens"]) ?? (tokens > 0 ? tokens : undefined),
     cachedTokens: numberOf(details["cached_tokens"]) ?? numberOf(partial.timings?.["cache_n"]),
@@ -149,7 +157,8 @@ function acceptanceOf({ rounds, metrics, timings, usage }: PartialAnswer): Accep
   const draftTokens = numberOf(metrics?.["num_draft_tokens"]);
   if (draftTokens !== undefined) {
     return counted("answer", {
-      ...{ draftTokens, drafts: numberOf(metrics?.["num_spec_steps"]) },
+      draftTokens,
+      drafts: numberOf(metrics?.["num_spec_steps"]),
       acceptedTokens: numberOf(metrics?.["num_accepted_draft_tokens"]) ?? 0,
     });
   }

@@ -90,7 +90,10 @@ function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
     "--speculative-num-steps starts with";
   const warnings = chainWarnings(args, numSteps);
   return {
-    ...{ policy: "adaptive", config, tier, tiers },
+    policy: "adaptive",
+    config,
+    tier,
+    tiers,
     warnings: listed.includes(numSteps) ? warnings : [added, ...warnings],
   };
 }

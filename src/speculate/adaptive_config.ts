@@ -149,7 +149,9 @@ function flatConfig(json: Json): AdaptiveConfig {
     );
   }
   return freeze([{
-    ...{ batchSize: 1, candidateSteps, candidateTrees: [] },
+    batchSize: 1,
+    candidateSteps,
+    candidateTrees: [],
     ...numbers(json, ""),
     flat: true,
   }]);

@@ -28,8 +28,15 @@ export interface Sampling {
 }
 
 export const GREEDY: Sampling = {
-  ...{ temperature: 0, topK: 0, topP: 1, minP: 0, seed: 0 },
-  ...{ repetitionPenalty: 1, frequencyPenalty: 0, presencePenalty: 0, logitBias: {} },
+  temperature: 0,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  seed: 0,
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  logitBias: {},
 };
 
 /** Whether it changes logits before the temperature does. */

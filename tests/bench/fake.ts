@@ -143,7 +143,11 @@ export async function sampleRows(
   },
 ): Promise<BenchRow[]> {
   const cases = batch.map((batch) => ({
-    ...{ workload: "phases", batch, outputTokens: 128, temperature: 0, depth: 0 },
+    workload: "phases",
+    batch,
+    outputTokens: 128,
+    temperature: 0,
+    depth: 0,
   }));
   const plan = { cases, arms: armsOf({ numSteps, presets }), blocks, seed: 1 };
   const rows: BenchRow[] = [];

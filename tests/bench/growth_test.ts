@@ -139,7 +139,9 @@ Deno.test("growth: the page has a named chart a measure and a table a series", (
   ];
   const text = growthHtml(rows, {
     ...FACTS,
-    ...{ command: "eyrie bench --growth", date: new Date(0), version: "0" },
+    command: "eyrie bench --growth",
+    date: new Date(0),
+    version: "0",
   });
   const { document } = parseHTML(text) as unknown as {
     document: { querySelectorAll(selector: string): Iterable<Node> };

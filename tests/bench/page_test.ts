@@ -7,7 +7,10 @@ import { sampleRows } from "./fake.ts";
 import { invented, noise, preset } from "./invented.ts";
 
 const ROWS = await sampleRows({
-  ...{ batch: [1, 8], numSteps: [1, 3, 7], presets: ["aggressive", "conservative"], blocks: 3 },
+  batch: [1, 8],
+  numSteps: [1, 3, 7],
+  presets: ["aggressive", "conservative"],
+  blocks: 3,
 });
 const ONE_SIZE = ROWS.filter(({ batch }) => batch === 1);
 

@@ -65,7 +65,11 @@ Deno.test("verifyCostRatio compares medians of whole batches", () => {
 
 Deno.test("tierShare weighs blocks by their time", () => {
   const block = (seconds: number, shares: Record<number, number>): CellResult => ({
-    ...{ tokens: 1, seconds, rounds: [], requests: [], switches: [] },
+    tokens: 1,
+    seconds,
+    rounds: [],
+    requests: [],
+    switches: [],
     tierShare: shares,
   });
   deepEqual(tierShare([block(1, { 1: 1 }), block(3, { 1: 0.5, 3: 0.5 })]), { 1: 0.625, 3: 0.375 });

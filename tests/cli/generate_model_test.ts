@@ -23,7 +23,8 @@ Deno.test("generation_config.json has the word where no flag has it", async () =
   assert.deepEqual(await sampling(), asked);
   assert.deepEqual(await sampling("--top-k", "0", "--min-p", "0.1"), {
     ...asked,
-    ...{ topK: 0, minP: 0.1 },
+    topK: 0,
+    minP: 0.1,
   });
   const own = { ...GREEDY, temperature: 0.7, seed: 1 };
   assert.deepEqual(await sampling("--generation-config", "none"), own);
@@ -73,7 +74,9 @@ Deno.test("--think and --template-arg are the template's variables", async () =>
   assert.deepEqual(await args("--think", "on"), { enable_thinking: true, thinking: true });
   const given = ["--template-arg", 'reasoning_effort="high"', "--template-arg", "thinking=null"];
   assert.deepEqual(await args("--think", "off", ...given), {
-    ...{ enable_thinking: false, thinking: null, reasoning_effort: "high" },
+    enable_thinking: false,
+    thinking: null,
+    reasoning_effort: "high",
   });
 });
 

@@ -244,13 +244,15 @@ Deno.test("flags reach the engine", async () => {
   assert.deepEqual(request, {
     promptIds: [2],
     sampling: {
-      ...{ temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
-      ...{
-        repetitionPenalty: 1.5,
-        frequencyPenalty: 0.5,
-        presencePenalty: -1,
-        logitBias: { 7: 2 },
-      },
+      temperature: 1.5,
+      topK: 4,
+      topP: 0.9,
+      minP: 0.1,
+      seed: 9,
+      repetitionPenalty: 1.5,
+      frequencyPenalty: 0.5,
+      presencePenalty: -1,
+      logitBias: { 7: 2 },
     },
     maxTokens: 6,
     stop: ["X"],

@@ -39,7 +39,9 @@ Deno.test("inspect tells how the model wants to be sampled", async () => {
   assert.match(text, /\nsampling +temperature 0\.6, top_p 0\.9, repetition_penalty 1\.1\n/);
   assert.match(text, /\nwarning +generation_config\.json has top_k "many"; it is not used\n/);
   assert.deepEqual(JSON.parse(inspect({ model, json: true })).generation, {
-    ...{ temperature: 0.6, top_p: 0.9, repetition_penalty: 1.1 },
+    temperature: 0.6,
+    top_p: 0.9,
+    repetition_penalty: 1.1,
   });
   await Deno.remove(model, { recursive: true });
   assert.match(inspect({}), /\nsampling +generation_config\.json says nothing\n/);

@@ -9,7 +9,11 @@ import { SIMPLE } from "../speculate/costs/table.ts";
 import { fakeIo } from "./fake.ts";
 
 const MEASURED: MeasuredCosts = {
-  ...{ table: SIMPLE, readings: [], seconds: 11.25, repeats: 7, probes: 20 },
+  table: SIMPLE,
+  readings: [],
+  seconds: 11.25,
+  repeats: 7,
+  probes: 20,
   skipped: ["rounds of 3", "rounds of 5", "rounds of 6", "rounds of 7"],
 };
 

@@ -52,7 +52,10 @@ Deno.test("relaxed acceptance: the chat's greeting says it", async () => {
   assert.ok(invocation.command === "chat");
   const io = fakeIo({ terminal: true, columns: 200 });
   const code = runChat(invocation.options, {
-    ...{ open: fakeEngine().open, io, randomSeed: () => 1, historyFile: undefined },
+    open: fakeEngine().open,
+    io,
+    randomSeed: () => 1,
+    historyFile: undefined,
   });
   await io.seen("none. Relaxed acceptance (single 0.3, acc 0.5): not lossless. /help lists");
   await io.seen(">>> ");

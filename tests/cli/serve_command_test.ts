@@ -90,7 +90,9 @@ Deno.test("serve-command, SGLang: presets and adaptive policies are written as i
   const cost = await run(`--engine sglang ${HEAD} --policy 'throughput-aware:steps=1/4,window=9'`);
   assert.deepEqual(heredoc(cost.out), {
     "1": { candidate_steps: [1, 4] },
-    ...{ strategy: "throughput_aware", window_size: 9, update_interval: 10 },
+    strategy: "throughput_aware",
+    window_size: 9,
+    update_interval: 10,
   });
   const begin = await run(`--engine sglang ${HEAD} --preset aggressive --num-steps 7`);
   assert.equal(flags(begin.out)["--speculative-num-steps"], "7");
@@ -168,8 +170,11 @@ Deno.test("serve-command, vLLM: methods, and steps by batch size", async () => {
     [
       "-m a/b --draft c/d --speculative-algorithm STANDALONE --speculative-block-verification",
       {
-        ...{ method: "draft_model", model: "c/d", num_speculative_tokens: 3 },
-        ...{ draft_sample_method: "probabilistic", rejection_sample_method: "block" },
+        method: "draft_model",
+        model: "c/d",
+        num_speculative_tokens: 3,
+        draft_sample_method: "probabilistic",
+        rejection_sample_method: "block",
       },
       /^$/,
     ],
@@ -181,8 +186,10 @@ Deno.test("serve-command, vLLM: methods, and steps by batch size", async () => {
     [
       "-m a/b --speculative-algorithm NGRAM --ngram-max 5",
       {
-        ...{ method: "ngram", num_speculative_tokens: 11 },
-        ...{ prompt_lookup_min: 1, prompt_lookup_max: 5 },
+        method: "ngram",
+        num_speculative_tokens: 11,
+        prompt_lookup_min: 1,
+        prompt_lookup_max: 5,
       },
       /^$/,
     ],
@@ -250,15 +257,22 @@ Deno.test("serve-command: sizes and addresses carry each engine's own names", as
     "--host 0.0.0.0 --port 9 --context-length 4096 --max-batch 16 --served-model-name x";
   const sglang = flags((await run(`--engine sglang -m a/b@v1 --draft none ${given}`)).out);
   assert.deepEqual(sglang, {
-    ...{ "--model-path": "a/b", "--revision": "v1", "--served-model-name": "x" },
-    ...{ "--host": "0.0.0.0", "--port": "9", "--context-length": "4096" },
+    "--model-path": "a/b",
+    "--revision": "v1",
+    "--served-model-name": "x",
+    "--host": "0.0.0.0",
+    "--port": "9",
+    "--context-length": "4096",
     "--max-running-requests": "16",
   });
   const vllm = await run(`--engine vllm -m a/b --draft none ${given}`);
   assert.deepEqual(words(vllm.out).slice(0, 3), ["vllm", "serve", "a/b"]);
   assert.deepEqual(flags(vllm.out), {
-    ...{ "--served-model-name": "x", "--host": "0.0.0.0", "--port": "9" },
-    ...{ "--max-model-len": "4096", "--max-num-seqs": "16" },
+    "--served-model-name": "x",
+    "--host": "0.0.0.0",
+    "--port": "9",
+    "--max-model-len": "4096",
+    "--max-num-seqs": "16",
   });
 });
 

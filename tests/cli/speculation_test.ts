@@ -134,8 +134,15 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
   };
   const { adaptive } = JSON.parse(await run("--json")).speculative;
   assert.deepEqual(adaptive, {
-    ...{ policy: "mine", active_num_steps: 0, rounds: 0, tier_ms: {}, switches: [] },
-    ...{ drawn: { odd: 3 }, tiers: [0], tier_bytes: 1000, catch_up: { count: 0, ms: 0 } },
+    policy: "mine",
+    active_num_steps: 0,
+    rounds: 0,
+    tier_ms: {},
+    switches: [],
+    drawn: { odd: 3 },
+    tiers: [0],
+    tier_bytes: 1000,
+    catch_up: { count: 0, ms: 0 },
   });
   assert.match(await run("--stats"), /^policy {6}mine\n(.*\n)*drawn {7}3 odd ones\n/m);
 });
@@ -147,11 +154,15 @@ Deno.test("--policy names a policy: --num-steps is where it begins, --seed what 
   const text = "ema:candidate_steps=1/3";
   assert.deepEqual(named("--policy", text), { policy: "ema", options });
   assert.deepEqual(named("--policy", text, "--num-steps", "1", "--seed", "7"), {
-    ...{ policy: "ema", options, numSteps: 1, seed: 7 },
+    policy: "ema",
+    options,
+    numSteps: 1,
+    seed: 7,
   });
   const of = { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 4 } as const;
   const plan = policyPlan(named("--policy", text, "--num-steps", "1") ?? { policy: "" }, {
-    ...{ ...of, onWarning: () => {} },
+    ...of,
+    onWarning: () => {},
   });
   assert.deepEqual([plan.tier, plan.tiers], [chain(1), chains([1, 3])]);
 });

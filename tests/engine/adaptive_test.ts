@@ -18,8 +18,13 @@ import { slotsOf } from "./slots.ts";
 
 function adaptive(config: AdaptiveConfig, numSteps: number): SpeculationChoice {
   return {
-    ...{ adaptive: true, config, configGiven: true, numSteps, allSteps: false },
-    ...{ eagleTopk: undefined, numDraftTokens: undefined },
+    adaptive: true,
+    config,
+    configGiven: true,
+    numSteps,
+    allSteps: false,
+    eagleTopk: undefined,
+    numDraftTokens: undefined,
   };
 }
 

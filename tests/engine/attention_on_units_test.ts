@@ -30,8 +30,11 @@ async function kernelsOf(
   matrixUnit: MatrixUnit | undefined,
 ): Promise<string[]> {
   const capacity: Capacity = {
-    ...{ batch: 4, shapes: chains([0, 3]), prefillRows: 512 },
-    ...{ contextLength, pages: contextLength / 4 },
+    batch: 4,
+    shapes: chains([0, 3]),
+    prefillRows: 512,
+    contextLength,
+    pages: contextLength / 4,
   };
   const paper = paperGpu({ software: false });
   using models = openModels({ algorithm: "EAGLE3" });

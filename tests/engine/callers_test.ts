@@ -78,7 +78,10 @@ Deno.test("7 prompts behind one long system message share its pages", async () =
   const cached: number[][] = [];
   for (const prefixCache of [true, false]) {
     using engine = await openEngine({
-      ...{ speculate: statically(3), maxBatch: 4, maxKvTokens: 700, prefixCache },
+      speculate: statically(3),
+      maxBatch: 4,
+      maxKvTokens: 700,
+      prefixCache,
     });
     const results = await Promise.all(
       prompts.map((messages) => resultOf(engine.generate(requestOf(engine, messages)))),

@@ -33,7 +33,10 @@ const ELASTIC: OpenOptions = {
 async function run(options: OpenOptions, prepare: (engine: Engine) => void = () => {}) {
   const rounds: RoundSample[] = [];
   using engine = await openEngine({
-    ...{ maxBatch: 8, maxKvTokens: 480, contextLength: 240, onRound: (one) => rounds.push(one) },
+    maxBatch: 8,
+    maxKvTokens: 480,
+    contextLength: 240,
+    onRound: (one) => rounds.push(one),
     ...options,
   });
   prepare(engine);
@@ -42,7 +45,9 @@ async function run(options: OpenOptions, prepare: (engine: Engine) => void = () 
     return {
       promptIds: engine.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: n % 3 === 2 ? 0.8 : 0, seed: n },
-      ...{ maxTokens: 60, stop: [], ignoreEos: true },
+      maxTokens: 60,
+      stop: [],
+      ignoreEos: true,
     };
   });
   const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
@@ -81,7 +86,9 @@ Deno.test("the draft leaves for KV pages and comes back: every text is that of p
   assert.deepEqual(found.ids, plain.ids);
   const { elastic, counts, rounds } = found;
   assert.deepEqual(counts.elastic, {
-    ...{ draft: "resident", evictions: 1, reloads: 1 },
+    draft: "resident",
+    evictions: 1,
+    reloads: 1,
     pages: [30, elastic?.most],
   });
   const { draft, paged, fewest, most } = elastic ?? assert.fail();

@@ -50,7 +50,9 @@ Deno.test("experts are f16 times their rows' scales, in groups of rows; a layer 
   const kept = [await words(gpu, last!.gateUp), await words(gpu, faulty)];
 
   const scales = await scaleExperts(gpu, loaded, {
-    ...{ unit: UNIT, limits: gpu.limits, quantized: false },
+    unit: UNIT,
+    limits: gpu.limits,
+    quantized: false,
   });
   const scaled = [first!.gateUp, first!.down].flatMap(({ shards }) => shards);
   assert.deepEqual(new Set(scales.keys()), new Set(scaled));

@@ -58,7 +58,10 @@ export function openFake(
   const cache = cached ? cacheOf(core) : noPrefixCache();
   const outputs = {
     tokenizer: {
-      ...{ vocabSize: VOCAB, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
+      vocabSize: VOCAB,
+      bosToken: undefined,
+      eosToken: undefined,
+      idOf: () => undefined,
       encode: () => [],
       decode,
       isSkipped: (id: number) => id === FAKE_EOS,
@@ -107,7 +110,11 @@ export const TREES: HostDrafter = pureDrafter({
 
 export function request(of: Partial<GenerateRequest>): GenerateRequest {
   return {
-    ...{ promptIds: [5, 6, 7], sampling: GREEDY, maxTokens: 20, stop: [], ignoreEos: false },
+    promptIds: [5, 6, 7],
+    sampling: GREEDY,
+    maxTokens: 20,
+    stop: [],
+    ignoreEos: false,
     numSteps: 3,
     ...of,
   };

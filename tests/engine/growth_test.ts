@@ -19,7 +19,9 @@ for (const draft of ["none", undefined]) {
     const { depths: _, ...sizes } = enginesSizes(POINTS);
     const speculate = growthPlan(POINTS);
     using engine = await openEngine({
-      ...{ ...sizes, speculate, profile: true },
+      ...sizes,
+      speculate,
+      profile: true,
       ...draft ? { draft } : {},
     });
     const { core } = engine;

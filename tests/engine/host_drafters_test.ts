@@ -110,7 +110,9 @@ for (const [name, options] of CASES) {
 
 Deno.test("HYBRID: host and device draft in the same round", async () => {
   const { engine } = await open({
-    ...{ algorithm: "HYBRID", maxBatch: 4, speculate: statically(3, [0, 3]) },
+    algorithm: "HYBRID",
+    maxBatch: 4,
+    speculate: statically(3, [0, 3]),
   });
   using _ = engine;
   const { core } = engine;

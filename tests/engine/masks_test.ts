@@ -110,7 +110,8 @@ for (const [head, core] of Object.entries(cores)) {
     for (const shape of [chain(1), chain(3), chain(7), { depth: 4, width: 4, rows: 12 }]) {
       const numSteps = JSON.stringify(shape);
       const found = await decodeMasked(core, (sequences) => ({
-        ...{ shape, count: 1 },
+        shape,
+        count: 1,
         maskFor: (proposals) => Promise.resolve(masksOf(core, sequences, proposals, shape)),
       }));
       assert.deepEqual(found.texts, plain.texts, `num_steps ${numSteps}`);

@@ -28,7 +28,9 @@ Deno.test("a round has rows for what is verified, up to the next of a few counts
 
 Deno.test("a budget leaves the depths to the device, within what each may have", () => {
   assert.deepEqual(packing({ shape, verify }, of), {
-    ...{ packed: 12, depths: [5, 5, 5, 5], budget: verify },
+    packed: 12,
+    depths: [5, 5, 5, 5],
+    budget: verify,
   });
   const depths = [1, 0, 2, 0];
   assert.deepEqual(packing({ shape, verify, depths }, of), { packed: 8, depths, budget: verify });

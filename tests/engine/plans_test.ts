@@ -67,12 +67,12 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
 /** All plans of an engine with these weights. */
 async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<ShapedPlan[]> {
   const capacity: Capacity = {
-    ...{
-      batch: Math.max(...BATCHES),
-      shapes: chains(STEPS),
-      prefillRows: Math.max(...PROMPT_ROWS),
-    },
-    ...{ contextLength: 32, pages: 16, kvDtype },
+    batch: Math.max(...BATCHES),
+    shapes: chains(STEPS),
+    prefillRows: Math.max(...PROMPT_ROWS),
+    contextLength: 32,
+    pages: 16,
+    kvDtype,
   };
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, await load(gpu), capacity, buffers);
@@ -116,8 +116,12 @@ function named(of: string, shape: string, plans: Record<string, ShapedPlan["plan
 /** Plans of packed rounds, and of chains that tell the draft's confidence. */
 async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
   const capacity: Capacity = {
-    ...{ batch: 4, shapes: chains([3]), prefillRows: 64, confident: true },
-    ...{ contextLength: 32, pages: 16 },
+    batch: 4,
+    shapes: chains([3]),
+    prefillRows: 64,
+    confident: true,
+    contextLength: 32,
+    pages: 16,
   };
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, await opened({}).load(gpu), capacity, buffers);

@@ -48,7 +48,9 @@ async function texts(options: OpenOptions) {
     return {
       promptIds: engine.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: n % 3 === 2 ? 0.8 : 0, seed: n },
-      ...{ maxTokens: 60, stop: [], ignoreEos: false },
+      maxTokens: 60,
+      stop: [],
+      ignoreEos: false,
       ...n === 3 ? { numSteps: 0 } : {},
     };
   });

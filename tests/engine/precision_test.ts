@@ -20,7 +20,10 @@ async function answers(
   precision: "f32" | "f16" = "f16",
 ): Promise<(readonly number[])[]> {
   using engine = await openEngine({
-    ...{ precision, maxBatch: prompts, contextLength: 128, speculate: statically(steps) },
+    precision,
+    maxBatch: prompts,
+    contextLength: 128,
+    speculate: statically(steps),
   });
   assert.equal(engine.units?.precision, precision);
   const promptIds = engine.encodePrompt(MESSAGES);

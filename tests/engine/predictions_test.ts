@@ -134,8 +134,12 @@ for (const [name, options] of CASES) {
 
 Deno.test("beside chains that are verified by rejection sampling greedy text stays", async () => {
   using engine = await openEngine({
-    ...{ draft: `${FLEDGLING}target`, algorithm: "STANDALONE", rejection: "token" },
-    ...{ speculate: statically(2), predictions: true, maxBatch: 2 },
+    draft: `${FLEDGLING}target`,
+    algorithm: "STANDALONE",
+    rejection: "token",
+    speculate: statically(2),
+    predictions: true,
+    maxBatch: 2,
   });
   for (const predicted of [outputOf(0), edited(outputOf(0))]) {
     const [first, second] = await Promise.all([
@@ -150,7 +154,10 @@ Deno.test("beside chains that are verified by rejection sampling greedy text sta
 Deno.test("few pages: what is preempted is drafted for as before", async () => {
   const pages = { maxKvTokens: 144, contextLength: 112 };
   using engine = await openEngine({
-    ...{ speculate: statically(3), predictions: true, maxBatch: 4, ...pages },
+    speculate: statically(3),
+    predictions: true,
+    maxBatch: 4,
+    ...pages,
   });
   const results = await together(engine, PROMPTS.map((_, n) => edited(outputOf(n))));
   assert.deepEqual(results.map(({ outputIds }) => outputIds), plain);

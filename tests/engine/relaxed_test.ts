@@ -45,7 +45,9 @@ const sum = (results: readonly GenerateResult[], of: "rounds" | "accepted_tokens
 const WAYS: readonly [name: string, options: OpenOptions][] = [
   ["a chain", { algorithm: "EAGLE3", speculate: statically(chain(3)) }],
   ["a tree, several rounds a sync", {
-    ...{ algorithm: "EAGLE", speculate: statically(treeNamed("4:4:8")), roundsPerSync: 3 },
+    algorithm: "EAGLE",
+    speculate: statically(treeNamed("4:4:8")),
+    roundsPerSync: 3,
   }],
   ["drafts of the text", { algorithm: "SUFFIX", draft: "none" }],
 ];
@@ -75,7 +77,9 @@ for (const [name, options] of WAYS) {
 
 Deno.test("relaxed acceptance: what a grammar rules out is never accepted, whatever is drafted", async () => {
   using engine = await openEngine({
-    ...{ algorithm: "EAGLE3", speculate: statically(chain(3)), constrained: true },
+    algorithm: "EAGLE3",
+    speculate: statically(chain(3)),
+    constrained: true,
     acceptThresholds: { single: 0, acc: 0 },
   });
   for (let seed = 0; seed < 3; seed++) {

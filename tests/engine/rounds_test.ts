@@ -133,12 +133,18 @@ async function run(
 ): Promise<{ results: GenerateResult[]; wasted: number; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   using engine = await openEngine({
-    ...{ speculate: statically(2), maxBatch: requests.length, roundsPerSync },
+    speculate: statically(2),
+    maxBatch: requests.length,
+    roundsPerSync,
     onRound: (round) => rounds.push(round),
   });
   const results = await Promise.all(requests.map((request) =>
     resultOf(engine.generate({
-      ...{ promptIds: PROMPT, sampling: GREEDY, maxTokens: 40, stop: [], ignoreEos: false },
+      promptIds: PROMPT,
+      sampling: GREEDY,
+      maxTokens: 40,
+      stop: [],
+      ignoreEos: false,
       numSteps: 2,
       ...request,
     }))

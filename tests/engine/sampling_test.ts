@@ -132,7 +132,9 @@ for (const [sampling, numSteps] of CASES) {
 
     // A space comes next, and then a digit that no draft can know.
     const { samples, byRoot } = await sample(core, prompt("4, 61,"), {
-      ...{ rounds: 88, numSteps, sampling },
+      rounds: 88,
+      numSteps,
+      sampling,
     });
     const root = mostFrequent(samples.map((each) => each.root));
     const [row0, row1] = byRoot.get(root) as [Float32Array, Float32Array];

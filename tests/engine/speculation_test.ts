@@ -263,7 +263,9 @@ Deno.test("a policy of the caller's own; nothing is drafted without a draft", ()
   assert.deepEqual(planned({ policy }), expected);
   const none = planned({ policy, name: "mine" }, { ...PLAN, algorithm: "NONE" });
   assert.deepEqual(none, {
-    ...{ tier: chain(0), tiers: [chain(0)], name: "static" },
+    tier: chain(0),
+    tiers: [chain(0)],
+    name: "static",
     warnings: ['policy "mine" is not used: there is no draft'],
   });
 });

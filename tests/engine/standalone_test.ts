@@ -82,7 +82,10 @@ for (const [name, sampling] of [["greedy", GREEDY], ["sampled", SAMPLED]] as con
     using gpu = await openGpu();
     using models = openModels({ draft: TARGET, algorithm: "STANDALONE" });
     const core = await openCore(gpu, await loadWeights(gpu, models), {
-      ...{ batch: 1, shapes: chains([0, 1, 3, 7]), prefillRows: 16, contextLength: 256 },
+      batch: 1,
+      shapes: chains([0, 1, 3, 7]),
+      prefillRows: 16,
+      contextLength: 256,
       pages: 288 / PAGE,
     });
     const { prompt_ids } = goldenCases()[2]!;
@@ -110,7 +113,11 @@ Deno.test("rounds without drafts, then catching up: all is accepted again", asyn
   using models = openModels({ draft: TARGET });
   const core = await openCore(gpu, await loadWeights(gpu, models), {
     // Lags longer than a chunk.
-    ...{ batch: 3, shapes: chains([0, 3]), prefillRows: 8, contextLength: 128, pages: 3 * 10 },
+    batch: 3,
+    shapes: chains([0, 3]),
+    prefillRows: 8,
+    contextLength: 128,
+    pages: 3 * 10,
   });
   using stack = new DisposableStack();
   const sequences = goldenCases().slice(1, 4).map(({ prompt_ids }) => ({
@@ -139,7 +146,9 @@ const TIERS = [chain(3), treeNamed("3:2:6"), chain(0), chain(7)];
 
 const CASES: readonly [name: string, options: OpenOptions, requests: number][] = [
   ["4 at once, several rounds a sync, bf16", {
-    ...{ maxBatch: 4, roundsPerSync: 3, kvDtype: "bf16" },
+    maxBatch: 4,
+    roundsPerSync: 3,
+    kvDtype: "bf16",
   }, 5],
   ["preempted, f16", { maxBatch: 4, kvDtype: "f16", maxKvTokens: 160 }, 5],
 ];
@@ -151,7 +160,8 @@ for (const [name, options, count] of CASES) {
     const expected = await plain(roomy, count);
     for (const draft of [TARGET, random.path]) {
       using engine = await openEngine({
-        ...{ ...options, draft },
+        ...options,
+        draft,
         speculate: () => ({ tier: chain(3), tiers: TIERS, speculation: inTurn(TIERS) }),
       });
       const results = await together(engine, count);
@@ -203,7 +213,10 @@ Deno.test("prompts that begin alike: what is cached of the draft is true", async
 
 Deno.test("a quantized draft of a quantized target keeps its text", async () => {
   using engine = await openEngine({
-    ...{ draft: TARGET, speculate: statically(3), quantize: "q8", quantizeDraft: true },
+    draft: TARGET,
+    speculate: statically(3),
+    quantize: "q8",
+    quantizeDraft: true,
   });
   using q8 = await openEngine({ draft: "none", quantize: "q8" });
   assert.deepEqual(texts(await together(engine, 2)), texts(await together(q8, 2)));
@@ -267,7 +280,9 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
     new URL(`../golden/${name}/config.json`, import.meta.url).pathname;
   using engine = await openEngine({
     random: { target: config("qwen3"), draft: config("llama3") },
-    ...{ algorithm: "STANDALONE", speculate: statically(2), contextLength: 64 },
+    algorithm: "STANDALONE",
+    speculate: statically(2),
+    contextLength: 64,
   });
   assert.equal(engine.algorithm, "STANDALONE");
   const asked = {
@@ -285,7 +300,8 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
 Deno.test("nothing is made after warm-up", async () => {
   const tiers = [chain(0), chain(3), treeNamed("3:2:6")];
   using engine = await openEngine({
-    ...{ draft: TARGET, maxBatch: 2 },
+    draft: TARGET,
+    maxBatch: 2,
     speculate: () => ({ tier: chain(3), tiers, warmed: tiers, speculation: inTurn(tiers) }),
   });
   const before = { ...engine.core.created };

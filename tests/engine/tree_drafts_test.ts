@@ -84,13 +84,20 @@ function inTurn(tiers: readonly TierShape[]): Speculation & { readonly picked: S
 const CASES: readonly [name: string, options: OpenOptions, requests: number][] = [
   ["EAGLE3, one at a time", { algorithm: "EAGLE3" }, 4],
   ["EAGLE3, 5 at once, several rounds a sync", {
-    ...{ algorithm: "EAGLE3", maxBatch: 5, roundsPerSync: 3 },
+    algorithm: "EAGLE3",
+    maxBatch: 5,
+    roundsPerSync: 3,
   }, 5],
   ["EAGLE, 3 at once, bf16 keys and values", {
-    ...{ algorithm: "EAGLE", maxBatch: 3, kvDtype: "bf16" },
+    algorithm: "EAGLE",
+    maxBatch: 3,
+    kvDtype: "bf16",
   }, 4],
   ["EAGLE3, preempted, f16 keys and values", {
-    ...{ algorithm: "EAGLE3", maxBatch: 4, kvDtype: "f16", maxKvTokens: 464 },
+    algorithm: "EAGLE3",
+    maxBatch: 4,
+    kvDtype: "f16",
+    maxKvTokens: 464,
   }, 8],
 ];
 
@@ -116,8 +123,12 @@ Deno.test("a tree of every candidate begins with the chain's drafts", async () =
     using models = openModels({ algorithm });
     const tree = treeNamed("2:4:21");
     const core = await openCore(gpu, await loadWeights(gpu, models), {
-      ...{ batch: 1, shapes: [chain(2), tree], treeShapes: [tree] },
-      ...{ prefillRows: 256, contextLength: 256, pages: 512 / PAGE },
+      batch: 1,
+      shapes: [chain(2), tree],
+      treeShapes: [tree],
+      prefillRows: 256,
+      contextLength: 256,
+      pages: 512 / PAGE,
     });
     for (const { prompt_ids } of goldenCases().slice(0, 4)) {
       const drafts = [];
@@ -192,7 +203,8 @@ Deno.test("nothing is made after warm-up, in rounds of trees", async () => {
 
 Deno.test("a request without drafts, where the engine's only tier is a tree, beside one with", async () => {
   using engine = await openEngine({
-    ...{ algorithm: "EAGLE3", maxBatch: 2 },
+    algorithm: "EAGLE3",
+    maxBatch: 2,
     speculate: statically(treeNamed("4:3:10")),
   });
   const asked = { ...request(engine, 0), sampling: GREEDY, stop: [], ignoreEos: false };

@@ -61,7 +61,9 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
   );
   assert.equal(
     unitsText({
-      ...{ unit: "8x8x8", precision: "f16", matrices: 1 },
+      unit: "8x8x8",
+      precision: "f16",
+      matrices: 1,
       others: [{ why: "format q4", count: 7 }],
     }),
     "1 matrix on units of 8x8x8, precision f16; 7 not: format q4",

@@ -54,7 +54,8 @@ Deno.test("an added token that the model has not is plain text, with a warning",
     async (model) => {
       const warnings: string[] = [];
       using engine = await openEngine({
-        ...{ model, draft: "none" },
+        model,
+        draft: "none",
         onWarning: (line) => warnings.push(line),
       });
       assert.deepEqual(warnings, [

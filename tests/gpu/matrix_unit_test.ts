@@ -73,7 +73,11 @@ Deno.test("precision f16 is refused where there are no matrix units", () => {
 
 Deno.test("matrix units: the largest of f16 to f32, where subgroups have one size", () => {
   const config = (size: number, resultComponentType = "f32") => ({
-    ...{ M: size, N: size, K: size, componentType: "f16", resultComponentType },
+    M: size,
+    N: size,
+    K: size,
+    componentType: "f16",
+    resultComponentType,
   });
   const info = (min: number, max: number, configs: readonly object[]) =>
     ({

@@ -17,7 +17,10 @@ const LIMITS = {
 export function paperGpu({ software }: { readonly software: boolean }): Gpu {
   const nothing = () => {};
   const pass = {
-    ...{ setPipeline: nothing, setBindGroup: nothing, dispatchWorkgroups: nothing, end: nothing },
+    setPipeline: nothing,
+    setBindGroup: nothing,
+    dispatchWorkgroups: nothing,
+    end: nothing,
   };
   const pipeline = { getBindGroupLayout: () => ({}) };
   const device = {
@@ -33,7 +36,11 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
     device: device as unknown as GPUDevice,
     limits: LIMITS as unknown as GPUSupportedLimits,
     info: {
-      ...{ webgpu: "builtin", adapter: "paper", hardware: "paper", backend: "vulkan", software },
+      webgpu: "builtin",
+      adapter: "paper",
+      hardware: "paper",
+      backend: "vulkan",
+      software,
       features: ["subgroups", "shader-f16"],
     },
     matrixUnit: undefined,

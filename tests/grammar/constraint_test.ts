@@ -16,7 +16,8 @@ function matcherOf(texts: readonly string[]): Matcher & { masks: number; at: str
   const fits = (begin: string) => texts.some((text) => text.startsWith(begin));
   const textOf = (token: number) => new TextDecoder().decode(BYTES[token]);
   const matcher = {
-    ...{ masks: 0, at },
+    masks: 0,
+    at,
     accept(token: number) {
       const piece = textOf(token);
       if (piece === "" || !fits(at.join("") + piece)) return false;

@@ -72,10 +72,12 @@ Deno.test("a file: what is there or a path, else org/name/FILE", () => {
   const place = (text: string, there = false) => parseFilePlace(text, () => there);
   const repo = { repo: "thunlp/LLaMA3-FR-Spec", revision: "main" };
   assert.deepEqual(place("thunlp/LLaMA3-FR-Spec/freq_32768.pt"), {
-    ...{ name: repo, path: "freq_32768.pt" },
+    name: repo,
+    path: "freq_32768.pt",
   });
   assert.deepEqual(place("hf://thunlp/LLaMA3-FR-Spec/maps/a.pt", true), {
-    ...{ name: repo, path: "maps/a.pt" },
+    name: repo,
+    path: "maps/a.pt",
   });
   assert.equal(place("a/b@v1/c.pt")?.name.revision, "v1");
   assert.equal(place("a/b/c.pt", true), undefined);

@@ -61,7 +61,10 @@ async function after(launch: Dispatch, { slots, extend, last, results }: AcceptB
 }
 
 const shapeOf = (depth: number) => ({
-  ...{ batch: LANES.length, rows: depth + 1, depth, mostRows: MOST_ROWS },
+  batch: LANES.length,
+  rows: depth + 1,
+  depth,
+  mostRows: MOST_ROWS,
 });
 
 function drawn(acceptance: readonly number[], numSteps: number): number[] {

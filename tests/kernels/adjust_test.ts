@@ -40,7 +40,10 @@ async function maskedChoices(
       shape,
     ),
     ...choose({
-      ...{ logits: adjusted, rows, chosen, slots: device.words(packSlots(samplings)) },
+      logits: adjusted,
+      rows,
+      chosen,
+      slots: device.words(packSlots(samplings)),
       partials: device.filled(count * slicePartialWords(vocab)),
     }, shape),
   ]);
@@ -94,7 +97,9 @@ const TOKENS = 2100;
 const PROMPT_IDS = [5, 9, 9, 2099];
 const OUTPUT_IDS = [5, 7, 7, 7, 1000];
 const PENALTIES = {
-  ...{ repetitionPenalty: 1.3, frequencyPenalty: 0.25, presencePenalty: 0.5 },
+  repetitionPenalty: 1.3,
+  frequencyPenalty: 0.25,
+  presencePenalty: 0.5,
   logitBias: { 7: 1.5, 11: -2, 2098: 3 },
 };
 
@@ -135,15 +140,16 @@ for (const lanes of [16, 256]) {
     const masks = logits.map((_, i) => mostAllowed(TOKENS, [i], 7));
     const adjusted = device.filled(count * TOKENS);
     const penalties = {
-      ...{ penalties: device.words(words), counts: device.words(counts) },
+      penalties: device.words(words),
+      counts: device.words(counts),
       bias: device.floats(bias),
     };
     await device.run([adjust({
-      ...{ logits: device.floats(logits.flatMap((row) => [...row])), adjusted, penalties },
-      ...{
-        rows: device.words(packRows(rows)),
-        masks: device.words(masks.flatMap((mask) => [...mask])),
-      },
+      logits: device.floats(logits.flatMap((row) => [...row])),
+      adjusted,
+      penalties,
+      rows: device.words(packRows(rows)),
+      masks: device.words(masks.flatMap((mask) => [...mask])),
     }, { count, perSlot: TREE.length, vocab: TOKENS, stride: TOKENS, lanes })]);
     const all = await device.readFloats(adjusted);
     for (const [i, row] of logits.entries()) {

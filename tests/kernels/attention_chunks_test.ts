@@ -46,12 +46,28 @@ const SHAPES: readonly Shape[] = gpu.info.software
   ? [
     { group: 2, kvHeads: 2, headDim: 32, before: 13, rows: 41, context: 64 },
     {
-      ...{ group: 3, kvHeads: 1, headDim: 32, kvDtype: "bf16", cap: 5, window: 30 },
-      ...{ before: 1030, rows: 50, context: 1152, room: 24 },
+      group: 3,
+      kvHeads: 1,
+      headDim: 32,
+      kvDtype: "bf16",
+      cap: 5,
+      window: 30,
+      before: 1030,
+      rows: 50,
+      context: 1152,
+      room: 24,
     },
     {
-      ...{ group: 3, kvHeads: 1, headDim: 32, kvDtype: "bf16", cap: 5, window: 30 },
-      ...{ before: 1030, rows: 50, context: 1152, direct: true },
+      group: 3,
+      kvHeads: 1,
+      headDim: 32,
+      kvDtype: "bf16",
+      cap: 5,
+      window: 30,
+      before: 1030,
+      rows: 50,
+      context: 1152,
+      direct: true,
     },
   ]
   : [
@@ -62,16 +78,34 @@ const SHAPES: readonly Shape[] = gpu.info.software
     { group: 7, kvHeads: 1, headDim: 128, kvDtype: "bf16", before: 1180, rows: 70, context: 2048 },
     { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", before: 1020, rows: 65, context: 2048 },
     {
-      ...{ group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030 },
-      ...{ before: 1010, rows: 90, context: 4096 },
+      group: 3,
+      kvHeads: 1,
+      headDim: 80,
+      cap: 5,
+      window: 1030,
+      before: 1010,
+      rows: 90,
+      context: 4096,
     },
     {
-      ...{ group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030 },
-      ...{ before: 1010, rows: 90, context: 4096, direct: true },
+      group: 3,
+      kvHeads: 1,
+      headDim: 80,
+      cap: 5,
+      window: 1030,
+      before: 1010,
+      rows: 90,
+      context: 4096,
+      direct: true,
     },
     {
-      ...{ group: 4, kvHeads: 1, headDim: 128, cap: 5 },
-      ...{ before: 1010, rows: 90, context: 4096 },
+      group: 4,
+      kvHeads: 1,
+      headDim: 128,
+      cap: 5,
+      before: 1010,
+      rows: 90,
+      context: 4096,
     },
     { group: 3, kvHeads: 1, headDim: 80, before: 1010, rows: 90, context: 4096 },
     { group: 8, kvHeads: 1, headDim: 96, window: 100, before: 0, rows: 64, context: 1024 },
@@ -80,7 +114,10 @@ const SHAPES: readonly Shape[] = gpu.info.software
 
 function rowsOf({ before, rows }: Shape) {
   return Array.from({ length: rows }, (_, r) => ({
-    ...{ slot: 1, position: before + r, base: before + r + 1, path: [] },
+    slot: 1,
+    position: before + r,
+    base: before + r + 1,
+    path: [],
     live: r < rows - 2 ? 1 : 0,
   }));
 }
@@ -97,7 +134,8 @@ async function run(shape: Shape, chunk: boolean) {
   const tablePages = context / PAGE;
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
   const units: AttentionUnits = {
-    ...{ unit: unit as NonNullable<typeof unit>, limits: gpu.limits },
+    unit: unit as NonNullable<typeof unit>,
+    limits: gpu.limits,
   };
   const rules = { ...tuning(false, gpu.limits, gpu.info.backend), attentionUnits: units };
   const words = attendWords(heads, shape.room ?? rows.length, rules);
@@ -118,12 +156,19 @@ async function run(shape: Shape, chunk: boolean) {
   };
   const of = {
     ...heads,
-    ...{ count: rows.length, perSlot: rows.length, paths: false, label: "test" },
-    ...{ scale: 1 / Math.sqrt(headDim), cap, window, tuning: rules },
+    count: rows.length,
+    perSlot: rows.length,
+    paths: false,
+    label: "test",
+    scale: 1 / Math.sqrt(headDim),
+    cap,
+    window,
+    tuning: rules,
   };
   const plan = chunk
     ? chunkOnUnits(buffers, of, {
-      ...{ units, halves },
+      units,
+      halves,
       choose: (...asked) => {
         const tile = chunkTile(...asked);
         const of = { ...tile, direct: tile.direct || shape.direct === true };
@@ -178,10 +223,16 @@ Deno.test("rows go as a chunk where they are many of one slot and there is room 
   const buffers = { q: operand, keys: operand, values: operand, rows: operand, pages: operand };
   const names = (count: number, perSlot: number, partial = {}, paths = false) =>
     attend({
-      ...{ ...buffers, out: operand },
+      ...buffers,
+      out: operand,
       partial: { sums: operand, stats: operand, halves: operand, ...partial },
     }, {
-      ...{ ...heads, count, perSlot, paths, scale: 1, label: "" },
+      ...heads,
+      count,
+      perSlot,
+      paths,
+      scale: 1,
+      label: "",
       tuning: { ...tuning(false), attentionUnits: units },
     }).map(({ kernel: { name }, forCells: { upTo } = { upTo: Infinity } }) =>
       `${name.replace(/_units.*/, "")}${upTo < Infinity ? ` to ${upTo}` : ""}`

@@ -66,7 +66,10 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
   const pages = device.words(blockTable(SLOTS, TABLE_PAGES));
   const width = (group + 2) * kvHeads * headDim;
   const matrix = uploadMatrix(device, numbers(width * COLS, 5), {
-    ...{ format: "f32", cols: COLS, lanes: 16, shards: [width] },
+    format: "f32",
+    cols: COLS,
+    lanes: 16,
+    shards: [width],
   });
   const x = device.floats(numbers(count * COLS, 6));
   const qkv = device.filled(count * width, -7);
@@ -81,7 +84,13 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
       ? matmul({ matrix, x, out: qkv }, { ...project, epilogue: "store" })
       : matmul({ matrix, x, out: q }, { ...project, epilogue: qkvEpilogue(place, heads) }),
     ...attention({
-      ...{ q, keys, values, rows, pages, out, partial },
+      q,
+      keys,
+      values,
+      rows,
+      pages,
+      out,
+      partial,
       ...own ? { own: { qkv, rope } } : {},
     }, { ...launch, scale: 1 / Math.sqrt(headDim), window, label: "test" }),
   ]);

@@ -72,7 +72,13 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
       { ...heads, count, eps: EPS, tuning: HARDWARE, label: "norm" },
     )],
     ...attention({
-      ...{ q, keys, values, rows, pages, out, partial },
+      q,
+      keys,
+      values,
+      rows,
+      pages,
+      out,
+      partial,
       ...own ? { own: { qkv, norm: { weight, eps: EPS }, rope } } : {},
     }, { ...launch, label: "test" }),
   ]);

@@ -84,18 +84,24 @@ async function run(
     new Float32Array(ropeTable(table, headDim, { positions: CELLS, context: CELLS })),
   );
   const matrix = uploadMatrix(device, weights("bf16", width, HIDDEN), {
-    ...{ format: "bf16", cols: HIDDEN, lanes: 16, shards: [width] },
+    format: "bf16",
+    cols: HIDDEN,
+    lanes: 16,
+    shards: [width],
   });
   const stream = device.filled(HIDDEN, -7);
   const lanes = normLanes({ cols: HIDDEN, lanes: HARDWARE.rowLanes });
   const sums = device.floats(numbers(2 * HIDDEN, 8));
   const hold = entered ? PLAIN_ROWS : normedRows({
-    ...{ weight: device.floats(numbers(HIDDEN, 7)), eps: EPS, lanes },
+    weight: device.floats(numbers(HIDDEN, 7)),
+    eps: EPS,
+    lanes,
     added: { sums, splitK: 2, stream },
   }, { cols: HIDDEN, rows: 1 });
   const gain = device.floats(numbers(2 * headDim, 2).map((value) => value + 2));
   const own: OwnHeads = {
-    ...{ qkv: device.filled(width), rope },
+    qkv: device.filled(width),
+    rope,
     ...normed ? { norm: { weight: gain, eps: EPS } } : {},
   };
   const out = device.filled(group * kvHeads * headDim, -7);
@@ -103,8 +109,14 @@ async function run(
   const launch = { ...all, count: 1, perSlot: 1, paths: false, tuning: HARDWARE, label: "test" };
   const attended = (own: OwnHeads) =>
     attention({
-      ...{ q: out, keys, values, rows, pages: device.words(blockTable(SLOTS, TABLE_PAGES)) },
-      ...{ out, partial, own },
+      q: out,
+      keys,
+      values,
+      rows,
+      pages: device.words(blockTable(SLOTS, TABLE_PAGES)),
+      out,
+      partial,
+      own,
     }, { ...launch, scale: 1 / Math.sqrt(headDim), window });
   const x = device.floats(numbers(HIDDEN, 6));
   const of = { matrix, x, hold, own };
@@ -124,7 +136,11 @@ for (const shape of SHAPES) {
     const width = (group + 2) * kvHeads * headDim;
     const wanted = await run(shape, ({ matrix, x, hold, own }, scored) => [
       ...matmul({ matrix, x, out: own.qkv }, {
-        ...{ rows: 1, epilogue: "store", hold, tuning: HARDWARE, label: "qkv" },
+        rows: 1,
+        epilogue: "store",
+        hold,
+        tuning: HARDWARE,
+        label: "qkv",
       }),
       scored(own),
     ]);

@@ -362,13 +362,27 @@ Deno.test("attention: workgroups along z are those of the window, whatever the c
   const launched = (tablePages: number, perSlot: number, more: object = {}) => {
     const [chunks] = attention(
       {
-        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
-        ...{ out: operand, partial: { sums: operand, stats: operand } },
+        q: operand,
+        keys: operand,
+        values: operand,
+        rows: operand,
+        pages: operand,
+        out: operand,
+        partial: { sums: operand, stats: operand },
       },
       {
-        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32" },
-        ...{ count: perSlot, perSlot, paths: false, scale: 1, tuning: tuning(false) },
-        ...{ label: "test", ...more },
+        heads: 8,
+        kvHeads: 2,
+        headDim: 64,
+        tablePages,
+        kvDtype: "f32",
+        count: perSlot,
+        perSlot,
+        paths: false,
+        scale: 1,
+        tuning: tuning(false),
+        label: "test",
+        ...more,
       },
     );
     return chunks?.workgroups[2];

@@ -60,20 +60,44 @@ const SHAPES: readonly Shape[] = [
   { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
   { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
   {
-    ...{ kernel: "attention_shared", group: 4, kvHeads: 8, headDim: 128 },
-    ...{ cells: [1, 123], perSlot: 16 },
+    kernel: "attention_shared",
+    group: 4,
+    kvHeads: 8,
+    headDim: 128,
+    cells: [1, 123],
+    perSlot: 16,
   },
   {
-    ...{ kernel: "attention_shared", group: 7, kvHeads: 16, headDim: 64, kvDtype: "bf16" },
-    ...{ cap: 5, window: 70, cells: [62, 195], perSlot: 4, tablePages: 13 },
+    kernel: "attention_shared",
+    group: 7,
+    kvHeads: 16,
+    headDim: 64,
+    kvDtype: "bf16",
+    cap: 5,
+    window: 70,
+    cells: [62, 195],
+    perSlot: 4,
+    tablePages: 13,
   },
   {
-    ...{ kernel: "attention_shared", group: 2, kvHeads: 16, headDim: 64, kvDtype: "f16" },
-    ...{ cells: [58, 190], perSlot: 7, tablePages: 13 },
+    kernel: "attention_shared",
+    group: 2,
+    kvHeads: 16,
+    headDim: 64,
+    kvDtype: "f16",
+    cells: [58, 190],
+    perSlot: 7,
+    tablePages: 13,
   },
   {
-    ...{ kernel: "attention_shared", group: 16, kvHeads: 4, headDim: 128, kvDtype: "bf16" },
-    ...{ cells: [70, 130], perSlot: 4, tablePages: 9 },
+    kernel: "attention_shared",
+    group: 16,
+    kvHeads: 4,
+    headDim: 128,
+    kvDtype: "bf16",
+    cells: [70, 130],
+    perSlot: 4,
+    tablePages: 9,
   },
 ];
 
@@ -88,7 +112,10 @@ interface Row {
 function rowsOf({ cells, perSlot }: Shape): Row[] {
   return cells.flatMap((first, slot) =>
     Array.from({ length: perSlot }, (_, r): Row => ({
-      ...{ slot, position: first - 1 + r, base: first + r, path: [] },
+      slot,
+      position: first - 1 + r,
+      base: first + r,
+      path: [],
       live: r === 2 || r >= perSlot - 3 && slot === 1 ? 0 : 1,
     }))
   );
@@ -147,8 +174,13 @@ async function run(
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
   }, {
     ...heads,
-    ...{ count: rows.length, perSlot, paths: false, label: "test" },
-    ...{ scale: 1 / Math.sqrt(headDim), cap, window },
+    count: rows.length,
+    perSlot,
+    paths: false,
+    label: "test",
+    scale: 1 / Math.sqrt(headDim),
+    cap,
+    window,
     tuning: { ...TUNING, tiles },
   });
   const launched = plan.filter(({ forCells: { from, upTo } = EVERY }) =>
@@ -231,12 +263,26 @@ Deno.test("attention over many rows: workgroups along z are those of the window,
   const launched = (tablePages: number, window?: number) => {
     const [sums] = attention(
       {
-        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
-        ...{ out: operand, partial: { sums: operand, stats: operand } },
+        q: operand,
+        keys: operand,
+        values: operand,
+        rows: operand,
+        pages: operand,
+        out: operand,
+        partial: { sums: operand, stats: operand },
       },
       {
-        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32", scale: 1, window },
-        ...{ count: 64, perSlot: 64, paths: false, label: "test" },
+        heads: 8,
+        kvHeads: 2,
+        headDim: 64,
+        tablePages,
+        kvDtype: "f32",
+        scale: 1,
+        window,
+        count: 64,
+        perSlot: 64,
+        paths: false,
+        label: "test",
         tuning: { ...TUNING, tiles: true },
       },
     );
@@ -253,12 +299,26 @@ Deno.test("attention of many rows: up to 1,024 cells an invocation adds all sums
   const combined = (count: number, tablePages: number) => {
     const [, ...plan] = attention(
       {
-        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
-        ...{ out: operand, partial: { sums: operand, stats: operand } },
+        q: operand,
+        keys: operand,
+        values: operand,
+        rows: operand,
+        pages: operand,
+        out: operand,
+        partial: { sums: operand, stats: operand },
       },
       {
-        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32", scale: 1 },
-        ...{ count, perSlot: 4, paths: false, label: "test", tuning: TUNING },
+        heads: 8,
+        kvHeads: 2,
+        headDim: 64,
+        tablePages,
+        kvDtype: "f32",
+        scale: 1,
+        count,
+        perSlot: 4,
+        paths: false,
+        label: "test",
+        tuning: TUNING,
       },
     );
     return plan.map(({ kernel, forCells }) => [kernel.name, forCells?.from, forCells?.upTo]);
@@ -275,12 +335,26 @@ Deno.test("attention that shares reads: as few queries a workgroup as leave room
   const shared = (slots: number, perSlot: number, { tablePages = 512, window = Infinity } = {}) =>
     attention(
       {
-        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
-        ...{ out: operand, partial: { sums: operand, stats: operand } },
+        q: operand,
+        keys: operand,
+        values: operand,
+        rows: operand,
+        pages: operand,
+        out: operand,
+        partial: { sums: operand, stats: operand },
       },
       {
-        ...{ heads: 32, kvHeads: 8, headDim: 128, tablePages, kvDtype: "f32", scale: 1 },
-        ...{ count: slots * perSlot, perSlot, paths: false, label: "test", tuning: TUNING },
+        heads: 32,
+        kvHeads: 8,
+        headDim: 128,
+        tablePages,
+        kvDtype: "f32",
+        scale: 1,
+        count: slots * perSlot,
+        perSlot,
+        paths: false,
+        label: "test",
+        tuning: TUNING,
         window: window === Infinity ? undefined : window,
       },
     ).filter(({ kernel }) => !kernel.name.includes("combine"))

@@ -61,13 +61,25 @@ const LARGE: readonly Shape[] = [
 const SHAPES: readonly Shape[] = [
   { group: 2, kvHeads: 1, headDim: 32, cells: [1022, 5], perSlot: 7 },
   {
-    ...{ group: 3, kvHeads: 1, headDim: 48, kvDtype: "bf16", cap: 5, window: 100 },
-    ...{ cells: [127, 20], perSlot: 6, room: 8 },
+    group: 3,
+    kvHeads: 1,
+    headDim: 48,
+    kvDtype: "bf16",
+    cap: 5,
+    window: 100,
+    cells: [127, 20],
+    perSlot: 6,
+    room: 8,
   },
   { group: 20, kvHeads: 1, headDim: 32, kvDtype: "f16", cells: [70], perSlot: 3, room: 8 },
   { group: 2, kvHeads: 2, headDim: 32, cells: [123, 60], perSlot: 12, tree: true },
   {
-    ...{ group: 2, kvHeads: 1, headDim: 32, cells: [130, 1], perSlot: 5, sharpness: 1 },
+    group: 2,
+    kvHeads: 1,
+    headDim: 32,
+    cells: [130, 1],
+    perSlot: 5,
+    sharpness: 1,
     magnitude: (cell) => 2 ** -(cell % 41),
   },
   // Mesa takes minutes to compile wide heads.
@@ -147,8 +159,13 @@ async function run(
     ...noted && { scales },
   }, {
     ...heads,
-    ...{ count: rows.length, perSlot, paths, label: "test" },
-    ...{ scale: 1 / Math.sqrt(headDim), cap, window },
+    count: rows.length,
+    perSlot,
+    paths,
+    label: "test",
+    scale: 1 / Math.sqrt(headDim),
+    cap,
+    window,
     tuning: rules,
   });
   // As where slots have at most this many cells.

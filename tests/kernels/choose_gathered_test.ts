@@ -35,7 +35,8 @@ async function chosen(rows: readonly Row[], largestOnly = false): Promise<number
   const logits = put((logits) => logits);
   const out = device.filled(rows.length);
   const plan = choose({
-    ...{ logits, chosen: out },
+    logits,
+    chosen: out,
     partials: device.filled(rows.length * slicePartialWords(VOCAB)),
     rows: device.words(
       packRows(rows.map(({ position }, slot) => ({ slot, position: position - 1 }))),

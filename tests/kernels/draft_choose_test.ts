@@ -35,10 +35,18 @@ async function choose(
   const partials = device.filled(rows * slicePartialWords(VOCAB));
   await device.run([
     slicePartials({ logits, partials }, {
-      ...{ kind: "argmax", rows, vocab: VOCAB, stride: STRIDE, lanes, label: "choose" },
+      kind: "argmax",
+      rows,
+      vocab: VOCAB,
+      stride: STRIDE,
+      lanes,
+      label: "choose",
     }),
     draftChoose({ ...buffers, partials }, {
-      ...{ ...shape, kind: "argmax", mostRows: MOST_ROWS, label: "choose" },
+      ...shape,
+      kind: "argmax",
+      mostRows: MOST_ROWS,
+      label: "choose",
       count: slicePartialCount(VOCAB),
     }),
   ]);

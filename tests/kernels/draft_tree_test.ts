@@ -258,7 +258,8 @@ for (
 ) {
   Deno.test(`draft tree: topk ${k}, ${depth} steps, ${rows} rows`, async () => {
     const lanes = [5, 6].map((seed, slot) => ({
-      ...{ slot, length: 3 + seed },
+      slot,
+      length: 3 + seed,
       levels: randomLevels(seed, k, depth),
     }));
     const { proposal, words } = await drawn(lanes, rows);

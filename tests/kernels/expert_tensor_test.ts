@@ -90,8 +90,13 @@ async function product(
       expertTensor(
         { x: input, out, lists, wScales, xScales },
         {
-          ...{ unit, tile, matrix: { cols: COLS }, expertRows: ROWS, rowJobs },
-          ...{ epilogue, precision },
+          unit,
+          tile,
+          matrix: { cols: COLS },
+          expertRows: ROWS,
+          rowJobs,
+          epilogue,
+          precision,
           shard: { operand, first: first * ROWS, rows: shardRows },
           tiles: tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs),
           label: "test",

@@ -45,7 +45,13 @@ interface Case {
 }
 
 const PLAIN: Case = {
-  ...{ format: "bf16", numExperts: 9, topK: 2, shared: 0, n: 36, k: 256, rows: 1 },
+  format: "bf16",
+  numExperts: 9,
+  topK: 2,
+  shared: 0,
+  n: 36,
+  k: 256,
+  rows: 1,
   normalize: true,
 };
 
@@ -59,15 +65,26 @@ const CASES: Readonly<Record<string, Case>> = {
   "q8 of 8 lanes": { ...PLAIN, format: "q8", k: 1408, n: 6, rows: 2 },
   "q8 of 8 lanes, more outputs than a workgroup has": {
     ...PLAIN,
-    ...{ format: "q8", k: 1408, n: 36, topK: 5, shared: 2 },
+    format: "q8",
+    k: 1408,
+    n: 36,
+    topK: 5,
+    shared: 2,
   },
   "q4": { ...PLAIN, format: "q4", k: 1024, n: 6 },
 };
 
 function routingOf({ numExperts, topK, normalize, shared }: Case): Routing & { shared: number } {
   return {
-    ...{ scores: "softmax", numExperts, topK, normalize, scale: 1.5, shared },
-    ...{ groups: 1, topGroups: 1, groupBest: 1 },
+    scores: "softmax",
+    numExperts,
+    topK,
+    normalize,
+    scale: 1.5,
+    shared,
+    groups: 1,
+    topGroups: 1,
+    groupBest: 1,
   };
 }
 
@@ -123,8 +140,13 @@ for (const [name, of] of Object.entries(CASES)) {
       const made = () => ({ experts: device.filled(total), weights: device.filled(total) });
       const out = () => device.filled(total * n / 2);
       const launch = {
-        ...{ ...jobs, tile: 1, perJob: false, shared: of.shared, tuning },
-        ...{ epilogue: "swiglu", label: "test" } as const,
+        ...jobs,
+        tile: 1,
+        perJob: false,
+        shared: of.shared,
+        tuning,
+        epilogue: "swiglu" as const,
+        label: "test",
       };
       assert.ok(canChoose(matrix, routing, launch));
       const [own, apart] = [{ ...made(), out: out() }, { ...made(), out: out() }];
@@ -136,7 +158,11 @@ for (const [name, of] of Object.entries(CASES)) {
       await device.run([
         ...choosing,
         route({ logits, bias: undefined, ...apart }, {
-          ...{ ...routing, rows, stride: of.numExperts, tuning, label: "test" },
+          ...routing,
+          rows,
+          stride: of.numExperts,
+          tuning,
+          label: "test",
         }),
         ...expertMatmul({ ...io, ...apart }, launch),
       ]);
@@ -192,14 +218,20 @@ for (const [name, of] of Object.entries(CASES)) {
         ...expertSums({ ...io, ...lists, weights: device.floats(shares), out: added.x }, launch),
         ...rmsNorm({ from: { x: added.x }, weight, out: added.out }, norm),
         ...expertMatmul({ ...io, out: outputs, ...lists }, {
-          ...{ ...launch, tile: 1, epilogue: "store", perJob: true },
+          ...launch,
+          tile: 1,
+          epilogue: "store",
+          perJob: true,
         }),
         ...rmsNorm({
           from: {
-            ...{ stream: apart.x, outputs, shares: device.floats(shares) },
+            stream: apart.x,
+            outputs,
+            shares: device.floats(shares),
             experts: jobs.topK,
           },
-          ...{ weight, out: apart.out },
+          weight,
+          out: apart.out,
         }, norm),
       ]);
       for (const what of ["x", "out"] as const) {

@@ -97,7 +97,10 @@ for (const [epilogue, precision] of CASES) {
         const plan = [
           ...expertTiles(lists, { ...jobs, matrix: of, label: "tiles" }),
           ...expertMatmul({ matrix: of, x: input, out, ...lists }, {
-            ...{ ...jobs, epilogue, perJob, label: "test" },
+            ...jobs,
+            epilogue,
+            perJob,
+            label: "test",
           }),
         ];
         assert.equal(plan.some(({ kernel }) => kernel.name.startsWith("expert_tensor")), units);
@@ -217,7 +220,8 @@ Deno.test({
   ignore: matrixUnit === undefined,
   async fn() {
     const limits = {
-      ...{ maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 },
+      maxComputeInvocationsPerWorkgroup: 1024,
+      maxComputeWorkgroupStorageSize: 32768,
       maxStorageBuffersPerShaderStage: 16,
     };
     // More experts than a subgroup has lanes, and some that every row has.
@@ -227,14 +231,27 @@ Deno.test({
       const { matrix, tensor } = await onUnits(values, shards.map((count) => count * N));
       const rules = { ...tuning(false, limits), tensor };
       const routing: Routing = {
-        ...{ scores: "softmax" as const, numExperts, topK: 3, normalize: true, scale: 1.5 },
-        ...{ groups: 1, topGroups: 1, groupBest: 1 as const },
+        scores: "softmax" as const,
+        numExperts,
+        topK: 3,
+        normalize: true,
+        scale: 1.5,
+        groups: 1,
+        topGroups: 1,
+        groupBest: 1 as const,
       };
       const topK = routing.topK + shared;
       const x = device.floats(numbers(K, 3));
       const of = {
-        ...{ rows: 1, topK, numExperts: all, shared, tile: 1, tuning: rules },
-        ...{ epilogue: "swiglu" as const, perJob: false, label: "test" },
+        rows: 1,
+        topK,
+        numExperts: all,
+        shared,
+        tile: 1,
+        tuning: rules,
+        epilogue: "swiglu" as const,
+        perJob: false,
+        label: "test",
       };
       assert.ok(canChoose(matrix, routing, of));
       assert.ok(
@@ -259,7 +276,12 @@ Deno.test({
             of,
           ),
           route({ logits, bias: undefined, ...apart }, {
-            ...{ ...routing, rows: 1, shared, stride, tuning: rules, label: "test" },
+            ...routing,
+            rows: 1,
+            shared,
+            stride,
+            tuning: rules,
+            label: "test",
           }),
           ...expertMatmul({ ...io, ...apart }, of),
         ]);

@@ -78,7 +78,13 @@ async function product({ matrix }: Case, x: Float32Array, tile: ExpertTile) {
     expertTensor(
       { x: input, out, lists: device.words(words), wScales, xScales },
       {
-        ...{ unit, tile, matrix, shard, expertRows: ROWS, rowJobs: 1, epilogue: "store" },
+        unit,
+        tile,
+        matrix,
+        shard,
+        expertRows: ROWS,
+        rowJobs: 1,
+        epilogue: "store",
         tiles: tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs),
         label: "test",
       },

@@ -138,13 +138,17 @@ for (const perSlot of [1, 3]) {
     const norm = { rows: count, cols, eps: 1e-5, lanes: 16, label: "norm" };
     const verified = { ...sources, perSlot, mostRows: MOST_ROWS };
     await device.run(rmsNorm({
-      ...{ from: { matrix, rows: own, verified }, weight, out },
+      from: { matrix, rows: own, verified },
+      weight,
+      out,
       keep: { what: "input", out: kept },
     }, norm));
     await device.run([
       verifyRows({ ...sources, rows: stored }, shape),
       ...rmsNorm({
-        ...{ from: { matrix, rows: stored }, weight, out: expected },
+        from: { matrix, rows: stored },
+        weight,
+        out: expected,
         keep: { what: "input", out: expectedKept },
       }, norm),
     ]);

@@ -20,7 +20,8 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 const { limits, matrixUnit } = device.gpu;
 const unit = matrixUnit as MatrixUnit;
 const LIMITS = {
-  ...{ maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 },
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 32768,
   maxStorageBuffersPerShaderStage: 16,
 };
 const EPS = 1e-6;
@@ -72,7 +73,8 @@ for (const of of CASES) {
       const [own, apart] = [made(), made()];
       const sums = { sums: device.floats(numbers(3 * cols, 6)), splitK: 3 };
       const experts = {
-        ...{ outputs: device.floats(numbers(3 * cols, 7)), experts: 3 },
+        outputs: device.floats(numbers(3 * cols, 7)),
+        experts: 3,
         shares: device.floats(numbers(3, 8)),
       };
       const adding = { nothing: undefined, sums, experts }[added];
@@ -85,7 +87,9 @@ for (const of of CASES) {
         experts: { stream: apart.x, ...experts },
       }[added];
       const hold = normedRows({
-        ...{ weight, eps: EPS, lanes: normLanes(shape) },
+        weight,
+        eps: EPS,
+        lanes: normLanes(shape),
         lowers: { ...noted, lowered: own.lowered },
         added: adding && { ...adding, stream: own.stream },
       }, { cols, rows: 1 });
@@ -123,7 +127,9 @@ Deno.test({
     const shape = { cols, lanes: rules.rowLanes };
     const hold = normedRows({ weight, eps: EPS, lanes: normLanes(shape) }, { cols, rows: 1 });
     const of = [hold, undefined].map((hold) => ({
-      ...{ hold, out: device.filled(rows / 2), noted: device.filled(1, 2 ** 74) },
+      hold,
+      out: device.filled(rows / 2),
+      noted: device.filled(1, 2 ** 74),
     }));
     const normed = device.filled(cols);
     await device.run(

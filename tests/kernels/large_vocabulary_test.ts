@@ -204,7 +204,10 @@ for (const { kind, tuning: of, hidden } of KERNELS) {
       const rows = PLACED_ROWS.length;
       const epilogue = qkvEpilogue(place, sizes);
       await device.run(matmul({ matrix: from, x, out: q }, {
-        ...{ rows, epilogue, tuning: of, label: "qkv" },
+        rows,
+        epilogue,
+        tuning: of,
+        label: "qkv",
       }));
       return await Promise.all([q, place.keys, place.values].map(device.readWords));
     };

@@ -89,8 +89,14 @@ async function run(
     out,
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
   }, {
-    ...{ ...sizes, count: rows.length, perSlot, paths, scale: 0.3, window },
-    ...{ tuning: HARDWARE, label: "test" },
+    ...sizes,
+    count: rows.length,
+    perSlot,
+    paths,
+    scale: 0.3,
+    window,
+    tuning: HARDWARE,
+    label: "test",
   });
   await device.run(only(plan));
   const found = await device.readWords(out);

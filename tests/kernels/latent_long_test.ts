@@ -140,8 +140,10 @@ for (const of of CASES) {
       const words = latentPartialWords(sizes, rows.length);
       const queries = numbers(rows.length * heads * width, 5);
       const inputs = {
-        ...{ q: device.floats(queries), latents: device.words(packedKv(kvDtype, stored, width)) },
-        ...{ rows: device.words(packRows(rows)), pages: device.words(table) },
+        q: device.floats(queries),
+        latents: device.words(packedKv(kvDtype, stored, width)),
+        rows: device.words(packRows(rows)),
+        pages: device.words(table),
       };
       /** What each pass over segments finds, by its kernel. */
       async function passes(tile?: LatentTile): Promise<Map<string, Float32Array>> {
@@ -152,8 +154,15 @@ for (const of of CASES) {
           out: out!,
           partial: { sums: sums!, stats: stats! },
         }, {
-          ...{ ...sizes, count: rows.length, perSlot: slots[0]!.length, paths: false },
-          ...{ scale: SCALE, window, tuning: HARDWARE, tile, label: "test" },
+          ...sizes,
+          count: rows.length,
+          perSlot: slots[0]!.length,
+          paths: false,
+          scale: SCALE,
+          window,
+          tuning: HARDWARE,
+          tile,
+          label: "test",
         });
         const found = new Map<string, Float32Array>();
         for (let i = 0; i < plan.length; i += 2) {

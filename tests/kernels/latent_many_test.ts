@@ -84,10 +84,17 @@ for (const of of ATTENTION) {
       const plan = latentAttention({
         q: device.floats(q.subarray(first * heads * width, (first + some) * heads * width)),
         rows: device.words(packRows(rows.slice(first, first + some))),
-        ...{ latents, out, pages: device.words(pages) },
+        latents,
+        out,
+        pages: device.words(pages),
         partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
       }, {
-        ...{ ...sizes, count: some, perSlot, paths: false, scale: 0.3, label: "test" },
+        ...sizes,
+        count: some,
+        perSlot,
+        paths: false,
+        scale: 0.3,
+        label: "test",
         tuning: HARDWARE,
       }).filter(({ forCells }) =>
         !forCells || forCells.from <= longest && longest <= forCells.upTo
@@ -211,10 +218,14 @@ for (const of of PRODUCTS) {
       const out = device.filled(count * heads * width, -7);
       const latents = device.filled(tablePages * PAGE * width, -7);
       const buffers = {
-        ...{ kvB, input: { x: device.floats(x), cols, latent, queries: true }, out, latents },
+        kvB,
+        input: { x: device.floats(x), cols, latent, queries: true },
+        out,
+        latents,
         normWeight: device.floats(numbers(rank, 4)),
         rope: device.floats(ropeTable(spread, rope, { positions: count, context: count })),
-        ...{ rows: device.words(packRows(rows)), pages: device.words(blockTable(1, tablePages)) },
+        rows: device.words(packRows(rows)),
+        pages: device.words(blockTable(1, tablePages)),
       };
       const how = { ...shape, eps: 1e-6, tablePages, kvDtype: "f32" } as const;
       const plan = of === "few" ? [latentPrepare(buffers, how)] : prepareRows(buffers, how);

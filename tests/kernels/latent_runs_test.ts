@@ -78,23 +78,40 @@ for (const of of CASES) {
     }
     const kvB = weights("bf16", HEADS * (NOPE + value), rank);
     const matrix = uploadMatrix(device, kvB, {
-      ...{ format: "bf16", cols: rank },
+      format: "bf16",
+      cols: rank,
       shards: [HEADS * (NOPE + value)],
     });
     const mixed = device.filled(count * HEADS * width, NaN);
     const buffers = {
-      ...{ q: device.filled(count * HEADS * width), latents: device.filled(4) },
-      ...{ rows: device.words(packRows(rows)), pages: device.words([0]), out: mixed },
+      q: device.filled(count * HEADS * width),
+      latents: device.filled(4),
+      rows: device.words(packRows(rows)),
+      pages: device.words([0]),
+      out: mixed,
       partial: { sums: device.floats(sums), stats: device.floats(stats) },
     };
     const launch = {
-      ...{ ...sizes, count, perSlot: count, paths: false, scale: 1, window },
-      ...{ tuning: HARDWARE, label: "test" },
+      ...sizes,
+      count,
+      perSlot: count,
+      paths: false,
+      scale: 1,
+      window,
+      tuning: HARDWARE,
+      label: "test",
     } as const;
     const found: LatentRuns[] = [];
     const shape = {
-      ...{ heads: HEADS, nope: NOPE, rope: ROPE, value, rank, interleaved: true },
-      ...{ count, tuning: HARDWARE, label: "test" },
+      heads: HEADS,
+      nope: NOPE,
+      rope: ROPE,
+      value,
+      rank,
+      interleaved: true,
+      count,
+      tuning: HARDWARE,
+      label: "test",
     };
     const apart = latentAttention(buffers, launch);
     latentAttention(buffers, {

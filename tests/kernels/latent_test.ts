@@ -112,7 +112,9 @@ for (
         queries: true,
       },
       out,
-      ...{ rope: uploadRope(rope), rows: device.words(packRows(rows)), ...unused() },
+      rope: uploadRope(rope),
+      rows: device.words(packRows(rows)),
+      ...unused(),
     }, { ...shape, ...KEEPING })]);
     const wanted = rows.flatMap(({ position }, r) =>
       Array.from({ length: heads }, (_, h) => {
@@ -288,15 +290,22 @@ async function attended(
   await device.run([
     latentPrepare(
       {
-        ...{ kvB, input, out: absorbed, normWeight: device.floats(numbers(rank, 4)) },
-        ...{ rope, rows, pages, latents },
+        kvB,
+        input,
+        out: absorbed,
+        normWeight: device.floats(numbers(rank, 4)),
+        rope,
+        rows,
+        pages,
+        latents,
       },
       { ...LITE, ...common, eps: 1e-6, tablePages, kvDtype },
     ),
     ...tiled === "no"
       ? attention({ ...buffers, keys: latents, values: latents }, { ...sizes, ...launch })
       : latentAttention({ ...buffers, latents }, {
-        ...{ ...sizes, ...launch },
+        ...sizes,
+        ...launch,
         ...tiled === "merged" ? { finish: (runs) => latentRunsValue(value, runs, shape) } : {},
       }),
     ...tiled === "merged" ? [] : [latentValue({ ...value, attentionOutput: mixed }, shape)],

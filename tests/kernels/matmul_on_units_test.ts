@@ -184,7 +184,11 @@ Deno.test("tiles of few rows suit the matrix, and stages fill its range", () => 
     format: "bf16" | "q8" = "bf16",
   ) =>
     fewTile(unit, { maxComputeWorkgroupStorageSize: 49152 }, {
-      ...{ format, rows, columns, range: cols / splitK, splitK },
+      format,
+      rows,
+      columns,
+      range: cols / splitK,
+      splitK,
     });
   const wide = { columns: 2, stage: 64, ahead: 2, branched: false };
   const narrow = { columns: 1, stage: 128, ahead: 2, branched: false };

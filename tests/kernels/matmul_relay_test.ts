@@ -80,10 +80,14 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
       const launch = { rows: 1, tuning: HARDWARE, label: "apart" };
       await device.run([
         ...matmul({ matrix: gateUp, x: own.x, out: own.act }, {
-          ...{ ...launch, ...hold, epilogue: "swiglu" },
+          ...launch,
+          ...hold,
+          epilogue: "swiglu",
         }),
         ...matmul({ matrix: down, x: own.act, out: expected }, {
-          ...{ ...launch, epilogue: "store", splitK },
+          ...launch,
+          epilogue: "store",
+          splitK,
         }),
       ]);
       const wanted = await device.readWords(expected);
@@ -91,7 +95,10 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
       const relay = device.words(new Uint32Array(relayWords(intermediate)));
       const out = device.filled(splitK * hidden, NaN);
       const of = {
-        ...{ ...use, turns, gate: "gate_silu", label: "joined" } as const,
+        ...use,
+        turns,
+        gate: "gate_silu" as const,
+        label: "joined",
         ...normed ? { norm: { ...norm, lanes } } : {},
       };
       // What one leaves, the next finds.
@@ -141,11 +148,17 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
 
 Deno.test("matmuls relay where x of both stays in workgroup memory", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
-    ...{ format: "bf16", rows, cols, lanes: 16 },
+    format: "bf16",
+    rows,
+    cols,
+    lanes: 16,
     shards: [{ operand: device.filled(4), first: 0, rows }],
   });
   const use = {
-    ...{ gateUp: matrix(6144, 1024), down: matrix(1024, 3072), splitK: 4, tuning: HARDWARE },
+    gateUp: matrix(6144, 1024),
+    down: matrix(1024, 3072),
+    splitK: 4,
+    tuning: HARDWARE,
   };
   assert.ok(relays(use, 3));
   assert.ok(relays({ ...use, gateUp: matrix(1408, 256), down: matrix(256, 704), splitK: 1 }, 3));

@@ -77,7 +77,8 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
     const [sums, stream] = [device.filled(ofO * hidden), device.filled(hidden, NaN)];
     const [act, out] = [device.filled(intermediate), device.filled(splitK * hidden)];
     const norm = {
-      ...{ weight: device.floats(numbers(hidden, 3)), eps: EPS },
+      weight: device.floats(numbers(hidden, 3)),
+      eps: EPS,
       lanes: normLanes({ cols: hidden, lanes: HARDWARE.rowLanes }),
       added: { sums, splitK: ofO, stream },
     };
@@ -125,11 +126,17 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
 
 Deno.test("three matmuls relay where there is room for all, and few words are looked at", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
-    ...{ format: "bf16", rows, cols, lanes: 16 },
+    format: "bf16",
+    rows,
+    cols,
+    lanes: 16,
     shards: [{ operand: device.filled(4), first: 0, rows }],
   });
   const use = {
-    ...{ gateUp: matrix(2048, 512), down: matrix(512, 1024), splitK: 1, tuning: HARDWARE },
+    gateUp: matrix(2048, 512),
+    down: matrix(512, 1024),
+    splitK: 1,
+    tuning: HARDWARE,
   };
   const first = { matrix: matrix(512, 512), splitK: 1, hold: PLAIN_ROWS };
   assert.ok(relaysFirst(first, use, 3));

@@ -20,7 +20,8 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const HARDWARE = tuning(false, {
-  ...{ maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 },
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 32768,
   maxStorageBuffersPerShaderStage: 16,
 });
 const N = 70; // leaves a workgroup of pairs unfilled
@@ -197,7 +198,11 @@ for (
   ] as const
 ) {
   const { heads, headDim, position, rows, window, format, outputs, splitK, tablePages } = {
-    ...{ window: undefined, format: "bf16", outputs: N, splitK: 1, tablePages: 96 } as const,
+    window: undefined,
+    format: "bf16" as const,
+    outputs: N,
+    splitK: 1,
+    tablePages: 96,
     ...of,
   };
   const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
@@ -210,7 +215,10 @@ for (
     const matrix = outputs === N
       ? matrixOf(format, cols)
       : uploadMatrix(device, weights("bf16", outputs, cols), {
-        ...{ format: "bf16", cols, lanes, shards: [outputs] },
+        format: "bf16",
+        cols,
+        lanes,
+        shards: [outputs],
       });
     const kv = cells * heads * headDim;
     const shape = { heads, kvHeads: heads, headDim, tablePages, kvDtype: "f32" } as const;
@@ -224,12 +232,21 @@ for (
     const attended = device.filled(rows * cols);
     await device.run(attention({
       q: device.floats(numbers(rows * cols, 1)),
-      ...{ keys: device.floats(numbers(kv, 2)), values: device.floats(numbers(kv, 3)) },
-      ...{ rows: list, pages: device.words(Array(tablePages).keys().toArray()), partial },
+      keys: device.floats(numbers(kv, 2)),
+      values: device.floats(numbers(kv, 3)),
+      rows: list,
+      pages: device.words(Array(tablePages).keys().toArray()),
+      partial,
       out: attended,
     }, {
-      ...{ ...shape, count: rows, perSlot: rows, paths: false, scale: 0.3, window },
-      ...{ tuning: HARDWARE, label: "attention" },
+      ...shape,
+      count: rows,
+      perSlot: rows,
+      paths: false,
+      scale: 0.3,
+      window,
+      tuning: HARDWARE,
+      label: "attention",
     }));
     const use = { rows, splitK };
     const expected = await run(matrix, attended, use, launched(matrix, 32, 8, rows));
@@ -238,7 +255,11 @@ for (
     for (const wide of [false, true]) {
       const out = device.filled(splitK * rows * outputs);
       const hold = combinedHeads({
-        ...{ ...partial, rows: list, heads, headDim, window },
+        ...partial,
+        rows: list,
+        heads,
+        headDim,
+        window,
         splits: splitsOf(shape),
       }, wide);
       const tuning = launched(matrix, cols / 8, 8, rows);

@@ -169,7 +169,9 @@ Deno.test("many rows of integers: packed in tiles of four, more pairs where work
     readonly from?: Tuning;
   } = {}) => {
     const shape = matmulShape({ ...matrix(4096, "q8"), rows: 28672, ...of }, {
-      ...{ rows, splitK: 1, tuning: from },
+      rows,
+      splitK: 1,
+      tuning: from,
     });
     assert.ok(shape.kind !== "cached");
     return `${shape.kind} ${shape.dots} ${shape.rows} ${shape.pairs} ${shape.stage}`;
@@ -202,7 +204,9 @@ Deno.test("small matrices: up to 16 rows in tiles of four, integers packed in al
 Deno.test("large matrices of few workgroups: three and four rows in tiles of two, prefetched", () => {
   const shapeAt = (rows: number, of: Partial<Matrix> = {}) => {
     const shape = matmulShape({ ...matrix(4096), rows: 6144, ...of }, {
-      ...{ rows, splitK: 1, tuning: HARDWARE },
+      rows,
+      splitK: 1,
+      tuning: HARDWARE,
     });
     return `${shape.kind} ${shape.rows} ${"stage" in shape ? shape.stage : ""}`;
   };

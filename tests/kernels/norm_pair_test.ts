@@ -87,8 +87,10 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const keep = () => ({ what: "input", out: device.filled(rows * cols) }) as const;
       const [kept, keptTwice] = [keep(), keep()];
       const noted = {
-        ...{ normed: device.filled(rows), lowered: device.filled(stride + rows * jobs) },
-        ...{ stride, jobs },
+        normed: device.filled(rows),
+        lowered: device.filled(stride + rows * jobs),
+        stride,
+        jobs,
       };
       const out = device.filled(rows * 2 * cols);
       const twice = device.filled(rows * 2 * cols);

@@ -92,7 +92,11 @@ Deno.test("norm_rope_store: many rows, heads side by side, have the bits of few"
       const out = device.filled(each * heads * headDim);
       await device.run([normRopeStore(
         {
-          ...{ ...shared, keys, values, q: out, rows: device.words(packRows(rows)) },
+          ...shared,
+          keys,
+          values,
+          q: out,
+          rows: device.words(packRows(rows)),
           qkv: device.floats(qkv.slice(first * width, (first + each) * width)),
         },
         { ...sizes, count: each, eps: EPS, tuning: tuning(false), label: "test" },

@@ -6,7 +6,8 @@ import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
 
 const LIMITS = {
-  ...{ maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 49152 },
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 49152,
   maxStorageBuffersPerShaderStage: 16,
 };
 const HARDWARE = tuning(false, LIMITS);

@@ -35,7 +35,12 @@ async function normed(put: "store" | "pair") {
   const out = device.filled(ROWS * COLS, 9);
   await device.run(
     rmsNorm({ from: { x: device.floats(X) }, weight: device.floats(WEIGHT), out, noted }, {
-      ...{ rows: ROWS, cols: COLS, eps: EPS, lanes: tuning(true).rowLanes, put, label: "test" },
+      rows: ROWS,
+      cols: COLS,
+      eps: EPS,
+      lanes: tuning(true).rowLanes,
+      put,
+      label: "test",
     }),
   );
   return { out, scales: noted.normed };
@@ -116,7 +121,11 @@ Deno.test("pairs are for rows of rounds, two or more, on matrix units that take 
     none?: boolean;
   } = {}) => {
     const tensor: TensorMatrices = {
-      ...{ unit: units, precision, shards, experts: new Map(), xScales: device.filled(1) },
+      unit: units,
+      precision,
+      shards,
+      experts: new Map(),
+      xScales: device.filled(1),
       limits: { ...limits, maxStorageBuffersPerShaderStage: 10 },
     };
     const rules = { ...tuning(false), ...more.none ? {} : { tensor } };

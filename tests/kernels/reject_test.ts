@@ -123,8 +123,12 @@ async function rounds(
     reject({
       ...buffers,
       drawn: {
-        ...{ logits: device.floats(drawn), vocab: VOCAB, stride: STRIDE, step: draftStep },
-        ...{ slots: count, laws: ROWS * count },
+        logits: device.floats(drawn),
+        vocab: VOCAB,
+        stride: STRIDE,
+        step: draftStep,
+        slots: count,
+        laws: ROWS * count,
       },
     }, { ...shape, rule, batch: count, rows: ROWS, mostRows: ROWS }),
   ]);

@@ -190,7 +190,9 @@ Deno.test("relax: a rejected winner's place over 128,256 tokens", async () => {
   const vocab = 128_256;
   const rows = [1, 2].map((seed) => numbers(vocab, seed).map((x) => x * 12));
   const lane = (seed: number, token: number): Lane => ({
-    ...{ proposal: chainOf([token]), logits: rows, length: 3 },
+    proposal: chainOf([token]),
+    logits: rows,
+    length: 3,
     sampling: sampled({ topP: 0.9, seed }),
   });
   const shape = { thresholds: EXACT, depth: 1, kind: "chain" } as const;

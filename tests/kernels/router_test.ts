@@ -103,7 +103,9 @@ async function run(
   const rows = x.length / cols;
   const launch = tuning(false, of.limits);
   const table = uploadMatrix(device, matrix, {
-    ...{ format, cols, lanes: launch.lanes },
+    format,
+    cols,
+    lanes: launch.lanes,
     shards: [matrix.length / cols],
   });
   const few = canNormRouted(table, rows, launch);
@@ -134,7 +136,10 @@ async function run(
   await device.run([
     ...toLogits,
     route({ logits, bias: device.floats(bias), experts, weights }, {
-      ...{ ...of, rows, stride: table.rows, tuning: launch },
+      ...of,
+      rows,
+      stride: table.rows,
+      tuning: launch,
       label: "test",
     }),
   ]);
@@ -214,7 +219,9 @@ Deno.test({
       const weighed = (x: Float32Array) => x.map((value, i) => value * sized(value, i));
       const rated = { ...given, x: weighed(given.x), sums: given.sums.map(weighed) };
       const noted = {
-        ...{ normed: device.filled(rows), stride, jobs },
+        normed: device.filled(rows),
+        stride,
+        jobs,
         lowered: device.filled(stride + rows * jobs, 3),
       };
       const found = await run(one, rated, noted);

@@ -29,7 +29,13 @@ const MOST_ROWS = 16;
 const KEPT = 64;
 const SHAPE = { depth: 6, width: 2, rows: 12, mostRows: MOST_ROWS };
 const PADDING: RowFields = {
-  ...{ token: 0, position: 0, slot: 0, cell: 0, base: 0, live: 0, path: [] },
+  token: 0,
+  position: 0,
+  slot: 0,
+  cell: 0,
+  base: 0,
+  live: 0,
+  path: [],
 };
 
 const untouched = (count: number) => device.words(Array(count).fill(LEFT_ALONE));
@@ -63,7 +69,9 @@ function laneRows({ slot, length, pending, proposal }: Lane, rows: number): RowF
     const line = path.findIndex((at, level) => at !== level);
     const first = line < 0 ? path.length : line;
     return {
-      ...{ slot, live: 1, cell: length + row },
+      slot,
+      live: 1,
+      cell: length + row,
       token: row === 0 ? pending : proposal.tokens[row - 1] as number,
       position: length + (depths[row] as number),
       base: length + first,
@@ -96,7 +104,9 @@ function buffersOf(lanes: readonly (Lane | undefined)[], shape: typeof SHAPE) {
 function randomLanes(seed: number): (Lane | undefined)[] {
   const counts = [0, SHAPE.rows - 1, 1 + hash32(seed, 0, 5) % 10];
   const lanes = counts.map((count, i): Lane => ({
-    ...{ slot: [4, 0, 5][i] as number, length: 7 + 16 * i + seed, pending: 2 },
+    slot: [4, 0, 5][i] as number,
+    length: 7 + 16 * i + seed,
+    pending: 2,
     proposal: randomTree(seed * 7 + i, count),
   }));
   // A row, a tree, no slot, a tree, a chain.
@@ -228,7 +238,11 @@ Deno.test("accept_tree: the walk of acceptTree, from one row to a tree, lanes ap
       committed[slot] = { length: length + of.accepted + 1, pending: of.ids.at(-1) as number };
       for (let j = 0; j < wide; j++) {
         expectedRows.push({
-          ...{ slot, position: length + j, cell: length + j, base: length + j + 1, path: [] },
+          slot,
+          position: length + j,
+          cell: length + j,
+          base: length + j + 1,
+          path: [],
           token: of.ids[j] ?? chosen[b * SHAPE.rows] as number,
           live: Number(j <= of.accepted),
         });
@@ -243,7 +257,9 @@ Deno.test("accept_tree: the walk of acceptTree, from one row to a tree, lanes ap
 Deno.test("accept: only as many drafts of a chain as are to be verified", async () => {
   const counts = [0, 2, 5, 3];
   const lanes = counts.map((count, slot): Lane => ({
-    ...{ slot, length: 20 * slot, pending: 1 },
+    slot,
+    length: 20 * slot,
+    pending: 1,
     proposal: { ...chainOf([5, 6, 7, 8, 9]), tokens: [5, 6, 7, 8, 9].slice(0, count) },
   }));
   const shape = { ...chain(4), mostRows: MOST_ROWS, batch: lanes.length };

@@ -15,13 +15,17 @@ const CASES: readonly (readonly [string, unknown, GenerationDefaults, string?])[
     "temperature 0.6, top_k 20, top_p 0.95",
   ],
   ["Gemma 3: no temperature is 1", { do_sample: true, top_k: 64, top_p: 0.95 }, {
-    ...{ temperature: 1, topK: 64, topP: 0.95 },
+    temperature: 1,
+    topK: 64,
+    topP: 0.95,
   }],
   ["sampling without do_sample", { top_p: 0.9 }, { temperature: 1, topP: 0.9 }],
   ["greedy", { do_sample: false, temperature: 0.6 }, { temperature: 0 }, "temperature 0"],
   ["null is absent", { temperature: null, min_p: null }, {}],
   ["all tokens", { temperature: 0.5, top_k: -1, min_p: 0.1 }, {
-    ...{ temperature: 0.5, topK: 0, minP: 0.1 },
+    temperature: 0.5,
+    topK: 0,
+    minP: 0.1,
   }],
   ["a penalty", { repetition_penalty: 1.05 }, { repetitionPenalty: 1.05 }],
 ];

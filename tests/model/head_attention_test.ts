@@ -29,17 +29,29 @@ function planOf(cells: number, window?: number): Dispatch[] {
     config: { hiddenSize: HIDDEN, rmsNormEps: 1e-6 },
     tuning: HARDWARE,
     scratch: {
-      ...{ x: LARGE, q: LARGE, qkv: LARGE, attentionOutput: LARGE, sums: LARGE },
+      x: LARGE,
+      q: LARGE,
+      qkv: LARGE,
+      attentionOutput: LARGE,
+      sums: LARGE,
       partial: { sums: LARGE, stats: LARGE },
     },
     ropes: [LARGE],
     pages: LARGE,
-    ...{ tablePages: cells / PAGE, kvDtype: "f32" },
+    tablePages: cells / PAGE,
+    kvDtype: "f32",
   } as unknown as DecoderContext;
   const spec = {
     kind: "heads" as const,
-    ...{ numHeads: HEADS, numKvHeads: KV_HEADS, headDim: HEAD_DIM },
-    ...{ bias: false, rope: 0, qkNorm: "head" as const, scale: 0.1, cap: undefined, window },
+    numHeads: HEADS,
+    numKvHeads: KV_HEADS,
+    headDim: HEAD_DIM,
+    bias: false,
+    rope: 0,
+    qkNorm: "head" as const,
+    scale: 0.1,
+    cap: undefined,
+    window,
   };
   const qkv = matrix((HEADS + 2 * KV_HEADS) * HEAD_DIM, HIDDEN);
   const o = matrix(HIDDEN, HEADS * HEAD_DIM);
@@ -90,7 +102,10 @@ Deno.test("wide inputs of heads that are not normed go in ranges of k, on matrix
   const onUnits = (of: Matrix): Tuning => ({
     ...HARDWARE,
     tensor: {
-      ...{ unit, limits: LIMITS, experts: new Map(), xScales: LARGE },
+      unit,
+      limits: LIMITS,
+      experts: new Map(),
+      xScales: LARGE,
       shards: new Map(of.shards.map((shard) => [shard, { scales: LARGE, halved: true }])),
     },
   });

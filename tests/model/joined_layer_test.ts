@@ -30,19 +30,29 @@ function matrix(rows: number, cols: number): Matrix {
 function layerOf(normed: boolean): PlacedLayer {
   const spec = {
     kind: "heads" as const,
-    ...{ numHeads: HEADS, numKvHeads: KV_HEADS, headDim: HEAD_DIM },
-    ...{ bias: false, rope: 0, qkNorm: "none" as const, scale: 0.1, cap: undefined },
+    numHeads: HEADS,
+    numKvHeads: KV_HEADS,
+    headDim: HEAD_DIM,
+    bias: false,
+    rope: 0,
+    qkNorm: "none" as const,
+    scale: 0.1,
+    cap: undefined,
     window: undefined,
   };
   const mlp = { kind: "dense", activation: "silu", intermediateSize: INTERMEDIATE } as const;
   return {
     attention: {
-      ...{ kind: "heads", spec, bias: undefined, qkNorm: undefined },
+      kind: "heads",
+      spec,
+      bias: undefined,
+      qkNorm: undefined,
       qkv: matrix((HEADS + 2 * KV_HEADS) * HEAD_DIM, HIDDEN),
       o: matrix(HIDDEN, HEADS * HEAD_DIM),
     },
     mlp: {
-      ...{ kind: "dense", spec: mlp },
+      kind: "dense",
+      spec: mlp,
       gateUp: matrix(2 * INTERMEDIATE, HIDDEN),
       down: matrix(HIDDEN, INTERMEDIATE),
     },
@@ -63,13 +73,24 @@ function labelsAt(
 ): string[] {
   const [x, otherX] = [{ ...LARGE }, { ...LARGE }];
   const context = {
-    ...{ config: { hiddenSize: HIDDEN, rmsNormEps: 1e-6 }, tuning },
+    config: { hiddenSize: HIDDEN, rmsNormEps: 1e-6 },
+    tuning,
     scratch: {
-      ...{ x, otherX, q: LARGE, qkv: LARGE, attentionOutput: LARGE, sums: LARGE, act: LARGE },
-      ...{ normed: LARGE, relay: { act: LARGE, heads: LARGE, sums: LARGE } },
+      x,
+      otherX,
+      q: LARGE,
+      qkv: LARGE,
+      attentionOutput: LARGE,
+      sums: LARGE,
+      act: LARGE,
+      normed: LARGE,
+      relay: { act: LARGE, heads: LARGE, sums: LARGE },
       partial: { sums: LARGE, stats: LARGE },
     },
-    ...{ ropes: [LARGE], pages: LARGE, tablePages: CELLS / PAGE, kvDtype: "f32" },
+    ropes: [LARGE],
+    pages: LARGE,
+    tablePages: CELLS / PAGE,
+    kvDtype: "f32",
   } as unknown as DecoderContext;
   const layer = layerOf(normed);
   const of = { rows: LARGE, count, perSlot: count };

@@ -60,7 +60,11 @@ Deno.test("counters: vLLM's names with any prefix, engines added, others left", 
   assert.ok(before && after);
   const acceptance = between(before, after);
   assert.deepEqual(acceptance, {
-    ...{ source: "metrics", drafts: 3, draftTokens: 9, acceptedTokens: 4, acceptLength: 1 + 4 / 3 },
+    source: "metrics",
+    drafts: 3,
+    draftTokens: 9,
+    acceptedTokens: 4,
+    acceptLength: 1 + 4 / 3,
   });
   assert.equal(between(after, before), undefined, "it was started anew");
   assert.deepEqual(
@@ -103,7 +107,11 @@ Deno.test("acceptance: sums only where all answers tell, rounds from a server th
   assert.deepEqual([none.acceptLength, acceptanceRate(none)], [undefined, undefined]);
   assert.equal(acceptanceRate(one), 0.5);
   assert.deepEqual(total([one, one, none]), {
-    ...{ source: "answer", drafts: 8, draftTokens: 24, acceptedTokens: 12, acceptLength: 2.5 },
+    source: "answer",
+    drafts: 8,
+    draftTokens: 24,
+    acceptedTokens: 12,
+    acceptLength: 2.5,
   });
   assert.equal(total([one, undefined]), undefined);
   assert.equal(total([]), undefined);

@@ -20,8 +20,13 @@ const LINES: readonly Record<string, unknown>[] = [
   { ...user("Count from 3 to 20."), temperature: 0, max_tokens: 24, stop: ["7,"] },
   {
     ...user("Tell me a story about a fox."),
-    ...{ temperature: 0.8, seed: 3, max_tokens: 16, repetition_penalty: 1.3 },
-    ...{ frequency_penalty: 0.5, presence_penalty: -0.5, logit_bias: { "10": 5 } },
+    temperature: 0.8,
+    seed: 3,
+    max_tokens: 16,
+    repetition_penalty: 1.3,
+    frequency_penalty: 0.5,
+    presence_penalty: -0.5,
+    logit_bias: { "10": 5 },
   },
   {
     messages: [{ role: "system", content: "Be brief." }, ...user("Hello!").messages],
@@ -233,8 +238,14 @@ Deno.test("chat completions", async (t) => {
     const { temperature } = { temperature: 0 };
     const parts = [{ type: "text", text: "Count from " }, { type: "text", text: "3 to 20." }];
     const answer = await server.json(CHAT, {
-      ...{ messages: [{ role: "user", content: parts }], temperature, max_completion_tokens: 24 },
-      ...{ max_tokens: 500, user: "me", metadata: { a: "b" }, stop: null, seed: null },
+      messages: [{ role: "user", content: parts }],
+      temperature,
+      max_completion_tokens: 24,
+      max_tokens: 500,
+      user: "me",
+      metadata: { a: "b" },
+      stop: null,
+      seed: null,
     });
     assert.equal(answer.choices[0].message.content, expected[0].text);
     const [system] = [LINES.at(-1) as { messages: Json[] }];

@@ -49,7 +49,8 @@ Deno.test("completions", async (t) => {
     assert.deepEqual(whole.logprobs.text_offset[1], whole.logprobs.tokens[0].length);
     const events = await server.stream(COMPLETE, {
       ...asked,
-      ...{ stream: true, stream_options: { include_usage: true } },
+      stream: true,
+      stream_options: { include_usage: true },
     });
     const chunks = events.slice(0, -2);
     assert.equal(chunks.map(({ choices }) => choices[0].text).join(""), whole.text);

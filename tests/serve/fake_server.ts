@@ -18,6 +18,9 @@ export async function fakeServer(
   await server.ready;
   return {
     ...testClient(server.url),
-    ...{ server, log, engine, [Symbol.asyncDispose]: () => server.stop() },
+    server,
+    log,
+    engine,
+    [Symbol.asyncDispose]: () => server.stop(),
   };
 }

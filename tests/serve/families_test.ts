@@ -114,7 +114,9 @@ Deno.test("reasoning_effort and chat_template_kwargs reach the template", async 
   });
   const kwargs = { enable_thinking: false, custom: [1] };
   assert.deepEqual(await sent({ reasoning_effort: "high", chat_template_kwargs: kwargs }), {
-    ...{ enable_thinking: false, thinking: true, custom: [1] },
+    enable_thinking: false,
+    thinking: true,
+    custom: [1],
   });
   await using spoken = await saying("fine", "{{ reasoning_effort }}");
   await spoken.json(CHAT, { ...user("hi"), reasoning_effort: "low" });

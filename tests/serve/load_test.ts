@@ -57,7 +57,9 @@ for (const fields of LEAVING) {
     const { table } = server.server.service;
     const leaving = new AbortController();
     const asked = server.ask(CHAT, undefined, {
-      ...{ method: "POST", body: JSON.stringify({ ...BODY, ...fields }), signal: leaving.signal },
+      method: "POST",
+      body: JSON.stringify({ ...BODY, ...fields }),
+      signal: leaving.signal,
     });
     await until(() => table.live.size === (fields.n ?? 1));
     if (fields.stream) await (await asked).body?.getReader().read();

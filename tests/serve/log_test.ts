@@ -37,7 +37,9 @@ Deno.test("log: a line of JSON for each request, with its tokens, times and clie
   await using server = await logging("json");
   const headers = { "x-request-id": "from/me-1" };
   const response = await server.ask(CHAT, undefined, {
-    ...{ method: "POST", headers, body: JSON.stringify(user("a secret")) },
+    method: "POST",
+    headers,
+    body: JSON.stringify(user("a secret")),
   });
   assert.equal(response.headers.get("x-request-id"), "from/me-1");
   await response.text();
@@ -49,8 +51,14 @@ Deno.test("log: a line of JSON for each request, with its tokens, times and clie
     level: "info",
     message: "request",
     id: "from/me-1",
-    ...{ method: "POST", path: CHAT, status: 200, complete: true },
-    ...{ prompt_tokens: 2, cached_tokens: 0, output_tokens: 2, accept_length: 0.5 },
+    method: "POST",
+    path: CHAT,
+    status: 200,
+    complete: true,
+    prompt_tokens: 2,
+    cached_tokens: 0,
+    output_tokens: 2,
+    accept_length: 0.5,
   });
   assert.ok(!line.includes("secret") && !line.includes("answer"));
 });

@@ -7,8 +7,13 @@ import { type Server, type ServerOptions, startServer } from "../../src/serve/se
 import { open } from "../engine/worker/open.ts";
 
 const SPECULATE: NonNullable<ClientOptions["speculate"]> = {
-  ...{ adaptive: false, config: presetConfig("conservative"), configGiven: false },
-  ...{ eagleTopk: undefined, numSteps: 3, numDraftTokens: undefined, allSteps: false },
+  adaptive: false,
+  config: presetConfig("conservative"),
+  configGiven: false,
+  eagleTopk: undefined,
+  numSteps: 3,
+  numDraftTokens: undefined,
+  allSteps: false,
 };
 
 /** A server of the embedded model on the software adapter, on a port of its own. */
@@ -29,7 +34,11 @@ export interface TestServer extends AsyncDisposable {
 export type Json = any;
 
 export const DEFAULTS: ServerOptions = {
-  ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [] },
+  host: "127.0.0.1",
+  port: 0,
+  apiKey: undefined,
+  hosts: [],
+  origins: [],
   maxBatch: 4,
   maxQueue: 8,
   roundMs: 60_000,
@@ -39,12 +48,16 @@ export const DEFAULTS: ServerOptions = {
   drainMs: 5000,
   maxTokens: undefined,
   limits: connectionLimits(0),
-  ...{ modelName: "fledgling", otherNames: [], anyModel: false, strict: false },
+  modelName: "fledgling",
+  otherNames: [],
+  anyModel: false,
+  strict: false,
   sampling: () => ({ ...FALLBACK, temperature: 0 }),
   templateArguments: {},
   version: "0.0.0",
   shownName: (name) => name,
-  ...{ log: openLog({ format: "none", write: () => {} }), logPrompts: false },
+  log: openLog({ format: "none", write: () => {} }),
+  logPrompts: false,
 };
 
 export async function serve(
@@ -56,7 +69,11 @@ export async function serve(
   const server = await startServer(
     (onProgress) =>
       open({
-        ...{ maxBatch, constrained: true, predictions: true, speculate: SPECULATE, onProgress },
+        maxBatch,
+        constrained: true,
+        predictions: true,
+        speculate: SPECULATE,
+        onProgress,
         ...engine,
       }),
     { ...DEFAULTS, log: faultLog(log), ...options },
@@ -64,7 +81,8 @@ export async function serve(
   const opened = await server.ready;
   return {
     ...testClient(server.url),
-    ...{ server, log },
+    server,
+    log,
     async [Symbol.asyncDispose]() {
       await server.stop();
       await opened?.terminate();

@@ -50,8 +50,15 @@ Deno.test("the per-batch oracle has each size's best depth, and the nearest for 
   const policy = open({ now: { ms: 0, tokens: 0 }, request: () => assert.fail() });
   const depthAt = (batchSize: number) => {
     const context = {
-      ...{ batchSize, asked: [], sequences: [], waiting: 0, freePages: 1, totalPages: 1 },
-      ...{ roundsPerSync: 1, costs: undefined, ranks: false },
+      batchSize,
+      asked: [],
+      sequences: [],
+      waiting: 0,
+      freePages: 1,
+      totalPages: 1,
+      roundsPerSync: 1,
+      costs: undefined,
+      ranks: false,
     };
     return policy.pick(policy.start, context).tier.depth;
   };

@@ -43,7 +43,9 @@ Deno.test("rates: simulated throughput is the published one, between sizes along
   const pricing = rewardPricing(REWARDS, acceptance, OF);
   const rate = (batch: number, steps: number) =>
     simulate(simulationOf([], {
-      ...{ pricing, acceptance, policy: statically(steps) },
+      pricing,
+      acceptance,
+      policy: statically(steps),
       source: batchSource(() => batch, { seed: 2, promptTokens: 1, outputTokens: 1e9 }),
       machine: { ...MACHINE, maxBatch: batch },
       until: { rounds: 20_000 },

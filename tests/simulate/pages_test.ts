@@ -6,7 +6,11 @@ import { chain } from "../../src/speculate/round_shape.ts";
 
 /** Plain decoding keeps two cells beyond what is stored: a round's token and its row. */
 const CAPACITY = {
-  ...{ batch: 3, shapes: [chain(0)], prefillRows: 64, contextLength: Infinity, pages: 10 },
+  batch: 3,
+  shapes: [chain(0)],
+  prefillRows: 64,
+  contextLength: Infinity,
+  pages: 10,
 };
 
 function request(id: number, promptTokens: number, outputTokens = 100) {

@@ -46,7 +46,11 @@ Deno.test("a recording that is broken is refused with the line's number", () => 
 });
 
 const MACHINE = {
-  ...{ policy: "ema", maxBatch: 2, kvTokens: 640, prefillRows: 64, roundsPerSync: 1 },
+  policy: "ema",
+  maxBatch: 2,
+  kvTokens: 640,
+  prefillRows: 64,
+  roundsPerSync: 1,
   costs: { ...(COST_PRESETS["toy"] as CostTable), draft: undefined },
 } as const;
 
@@ -58,8 +62,13 @@ Deno.test("a recording: the machine, cached prompts, drafts and requests come ba
       { atMs: 9, promptTokens: 8, outputTokens: 6 },
     ],
     rounds: [{
-      ...{ tMs: 20, batch: 2, numSteps: 3, accepted: [2, 0], ms: 5 },
-      ...{ drafted: [3, 1], requests: [1, 0] },
+      tMs: 20,
+      batch: 2,
+      numSteps: 3,
+      accepted: [2, 0],
+      ms: 5,
+      drafted: [3, 1],
+      requests: [1, 0],
     }],
   });
   const recording = readRecording(text);

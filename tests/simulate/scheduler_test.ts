@@ -36,22 +36,36 @@ async function scheduled(
   { maxBatch, pages, chunkRows, roundsPerSync }: Machine,
 ): Promise<Schedule> {
   const core = fakeCore({
-    ...{ batch: maxBatch, shapes: [chain(0)], prefillRows: chunkRows, contextLength: 400, pages },
+    batch: maxBatch,
+    shapes: [chain(0)],
+    prefillRows: chunkRows,
+    contextLength: 400,
+    pages,
   }, "none");
   const batches: number[] = [];
   const scheduler = openScheduler({
-    ...{ core, cache: cacheOf(core), roundsPerSync, chunkRows },
+    core,
+    cache: cacheOf(core),
+    roundsPerSync,
+    chunkRows,
     speculation: staticPlan(chain(0)).speculation,
     onRound: ({ batch }) => void batches.push(batch),
     outputs: {
       tokenizer: {
-        ...{ vocabSize: VOCAB, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
+        vocabSize: VOCAB,
+        bosToken: undefined,
+        eosToken: undefined,
+        idOf: () => undefined,
         encode: () => [],
         decode: () => "",
         isSkipped: () => false,
       },
-      ...{ name: "fake", eosTokenIds: [], vocabSize: VOCAB, algorithm: "NONE" },
-      ...{ contextLength: 400, tier: chain(0) },
+      name: "fake",
+      eosTokenIds: [],
+      vocabSize: VOCAB,
+      algorithm: "NONE",
+      contextLength: 400,
+      tier: chain(0),
     },
   });
   for (const [n, { promptTokens, outputTokens }] of asked.entries()) {
@@ -61,7 +75,11 @@ async function scheduled(
       (_, i) => i === 0 ? 2 + n : 2 + hash32(n, i, 5) % (POISON - 2),
     );
     scheduler.submit({
-      ...{ promptIds, maxTokens: outputTokens, sampling: GREEDY, stop: [], ignoreEos: true },
+      promptIds,
+      maxTokens: outputTokens,
+      sampling: GREEDY,
+      stop: [],
+      ignoreEos: true,
     }, () => {});
   }
   while (await scheduler.step());

@@ -106,7 +106,9 @@ Deno.test("a budget verifies the drafts of whom the draft is sure, a plain rule 
     open: (seed: number) => ({ chance: () => seed === 0 ? 0.9 : 0.2 }),
   };
   simulate(simulationOf([{ outputTokens: 50 }, { outputTokens: 50, atMs: 1 }], {
-    ...{ policy: simulated, acceptance, until: { rounds: 8 } },
+    policy: simulated,
+    acceptance,
+    until: { rounds: 8 },
     machine: { ...MACHINE, confidenceNoise: 0 },
   }));
   const both = outcomes.find(({ sequences }) => sequences.length === 2);
@@ -143,7 +145,8 @@ Deno.test("what is accepted does not depend on who drafts: positions decide", ()
       },
     };
     const found = simulate(simulationOf(Array.from({ length: 9 }, () => ({ outputTokens: 60 })), {
-      ...{ acceptance, policy: { name: "checked", open: () => checked } },
+      acceptance,
+      policy: { name: "checked", open: () => checked },
     }));
     assert.equal(found.tokens, 9 * 60);
   }
@@ -156,11 +159,9 @@ Deno.test("groups of rounds go on past the end of one, and share the host's time
   // One group of four rounds.
   assert.equal(found.ms, 5 + 4 * (11 + 2));
   const two = simulate(simulationOf([{ outputTokens: 2 }, { outputTokens: 6 }], {
-    ...{
-      pricing,
-      machine,
-      source: batchSource(() => 2, { seed: 1, promptTokens: 1, outputTokens: 4 }),
-    },
+    pricing,
+    machine,
+    source: batchSource(() => 2, { seed: 1, promptTokens: 1, outputTokens: 4 }),
     until: { ms: 1 },
   }));
   assert.equal(two.rounds, 3, "nobody wants more than three tokens after the first");

@@ -10,7 +10,10 @@ import { policyRandom } from "../../src/speculate/noise.ts";
 
 /** A round takes 10 ms, 1 more for each row, 2 a draft level and 3 for draft-extend; prefill 0.5 a token. */
 export const COSTS: CostTable = {
-  ...{ format: COST_FORMAT, adapter: "none", model: "none", draft: "none" },
+  format: COST_FORMAT,
+  adapter: "none",
+  model: "none",
+  draft: "none",
   buckets: [1, 2, 4, 8, 16, 32],
   level: [{ at: 1, ms: 2 }],
   verify: [{ at: 1, ms: 11 }, { at: 2, ms: 12 }],
@@ -18,12 +21,17 @@ export const COSTS: CostTable = {
   extend: [{ at: 1, ms: 3 }],
   catchUp: [{ at: 1, ms: 0.25 }, { at: 2, ms: 0.5 }],
   prefill: [{ at: 1, ms: 0.5 }, { at: 2, ms: 1 }],
-  ...{ host: 0, fitError: 0 },
+  host: 0,
+  fitError: 0,
 };
 
 export const MACHINE: Machine = {
-  ...{ maxBatch: 4, kvTokens: Infinity, chunkRows: 256, roundsPerSync: 1 },
-  ...{ noise: 0, confidenceNoise: undefined },
+  maxBatch: 4,
+  kvTokens: Infinity,
+  chunkRows: 256,
+  roundsPerSync: 1,
+  noise: 0,
+  confidenceNoise: undefined,
 };
 
 export function policyOf(name: string, options: unknown): SimulatedPolicy {
@@ -46,7 +54,9 @@ export function simulationOf(
     acceptance: geometric(1),
     source: openSource(arrivals, { promptTokens: 10, outputTokens: 5 }),
     policy: statically(0),
-    ...{ machine: MACHINE, until: {}, seed: 7 },
+    machine: MACHINE,
+    until: {},
+    seed: 7,
     ...others,
   };
 }

@@ -37,7 +37,10 @@ function orAbsurd(usual: fc.Arbitrary<number>): fc.Arbitrary<number> {
 
 /** A round costs 1 ms and 0.2 ms a draft level, and more beyond 16 rows. */
 const COSTS: CostTable = {
-  ...{ format: COST_FORMAT, adapter: "none", model: "none", draft: "none" },
+  format: COST_FORMAT,
+  adapter: "none",
+  model: "none",
+  draft: "none",
   buckets: [1, 2, 4, 8, 16, 32, 64, 128],
   level: [{ at: 1, ms: 0.2 }, { at: 128, ms: 0.4 }],
   verify: [{ at: 1, ms: 1 }, { at: 16, ms: 1.1 }, { at: 1024, ms: 20 }],
@@ -45,19 +48,18 @@ const COSTS: CostTable = {
   extend: [{ at: 1, ms: 0.2 }, { at: 1024, ms: 1 }],
   catchUp: [{ at: 1, ms: 0.3 }, { at: 1024, ms: 4 }],
   prefill: [{ at: 1, ms: 1 }, { at: 1024, ms: 40 }],
-  ...{ host: 0.1, fitError: 0 },
+  host: 0.1,
+  fitError: 0,
 };
 
 const millis = orAbsurd(fc.double({ min: 0, max: 200, noNaN: true }));
 const drawnMs: fc.Arbitrary<RoundTimes> = fc.record({
-  ...{
-    round: millis,
-    draft: millis,
-    verify: millis,
-    extend: millis,
-    host: millis,
-    catchUp: millis,
-  },
+  round: millis,
+  draft: millis,
+  verify: millis,
+  extend: millis,
+  host: millis,
+  catchUp: millis,
 });
 const drawnSequence: fc.Arbitrary<SequenceContext & { readonly asked: number | undefined }> = fc
   .record({
@@ -316,7 +318,9 @@ function outcomeFor(
   const numSteps = tier.depth + off;
   return {
     tier: chain(numSteps),
-    ...{ batchSize, waiting, ms },
+    batchSize,
+    waiting,
+    ms,
     sequences: accepted.map((count, i) => ({
       id: sequences[i]?.id ?? i,
       asked: asked[i] === 0 ? undefined : asked[i],

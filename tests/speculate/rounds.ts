@@ -10,14 +10,12 @@ export function contextOf(batchSize: number, given: Partial<RoundContext> = {}):
     sequences: Array.from({ length }, (_, id) => (
       { id, position: 20, depth: undefined, accepted: [], confidences: [], lag: 0 }
     )),
-    ...{
-      waiting: 0,
-      freePages: 100,
-      totalPages: 128,
-      roundsPerSync: 1,
-      costs: undefined,
-      ranks: false,
-    },
+    waiting: 0,
+    freePages: 100,
+    totalPages: 128,
+    roundsPerSync: 1,
+    costs: undefined,
+    ranks: false,
     ...given,
   };
 }

@@ -202,8 +202,12 @@ function contextFor(running: readonly Slot[], world: SmallWorld, together: numbe
     ): SequenceContext => (
       { id, position, depth, accepted, confidences, lag }
     )),
-    ...{ waiting: 0, freePages: 1000, totalPages: 2000, roundsPerSync: together },
-    ...{ costs: world.told, ranks: world.ranks },
+    waiting: 0,
+    freePages: 1000,
+    totalPages: 2000,
+    roundsPerSync: together,
+    costs: world.told,
+    ranks: world.ranks,
   };
 }
 

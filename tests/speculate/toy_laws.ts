@@ -136,9 +136,14 @@ function nextRound(
   },
 ): Branch[] {
   const context = contextOf(running.length, {
-    ...{ costs, ranks },
+    costs,
+    ranks,
     sequences: running.map((id) => ({
-      ...{ id, position: 8 + (ids[id]?.length ?? 0), depth: undefined, accepted: [], lag: 0 },
+      id,
+      position: 8 + (ids[id]?.length ?? 0),
+      depth: undefined,
+      accepted: [],
+      lag: 0,
       confidences: ranks ? confidences[id] ?? [] : [],
     })),
   });
@@ -155,7 +160,10 @@ function nextRound(
     );
     for (const outcome of product(graded)) {
       const sequences = outcome.map(({ value: { accepted } }, i) => ({
-        ...{ id: running[i] ?? 0, asked: undefined, depth: verified[i] ?? 0, accepted },
+        id: running[i] ?? 0,
+        asked: undefined,
+        depth: verified[i] ?? 0,
+        accepted,
         confidences: ranks ? (chains[i]?.laws ?? []).map((law) => Math.max(...law)) : [],
         position: 8,
       }));

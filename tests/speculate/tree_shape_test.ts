@@ -4,7 +4,9 @@ import { automaticTree, treeNamed, treeShape } from "../../src/speculate/tree_sh
 
 Deno.test("tree shape: EAGLE's spelling counts levels after the first, and ours is short", () => {
   assert.deepEqual(treeNamed("total_token=60,depth=7,top_k=10"), {
-    ...{ depth: 8, width: 10, rows: 60 },
+    depth: 8,
+    width: 10,
+    rows: 60,
   });
   assert.deepEqual(treeNamed("depth=4"), { depth: 5, width: 10, rows: 60 });
   assert.deepEqual(treeNamed("5:4:8"), { depth: 5, width: 4, rows: 8 });

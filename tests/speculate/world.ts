@@ -36,7 +36,10 @@ const ROWS = [1, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 
 /** A round of up to 64 rows costs 1 ms and 0.05 a draft level; beyond, verification is in proportion. */
 export const WORLD_COSTS: CostTable = {
-  ...{ format: COST_FORMAT, adapter: "world", model: "world", draft: "world" },
+  format: COST_FORMAT,
+  adapter: "world",
+  model: "world",
+  draft: "world",
   buckets: BUCKETS,
   level: BUCKETS.map((at) => ({ at, ms: 0.05 * (1 + at / 128) })),
   verify: ROWS.map((at) => ({ at, ms: (1 + (at / 64) ** 4) ** 0.25 })),
@@ -44,7 +47,8 @@ export const WORLD_COSTS: CostTable = {
   extend: ROWS.map((at) => ({ at, ms: 0.05 + at / 2500 })),
   catchUp: [1, 64, 1024, 8192].map((at) => ({ at, ms: 0.2 + at / 500 })),
   prefill: [1, 64, 1024, 8192].map((at) => ({ at, ms: 1 + at / 50 })),
-  ...{ host: 0.1, fitError: 0 },
+  host: 0.1,
+  fitError: 0,
 };
 
 /** Most rounds that are launched at once. */
@@ -90,7 +94,9 @@ export function playWorld<State>(policy: Policy<State>, world: World): Played[] 
       }
       played.push({ depth: choice.tier.depth, tokens, ms: ms.round + catchUp });
       const outcome = outcomeOf({
-        ...{ batchSize, numSteps: choice.tier.depth, accepted },
+        batchSize,
+        numSteps: choice.tier.depth,
+        accepted,
         ms: told(ms, round),
       });
       const sequences = outcome.sequences.map((sequence, id) => (
@@ -142,7 +148,9 @@ function timesOf(
   },
 ): RoundTimes {
   const exact = roundMs(WORLD_COSTS, {
-    ...{ batch: batchSize, steps: tier.depth, cells: batchSize * STORED },
+    batch: batchSize,
+    steps: tier.depth,
+    cells: batchSize * STORED,
     ...depths && { drafts: depths.reduce((sum, depth) => sum + depth, 0) },
     roundsPerSync: together,
   });

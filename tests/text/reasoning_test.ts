@@ -87,8 +87,13 @@ function letters(special: readonly string[]) {
   );
   const size = Object.keys(vocab).length;
   const added_tokens = special.map((content, i) => ({
-    ...{ id: size + i, content, special: true, normalized: false },
-    ...{ single_word: false, lstrip: false, rstrip: false },
+    id: size + i,
+    content,
+    special: true,
+    normalized: false,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
   }));
   const decoder = { type: "Fuse" };
   const model = { type: "BPE", vocab, merges: [] };

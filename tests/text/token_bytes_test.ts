@@ -12,15 +12,28 @@ import {
 
 /** SentencePiece as Llama-2 has it. */
 const LLAMA2 = {
-  ...{ normalizer: null, pre_tokenizer: null, post_processor: null },
+  normalizer: null,
+  pre_tokenizer: null,
+  post_processor: null,
   model: {
     type: "BPE",
     byte_fallback: true,
     unk_token: "<unk>",
     merges: [],
     vocab: {
-      ...{ "<unk>": 0, "</s>": 1, "▁": 2, "a": 3, "▁a": 4, "ä": 5, "▁▁": 6 },
-      ...{ "<0xF0>": 7, "<0x9F>": 8, "<0x98>": 9, "<0x80>": 10, "<0x0A>": 11, "a▁b": 12 },
+      "<unk>": 0,
+      "</s>": 1,
+      "▁": 2,
+      "a": 3,
+      "▁a": 4,
+      "ä": 5,
+      "▁▁": 6,
+      "<0xF0>": 7,
+      "<0x9F>": 8,
+      "<0x98>": 9,
+      "<0x80>": 10,
+      "<0x0A>": 11,
+      "a▁b": 12,
     },
   },
   added_tokens: [

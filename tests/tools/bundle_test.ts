@@ -32,7 +32,9 @@ async function servesIn(folder: string): Promise<void> {
     args: ["run", "-A", "--no-config", "--cached-only", "eyrie.js", "serve", "--port", "0"],
     cwd: folder,
     env: { DENO_DIR: `${folder}/deno` },
-    ...{ stdin: "null", stdout: "piped", stderr: "null" },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
   }).spawn();
   const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const url = ((await lines.read()).value ?? "").trim();

@@ -43,7 +43,9 @@ Deno.test("the package brings the Deno that it was packed with", () => {
   const { name, version, dependencies } = packageJson();
   const deno = Deno.version.deno;
   deepEqual({ name, version, dependencies }, {
-    ...{ name: "eyrie", version: denoJson.version, dependencies: { deno } },
+    name: "eyrie",
+    version: denoJson.version,
+    dependencies: { deno },
   });
 });
 

@@ -52,12 +52,14 @@ async function passesArguments(folder: string, launcher: Program): Promise<void>
 async function passesSignals(folder: string, launcher: Program): Promise<void> {
   const serve = await ended(folder, launcher, {
     args: ["serve", "--quiet", "--port", "0"],
-    ...{ begun: /^http:/, signal: "SIGTERM" },
+    begun: /^http:/,
+    signal: "SIGTERM",
   });
   if (serve.code !== 0) throw new Error(`Cannot end eyrie serve: SIGTERM came to ${told(serve)}`);
   const generate = await ended(folder, launcher, {
     args: ["generate", "--quiet", "--ignore-eos", "--max-tokens", "2000", PROMPT],
-    ...{ begun: /\d/, signal: "SIGINT" },
+    begun: /\d/,
+    signal: "SIGINT",
   });
   if (generate.signal !== "SIGINT") {
     throw new Error(`Cannot end eyrie generate: SIGINT came to ${told(generate)}`);
@@ -76,7 +78,10 @@ async function ended(
 ): Promise<Deno.CommandStatus> {
   const child = new Deno.Command(file, {
     args: [...first, ...args],
-    ...{ cwd, stdin: "null", stdout: "piped", stderr: "null" },
+    cwd,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
   }).spawn();
   let text = "";
   // Its end means that the program itself is gone, not its launcher alone.

@@ -133,10 +133,22 @@ function countsOf(
   const LOADS = CELLS * WIDE / THREADS;
   if (!Number.isInteger(LOADS)) throw new Error(`${CELLS} cells are no rows of ${THREADS / WIDE}`);
   return {
-    ...{ QUERIES, GROUP, TILE, SPAN, GRID_R, SHARERS, WIDE, THREADS, SHARED_EIGHTS, CELLS },
+    QUERIES,
+    GROUP,
+    TILE,
+    SPAN,
+    GRID_R,
+    SHARERS,
+    WIDE,
+    THREADS,
+    SHARED_EIGHTS,
+    CELLS,
     ...lowOf(heads, units),
     ...poolOf(heads, units, tile),
-    ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
+    UNIT_M: m,
+    UNIT_N: n,
+    UNIT_K: k,
+    LANES: lanes,
     EARLY: early,
     HELD: held,
     DIRECT: direct,
@@ -217,8 +229,11 @@ export function combineUnitsKernel(of: Combined): Kernel {
   const SEGMENT = SEGMENT_CELLS / cells;
   const parameters = {
     NOTED: noted,
-    ...{ EACH_CELLS: cells, SEGMENT, PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH) },
-    ...{ HEAD: headDim / 4, LANES: lanes },
+    EACH_CELLS: cells,
+    SEGMENT,
+    PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH),
+    HEAD: headDim / 4,
+    LANES: lanes,
   };
   return kernelOf("attention/units/combine_units", parameters, {
     name,

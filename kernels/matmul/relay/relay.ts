@@ -188,17 +188,23 @@ export function relayedMatmuls(
   const floats = down.cols / splitK;
   const read = relayHold(relay, {
     makers: floats / (making.groups * making.pairs),
-    ...{ turns, floats, ranges: splitK },
+    turns,
+    floats,
+    ranges: splitK,
   });
   const launch = { rows: 1, tuning, label };
   const before = first ? recordFirst(first, launch) : [];
   const norm = before[0] && of.norm ? awaited(of.norm, { first, made: before[0], turns }) : of.norm;
   const made = matmul({ matrix: gateUp, x, out: relay }, {
-    ...{ ...launch, epilogue: relayed(gate) },
+    ...launch,
+    epilogue: relayed(gate),
     ...norm && { hold: normedRows(norm, { cols: gateUp.cols, rows: 1 }) },
   });
   const used = matmul({ matrix: down, x: act, out }, {
-    ...{ ...launch, epilogue: "store", splitK, hold: read },
+    ...launch,
+    epilogue: "store",
+    splitK,
+    hold: read,
   });
   return joined([...before, ...made, ...used], label);
 }

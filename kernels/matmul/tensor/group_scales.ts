@@ -10,8 +10,11 @@ import { kernelOf } from "../../shader.ts";
 
 /** The largest that a weight may be over the scale of its group; u4: less a zero of 0 to 16. */
 const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
-  ...{ q8: 127, q4: 8 },
-  ...{ u4: 16, i8: 128, f8: 448 },
+  q8: 127,
+  q4: 8,
+  u4: 16,
+  i8: 128,
+  f8: 448,
 };
 
 const GROUP_SCALES = kernelOf("matmul/tensor/group_scales", {}, {

@@ -85,16 +85,28 @@ function countsOf(
   const X_LOADS = Math.ceil(rows * CHUNKS / THREADS);
   const x = columnsOf(unit, { rows, low, held, chunks: CHUNKS, brought: X_LOADS * THREADS });
   return {
-    ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead },
-    ...{ CHUNKS, TILE_COLS, THREADS, ...x },
-    ...{ LANES: lanes, UNIT_M: m, UNIT_K: k, UNIT_HALF: m / 2 },
+    X_ROWS: rows,
+    OWN_C: columns,
+    STAGE: stage,
+    AHEAD: ahead,
+    CHUNKS,
+    TILE_COLS,
+    THREADS,
+    ...x,
+    LANES: lanes,
+    UNIT_M: m,
+    UNIT_K: k,
+    UNIT_HALF: m / 2,
     HELD: held > 0,
-    ...{ W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS), X_LOADS },
+    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
+    X_LOADS,
     W_PART: TILE_COLS * CHUNKS / vec8s % THREADS !== 0,
     WEIGHT_WORDS: TILE_COLS * Math.max(CHUNKS + 1, x.X_TILES * x.UNIT_N / 4),
     TURNS: Math.ceil(rows * columns * m / 2 / lanes),
-    ...{ RAGGED: ragged, BRANCHED: branched },
-    ...{ STEPS: stage / k, OWN_STEPS: branched ? stage / k : 1 },
+    RAGGED: ragged,
+    BRANCHED: branched,
+    STEPS: stage / k,
+    OWN_STEPS: branched ? stage / k : 1,
   };
 }
 

@@ -62,8 +62,13 @@ const TIMED: readonly Timed[] = [
   {
     us: [51],
     tile: {
-      ...{ subgroups: 8, grid: [2, 4], own: [1, 2], stage: 64, ahead: 2 },
-      ...{ early: true, inTurn: true },
+      subgroups: 8,
+      grid: [2, 4],
+      own: [1, 2],
+      stage: 64,
+      ahead: 2,
+      early: true,
+      inTurn: true,
     },
   },
   {

@@ -90,7 +90,10 @@ function growthChart(
   const byName = [...Map.groupBy(measured, ({ name }) => name)];
   const values = [...new Set(rows.map(valueOf))].toSorted((a, b) => a - b);
   return page.chart({
-    ...{ width: WIDTH, height: HEIGHT, marginLeft: MARGIN, ...seriesScales(looks) },
+    width: WIDTH,
+    height: HEIGHT,
+    marginLeft: MARGIN,
+    ...seriesScales(looks),
     // Values that double are as far apart as those from 0 to the first.
     x: { type: "point", label: axis, domain: values },
     y: { label, zero: true, nice: true, ticks: 5 },
@@ -102,12 +105,19 @@ function growthChart(
       ),
       ...byName.map(([name, own]) =>
         lineY(own, {
-          ...{ x: "x", y: "y", stroke: "name" },
+          x: "x",
+          y: "y",
+          stroke: "name",
           strokeDasharray: looks.get(name)?.dash ?? "",
         })
       ),
       dot(measured, {
-        ...{ x: "x", y: "y", r: 4, fill: "name", symbol: "name", title: "title" },
+        x: "x",
+        y: "y",
+        r: 4,
+        fill: "name",
+        symbol: "name",
+        title: "title",
       }),
     ],
   }, `${caption} by ${axis}`);

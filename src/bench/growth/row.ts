@@ -105,7 +105,11 @@ export function prefillRow({ count, ms, work }: PrefillSamples, place: Place): G
     rows: count,
     runs: ms.length,
     ms: time,
-    ...{ device_ms: null, draft_ms: null, verify_ms: null, extend_ms: null, host_ms: null },
+    device_ms: null,
+    draft_ms: null,
+    verify_ms: null,
+    extend_ms: null,
+    host_ms: null,
     ...rates(work, { ms: time, bandwidth: place.bandwidth, units: count, all: time }),
     memory: place.memory,
   };

@@ -172,7 +172,10 @@ async function rowsOf(point: GrowthPoint, run: Run): Promise<GrowthRow[]> {
   const count = Math.min(point.context, software ? SOFTWARE_PROMPT : PROMPT);
   if (axis !== "context" || count === 0 || signal.aborted) return rows;
   const prefill = await measurePrefill(core, {
-    ...{ context: point.context, count, chunkRows, signal },
+    context: point.context,
+    count,
+    chunkRows,
+    signal,
     times: software ? 1 : Math.min(repeat, 3),
   });
   return prefill && prefill.ms.length > 0 ? [...rows, prefillRow(prefill, place)] : rows;

@@ -62,7 +62,9 @@ export function arrivalsChart(
   const points = pointsOf(timeline, timeline.arrival_rate);
   const place = { x: "t", y: "value", curve: "step-after" } as const;
   return page.chart({
-    ...{ width, height: HEIGHT, marginLeft: MARGIN },
+    width,
+    height: HEIGHT,
+    marginLeft: MARGIN,
     x: { label: "seconds", zero: true },
     y: { label: "requests/s that arrive", zero: true, nice: true, ticks: 5 },
     marks: [
@@ -86,7 +88,9 @@ export function trackChart(
       : [[label, pointsOf(row.timeline, valuesOf(row.timeline, track))] as const]
   );
   return page.chart({
-    ...{ width, height: HEIGHT, marginLeft: MARGIN },
+    width,
+    height: HEIGHT,
+    marginLeft: MARGIN,
     x: { label: "seconds", zero: true },
     y: { label: track.label, zero: true, nice: true, ticks: 5 },
     color: seriesScales(looks).color,
@@ -95,7 +99,9 @@ export function trackChart(
       ruleY([0]),
       ...lines.map(([label, points]) =>
         lineY(points, {
-          ...{ x: "t", y: "value", stroke: looks.get(label)?.colour ?? "currentColor" },
+          x: "t",
+          y: "value",
+          stroke: looks.get(label)?.colour ?? "currentColor",
           strokeDasharray: looks.get(label)?.dash ?? "",
           ...track.lasting ? { curve: "step-after" as const } : {},
         })
@@ -125,23 +131,35 @@ export function choicesChart(
   const cells = Object.entries(stepsByBatch).flatMap(([batch, counts]) => {
     const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
     return Object.entries(counts).map(([step, count]) => ({
-      ...{ batch: +batch, step: +step, share: count / total },
+      batch: +batch,
+      step: +step,
+      share: count / total,
       title: `${label}\nbatch ${batch}, ${step} steps\n${percentText(count / total)} of ` +
         `${total} rounds`,
     }));
   });
   const batches = [...new Set(cells.map(({ batch }) => batch))].toSorted((a, b) => a - b);
   return page.chart({
-    ...{ width: 360, height: 60 + 24 * steps.length, marginLeft: 36 },
+    width: 360,
+    height: 60 + 24 * steps.length,
+    marginLeft: 36,
     x: { type: "band", label: "requests in a round", domain: batches },
     y: { type: "band", label: "steps", domain: steps.toReversed() },
     marks: [
       cell(cells, {
-        ...{ x: "batch", y: "step", title: "title", inset: 1 },
-        ...{ fill: "var(--verify)", fillOpacity: "share" },
+        x: "batch",
+        y: "step",
+        title: "title",
+        inset: 1,
+        fill: "var(--verify)",
+        fillOpacity: "share",
       }),
       text(cells.filter(({ share }) => share >= 0.1 && batches.length <= 10), {
-        ...{ x: "batch", y: "step", fontSize: 9, fill: "var(--ink)", stroke: "var(--paper)" },
+        x: "batch",
+        y: "step",
+        fontSize: 9,
+        fill: "var(--ink)",
+        stroke: "var(--paper)",
         text: ({ share }: { share: number }) => `${Math.round(share * 100)}`,
       }),
     ],
@@ -179,11 +197,16 @@ export function byLoadChart(
   { page, looks, name }: Drawing & { readonly name: string },
 ): PageNode {
   const points = all.map((one) => ({
-    ...{ load: one.load, label: one.label, value: measure.value(one) ?? NaN },
+    load: one.load,
+    label: one.label,
+    value: measure.value(one) ?? NaN,
     title: `${one.label}\n${one.load}\n${digits(measure.value(one) ?? NaN)} ${measure.label}`,
   }));
   return page.chart({
-    ...{ width: 360, height: HEIGHT, marginLeft: MARGIN, ...seriesScales(looks) },
+    width: 360,
+    height: HEIGHT,
+    marginLeft: MARGIN,
+    ...seriesScales(looks),
     x: { type: "point", label: null, domain: [...new Set(all.map(({ load }) => load))] },
     y: { label: measure.label, zero: true, nice: true, ticks: 5 },
     marks: [
@@ -191,12 +214,19 @@ export function byLoadChart(
       ruleY([0]),
       ...[...Map.groupBy(points, ({ label }) => label)].map(([label, points]) =>
         lineY(points, {
-          ...{ x: "load", y: "value", stroke: "label" },
+          x: "load",
+          y: "value",
+          stroke: "label",
           strokeDasharray: looks.get(label)?.dash ?? "",
         })
       ),
       dot(points, {
-        ...{ x: "load", y: "value", r: 4, fill: "label", symbol: "label", title: "title" },
+        x: "load",
+        y: "value",
+        r: 4,
+        fill: "label",
+        symbol: "label",
+        title: "title",
       }),
     ],
   }, name);

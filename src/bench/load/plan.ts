@@ -54,7 +54,8 @@ export function rateCase(perSecond: number, burstiness: number, extent: Extent):
   return {
     name: `${perSecond} req/s`,
     requestRate: perSecond,
-    ...{ burstiness, concurrency: null },
+    burstiness,
+    concurrency: null,
     arrivals: (seed) =>
       openLoop({ schedule: constantRate(perSecond), burstiness, seed, ...extent }),
   };
@@ -65,7 +66,10 @@ export function scheduleCase(
   { text, burstiness, extent }: { text: string; burstiness: number; extent: Extent },
 ): LoadCase {
   return {
-    ...{ name: `rates ${text}`, requestRate: null, burstiness, concurrency: null },
+    name: `rates ${text}`,
+    requestRate: null,
+    burstiness,
+    concurrency: null,
     arrivals: (seed) => openLoop({ schedule, burstiness, seed, ...extent }),
   };
 }
@@ -81,11 +85,16 @@ export function traceCase(
 ): LoadCase {
   const scaled = (tokens = 1) => Math.max(1, Math.round(tokens * lengthScale));
   return {
-    ...{ name, requestRate: null, burstiness: null, concurrency: null },
+    name,
+    requestRate: null,
+    burstiness: null,
+    concurrency: null,
     arrivals: (seed) =>
       arrivals.map(({ atMs, promptTokens, outputTokens }, n) => ({
-        ...{ atMs, seed: arrivalSeed(seed, n) },
-        ...{ promptTokens: scaled(promptTokens), outputTokens: scaled(outputTokens) },
+        atMs,
+        seed: arrivalSeed(seed, n),
+        promptTokens: scaled(promptTokens),
+        outputTokens: scaled(outputTokens),
       })),
   };
 }
@@ -93,7 +102,9 @@ export function traceCase(
 export function closedCase(concurrency: number, requests: number): LoadCase {
   return {
     name: `${concurrency} in flight`,
-    ...{ requestRate: null, burstiness: null, concurrency },
+    requestRate: null,
+    burstiness: null,
+    concurrency,
     arrivals: (seed) => closedLoop({ seed, requests }),
   };
 }

@@ -70,7 +70,9 @@ async function runCell(
   const start = clock.now();
   const { concurrency } = one;
   const requests = await drive(dues, {
-    ...{ clock, signal, onEnded },
+    clock,
+    signal,
+    onEnded,
     ...concurrency === null ? {} : { concurrency },
   });
   const seconds = (clock.now() - start) / 1000;
@@ -81,7 +83,11 @@ async function runCell(
     acceptanceBetween(before, after),
   );
   return {
-    ...{ requests, rounds: [], seconds, switches: [], preemptions: 0 },
+    requests,
+    rounds: [],
+    seconds,
+    switches: [],
+    preemptions: 0,
     acceptance: acceptance ?? null,
   };
 }
@@ -96,7 +102,8 @@ export function remoteSender(
       const { maxTokens, ignoreEos } = request;
       const prompt = promptOf(request);
       const fields = {
-        ...{ temperature: 0, max_tokens: maxTokens },
+        temperature: 0,
+        max_tokens: maxTokens,
         ...ignoreEos ? { ignore_eos: true } : {},
       };
       return {
@@ -111,7 +118,8 @@ export function remoteSender(
           ended(answer);
           const { promptTokens = 0, outputTokens = chunks, cachedTokens, text, reasoning } = answer;
           return {
-            ...{ promptTokens, outputTokens },
+            promptTokens,
+            outputTokens,
             ...defined({ cachedTokens }),
             outputHash: createHash("sha256").update(reasoning + text).digest("hex").slice(0, 16),
             complete: answer.finishReason !== "interrupt",

@@ -64,7 +64,8 @@ export function requestsOf(
   return arrivals.map(({ atMs, promptTokens, outputTokens, seed }, n) => {
     const fixed = outputTokens ?? work.outputTokens;
     return {
-      ...{ atMs, seed },
+      atMs,
+      seed,
       prompt: prompts[n] as Prompt,
       promptTokens: promptTokens ?? work.promptTokens,
       maxTokens: fixed ?? work.maxTokens,

@@ -114,7 +114,10 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const engine = await openMeasured(request, {
-    ...{ tiers: byDepth(tiers), plans, maxBatch, profile: true },
+    tiers: byDepth(tiers),
+    plans,
+    maxBatch,
+    profile: true,
     ...defined({ maxKvTokens, contextLength }),
   });
   const session = loadSession(engine, request);
@@ -161,7 +164,9 @@ function planFor(
   return policyPlan(policy, {
     // Before the model is open; whether there is a draft is seen then.
     algorithm: engine?.algorithm ?? "EAGLE3",
-    ...{ architecture: "", maxBatch, onWarning },
+    architecture: "",
+    maxBatch,
+    onWarning,
   });
 }
 
@@ -188,8 +193,13 @@ async function runCell(
   const learn = learnPrefill(engine.costs);
   let start = Infinity;
   const scheduler = openScheduler({
-    ...{ core: engine.core, cache, outputs: engine.outputs, speculation, roundsPerSync },
-    ...{ costs: () => engine.costs.table, chunkRows: engine.chunkRows },
+    core: engine.core,
+    cache,
+    outputs: engine.outputs,
+    speculation,
+    roundsPerSync,
+    costs: () => engine.costs.table,
+    chunkRows: engine.chunkRows,
     onPrefill(chunk) {
       learn(chunk);
       if (start < Infinity) prefills.push(chunk);
@@ -197,7 +207,14 @@ async function runCell(
     onRound: ({ at, ms, numSteps, drafted, together, batch, requests, drafts, accepted }) => {
       if (at < start) return;
       rounds.push({
-        ...{ beganMs: at - ms - start, ms, numSteps, drafted, together, batch, drafts, accepted },
+        beganMs: at - ms - start,
+        ms,
+        numSteps,
+        drafted,
+        together,
+        batch,
+        drafts,
+        accepted,
         requests: requests.map((request) => request - warmup),
       });
     },
@@ -216,7 +233,9 @@ async function runCell(
   start = clock.now();
   const { concurrency } = one;
   const requests = await drive(dues, {
-    ...{ clock, signal, onEnded },
+    clock,
+    signal,
+    onEnded,
     ...concurrency === null ? {} : { concurrency },
   });
   const seconds = (clock.now() - start) / 1000;
@@ -224,12 +243,17 @@ async function runCell(
   await loop.idle();
   if (signal.aborted || requests.length < dues.length) return undefined;
   return {
-    ...{ requests, rounds, prefills, seconds },
+    requests,
+    rounds,
+    prefills,
+    seconds,
     switches: speculation.report.switches.slice(switched)
       .map(({ round, from, to, reason }) => ({ round: round - before.rounds, from, to, reason })),
     preemptions: scheduler.counts.preemptions - preemptions,
     machine: {
-      ...{ maxBatch, roundsPerSync, prefillRows: engine.chunkRows },
+      maxBatch,
+      roundsPerSync,
+      prefillRows: engine.chunkRows,
       kvTokens: engine.core.pool.total * CELLS_PER_PAGE,
       costs: engine.costs.table ?? null,
     },

@@ -69,7 +69,11 @@ function summaryOf(
   };
   const seconds = (values: readonly number[]) => percentiles(values.map((each) => each * 1000));
   return {
-    ...{ load, label, again, fixed, rows: arm },
+    load,
+    label,
+    again,
+    fixed,
+    rows: arm,
     outputThroughput: mean(throughput),
     requestThroughput: mean((row) => row.request_throughput),
     goodput: known((row) => row.request_goodput),

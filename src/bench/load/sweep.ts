@@ -92,7 +92,11 @@ function contextOf({ plan, session, options: { maxBatch, slo, now } }: Going): R
   const { subject, served = { backend: "eyrie", maxBatch } } = session;
   const { backend } = served;
   return {
-    ...{ subject, backend, maxBatch: served.maxBatch, slo, date: now() },
+    subject,
+    backend,
+    maxBatch: served.maxBatch,
+    slo,
+    date: now(),
     workload: plan.work.workload.name,
   };
 }

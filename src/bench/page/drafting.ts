@@ -63,12 +63,19 @@ export function positionChart(
       ruleY([0]),
       ...[...Map.groupBy(points, ({ setting }) => setting)].map(([setting, points]) =>
         lineY(points, {
-          ...{ x: "position", y: "share", stroke: "setting" },
+          x: "position",
+          y: "share",
+          stroke: "setting",
           strokeDasharray: looks.get(setting)?.dash ?? "",
         })
       ),
       dot(points, {
-        ...{ x: "position", y: "share", r: 4, fill: "setting", symbol: "setting", title: "title" },
+        x: "position",
+        y: "share",
+        r: 4,
+        fill: "setting",
+        symbol: "setting",
+        title: "title",
       }),
     ],
   }, name);

@@ -57,8 +57,12 @@ function speedBars(
     marks: [
       gridX({ ticks: 5 }),
       barX(speeds, {
-        ...{ x: "mean", y: "setting", fill: "setting", title: "title" },
-        ...{ insetTop: 4, insetBottom: 4 },
+        x: "mean",
+        y: "setting",
+        fill: "setting",
+        title: "title",
+        insetTop: 4,
+        insetBottom: 4,
       }),
       ruleY(speeds, { y: "setting", x1: "low", x2: "high", ...HALO }),
       ruleY(speeds, { y: "setting", x1: "low", x2: "high", stroke: "var(--ink)" }),
@@ -78,7 +82,12 @@ function ends(
     tickX(speeds, { ...place, x: "high" }),
     tickX(whole, { ...place, x: "low" }),
     dot(speeds.filter(({ cut }) => cut), {
-      ...{ x: "low", y: "setting", symbol: "triangle", rotate: -90, r: 4, fill: "var(--ink)" },
+      x: "low",
+      y: "setting",
+      symbol: "triangle",
+      rotate: -90,
+      r: 4,
+      fill: "var(--ink)",
     }),
   ];
 }
@@ -100,15 +109,30 @@ function speedLines(
       lineY(points, { ...place, y: "mean", strokeOpacity: 0.6, strokeDasharray }),
       ruleX(points, { ...place, y1: "low", y2: "high", strokeWidth: 1.5 }),
       dot(points.filter(({ cut }) => cut), {
-        ...{ x: "batch", y: "low", dx, symbol: "triangle", rotate: 180, r: 3, fill: "setting" },
+        x: "batch",
+        y: "low",
+        dx,
+        symbol: "triangle",
+        rotate: 180,
+        r: 3,
+        fill: "setting",
       }),
       dot(points, {
-        ...{ x: "batch", y: "mean", dx, r: 4, fill: "setting", symbol: "setting", title: "title" },
+        x: "batch",
+        y: "mean",
+        dx,
+        r: 4,
+        fill: "setting",
+        symbol: "setting",
+        title: "title",
       }),
     ];
   });
   return page.chart({
-    ...{ width, height: TALL, marginLeft: MARGIN, ...seriesScales(looks) },
+    width,
+    height: TALL,
+    marginLeft: MARGIN,
+    ...seriesScales(looks),
     x: { type: "point", label: "batch size" },
     y: { label: "tokens/s", domain: [0, topOf(speeds)], nice: true, ticks: 6 },
     marks: [gridY({ ticks: 6 }), ruleY([0]), ...marks],
@@ -153,7 +177,10 @@ function speedupRows(
   { page, looks, width, name }: SpeedOptions,
 ): PageNode {
   return page.chart({
-    ...{ width, height: heightOf(points.length), ...seriesScales(looks), ...namesAxis(points) },
+    width,
+    height: heightOf(points.length),
+    ...seriesScales(looks),
+    ...namesAxis(points),
     x: { label: "speed over plain", nice: true, ticks: 5, tickFormat: ratioTick },
     marks: [
       gridX({ ticks: 5 }),
@@ -162,7 +189,12 @@ function speedupRows(
       ruleY(points, { y: "setting", x1: "low", x2: "high", stroke: "setting", strokeWidth: 2 }),
       ...ends(points),
       dot(points, {
-        ...{ x: "ratio", y: "setting", r: 5, fill: "setting", symbol: "setting", title: "title" },
+        x: "ratio",
+        y: "setting",
+        r: 5,
+        fill: "setting",
+        symbol: "setting",
+        title: "title",
       }),
     ],
   }, name);
@@ -174,7 +206,10 @@ function facets(
   { page, looks, width, name }: SpeedOptions,
 ): PageNode {
   return page.chart({
-    ...{ width, height: TALL, marginLeft: MARGIN, ...seriesScales(looks) },
+    width,
+    height: TALL,
+    marginLeft: MARGIN,
+    ...seriesScales(looks),
     fx: { label: "batch size", padding: 0.15 },
     x: { type: "point", axis: null, domain: [...new Set(points.map(({ setting }) => setting))] },
     y: { label: "speed over plain", nice: true, ticks: 6, tickFormat: ratioTick },
@@ -183,12 +218,21 @@ function facets(
       rect(noise, { fx: "batch", y1: "low", y2: "high", fill: "var(--noise)", title: "title" }),
       ruleY([1], PLAIN_RULE),
       ruleX(points, {
-        ...{ fx: "batch", x: "setting", y1: "low", y2: "high" },
-        ...{ stroke: "setting", strokeWidth: 1.5 },
+        fx: "batch",
+        x: "setting",
+        y1: "low",
+        y2: "high",
+        stroke: "setting",
+        strokeWidth: 1.5,
       }),
       dot(points, {
-        ...{ fx: "batch", x: "setting", y: "ratio", r: 4 },
-        ...{ fill: "setting", symbol: "setting", title: "title" },
+        fx: "batch",
+        x: "setting",
+        y: "ratio",
+        r: 4,
+        fill: "setting",
+        symbol: "setting",
+        title: "title",
       }),
     ],
   }, name);

@@ -52,7 +52,8 @@ export async function runBackends(
     status.clear();
   }
   const facts = {
-    ...{ command: commandText("bench", context.args), version: context.version },
+    command: commandText("bench", context.args),
+    version: context.version,
     date: (context.now ?? (() => new Date()))(),
   };
   const rows = runs.flatMap((run) => run.rows);

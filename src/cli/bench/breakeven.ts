@@ -99,7 +99,11 @@ function planOf(options: BreakevenOptions, workload: { name: string; sized: bool
   const { batchSize: batch, outputTokens, repeat: blocks, seed } = options;
   const [promptTokens] = DEFAULT_PROMPT_TOKENS;
   const one: Case = {
-    ...{ workload: workload.name, batch, outputTokens, temperature: 0, depth: 0 },
+    workload: workload.name,
+    batch,
+    outputTokens,
+    temperature: 0,
+    depth: 0,
     ...workload.sized ? { promptTokens } : {},
   };
   const numSteps = stepsOf(options, MOST_MEASURED);

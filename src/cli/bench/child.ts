@@ -24,7 +24,9 @@ export function startChild(args: readonly string[], onLine: (line: string) => vo
   const child = new Deno.Command(Deno.execPath(), {
     args: [...program, ...args],
     env: { [TURNS_VARIABLE]: "1" },
-    ...{ stdin: "piped", stdout: "piped", stderr: "piped" },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
   }).spawn();
   const stdin = child.stdin.getWriter();
   const errors = linesOf(child.stderr);

@@ -24,7 +24,9 @@ export async function runCosts(
   using session = await unlessAborted(opening, io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
   const measured = await session.measure({
-    ...{ seconds, keep: output === undefined, signal: io.signal },
+    seconds,
+    keep: output === undefined,
+    signal: io.signal,
     onProgress: (done) =>
       status.bench({ done: Math.round(100 * done), total: 100, text: "costs of rounds" }),
   }).finally(status.clear);

@@ -49,7 +49,9 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const arms = options.remote === undefined ? plan.arms.length : 1;
   if (!options.quiet) io.stderr.write(`${planText(plan, arms)}\n`);
   const request = {
-    ...{ ...modelRequest(options, { io, status }), ...sizes(options), plan },
+    ...modelRequest(options, { io, status }),
+    ...sizes(options),
+    plan,
     ...defined({ costs: options.costs }),
   };
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
@@ -60,7 +62,9 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const { served } = session;
   const measured = served === undefined ? plan : { ...plan, arms: [served.arm] };
   await measureLoad(measured, session, {
-    ...{ maxBatch, now, signal: io.signal },
+    maxBatch,
+    now,
+    signal: io.signal,
     slo: {
       ...defined({ ttftMs: sloTtftMs, tpotMs: sloTpotMs }),
     },

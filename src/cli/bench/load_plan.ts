@@ -51,7 +51,9 @@ export function loadPlan(options: LoadOptions, workload: Workload): LoadPlan {
       ...defined({ outputTokens }),
       maxTokens,
     },
-    ...{ blocks: repeat, warmup, seed },
+    blocks: repeat,
+    warmup,
+    seed,
   };
 }
 

@@ -64,7 +64,10 @@ async function answer(
   const { temperature, seed } = request.sampling;
   const stopped = result.finishReason === "interrupt";
   return {
-    ...{ state, stopped, text: result.text, reasoning: result.reasoning },
+    state,
+    stopped,
+    text: result.text,
+    reasoning: result.reasoning,
     nothing: stopped && result.outputIds.length === 0,
     tokens: request.promptIds.length + result.outputIds.length,
     cut: cutText(engine, result),

@@ -101,13 +101,16 @@ export function settingsOf(
   const { maxTokens, seed, stop, think = "auto", stats } = options;
   return {
     ...samplingChoice(options, engine),
-    ...{ maxTokens, seed, stop, think, stats, remote: false },
+    maxTokens,
+    seed,
+    stop,
+    think,
+    stats,
+    remote: false,
     format: undefined,
-    ...{
-      numSteps: undefined,
-      openedSteps: engine.tier.depth,
-      draft: engine.draftName !== undefined,
-    },
+    numSteps: undefined,
+    openedSteps: engine.tier.depth,
+    draft: engine.draftName !== undefined,
   };
 }
 
@@ -117,11 +120,24 @@ export function remoteSettings(options: ChatOptions): Settings {
   const { repetitionPenalty, frequencyPenalty, presencePenalty } = options;
   const { maxTokens, seed, stop, think = "auto", stats } = options;
   return {
-    ...{ temperature, topK, topP, minP, logitBias },
-    ...{ repetitionPenalty, frequencyPenalty, presencePenalty },
-    ...{ maxTokens, seed, stop, think, stats, remote: true },
+    temperature,
+    topK,
+    topP,
+    minP,
+    logitBias,
+    repetitionPenalty,
+    frequencyPenalty,
+    presencePenalty,
+    maxTokens,
+    seed,
+    stop,
+    think,
+    stats,
+    remote: true,
     format: undefined,
-    ...{ numSteps: undefined, openedSteps: 0, draft: false },
+    numSteps: undefined,
+    openedSteps: 0,
+    draft: false,
   };
 }
 
@@ -184,7 +200,9 @@ export function settingTexts(settings: Settings): Record<string, string> {
   const texts: Record<string, string> = {
     ...Object.fromEntries(numbers),
     stop: stop.length === 0 ? NONE : JSON.stringify(stop.length === 1 ? stop[0] : stop),
-    ...{ think, draft: onOff(draft), stats: onOff(stats) },
+    think,
+    draft: onOff(draft),
+    stats: onOff(stats),
     format: settings.format?.text ?? NO_FORMAT,
   };
   const own = ([name]: [string, unknown]) => !(settings.remote && LOCAL.includes(name));

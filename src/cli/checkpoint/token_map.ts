@@ -103,8 +103,13 @@ function write(path: string, ids: readonly number[]): void {
 function safetensors(ids: readonly number[]): Uint8Array {
   const data = new Uint8Array(Int32Array.from(ids).buffer);
   const tensor: TensorInfo = {
-    ...{ name: "token_map", dtype: "I32", dtypeName: "I32", shape: [ids.length] } as const,
-    ...{ file: "", begin: 0, size: data.length },
+    name: "token_map",
+    dtype: "I32" as const,
+    dtypeName: "I32",
+    shape: [ids.length],
+    file: "",
+    begin: 0,
+    size: data.length,
   };
   const head = planShards([tensor], Infinity).files[0]?.head ?? new Uint8Array();
   const file = new Uint8Array(head.length + data.length);

@@ -101,7 +101,11 @@ function openRun(
       try {
         if (asked instanceof UsageError) throw asked;
         const { input, request } = await requestOf(engine, {
-          ...{ line: asked, options, grammar, io, drawSeed },
+          line: asked,
+          options,
+          grammar,
+          io,
+          drawSeed,
         });
         const result = await resultOf(engine.generate(request));
         tokens += result.outputIds.length;

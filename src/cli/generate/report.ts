@@ -181,7 +181,11 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     speculative: { ...speculative, ...lossReport(engine), ...adaptiveReport(engine) },
     ...result.prediction ? { prediction: result.prediction } : {},
     device: {
-      ...{ adapter, backend, webgpu, software, features },
+      adapter,
+      backend,
+      webgpu,
+      software,
+      features,
       ...engine.units ? { matrix_units: engine.units } : {},
     },
   };

@@ -22,7 +22,8 @@ interface Source {
 
 const SOURCES: Readonly<Record<Topic, Source>> = {
   policies: {
-    ...{ path: "docs/policies.md", page: policies },
+    path: "docs/policies.md",
+    page: policies,
     sections: [undefined, "Each in three lines"],
   },
   trees: { path: "docs/trees.md", page: trees, sections: [undefined] },
@@ -30,11 +31,13 @@ const SOURCES: Readonly<Record<Topic, Source>> = {
   exactness: { path: "docs/exactness.md", page: exactness, sections: [undefined] },
   sampling: { path: "docs/sampling.md", page: sampling, sections: [undefined, "Order"] },
   constrained: {
-    ...{ path: "docs/constrained.md", page: constrained },
+    path: "docs/constrained.md",
+    page: constrained,
     sections: [undefined, "How it ends"],
   },
   server: {
-    ...{ path: "docs/server.md", page: server },
+    path: "docs/server.md",
+    page: server,
     sections: [undefined, "Routes", "Load", "Who may ask"],
   },
   gpu: { path: "docs/install.md", page: install, sections: ["The GPU"] },

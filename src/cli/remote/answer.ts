@@ -46,7 +46,9 @@ export async function answerRemotely(
     const after = signal.aborted ? {} : await readServer(server, signal);
     return {
       ...answer,
-      ...{ pieces, reading: before, decodeMs: last - (first ?? last) },
+      pieces,
+      reading: before,
+      decodeMs: last - (first ?? last),
       firstMs: first === undefined ? undefined : first - started,
       acceptance: together(answer.acceptance, acceptanceBetween(before, after)),
     };

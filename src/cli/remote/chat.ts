@@ -68,7 +68,9 @@ async function answer(
   const { seed } = settings;
   const { templateArg, ignoreEos, quiet } = options;
   const wishes = {
-    ...{ ...settings, templateArg, ignoreEos },
+    ...settings,
+    templateArg,
+    ignoreEos,
     // A fixed seed must still let /regen find another answer.
     seed: seed === undefined ? undefined : (seed + attempt) >>> 0,
   };
@@ -85,7 +87,10 @@ async function answer(
     const { text, reasoning, promptTokens = 0, outputTokens = 0 } = result;
     const stopped = result.finishReason === "interrupt";
     return {
-      ...{ state: asked, text, reasoning, stopped },
+      state: asked,
+      text,
+      reasoning,
+      stopped,
       nothing: stopped && result.pieces === 0,
       tokens: promptTokens + outputTokens,
       cut: remoteCutNote(result, "/set max-tokens"),

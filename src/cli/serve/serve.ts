@@ -37,10 +37,18 @@ export async function runServe(
   const server = await startServer(
     async (onProgress) =>
       await openWithProgress(options, { open, io }, {
-        ...{ constrained: true, predictions: true, onProgress },
+        constrained: true,
+        predictions: true,
+        onProgress,
       }),
     {
-      ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
+      host,
+      port: options.port,
+      apiKey,
+      maxBatch,
+      maxQueue,
+      version,
+      shownName,
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],
       origins: options.allowOrigin,
       modelName: names[0],

@@ -85,7 +85,8 @@ function throughputAware(values: Json, numSteps: number | undefined): DepthWithN
   const middle = steps[Math.floor(steps.length / 2)] ?? DEFAULT_NUM_STEPS;
   const json = {
     strategy: "throughput_aware",
-    ...{ window_size: window, update_interval: interval },
+    window_size: window,
+    update_interval: interval,
     "1": { candidate_steps: steps },
   };
   const notes = margin === 1 ? [] : [`margin=${margin} of --policy has no equivalent there`];

@@ -57,7 +57,9 @@ export function launchRequestOf(options: ServeCommandOptions): LaunchRequest {
     : depthOf(options, drafting.algorithm);
   const plain = depth.kind === "fixed" && depth.tier?.depth === 0;
   return {
-    ...{ model: target, depth, options },
+    model: target,
+    depth,
+    options,
     drafting: plain ? undefined : drafting,
     notes: plain ? notes : [...draftingNotes, ...notes],
   };

@@ -82,7 +82,8 @@ function scenarioWorld(
   const { rounds = DEFAULT_ROUNDS } = options;
   const { name, about } = scenario;
   return {
-    ...{ name, about },
+    name,
+    about,
     make(seed) {
       // A table of rates needs the acceptance, which repeats itself: any unit of time will do.
       const end = { ms: rounds, tokens: 2 * rounds * scenario.typicalBatch };
@@ -90,7 +91,7 @@ function scenarioWorld(
       const { source, acceptance, maxBatch, until } = staged(scenario, pricing, { rounds, seed });
       // In groups, the batch of a group would outlive its time.
       const machine = machineOf(options, { maxBatch, roundsPerSync: 1 });
-      return { ...{ pricing, source, acceptance, machine, until, seed } };
+      return { pricing, source, acceptance, machine, until, seed };
     },
   };
 }
@@ -123,7 +124,9 @@ function loadWorld(
     about: `acceptance ${acceptance.name}`,
     make: (seed) => ({
       pricing: prices(acceptance, { end: { ms: 0, tokens: 0 }, seed }),
-      ...{ acceptance, seed, source: () => load.source(seed) },
+      acceptance,
+      seed,
+      source: () => load.source(seed),
       machine: machineOf(options, recorded?.recording.machine ?? {}),
       until: rounds === undefined ? {} : { rounds },
     }),

@@ -154,8 +154,10 @@ function rowScales(gpu: Gpu, name: string, { layers }: ModelConfig, rows: number
   const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
   const jobs = mostRowJobs(layers);
   return {
-    ...{ normed: words("scales", rows), lowered: words("lowered", stride + jobs * rows) },
-    ...{ stride, jobs },
+    normed: words("scales", rows),
+    lowered: words("lowered", stride + jobs * rows),
+    stride,
+    jobs,
   };
 }
 

@@ -55,11 +55,18 @@ export async function openCore(
   const choice = openChoice(gpu, models.target, capacity);
   const relaxed = thresholds && openRelaxed(gpu, thresholds, capacity);
   const programs = enginePrograms(gpu, {
-    ...{ models, buffers, choice, capacity, acceptance, relaxed },
+    models,
+    buffers,
+    choice,
+    capacity,
+    acceptance,
+    relaxed,
   });
   const words = capacity.batch * resultWords(mostRows(capacity));
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
-    ...{ words, profile, meanwhile },
+    words,
+    profile,
+    meanwhile,
     ...mail ? { mail } : {},
   });
   return new DeviceCore({
@@ -285,7 +292,12 @@ class DeviceCore implements Core {
     const bucket = batchBucket(batch, this.capacity.batch);
     const packed = packing(asked, { batch, bucket, choice, rounds: this.programs });
     const whole = await this.programs.round({
-      ...{ ...shape, batch, proposed, choice, cells, packed: packed.packed },
+      ...shape,
+      batch,
+      proposed,
+      choice,
+      cells,
+      packed: packed.packed,
       allocates: packed.budget !== undefined,
     });
     const work = this.elastic?.away ? this.#withoutDraft(whole) : whole;
@@ -304,13 +316,17 @@ class DeviceCore implements Core {
     const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
     if (masks) setMasks(masks);
     const of = {
-      ...{ shape, depths, withConfidences: work.withConfidences },
+      shape,
+      depths,
+      withConfidences: work.withConfidences,
       extended: this.#drafts && shape.depth > 0,
       logprobs: choice.logprobs,
     };
     if (maskFor) {
       const ran = await maskedRound(this.#device, work, {
-        ...{ sequences, shape, proposals },
+        sequences,
+        shape,
+        proposals,
         setMasks: async (verified) => setMasks(await maskFor(verified)),
       });
       return { results: () => Promise.resolve([roundResult(sequences, of, ran)]) };

@@ -77,7 +77,10 @@ function levels(
         : [],
       ...plan,
       ...draftHead(draft, { batchSlots }, {
-        ...{ batch, step: level + 1, keepHidden, stream },
+        batch,
+        step: level + 1,
+        keepHidden,
+        stream,
         next: keepHidden ? { slots, rows } : undefined,
       }),
     ];
@@ -122,7 +125,9 @@ export function treeLevels(
   const { rows, index } = tree;
   const add = (level: number, top: Operand) =>
     treeLevel({ batchSlots, slots, top, tree, rows, hidden: index }, {
-      ...{ ...shape, level, kept: tree.width },
+      ...shape,
+      level,
+      kept: tree.width,
     });
   const further = Array.from(
     { length: shape.depth - 1 },

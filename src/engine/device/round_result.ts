@@ -80,7 +80,10 @@ export function roundResult(
     if (extended && sequence.draftStored === before) sequence.draftStored = sequence.stored;
     const own = extra.subarray(b * (depth + 1) * logprobWords(likeliest ?? 0));
     return {
-      ...{ accepted: emitted - 1, ids, drafts, logprobs: readLogprobs(own, ids, likeliest) },
+      accepted: emitted - 1,
+      ids,
+      drafts,
+      logprobs: readLogprobs(own, ids, likeliest),
       ...withConfidences ? { confidences: confidencesOf(result, rows) } : {},
     };
   });

@@ -64,7 +64,10 @@ export async function scaleExperts(
   const make = compiler(gpu);
   for (const layer of layers) {
     const parts = layer.map(({ format, shard, cols, offset }) => ({
-      ...{ format, shard, cols, scales: { buffer, offset, size: 4 * shard.rows } },
+      format,
+      shard,
+      cols,
+      scales: { buffer, offset, size: 4 * shard.rows },
     }));
     let faulty = false;
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);

@@ -85,7 +85,9 @@ export function elasticDraft(
       if (memory.most === memory.fewest) return; // its memory is less than a page
       const available = pool.free + cache.evictable;
       const signals = {
-        ...{ chosen, waiting, freeShare: available / pool.total },
+        chosen,
+        waiting,
+        freeShare: available / pool.total,
         heldShare: (pool.total - available) / memory.fewest,
       };
       state = observed(state, signals, when);

@@ -117,18 +117,36 @@ export function openScheduler(
   const places = openPlaces<RequestState>(pageBudget(pages, capacity));
   const { waiting, running } = places;
   const elastic = core.elastic && elasticDraft({
-    ...{ core, memory: core.elastic, cache, onWarning },
+    core,
+    memory: core.elastic,
+    cache,
+    onWarning,
     running: () => running.map(({ sequence }) => sequence),
   }, options.residency);
   const syncInterval = openSyncInterval(roundsPerSync);
   const proposalGain = openProposalGain();
   const requests = openRequests({ core, pages, places, outputs, drafter, grammars });
   const prefill = openPrefill({
-    ...{ core, pages, requests, syncInterval, elastic, chunkRows, onPrefill },
+    core,
+    pages,
+    requests,
+    syncInterval,
+    elastic,
+    chunkRows,
+    onPrefill,
   });
   const groups = openGroupPicker({
-    ...{ core, pages, places, requests, outputs, speculation, drafter, costs },
-    ...{ syncInterval, proposalGain, elastic },
+    core,
+    pages,
+    places,
+    requests,
+    outputs,
+    speculation,
+    drafter,
+    costs,
+    syncInterval,
+    proposalGain,
+    elastic,
   });
   const counts: SchedulerCounts = {
     get preemptions() {

@@ -137,7 +137,11 @@ export function openSpeculation<State>(
       const own = asked(() => policy.report(state), () => ({ json: {}, rows: [] }));
       const failed = fault === undefined ? own : failedReport(fault);
       return {
-        ...{ policy: name, active_num_steps: active, rounds, tier_ms: tierMs, switches },
+        policy: name,
+        active_num_steps: active,
+        rounds,
+        tier_ms: tierMs,
+        switches,
         own: failed,
       };
     },

@@ -88,7 +88,10 @@ export function namedPlan(
   const speculation = openSpeculation(name, policy, { tier, onWarning });
   const { costs, confident = false, packs = confident } = policy;
   return {
-    ...{ tier, tiers, warmed: tiers, speculation },
+    tier,
+    tiers,
+    warmed: tiers,
+    speculation,
     ...costs && { costs },
     ...confident && { confident },
     ...packs && { packs },

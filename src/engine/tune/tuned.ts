@@ -54,7 +54,8 @@ export async function tuneWeights(
   const known = usable(gpu, groups, cached ?? new Map());
   const tuned = await autotune(gpu, groups, { tuning: rules, known });
   const joined = await joinedLaunches(gpu, loaded, {
-    ...{ rules, launches: tuned.launches },
+    rules,
+    launches: tuned.launches,
     known: cached ?? new Map(),
   });
   const measured = tuned.measured + joined.measured;

@@ -31,7 +31,10 @@ export function receive(facts: EngineFacts, request: GenerateRequest): Received 
     interrupted() {
       const ended = performance.now();
       return generateResult(facts, request, {
-        ...{ finishReason: "interrupt", text, ids, rounds },
+        finishReason: "interrupt",
+        text,
+        ids,
+        rounds,
         started,
         prefilled: prefilled ?? ended,
         compileMs: 0,

@@ -12,13 +12,25 @@ export const TYPES: readonly Type[] = [
 
 /** Keywords that say something of values of one type. */
 const OF_TYPE: Readonly<Record<string, Type>> = {
-  ...{ properties: "object", required: "object", additionalProperties: "object" },
-  ...{ minProperties: "object", maxProperties: "object" },
-  ...{ items: "array", prefixItems: "array", additionalItems: "array" },
-  ...{ minItems: "array", maxItems: "array", uniqueItems: "array" },
-  ...{ minLength: "string", maxLength: "string", pattern: "string", format: "string" },
-  ...{ minimum: "number", maximum: "number" },
-  ...{ exclusiveMinimum: "number", exclusiveMaximum: "number" },
+  properties: "object",
+  required: "object",
+  additionalProperties: "object",
+  minProperties: "object",
+  maxProperties: "object",
+  items: "array",
+  prefixItems: "array",
+  additionalItems: "array",
+  minItems: "array",
+  maxItems: "array",
+  uniqueItems: "array",
+  minLength: "string",
+  maxLength: "string",
+  pattern: "string",
+  format: "string",
+  minimum: "number",
+  maximum: "number",
+  exclusiveMinimum: "number",
+  exclusiveMaximum: "number",
 };
 
 const OF_ALL = ["type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"];

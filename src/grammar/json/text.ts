@@ -8,7 +8,13 @@ export const COMMA: Expression = text(", ");
 export const PLAIN: CodePoints = except([[0, 0x1f], [0x22, 0x22], [0x5c, 0x5c]]);
 
 const SHORT: Readonly<Record<string, string>> = {
-  ...{ '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t" },
+  '"': '\\"',
+  "\\": "\\\\",
+  "\b": "\\b",
+  "\f": "\\f",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
 };
 
 const HEX: CodePoints = charactersOf("0123456789abcdefABCDEF");

@@ -7,7 +7,15 @@ import { writtenSet } from "./rules.ts";
 const PARTS = /#[^\r\n]*|"(?:\\.|[^"\\\r\n])*"|\[(\^?)((?:\\.|[^\]\\\r\n])*)\]/gsu;
 
 const NAMED: Readonly<Record<string, string>> = {
-  ...{ n: "\n", r: "\r", t: "\t", f: "\f", v: "\v", a: "\x07", b: "\b", e: "\x1b", 0: "\0" },
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  f: "\f",
+  v: "\v",
+  a: "\x07",
+  b: "\b",
+  e: "\x1b",
+  0: "\0",
 };
 
 /**

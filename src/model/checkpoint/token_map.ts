@@ -86,7 +86,10 @@ export function withTokenMap(
   };
   const offsetIds: TensorInfo = {
     ...made,
-    ...{ name: OFFSETS as string, dtype: "I32", dtypeName: "I32", shape: [ids.length] },
+    name: OFFSETS as string,
+    dtype: "I32",
+    dtypeName: "I32",
+    shape: [ids.length],
     size: offsets.length,
   };
   const tensors = new Map([...checkpoint.tensors, [HEAD, headRows], [OFFSETS, offsetIds]]) as Map<
@@ -96,7 +99,8 @@ export function withTokenMap(
   return {
     config: { ...config, ownHead: true, reducedVocab: true, draftVocabSize: ids.length },
     checkpoint: {
-      ...{ name: checkpoint.name, tensors },
+      name: checkpoint.name,
+      tensors,
       json: (file) => checkpoint.json(file),
       text: (file) => checkpoint.text(file),
       read(tensor, offset, into) {

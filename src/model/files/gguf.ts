@@ -5,7 +5,17 @@
 
 /** Bytes of the scalar types by number; 8 is a text, 9 an array. */
 const WIDTHS: Readonly<Record<number, number>> = {
-  ...{ 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 },
+  0: 1,
+  1: 1,
+  2: 2,
+  3: 2,
+  4: 4,
+  5: 4,
+  6: 4,
+  7: 1,
+  10: 8,
+  11: 8,
+  12: 8,
 };
 const [TEXT, ARRAY] = [8, 9];
 const MAGIC = "GGUF";

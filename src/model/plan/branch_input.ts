@@ -70,7 +70,10 @@ export function enterBranch(
   const lowers = first.lowers ? noted : undefined;
   const { outCols = config.hiddenSize, outFirst = 0 } = kept ?? {};
   const how = {
-    ...{ weight, eps: config.rmsNormEps, lanes, lowers },
+    weight,
+    eps: config.rmsNormEps,
+    lanes,
+    lowers,
     kept: kept && { out: kept.out, outCols, outFirst },
   };
   return {

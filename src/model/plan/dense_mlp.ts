@@ -112,7 +112,11 @@ export function relayedMlp(
   const { sums: out } = relay;
   const record = (first?: RelayedFirst) =>
     relayedMatmuls({ x, relay: relay.act, act, out }, {
-      ...{ ...use, norm, first, gate: GATES[spec.activation], label: `${label}.mlp` },
+      ...use,
+      norm,
+      first,
+      gate: GATES[spec.activation],
+      label: `${label}.mlp`,
     });
   const sums = norm?.added && "sums" in norm.added;
   const all = last && sums && relaysFirst(last, use, bound)

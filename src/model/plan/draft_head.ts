@@ -37,7 +37,12 @@ export function draftHead(draft: Draft, { batchSlots }: BatchSlots, end: DraftEn
     ...input,
     ...plan,
     draftChoose({ partials, offsets: weights.offsets, batchSlots, drafts, next }, {
-      ...{ kind, batch, count, step, mostRows, label },
+      kind,
+      batch,
+      count,
+      step,
+      mostRows,
+      label,
       lanes: tuning.rowLanes,
     }),
   ];
@@ -58,7 +63,10 @@ export function firstTokens(
   return [
     ...plan,
     ...headTop(draft, tree, x, {
-      ...{ rows: batch, top: tree.width, out: tree.first, label: "draft_top.first" },
+      rows: batch,
+      top: tree.width,
+      out: tree.first,
+      label: "draft_top.first",
       bySlot: { batchSlots, drafts, mostRows, confident: draft.choice === "softmax" },
     }),
   ];

@@ -118,7 +118,9 @@ export function draftLast(
   const { scratch: { q, x, scales }, ends, config: { hiddenSize: cols } } = draft;
   const lowered = scales && scalesOf(draft, "attentionOutput", batch, Infinity);
   const gathered = draftEnds({ last, all: { rows, q, x }, ends, lowered }, {
-    ...{ batch, qCols: numHeads * headDim, cols },
+    batch,
+    qCols: numHeads * headDim,
+    cols,
   });
   const own = { ...draft, scratch: { ...draft.scratch, x: ends.x, q: ends.q } };
   const { plan, stream } = layerForward(own, {

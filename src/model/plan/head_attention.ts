@@ -129,7 +129,8 @@ export function headAttention(
   const plan = relayed ? fewCells([relayed], stored, cells) : own
     ? ownPlan(stored, [scored(own)], {
       raw: projectRaw(context, kept, input, count),
-      ...{ shared: normed, cells },
+      shared: normed,
+      cells,
     })
     : stored;
   const { splitK } = out;

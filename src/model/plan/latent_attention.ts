@@ -163,7 +163,8 @@ function prepared(
   const { numHeads, nopeDim, ropeDim } = spec;
   const product = (matrix: Matrix, x: Omit<BranchInput, "stream">, out: Operand, role: string) =>
     project(context, x, { matrix, out }, {
-      ...{ rows: of.count, epilogue: "store" },
+      rows: of.count,
+      epilogue: "store",
       label: `${label}.${role}`,
     });
   const prepare = (x: LatentInput, role: string) => preparing(context, kept, of, x, role);
@@ -206,7 +207,12 @@ function preparing(
   return prepareRows(
     { kvB, input, out, normWeight, rope, rows, pages, latents: kv.keys },
     {
-      ...{ ...latentHeads(spec), count, eps: EPS, tuning, tablePages, kvDtype },
+      ...latentHeads(spec),
+      count,
+      eps: EPS,
+      tuning,
+      tablePages,
+      kvDtype,
       label: `${label}.${role}`,
     },
   );

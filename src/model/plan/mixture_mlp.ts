@@ -148,7 +148,11 @@ function routeRows(context: DecoderContext, weights: MixtureWeights, of: Mixture
   const named = `${label}.router`;
   const chosen = route({ logits, bias, experts, weights: shares }, {
     ...routing,
-    ...{ rows, tuning, shared: stacked, stride: router.rows, label: `${label}.route` },
+    rows,
+    tuning,
+    shared: stacked,
+    stride: router.rows,
+    label: `${label}.route`,
   });
   const sums = "sums" in stream && stream.x ? stream : undefined;
   if (weight && sums && end === "sums" && canNormRouted(router, rows, context.tuning)) {

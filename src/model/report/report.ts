@@ -171,7 +171,9 @@ function draftReport(
     ...partReport(draft, config.layer, draftTensors(config), kvDtype),
     algorithm: config.algorithm,
     draftVocabSize: config.draftVocabSize,
-    ...{ auxLayers, ownEmbedding, ownHead },
+    auxLayers,
+    ownEmbedding,
+    ownHead,
     fits: why === undefined,
     misfit: why ?? null,
   };

@@ -95,7 +95,8 @@ function messageFields({ role, content }: AnthropicMessage): MessageField[] {
       { id, type: "function" as const, function: { name, arguments: JSON.stringify(input) } }
     ));
     return [{
-      ...{ role, content: text },
+      role,
+      content: text,
       ...thoughts === "" ? {} : { reasoning_content: thoughts },
       ...calls.length === 0 ? {} : { tool_calls: calls },
     }];

@@ -97,8 +97,13 @@ interface Context {
 
 function messageOf({ model }: Ready, content: readonly unknown[]): Record<string, unknown> {
   return {
-    ...{ id: `msg_${randomId(24)}`, type: "message", role: "assistant", model, content },
-    ...{ stop_reason: null, stop_sequence: null },
+    id: `msg_${randomId(24)}`,
+    type: "message",
+    role: "assistant",
+    model,
+    content,
+    stop_reason: null,
+    stop_sequence: null,
   };
 }
 

@@ -89,7 +89,9 @@ const BLOCK = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("redacted_thinking") }),
   z.object({
     type: z.literal("tool_use"),
-    ...{ id: z.string(), name: z.string(), input: z.record(z.string(), z.unknown()) },
+    id: z.string(),
+    name: z.string(),
+    input: z.record(z.string(), z.unknown()),
     caller: optional(z.unknown()),
     ...CACHE,
   }),

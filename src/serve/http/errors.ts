@@ -45,7 +45,9 @@ export function promptTooLong(tokens: number, contextLength: number): ApiError {
     `the prompt has ${tokens} tokens, the context holds ${contextLength}: the request exceeds ` +
     "the available context size";
   return new ApiError(400, message, {
-    ...{ type: "exceed_context_size_error", param: "messages", code: 400 },
+    type: "exceed_context_size_error",
+    param: "messages",
+    code: 400,
     fields: { n_prompt_tokens: tokens, n_ctx: contextLength },
   });
 }
@@ -56,7 +58,9 @@ const RETRY_AFTER = { "retry-after": "1" } as const;
 export function tooMany(waiting: number): ApiError {
   const message = `${Math.max(0, waiting)} requests wait already (--max-queue); try again later`;
   return new ApiError(429, message, {
-    ...{ type: "rate_limit_error", code: "rate_limit_exceeded", headers: RETRY_AFTER },
+    type: "rate_limit_error",
+    code: "rate_limit_exceeded",
+    headers: RETRY_AFTER,
   });
 }
 

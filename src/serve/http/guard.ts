@@ -25,14 +25,16 @@ export function checkSource(request: Request, { apiKey, hosts, origins }: Access
       403,
       `the host "${shown(host)}" is not one of this server's (--allow-host)`,
       {
-        ...{ type: "permission_error", code: "host_not_allowed" },
+        type: "permission_error",
+        code: "host_not_allowed",
       },
     );
   }
   const origin = request.headers.get("origin");
   if (origin !== null && !isOwnOrigin(origin, host) && !allowsOrigin(origin, origins)) {
     throw new ApiError(403, `pages of "${shown(origin)}" may not ask here (--allow-origin)`, {
-      ...{ type: "permission_error", code: "origin_not_allowed" },
+      type: "permission_error",
+      code: "origin_not_allowed",
     });
   }
 }
@@ -47,7 +49,8 @@ export function checkKey(request: Request, { apiKey }: Pick<Access, "apiKey">): 
     ? "the API key is missing: give it as Authorization: Bearer KEY"
     : "the API key is wrong";
   throw new ApiError(401, message, {
-    ...{ type: "authentication_error", code: "invalid_api_key" },
+    type: "authentication_error",
+    code: "invalid_api_key",
     headers: { "www-authenticate": "Bearer" },
   });
 }

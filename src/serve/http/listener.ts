@@ -108,7 +108,8 @@ export async function listen(
   });
   const { address, port: given } = server.address() as AddressInfo;
   return {
-    ...{ hostname: address, port: given },
+    hostname: address,
+    port: given,
     close() {
       closing = true;
       return new Promise((resolve) => server.close(() => resolve()));

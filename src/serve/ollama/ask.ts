@@ -78,7 +78,9 @@ function messageField(
   if (role === "tool") return { role, content, tool_call_id: "", name };
   if (role !== "assistant") return { role, content };
   return {
-    ...{ role, content, reasoning_content: thinking },
+    role,
+    content,
+    reasoning_content: thinking,
     tool_calls: calls?.map(({ function: { name, arguments: given } }, i) => ({
       id: `call_${i}`,
       type: "function",

@@ -188,7 +188,8 @@ function asMessage({ content, thinking, calls }: AnswerPart): Record<string, unk
   });
   return {
     message: {
-      ...{ role: "assistant", content },
+      role: "assistant",
+      content,
       ...thinking ? { thinking } : {},
       ...tool_calls?.length ? { tool_calls } : {},
     },

@@ -48,7 +48,8 @@ async function chat(body: ChatRequest, call: ApiCall): Promise<Response> {
   }
   const answers = await gather(choices);
   return Response.json({
-    ...{ ...head, object: "chat.completion" },
+    ...head,
+    object: "chat.completion",
     choices: answers.map((answer, index) => wholeChoice(answer, { index, body, ready })),
     usage: usageOf(answers.map(({ ended }) => ended)),
     timings: timingsOf(answers[0]?.ended as Ended),
@@ -105,7 +106,9 @@ async function* chunks(
   const includeUsage = body.stream_options?.include_usage ?? false;
   const chunk = (choices: unknown[], more: Record<string, unknown> = {}): StreamEvent => ({
     data: {
-      ...{ ...head, object: "chat.completion.chunk", choices },
+      ...head,
+      object: "chat.completion.chunk",
+      choices,
       ...includeUsage ? { usage: null } : {},
       ...more,
     },

@@ -208,7 +208,9 @@ function messageOf(
       const reasoning = message.reasoning_content ?? message.reasoning;
       const calls = message.tool_calls ?? [];
       return {
-        ...{ role: "assistant", content: content || (message.refusal ?? ""), ...name },
+        role: "assistant",
+        content: content || (message.refusal ?? ""),
+        ...name,
         ...reasoning ? { reasoning_content: reasoning } : {},
         ...calls.length === 0 ? {} : {
           tool_calls: calls.map((call) => callOf(call, argumentsAs)),

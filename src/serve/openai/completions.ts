@@ -132,7 +132,9 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
   return Response.json({
     ...head,
     choices: answers.map(({ text, ended, logprobs: pendingLogprobs }, index) => ({
-      ...{ text, index, finish_reason: ended.finish },
+      text,
+      index,
+      finish_reason: ended.finish,
       logprobs: wantsLogprobs(body) ? completionLogprobs(pendingLogprobs, 0) : null,
     })),
     usage: usage(answers.map(({ ended }) => ended), count),

@@ -73,7 +73,12 @@ function openResponse(body: ResponsesRequest, ready: Ready): OpenResponse {
     ready,
     clientTools: clientTools(body.tools ?? []),
     as: (status, output, more = {}) => ({
-      ...{ id, object: "response", created_at, status, error: null, incomplete_details: null },
+      id,
+      object: "response",
+      created_at,
+      status,
+      error: null,
+      incomplete_details: null,
       instructions: body.instructions ?? null,
       max_output_tokens: body.max_output_tokens ?? null,
       model: ready.model,

@@ -116,12 +116,15 @@ const MESSAGE = z.looseObject({
 const OTHERS = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("function_call"),
-    ...{ call_id: z.string(), name: z.string(), arguments: z.string() },
+    call_id: z.string(),
+    name: z.string(),
+    arguments: z.string(),
     namespace: optional(z.string()),
   }),
   z.looseObject({
     type: z.literal("function_call_output"),
-    ...{ call_id: z.string(), output: CONTENT },
+    call_id: z.string(),
+    output: CONTENT,
   }),
   z.looseObject({
     type: z.literal("custom_tool_call"),
@@ -173,7 +176,8 @@ const FORMAT = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("json_schema"),
     schema: z.record(z.string(), z.unknown()),
-    ...{ name: optional(z.string()), description: optional(z.string()) },
+    name: optional(z.string()),
+    description: optional(z.string()),
     strict: optional(z.boolean()),
   }),
 ]);

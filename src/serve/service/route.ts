@@ -54,7 +54,9 @@ export function post<T>(
   handle: (body: T, call: Call) => Promise<Response> | Response,
 ): Route {
   return {
-    ...{ method: "post", ...about, body },
+    method: "post",
+    ...about,
+    body,
     handle: async (call) => await handle(checked(body, await readJson(call.request)), call),
   };
 }

@@ -36,7 +36,8 @@ async function metrics({ phase, table, metrics }: Service): Promise<Response> {
   const status = phase.kind === "ready" ? await liveStatus(phase.ready.engine) : undefined;
   const { free, total } = status?.pages ?? { free: 0, total: 0 };
   const text = metrics.text({
-    ...{ running: table.running, waiting: table.waiting },
+    running: table.running,
+    waiting: table.waiting,
     kvUsage: total > 0 ? 1 - free / total : 0,
     preemptions: status?.counts.preemptions ?? 0,
   });
@@ -53,7 +54,9 @@ async function serverInfo(service: Service): Promise<unknown> {
   const total = (of: (each: typeof live[number]) => number) =>
     live.reduce((sum, each) => sum + of(each), 0);
   return {
-    ...{ version: options.version, model_path: engine.name, served_model_name: model },
+    version: options.version,
+    model_path: engine.name,
+    served_model_name: model,
     status: "ready",
     start_time: started.toISOString(),
     device: engine.device,
@@ -71,14 +74,19 @@ async function serverInfo(service: Service): Promise<unknown> {
     speculative_adaptive: policy !== "static",
     lossless: engine.acceptThresholds === undefined,
     internal_states: [{
-      ...{ num_running_reqs: table.running, num_waiting_reqs: table.waiting },
+      num_running_reqs: table.running,
+      num_waiting_reqs: table.waiting,
       kv_pages: pages,
       avg_spec_accept_length: ratio(
         total((each) => each.outputTokens - 1),
         total((each) => each.rounds),
       ),
       adaptive: {
-        ...{ policy, current_steps: active_num_steps, rounds, switches, tier_ms },
+        policy,
+        current_steps: active_num_steps,
+        rounds,
+        switches,
+        tier_ms,
         candidates: engine.tiers.shapes.map((tier) => isChain(tier) ? tier.depth : tierText(tier)),
         ...own.json,
       },
@@ -96,7 +104,10 @@ function props(service: Service): unknown {
     default_generation_settings: {
       n_ctx: engine.contextLength,
       params: {
-        ...{ temperature, top_k: topK, top_p: topP, min_p: minP },
+        temperature,
+        top_k: topK,
+        top_p: topP,
+        min_p: minP,
         repeat_penalty: repetitionPenalty,
         frequency_penalty: frequencyPenalty,
         presence_penalty: presencePenalty,
@@ -119,14 +130,20 @@ function slots(service: Service): unknown {
     const live = taken.get(id);
     if (live === undefined) return { id, n_ctx: engine.contextLength, is_processing: false };
     return {
-      ...{ id, n_ctx: engine.contextLength, is_processing: true },
+      id,
+      n_ctx: engine.contextLength,
+      is_processing: true,
       id_task: live.id,
       state: live.state,
-      ...{ n_prompt_tokens: live.promptTokens, n_prompt_tokens_processed: live.promptDone },
-      ...{ n_prompt_tokens_cache: live.cachedTokens, n_decoded: live.outputTokens },
+      n_prompt_tokens: live.promptTokens,
+      n_prompt_tokens_processed: live.promptDone,
+      n_prompt_tokens_cache: live.cachedTokens,
+      n_decoded: live.outputTokens,
       speculative: live.draftTokens > 0,
-      ...{ rounds: live.rounds, num_steps: live.depth },
-      ...{ draft_n: live.draftTokens, draft_n_accepted: live.acceptedTokens },
+      rounds: live.rounds,
+      num_steps: live.depth,
+      draft_n: live.draftTokens,
+      draft_n_accepted: live.acceptedTokens,
       accept_length: ratio(live.outputTokens - 1, live.rounds),
       ms: Math.round(now - live.arrived),
     };

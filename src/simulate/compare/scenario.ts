@@ -56,7 +56,9 @@ export function fixedBatch(batch: number, acceptance: AcceptanceModel): Scenario
   return {
     name: `batch ${batch}`,
     about: `acceptance ${acceptance.name}`,
-    ...{ maxBatch: batch, typicalBatch: batch, fixed: "work" },
+    maxBatch: batch,
+    typicalBatch: batch,
+    fixed: "work",
     batch: () => () => batch,
     acceptance: () => acceptance,
   };

@@ -49,9 +49,19 @@ export function newRequest(
   const { cachedTokens = 0 } = coming;
   return {
     cachedTokens,
-    ...{ id, ...coming, acceptance: acceptance.open(coming.seed, coming.promptTokens + 1) },
-    ...{ tokens: 0, stored: 0, draftStored: 0, pages: 0, decoding: false, done: false },
-    ...{ depth: undefined, accepted: [], confidences: [], firstMs: undefined },
+    id,
+    ...coming,
+    acceptance: acceptance.open(coming.seed, coming.promptTokens + 1),
+    tokens: 0,
+    stored: 0,
+    draftStored: 0,
+    pages: 0,
+    decoding: false,
+    done: false,
+    depth: undefined,
+    accepted: [],
+    confidences: [],
+    firstMs: undefined,
   };
 }
 

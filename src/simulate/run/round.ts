@@ -41,8 +41,12 @@ export function draftRound(
     if (request.accepted.length > RECENT_ROUNDS) request.accepted.shift();
     request.confidences = confidences?.[i] ?? NONE;
     return {
-      ...{ id: request.id, asked: undefined, depth: verified, accepted },
-      ...{ confidences: request.confidences, position: request.stored },
+      id: request.id,
+      asked: undefined,
+      depth: verified,
+      accepted,
+      confidences: request.confidences,
+      position: request.stored,
     };
   });
   return { drafts, sequences };

@@ -185,7 +185,9 @@ export function simulate(simulation: Simulation): SimulationResult {
       waiting: waiting.length,
       freePages: finite(pages.available),
       totalPages: finite(pages.total),
-      ...{ roundsPerSync: together, costs: pricing.table, ranks },
+      roundsPerSync: together,
+      costs: pricing.table,
+      ranks,
     };
   }
 
@@ -216,7 +218,8 @@ export function simulate(simulation: Simulation): SimulationResult {
   ): void {
     const taking = requests.filter(({ done }) => !done);
     const drafted = draftRound(taking, {
-      ...{ choice, confidenceNoise },
+      choice,
+      confidenceNoise,
       now: { ms: now, tokens: tally.tokens },
     });
     const { tier: { depth: steps } } = choice;
@@ -225,7 +228,9 @@ export function simulate(simulation: Simulation): SimulationResult {
       ? 1
       : Math.exp(machine.noise * (normalAt(seed, tally.rounds, NOISE) - machine.noise / 2));
     const price = pricing.round({
-      ...{ batch: requests.length, steps, roundsPerSync: together },
+      batch: requests.length,
+      steps,
+      roundsPerSync: together,
       drafts: shorter ? drafted.drafts : undefined,
       cells: requests.reduce((sum, { stored }) => sum + stored, 0),
     });
@@ -282,8 +287,11 @@ function timesOf(
 ): RoundTimes {
   return {
     round: ms,
-    ...{ draft: draft * noise, verify: verify * noise, extend: extend * noise },
-    ...{ host: host * noise, catchUp: catchUpMs },
+    draft: draft * noise,
+    verify: verify * noise,
+    extend: extend * noise,
+    host: host * noise,
+    catchUp: catchUpMs,
   };
 }
 

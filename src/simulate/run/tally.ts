@@ -126,11 +126,17 @@ export function openTally(): Tally {
     result(of) {
       return {
         ...of,
-        ...{ rounds, tokens, throughput: of.ms > 0 ? 1000 * tokens / of.ms : 0, switches },
+        rounds,
+        tokens,
+        throughput: of.ms > 0 ? 1000 * tokens / of.ms : 0,
+        switches,
         meanDepth: lanes > 0 ? drafts / lanes : 0,
         meanAcceptLength: lanes > 0 ? 1 + accepted / lanes : 0,
         meanBatch: rounds > 0 ? lanes / rounds : 0,
-        ...{ catchUps, catchUpMs, wasted, finished },
+        catchUps,
+        catchUpMs,
+        wasted,
+        finished,
         depths: [...depths.values()],
       };
     },

@@ -42,7 +42,10 @@ export interface CalibrationOptions {
 
 /** vLLM's (policies.md 2.6). */
 export const CALIBRATION_OPTIONS: CalibrationOptions = {
-  ...{ rounds: 100, samples: Infinity, ridge: 1e-3, damping: 50 },
+  rounds: 100,
+  samples: Infinity,
+  ridge: 1e-3,
+  damping: 50,
 };
 
 /** vLLM's constants to begin with. */
@@ -56,8 +59,14 @@ export function firstCalibration(
 export function openWindow(at: Calibration): CalibrationWindow {
   const zeros = at.intercepts.map(() => 0);
   return {
-    ...{ at, rounds: 0, slopeGradient: 0, slopeCurvature: 0 },
-    ...{ samples: zeros, gradients: zeros, curvatures: zeros, crossed: zeros },
+    at,
+    rounds: 0,
+    slopeGradient: 0,
+    slopeCurvature: 0,
+    samples: zeros,
+    gradients: zeros,
+    curvatures: zeros,
+    crossed: zeros,
   };
 }
 

@@ -19,7 +19,11 @@ export interface PositionOptions {
 }
 
 export const POSITION_OPTIONS: PositionOptions = {
-  ...{ fade: 0.98, leastKept: 0.85, prior: 0.7, priorWeight: 2, neighbour: 4 },
+  fade: 0.98,
+  leastKept: 0.85,
+  prior: 0.7,
+  priorWeight: 2,
+  neighbour: 4,
 };
 
 export function noPositions(depth: number): PositionCounts {

@@ -35,7 +35,9 @@ export function timeRound(
   const rounds = first ? 1 : old.rounds * FADE + 1;
   const mean = (before: number, now: number) => before + (now - before) / rounds;
   return times.with(at, {
-    ...{ bucket, steps, rounds },
+    bucket,
+    steps,
+    rounds,
     ms: first ? ms : mean(old.ms, held),
     drafts: mean(old.drafts, drafts),
     cells: mean(old.cells, cells),

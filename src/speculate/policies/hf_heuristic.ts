@@ -26,7 +26,8 @@ const FIRST = 5;
 export const HF_HEURISTIC: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [4], first: 1 }, { steps: [1, 2, 3, 4, 5, 6, 7], first: 7 }],
   adapts: {
-    ...{ stationary: 0.48, bursty: 0.6 },
+    stationary: 0.48,
+    bursty: 0.6,
     why: "weighs no cost: it drafts in large batches too, and never less than one token",
   },
   check(given) {

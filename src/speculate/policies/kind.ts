@@ -47,7 +47,10 @@ export interface WeakAdaptation extends Partial<Adaptation> {
 
 /** What a policy is expected to have. */
 export const ADAPTATION: Adaptation = {
-  ...{ stationary: 0.9, drift: 0.85, bursty: 0.85, improved: 0.6 },
+  stationary: 0.9,
+  drift: 0.85,
+  bursty: 0.85,
+  improved: 0.6,
 };
 
 /** Adds what follows from the rest. */

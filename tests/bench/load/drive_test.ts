@@ -8,7 +8,12 @@ const NEVER = new AbortController().signal;
 function requests(times: readonly number[], maxTokens = 3): LoadRequest[] {
   const prompt = { kind: "text", group: "", text: "" } as const;
   return times.map((atMs, seed) => ({
-    ...{ atMs, prompt, promptTokens: 0, maxTokens, ignoreEos: true, seed },
+    atMs,
+    prompt,
+    promptTokens: 0,
+    maxTokens,
+    ignoreEos: true,
+    seed,
   }));
 }
 
@@ -28,7 +33,9 @@ Deno.test("an open loop sends at its times and notes what came when", async () =
   const sender = fakeSender(clock);
   const ended: number[] = [];
   const records = await driven([0, 4, 100], {
-    ...{ clock, sender, onEnded: (count: number) => ended.push(count) },
+    clock,
+    sender,
+    onEnded: (count: number) => ended.push(count),
   });
   deepEqual(records.map(({ dueMs, runsMs, endMs }) => [dueMs, runsMs, endMs]), [
     [0, 0, 15],
@@ -109,7 +116,10 @@ Deno.test("a sender that calls back while it takes a request gets each request o
         heard(0);
         depth--;
         return Promise.resolve({
-          ...{ promptTokens: 1, outputTokens: 1, outputHash: "", complete: true },
+          promptTokens: 1,
+          outputTokens: 1,
+          outputHash: "",
+          complete: true,
         });
       },
     }),
@@ -129,7 +139,10 @@ Deno.test("time that passes while it is looked at loses no request", async () =>
         taken.push(seed);
         heard(1);
         return Promise.resolve({
-          ...{ promptTokens: 1, outputTokens: 1, outputHash: "", complete: true },
+          promptTokens: 1,
+          outputTokens: 1,
+          outputHash: "",
+          complete: true,
         });
       },
     }),

@@ -108,7 +108,11 @@ export function fakeLoadCell(
   // No two measurements take the same time.
   const slow = 1 + hash32(seed, block, arm.label.length) / 2 ** 32 * 0.05;
   const states = arrivals.map(({ atMs, seed, outputTokens = TOKENS }) => ({
-    ...{ dueMs: atMs, seed, outputTokens, runsMs: 0, tokens: 0 },
+    dueMs: atMs,
+    seed,
+    outputTokens,
+    runsMs: 0,
+    tokens: 0,
     came: [] as { atMs: number; tokens: number }[],
   }));
   const waiting = [...states];
@@ -144,8 +148,15 @@ export function fakeLoadCell(
     const requests = running.map((state) => states.indexOf(state));
     const drafts = running.map(() => numSteps);
     rounds.push({
-      ...{ beganMs: now - ms, ms, numSteps, drafted: numSteps, together: 1 },
-      ...{ batch, requests, drafts, accepted },
+      beganMs: now - ms,
+      ms,
+      numSteps,
+      drafted: numSteps,
+      together: 1,
+      batch,
+      requests,
+      drafts,
+      accepted,
     });
     running = running.filter(({ tokens, outputTokens }) => tokens < outputTokens);
   }
@@ -154,10 +165,18 @@ export function fakeLoadCell(
   );
   return {
     requests: states.map(({ seed, dueMs, runsMs, came, tokens }) => ({
-      ...{ dueMs, runsMs, came, endMs: came.at(-1)?.atMs ?? dueMs },
-      ...{ promptTokens: 10, outputTokens: tokens, outputHash: `${seed}`, complete: true },
+      dueMs,
+      runsMs,
+      came,
+      endMs: came.at(-1)?.atMs ?? dueMs,
+      promptTokens: 10,
+      outputTokens: tokens,
+      outputHash: `${seed}`,
+      complete: true,
     })),
-    ...{ rounds, seconds: now / 1000, preemptions: 0 },
+    rounds,
+    seconds: now / 1000,
+    preemptions: 0,
     machine: { maxBatch, kvTokens: 4096, prefillRows: 64, roundsPerSync: 1, costs: null },
     switches: switched.map(({ numSteps }) => ({ round: 1, from: 0, to: numSteps, reason: "" })),
   };
@@ -179,7 +198,10 @@ export function fakeLoadSession(
   const cells: LoadCellSpec[] = [];
   let disposed = false;
   return {
-    ...{ subject, cells, check: () => {}, disposed: () => disposed },
+    subject,
+    cells,
+    check: () => {},
+    disposed: () => disposed,
     async runCell(spec, { signal, onEnded }) {
       cells.push(spec);
       const result = await runCell(spec, signal);
@@ -204,7 +226,9 @@ export function planOf(
   return {
     arms: loadArms(policies.map((label) => ({ label, policy: policyOf(label) }))),
     work: { workload, promptTokens: 8, maxTokens: TOKENS },
-    ...{ blocks: 3, warmup: 1, seed: 1 },
+    blocks: 3,
+    warmup: 1,
+    seed: 1,
     ...plan,
   };
 }
@@ -213,7 +237,10 @@ export function planOf(
 export async function sampleLoadRows(plan: LoadPlan): Promise<LoadRow[]> {
   const rows: LoadRow[] = [];
   await measureLoad(plan, fakeLoadSession(), {
-    ...{ maxBatch: 4, slo: { ttftMs: 100 }, now: () => new Date(0), signal: NEVER },
+    maxBatch: 4,
+    slo: { ttftMs: 100 },
+    now: () => new Date(0),
+    signal: NEVER,
     onEvent: (event) => void (event.kind === "row" && rows.push(event.row)),
   });
   return rows;

@@ -14,7 +14,9 @@ const POLICIES = [
 ];
 const RATES = [20, 200].map((rate) => rateCase(rate, 1, { requests: 30 }));
 const SCHEDULE = scheduleCase(parseSchedule("0:20,1:300,1.2:20"), {
-  ...{ text: "0:20,1:300,1.2:20", burstiness: 1, extent: { durationMs: 2000 } },
+  text: "0:20,1:300,1.2:20",
+  burstiness: 1,
+  extent: { durationMs: 2000 },
 });
 const ROWS = await sampleLoadRows(planOf({ cases: RATES }, POLICIES));
 const CHANGING = await sampleLoadRows(planOf({ cases: [SCHEDULE] }, POLICIES));

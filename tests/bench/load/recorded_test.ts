@@ -33,8 +33,14 @@ Deno.test("its costs give its own mean times: groups of rounds, packed ones, chu
   const result: LoadCellResult = {
     ...fakeLoadCell(SPEC),
     requests: [{
-      ...{ dueMs: 0, runsMs: 0, came: [], endMs: 9 },
-      ...{ promptTokens: 100, outputTokens: 9, outputHash: "", complete: true },
+      dueMs: 0,
+      runsMs: 0,
+      came: [],
+      endMs: 9,
+      promptTokens: 100,
+      outputTokens: 9,
+      outputHash: "",
+      complete: true,
     }],
     rounds: [
       { ...round, together: 4, drafts: [3], ms: 1.5 * expected(3, 4, 100) },
@@ -42,7 +48,10 @@ Deno.test("its costs give its own mean times: groups of rounds, packed ones, chu
     ],
     prefills: [{ from: 0, to: 64, ms: 3 * prefillMs(SIMPLE, 64) }],
     machine: {
-      ...{ maxBatch: 2, kvTokens: 640, prefillRows: 64, roundsPerSync: "auto" },
+      maxBatch: 2,
+      kvTokens: 640,
+      prefillRows: 64,
+      roundsPerSync: "auto",
       costs: { ...SIMPLE, refined: { all: 5, rounds: [], catchUp: 1 } },
     },
   };

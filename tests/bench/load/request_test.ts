@@ -37,7 +37,10 @@ Deno.test("lengths: the trace's, else those asked for, else answers end by thems
   deepEqual(lengths(requestsOf(plain, fixed, 1)), [[9, 5, true]]);
   const trace = traceCase(
     [{ atMs: 0, promptTokens: 400, outputTokens: 31, seed: 0 }, {
-      ...{ atMs: 7, promptTokens: 4, outputTokens: 1, seed: 0 },
+      atMs: 7,
+      promptTokens: 4,
+      outputTokens: 1,
+      seed: 0,
     }],
     { name: "t", lengthScale: 0.1 },
   );

@@ -19,9 +19,14 @@ function record(
 ): RequestRecord {
   const outputTokens = came.reduce((sum, [, tokens]) => sum + tokens, 0);
   return {
-    ...{ dueMs, runsMs, endMs: came.at(-1)?.[0] ?? 0 },
+    dueMs,
+    runsMs,
+    endMs: came.at(-1)?.[0] ?? 0,
     came: came.map(([atMs, tokens]) => ({ atMs, tokens })),
-    ...{ promptTokens: 7, outputTokens, outputHash: "h", complete: true },
+    promptTokens: 7,
+    outputTokens,
+    outputHash: "h",
+    complete: true,
   };
 }
 
@@ -30,8 +35,15 @@ function round(beganMs: number, ms: number, numSteps: number, accepted: number[]
   const requests = [...accepted.keys()];
   const batch = accepted.length;
   return {
-    ...{ beganMs, ms, numSteps, drafted: numSteps, together: 1 },
-    ...{ batch, requests, drafts, accepted },
+    beganMs,
+    ms,
+    numSteps,
+    drafted: numSteps,
+    together: 1,
+    batch,
+    requests,
+    drafts,
+    accepted,
   };
 }
 
@@ -57,8 +69,12 @@ Deno.test("objectives: all that are given, the time per token of a single one is
 
 Deno.test("fields of a list of times are numpy's", () => {
   deepEqual(latencyFields([4, 1, 3, 2]), {
-    ...{ mean: 2.5, median: 2.5, std: Math.sqrt(1.25) },
-    ...{ p50: 2.5, p90: 3.7, p99: 3.9699999999999998 },
+    mean: 2.5,
+    median: 2.5,
+    std: Math.sqrt(1.25),
+    p50: 2.5,
+    p90: 3.7,
+    p99: 3.9699999999999998,
   });
   deepEqual(new Set(Object.values(latencyFields([]))), new Set([null]));
 });
@@ -68,8 +84,12 @@ const [ARM] = loadArms([{ label: "off", policy: { policy: "static", options: {} 
 Deno.test("a row has the names of vLLM and SGLang, and their units", () => {
   const spec = { one: closedCase(2, 2), arm: ARM as NonNullable<typeof ARM>, block: 1, seed: 5 };
   const row = rowOf(spec, RESULT, {
-    ...{ subject: SUBJECT, backend: "eyrie", workload: "w", maxBatch: 4 },
-    ...{ slo: { ttftMs: 30 }, date: new Date(0) },
+    subject: SUBJECT,
+    backend: "eyrie",
+    workload: "w",
+    maxBatch: 4,
+    slo: { ttftMs: 30 },
+    date: new Date(0),
   });
   // vllm/benchmarks/serve.py and sglang/bench_serving.py: what their plot scripts read.
   const names = [
@@ -111,14 +131,12 @@ Deno.test("a row has the names of vLLM and SGLang, and their units", () => {
 Deno.test("without rounds, as of a server, nothing is made up", () => {
   const spec = { one: closedCase(2, 2), arm: ARM as NonNullable<typeof ARM>, block: 0, seed: 5 };
   const row = rowOf(spec, { ...RESULT, rounds: [] }, {
-    ...{
-      subject: SUBJECT,
-      backend: "eyrie",
-      workload: "w",
-      maxBatch: 4,
-      slo: {},
-      date: new Date(0),
-    },
+    subject: SUBJECT,
+    backend: "eyrie",
+    workload: "w",
+    maxBatch: 4,
+    slo: {},
+    date: new Date(0),
   });
   deepEqual([row.accept_length, row.mean_num_steps, row.request_goodput], [null, null, null]);
   ok([...row.timeline.batch, ...row.timeline.num_steps].every((each) => each === null));

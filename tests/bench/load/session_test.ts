@@ -23,17 +23,28 @@ function fakeEngineSession(
   { pages = 60 } = {},
 ): { readonly core: FakeCore; readonly session: ReturnType<typeof loadSession> } {
   const core = fakeCore({
-    ...{ batch: 3, shapes: chains([0, 1, 3]), prefillRows: 16, contextLength: 128, pages },
+    batch: 3,
+    shapes: chains([0, 1, 3]),
+    prefillRows: 16,
+    contextLength: 128,
+    pages,
   });
   const outputs = {
     tokenizer: {
-      ...{ vocabSize: VOCAB, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
+      vocabSize: VOCAB,
+      bosToken: undefined,
+      eosToken: undefined,
+      idOf: () => undefined,
       encode: () => [],
       decode: (ids: readonly number[]) => ids.join(" "),
       isSkipped: () => false,
     },
-    ...{ name: "fake", eosTokenIds: [FAKE_EOS], vocabSize: VOCAB, algorithm: "EAGLE3" },
-    ...{ contextLength: 128, tier: chain(3) },
+    name: "fake",
+    eosTokenIds: [FAKE_EOS],
+    vocabSize: VOCAB,
+    algorithm: "EAGLE3",
+    contextLength: 128,
+    tier: chain(3),
   } as const;
   // Ids that are no poison to the fake core.
   const encodePrompt = ({ messages = [] }: { messages?: readonly { content: string }[] }) =>
@@ -48,7 +59,9 @@ function fakeEngineSession(
     chunkRows: 16,
   } as const;
   const session = loadSession(engine as unknown as Parameters<typeof loadSession>[0], {
-    ...{ plan, maxBatch: 3, roundsPerSync: 1 },
+    plan,
+    maxBatch: 3,
+    roundsPerSync: 1,
   });
   return { core, session };
 }

@@ -13,7 +13,10 @@ async function measured(
 ) {
   const events: LoadEvent[] = [];
   await measureLoad(planOf({ cases: CASES, blocks }), session, {
-    ...{ maxBatch: 4, slo: {}, now: () => new Date(0), signal },
+    maxBatch: 4,
+    slo: {},
+    now: () => new Date(0),
+    signal,
     onEvent: (event) => void events.push(event),
   });
   const rows: LoadRow[] = events.flatMap((event) => event.kind === "row" ? [event.row] : []);

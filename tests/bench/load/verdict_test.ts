@@ -22,7 +22,10 @@ function verdictOf(
   const { noise = [0.95, 1, 1.05] as const, ...others } = intervals;
   const ratioed = (label: string, [low, ratio, high]: Interval) => ({
     ...again as LoadSummary,
-    ...{ label, again: label === "off (A/A)", latencyRatio: null, throughputRatio: null },
+    label,
+    again: label === "off (A/A)",
+    latencyRatio: null,
+    throughputRatio: null,
     [key]: { low, ratio, high },
   });
   const all = [off as LoadSummary, ratioed("off (A/A)", noise)];

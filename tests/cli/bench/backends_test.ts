@@ -10,7 +10,10 @@ import { fakeIo } from "../fake.ts";
 const [BUILTIN, DAWN] = await Promise.all(
   (["builtin", "dawn"] as const).map((webgpu) =>
     sampleRows({
-      ...{ batch: [1], numSteps: [0, 3], presets: [], blocks: 3 },
+      batch: [1],
+      numSteps: [0, 3],
+      presets: [],
+      blocks: 3,
       subject: { ...SUBJECT, webgpu, device: `Fake GPU by ${webgpu}` },
     })
   ),
@@ -62,7 +65,11 @@ async function run(scripts: readonly Script[], args: readonly string[] = ["--num
   assert.ok(invocation.command === "bench");
   const { log, started, start } = processes(scripts);
   const code = await runBackends(invocation.options, {
-    ...{ start, io, args: typed, version: "0", now: () => new Date(0) },
+    start,
+    io,
+    args: typed,
+    version: "0",
+    now: () => new Date(0),
   });
   return { code, log, started, out: io.out(), err: io.err() };
 }
@@ -117,10 +124,28 @@ Deno.test("two WebGPUs: one that fails leaves the rows of the other and its code
 
 Deno.test("two WebGPUs: a growth of each one after the other", async () => {
   const row = {
-    ...{ format: "eyrie-growth-1", model: "m", draft: null, kind: "round", axis: "context" },
-    ...{ context: 512, batch: 1, rows: 1, runs: 5, ms: 5, device_ms: 4, draft_ms: 0 },
-    ...{ verify_ms: 4, extend_ms: 0, host_ms: 1, bytes: 4e6, flops: 1e9, floor_ms: 1 },
-    ...{ over_floor: 4, tflops: 0.25, rows_per_second: 200, memory: { total: 6 } },
+    format: "eyrie-growth-1",
+    model: "m",
+    draft: null,
+    kind: "round",
+    axis: "context",
+    context: 512,
+    batch: 1,
+    rows: 1,
+    runs: 5,
+    ms: 5,
+    device_ms: 4,
+    draft_ms: 0,
+    verify_ms: 4,
+    extend_ms: 0,
+    host_ms: 1,
+    bytes: 4e6,
+    flops: 1e9,
+    floor_ms: 1,
+    over_floor: 4,
+    tflops: 0.25,
+    rows_per_second: 200,
+    memory: { total: 6 },
   };
   const rowOf = (webgpu: string) => ({ ...row, webgpu, device: webgpu });
   const { code, started, out } = await run(

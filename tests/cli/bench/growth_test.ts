@@ -7,10 +7,29 @@ import { UsageError } from "../../../src/errors.ts";
 import { fakeIo } from "../fake.ts";
 
 const ROW: GrowthRow = {
-  ...{ format: "eyrie-growth-1", model: "m", draft: null, device: "d", webgpu: "builtin" },
-  ...{ kind: "round", axis: "context", context: 512, batch: 1, rows: 1, runs: 5, ms: 5 },
-  ...{ device_ms: 4, draft_ms: 0, verify_ms: 4, extend_ms: 0, host_ms: 1 },
-  ...{ bytes: 4e6, flops: 1e9, floor_ms: 1, over_floor: 4, tflops: 0.25, rows_per_second: 200 },
+  format: "eyrie-growth-1",
+  model: "m",
+  draft: null,
+  device: "d",
+  webgpu: "builtin",
+  kind: "round",
+  axis: "context",
+  context: 512,
+  batch: 1,
+  rows: 1,
+  runs: 5,
+  ms: 5,
+  device_ms: 4,
+  draft_ms: 0,
+  verify_ms: 4,
+  extend_ms: 0,
+  host_ms: 1,
+  bytes: 4e6,
+  flops: 1e9,
+  floor_ms: 1,
+  over_floor: 4,
+  tflops: 0.25,
+  rows_per_second: 200,
   memory: { weights: 1, kv: 2, scratch: 3, total: 6 },
 };
 const EVENTS: readonly GrowthEvent[] = [
@@ -27,7 +46,10 @@ async function run(args: readonly string[], { interrupt = false } = {}) {
   assert.ok(invocation.command === "bench");
   const requests: GrowthRequest[] = [];
   const code = await runGrowth(invocation.options, {
-    ...{ io, args: ["--growth", ...args], version: "0", now: () => new Date(0) },
+    io,
+    args: ["--growth", ...args],
+    version: "0",
+    now: () => new Date(0),
     located: (model) => Promise.resolve(model),
     async *growth(request) {
       requests.push(request);

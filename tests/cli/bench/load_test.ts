@@ -22,7 +22,10 @@ async function run(
   assert.ok(invocation.command === "bench load");
   const requests: OpenLoadRequest[] = [];
   const code = await runLoad(invocation.options, {
-    ...{ io, args, version: "0.1.0", now: () => new Date(0) },
+    io,
+    args,
+    version: "0.1.0",
+    now: () => new Date(0),
     open: (request) => {
       requests.push(request);
       return Promise.resolve(session);

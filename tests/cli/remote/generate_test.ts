@@ -39,10 +39,18 @@ for (const path of ["/server_info", "/get_server_info"]) {
     assert.deepEqual([json.text, json.reasoning], ["Blue.", "They want a colour."]);
     assert.deepEqual(json.usage, { prompt_tokens: 11, completion_tokens: 8, cached_tokens: null });
     assert.deepEqual(json.speculative, {
-      ...{ algorithm: "EAGLE3", draft: "AngelSlim/Qwen3-8B_eagle3", num_steps: 3, eagle_topk: 1 },
-      ...{ num_draft_tokens: 4, adaptive: false, source: "server_info" },
-      ...{ drafts: null, draft_tokens: null, accepted_tokens: null },
-      ...{ mean_accept_length: 2.713, draft_acceptance_rate: null },
+      algorithm: "EAGLE3",
+      draft: "AngelSlim/Qwen3-8B_eagle3",
+      num_steps: 3,
+      eagle_topk: 1,
+      num_draft_tokens: 4,
+      adaptive: false,
+      source: "server_info",
+      drafts: null,
+      draft_tokens: null,
+      accepted_tokens: null,
+      mean_accept_length: 2.713,
+      draft_acceptance_rate: null,
     });
     assert.deepEqual(json.server, { url: server.url, kind: "sglang", model: "Qwen/Qwen3-8B" });
   });
@@ -79,13 +87,24 @@ Deno.test("generate --remote: every wish is a field, what is not said is left ou
     "without usage nothing is counted",
   );
   assert.deepEqual(server.bodies()[0], {
-    ...{ model: "m", temperature: 0.5, top_k: 4, top_p: 0.9, min_p: 0.1, seed: 3, max_tokens: 9 },
-    ...{ repetition_penalty: 1.1, frequency_penalty: 0.5, presence_penalty: -0.5 },
-    ...{ logit_bias: { 7: -1 }, stop: ["END"], ignore_eos: true },
+    model: "m",
+    temperature: 0.5,
+    top_k: 4,
+    top_p: 0.9,
+    min_p: 0.1,
+    seed: 3,
+    max_tokens: 9,
+    repetition_penalty: 1.1,
+    frequency_penalty: 0.5,
+    presence_penalty: -0.5,
+    logit_bias: { 7: -1 },
+    stop: ["END"],
+    ignore_eos: true,
     chat_template_kwargs: { enable_thinking: false, thinking: false, x: 1 },
     response_format: { type: "json_object" },
     messages: [{ role: "system", content: "Be." }, { role: "user", content: "Hi." }],
-    ...{ stream: true, stream_options: { include_usage: true } },
+    stream: true,
+    stream_options: { include_usage: true },
   });
   await eyrie(["generate", "--remote", server.url, "--raw", "Once"]);
   const [, raw] = server.bodies();
@@ -101,7 +120,9 @@ Deno.test("generate --remote: acceptance told with the answer, as llama-server a
       {
         metrics: {
           speculative_decoding: {
-            ...{ num_spec_steps: 4, num_draft_tokens: 12, num_accepted_draft_tokens: 6 },
+            num_spec_steps: 4,
+            num_draft_tokens: 12,
+            num_accepted_draft_tokens: 6,
           },
         },
       },
@@ -111,7 +132,8 @@ Deno.test("generate --remote: acceptance told with the answer, as llama-server a
       {
         usage: {
           completion_tokens_details: {
-            ...{ accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
+            accepted_prediction_tokens: 0,
+            rejected_prediction_tokens: 0,
           },
         },
       },

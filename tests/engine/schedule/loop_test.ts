@@ -5,7 +5,11 @@ import type { Scheduler } from "../../../src/engine/schedule/scheduler.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 
 const REQUEST: GenerateRequest = {
-  ...{ promptIds: [1], sampling: GREEDY, maxTokens: 1, stop: [], ignoreEos: true },
+  promptIds: [1],
+  sampling: GREEDY,
+  maxTokens: 1,
+  stop: [],
+  ignoreEos: true,
 };
 
 Deno.test("loop: what an event submits before the first step has returned waits for its end", async () => {

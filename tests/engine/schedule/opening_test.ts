@@ -43,7 +43,11 @@ function anything(): Constraint & { open: boolean } {
 function openFake() {
   const core = fakeCore(
     {
-      ...{ batch: 3, shapes: chains([0, 1, 3]), prefillRows: 16, contextLength: 128, pages: 30 },
+      batch: 3,
+      shapes: chains([0, 1, 3]),
+      prefillRows: 16,
+      contextLength: 128,
+      pages: 30,
     } as Parameters<typeof fakeCore>[0],
   );
   const asked: PromiseWithResolvers<Constraint>[] = [];

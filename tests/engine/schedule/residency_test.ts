@@ -30,14 +30,16 @@ Deno.test("what is no shortage does not count, and takes back what was counted",
   }
   // A step without a round says nothing.
   assert.deepEqual(after(RESIDENT, SHORT, SHORT, { ...SHORT, chosen: undefined }), {
-    ...{ kind: "resident", short: 2 },
+    kind: "resident",
+    short: 2,
   });
 });
 
 Deno.test("a round that drafts begins the count anew", () => {
   const drafting = { ...SHORT, chosen: 1 };
   assert.deepEqual(after(RESIDENT, SHORT, SHORT, drafting, SHORT, SHORT), {
-    ...{ kind: "resident", short: 2 },
+    kind: "resident",
+    short: 2,
   });
 });
 

@@ -15,11 +15,23 @@ function told(
     { drafts: Array(depth).fill(5), accepted: 0, emitted: 1, tier: chain(depth) }
   ));
   const { speculative } = generateResult({ algorithm, tier: chain(3) }, {
-    ...{ promptIds: [1], sampling: GREEDY, maxTokens: 9, stop: [], ignoreEos: false },
+    promptIds: [1],
+    sampling: GREEDY,
+    maxTokens: 9,
+    stop: [],
+    ignoreEos: false,
     ...numSteps === undefined ? {} : { numSteps },
   }, {
-    ...{ finishReason: "length", text: "", ids: [], rounds: records },
-    ...{ started: 0, prefilled: 1, compileMs: 0, ended: 2, cached: 0, reasoningTokens: 0 },
+    finishReason: "length",
+    text: "",
+    ids: [],
+    rounds: records,
+    started: 0,
+    prefilled: 1,
+    compileMs: 0,
+    ended: 2,
+    cached: 0,
+    reasoningTokens: 0,
   });
   return [speculative.algorithm, speculative.num_steps, speculative.num_draft_tokens];
 }

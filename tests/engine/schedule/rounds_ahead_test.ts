@@ -9,7 +9,11 @@ import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { FAKE_EOS, fakeCore, VOCAB } from "../fake_core.ts";
 
 const REQUEST: GenerateRequest = {
-  ...{ promptIds: [9, 8, 7], sampling: GREEDY, maxTokens: 25, stop: [], ignoreEos: true },
+  promptIds: [9, 8, 7],
+  sampling: GREEDY,
+  maxTokens: 25,
+  stop: [],
+  ignoreEos: true,
   numSteps: 0,
 };
 
@@ -22,19 +26,35 @@ async function log(
   } = {},
 ): Promise<string[]> {
   const core = fakeCore({
-    ...{ batch: 2, shapes: chains([0, 1]), prefillRows: 16, contextLength: 96, pages: 30 },
+    batch: 2,
+    shapes: chains([0, 1]),
+    prefillRows: 16,
+    contextLength: 96,
+    pages: 30,
   }, "none");
   const tokenizer = {
-    ...{ vocabSize: VOCAB, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
-    ...{ encode: () => [], isSkipped: (id: number) => id === FAKE_EOS },
+    vocabSize: VOCAB,
+    bosToken: undefined,
+    eosToken: undefined,
+    idOf: () => undefined,
+    encode: () => [],
+    isSkipped: (id: number) => id === FAKE_EOS,
     decode: (ids: readonly number[]) => ids.map((id) => `<${id}>`).join(""),
   };
   const cache = cacheOf(core);
   const scheduler = openScheduler({
-    ...{ core, cache, roundsPerSync: 4, mail },
+    core,
+    cache,
+    roundsPerSync: 4,
+    mail,
     outputs: {
-      ...{ tokenizer, name: "fake", eosTokenIds: [FAKE_EOS], vocabSize: VOCAB, contextLength: 96 },
-      ...{ algorithm: "NONE", tier: chain(0) },
+      tokenizer,
+      name: "fake",
+      eosTokenIds: [FAKE_EOS],
+      vocabSize: VOCAB,
+      contextLength: 96,
+      algorithm: "NONE",
+      tier: chain(0),
     },
     speculation: staticPlan(chain(0)).speculation,
   });

@@ -9,7 +9,10 @@ import {
 import { SIMPLE } from "../../speculate/costs/table.ts";
 
 const OF: CostsOf = {
-  ...{ adapter: "NVIDIA H200, vulkan", model: "target", draft: "head", kvDtype: "f32" },
+  adapter: "NVIDIA H200, vulkan",
+  model: "target",
+  draft: "head",
+  kvDtype: "f32",
   weightBytes: 1000,
 };
 

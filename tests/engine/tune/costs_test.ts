@@ -145,7 +145,9 @@ Deno.test("measured beside a prefix cache: what it keeps stays, and is found aga
   const request = {
     promptIds: Array.from({ length: 200 }, (_, i) => 5 + i % 900),
     sampling: GREEDY,
-    ...{ maxTokens: 12, stop: [], ignoreEos: true },
+    maxTokens: 12,
+    stop: [],
+    ignoreEos: true,
   };
   const before = await resultOf(engine.generate(request));
   const kept = engine.cache.size;
@@ -181,7 +183,9 @@ async function answer(options: OpenOptions) {
   const { text } = await resultOf(engine.generate({
     promptIds: engine.encodePrompt({ messages }),
     sampling: GREEDY,
-    ...{ maxTokens: 40, stop: [], ignoreEos: true },
+    maxTokens: 40,
+    stop: [],
+    ignoreEos: true,
   }));
   assertNothingHeld(engine);
   return { text, line: engine.costsLine, table: engine.costs.table };

@@ -39,8 +39,12 @@ function context(steps: number, lags: readonly number[]): RoundContext {
     sequences: lags.map((lag, id) => (
       { id, lag, position: 50, depth: 0, accepted: [], confidences: [] }
     )),
-    ...{ waiting: 0, freePages: 9, totalPages: 9, roundsPerSync: 1 },
-    ...{ costs: SIMPLE, ranks: false },
+    waiting: 0,
+    freePages: 9,
+    totalPages: 9,
+    roundsPerSync: 1,
+    costs: SIMPLE,
+    ranks: false,
   };
 }
 
@@ -74,7 +78,8 @@ Deno.test("costs learn of rounds: batch, steps, drafts, cells and rounds a sync 
     // As predicted: nothing changes.
     speculation.learn(outcome(3, { ...how, round: roundMs(SIMPLE, priced) }));
     assert.deepEqual(costs.table?.refined, {
-      ...{ all: 1, catchUp: 1 },
+      all: 1,
+      catchUp: 1,
       rounds: [{ batch: 2, steps: 3, ratio: 1 }],
     });
     speculation.learn(outcome(3, { ...how, round: 1.5 * roundMs(SIMPLE, priced) }));

@@ -12,8 +12,13 @@ import { presetConfig } from "../../../src/engine/schedule/presets.ts";
 const TARGET = new URL("../../../models/fledgling/target/", import.meta.url);
 
 const THREE_STEPS: ClientOptions["speculate"] = {
-  ...{ adaptive: false, config: presetConfig("conservative"), configGiven: false },
-  ...{ eagleTopk: undefined, numSteps: 3, numDraftTokens: undefined, allSteps: false },
+  adaptive: false,
+  config: presetConfig("conservative"),
+  configGiven: false,
+  eagleTopk: undefined,
+  numSteps: 3,
+  numDraftTokens: undefined,
+  allSteps: false,
 };
 
 function user(content: string) {
@@ -44,7 +49,8 @@ async function withModel(
 Deno.test("an engine in a worker", async (t) => {
   const progress: string[] = [];
   await using engine = await open({
-    ...{ maxBatch: 3, speculate: THREE_STEPS },
+    maxBatch: 3,
+    speculate: THREE_STEPS,
     onProgress: ({ label }) => progress.push(label),
   });
   using here = await openEngine({ speculate: statically(3) });

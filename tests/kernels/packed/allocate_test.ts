@@ -93,7 +93,8 @@ function drawn(depth: number, batch: number) {
     share: fc.double({ min: 0, max: 1, noNaN: true }),
     slope: fc.constantFrom(0.5, 1, 0.8),
     intercepts: fc.array(fc.integer({ min: -8, max: 8 }).map((n) => n / 8), {
-      ...{ minLength: depth, maxLength: depth },
+      minLength: depth,
+      maxLength: depth,
     }),
     leastConfidence: fc.constantFrom(0, 0, 0.25, 0.6),
     empty: fc.nat(3),
@@ -119,11 +120,16 @@ for (const [depth, batch, numRuns] of [[1, 6, 20], [5, 8, 60], [7, 40, 20], [16,
 }
 
 const even = (depth: number, of: Partial<VerifyBudget> = {}): VerifyBudget => ({
-  ...{ drafts: depth, slope: 1, intercepts: Array(depth).fill(0), leastConfidence: 0 },
+  drafts: depth,
+  slope: 1,
+  intercepts: Array(depth).fill(0),
+  leastConfidence: 0,
   ...of,
 });
 const place = (...confidences: number[]): Place => ({
-  ...{ confidences, most: confidences.length, room: 100 },
+  confidences,
+  most: confidences.length,
+  room: 100,
 });
 
 Deno.test("allocate: a tie goes to the first sequence, and within it to the first draft", async () => {

@@ -68,8 +68,11 @@ async function runs({ depth, lanes, empty, more }: Round, { told, simulated }: H
   lanes.forEach(({ length, count, room, right, stops }, b) => {
     const slot = order[b] as number;
     slots[slot] = {
-      ...{ length, limit: length + room, pending: 500 + slot, stops: stops ? [7] : [] },
-      ...{ seed: right },
+      length,
+      limit: length + room,
+      pending: 500 + slot,
+      stops: stops ? [7] : [],
+      seed: right,
     };
     const at = slot * draftWords(mostRows);
     drafts[at] = count;

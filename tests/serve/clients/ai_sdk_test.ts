@@ -10,7 +10,9 @@ const PROMPT = "Count from 3 to 20.";
 Deno.test("ai with @ai-sdk/openai-compatible", async (t) => {
   await using server = await serve();
   const provider = createOpenAICompatible({
-    ...{ name: "eyrie", baseURL: `${server.url}/v1`, includeUsage: true },
+    name: "eyrie",
+    baseURL: `${server.url}/v1`,
+    includeUsage: true,
     supportsStructuredOutputs: true,
   });
   const model = provider("fledgling");
@@ -36,7 +38,9 @@ Deno.test("ai with @ai-sdk/openai-compatible", async (t) => {
   await t.step("an object of a schema", async () => {
     const schema = z.object({ name: z.string().max(3), ok: z.boolean() });
     const { output } = await generateText({
-      ...{ ...asked, maxOutputTokens: 60, output: Output.object({ schema }) },
+      ...asked,
+      maxOutputTokens: 60,
+      output: Output.object({ schema }),
     });
     assert.ok(schema.safeParse(output).success);
   });
@@ -51,14 +55,20 @@ Deno.test("ai with @ai-sdk/openai-compatible", async (t) => {
       },
     });
     const { steps } = await generateText({
-      ...{ ...asked, tools: { double }, toolChoice: { type: "tool" as const, toolName: "double" } },
-      ...{ maxOutputTokens: 40, stopWhen: stepCountIs(1) },
+      ...asked,
+      tools: { double },
+      toolChoice: { type: "tool" as const, toolName: "double" },
+      maxOutputTokens: 40,
+      stopWhen: stepCountIs(1),
     });
     assert.equal(steps[0]?.finishReason, "tool-calls");
     assert.equal(given.length, 1);
     assert.ok(given.every((n) => n >= 1 && n <= 9));
     const streamed = streamText({
-      ...{ ...asked, tools: { double }, toolChoice: "required" as const, maxOutputTokens: 40 },
+      ...asked,
+      tools: { double },
+      toolChoice: "required" as const,
+      maxOutputTokens: 40,
       stopWhen: stepCountIs(1),
     });
     const parts = await Array.fromAsync(streamed.fullStream);
@@ -72,7 +82,10 @@ Deno.test("ai with @ai-sdk/openai-compatible", async (t) => {
   await t.step("abort, and its error", async () => {
     const abort = new AbortController();
     const { textStream } = streamText({
-      ...{ ...asked, maxOutputTokens: 900, abortSignal: abort.signal, onError: () => {} },
+      ...asked,
+      maxOutputTokens: 900,
+      abortSignal: abort.signal,
+      onError: () => {},
     });
     for await (const _ of textStream) abort.abort();
     while (server.server.service.table.live.size > 0) await new Promise((r) => setTimeout(r, 2));

@@ -38,7 +38,8 @@ Deno.test("messages, by the client of npm @anthropic-ai/sdk", async (t) => {
       expected.usage.prompt_tokens,
     );
     const told = await client.messages.create({
-      ...{ ...GREEDY, system: [{ type: "text", text: "Be brief." }] },
+      ...GREEDY,
+      system: [{ type: "text", text: "Be brief." }],
     });
     assert.deepEqual(told.content[0], { type: "text", text: briefly.text });
   });
@@ -97,7 +98,8 @@ Deno.test("messages, by the client of npm @anthropic-ai/sdk", async (t) => {
     assert.deepEqual(streamed.input, call.input);
     const result = { type: "tool_result" as const, tool_use_id: call.id, content: String(2 * n) };
     const next = await client.messages.create({
-      ...{ ...asked, max_tokens: 3 },
+      ...asked,
+      max_tokens: 3,
       messages: [...MESSAGES, { role: "assistant", content: [call] }, {
         role: "user",
         content: [result],

@@ -57,7 +57,9 @@ Deno.test("the client of npm ollama", async (t) => {
     }];
     const calls = [{ function: { name: "f", arguments: { n: 1 } } }];
     const answer = await client.chat({
-      ...{ ...GREEDY, options: { ...GREEDY.options, num_predict: 3 }, tools },
+      ...GREEDY,
+      options: { ...GREEDY.options, num_predict: 3 },
+      tools,
       messages: [...MESSAGES, { role: "assistant", content: "", tool_calls: calls }, {
         role: "tool",
         content: "2",
@@ -69,7 +71,10 @@ Deno.test("the client of npm ollama", async (t) => {
 
   await t.step("abort, and its errors", async () => {
     const stream = await client.generate({
-      ...{ ...GREEDY, options: { temperature: 0, num_predict: -1 }, prompt: PROMPT, stream: true },
+      ...GREEDY,
+      options: { temperature: 0, num_predict: -1 },
+      prompt: PROMPT,
+      stream: true,
     });
     for await (const _ of stream) break;
     stream.abort();

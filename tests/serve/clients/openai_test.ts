@@ -54,7 +54,8 @@ Deno.test("the client of npm openai", async (t) => {
     assert.ok((details.rejected_prediction_tokens ?? -1) >= 0);
     assert.equal(details.reasoning_tokens, 0);
     const final = await client.chat.completions.stream({
-      ...{ ...asked, prediction: { type: "content", content: "Something else." } },
+      ...asked,
+      prediction: { type: "content", content: "Something else." },
       stream_options: { include_usage: true },
     }).finalChatCompletion();
     assert.equal(final.choices[0]?.message.content, expected.text);
@@ -64,7 +65,8 @@ Deno.test("the client of npm openai", async (t) => {
   await t.step("a schema of zod, parsed", async () => {
     const Answer = z.object({ name: z.string().max(3), ok: z.boolean() });
     const { choices: [choice] } = await client.chat.completions.parse({
-      ...{ ...GREEDY, max_tokens: 60 },
+      ...GREEDY,
+      max_tokens: 60,
       response_format: zodResponseFormat(Answer, "answer"),
     });
     const { name, ok } = choice?.message.parsed ?? assert.fail();
@@ -97,7 +99,9 @@ Deno.test("the client of npm openai", async (t) => {
     const message = choice?.message ?? assert.fail();
     const result = { role: "tool" as const, tool_call_id: call.id, content: String(2 * n) };
     const next = await client.chat.completions.create({
-      ...{ ...GREEDY, max_tokens: 3, tools },
+      ...GREEDY,
+      max_tokens: 3,
+      tools,
       messages: [...MESSAGES, message, result],
     });
     assert.ok(next.choices[0]?.message);
@@ -105,7 +109,10 @@ Deno.test("the client of npm openai", async (t) => {
 
   await t.step("log-probabilities", async () => {
     const { choices: [choice] } = await client.chat.completions.create({
-      ...{ ...GREEDY, max_tokens: 4, logprobs: true, top_logprobs: 3 },
+      ...GREEDY,
+      max_tokens: 4,
+      logprobs: true,
+      top_logprobs: 3,
     });
     const content = choice?.logprobs?.content ?? [];
     assert.deepEqual(content.map(({ top_logprobs: top }) => top.length), [3, 3, 3, 3]);
@@ -124,7 +131,10 @@ Deno.test("the client of npm openai", async (t) => {
 
   await t.step("completions", async () => {
     const { choices } = await client.completions.create({
-      ...{ model: "fledgling", prompt: "Once", max_tokens: 4, temperature: 0 },
+      model: "fledgling",
+      prompt: "Once",
+      max_tokens: 4,
+      temperature: 0,
     });
     assert.equal(choices[0]?.finish_reason, "length");
   });

@@ -77,7 +77,8 @@ Deno.test("Responses, by the client of npm openai", async (t) => {
     assert.equal(typeof JSON.parse(json).n, "number");
     const output = { type: "function_call_output" as const, call_id: call.call_id, output: "4" };
     const next = await client.responses.create({
-      ...{ ...asked, max_output_tokens: 3 },
+      ...asked,
+      max_output_tokens: 3,
       input: [{ role: "user", content: PROMPT }, call, output],
     });
     assert.equal(next.output[0]?.type, "message");

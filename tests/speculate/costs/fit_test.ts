@@ -143,7 +143,11 @@ Deno.test("fitCosts: more cells never cost less, and absurd readings are left ou
 
 Deno.test("fitCosts: packing is the median of differences, and none where clocks make it negative", () => {
   const reading = (part: Reading["part"], ms: number): Reading => ({
-    ...{ part, at: part === "verify" ? 1 : 0, batch: 1, cells: 0, ms },
+    part,
+    at: part === "verify" ? 1 : 0,
+    batch: 1,
+    cells: 0,
+    ms,
   });
   const fitted = (...differences: readonly number[]) =>
     fitCosts([

@@ -142,7 +142,11 @@ Deno.test("no price is NaN, whatever is asked", () => {
     fc.property(
       drawnCosts,
       fc.record({
-        ...{ batch: absurd, steps: absurd, cells: absurd, drafts: absurd, roundsPerSync: absurd },
+        batch: absurd,
+        steps: absurd,
+        cells: absurd,
+        drafts: absurd,
+        roundsPerSync: absurd,
       }),
       (costs, round) => {
         const ms = roundMs(costs, round);

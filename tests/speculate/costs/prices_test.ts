@@ -42,7 +42,9 @@ Deno.test("prices: policies price rounds as roundMs does, of tables that running
     packing: 0.4,
   };
   const costs = refineRound(refineRound(table, { batch: 5, steps: 3, cells: 0 }, 40), {
-    ...{ batch: 5, steps: 0, cells: 0 },
+    batch: 5,
+    steps: 0,
+    cells: 0,
   }, 1);
   assert(samePrices(table, costs));
   const priced = pricing({ buckets: costs.buckets })(contextOf(5, { costs }), []);

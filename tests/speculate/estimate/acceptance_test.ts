@@ -51,7 +51,11 @@ Deno.test("acceptance: each position has its own chance, found from chains of an
     const depth = 1 + n % 4;
     const cut = { depth, accepted: Math.min(depth, chain.accepted) };
     counts = countPositions(counts, [cut], {
-      ...{ fade: 1, leastKept: 0.8, prior: 0.7, priorWeight: 2, neighbour: 4 },
+      fade: 1,
+      leastKept: 0.8,
+      prior: 0.7,
+      priorWeight: 2,
+      neighbour: 4,
     });
   }
   const rates = positionRates(counts);

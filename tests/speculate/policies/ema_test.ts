@@ -216,7 +216,9 @@ Deno.test("ema policy: a decision holds from the next round, and says why", () =
   assert.equal(picked(policy, policy.start, 5), 3);
   assert.equal(picked(policy, state, 5), 7);
   assert.deepEqual(change, {
-    ...{ from: 3, to: 7, slot: 4 },
+    from: 3,
+    to: 7,
+    slot: 4,
     reason: "Adaptive spec params updated: steps 3 -> 7 (ema_accept_len=3.00)",
   });
   assert.equal(

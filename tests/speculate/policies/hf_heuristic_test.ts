@@ -17,7 +17,11 @@ function pick(
 ) {
   const policy = HF_HEURISTIC.open(options, SETUP);
   const sequences: SequenceContext[] = last.map(([depth, accepted], id) => ({
-    ...{ id, position: 9, depth, confidences: [], lag: 0 },
+    id,
+    position: 9,
+    depth,
+    confidences: [],
+    lag: 0,
     accepted: accepted === undefined ? [] : [1, accepted],
   }));
   return policy.pick(policy.start, contextOf(last.length, { sequences, asked }));

@@ -94,7 +94,9 @@ export async function measureRounds(
   const rounds: RoundTimes[] = [];
   while (rounds.length < times && !signal?.aborted) rounds.push(await round());
   const { draft, verify, extend } = await core.programs.round({
-    ...{ ...shape, batch, cells: mostCells(sequences) },
+    ...shape,
+    batch,
+    cells: mostCells(sequences),
     proposed: proposals !== undefined,
   });
   const seen = context + DRIFT / 2;

@@ -207,8 +207,12 @@ export function afterAcceptance(
   if (choice?.logprobs) {
     const { buffer, most } = choice.logprobs;
     plan.push(logprobs({ logits, results, logprobs: { buffer } }, {
-      ...{ ...of, tokens: depth + 1, most, kept },
-      ...{ stride: weights.head.rows, lanes: tuning.rowLanes },
+      ...of,
+      tokens: depth + 1,
+      most,
+      kept,
+      stride: weights.head.rows,
+      lanes: tuning.rowLanes,
     }));
   }
   return plan;

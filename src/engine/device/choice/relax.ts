@@ -38,7 +38,12 @@ export function relaxRows(
   const { kept, thresholds } = relaxed;
   const chosenFrom = choice?.adjusted ?? logits;
   return relax({ logits: chosenFrom, partials, rows, slots, drafts, chosen, kept }, {
-    ...{ ...shape, mostRows, thresholds, kind: isChain(shape) ? "chain" : "tree" },
-    ...{ vocab: config.vocabSize, stride: weights.head.rows, lanes: tuning.rowLanes },
+    ...shape,
+    mostRows,
+    thresholds,
+    kind: isChain(shape) ? "chain" : "tree",
+    vocab: config.vocabSize,
+    stride: weights.head.rows,
+    lanes: tuning.rowLanes,
   });
 }

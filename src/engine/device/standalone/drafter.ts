@@ -115,10 +115,14 @@ function chosenDrafts(
     ...rejection
       ? [
         scatterRows({ x: logits, index: batchSlots, out: drawnAt(rejection, step) }, {
-          ...{ rows: batch, cols: head.rows, label: `draft.drawn.${step}` },
+          rows: batch,
+          cols: head.rows,
+          label: `draft.drawn.${step}`,
         }),
         lawsOf({ logits, partials, rows, slots, laws: rejection.laws }, {
-          ...{ ...shape, first: rejection.drawn.laws + step * rejection.drawn.slots, bySlot: true },
+          ...shape,
+          first: rejection.drawn.laws + step * rejection.drawn.slots,
+          bySlot: true,
         }),
       ]
       : [],
@@ -141,10 +145,17 @@ function rejecting(
   const slots = roundSlots ?? buffers.slots;
   return ({ batch, rows: perSlot }, logits) => [
     lawsOf({ logits, partials, rows, slots, laws }, {
-      ...{ ...of, count: batch * perSlot, first: 0, bySlot: false },
+      ...of,
+      count: batch * perSlot,
+      first: 0,
+      bySlot: false,
     }),
     reject({ rows, slots, drafts, logits, drawn, laws, chosen }, {
-      ...{ ...of, rule, batch, rows: perSlot, mostRows },
+      ...of,
+      rule,
+      batch,
+      rows: perSlot,
+      mostRows,
     }),
   ];
 }
@@ -159,7 +170,8 @@ function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends):
     ...targetHead(model, ends.batch, ends.x),
     ...tree
       ? tops(draft, tree, { logits: model.logits, out: tree.first, bySlot }, {
-        ...{ ...shape, top: tree.width },
+        ...shape,
+        top: tree.width,
       })
       : [],
     ...rejection?.roundSlots

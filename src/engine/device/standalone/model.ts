@@ -73,7 +73,8 @@ export function prepareStandalone(
   const own = { config: layer, weights: model, kv, logitRows: batch };
   return {
     model: causalModel(gpu, "draft", own, capacity, shared),
-    ...{ vocab, offsets },
+    vocab,
+    offsets,
     rows: words("rows", maxRows(capacity) * ROW_WORDS),
     endRows: words("endRows", batch * ROW_WORDS),
     ends: words("ends", batch * layer.hiddenSize),

@@ -53,11 +53,14 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
       continue;
     }
     const round = {
-      ...{ tier: shape, batchSize: states.length, waiting: waiting.length },
+      tier: shape,
+      batchSize: states.length,
+      waiting: waiting.length,
       roundsPerSync: rounds.length,
     };
     const outcome = roundOutcome(round, taking, {
-      ...{ ...times, ms },
+      ...times,
+      ms,
       catchUpMs: i === 0 ? catchUpMs : 0,
     });
     if (chosen) speculation.learn(outcome);
@@ -92,7 +95,9 @@ function countsOf(
   taking: readonly Taking[],
 ): Pick<RoundSample, "numSteps" | "drafted" | "batch" | "requests" | "drafts" | "accepted"> {
   return {
-    ...{ numSteps: shape.depth, drafted: shape.rows - 1, batch: taking.length },
+    numSteps: shape.depth,
+    drafted: shape.rows - 1,
+    batch: taking.length,
     requests: taking.map(({ state }) => state.drafted.id),
     drafts: taking.map(({ result }) => result.drafts.length),
     accepted: taking.map(({ result }) => result.accepted),

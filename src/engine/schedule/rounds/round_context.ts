@@ -36,7 +36,11 @@ function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
   const { stored, draftStored } = sequence;
   const { id, depth, accepted, confidences } = drafted;
   return {
-    ...{ id, position: stored, depth, accepted: [...accepted], confidences },
+    id,
+    position: stored,
+    depth,
+    accepted: [...accepted],
+    confidences,
     lag: stored - draftStored,
   };
 }

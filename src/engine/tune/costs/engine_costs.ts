@@ -74,7 +74,10 @@ export function openCosts(
       const names = { adapter, model, draft, buckets };
       const measured = await measureCosts(core, {
         ...asked,
-        ...{ names, maxBatch: batch, depths, chunkRows },
+        names,
+        maxBatch: batch,
+        depths,
+        chunkRows,
       });
       // Stopped, or no room for a single round.
       if (asked.signal?.aborted || measured.table.verify.length === 0) return measured;

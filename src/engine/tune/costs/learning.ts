@@ -56,7 +56,9 @@ function pricedRound(outcome: RoundOutcome): PricedRound | undefined {
     all * sequences.reduce((total, sequence) => total + of(sequence), 0);
   const drafts = sum(({ depth }) => depth);
   return {
-    ...{ batch: batchSize, steps: tier.depth, roundsPerSync },
+    batch: batchSize,
+    steps: tier.depth,
+    roundsPerSync,
     ...drafts < batchSize * tier.depth ? { drafts } : {},
     cells: sum(({ position }) => position),
   };

@@ -27,7 +27,9 @@ interface Bins {
 export const ADA_BINGREEDY: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 4], law: "inverse", hold: 3 }],
   adapts: {
-    ...{ stationary: 0.66, drift: 0.8, bursty: 0.7 },
+    stationary: 0.66,
+    drift: 0.8,
+    bursty: 0.7,
     why: "explores uniformly in a third of the rounds; means over all time; a switch has no cost",
   },
   check: (given) =>

@@ -45,7 +45,10 @@ const NOTHING: Recent = { values: [], median: undefined };
 export const BEG_MAB: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 2, 6], epsilon: 0.5, window: 3, hold: 1 }],
   adapts: {
-    ...{ stationary: 0.68, drift: 0.77, bursty: 0.75, improved: 0.48 },
+    stationary: 0.68,
+    drift: 0.77,
+    bursty: 0.75,
+    improved: 0.48,
     why:
       "explores a tenth of the epochs uniformly; a median of accepted drafts of small batches is a " +
       "whole number, and forgets only by its window; a switch has no cost",
@@ -53,7 +56,8 @@ export const BEG_MAB: PolicyKind<Options> = policyKind({
   check: (given) => readNumbers(given, RANGES),
   make: (options, setup) =>
     epochPolicy({
-      ...{ steps: options.steps, setup },
+      steps: options.steps,
+      setup,
       rule: begMab(options, setup.buckets, firstSteps(setup.numSteps)),
     }),
 });

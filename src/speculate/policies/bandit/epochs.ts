@@ -85,7 +85,8 @@ export function epochPolicy<Stats>(
     if (arm < 0 || (old.left > 0 && arm !== old.arm)) return state;
     const left = (old.left > 0 ? old.left : rule.rounds(state.stats, bucket)) - 1;
     const epoch: BucketEpoch = {
-      ...{ arm, left },
+      arm,
+      left,
       count: left === 0 ? old.count + 1 : old.count,
       played: old.played.with(arm, (old.played[arm] ?? 0) + 1),
     };

@@ -34,7 +34,8 @@ const LEAST_CHANCE = 1e-6;
 export const EXP3: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 1, 3], hold: 1 }, { rate: 3, hold: 16 }],
   adapts: {
-    ...{ stationary: 0.78, bursty: 0.77 },
+    stationary: 0.78,
+    bursty: 0.77,
     why: "made for adversaries: it goes on drawing every arm, less and less by sqrt(ln K / (K t))",
   },
   check: (given) => readNumbers(given, { rate: { absent: 1, min: 0, max: 100 }, hold: HOLD }),

@@ -17,14 +17,16 @@ type Options = NumberOptions<LinearName | "spread">;
 export const LIN_TS: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 1, 4], spread: 1, hold: 1 }, { discount: 0.98, lambda: 0.01 }],
   adapts: {
-    ...{ bursty: 0.74, improved: 0.5 },
+    bursty: 0.74,
+    improved: 0.5,
     why: "samples of all arms in each epoch; sums over all time are slow to follow a change",
   },
   check: (given) =>
     readNumbers(given, { ...LINEAR_RANGES, spread: { absent: 0.3, min: 0, max: 100 } }),
   make: (options, setup) =>
     epochPolicy({
-      ...{ steps: options.steps, setup },
+      steps: options.steps,
+      setup,
       rule: linearRule(
         { ...options, numSteps: firstSteps(setup.numSteps) },
         ({ regression, x, scale, draw }) => {

@@ -22,7 +22,8 @@ export const LINUCB: PolicyKind<Options> = policyKind({
     readNumbers(given, { ...LINEAR_RANGES, bonus: { absent: 1, min: 0, max: 100 } }),
   make: (options, setup) =>
     epochPolicy({
-      ...{ steps: options.steps, setup },
+      steps: options.steps,
+      setup,
       rule: linearRule(
         { ...options, numSteps: firstSteps(setup.numSteps) },
         ({ regression, x, scale }) => {

@@ -47,7 +47,10 @@ const ARM = 1;
 export const NIGHTJAR_PRINTED: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 1, 2, 3, 4, 5], law: "inverse" }, { steps: [2] }],
   adapts: {
-    ...{ stationary: 0.6, drift: 0.74, bursty: 0.69, improved: 0.45 },
+    stationary: 0.6,
+    drift: 0.74,
+    bursty: 0.69,
+    improved: 0.45,
     why:
       "explores uniformly in a third of the rounds, a depth a round, which large batches pay dear; " +
       "c_prefill / K keeps exploiting bins at 0",

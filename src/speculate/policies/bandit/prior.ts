@@ -24,7 +24,9 @@ export function priorRounds(
   const rounds = steps.map((depth) => ({
     tokens: batchSize * tokensOf(alpha, depth),
     ms: roundMs(costs, {
-      ...{ batch: batchSize, steps: depth, cells },
+      batch: batchSize,
+      steps: depth,
+      cells,
       roundsPerSync: Math.max(1, count(roundsPerSync)),
     }),
   }));

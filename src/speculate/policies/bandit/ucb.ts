@@ -36,7 +36,8 @@ export const UCB: PolicyKind<Options> = policyKind({
     }),
   make: (options, setup) =>
     epochPolicy({
-      ...{ steps: options.steps, setup },
+      steps: options.steps,
+      setup,
       rule: ucb(options, setup.buckets, firstSteps(setup.numSteps)),
     }),
 });

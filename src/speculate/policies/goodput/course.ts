@@ -30,8 +30,15 @@ const NEWEST = 0.3;
 const MOST_MS = 1e6;
 
 export const NO_COURSE: Course = {
-  ...{ steps: undefined, since: 0, restedMs: 0, wait: FIRST_WAIT, stay: 64, rest: 64 },
-  ...{ catchUp: 0, returns: 0.125, looked: false },
+  steps: undefined,
+  since: 0,
+  restedMs: 0,
+  wait: FIRST_WAIT,
+  stay: 64,
+  rest: 64,
+  catchUp: 0,
+  returns: 0.125,
+  looked: false,
 };
 
 /** Rounds in a row without drafts. */

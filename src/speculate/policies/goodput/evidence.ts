@@ -50,8 +50,13 @@ const AFTER_CHANGE = 0.25;
 
 export function noEvidence(depth: number, calibration?: Calibration): Evidence {
   return {
-    ...{ rounds: 0, positions: noPositions(depth), requests: [], told: [], timings: [] },
-    ...{ window: openWindow(calibration ?? firstCalibration(depth)), cusum: NO_CHANGE },
+    rounds: 0,
+    positions: noPositions(depth),
+    requests: [],
+    told: [],
+    timings: [],
+    window: openWindow(calibration ?? firstCalibration(depth)),
+    cusum: NO_CHANGE,
     changes: 0,
   };
 }
@@ -74,7 +79,10 @@ export function learnRound(
   const told = sampled(sequences, rounds).filter(isTold).map(withLogits);
   const most = Math.max(FEW_CHAINS, told.length);
   return {
-    ...{ rounds, timings, cusum, changes: evidence.changes + (changed ? 1 : 0) },
+    rounds,
+    timings,
+    cusum,
+    changes: evidence.changes + (changed ? 1 : 0),
     positions: countPositions(known.positions, graded),
     requests: countRequests(known.requests, graded, rounds),
     told: told.length === 0 ? evidence.told : lastOf(evidence.told, told, most),

@@ -144,12 +144,18 @@ function usualCosts(buckets: readonly number[]): CostTable {
   const rows = [1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
   const forward = (part: number) => rows.map((at) => ({ at, ms: part * Math.hypot(1, at / 64) }));
   return {
-    ...{ format: COST_FORMAT, adapter: "none", model: "none", draft: "none", buckets },
+    format: COST_FORMAT,
+    adapter: "none",
+    model: "none",
+    draft: "none",
+    buckets,
     level: forward(0.1),
     verify: forward(1),
     extend: forward(0.1),
     catchUp: forward(0.2),
     prefill: forward(1),
-    ...{ perCell: 0, host: 0.05, fitError: 0 },
+    perCell: 0,
+    host: 0.05,
+    fitError: 0,
   };
 }

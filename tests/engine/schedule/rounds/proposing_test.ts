@@ -41,7 +41,10 @@ Deno.test("the device drafts as the policy says, and nothing for who asked for n
     .map((asked) => ({
       request: {
         ...asked,
-        ...{ promptIds: [1], maxTokens: 1, stop: [], ignoreEos: false },
+        promptIds: [1],
+        maxTokens: 1,
+        stop: [],
+        ignoreEos: false,
         sampling: GREEDY,
       },
     }));

@@ -25,16 +25,30 @@ const RESULT = { accepted: 2, ids: [7, 8, 9], drafts: [7, 8, 1] };
 /** A request with a prompt of five tokens, after its prefill. */
 function running(id: number, numSteps?: number): RequestState {
   const request = {
-    ...{ promptIds: [1, 2, 3, 4, 5], sampling: GREEDY, maxTokens: 90, stop: [], ignoreEos: true },
+    promptIds: [1, 2, 3, 4, 5],
+    sampling: GREEDY,
+    maxTokens: 90,
+    stop: [],
+    ignoreEos: true,
     ...numSteps === undefined ? {} : { numSteps },
   };
   const tokenizer = {
-    ...{ vocabSize: 99, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
-    ...{ encode: () => [], decode: () => "", isSkipped: () => true },
+    vocabSize: 99,
+    bosToken: undefined,
+    eosToken: undefined,
+    idOf: () => undefined,
+    encode: () => [],
+    decode: () => "",
+    isSkipped: () => true,
   };
   const output = openOutput({
-    ...{ tokenizer, name: "fake", vocabSize: 99, eosTokenIds: [], algorithm: "EAGLE3" as const },
-    ...{ contextLength: 100, tier: chain(3) },
+    tokenizer,
+    name: "fake",
+    vocabSize: 99,
+    eosTokenIds: [],
+    algorithm: "EAGLE3" as const,
+    contextLength: 100,
+    tier: chain(3),
   }, request);
   output.take({ ids: [6], accepted: 0, drafts: [], tier: undefined });
   const sequence = newSequence([1, 2, 3, 4, 5, 6]);

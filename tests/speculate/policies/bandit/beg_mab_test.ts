@@ -24,7 +24,9 @@ Deno.test("beg-mab policy: accepted lengths of all batch sizes are one", () => {
     policy.learn(
       state,
       outcomeOf({
-        ...{ batchSize, numSteps, accepted: Array(batchSize).fill(accepted) },
+        batchSize,
+        numSteps,
+        accepted: Array(batchSize).fill(accepted),
         ms: { round: ms, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 0 },
       }),
     ).state;

@@ -44,7 +44,10 @@ Deno.test("linear: a law of the features is found again", () => {
 
 Deno.test("linear: the factors solve A y = b, with the ridge", () => {
   const all = observe(observe(ridge(2), { x: [1, 2, 4], reward: 3, discount: 1, lambda: 2 }), {
-    ...{ x: [1, 1, 1], reward: 1, discount: 1, lambda: 2 },
+    x: [1, 1, 1],
+    reward: 1,
+    discount: 1,
+    lambda: 2,
   });
   const [a00, a01, a02, a11, a12, a22] = all.a;
   assert.deepEqual(all.a, [4, 3, 5, 7, 9, 19]);

@@ -89,7 +89,11 @@ Deno.test("nightjar policy: without a table the switch costs what prefills took"
   ));
   const tier = policy.tiers[1] as typeof policy.tiers[number];
   const { state: seen } = policy.learn(first, {
-    ...{ tier, batchSize: 4, waiting: 0, sequences, ms: dear },
+    tier,
+    batchSize: 4,
+    waiting: 0,
+    sequences,
+    ms: dear,
   });
   assert.equal(depthOf(policy, seen, 4, lag), 0);
   assert.equal(depthOf(policy, seen, 4), 3, "nothing is missed");

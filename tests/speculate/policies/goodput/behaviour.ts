@@ -8,9 +8,19 @@ import { costsOf } from "./costs.ts";
 export function steady(given: Partial<SmallWorld> = {}): SmallWorld {
   const costs = given.costs ?? costsOf({ row: 0.01 });
   return {
-    ...{ seed: 1, costs, told: costs, lasts: 1500, batch: () => 4, alpha: () => 0.8 },
-    ...{ requestSpread: 0.5, tokenSpread: 0.5, length: 200, ranks: false, confidenceNoise: 0.5 },
-    ...{ noise: 0.05, together: 4 },
+    seed: 1,
+    costs,
+    told: costs,
+    lasts: 1500,
+    batch: () => 4,
+    alpha: () => 0.8,
+    requestSpread: 0.5,
+    tokenSpread: 0.5,
+    length: 200,
+    ranks: false,
+    confidenceNoise: 0.5,
+    noise: 0.05,
+    together: 4,
     ...given,
   };
 }

@@ -17,13 +17,18 @@ export const BUCKETS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128];
 export function costsOf({ row, level = 0.1, catchUp = 0.3, host = 0 }: SimpleCosts): CostTable {
   const same = (ms: number): Point[] => [{ at: 1, ms }, { at: 2048, ms }];
   return {
-    ...{ format: COST_FORMAT, adapter: "none", model: "none", draft: "none", buckets: BUCKETS },
+    format: COST_FORMAT,
+    adapter: "none",
+    model: "none",
+    draft: "none",
+    buckets: BUCKETS,
     level: same(level),
     verify: [{ at: 1, ms: 1 }, { at: 2049, ms: 1 + 2048 * row }],
     perCell: 0,
     extend: same(level),
     catchUp: same(catchUp),
     prefill: same(1),
-    ...{ host, fitError: 0 },
+    host,
+    fitError: 0,
   };
 }

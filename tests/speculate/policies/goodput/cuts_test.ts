@@ -34,7 +34,10 @@ Deno.test("tetris policy: the device verifies as many as the capacity, by plain 
   const { tier, verify } = policy.pick(policy.start, contextOf(8, { ranks: true }));
   assert.equal(tier.depth, 5);
   assert.deepEqual(verify, {
-    ...{ drafts: 12, slope: 1, intercepts: [0, 0, 0, 0, 0], leastConfidence: 0 },
+    drafts: 12,
+    slope: 1,
+    intercepts: [0, 0, 0, 0, 0],
+    leastConfidence: 0,
   });
   const few = policy.pick(policy.start, contextOf(2, { ranks: true }));
   assert.deepEqual(few, { tier }, "there is room for all");
@@ -51,7 +54,10 @@ Deno.test("tetris policy: by history where the draft does not tell", () => {
 Deno.test("p-min policy: the device ends chains before the first unsure draft", () => {
   const policy = open("p-min", { num_steps: 4, p_min: 0.6 });
   assert.deepEqual(policy.pick(policy.start, contextOf(3, { ranks: true })).verify, {
-    ...{ drafts: 12, slope: 1, intercepts: [0, 0, 0, 0], leastConfidence: 0.6 },
+    drafts: 12,
+    slope: 1,
+    intercepts: [0, 0, 0, 0],
+    leastConfidence: 0.6,
   });
 });
 

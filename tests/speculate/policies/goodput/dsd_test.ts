@@ -48,7 +48,10 @@ Deno.test("dsd policy: alpha counts what was graded, censored chains with it", (
 
 /** Drafts are bad first, and then good; the batch stays as it is. */
 const BETTER = steady({
-  ...{ costs: costsOf({ row: 0.1 }), told: costsOf({ row: 0.1 }), batch: () => 8, lasts: 3000 },
+  costs: costsOf({ row: 0.1 }),
+  told: costsOf({ row: 0.1 }),
+  batch: () => 8,
+  lasts: 3000,
   alpha: (ms) => ms < 500 ? 0.1 : 0.95,
 });
 
