@@ -19,8 +19,6 @@
 //
 // With a window the others along z begin with the first split that a row of the tile sees: as many as
 // the windows of its rows can touch, however long the context is.
-//
-// Slots: that of attention/paged.wgsl and that of attention/split_rows.wgsl.
 
 //#import attention/paged
 //#import attention/split

@@ -10,8 +10,7 @@
 //   values   invocation (part, i) keeps vec8 i of the values of that part's cells and sums them for a query at a time;
 //            an invocation a number adds the parts in order.
 //
-// Rows with paths have workgroups as in attention.wgsl. Slots: that of attention/paged.wgsl and that of
-// attention/split_rows.wgsl.
+// Rows with paths have workgroups as in attention.wgsl.
 
 //#import attention/paged
 //#import attention/split

@@ -6,7 +6,7 @@
 //#import lib/rows
 //#import attention/visible
 //#if NOTED
-// Lowers the scale of a row to that of the largest number that a workgroup has of it, as scale.wgsl does, once
+// Lowers the scale of a row to that of the largest number that a workgroup has of it, as note.wgsl does, once
 // for all of them.
 
 //#import attention/note

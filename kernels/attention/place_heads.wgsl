@@ -1,4 +1,4 @@
-// Places the heads that a qkv matmul left as sums over SPLIT_K ranges of k (epilogue/qkv.wgsl without its matmul): added in
+// Places the heads that a qkv matmul left as sums over SPLIT_K ranges of k (the epilogue qkv without its matmul): added in
 // the order of the ranges, q and k turned, q stored in `out`, k and v in the pages. Rope pairs are half a row apart.
 //
 // One invocation per (rope pair, row).

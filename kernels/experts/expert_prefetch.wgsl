@@ -1,6 +1,6 @@
 // y[j, n] = sum_k x[j / ROW_JOBS, k] * W[e, n, k] as in expert_staged.wgsl, in the same order, for tiles of many
 // jobs: while one stage of x is multiplied the next one and its weights are prefetched, x into the other
-// of two buffers in workgroup memory, as in matmul_prefetch.wgsl. One barrier a stage. Slots: expert_tile.wgsl.
+// of two buffers in workgroup memory, as in matmul_prefetch.wgsl. One barrier a stage.
 
 //#import experts/expert_tile
 
@@ -13,8 +13,7 @@ fn main(
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
-  // The first lines of `main` of every matmul, of the experts' too: which outputs the invocation `thread`
-  // of workgroup `tile` makes. It shares the pairs from `pair` on with the other lanes of its group.
+  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other lanes of its group.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;

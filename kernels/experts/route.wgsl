@@ -1,4 +1,4 @@
-// The experts of a row and their weights (choice.wgsl, with its slot `scores`), from logits in memory.
+// The experts of a row and their weights (choice.wgsl), from logits in memory.
 //
 // One workgroup per row.
 

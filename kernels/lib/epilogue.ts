@@ -1,7 +1,7 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KernelParameters } from "../../src/gpu/directives.ts";
 
-/** What happens to y: a WGSL fragment with `fn epilogue(row, c, half, sum)`, and what it needs besides. */
+/** What happens to y: `fn epilogue(row, c, half, sum)` of matmul/epilogue.wgsl, and what it needs besides. */
 export interface Epilogue {
   /** Part of the kernel's name: equal names are equal code. */
   readonly name: string;

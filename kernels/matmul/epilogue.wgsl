@@ -81,8 +81,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   finish(prepare(row, c), c, sum);
 }
 //#else if epilogue == partial
-// Epilogue of matmul: keeps the partial result of a group's outputs for `end_group` (out.wgsl, with
-// its slot `partial`).
+// Epilogue of matmul: keeps the partial result of a group's outputs for `end_group` (out.wgsl).
 
 //#import lib/partial_$partial
 

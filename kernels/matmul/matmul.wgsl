@@ -20,26 +20,23 @@
 //   the format of the weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`;
 //   ending.wgsl: workgroup memory for the sums, and how lanes add them. The sums are a<pair>_<row> and b<pair>_<row>.
 
+//#import matmul/common
 //#import matmul/epilogue
 //#import matmul/out
-// What the kernels of matmul*.wgsl override besides.
-
-//#import matmul/common
-
-override FIRST: u32; // column of out where the shard begins
-override SPLIT_K: u32; // equal ranges of k, each with sums of its own
 //#import lib/weights_$weights
 //#import lib/add8
 //#import matmul/ending
+
+override FIRST: u32; // column of out where the shard begins
+override SPLIT_K: u32; // equal ranges of k, each with sums of its own
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  // The first lines of `main` of matmul*.wgsl: tiles of consecutive rows of x, and the range of k.
-  // The first lines of `main` of every matmul, of the experts' too: which outputs the invocation `thread`
-  // of workgroup `tile` makes. It shares the pairs from `pair` on with the other lanes of its group.
+  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
+  // lanes of its group, of a tile of consecutive rows of x and a range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;

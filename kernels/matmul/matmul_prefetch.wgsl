@@ -3,17 +3,16 @@
 // workgroup memory (double buffering). One barrier a stage. The last stage of a range of k may be a part of one: see
 // `within`. Imports are those of matmul_staged.wgsl.
 
+//#import matmul/common
 //#import matmul/epilogue
 //#import matmul/out
-// What the kernels of matmul*.wgsl override besides.
-
-//#import matmul/common
-
-override FIRST: u32; // column of out where the shard begins
-override SPLIT_K: u32; // equal ranges of k, each with sums of its own
 //#import lib/weights_$weights
 //#import matmul/ending
 //#import matmul/dot
+
+override FIRST: u32; // column of out where the shard begins
+override SPLIT_K: u32; // equal ranges of k, each with sums of its own
+
 // How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
 // read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
 
@@ -31,9 +30,8 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  // The first lines of `main` of matmul*.wgsl: tiles of consecutive rows of x, and the range of k.
-  // The first lines of `main` of every matmul, of the experts' too: which outputs the invocation `thread`
-  // of workgroup `tile` makes. It shares the pairs from `pair` on with the other lanes of its group.
+  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
+  // lanes of its group, of a tile of consecutive rows of x and a range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;

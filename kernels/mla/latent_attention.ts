@@ -116,7 +116,7 @@ export function latentAttention(buffers: Buffers, shape: Launch): Dispatch[] {
       .flatMap((pass) => passOf(buffers, shape, pass));
 }
 
-/** Whether few rows of long contexts go by few/long.wgsl: chains, for which there is workgroup memory. */
+/** Whether few rows of long contexts go by long.wgsl: chains, for which there is workgroup memory. */
 function goesLong({ paths, tile, headDim, tuning }: Launch): boolean {
   return !paths && !tile && longBytes(headDim) <= tuning.workgroupBytes;
 }

@@ -15,8 +15,6 @@
 //
 // Rows share the reads of chunks that are stored at the same place for all of them. A chunk with
 // cells of a row's path is read for each row of the tile alone.
-//
-// The slot is that of latent/latent_cells.wgsl.
 
 // What attention over latents declares alike: the sums of chunks of cells, brought into workgroup memory as floats.
 

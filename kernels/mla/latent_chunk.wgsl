@@ -6,8 +6,6 @@
 //   scores   16 invocations share a score: sums of fours l, l + 16, ... of q . k, added as a binary tree;
 //   weights  exp(score - peak of the chunk);
 //   values   weights times fours of latents, cell after cell.
-//
-// The slot is that of latent/latent_cells.wgsl.
 
 // What attention over latents declares alike: the sums of chunks of cells, brought into workgroup memory as floats.
 

@@ -2,7 +2,7 @@
 // has every LANES-th segment, and these are added in order. A workgroup adds QUADS fours of a latent of one
 // query; an invocation has TURNS pairs of a lane and a four.
 //
-// runs.wgsl declare `fn add_runs(query, row, first, thread)`, after which `lane_sums`, `lane_stats` and
+// It declares `fn add_runs(query, row, first, thread)`, after which `lane_sums`, `lane_stats` and
 // `lane_folds` are there for the fours from `first` on, if the row sees a cell.
 
 //#import lib/rows

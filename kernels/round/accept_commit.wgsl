@@ -1,4 +1,5 @@
-// Walks each sequence's drafts by the rule of the slot `walk`. Commits the accepted
+// Walks each sequence's drafts by a rule: the target's own choices, or drawn counts, along a chain or a
+// tree (`walk`). Commits the accepted
 // tokens, makes the last choice (the bonus) the new pending token, writes the rows of draft-extend (token one
 // ahead of its hidden row, at its logical cell) and the sequence's result for the host.
 //

@@ -72,7 +72,7 @@ function powerOfTwo(least: number): number {
 /**
  * A kernel of acceptance, made once.
  *
- * @param by what the walk of accept_commit.wgsl stands for, the counts of that fragment, and its constants.
+ * @param rule of the kernel's name; the last argument: which walk of accept_commit.wgsl it is, and its constants.
  */
 function acceptKernel(
   rule: string,

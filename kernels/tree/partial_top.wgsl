@@ -1,6 +1,6 @@
 // What a softmax and its most probable columns need of each slice of a row of logits. Of slice s of row r:
 //   partials[r, s, 0]     = bits of (M, sum of exp(logit - M)), M the slice's largest logit
-//   partials[r, s, 1 + i] = (key, column) of its i-th largest logit, i < TOP, see fragments/argmax
+//   partials[r, s, 1 + i] = (key, column) of its i-th largest logit, i < TOP, see lib/argmax.wgsl
 // A column is ranked by counting those before it. Columns past VOCAB have key 0, below every logit's.
 //
 // One workgroup per slice of a row.

@@ -43,7 +43,7 @@ var<workgroup> scores: array<f32, $CANDIDATES>;
 
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
-@group(0) @binding(2) var<storage, read> top: array<vec2<u32>>; // of the slot `candidates`
+@group(0) @binding(2) var<storage, read> top: array<vec2<u32>>; // the candidates
 @group(0) @binding(3) var<storage, read_write> pool: array<vec2<u32>>; // [batch, POOL] (token, bits of its score)
 @group(0) @binding(4) var<storage, read_write> frontier: array<u32>; // [batch, LEVELS, WIDTH] place in the pool
 @group(0) @binding(5) var<storage, read_write> rows: array<Row>; // [batch, WIDTH] of the level that follows

@@ -13,7 +13,7 @@ export type Quantization = "q8" | "q4";
  */
 export type Prequantized = "u4" | "i8" | "f8";
 
-/** How a matrix is stored in GPU memory; each has its `weights_*.wgsl`. */
+/** How a matrix is stored in GPU memory; each has its file in kernels/lib, `weights_FORMAT.wgsl`. */
 export type WeightFormat = FloatFormat | Quantization | Prequantized;
 
 /** Bytes of one element, without scales. */

@@ -52,7 +52,7 @@ fn in_stage(chunk: u32) -> u32 {
 }
 //#if load == floats
 // Weights of checkpoints that are quantized already, as f16: the f32 number that the other kernels take, times
-// the row's scale, rounded. The slot `floats` declares it, weights/weights_*.wgsl.
+// the row's scale, rounded. The file of the format declares it.
 
 //#import lib/weights_$weights
 //#import matmul/tensor/to_f16

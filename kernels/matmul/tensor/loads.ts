@@ -47,7 +47,7 @@ export function unitsLoad(
   return { name: `_${format}`, parameters, bindings: ["scales"], constants: ["LANES"] };
 }
 
-/** Counts of tensor/to_f16, and of x as one f16 or as two. */
+/** Parameters of to_f16.wgsl, and of x as one f16 or as two. */
 export function formatCounts(halved: boolean, precision: Precision): FormatCounts {
   return { HALVED: halved, LOW: precision === "f16" ? 0 : 1 };
 }

@@ -48,7 +48,7 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
 }
 
-/** Counts of tensor/row_of_chunk for rows of `chunks`. */
+/** Parameters of row_of_chunk.wgsl for rows of `chunks`. */
 export function spread(chunks: number, ...rows: number[]): { readonly SPREAD: boolean } {
   return { SPREAD: 8 % chunks === 0 && rows.every((count) => count % 8 === 0) };
 }
