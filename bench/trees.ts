@@ -12,7 +12,7 @@ import { taskPrompt, TASKS } from "../src/bench/workload/tasks.ts";
 import { statically } from "../src/engine/drafting.ts";
 import { type Engine, openEngine } from "../src/engine/open.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
-import { chain, type TierShape, tierText } from "../src/speculate/round_shape.ts";
+import { chain, type DraftShape, tierText } from "../src/speculate/round_shape.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
 import { treeNamed } from "../src/speculate/tree_shape.ts";
 
@@ -38,7 +38,7 @@ interface Answer {
   readonly rounds: number;
 }
 
-async function answers(algorithm: "EAGLE3" | "EAGLE", tier: TierShape): Promise<Answer[]> {
+async function answers(algorithm: "EAGLE3" | "EAGLE", tier: DraftShape): Promise<Answer[]> {
   using engine: Engine = await openEngine({
     algorithm,
     maxBatch: BATCH,

@@ -10,7 +10,7 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { median } from "../src/bench/statistics.ts";
-import type { RoundsAsked } from "../src/engine/device/core.ts";
+import type { RoundRequest } from "../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../src/engine/device/direct.ts";
 import { packedRows } from "../src/speculate/costs/row_buckets.ts";
 import type { RoundResult } from "../src/engine/device/round_result.ts";
@@ -60,7 +60,7 @@ interface Setting {
   readonly name: string;
   /** Verify rows, padding included. */
   readonly rows: number;
-  readonly asked: Omit<RoundsAsked, "count">;
+  readonly asked: Omit<RoundRequest, "count">;
 }
 
 function settings(batch: number): Setting[] {

@@ -1,5 +1,5 @@
 /** Launches as one: workgroups of each wait for words of the one before, with what they need besides on its way. */
-import { type Dispatch, type Kernel, kernel, type Operand, type Work } from "../src/gpu/kernel.ts";
+import { type Cost, type Dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 
 /** Bindings of a kernel come after all of the one before. */
 const BINDINGS_EACH = 32;
@@ -89,8 +89,8 @@ function countOf({ workgroups: [, y, z] }: Dispatch): number {
   return y * z;
 }
 
-function together(works: readonly Work[]): Work {
-  const sum = (of: (work: Work) => number) => works.reduce((all, work) => all + of(work), 0);
+function together(works: readonly Cost[]): Cost {
+  const sum = (of: (work: Cost) => number) => works.reduce((all, work) => all + of(work), 0);
   return { ...works.at(-1), bytes: sum(({ bytes }) => bytes), flops: sum(({ flops }) => flops) };
 }
 

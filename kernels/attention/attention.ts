@@ -1,4 +1,4 @@
-import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import { chunkKernel, groupOf, SPLIT_CELLS, splitsOf } from "./attention_kernels.ts";
@@ -224,7 +224,7 @@ function chunkSums(
 }
 
 /** q in, partial sums out. */
-function chunkWork(shape: AttentionShape): Work {
+function chunkWork(shape: AttentionShape): Cost {
   return cellWork(shape, 0, partialBytesPerCell(shape));
 }
 
@@ -234,7 +234,7 @@ function partialBytesPerCell({ perSlot, heads, headDim }: AttentionShape): numbe
 }
 
 /** A cell's key and value once; a multiplication and an addition of each row with either. */
-export function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
+export function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Cost {
   const { count, heads, kvHeads, headDim, kvDtype } = shape;
   return {
     bytes: 4 * count * heads * headDim + outBytes,

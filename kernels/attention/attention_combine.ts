@@ -1,5 +1,5 @@
 /** The sums of attention's splits of keys, added. */
-import { type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import { type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import {
   COMBINE_LANES,
   COMBINE_ROWS_THREADS,
@@ -24,7 +24,7 @@ interface Combined {
   /** Where the scales of the rows are noted, from row `first` on. */
   readonly noted?: { readonly scales: Operand; readonly first: number } | undefined;
   readonly label: string;
-  readonly work: Work;
+  readonly work: Cost;
 }
 
 type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>>;

@@ -1,10 +1,10 @@
 /** Attention of a tile of rows and a group of heads at once, in registers and without partial sums. */
 import {
+  type Cost,
   type Dispatch,
   dispatch,
   type Kernel,
   type Operand,
-  type Work,
 } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
@@ -47,7 +47,7 @@ export function lanesAttention(
     readonly perSlot: number;
     readonly paths: boolean;
     readonly constants: Readonly<Record<typeof SCORING[number], number>>;
-    readonly work: Work;
+    readonly work: Cost;
     readonly label: string;
   },
 ): Dispatch {

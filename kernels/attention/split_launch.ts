@@ -1,5 +1,5 @@
 /** How workgroups share the rows of slots, where each makes the partial sums of some of their splits of keys. */
-import type { Operand, Work } from "../../src/gpu/kernel.ts";
+import type { Cost, Operand } from "../../src/gpu/kernel.ts";
 import type { Heads } from "../lib/heads.ts";
 import { launchedSplits, pathGroups, type SCORING, SPLIT_CELLS } from "./attention_kernels.ts";
 
@@ -30,7 +30,7 @@ export interface SplitRows extends Heads {
   /** Of SCORING. */
   readonly constants: Readonly<Record<(typeof SCORING)[number], number>>;
   readonly label: string;
-  readonly work: Work;
+  readonly work: Cost;
 }
 
 /** What a workgroup takes of them. */
@@ -51,7 +51,7 @@ export interface SplitLaunch {
   readonly cellsEach: number;
   readonly groupsBefore: number;
   readonly label: string;
-  readonly work: Work;
+  readonly work: Cost;
 }
 
 /** How workgroups of a tile share the rows. */

@@ -1,4 +1,4 @@
-import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import type { Routing } from "./route.ts";
@@ -200,7 +200,7 @@ export function expertWork(
   { rows, cols, shards }: Matrix,
   { shared = 0, ...jobs }: Jobs & { readonly shared?: number },
   experts: number,
-): Work {
+): Cost {
   const total = jobs.rows * jobs.topK;
   const share = experts / jobs.numExperts;
   const all = shards.reduce(

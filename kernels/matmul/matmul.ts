@@ -1,4 +1,4 @@
-import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../lib/epilogue.ts";
 import { lanesOf } from "./matmul_lanes.ts";
@@ -11,7 +11,7 @@ export { capEpilogue } from "../lib/epilogue.ts";
 export type { Epilogue, PlainEpilogue };
 
 /** Weights and x in, what is made of y out; "add" reads out before. */
-function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epilogue): Work {
+function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epilogue): Cost {
   const outputs = shard.rows * moved;
   return {
     bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +

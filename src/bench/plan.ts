@@ -1,5 +1,5 @@
 import { hash32 } from "../speculate/noise.ts";
-import { distinctTiers, type TierShape, tierText } from "../speculate/round_shape.ts";
+import { distinctTiers, type DraftShape, tierText } from "../speculate/round_shape.ts";
 import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
 import type { Case, CellSpec, Setting } from "./runner.ts";
 
@@ -27,7 +27,7 @@ export const PLAIN_AGAIN = "plain (A/A)";
 export function armsOf(
   { numSteps, trees = [], presets, policies = [] }: {
     readonly numSteps: readonly number[];
-    readonly trees?: readonly TierShape[];
+    readonly trees?: readonly DraftShape[];
     readonly presets: readonly string[];
     /** With the text that names each. */
     readonly policies?: readonly (readonly [text: string, policy: NamedPolicy])[];

@@ -2,14 +2,14 @@ import type { LoadProgress } from "../engine/load/load.ts";
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
 import type { CostTable } from "../speculate/costs/table.ts";
-import type { TierShape } from "../speculate/round_shape.ts";
+import type { DraftShape } from "../speculate/round_shape.ts";
 import type { Workload } from "./workload/workload.ts";
 
 /** How a cell decodes. */
 export type Setting =
   | { readonly kind: "plain" }
   | { readonly kind: "static"; readonly numSteps: number }
-  | { readonly kind: "tree"; readonly tier: TierShape }
+  | { readonly kind: "tree"; readonly tier: DraftShape }
   /** A preset's name, or the file of an adaptive config. */
   | { readonly kind: "preset"; readonly name: string }
   /** What it draws by chance depends on the cell's seed. */

@@ -11,7 +11,7 @@ import { openSpeculation, type SpeculationPlan } from "../engine/schedule/specul
 import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts";
 import { middleSteps, unionTiers } from "../speculate/adaptive_config.ts";
 import { ema } from "../speculate/policies/ema.ts";
-import { chain, distinctTiers, type TierShape } from "../speculate/round_shape.ts";
+import { chain, distinctTiers, type DraftShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
@@ -84,7 +84,7 @@ function planOf(
   }
 }
 
-function fixedTier(setting: Extract<Setting, { kind: "plain" | "static" | "tree" }>): TierShape {
+function fixedTier(setting: Extract<Setting, { kind: "plain" | "static" | "tree" }>): DraftShape {
   if (setting.kind === "tree") return setting.tier;
   return chain(setting.kind === "static" ? setting.numSteps : 0);
 }

@@ -1,6 +1,6 @@
-import { type Capacity, reservedCells } from "../engine/device/buffers.ts";
+import { type EngineSizes, reservedCells } from "../engine/device/buffers.ts";
 import { CELLS_PER_PAGE } from "../engine/schedule/sequence_pages.ts";
-import type { TierShape } from "../speculate/round_shape.ts";
+import type { DraftShape } from "../speculate/round_shape.ts";
 import type { BenchRequest, Case } from "./runner.ts";
 import type { Prompt } from "./workload/prompt.ts";
 import { workloadOf } from "./workload/workload.ts";
@@ -19,9 +19,9 @@ const TEMPLATE_TOKENS = 256;
  */
 export function sweepTokens(
   { cases, workload }: Pick<BenchRequest, "cases" | "workload">,
-  tiers: readonly TierShape[],
+  tiers: readonly DraftShape[],
 ): number {
-  const shapes: Pick<Capacity, "shapes" | "treeShapes"> = { shapes: tiers, treeShapes: tiers };
+  const shapes: Pick<EngineSizes, "shapes" | "treeShapes"> = { shapes: tiers, treeShapes: tiers };
   const paged = (tokens: number) =>
     Math.ceil(reservedCells(shapes, tokens) / CELLS_PER_PAGE) * CELLS_PER_PAGE;
   const needOf = (one: Case) => {

@@ -3,7 +3,7 @@ import { statically } from "../engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "../engine/open.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
-import type { TierShape } from "../speculate/round_shape.ts";
+import type { DraftShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";
 
 /** What plans ask of an engine beside their tiers. */
@@ -20,7 +20,7 @@ export async function openMeasured(
   { tiers, plans = [], ...rest }:
     & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile" | "sizeFlags">
     & {
-      readonly tiers: readonly TierShape[];
+      readonly tiers: readonly DraftShape[];
       readonly plans?: readonly Prepared[];
     },
 ): Promise<Engine> {

@@ -1,4 +1,4 @@
-import type { TierShape } from "../speculate/round_shape.ts";
+import type { DraftShape } from "../speculate/round_shape.ts";
 import type { Proposal } from "../speculate/trees.ts";
 
 /** How much a proposal may have in the round to come. */
@@ -22,7 +22,7 @@ export interface HostDrafter {
    * The rounds that the engine makes programs and buffers for, rising in depth and rows: a round has
    * the first that holds what is proposed for it, and the last holds the most.
    */
-  readonly shapes: readonly TierShape[];
+  readonly shapes: readonly DraftShape[];
   /** Whether it drafts from what an output is predicted to be, "only" from that; default false. */
   readonly predicts?: boolean | "only";
   /**

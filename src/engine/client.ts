@@ -10,7 +10,7 @@ import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
 import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
 import type { AcceptThresholds } from "../speculate/accept_thresholds.ts";
-import type { TierShape } from "../speculate/round_shape.ts";
+import type { DraftShape } from "../speculate/round_shape.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
 /** What is known of an engine once it is open. Plain data. */
@@ -41,9 +41,9 @@ export interface EngineFacts
   readonly compileMs: number;
   readonly device: DeviceInfo;
   /** Of a request that asks for no number of steps. */
-  readonly tier: TierShape;
+  readonly tier: DraftShape;
   /** The tiers that were built and the bytes they add. */
-  readonly tiers: { readonly shapes: readonly TierShape[]; readonly bytes: number };
+  readonly tiers: { readonly shapes: readonly DraftShape[]; readonly bytes: number };
 }
 
 /** What an engine did until now. Plain data. */

@@ -4,9 +4,9 @@ import type { NgramRange } from "../draft/ngram.ts";
 import { UsageError } from "../errors.ts";
 import type { AcceptThresholds } from "../speculate/accept_thresholds.ts";
 import type { RejectionRule } from "../speculate/rejection_rule.ts";
-import { chain, isChain, type TierShape } from "../speculate/round_shape.ts";
+import { chain, type DraftShape, isChain } from "../speculate/round_shape.ts";
 import type { ModelChoice } from "./load/load.ts";
-import type { Outputs } from "./schedule/output.ts";
+import type { OutputConfig } from "./schedule/output.ts";
 import type { SpeculationPlan } from "./schedule/speculation.ts";
 import {
   type NamedPolicy,
@@ -17,7 +17,7 @@ import {
   staticPlan,
 } from "./schedule/speculation_choice.ts";
 
-type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
+type MakePlan = (algorithm: OutputConfig["algorithm"]) => SpeculationPlan;
 
 /** Who drafts, how far, and by which rule drafts are accepted. */
 export interface DraftingChoice {
@@ -41,8 +41,8 @@ export interface DraftingChoice {
 
 /** Every round of this tier, numbers being chains, or as deep as a request asks where `others` has it. */
 export function statically(
-  begin: number | TierShape,
-  others: readonly (number | TierShape)[] = [],
+  begin: number | DraftShape,
+  others: readonly (number | DraftShape)[] = [],
 ): MakePlan {
   const [tier = chain(0), ...tiers] = [begin, ...others]
     .map((each) => typeof each === "number" ? chain(each) : each);
@@ -58,8 +58,8 @@ const RULE_FLAGS: Readonly<Record<RejectionRule, string>> = {
 /** @throws UsageError where what drafts were drawn from is not known. */
 export function checkRejection(
   rule: RejectionRule,
-  algorithm: Outputs["algorithm"],
-  tiers: readonly TierShape[],
+  algorithm: OutputConfig["algorithm"],
+  tiers: readonly DraftShape[],
   relaxed: AcceptThresholds | undefined,
 ): void {
   const flag = RULE_FLAGS[rule];
@@ -81,8 +81,8 @@ export function checkRejection(
 
 /** Whether the draft may leave the GPU; where it may not, a line says why. */
 export function mayLeave(
-  algorithm: Outputs["algorithm"],
-  shapes: readonly TierShape[],
+  algorithm: OutputConfig["algorithm"],
+  shapes: readonly DraftShape[],
   onWarning: (line: string) => void,
 ): boolean {
   const why = algorithm === "NONE"

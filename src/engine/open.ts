@@ -7,15 +7,15 @@ import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_cho
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
-import { chain, distinctTiers, isChain, type TierShape } from "../speculate/round_shape.ts";
-import type { Core } from "./device/core.ts";
-import { openCore } from "./device/device_core.ts";
+import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";
+import type { Runner } from "./device/core.ts";
+import { openRunner } from "./device/device_core.ts";
 import { checkRejection, drafterOf, type DraftingChoice, mayLeave, planOf } from "./drafting.ts";
 import { predictionDrafter } from "../draft/algorithms.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
-import type { Outputs } from "./schedule/output.ts";
+import type { OutputConfig } from "./schedule/output.ts";
 import { checkDrafter } from "./schedule/rounds/proposing.ts";
 import type { RoundsPerSync } from "./schedule/sync_interval.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
@@ -113,7 +113,7 @@ export interface Engine extends EngineText, Disposable {
   /** The target's checkpoint. */
   readonly name: string;
   readonly draftName: string | undefined;
-  readonly algorithm: Outputs["algorithm"];
+  readonly algorithm: OutputConfig["algorithm"];
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;
@@ -131,8 +131,8 @@ export interface Engine extends EngineText, Disposable {
   /** The part of loadMs in which kernels were compiled and ran once. */
   readonly compileMs: number;
   readonly device: DeviceInfo;
-  readonly core: Core;
-  readonly outputs: Outputs;
+  readonly core: Runner;
+  readonly outputs: OutputConfig;
   readonly counts: Readonly<SchedulerCounts>;
   /** What is kept of earlier requests. */
   readonly cache: PrefixCache;
@@ -143,9 +143,9 @@ export interface Engine extends EngineText, Disposable {
   /** What rounds cost, in a line, where that was measured for the policy. */
   readonly costsLine: string | undefined;
   /** Of a request that asks for no number of steps. */
-  readonly tier: TierShape;
+  readonly tier: DraftShape;
   /** The tiers that were built and the bytes they add. */
-  readonly tiers: { readonly shapes: readonly TierShape[]; readonly bytes: number };
+  readonly tiers: { readonly shapes: readonly DraftShape[]; readonly bytes: number };
   /**
    * Runs a request beside all others and yields its events; see EngineLoop. Its text depends on
    * nothing but the request.
@@ -208,7 +208,7 @@ export async function openEngine(
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
       : await loadWeights(gpu, models, loading);
     const { weights, report } = await tuneWeights(gpu, loaded, options);
-    const opened = await openCore(gpu, weights, capacity, {
+    const opened = await openRunner(gpu, weights, capacity, {
       profile: options.profile ?? false,
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
@@ -323,7 +323,7 @@ export async function openEngine(
 }
 
 /** Draft levels of the chains among the tiers, rising. */
-function depthsOf(tiers: readonly TierShape[]): number[] {
+function depthsOf(tiers: readonly DraftShape[]): number[] {
   return distinctTiers([chain(0), ...tiers.filter(isChain)]).map(({ depth }) => depth);
 }
 

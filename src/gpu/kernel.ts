@@ -21,7 +21,7 @@ export interface Kernel<Binding extends string = string, Constant extends string
 }
 
 /** What a launch has to do at least, for the profile: a floor for its time. */
-export interface Work {
+export interface Cost {
   /** Read and written, everything once however often the kernel reads it. */
   readonly bytes: number;
   readonly flops: number;
@@ -53,7 +53,7 @@ export interface Dispatch {
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;
   /** Absent where it is too little to matter. */
-  readonly work?: Work;
+  readonly work?: Cost;
 }
 
 /** Most cells that a slot has pages for. */
@@ -101,7 +101,7 @@ export function dispatch<Binding extends string, Constant extends string>(
     readonly groupsBefore?: number;
     readonly forCells?: CellRange | undefined;
     readonly label?: string;
-    readonly work?: Work;
+    readonly work?: Cost;
   },
 ): Dispatch {
   const [x, y = 1, z = 1] = launch.workgroups;
@@ -129,7 +129,7 @@ export interface Context {
 }
 
 /** A launch's work with what its context adds. */
-export function workAt(work: Work, { cells, seen }: Context): { bytes: number; flops: number } {
+export function workAt(work: Cost, { cells, seen }: Context): { bytes: number; flops: number } {
   const { bytesPerCell = 0, flopsPerCell = 0, window = Infinity } = work.context ?? {};
   const share = Math.min(1, window / seen);
   return {

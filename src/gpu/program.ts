@@ -1,6 +1,6 @@
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "./device.ts";
-import type { CellRange, Dispatch, Kernel, Operand, Plan, Work } from "./kernel.ts";
+import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.ts";
 
 /** A dispatch that is ready to be encoded. */
 export interface Step {
@@ -13,7 +13,7 @@ export interface Step {
   readonly label: string;
   /** The kernel's name. */
   readonly kernel: string;
-  readonly work: Work | undefined;
+  readonly work: Cost | undefined;
 }
 
 /** Buffers of a step; the group is another one once one of them was replaced, none while one is gone. */

@@ -6,7 +6,7 @@ import {
   withInitialSteps,
 } from "./adaptive_config.ts";
 import { AdaptiveConfigError } from "./adaptive_fields.ts";
-import { chain, type TierShape } from "./round_shape.ts";
+import { chain, type DraftShape } from "./round_shape.ts";
 import { automaticTree, treeShape } from "./tree_shape.ts";
 
 /** Speculation arguments as given, SGLang's names; undefined where they were not. */
@@ -23,16 +23,16 @@ export interface SpeculationArguments {
   readonly numSteps: number | undefined;
   readonly numDraftTokens: number | undefined;
   /** `--draft-tree`: all three of them; "auto" is SGLang's choice for `architecture`. */
-  readonly tree?: TierShape | "auto" | undefined;
+  readonly tree?: DraftShape | "auto" | undefined;
   /** Of the target, as config.json names it. */
   readonly architecture: string;
 }
 
 interface Resolved {
   /** What rounds start with: num_steps levels, eagle_topk wide, num_draft_tokens rows. */
-  readonly tier: TierShape;
+  readonly tier: DraftShape;
   /** Every tier that a round may have, ascending. */
-  readonly tiers: readonly TierShape[];
+  readonly tiers: readonly DraftShape[];
   readonly warnings: readonly string[];
 }
 

@@ -9,7 +9,7 @@ import {
   shown,
   trees,
 } from "./adaptive_fields.ts";
-import { chain, distinctTiers, type TierShape } from "./round_shape.ts";
+import { chain, distinctTiers, type DraftShape } from "./round_shape.ts";
 
 /** One batch-size entry of SGLang's `--speculative-adaptive-config`, global keys merged in. */
 export interface AdaptiveSlot extends NumberFields {
@@ -21,7 +21,7 @@ export interface AdaptiveSlot extends NumberFields {
    * `candidate_trees` (ours, not SGLang's): tiers that are trees, each as [steps, topk, rows]. Their
    * steps are candidates too.
    */
-  readonly candidateTrees: readonly TierShape[];
+  readonly candidateTrees: readonly DraftShape[];
   /**
    * From a flat file, the first format (PR #21599): the initial steps join the candidates, and a
    * decision that went down may go up again.
@@ -88,14 +88,14 @@ export function unionSteps({ slots }: AdaptiveConfig): readonly number[] {
 }
 
 /** The tiers of all brackets together, ascending. */
-export function unionTiers({ slots }: AdaptiveConfig): readonly TierShape[] {
+export function unionTiers({ slots }: AdaptiveConfig): readonly DraftShape[] {
   return distinctTiers(
     slots.flatMap((slot) => slot.candidateSteps.map((steps) => tierOf(slot, steps))),
   );
 }
 
 /** The tier that a bracket has at one of its candidates. */
-export function tierOf({ candidateTrees }: AdaptiveSlot, steps: number): TierShape {
+export function tierOf({ candidateTrees }: AdaptiveSlot, steps: number): DraftShape {
   return candidateTrees.find(({ depth }) => depth === steps) ?? chain(steps);
 }
 

@@ -1,6 +1,6 @@
 /** The fields of an adaptive config: how each is read and what is refused. */
 import { PolicyError } from "./policy.ts";
-import type { TierShape } from "./round_shape.ts";
+import type { DraftShape } from "./round_shape.ts";
 import { treeShape } from "./tree_shape.ts";
 
 /** An adaptive config or argument that cannot be used. */
@@ -63,10 +63,10 @@ export function candidates(
 }
 
 /** Trees of a bracket, [steps, topk, rows] each: one for each number of steps. */
-export function trees(value: unknown, where: string): readonly TierShape[] {
+export function trees(value: unknown, where: string): readonly DraftShape[] {
   if (value === undefined) return [];
   const items: readonly unknown[] = Array.isArray(value) ? value : [undefined];
-  const found = items.map((item): TierShape => {
+  const found = items.map((item): DraftShape => {
     const numbers: readonly unknown[] = Array.isArray(item) ? item : [];
     const [depth, width, rows] = numbers;
     if (

@@ -1,10 +1,10 @@
-import type { TierShape } from "./round_shape.ts";
+import type { DraftShape } from "./round_shape.ts";
 
 /** [steps, topk, draft tokens] of `candidate_trees`. */
 export type TreeEntry = readonly [steps: number, topk: number, draftTokens: number];
 
 /** A tree as adaptive configs name it. */
-export function treeEntry({ depth, width, rows }: TierShape): TreeEntry {
+export function treeEntry({ depth, width, rows }: DraftShape): TreeEntry {
   return [depth, width, rows];
 }
 

@@ -1,5 +1,5 @@
 import type { CostTable } from "./costs/table.ts";
-import type { TierShape } from "./round_shape.ts";
+import type { DraftShape } from "./round_shape.ts";
 
 /**
  * Chooses how far each round drafts. Pure: the engine keeps the state, and a recorded run can be
@@ -8,7 +8,7 @@ import type { TierShape } from "./round_shape.ts";
  */
 export interface Policy<State = unknown> {
   /** What `pick` returns for requests that ask for nothing in particular, rising by depth. */
-  readonly tiers: readonly TierShape[];
+  readonly tiers: readonly DraftShape[];
   readonly start: State;
   /** Whether it uses contexts that `rank`: only then does the engine have the draft tell its confidence. */
   readonly confident?: boolean;
@@ -20,7 +20,7 @@ export interface Policy<State = unknown> {
   /** Whether it goes by `RoundContext.costs`: only then does the engine measure what is not known. */
   readonly costs?: true;
   /** How the next round is to draft. */
-  pick(state: State, context: RoundContext): Choice;
+  pick(state: State, context: RoundContext): Decision;
   /**
    * How many rounds `pick` surely gives the same choice, the next one included and whatever they come
    * to: 1 or more. So many may be launched before the first of them is learned.
@@ -33,8 +33,8 @@ export interface Policy<State = unknown> {
 }
 
 /** A round to come. */
-export interface Choice {
-  readonly tier: TierShape;
+export interface Decision {
+  readonly tier: DraftShape;
   /**
    * Drafts of each sequence that are verified, 0 to the tier's depth, [batchSize]; absent: all. For
    * chains only. The verify forward has rows for these drafts alone.
@@ -125,7 +125,7 @@ export const RECENT_ROUNDS = 8;
 /** What a finished round reports. */
 export interface RoundOutcome {
   /** It ran with this. Where `pick` gives another by now, it was launched before a change. */
-  readonly tier: TierShape;
+  readonly tier: DraftShape;
   /** Requests that it was launched for. */
   readonly batchSize: number;
   /** Requests that waited for a place when it was over. */

@@ -7,7 +7,7 @@ export const MOST_STEPS = 16;
 export const MOST_TOPK = 16;
 
 /** What a round makes of each sequence: programs, buffers and results are made for it. */
-export interface TierShape {
+export interface DraftShape {
   /** Draft levels: a round adds at most one token more than that. */
   readonly depth: number;
   /** Candidates a level, 1 for chains. */
@@ -17,39 +17,39 @@ export interface TierShape {
 }
 
 /** The shape of one round. */
-export interface RoundShape extends TierShape {
+export interface RoundShape extends DraftShape {
   /** Sequences. */
   readonly batch: number;
 }
 
 /** Shape of a chain of `depth` drafts; 0 is plain decoding. */
-export function chain(depth: number): TierShape {
+export function chain(depth: number): DraftShape {
   return { depth, width: 1, rows: depth + 1 };
 }
 
 /** Shapes of chains, as `chain` makes them. */
-export function chains(depths: readonly number[]): TierShape[] {
+export function chains(depths: readonly number[]): DraftShape[] {
   return depths.map(chain);
 }
 
 /** Whether row j of each sequence is j tokens after its root. */
-export function isChain({ depth, width, rows }: TierShape): boolean {
+export function isChain({ depth, width, rows }: DraftShape): boolean {
   return width === 1 && rows === depth + 1;
 }
 
 /** A tier as settings and statistics name it: the steps of a chain, `steps:topk:rows` of a tree. */
-export function tierText(tier: TierShape): string {
+export function tierText(tier: DraftShape): string {
   const { depth, width, rows } = tier;
   return isChain(tier) ? String(depth) : `${depth}:${width}:${rows}`;
 }
 
 /** The same tier. */
-export function sameTier(a: TierShape, b: TierShape): boolean {
+export function sameTier(a: DraftShape, b: DraftShape): boolean {
   return a.depth === b.depth && a.width === b.width && a.rows === b.rows;
 }
 
 /** Each tier once, shallow ones and those of few rows first. */
-export function distinctTiers(tiers: readonly TierShape[]): TierShape[] {
+export function distinctTiers(tiers: readonly DraftShape[]): DraftShape[] {
   return [...new Map(tiers.map((tier) => [tierText(tier), tier])).values()]
     .toSorted((a, b) => a.depth - b.depth || a.rows - b.rows || a.width - b.width);
 }

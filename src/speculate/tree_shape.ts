@@ -1,5 +1,5 @@
 import { PolicyError } from "./policy.ts";
-import { MOST_ROWS, MOST_STEPS, MOST_TOPK, type TierShape } from "./round_shape.ts";
+import { type DraftShape, MOST_ROWS, MOST_STEPS, MOST_TOPK } from "./round_shape.ts";
 import { poolSize } from "./trees.ts";
 
 /** Verify rows of a tree where none are asked for. */
@@ -22,7 +22,7 @@ export function treeShape(
     readonly rows: number | undefined;
   },
   where: string = "",
-): TierShape {
+): DraftShape {
   const of = `of ${depth} ${depth === 1 ? "step" : "steps"} and topk ${width}`;
   if (depth < 1 || depth > MOST_STEPS || width < 1 || width > MOST_TOPK) {
     throw new PolicyError(
@@ -43,7 +43,7 @@ export function treeShape(
  *
  * @throws PolicyError for anything else.
  */
-export function treeNamed(text: string): TierShape {
+export function treeNamed(text: string): DraftShape {
   const short = /^(\d+):(\d+):(\d+)$/.exec(text);
   if (short) {
     const [depth = 0, width = 0, rows = 0] = short.slice(1).map(Number);
@@ -63,7 +63,7 @@ export function treeNamed(text: string): TierShape {
 }
 
 /** SGLang's automatic (num_steps, eagle_topk, num_draft_tokens), by the target's architecture. */
-export function automaticTree(algorithm: string, architecture: string): TierShape {
+export function automaticTree(algorithm: string, architecture: string): DraftShape {
   return algorithm !== "STANDALONE" && architecture === "LlamaForCausalLM"
     ? { depth: 5, width: 4, rows: 8 }
     : { depth: 3, width: 1, rows: 4 };

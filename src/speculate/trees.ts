@@ -1,4 +1,4 @@
-import type { TierShape } from "./round_shape.ts";
+import type { DraftShape } from "./round_shape.ts";
 
 /**
  * What is drafted for one sequence: a tree of tokens below its pending token, the root. Row 0 of a
@@ -18,7 +18,7 @@ export const NO_PROPOSAL: Proposal = { tokens: [], parents: [] };
  * Candidates of which the nodes of EAGLE-2's tree are chosen: `width` at the first level, `width`
  * of each of the `width` best at the others (SGLang `organize_draft_results`).
  */
-export function poolSize({ depth, width }: Pick<TierShape, "depth" | "width">): number {
+export function poolSize({ depth, width }: Pick<DraftShape, "depth" | "width">): number {
   return width + (depth - 1) * width * width;
 }
 

@@ -4,14 +4,14 @@ import { openWorkload } from "../../src/bench/workload/workload.ts";
 import { openRandomModels } from "../../src/engine/load/random_models.ts";
 import { allLayers, capacityOf, memoryNeed } from "../../src/engine/load/sizes.ts";
 import type { Adapter } from "../../src/engine/load/sizes.ts";
-import { chains, type TierShape } from "../../src/speculate/round_shape.ts";
+import { chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 
 const TIERS = chains([0, 1, 3, 7]);
 const CASE = { workload: "random", batch: 64, outputTokens: 128, temperature: 0, depth: 0 };
 const RANDOM = openWorkload("random", () => "");
 
 /** Bytes of an 8B on a card that holds any buffer, 64 requests in flight. */
-function need(maxKvTokens: number | undefined, tiers: readonly TierShape[]) {
+function need(maxKvTokens: number | undefined, tiers: readonly DraftShape[]) {
   const shape = (name: string) =>
     new URL(`../../bench/shapes/${name}.json`, import.meta.url).pathname;
   using models = openRandomModels({ target: shape("llama8b"), draft: shape("eagle8b") }, "EAGLE3");

@@ -7,7 +7,7 @@ import type {
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
 import type { ClientOptions } from "../../src/engine/client.ts";
 import type { Engine, OpenEngine } from "../../src/cli/open/engine.ts";
-import type { Io, Output } from "../../src/cli/terminal/io.ts";
+import type { Io, TextSink } from "../../src/cli/terminal/io.ts";
 import type { SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
 import {
   policyPlan,
@@ -64,7 +64,7 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   let all = "";
   let searched = 0;
   let changed = Promise.withResolvers<void>();
-  const output = (breaks: boolean): Output & { text: () => string } => {
+  const output = (breaks: boolean): TextSink & { text: () => string } => {
     let text = "";
     return {
       isTerminal: terminal,

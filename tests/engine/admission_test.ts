@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { checkRequest } from "../../src/engine/schedule/admission.ts";
 import { cellsAtEnd } from "../../src/engine/schedule/sequence_pages.ts";
-import type { Capacity } from "../../src/engine/device/buffers.ts";
+import type { EngineSizes } from "../../src/engine/device/buffers.ts";
 import type { GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { UsageError } from "../../src/errors.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 
 /** Rounds of at most 4 tokens; 6 pages of 16 cells. */
-const CAPACITY: Capacity = {
+const CAPACITY: EngineSizes = {
   batch: 2,
   shapes: chains([0, 1, 3]),
   prefillRows: 256,
@@ -25,7 +25,7 @@ const REQUEST: GenerateRequest = {
   numSteps: 3,
 };
 
-function check(request: Partial<GenerateRequest>, capacity: Partial<Capacity> = {}): void {
+function check(request: Partial<GenerateRequest>, capacity: Partial<EngineSizes> = {}): void {
   checkRequest({ ...CAPACITY, ...capacity }, OUTPUTS, { ...REQUEST, ...request });
 }
 
@@ -123,7 +123,7 @@ Deno.test("admission: refuses more draft steps than the deepest tier has", () =>
 });
 
 Deno.test("admission: refuses steps that are no number, and any but 0 where there are trees alone", () => {
-  const refused = (numSteps: number, capacity: Partial<Capacity> = {}) =>
+  const refused = (numSteps: number, capacity: Partial<EngineSizes> = {}) =>
     assert.throws(() => check({ numSteps }, capacity), (error) => {
       assert.ok(error instanceof UsageError);
       return error.message.startsWith(`Cannot generate with ${numSteps} draft steps: the `);

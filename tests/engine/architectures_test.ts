@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
-import type { Core } from "../../src/engine/device/core.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
@@ -131,11 +131,11 @@ for (const { name, kernels } of cases) {
 }
 
 /** The golden with an EAGLE-3 head of random weights, one sequence wide. */
-async function openSpeculating(name: string, software: boolean): Promise<Core> {
+async function openSpeculating(name: string, software: boolean): Promise<Runner> {
   const opened = await openGpu();
   const gpu = { ...opened, info: { ...opened.info, software } };
   using models = await openSpeculated(name);
-  return await openCore(gpu, await loadSpeculated(gpu, models), {
+  return await openRunner(gpu, await loadSpeculated(gpu, models), {
     batch: 1,
     shapes: chains([0, 1, 3]),
     prefillRows: 256,

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import {
-  type Capacity,
+  type EngineSizes,
   firstRowsAt,
   mostRows,
   roundBuffers,
@@ -29,7 +29,7 @@ async function kernelsOf(
   contextLength: number,
   matrixUnit: MatrixUnit | undefined,
 ): Promise<string[]> {
-  const capacity: Capacity = {
+  const capacity: EngineSizes = {
     batch: 4,
     shapes: chains([0, 3]),
     prefillRows: 512,

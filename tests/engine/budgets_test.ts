@@ -7,9 +7,9 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
-import type { Choice, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import type { Decision, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";
-import { chain, isChain, type TierShape } from "../../src/speculate/round_shape.ts";
+import { chain, type DraftShape, isChain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
@@ -22,16 +22,16 @@ const CHAINS = [chain(0), chain(2), chain(5)];
 const TREES = [chain(2), treeNamed("3:2:6"), chain(5)];
 
 interface Heard {
-  readonly picks: { readonly choice: Choice; readonly context: RoundContext }[];
-  readonly outcomes: { readonly outcome: RoundOutcome; readonly choice: Choice }[];
+  readonly picks: { readonly choice: Decision; readonly context: RoundContext }[];
+  readonly outcomes: { readonly outcome: RoundOutcome; readonly choice: Decision }[];
 }
 
-function drawing(seed: number, tiers: readonly TierShape[], heard?: Heard): Policy<number> {
+function drawing(seed: number, tiers: readonly DraftShape[], heard?: Heard): Policy<number> {
   const random = policyRandom(seed);
-  const choose = (round: number, { batchSize, ranks, sequences }: RoundContext): Choice => {
+  const choose = (round: number, { batchSize, ranks, sequences }: RoundContext): Decision => {
     const turn = Math.floor(round / HELD);
     const drawn = (purpose: number, most: number) => random(turn, purpose) % (most + 1);
-    const tier = tiers[drawn(1, 2 * tiers.length)] ?? tiers.at(-1) as TierShape;
+    const tier = tiers[drawn(1, 2 * tiers.length)] ?? tiers.at(-1) as DraftShape;
     const { depth } = tier;
     const how = drawn(2, 7);
     if (!isChain(tier) || how === 0) return { tier };
@@ -97,7 +97,7 @@ const outputs = (results: readonly GenerateResult[]) =>
 interface Case {
   readonly name: string;
   readonly options: OpenOptions;
-  readonly tiers?: readonly TierShape[];
+  readonly tiers?: readonly DraftShape[];
   readonly requests?: number;
   /** Grammars, penalties and log-probabilities among the requests. */
   readonly all?: boolean;

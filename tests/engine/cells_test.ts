@@ -1,8 +1,8 @@
 // Attention has workgroups for the cells that slots have pages for, not for those of a whole context.
 
 import assert from "node:assert/strict";
-import type { Core } from "../../src/engine/device/core.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { mostCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
@@ -37,14 +37,14 @@ const DRAFT = {
 };
 const CONTEXT = 1024;
 
-async function open(): Promise<Core> {
+async function open(): Promise<Runner> {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
   try {
     const [target, draft] = [`${folder}/target.json`, `${folder}/draft.json`];
     await Deno.writeTextFile(target, JSON.stringify(TARGET));
     await Deno.writeTextFile(draft, JSON.stringify(DRAFT));
     using models = openRandomModels({ target, draft });
-    return await openCore(device.gpu, await loadRandomWeights(device.gpu, models, 3), {
+    return await openRunner(device.gpu, await loadRandomWeights(device.gpu, models, 3), {
       batch: 2,
       shapes: chains([3]),
       prefillRows: 256,
@@ -60,7 +60,7 @@ function prompt(length: number, seed: number): number[] {
   return Array.from({ length }, (_, i) => (i * i * 7 + i * seed + seed) % 301);
 }
 
-async function prompted(core: Core, ids: readonly number[]): Promise<OpenSequence> {
+async function prompted(core: Runner, ids: readonly number[]): Promise<OpenSequence> {
   const sequence = openSequence(core);
   assert.ok(core.reserve(sequence, ids.length + 1));
   core.setSampling(sequence, GREEDY);
@@ -69,7 +69,7 @@ async function prompted(core: Core, ids: readonly number[]): Promise<OpenSequenc
 }
 
 /** Tokens of two sequences, whose pages grow from under 256 cells to more, and to over 512. */
-async function decode(core: Core): Promise<{ tokens: number[][]; cells: Set<number> }> {
+async function decode(core: Runner): Promise<{ tokens: number[][]; cells: Set<number> }> {
   const tokens: number[][] = [];
   const cells = new Set<number>();
   for (const [from, to] of [[216, 264], [472, 520]] as const) {

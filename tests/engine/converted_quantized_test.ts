@@ -1,7 +1,7 @@
 /** `convert --quantize` writes what `--quantize` makes of the same model at load. */
 import assert from "node:assert/strict";
 import { openSequence } from "../../src/engine/device/direct.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Quantization } from "../../src/gpu/matrix.ts";
@@ -22,7 +22,7 @@ Deno.test.afterAll(() => gpu[Symbol.dispose]());
 async function logitsOf(model: string, quantize?: Quantization): Promise<Float32Array> {
   using models = openModels({ model, draft: "none" });
   const weights = await loadWeights(gpu, models, quantize ? { quantize } : {});
-  const core = await openCore(gpu, weights, {
+  const core = await openRunner(gpu, weights, {
     batch: 1,
     shapes: chains([0]),
     prefillRows: 16,

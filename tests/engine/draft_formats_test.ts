@@ -4,7 +4,7 @@
  * drafts as they were, and nothing but the variant's own steps could have done it.
  */
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -45,7 +45,7 @@ async function drafted(files: HeadFiles): Promise<Decoded | undefined> {
     gpu ??= await openGpu();
     using models = openModels({ draft });
     assert.deepEqual(models.warnings, []);
-    const core = await openCore(gpu, await loadWeights(gpu, models), {
+    const core = await openRunner(gpu, await loadWeights(gpu, models), {
       batch: 1,
       shapes: chains([3]),
       prefillRows: 64,

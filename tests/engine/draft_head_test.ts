@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
-import type { Core } from "../../src/engine/device/core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
 import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -21,14 +21,14 @@ async function openHardware(
   kind: "eagle3" | "eagle1",
   batch: number,
   confident = false,
-): Promise<Core> {
+): Promise<Runner> {
   const gpu = await openGpu();
   const info = { ...gpu.info, software: false };
   return await openFledgling(kind, batch, { ...gpu, info }, { confident });
 }
 
 /** The draft of an engine that writes the draft's logits. */
-function withLogits({ gpu, models }: Core): SpeculativeDraft {
+function withLogits({ gpu, models }: Runner): SpeculativeDraft {
   const draft = models.draft ?? assert.fail();
   const rows = draft.weights.head.rows;
   return {
@@ -49,7 +49,7 @@ interface Drafted {
 }
 
 /** What the head drafts of random hidden rows, for 1 to BATCH sequences, with both plans. */
-async function draftedOf(core: Core): Promise<Drafted[]> {
+async function draftedOf(core: Runner): Promise<Drafted[]> {
   const { gpu, models, capacity } = core;
   const draft = models.draft ?? assert.fail();
   const buffers = { ...roundBuffers(gpu, capacity), drafts: draft.drafts };

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
-import type { Capacity } from "../../src/engine/device/buffers.ts";
-import type { DraftKind, RoundsAsked } from "../../src/engine/device/core.ts";
+import type { EngineSizes } from "../../src/engine/device/buffers.ts";
+import type { DraftKind, RoundRequest } from "../../src/engine/device/core.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
 import type { SchedulerCore } from "../../src/engine/schedule/scheduler.ts";
 import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { proposalFault } from "../../src/engine/device/proposals.ts";
-import type { TierShape } from "../../src/speculate/round_shape.ts";
+import type { DraftShape } from "../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import type { Acceptance } from "../reference/acceptance.ts";
@@ -44,7 +44,7 @@ export function tokenAfter(ids: readonly number[]): number {
 }
 
 /** What the target makes of a proposal after `text`. */
-function verified(proposal: Proposal, shape: TierShape, text: readonly number[]): Acceptance {
+function verified(proposal: Proposal, shape: DraftShape, text: readonly number[]): Acceptance {
   assert.equal(proposalFault(proposal, { ...shape, vocabSize: VOCAB }), undefined);
   const choices = [0, ...proposal.tokens].map((_, row) => {
     const drafted = pathTo(proposal, row).slice(1).map((at) => proposal.tokens[at - 1] as number);
@@ -65,7 +65,7 @@ function drawn(text: readonly number[], depth: number): Acceptance {
  * A core without a device. It keeps the tokens of every KV cell in pages, as the device would, and
  * reads each text from the pages of the sequence's slot: a page in wrong hands is a wrong text.
  */
-export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): FakeCore {
+export function fakeCore(capacity: EngineSizes, draft: DraftKind = "catches up"): FakeCore {
   const pool = pagePool(capacity.pages);
   const cells: (Cell | undefined)[] = Array(capacity.pages * PAGE);
   /** Block table by slot. */
@@ -180,7 +180,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
   /** Rounds of the sequences that have a slot still. */
   async function run(
     sequences: readonly Sequence[],
-    { shape, count, depths, proposals, deviceDepth = 0, maskFor }: RoundsAsked,
+    { shape, count, depths, proposals, deviceDepth = 0, maskFor }: RoundRequest,
   ): Promise<RoundResult[]> {
     await core.onWork();
     assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
@@ -202,7 +202,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
 
   function lane(
     sequence: Sequence,
-    shape: TierShape,
+    shape: DraftShape,
     { depth, proposal }: { readonly depth: number; readonly proposal: Proposal | undefined },
   ): SequenceResult {
     const limit = limits.get(slotOf(sequence));

@@ -1,7 +1,7 @@
 // The scheduler and the loop on a core without a device.
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
-import type { Capacity } from "../../src/engine/device/buffers.ts";
+import type { EngineSizes } from "../../src/engine/device/buffers.ts";
 import type { DraftKind } from "../../src/engine/device/core.ts";
 import type { GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { type EngineLoop, engineLoop } from "../../src/engine/schedule/loop.ts";
@@ -38,7 +38,7 @@ export function openFake(
     decode = (ids) => ids.map((id) => `<${id}>`).join(""),
     ...more
   }: {
-    readonly capacity?: Partial<Capacity>;
+    readonly capacity?: Partial<EngineSizes>;
     readonly draft?: DraftKind;
     readonly cached?: boolean;
     readonly roundsPerSync?: number | "auto";

@@ -1,5 +1,5 @@
-import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import type { RoundRequest, Runner } from "../../src/engine/device/core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
@@ -8,7 +8,7 @@ import { openGpu } from "../gpu/shared.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
-import { chain, chains, type TierShape } from "../../src/speculate/round_shape.ts";
+import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
 
 /** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */
@@ -43,14 +43,14 @@ export async function openFledgling(
     & QuantizeChoice
     & {
       readonly kvDtype?: KvDtype;
-      readonly shapes?: readonly TierShape[];
+      readonly shapes?: readonly DraftShape[];
       readonly confident?: boolean;
     } = {},
-): Promise<Core> {
+): Promise<Runner> {
   using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
   const opened = gpu ?? await openGpu();
   const contextLength = 512;
-  return await openCore(opened, await loadWeights(opened, models, quantize), {
+  return await openRunner(opened, await loadWeights(opened, models, quantize), {
     batch,
     shapes,
     prefillRows: 256,
@@ -62,7 +62,7 @@ export async function openFledgling(
 }
 
 /** A sequence with pages for the whole context. */
-export function openWhole(core: Core): OpenSequence {
+export function openWhole(core: Runner): OpenSequence {
   const sequence = openSequence(core);
   if (!core.reserve(sequence, core.capacity.contextLength)) throw new Error("no room");
   return sequence;
@@ -80,7 +80,7 @@ export interface Decoded {
  * early go on as ballast, so that every round has the same batch.
  */
 export async function decode(
-  core: Core,
+  core: Runner,
   sequences: readonly Sequence[],
   prompts: readonly (readonly number[])[],
   { numSteps, most, sampling, perSync = 1, verifying = () => ({}) }: {
@@ -90,7 +90,7 @@ export async function decode(
     /** Rounds without the host; with more than one the device stops lanes at EOS. */
     readonly perSync?: number;
     /** What is verified in the next group of rounds. */
-    readonly verifying?: () => Pick<RoundsAsked, "depths" | "verify">;
+    readonly verifying?: () => Pick<RoundRequest, "depths" | "verify">;
   },
 ): Promise<Decoded[]> {
   const outputs: Decoded[] = [];

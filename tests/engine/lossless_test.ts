@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Core } from "../../src/engine/device/core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
 import { openModels } from "../../src/engine/load/load.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";
@@ -49,12 +49,12 @@ const STEPS_IN_TURN: Choice = (group, head) =>
     : [...group % 2 === 1 ? [0] : [], 1 + ((group >> 1) + 3) % 7];
 
 /** One core for all tests with these keys and values. */
-const cores = new Map<string, Promise<Core>>();
+const cores = new Map<string, Promise<Runner>>();
 Deno.test.afterAll(async () => {
   for (const core of cores.values()) (await core).gpu[Symbol.dispose]();
 });
 
-function coreOf(head: Head, kvDtype: KvDtype): Promise<Core> {
+function coreOf(head: Head, kvDtype: KvDtype): Promise<Runner> {
   const open = () => openFledgling(head, BATCH, undefined, { kvDtype });
   return cores.getOrInsertComputed(`${head} ${kvDtype}`, open);
 }

@@ -1,9 +1,9 @@
 // Masks of allowed tokens: with drafts, whoever makes them, the text of plain decoding with masks.
 import assert from "node:assert/strict";
-import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
+import type { RoundRequest, Runner } from "../../src/engine/device/core.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
-import { chain, chains, type TierShape } from "../../src/speculate/round_shape.ts";
+import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { mostAllowed } from "../masks.ts";
@@ -29,17 +29,17 @@ const cores = {
 };
 
 /** The mask after each text; the last sequence is free. */
-function maskAfter({ models }: Core, which: number, ids: readonly number[]): Uint32Array {
+function maskAfter({ models }: Runner, which: number, ids: readonly number[]): Uint32Array {
   const { vocabSize } = models.target.config;
   return mostAllowed(vocabSize, ids, which === PROMPTS.length - 1 ? Infinity : 5);
 }
 
 /** Masks of every row of what is verified. */
 function masksOf(
-  core: Core,
+  core: Runner,
   sequences: readonly Sequence[],
   proposals: readonly Proposal[],
-  { rows }: TierShape,
+  { rows }: DraftShape,
 ): Uint32Array {
   const size = maskAfter(core, 0, []).length;
   const masks = new Uint32Array(sequences.length * rows * size);
@@ -55,8 +55,8 @@ function masksOf(
 
 /** Output of each prompt with `asked` rounds, and the drafts that were accepted. */
 async function decodeMasked(
-  core: Core,
-  ask: (sequences: readonly Sequence[]) => RoundsAsked,
+  core: Runner,
+  ask: (sequences: readonly Sequence[]) => RoundRequest,
 ): Promise<{ readonly texts: string[]; readonly told: number[][]; readonly accepted: number }> {
   using stack = new DisposableStack();
   const sequences = PROMPTS.map(() => stack.use(openWhole(core)));

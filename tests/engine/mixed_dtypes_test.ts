@@ -1,6 +1,6 @@
 /** Checkpoints whose q, k and v, or gate and up, are of several types: all become float32, exactly. */
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
@@ -69,7 +69,7 @@ Deno.test.afterAll(() => gpu[Symbol.dispose]());
 async function load(checkpoint: Checkpoint, quantize?: "q8") {
   using models = checkModels(checkpoint, undefined);
   const choice = quantize ? { quantize } : {};
-  const core = await openCore(gpu, await loadWeights(gpu, models, choice), {
+  const core = await openRunner(gpu, await loadWeights(gpu, models, choice), {
     batch: 1,
     shapes: chains([0]),
     prefillRows: 64,

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { checkModel } from "../../src/engine/check/check.ts";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
-import type { Core } from "../../src/engine/device/core.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
@@ -80,11 +80,11 @@ async function wide(name: keyof typeof CONFIGS): Promise<Checkpoint> {
 async function open(
   name: keyof typeof CONFIGS,
   { software, quantize }: { software: boolean; quantize: Quantization | undefined },
-): Promise<Core> {
+): Promise<Runner> {
   const gpu = await adapter(software);
   using models = checkModels(await wide(name), undefined);
   const weights = await loadWeights(gpu, models, { quantize });
-  return await openCore(gpu, weights, {
+  return await openRunner(gpu, weights, {
     batch: LENGTHS.length * DEPTH, // rows that get logits
     shapes: chains([0]),
     prefillRows: 64,
@@ -95,7 +95,7 @@ async function open(
 
 /** Logits of `perSlot` more tokens of each of the sequences, by sequence and depth. */
 async function logitsOf(
-  core: Core,
+  core: Runner,
   { slots, sequences, perSlot }: {
     readonly slots: readonly number[];
     readonly sequences: readonly number[];
@@ -127,7 +127,7 @@ async function logitsOf(
 }
 
 /** Logits at several numbers of rows: 24, 1 to 4 of one sequence, 6 and 8. */
-async function allLogits(core: Core): Promise<Map<string, Uint32Array>[]> {
+async function allLogits(core: Runner): Promise<Map<string, Uint32Array>[]> {
   using stack = new DisposableStack();
   const slots: number[] = [];
   for (const [i, length] of LENGTHS.entries()) {
@@ -161,7 +161,7 @@ function distance(found: Map<string, Uint32Array>, wanted: Map<string, Uint32Arr
   return Math.max(...errors);
 }
 
-function kernelsOf({ gpu, models: { target } }: Core): string {
+function kernelsOf({ gpu, models: { target } }: Runner): string {
   const of = { rows: storageBuffer(gpu, "rows", ROW_WORDS), count: 1, perSlot: 1 };
   return targetBody(target, of, []).map(({ kernel }) => kernel.name).join(" ");
 }

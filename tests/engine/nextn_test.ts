@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -30,7 +30,7 @@ async function open(
   const opened = await openGpu();
   const { info } = opened;
   const gpu = { ...opened, info: { ...info, software: software ?? info.software } };
-  return await openCore(gpu, await loadWeights(gpu, models), {
+  return await openRunner(gpu, await loadWeights(gpu, models), {
     batch,
     shapes: chains([0, 1, 3]),
     prefillRows: 256,

@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
 import { UsageError } from "../../src/errors.ts";
 import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/events.ts";
-import { openOutput, type Outputs, type Taken } from "../../src/engine/schedule/output.ts";
+import {
+  openOutput,
+  type OutputConfig,
+  type RoundOutput,
+} from "../../src/engine/schedule/output.ts";
 import type { Constraint } from "../../src/grammar/constraint.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { REASONING_MARKS } from "../../src/text/reasoning.ts";
@@ -24,7 +28,7 @@ const BYTES: Tokenizer = {
   isSkipped: (id) => id === EOS,
 };
 
-const OUTPUTS: Outputs = {
+const OUTPUTS: OutputConfig = {
   tokenizer: BYTES,
   name: "bytes",
   vocabSize: 256,
@@ -51,7 +55,7 @@ function ids(text: string): number[] {
 }
 
 /** The first token as prefill leaves it, then rounds. */
-function taken(round: readonly number[], i: number): Taken {
+function taken(round: readonly number[], i: number): RoundOutput {
   if (i === 0) return { ids: round, accepted: 0, drafts: [], tier: undefined };
   return { ids: round, accepted: round.length - 1, drafts: [1, 2, 3], tier: chain(3) };
 }
@@ -302,8 +306,8 @@ Deno.test("each token of a character has its own bytes in the logprobs", () => {
     return { bytes: Array.from({ length: 256 }, (_, id) => Uint8Array.of(id)), stripsSpace: false };
   };
   const logprobs = ids("aé").map((id) => ({ id, logprob: -1, top: [{ id: 0xa9, logprob: -2 }] }));
-  const round: Taken = { ids: ids("aé"), accepted: 2, drafts: [], tier: chain(3), logprobs };
-  const told = (request: Partial<GenerateRequest>, outputs: Outputs) => {
+  const round: RoundOutput = { ids: ids("aé"), accepted: 2, drafts: [], tier: chain(3), logprobs };
+  const told = (request: Partial<GenerateRequest>, outputs: OutputConfig) => {
     const output = openOutput(outputs, { ...REQUEST, ...request });
     const [event] = output.take(round);
     assert.ok(event?.kind === "round");

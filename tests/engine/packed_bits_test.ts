@@ -1,8 +1,8 @@
 // A row's logits are the same bits whether the rows of its sequence are padded to a number or packed.
 import assert from "node:assert/strict";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
-import type { Core } from "../../src/engine/device/core.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -23,11 +23,11 @@ const DEPTH = 5;
 /** Tokens that every golden has. */
 const token = (a: number, b: number) => hash32(a, b, 9) % 64;
 
-async function open(name: string, software: boolean): Promise<Core> {
+async function open(name: string, software: boolean): Promise<Runner> {
   const opened = await openGpu();
   const gpu = { ...opened, info: { ...opened.info, software } };
   using models = await openSpeculated(name);
-  return await openCore(gpu, await loadSpeculated(gpu, models), {
+  return await openRunner(gpu, await loadSpeculated(gpu, models), {
     batch: LENGTHS.length,
     shapes: chains([DEPTH]),
     prefillRows: 64,
@@ -38,7 +38,7 @@ async function open(name: string, software: boolean): Promise<Core> {
 
 /** Logits of the rows of a forward, each by its sequence and depth. */
 async function logitsOf(
-  core: Core,
+  core: Runner,
   rows: readonly ({ readonly sequence: number; readonly depth: number } | undefined)[],
   perSlot: number,
   slots: readonly number[],

@@ -1,6 +1,6 @@
 // Rounds that verify a part of the drafts, packed: what is decoded does not depend on which.
 import assert from "node:assert/strict";
-import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
+import type { RoundRequest, Runner } from "../../src/engine/device/core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { VerifyBudget } from "../../src/speculate/policy.ts";
@@ -32,7 +32,7 @@ function drawnBudget(round: number, batch: number, depth: number): VerifyBudget 
 }
 
 /** By depths, by a budget, by a budget of which some have none, or everything: in turn. */
-function verifying(seed: number, batch: number, depth: number): () => Partial<RoundsAsked> {
+function verifying(seed: number, batch: number, depth: number): () => Partial<RoundRequest> {
   let round = seed << 10;
   const depths = () => Array.from({ length: batch }, (_, i) => drawn(round, 100 + i, depth));
   return () => {
@@ -48,7 +48,7 @@ const BATCHES = {
   eagle1: { software: [2, 5], hardware: [2] },
 } as const;
 
-async function open(kind: "eagle3" | "eagle1", software: boolean, batch: number): Promise<Core> {
+async function open(kind: "eagle3" | "eagle1", software: boolean, batch: number): Promise<Runner> {
   const gpu = await openGpu();
   const info = { ...gpu.info, software };
   const of = { confident: true, shapes: chains([0, 2, 5]) };

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { PLAIN_CHOICE } from "../../src/engine/device/choice/choice.ts";
+import { PLAIN_SAMPLING } from "../../src/engine/device/choice/choice.ts";
 import { packing } from "../../src/engine/device/packed/packing.ts";
 import { partialRounds } from "../../src/engine/device/packed/row_buckets.ts";
 import { packedRows } from "../../src/speculate/costs/row_buckets.ts";
@@ -9,7 +9,7 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 
 const RANKING = { packs: true, ranks: true };
-const of = { batch: 4, bucket: 4, choice: PLAIN_CHOICE, rounds: RANKING };
+const of = { batch: 4, bucket: 4, choice: PLAIN_SAMPLING, rounds: RANKING };
 const shape = chain(5);
 const verify = { drafts: 7, slope: 1, intercepts: [0, 0, 0, 0, 0], leastConfidence: 0 };
 
@@ -42,8 +42,8 @@ Deno.test("a budget leaves the depths to the device, within what each may have",
 Deno.test("where it cannot be had a budget is not used, and depths are counts of padded rows", () => {
   const depths = [1, 0, 2, 0];
   const whole = { packed: undefined, depths, budget: undefined };
-  const masked = { ...PLAIN_CHOICE, masked: true };
-  const told = { ...PLAIN_CHOICE, logprobs: 0 };
+  const masked = { ...PLAIN_SAMPLING, masked: true };
+  const told = { ...PLAIN_SAMPLING, logprobs: 0 };
   assert.deepEqual(packing({ shape, verify, depths }, { ...of, choice: masked }), whole);
   assert.deepEqual(packing({ shape, verify, depths }, { ...of, choice: told }), whole);
   assert.deepEqual(packing({ shape, verify, depths, proposals: [] }, of), whole);

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import {
-  type Capacity,
+  type EngineSizes,
   firstRowsAt,
   mostRows,
   roundBuffers,
@@ -13,7 +13,7 @@ import { type LoadedWeights, prepareModels } from "../../src/engine/device/model
 import { drafterOf } from "../../src/engine/device/programs.ts";
 import { promptPlans } from "../../src/engine/device/prompt_plans.ts";
 import { roundPlans } from "../../src/engine/device/round_plans.ts";
-import { GREEDY_CHOICE, PLAIN_CHOICE } from "../../src/engine/device/choice/choice.ts";
+import { GREEDY_SAMPLING, PLAIN_SAMPLING } from "../../src/engine/device/choice/choice.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
@@ -66,7 +66,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
 
 /** All plans of an engine with these weights. */
 async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<ShapedPlan[]> {
-  const capacity: Capacity = {
+  const capacity: EngineSizes = {
     batch: Math.max(...BATCHES),
     shapes: chains(STEPS),
     prefillRows: Math.max(...PROMPT_ROWS),
@@ -84,8 +84,8 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
   const rounds = steps.flatMap((numSteps) =>
     BATCHES.flatMap((batch) => {
       const spec = { ...chain(numSteps), batch };
-      const sampled = roundPlans(parts, { ...spec, choice: PLAIN_CHOICE });
-      const greedy = roundPlans(parts, { ...spec, choice: GREEDY_CHOICE });
+      const sampled = roundPlans(parts, { ...spec, choice: PLAIN_SAMPLING });
+      const greedy = roundPlans(parts, { ...spec, choice: GREEDY_SAMPLING });
       return named("round", `${numSteps} steps x ${batch}`, {
         draft: sampled.draft,
         target: [...sampled.rows, ...sampled.target],
@@ -115,7 +115,7 @@ function named(of: string, shape: string, plans: Record<string, ShapedPlan["plan
 
 /** Plans of packed rounds, and of chains that tell the draft's confidence. */
 async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
-  const capacity: Capacity = {
+  const capacity: EngineSizes = {
     batch: 4,
     shapes: chains([3]),
     prefillRows: 64,
@@ -134,7 +134,7 @@ async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
   };
   const parts = { target, drafter, buffers, ...of };
   return [[1, 2], [4, 6], [4, 12]].flatMap(([batch = 0, packed = 0]) => {
-    const spec = { ...chain(3), batch, packed, allocates: true, choice: PLAIN_CHOICE };
+    const spec = { ...chain(3), batch, packed, allocates: true, choice: PLAIN_SAMPLING };
     const { target, choose, accept: acceptance, ...plans } = roundPlans(parts, spec);
     return named("packed", `${packed} rows x ${batch}`, {
       draft: plans.draft,

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
-import type { Core } from "../../src/engine/device/core.ts";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
@@ -36,7 +36,7 @@ function draftOf(hiddenSize: unknown): unknown {
 }
 
 /** @param units whether the device's matrix units multiply. */
-async function open(gpu: Gpu, target: Checkpoint, units: boolean): Promise<Core> {
+async function open(gpu: Gpu, target: Checkpoint, units: boolean): Promise<Runner> {
   const { hidden_size } = target.json("config.json") as typeof CONFIG;
   const draftFile = await Deno.makeTempFile({ suffix: ".json" });
   await Deno.writeTextFile(draftFile, JSON.stringify(draftOf(hidden_size)));
@@ -52,7 +52,7 @@ async function open(gpu: Gpu, target: Checkpoint, units: boolean): Promise<Core>
     const weights = units ? await withTensorMatrices(gpu, loaded, { maxBatch: 16 }) : loaded;
     assert.equal([...weights.tensor?.shards.keys() ?? []].some(({ scales }) => scales), units);
     const [batch, shapes, prefillRows, contextLength] = [1, chains([0, 1, 3]), 64, 48];
-    return await openCore(gpu, weights, {
+    return await openRunner(gpu, weights, {
       batch,
       shapes,
       prefillRows,

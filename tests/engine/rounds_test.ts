@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import type { Core } from "../../src/engine/device/core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import {
   type GenerateRequest,
@@ -32,7 +32,7 @@ async function prompted(more: number, stopIds: readonly number[] = []): Promise<
 }
 
 /** The keys of layer 0 in pages that are not among `but`, [pages, kvHeads, PAGE, headDim]. */
-async function otherKeys({ gpu, models: { target }, capacity }: Core, but: readonly number[]) {
+async function otherKeys({ gpu, models: { target }, capacity }: Runner, but: readonly number[]) {
   const words = new Uint32Array(await readBuffer(gpu, target.kv[0]!.keys));
   const size = words.length / capacity.pages;
   return Array.from({ length: capacity.pages }, (_, page) => page)

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { openModels } from "../../src/engine/load/load.ts";
-import type { Core } from "../../src/engine/device/core.ts";
+import type { Runner } from "../../src/engine/device/core.ts";
 import { prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
@@ -36,7 +36,7 @@ function prompt(answer: string): number[] {
 }
 
 /** Logits of `rows` rows of the last forward. */
-async function logitRows(core: Core, rows: number): Promise<Float32Array[]> {
+async function logitRows(core: Runner, rows: number): Promise<Float32Array[]> {
   const all = new Float32Array(await readBuffer(core.gpu, core.models.target.logits));
   const { vocabSize } = core.models.target.config;
   return Array.from(
@@ -47,7 +47,7 @@ async function logitRows(core: Core, rows: number): Promise<Float32Array[]> {
 
 /** The prompt's next token `times` times in each of BATCH lanes, each with a seed of its own. */
 async function begin(
-  core: Core,
+  core: Runner,
   ids: readonly number[],
   { times, sampling, after = () => Promise.resolve() }: {
     readonly times: number;
@@ -75,7 +75,7 @@ async function begin(
 
 /** What `rounds` rounds add after the prompt's next token, and the logits of their rows by that token. */
 async function sample(
-  core: Core,
+  core: Runner,
   ids: readonly number[],
   { rounds, numSteps, sampling }: {
     readonly rounds: number;

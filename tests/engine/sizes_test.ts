@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { waysToFit } from "../../src/engine/load/fits.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
@@ -108,7 +108,7 @@ async function predicts(
 ): Promise<void> {
   const gpu = small(adapter, Infinity);
   const capacity = capacityOf(settings, gpu, allLayers(models));
-  await openCore(gpu, await load(gpu), capacity);
+  await openRunner(gpu, await load(gpu), capacity);
   const need = memoryNeed(models, capacity, settings, gpu);
   const taken = held(gpu, /./);
   const share = need.total / taken;

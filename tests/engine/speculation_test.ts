@@ -4,7 +4,7 @@ import { policyPlan, staticPlan } from "../../src/engine/schedule/speculation_ch
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { ema } from "../../src/speculate/policies/ema.ts";
 import { fixed } from "../../src/speculate/policies/static.ts";
-import type { Choice, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import type { Decision, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { contextOf, outcomeOf } from "../speculate/rounds.ts";
 import { slotsOf } from "./slots.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
@@ -141,7 +141,7 @@ Deno.test("a policy that throws is told of once and static steps go on", () => {
 });
 
 Deno.test("what no round can have is no choice: as a policy that throws", () => {
-  const choosing = (choice: Choice, rounds = 1) => {
+  const choosing = (choice: Decision, rounds = 1) => {
     const { speculation, warnings } = failing({ pick: () => choice, holds: () => rounds });
     const picked = speculation.pick(contextOf(2));
     speculation.holds(contextOf(2));
@@ -151,9 +151,9 @@ Deno.test("what no round can have is no choice: as a policy that throws", () => 
   assert.deepEqual(choosing({ tier, depths: [0, 3] }).picked, { tier, depths: [0, 3] });
   assert.deepEqual(choosing({ tier: chain(2) }), { picked: { tier: chain(2) }, why: [] });
   const tree = { depth: 3, width: 2, rows: 8 };
-  const odd: [Choice, RegExp][] = [
+  const odd: [Decision, RegExp][] = [
     ...[[0], [0, 1, 2], [0, 4], [-1, 0], [0.5, 1], [NaN, 1]]
-      .map((depths): [Choice, RegExp] => [{ tier, depths }, /^it gave depths .* to 2 sequences/]),
+      .map((depths): [Decision, RegExp] => [{ tier, depths }, /^it gave depths .* to 2 sequences/]),
     [{ tier: tree, depths: [1, 2] }, /^it chose 3:2:8 steps, its tiers are 3$/],
     [{ tier: chain(4) }, /^it chose 4 steps, its tiers are 3$/],
   ];
@@ -171,13 +171,13 @@ Deno.test("a budget that no round can have is a bug of the policy; who asked for
   const tier = chain(3);
   const budget = { drafts: 4, slope: 1, intercepts: [0, 0, 0], leastConfidence: 0 };
   const why: string[] = [];
-  const choosing = (choice: Choice, context: Partial<RoundContext> = {}) => {
+  const choosing = (choice: Decision, context: Partial<RoundContext> = {}) => {
     const own = { ...fixed(tier), pick: () => choice };
     const onWarning = (line: string) => void why.push(line);
     const of = contextOf(2, { ranks: true, ...context });
     return openSpeculation("odd", own, { tier, onWarning }).pick(of);
   };
-  const refused = (choice: Choice, context?: Partial<RoundContext>) => {
+  const refused = (choice: Decision, context?: Partial<RoundContext>) => {
     assert.deepEqual(choosing(choice, context), { tier });
     return why.pop() ?? "";
   };

@@ -1,6 +1,6 @@
 // A whole model as the draft of another: the text of plain decoding, whatever the draft.
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
@@ -15,7 +15,7 @@ import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
-import { chain, chains, type TierShape } from "../../src/speculate/round_shape.ts";
+import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
@@ -59,10 +59,10 @@ async function plain(options: OpenOptions, count: number): Promise<string[]> {
 }
 
 /** Another tier every round, in turn. */
-function inTurn(tiers: readonly TierShape[]): Speculation {
+function inTurn(tiers: readonly DraftShape[]): Speculation {
   let round = 0;
   return {
-    pick: () => ({ tier: tiers[round++ % tiers.length] as TierShape }),
+    pick: () => ({ tier: tiers[round++ % tiers.length] as DraftShape }),
     holds: () => Infinity,
     learn: () => {},
     report: staticPlan(chain(0)).speculation.report,
@@ -81,7 +81,7 @@ for (const [name, sampling] of [["greedy", GREEDY], ["sampled", SAMPLED]] as con
   Deno.test(`a model drafts for itself: all of every chain is accepted, ${name}`, async () => {
     using gpu = await openGpu();
     using models = openModels({ draft: TARGET, algorithm: "STANDALONE" });
-    const core = await openCore(gpu, await loadWeights(gpu, models), {
+    const core = await openRunner(gpu, await loadWeights(gpu, models), {
       batch: 1,
       shapes: chains([0, 1, 3, 7]),
       prefillRows: 16,
@@ -111,7 +111,7 @@ for (const [name, sampling] of [["greedy", GREEDY], ["sampled", SAMPLED]] as con
 Deno.test("rounds without drafts, then catching up: all is accepted again", async () => {
   using gpu = await openGpu();
   using models = openModels({ draft: TARGET });
-  const core = await openCore(gpu, await loadWeights(gpu, models), {
+  const core = await openRunner(gpu, await loadWeights(gpu, models), {
     // Lags longer than a chunk.
     batch: 3,
     shapes: chains([0, 3]),

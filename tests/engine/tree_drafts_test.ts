@@ -1,6 +1,6 @@
 // Trees that the device drafts: the text of plain decoding, whatever their shape.
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
@@ -14,14 +14,14 @@ import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
-import { chain, type TierShape, tierText } from "../../src/speculate/round_shape.ts";
+import { chain, type DraftShape, tierText } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { goldenCases } from "./fledgling.ts";
 import { assertNothingHeld } from "./held.ts";
 
-const tiersOf = (texts: readonly string[]): TierShape[] =>
+const tiersOf = (texts: readonly string[]): DraftShape[] =>
   texts.map((text) => text.includes(":") ? treeNamed(text) : chain(Number(text)));
 
 /** topk 1, 2, 4, 8 and 10, up to 60 rows, between chains and plain decoding. */
@@ -65,13 +65,13 @@ async function plain(options: OpenOptions, count: number): Promise<string[]> {
 }
 
 /** Another tier every round, in turn. */
-function inTurn(tiers: readonly TierShape[]): Speculation & { readonly picked: Set<string> } {
+function inTurn(tiers: readonly DraftShape[]): Speculation & { readonly picked: Set<string> } {
   const picked = new Set<string>();
   let round = 0;
   return {
     picked,
     pick: () => {
-      const tier = tiers[round++ % tiers.length] as TierShape;
+      const tier = tiers[round++ % tiers.length] as DraftShape;
       picked.add(tierText(tier));
       return { tier };
     },
@@ -122,7 +122,7 @@ Deno.test("a tree of every candidate begins with the chain's drafts", async () =
   for (const algorithm of ["EAGLE3", "EAGLE"] as const) {
     using models = openModels({ algorithm });
     const tree = treeNamed("2:4:21");
-    const core = await openCore(gpu, await loadWeights(gpu, models), {
+    const core = await openRunner(gpu, await loadWeights(gpu, models), {
       batch: 1,
       shapes: [chain(2), tree],
       treeShapes: [tree],

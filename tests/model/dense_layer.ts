@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { DenseMlp, HeadAttention, LayerSpec } from "../../src/model/config/layer_spec.ts";
+import type { DenseMlp, HeadAttention, LayerConfig } from "../../src/model/config/layer_spec.ts";
 
 /** A layer with keys and values a head and a plain MLP; anything else fails. */
 export function denseLayer(
-  layer: LayerSpec | undefined,
-): LayerSpec & { readonly attention: HeadAttention; readonly mlp: DenseMlp } {
+  layer: LayerConfig | undefined,
+): LayerConfig & { readonly attention: HeadAttention; readonly mlp: DenseMlp } {
   assert.ok(layer);
   const { attention, mlp, norms } = layer;
   assert.ok(attention.kind === "heads" && mlp.kind === "dense");

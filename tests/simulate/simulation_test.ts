@@ -5,19 +5,19 @@ import { tablePricing } from "../../src/simulate/costs/pricing.ts";
 import { simulate, type SimulatedPolicy } from "../../src/simulate/run/simulation.ts";
 import { batchSource, closedSource } from "../../src/simulate/run/source.ts";
 import type { SimulatedSample } from "../../src/simulate/run/tally.ts";
-import type { Choice, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import type { Decision, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { COSTS, MACHINE, policyOf, simulationOf, statically } from "./worlds.ts";
 
 /** A policy that does what it is told, round by round, and says what it saw. */
-function scripted(choices: readonly Choice[], depths: readonly number[] = [0, 1, 2, 3]) {
+function scripted(choices: readonly Decision[], depths: readonly number[] = [0, 1, 2, 3]) {
   const contexts: RoundContext[] = [];
   const outcomes: RoundOutcome[] = [];
   const policy: Policy<number> = {
     tiers: chains(depths),
     start: 0,
     confident: true,
-    pick: (state) => choices[Math.min(state, choices.length - 1)] as Choice,
+    pick: (state) => choices[Math.min(state, choices.length - 1)] as Decision,
     holds: () => 1,
     learn(state, outcome) {
       outcomes.push(outcome);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import type {
-  Choice,
+  Decision,
   Plain,
   Policy,
   RoundContext,
@@ -229,7 +229,7 @@ function holdsContract<State>(
 
 /** What was picked in each round, and the state after it. */
 interface Played<State> {
-  readonly picks: readonly Choice[];
+  readonly picks: readonly Decision[];
   readonly states: readonly State[];
 }
 
@@ -241,7 +241,7 @@ function remembered<Key extends object, Value>(of: (key: Key) => Value): (key: K
 
 /** Frozen inputs all the way. */
 function play<State>(policy: Policy<State>, all: readonly Drawn[]): Played<State> {
-  const picks: Choice[] = [];
+  const picks: Decision[] = [];
   const states: State[] = [];
   let state = deepFreeze(policy.start);
   for (const each of all) {
@@ -260,7 +260,7 @@ function play<State>(policy: Policy<State>, all: readonly Drawn[]): Played<State
 function assertKnown<State>(
   { tiers }: Policy<State>,
   { asked, batchSize, ranks }: RoundContext,
-  { tier: { depth: numSteps }, depths, verify }: Choice,
+  { tier: { depth: numSteps }, depths, verify }: Decision,
 ): void {
   const known = [...tiers.map((tier) => tier.depth), ...asked, ...batchSize === 0 ? [0] : []];
   assert(known.includes(numSteps), `${numSteps} is none of ${known}`);
@@ -293,8 +293,8 @@ function playGroups<State>(
   policy: Policy<State>,
   groups: readonly { readonly context: RoundContext; readonly rounds: readonly Drawn[] }[],
   most: number,
-): { picks: Choice[]; state: State } {
-  const picks: Choice[] = [];
+): { picks: Decision[]; state: State } {
+  const picks: Decision[] = [];
   let state = policy.start;
   for (const { context, rounds } of groups) {
     for (let at = 0; at < rounds.length;) {
@@ -311,7 +311,7 @@ function playGroups<State>(
 }
 
 function outcomeFor(
-  { tier, depths }: Choice,
+  { tier, depths }: Decision,
   { context, accepted, ms, off }: Drawn,
 ): RoundOutcome {
   const { batchSize, waiting, asked, sequences } = context;

@@ -2,7 +2,7 @@ import { catchUpMs, roundMs } from "../../src/speculate/costs/lookup.ts";
 import type { CostTable } from "../../src/speculate/costs/table.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import {
-  type Choice,
+  type Decision,
   type Policy,
   RECENT_ROUNDS,
   type RoundContext,
@@ -11,7 +11,7 @@ import {
   type SequenceOutcome,
   type VerifyBudget,
 } from "../../src/speculate/policy.ts";
-import type { TierShape } from "../../src/speculate/round_shape.ts";
+import type { DraftShape } from "../../src/speculate/round_shape.ts";
 
 /**
  * Requests that are decoded for a while under a policy: what src/simulate does with arrivals, memory
@@ -120,7 +120,7 @@ function caughtUp(running: readonly Slot[], costs: CostTable): number {
 function runRound(
   running: readonly Slot[],
   { choice, world, random, ms, together, number }: {
-    readonly choice: Choice;
+    readonly choice: Decision;
     readonly world: SmallWorld;
     readonly random: Drawer;
     readonly ms: number;
@@ -151,7 +151,7 @@ function moveOn(
   slot: Slot,
   { depth, tier, chain: { passes, confidences } }: {
     readonly depth: number;
-    readonly tier: TierShape;
+    readonly tier: DraftShape;
     readonly chain: Drafted;
   },
 ): SequenceOutcome {
@@ -212,7 +212,7 @@ function contextFor(running: readonly Slot[], world: SmallWorld, together: numbe
 }
 
 function verifiedOf(
-  { tier, depths, verify }: Choice,
+  { tier, depths, verify }: Decision,
   chains: readonly Drafted[],
 ): readonly number[] {
   if (depths !== undefined) return depths;

@@ -6,7 +6,7 @@
 import { catchUpMs, roundMs } from "../../src/speculate/costs/lookup.ts";
 import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
-import type { Choice, Policy, RoundTimes } from "../../src/speculate/policy.ts";
+import type { Decision, Policy, RoundTimes } from "../../src/speculate/policy.ts";
 import { contextOf, outcomeOf } from "./rounds.ts";
 
 export interface World {
@@ -138,7 +138,7 @@ function drawAccepted(
 }
 
 function timesOf(
-  { tier, depths }: Choice,
+  { tier, depths }: Decision,
   { world: { seed = 1 }, round, batchSize, together, catchUp }: {
     readonly world: World;
     readonly round: number;

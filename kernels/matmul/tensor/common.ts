@@ -1,10 +1,10 @@
 import {
   bytesOf,
+  type Cost,
   type Dispatch,
   dispatch,
   type Kernel,
   type Operand,
-  type Work,
 } from "../../../src/gpu/kernel.ts";
 import {
   isQuantized,
@@ -101,7 +101,7 @@ function tensorConstants(
 function tensorWork(
   { rows, matrix: { cols }, shard }: TensorMatmul,
   { moved }: Epilogue,
-): Work {
+): Cost {
   return {
     bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
       4 * rows * (cols + shard.rows * moved),

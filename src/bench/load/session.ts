@@ -13,7 +13,7 @@ import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { UsageError } from "../../errors.ts";
 import type { Acceptance } from "../../remote/acceptance.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
-import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
+import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import type { ModelRequest, Subject, Switch } from "../runner.ts";
 import { openMeasured, subjectOf } from "../subject.ts";
@@ -148,7 +148,7 @@ export function loadSession(
 }
 
 /** The deepest last: the engine takes that one for requests that ask for nothing. */
-function byDepth(tiers: readonly TierShape[]): TierShape[] {
+function byDepth(tiers: readonly DraftShape[]): DraftShape[] {
   return tiers.toSorted((a, b) => a.depth - b.depth);
 }
 

@@ -3,7 +3,7 @@ import { DEFAULT_NUM_STEPS, resolveAdaptive } from "../../speculate/adaptive_arg
 import { type AdaptiveConfig, parseAdaptiveConfig } from "../../speculate/adaptive_config.ts";
 import { EMA_GENERATIONS } from "../../speculate/policies/ema_generations.ts";
 import { THROUGHPUT_AWARE } from "../../speculate/policies/goodput/throughput_aware.ts";
-import { chain, type TierShape } from "../../speculate/round_shape.ts";
+import { chain, type DraftShape } from "../../speculate/round_shape.ts";
 import { speculationOf } from "../open/speculation.ts";
 import type { ServeCommandOptions } from "../options/options.ts";
 import { policyOf } from "../options/policy_option.ts";
@@ -13,7 +13,7 @@ type Json = Readonly<Record<string, unknown>>;
 /** How far is drafted. */
 export type Depth =
   /** Undefined: the engine's own choice for the architecture. */
-  | { readonly kind: "fixed"; readonly tier: TierShape | undefined }
+  | { readonly kind: "fixed"; readonly tier: DraftShape | undefined }
   | {
     readonly kind: "adaptive";
     /** SGLang's file. */

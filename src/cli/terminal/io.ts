@@ -10,7 +10,7 @@ export class OutputError extends Error {
 }
 
 /** A text stream of the process. */
-export interface Output {
+export interface TextSink {
   readonly isTerminal: boolean;
   /**
    * Writes all of it before returning; throws `Deno.errors.BrokenPipe` when nobody reads, else
@@ -30,9 +30,9 @@ export interface Io {
     setRaw(on: boolean): void;
   };
   /** The product. */
-  readonly stdout: Output;
+  readonly stdout: TextSink;
   /** Everything about it. */
-  readonly stderr: Output;
+  readonly stderr: TextSink;
   /** stderr may be coloured. */
   readonly colour: boolean;
   /** Aborts at the first signal that asks the process to end: Ctrl+C, SIGTERM, a closed terminal. */
@@ -69,7 +69,7 @@ export function denoIo(onInterrupt: () => AbortSignal): Io {
   };
 }
 
-function denoOutput(file: typeof Deno.stdout, name: string): Output {
+function denoOutput(file: typeof Deno.stdout, name: string): TextSink {
   const isTerminal = file.isTerminal();
   return {
     isTerminal,

@@ -2,7 +2,7 @@ import { visible } from "./visible.ts";
 import stringWidth from "string-width";
 import { beginLine, type Line, NO_BLOCKS } from "./blocks.ts";
 import { emphasize, NO_EMPHASIS } from "./emphasis.ts";
-import type { Output } from "./io.ts";
+import type { TextSink } from "./io.ts";
 import { graphemes, lastBreak, type Paint, WordWrap } from "./wrap.ts";
 
 /** Codes of Select Graphic Rendition. */
@@ -125,11 +125,11 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
 const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
 
 /** How a model's text is written to an output without layout; a terminal obeys nothing in it. */
-export function unlaid(output: Output): TerminalText {
+export function unlaid(output: TextSink): TerminalText {
   return output.isTerminal ? { write: visible, end: () => "" } : AS_IT_IS;
 }
 
 /** How a model's text is written to an output: laid out on a terminal, else as it is. */
-export function laidOut(output: Output, look: Omit<TextLook, "columns">): TerminalText {
+export function laidOut(output: TextSink, look: Omit<TextLook, "columns">): TerminalText {
   return output.isTerminal ? terminalText({ ...look, columns: output.columns }) : AS_IT_IS;
 }

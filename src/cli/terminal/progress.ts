@@ -2,7 +2,7 @@ import type { CompileProgress } from "../../engine/device/first_runs.ts";
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { DownloadProgress } from "../../hub/download.ts";
 import { bytesText } from "../../text/numbers.ts";
-import type { Output } from "./io.ts";
+import type { TextSink } from "./io.ts";
 import { visible } from "./visible.ts";
 
 const BAR_WIDTH = 24;
@@ -123,7 +123,7 @@ export interface StatusLine {
 
 /** Draws on `output` when it is a terminal and `shown`. */
 export function statusLine(
-  output: Output,
+  output: TextSink,
   { shown, now = () => performance.now() }: { shown: boolean; now?: () => number },
 ): StatusLine {
   const { draw, clear } = drawing(output, { shown, now });
@@ -175,7 +175,7 @@ export function statusLine(
 }
 
 /** `draw` redraws the line, not too often unless it must; `clear` wipes what was drawn. */
-function drawing(output: Output, { shown, now }: { shown: boolean; now: () => number }) {
+function drawing(output: TextSink, { shown, now }: { shown: boolean; now: () => number }) {
   let drawn = false;
   let drawnAt = -Infinity;
   return {

@@ -1,6 +1,6 @@
 import stringWidth from "string-width";
 import type { Cell, Edited } from "./edited.ts";
-import type { Output } from "./io.ts";
+import type { TextSink } from "./io.ts";
 import { visible } from "./visible.ts";
 import { graphemes } from "./wrap.ts";
 
@@ -23,11 +23,11 @@ interface Layout {
 /** Draws an edited text. Between a submitted line and the next prompt it is muted and draws nothing. */
 export class LineScreen {
   muted: boolean = true;
-  readonly #output: Output;
+  readonly #output: TextSink;
   /** Rows between the first that was drawn and the cursor's. */
   #above = 0;
 
-  constructor(output: Output) {
+  constructor(output: TextSink) {
     this.#output = output;
   }
 

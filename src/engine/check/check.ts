@@ -8,8 +8,8 @@ import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files
 import { widen } from "../../model/files/widen.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
-import type { Core } from "../device/core.ts";
-import { openCore } from "../device/device_core.ts";
+import type { Runner } from "../device/core.ts";
+import { openRunner } from "../device/device_core.ts";
 import { checkMemory, loadOrAdvise } from "../load/fits.ts";
 import { forward, hidden } from "../device/forward.ts";
 import { capacityOf } from "../load/sizes.ts";
@@ -75,7 +75,7 @@ export async function checkModel(
   await checkMemory(asked, gpuMemory);
   const core = await loadOrAdvise(asked, async () => {
     const weights = await loadWeights(gpu, models, options);
-    return await openCore(gpu, weights, capacityOf(settings, gpu, config));
+    return await openRunner(gpu, weights, capacityOf(settings, gpu, config));
   });
   using sequence = openSequence(core);
   core.reserve(sequence, longest);
@@ -105,7 +105,7 @@ export async function checkModel(
 
 /** Decodes what follows the part that both begin with. */
 async function greedyAgreement(
-  core: Core,
+  core: Runner,
   sequence: Sequence,
   ids: readonly number[],
   expected: readonly number[],

@@ -7,7 +7,7 @@ import { DEFAULT_CONTEXT } from "../../model/plan/rows_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import { storageBuffer } from "../device/buffers.ts";
-import type { Core } from "../device/core.ts";
+import type { Runner } from "../device/core.ts";
 import { prefillPrompt } from "../device/direct.ts";
 import { mostCells, rewind, type Sequence } from "../device/sequence.ts";
 import { warmMs } from "./warm.ts";
@@ -52,7 +52,7 @@ export function longContext(cells: number): { readonly contextLength?: number } 
 }
 
 /** What is profiled: sequences that have stored `ids` (`fillSequences`). */
-export interface RoundsAsked {
+export interface ProfileRequest {
   readonly sequences: readonly Sequence[];
   readonly ids: readonly number[];
   readonly numSteps: number;
@@ -73,7 +73,7 @@ export interface CoreProfiler extends Disposable {
    * Times rounds, which the device carries on from one to the next by itself. After a few, the
    * prompt's last token is run again, so that the context stays as long. Clocks are warmed before.
    */
-  rounds(asked: RoundsAsked): Promise<RoundSamples>;
+  rounds(asked: ProfileRequest): Promise<RoundSamples>;
   prefill(asked: PrefillAsked): Promise<PartSamples>;
   /**
    * 10^9 bytes a second that a plain read of a large buffer reaches on warm clocks; the median.
@@ -83,7 +83,7 @@ export interface CoreProfiler extends Disposable {
 }
 
 /** @throws UsageError where the adapter has no timestamp queries. */
-export async function openCoreProfiler(core: Core): Promise<CoreProfiler> {
+export async function openCoreProfiler(core: Runner): Promise<CoreProfiler> {
   const profiler = await openProfiler(core.gpu);
   return {
     rounds: (asked) => profileRounds(core, profiler, asked),
@@ -99,7 +99,7 @@ export async function openCoreProfiler(core: Core): Promise<CoreProfiler> {
  * `ids` count as stored. False when the pages do not suffice.
  */
 export async function fillSequences(
-  core: Core,
+  core: Runner,
   sequences: readonly Sequence[],
   ids: readonly number[],
   { numSteps, filled = false }: { readonly numSteps: number; readonly filled?: boolean },
@@ -116,9 +116,9 @@ export async function fillSequences(
 }
 
 async function profileRounds(
-  core: Core,
+  core: Runner,
   profiler: Profiler,
-  { sequences, ids, numSteps, cycles }: RoundsAsked,
+  { sequences, ids, numSteps, cycles }: ProfileRequest,
 ): Promise<RoundSamples> {
   const shape = chain(numSteps);
   const tier = { ...shape, batch: sequences.length, cells: mostCells(sequences) };
@@ -155,7 +155,7 @@ async function profileRounds(
 }
 
 async function profilePrefill(
-  core: Core,
+  core: Runner,
   profiler: Profiler,
   { sequence, ids, times }: PrefillAsked,
 ): Promise<PartSamples> {
@@ -207,7 +207,7 @@ async function readBandwidth(gpu: Gpu, profiler: Profiler): Promise<number> {
   }
 }
 
-function chunks({ capacity }: Core, ids: readonly number[]) {
+function chunks({ capacity }: Runner, ids: readonly number[]) {
   const { prefillRows } = capacity;
   return Array.from({ length: Math.ceil(ids.length / prefillRows) }, (_, i) => ({
     from: i * prefillRows,

@@ -10,16 +10,16 @@ import {
   SLOT_WORDS,
 } from "../../model/plan/rows_layout.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
-import { isChain, type TierShape } from "../../speculate/round_shape.ts";
+import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 
 /** Sizes everything on the device is made for. */
-export interface Capacity {
+export interface EngineSizes {
   /** Sequences in flight, and lanes of the widest round. */
   readonly batch: number;
   /** Of the rounds of every tier. */
-  readonly shapes: readonly TierShape[];
+  readonly shapes: readonly DraftShape[];
   /** Those of them that are trees which the device drafts; default none. */
-  readonly treeShapes?: readonly TierShape[];
+  readonly treeShapes?: readonly DraftShape[];
   /** Rows of the widest prefill chunk. */
   readonly prefillRows: number;
   /** Tokens a sequence may hold, prompt and output. */
@@ -35,27 +35,27 @@ export interface Capacity {
 }
 
 /** Drafts that the deepest tier may accept in a round. */
-export function mostDepth({ shapes }: Pick<Capacity, "shapes">): number {
+export function mostDepth({ shapes }: Pick<EngineSizes, "shapes">): number {
   return Math.max(...shapes.map(({ depth }) => depth));
 }
 
 /** Verify rows of a sequence in the tier that has most. */
-export function mostRows({ shapes }: Pick<Capacity, "shapes">): number {
+export function mostRows({ shapes }: Pick<EngineSizes, "shapes">): number {
   return Math.max(...shapes.map(({ rows }) => rows));
 }
 
 /** Whether rounds without drafts may be followed by rounds with drafts. */
-export function draftsAtTimes({ shapes }: Pick<Capacity, "shapes">): boolean {
+export function draftsAtTimes({ shapes }: Pick<EngineSizes, "shapes">): boolean {
   return mostDepth({ shapes }) > 0 && shapes.some(({ depth }) => depth === 0);
 }
 
 /** Rows of a sequence in the widest level of a tree that the device drafts, 0 where it drafts none. */
-export function treeWidth({ treeShapes = [] }: Pick<Capacity, "treeShapes">): number {
+export function treeWidth({ treeShapes = [] }: Pick<EngineSizes, "treeShapes">): number {
   return Math.max(0, ...treeShapes.map(({ width }) => width));
 }
 
 /** Cells of a sequence that the levels of such a tree write behind the committed ones. */
-function treeCells({ treeShapes = [] }: Pick<Capacity, "treeShapes">): number {
+function treeCells({ treeShapes = [] }: Pick<EngineSizes, "treeShapes">): number {
   return Math.max(0, ...treeShapes.map(({ depth, width }) => (depth - 1) * width));
 }
 
@@ -65,7 +65,7 @@ function treeCells({ treeShapes = [] }: Pick<Capacity, "treeShapes">): number {
  * num_draft_tokens) over all tiers; its overlap schedule reserves 2 * alloc_len for one round).
  */
 export function reservedCells(
-  capacity: Pick<Capacity, "shapes" | "treeShapes">,
+  capacity: Pick<EngineSizes, "shapes" | "treeShapes">,
   length: number,
   rounds = 1,
 ): number {
@@ -74,7 +74,7 @@ export function reservedCells(
 }
 
 /** Pages per slot in the block table: the whole context and what a last round reserves. */
-export function tablePages(capacity: Capacity): number {
+export function tablePages(capacity: EngineSizes): number {
   return Math.ceil(reservedCells(capacity, capacity.contextLength) / PAGE);
 }
 
@@ -108,18 +108,18 @@ export interface RoundBuffers {
 }
 
 /** Most rows one forward may have, rounded up so that whole matmul tiles fit. */
-export function maxRows(capacity: Capacity): number {
+export function maxRows(capacity: EngineSizes): number {
   const levelRows = whole(capacity.batch * treeWidth(capacity));
   return Math.max(whole(capacity.prefillRows), verifyRowCount(capacity), levelRows);
 }
 
 /** Rows of the widest verify forward, rounded up so that whole matmul tiles fit. */
-export function verifyRowCount(capacity: Capacity): number {
+export function verifyRowCount(capacity: EngineSizes): number {
   return whole(capacity.batch * mostRows(capacity));
 }
 
 /** Extend rows of the widest round of trees, 0 where all tiers are chains. */
-export function keptRowCount({ shapes, batch }: Pick<Capacity, "shapes" | "batch">): number {
+export function keptRowCount({ shapes, batch }: Pick<EngineSizes, "shapes" | "batch">): number {
   const trees = shapes.filter((shape) => !isChain(shape));
   return Math.max(0, ...trees.map(({ depth }) => batch * (depth + 1)));
 }
@@ -133,7 +133,7 @@ export function keptRows({ buffer }: Operand): Operand {
 }
 
 /** Word of `last` from which packed rounds have the first row of each sequence, u32 [batch]. */
-export function firstRowsAt(capacity: Pick<Capacity, "shapes" | "batch">): number {
+export function firstRowsAt(capacity: Pick<EngineSizes, "shapes" | "batch">): number {
   return KEPT_ROWS_AT + keptRowCount(capacity);
 }
 
@@ -143,7 +143,7 @@ export function whole(rows: number): number {
 }
 
 /** Makes the buffers. */
-export function roundBuffers(gpu: Gpu, capacity: Capacity): RoundBuffers {
+export function roundBuffers(gpu: Gpu, capacity: EngineSizes): RoundBuffers {
   const words = (label: string, count: number) => storageBuffer(gpu, label, count);
   const rows = maxRows(capacity);
   const { batch } = capacity;

@@ -3,9 +3,9 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { Proposal } from "../../speculate/trees.ts";
-import type { Capacity } from "./buffers.ts";
+import type { EngineSizes } from "./buffers.ts";
 import type { TokenLogprobs } from "./choice/logprobs.ts";
 import type { Models } from "./models.ts";
 import type { PagePool } from "./pages.ts";
@@ -15,10 +15,10 @@ import type { RoundResult } from "./round_result.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
-export interface Core {
+export interface Runner {
   readonly gpu: Gpu;
   readonly models: Models;
-  readonly capacity: Capacity;
+  readonly capacity: EngineSizes;
   readonly created: Readonly<Created>;
   /** Milliseconds of first runs of kernels with no lane, in which an adapter may compile them. */
   readonly compileMs: number;
@@ -43,15 +43,15 @@ export interface Core {
    * @param beside tiers of the device that sequences beside have in such rounds: chains as deep.
    */
   warmUp(
-    shapes: readonly TierShape[],
+    shapes: readonly DraftShape[],
     proposed?: boolean,
-    beside?: readonly TierShape[],
+    beside?: readonly DraftShape[],
   ): Promise<void>;
   /**
    * As `warmUp`, of these tiers' rounds that verify a part of the drafts (`RoundsAsked.depths`, and
    * `verify` where the core ranks). Those whose pipelines others have are not run.
    */
-  warmUpPacked(shapes: readonly TierShape[]): Promise<void>;
+  warmUpPacked(shapes: readonly DraftShape[]): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Replaces the sequence's first pages by others that hold the same. */
@@ -94,13 +94,13 @@ export interface Core {
    * Rounds of these sequences without the host between them, in their order; pages are reserved for
    * all of them. All tokens are added to `ids`, even where the host will not have them as output.
    */
-  rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]>;
+  rounds(sequences: readonly Sequence[], asked: RoundRequest): Promise<RoundResult[]>;
   /** The same rounds submitted, so that the host may do something else before it waits for them. */
-  begin(sequences: readonly Sequence[], asked: RoundsAsked): Promise<BegunRounds>;
+  begin(sequences: readonly Sequence[], asked: RoundRequest): Promise<SubmittedRounds>;
 }
 
 /** Rounds that the device has still to do. */
-export interface BegunRounds {
+export interface SubmittedRounds {
   /**
    * What they did, in their order, before anything else is asked of the core but `closeSlot`; nothing of
    * sequences without a slot, which have left meanwhile.
@@ -109,9 +109,9 @@ export interface BegunRounds {
 }
 
 /** Which rounds. */
-export interface RoundsAsked {
+export interface RoundRequest {
   /** One of the capacity's. */
-  readonly shape: TierShape;
+  readonly shape: DraftShape;
   /** 1 to MOST_ROUNDS. */
   readonly count: number;
   /**

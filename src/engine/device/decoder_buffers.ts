@@ -22,7 +22,7 @@ import {
   actWidth,
   attentionSizes,
   headsOf,
-  type LayerSpec,
+  type LayerConfig,
   type MixtureMlp,
   mostJobs,
   mostRowJobs,
@@ -41,7 +41,13 @@ import { ropeTable } from "../../model/plan/rope.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
-import { type Capacity, maxRows, type RoundBuffers, storageBuffer, tablePages } from "./buffers.ts";
+import {
+  type EngineSizes,
+  maxRows,
+  type RoundBuffers,
+  storageBuffer,
+  tablePages,
+} from "./buffers.ts";
 import { sumsWidth } from "../../model/plan/sums_width.ts";
 
 /** What target and draft share. */
@@ -66,7 +72,7 @@ export function causalModel(
     readonly kv: readonly LayerKv[];
     readonly logitRows: number;
   },
-  capacity: Capacity,
+  capacity: EngineSizes,
   shared: SharedBuffers,
 ): Target {
   const words = (label: string, count: number) =>
@@ -91,14 +97,14 @@ export function decoderContext(
   gpu: Gpu,
   name: string,
   config: ModelConfig,
-  capacity: Capacity,
+  capacity: EngineSizes,
   shared: SharedBuffers,
 ): DecoderContext {
   const lengths = {
     positions: tablePages(capacity) * PAGE,
     context: capacity.contextLength,
   };
-  const width = ropeWidth((config.layers[0] as LayerSpec).attention);
+  const width = ropeWidth((config.layers[0] as LayerConfig).attention);
   const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
   return {
     config,
@@ -128,7 +134,7 @@ export function decoderContext(
 export function partialSums(
   gpu: Gpu,
   configs: readonly ModelConfig[],
-  capacity: Capacity,
+  capacity: EngineSizes,
   attentionUnits: AttentionUnits | undefined,
 ): PartialSums {
   const { kvDtype = "f32" } = capacity;
@@ -170,7 +176,7 @@ function scratch(
   const floats = (label: string, cols: number) =>
     storageBuffer(gpu, `${name}.${label}`, rows * cols);
   const { hiddenSize, layers } = config;
-  const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
+  const widest = (width: (layer: LayerConfig) => number) => Math.max(...layers.map(width));
   const heads = widest(({ attention }) => attentionSizes(attention).ownRow);
   return {
     x: floats("x", hiddenSize),

@@ -3,14 +3,20 @@ import { type Created, submit } from "../../gpu/program.ts";
 import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
-import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import {
-  type Choice,
-  type ChoiceKind,
+  type EngineSizes,
+  mostRows,
+  type RoundBuffers,
+  roundBuffers,
+  tablePages,
+} from "./buffers.ts";
+import {
   kindFor,
-  openChoice,
-  PLAIN_CHOICE,
+  openSamplingKinds,
+  PLAIN_SAMPLING,
+  type SamplingKind,
+  type SamplingKinds,
 } from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
@@ -29,12 +35,12 @@ import { promptWorks } from "./submit/prompt_work.ts";
 import { openSubmitter, type RunResult, type Submitter } from "./submit/submit.ts";
 import { type CompileProgress, type FirstRuns, firstRuns } from "./first_runs.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
-import type { BegunRounds, Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
+import type { DraftKind, FirstToken, RoundRequest, Runner, SubmittedRounds } from "./core.ts";
 
-export async function openCore(
+export async function openRunner(
   gpu: Gpu,
   loaded: LoadedWeights,
-  capacity: Capacity,
+  capacity: EngineSizes,
   { profile = false, acceptance, thresholds, mail, meanwhile, onCompile = () => {} }: {
     readonly profile?: boolean;
     readonly mail?: () => boolean;
@@ -47,12 +53,12 @@ export async function openCore(
     /** Called while `warmUp` and `warmUpPacked` run kernels for the first time. */
     readonly onCompile?: (progress: CompileProgress) => void;
   } = {},
-): Promise<Core> {
+): Promise<Runner> {
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
   // A buffer that could not be allocated would be used from here on.
   await throwDeviceErrors(gpu);
-  const choice = openChoice(gpu, models.target, capacity);
+  const choice = openSamplingKinds(gpu, models.target, capacity);
   const relaxed = thresholds && openRelaxed(gpu, thresholds, capacity);
   const programs = enginePrograms(gpu, {
     models,
@@ -69,7 +75,7 @@ export async function openCore(
     meanwhile,
     ...mail ? { mail } : {},
   });
-  return new DeviceCore({
+  return new DeviceRunner({
     gpu,
     models,
     capacity,
@@ -85,19 +91,19 @@ export async function openCore(
 interface Parts {
   readonly gpu: Gpu;
   readonly models: Models;
-  readonly capacity: Capacity;
+  readonly capacity: EngineSizes;
   readonly buffers: RoundBuffers;
-  readonly choice: Choice;
+  readonly choice: SamplingKinds;
   readonly programs: Programs;
   readonly submitter: Submitter;
   readonly profile: boolean;
   readonly onCompile: (progress: CompileProgress) => void;
 }
 
-class DeviceCore implements Core {
+class DeviceRunner implements Runner {
   readonly gpu: Gpu;
   readonly models: Models;
-  readonly capacity: Capacity;
+  readonly capacity: EngineSizes;
   readonly programs: Programs;
   readonly ranks: boolean;
   readonly elastic: ElasticMemory | undefined;
@@ -111,7 +117,7 @@ class DeviceCore implements Core {
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
   readonly #inputs: Inputs;
-  readonly #choice: Choice;
+  readonly #choice: SamplingKinds;
   constructor(parts: Parts) {
     const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;
     this.gpu = gpu;
@@ -172,16 +178,16 @@ class DeviceCore implements Core {
   }
 
   async warmUp(
-    shapes: readonly TierShape[],
+    shapes: readonly DraftShape[],
     proposed?: boolean,
-    beside?: readonly TierShape[],
+    beside?: readonly DraftShape[],
   ): Promise<void> {
     this.#inputs.setBatch([]);
     await runTiers(this.#warm, shapes, { proposed, beside });
     await runPrompt(this.#warm);
   }
 
-  async warmUpPacked(shapes: readonly TierShape[]): Promise<void> {
+  async warmUpPacked(shapes: readonly DraftShape[]): Promise<void> {
     if (!this.programs.packs) return;
     this.#inputs.setBatch([]);
     await runPacked(this.#warm, shapes);
@@ -234,7 +240,7 @@ class DeviceCore implements Core {
   ): Promise<FirstToken | undefined> {
     const { ids, stored: from } = sequence;
     const done = to === ids.length;
-    const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_CHOICE;
+    const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_SAMPLING;
     const cells = mostCells([sequence]);
     const programs = await this.programs.prompt(to - from, cells, kind);
     const { body, draft } = programs;
@@ -261,7 +267,7 @@ class DeviceCore implements Core {
   #kind(
     sequences: readonly Sequence[],
     asked: { readonly mask: unknown; readonly logprobs: number | undefined },
-  ): ChoiceKind {
+  ): SamplingKind {
     return kindFor(this.#choice, sequences.map(slotOf), asked);
   }
 
@@ -276,11 +282,11 @@ class DeviceCore implements Core {
     }
   }
 
-  async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
+  async rounds(sequences: readonly Sequence[], asked: RoundRequest): Promise<RoundResult[]> {
     return await (await this.begin(sequences, asked)).results();
   }
 
-  async begin(sequences: readonly Sequence[], asked: RoundsAsked): Promise<BegunRounds> {
+  async begin(sequences: readonly Sequence[], asked: RoundRequest): Promise<SubmittedRounds> {
     const { shape, count, proposals, deviceDepth = 0, masks, maskFor, logprobs } = asked;
     const cells = mostCells(sequences);
     const proposed = proposals !== undefined;

@@ -1,12 +1,12 @@
 /** One sequence on a core without the scheduler: for check, profile and bench. */
-import type { Core } from "./core.ts";
+import type { Runner } from "./core.ts";
 import { newSequence, rewind, type Sequence } from "./sequence.ts";
 
 /** A sequence with a slot; disposing it gives slot and pages back. */
 export type OpenSequence = Sequence & Disposable;
 
 /** @throws Error when all slots are taken. */
-export function openSequence(core: Core, ids: readonly number[] = []): OpenSequence {
+export function openSequence(core: Runner, ids: readonly number[] = []): OpenSequence {
   const sequence = Object.assign(newSequence(ids), {
     [Symbol.dispose]: () => core.closeSlot(sequence),
   });
@@ -20,7 +20,7 @@ export function openSequence(core: Core, ids: readonly number[] = []): OpenSeque
  * @returns the first token, which is added to the sequence's ids.
  */
 export async function prefillPrompt(
-  core: Core,
+  core: Runner,
   sequence: Sequence,
   ids: readonly number[],
   from: number = 0,

@@ -9,7 +9,7 @@ import type { AnyDraftConfig } from "../../model/config/types.ts";
 import type { Draft, DraftWeights, TreeScratch } from "../../model/plan/draft_types.ts";
 import { ROW_WORDS } from "../../model/plan/rows_layout.ts";
 import { poolSize } from "../../speculate/trees.ts";
-import { type Capacity, storageBuffer, treeWidth, whole } from "./buffers.ts";
+import { type EngineSizes, storageBuffer, treeWidth, whole } from "./buffers.ts";
 
 interface LoadedDraft {
   readonly config: Pick<AnyDraftConfig, "draftVocabSize" | "layer">;
@@ -20,7 +20,7 @@ interface LoadedDraft {
 export function treeScratch(
   gpu: Gpu,
   { config, weights: { head } }: LoadedDraft,
-  capacity: Capacity,
+  capacity: EngineSizes,
 ): TreeScratch | undefined {
   const { batch, treeShapes = [] } = capacity;
   const width = treeWidth(capacity);

@@ -5,7 +5,7 @@ import { readBuffer } from "../../gpu/readback.ts";
 import { type AuxHidden, targetBody, targetHead } from "../../model/plan/target.ts";
 import { chainRow, ROW_WORDS } from "../../model/plan/rows_layout.ts";
 import { storageBuffer } from "./buffers.ts";
-import type { Core } from "./core.ts";
+import type { Runner } from "./core.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /** Logits of this many rows at a time: eight rows of any width are 256-byte aligned. */
@@ -23,7 +23,7 @@ export function hidden(layer: number): string {
  * @param make one for several calls, so that they share pipelines.
  */
 export async function forward(
-  core: Core,
+  core: Runner,
   sequence: Sequence,
   ids: readonly number[],
   names: readonly string[],

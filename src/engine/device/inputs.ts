@@ -17,8 +17,8 @@ import {
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { Proposal } from "../../speculate/trees.ts";
-import { type Capacity, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
-import type { Lag } from "./lag.ts";
+import { type EngineSizes, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
+import type { DraftLag } from "./lag.ts";
 import { rowBucket } from "./programs.ts";
 import { packBudget } from "./packed/budget.ts";
 import { neighbours, packProposal } from "./proposals.ts";
@@ -31,7 +31,7 @@ export interface Inputs {
   /** Rows of a chunk of so many tokens that are all padding, and no slot. */
   writeNoPrompt(tokens: number): void;
   /** Rows of these cells and of their draft-extend, the last of each, and their slots. */
-  writeLags(lags: readonly Lag[]): void;
+  writeLags(lags: readonly DraftLag[]): void;
   /** The sequence's pages from the `first` on, into its block table. */
   writePages(sequence: Sequence, first: number): void;
   /** How the sequence's tokens are chosen, and the tokens that end it on the device. */
@@ -66,7 +66,7 @@ const CHOSEN_THERE = -1;
 export function openInputs(
   gpu: Pick<Gpu, "device">,
   buffers: RoundBuffers,
-  capacity: Capacity,
+  capacity: EngineSizes,
 ): Inputs {
   return new WrittenInputs(gpu, buffers, capacity);
 }
@@ -79,7 +79,7 @@ interface CellOf {
 class WrittenInputs implements Inputs {
   readonly #gpu: Pick<Gpu, "device">;
   readonly #buffers: RoundBuffers;
-  readonly #capacity: Capacity;
+  readonly #capacity: EngineSizes;
   /** What `batchSlots` holds now: written only when the batch changes. */
   #batch = "unset";
   /** Slots of which not all drafts are to be verified, and how many are. */
@@ -87,7 +87,7 @@ class WrittenInputs implements Inputs {
   /** What `budget` holds now. */
   #budget = "unset";
 
-  constructor(gpu: Pick<Gpu, "device">, buffers: RoundBuffers, capacity: Capacity) {
+  constructor(gpu: Pick<Gpu, "device">, buffers: RoundBuffers, capacity: EngineSizes) {
     this.#gpu = gpu;
     this.#buffers = buffers;
     this.#capacity = capacity;
@@ -116,7 +116,7 @@ class WrittenInputs implements Inputs {
     this.setBatch([]);
   }
 
-  writeLags(lags: readonly Lag[]): void {
+  writeLags(lags: readonly DraftLag[]): void {
     const { rows, extendRows, last } = this.#buffers;
     const cells: CellOf[] = [];
     const ends = lags.map(({ sequence, from, to }) => {

@@ -1,15 +1,15 @@
 import type { Sequence } from "./sequence.ts";
 
 /** Cells of a sequence that the draft has missed. */
-export interface Lag {
+export interface DraftLag {
   readonly sequence: Sequence;
   readonly from: number;
   readonly to: number;
 }
 
 /** Cells the draft has missed, in groups of at most `rows`, each sequence once a group. */
-export function lagGroups(sequences: readonly Sequence[], rows: number): Lag[][] {
-  const groups: Lag[][] = [];
+export function lagGroups(sequences: readonly Sequence[], rows: number): DraftLag[][] {
+  const groups: DraftLag[][] = [];
   let room = 0;
   for (const sequence of sequences) {
     for (let from = sequence.draftStored; from < sequence.stored;) {

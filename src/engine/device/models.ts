@@ -13,13 +13,13 @@ import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import {
   attentionSizes,
   type AttentionSpec,
-  type LayerSpec,
+  type LayerConfig,
 } from "../../model/config/layer_spec.ts";
 import { PAGE, ROW_WORDS } from "../../model/plan/rows_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
-  type Capacity,
   draftsAtTimes,
+  type EngineSizes,
   keptRowCount,
   maxRows,
   mostRows,
@@ -84,7 +84,7 @@ export interface LoadedWeights {
 export function prepareModels(
   gpu: Gpu,
   loaded: LoadedWeights,
-  capacity: Capacity,
+  capacity: EngineSizes,
   buffers: RoundBuffers,
 ): Models {
   const { draft: head, standalone, launches, tensor, draftBuffers } = loaded;
@@ -130,7 +130,7 @@ function prepareDraft(
   gpu: Gpu,
   { config, weights }: NonNullable<LoadedWeights["draft"]>,
   target: Target,
-  capacity: Capacity,
+  capacity: EngineSizes,
   shared: SharedBuffers & { readonly kv: LayerKv },
 ): Models["draft"] {
   const rows = maxRows(capacity);
@@ -161,7 +161,10 @@ function prepareDraft(
       : undefined,
     ends: {
       rows: floats("endRows", batch * ROW_WORDS),
-      q: floats("endQ", batch * attentionSizes((config.layer.layers[0] as LayerSpec).attention).q),
+      q: floats(
+        "endQ",
+        batch * attentionSizes((config.layer.layers[0] as LayerConfig).attention).q,
+      ),
       x: floats("ends", batch * hiddenSize),
     },
     hidden: floats("hidden", capacity.batch * hiddenSize),
@@ -185,7 +188,7 @@ function prepareDraft(
 function elasticKvOf(
   gpu: Gpu,
   [target, ...draft]: readonly ModelConfig[],
-  capacity: Capacity,
+  capacity: EngineSizes,
 ): LayerKv[][] {
   const { layers } = target as ModelConfig;
   const make = (arena: Arena) =>
@@ -200,7 +203,7 @@ function elasticKvOf(
 function kvOf(
   gpu: Gpu,
   configs: readonly ModelConfig[],
-  capacity: Capacity,
+  capacity: EngineSizes,
   first = 0,
 ): LayerKv[][] {
   const make = (arena: Arena) => {
@@ -215,7 +218,7 @@ function kvOf(
   return make(openArena(gpu, "kv", measure.items));
 }
 
-function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
+function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: EngineSizes): LayerKv {
   const { pages, kvDtype = "f32" } = capacity;
   const sizes = attentionSizes(spec);
   const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
@@ -224,7 +227,7 @@ function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: Cap
 }
 
 /** @throws UsageError where a layer's keys are more than a binding takes. */
-function checkBinding({ limits }: Gpu, bytes: number, { pages }: Capacity): void {
+function checkBinding({ limits }: Gpu, bytes: number, { pages }: EngineSizes): void {
   const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   if (bytes <= limit) return;
   throw new UsageError(

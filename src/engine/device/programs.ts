@@ -3,9 +3,14 @@ import type { Dispatch } from "../../gpu/kernel.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/plan/rows_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
-import { type Capacity, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
+import { type EngineSizes, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
-import { type Choice, type ChoiceKind, GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
+import {
+  GREEDY_SAMPLING,
+  PLAIN_SAMPLING,
+  type SamplingKind,
+  type SamplingKinds,
+} from "./choice/choice.ts";
 import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
@@ -57,7 +62,7 @@ export interface Programs {
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
   /** For a chunk of at most `rows` rows; the same object each time as of `round`. */
-  prompt(rows: number, cells?: number, choice?: ChoiceKind): Promise<PromptPrograms>;
+  prompt(rows: number, cells?: number, choice?: SamplingKind): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
   /** See Compiler. */
@@ -104,8 +109,8 @@ export function enginePrograms(
   { models, buffers, choice: choiceKinds, capacity, acceptance, relaxed }: {
     readonly models: Models;
     readonly buffers: RoundBuffers;
-    readonly choice: Choice;
-    readonly capacity: Capacity;
+    readonly choice: SamplingKinds;
+    readonly capacity: EngineSizes;
     readonly acceptance: readonly number[] | undefined;
     readonly relaxed: Relaxed | undefined;
   },
@@ -114,7 +119,7 @@ export function enginePrograms(
   const moving = elastic ? [...elastic.paged, ...elastic.weights, ...elastic.kv] : [];
   const { compile, created, replace } = compiler(gpu, new Set(moving));
   const drafter = drafterOf(models, buffers);
-  const choiceBuffers = (kind: ChoiceKind) => choiceKinds.buffers(kind);
+  const choiceBuffers = (kind: SamplingKind) => choiceKinds.buffers(kind);
   const parts: RoundParts = {
     target,
     drafter,
@@ -190,7 +195,7 @@ export function enginePrograms(
     };
   }
 
-  async function makePrompt(rows: number, choice: ChoiceKind, cells: number) {
+  async function makePrompt(rows: number, choice: SamplingKind, cells: number) {
     const head = once(
       "prompt head",
       { choice },
@@ -223,7 +228,7 @@ export function enginePrograms(
       );
       return within(await levels, cellBucket(cells));
     },
-    prompt(rows, cells, choice = PLAIN_CHOICE) {
+    prompt(rows, cells, choice = PLAIN_SAMPLING) {
       // One row a prompt: its logits are stored whatever it takes of them.
       const kind = canonicalChoice({ ...choice, greedy: false });
       const of = { rows: rowBucket(rows), choice: kind };
@@ -259,7 +264,7 @@ type CanonicalSpec = Required<Omit<RoundSpec, "packed">> & Pick<RoundSpec, "pack
 function canonical(
   { batch, depth, width, rows, packed, proposed = false, allocates = false, choice }: RoundSpec,
   { capacity, drafter }: {
-    readonly capacity: Capacity;
+    readonly capacity: EngineSizes;
     readonly drafter: DeviceDrafter | undefined;
   },
 ): CanonicalSpec {
@@ -272,11 +277,13 @@ function canonical(
     // Without a drafter on the device it is one round, whoever might have drafted.
     proposed: drafter !== undefined && proposed,
     allocates,
-    choice: canonicalChoice(choice ?? GREEDY_CHOICE),
+    choice: canonicalChoice(choice ?? GREEDY_SAMPLING),
   };
 }
 
-function canonicalChoice({ masked, penalized, logprobs, greedy = false }: ChoiceKind): ChoiceKind {
+function canonicalChoice(
+  { masked, penalized, logprobs, greedy = false }: SamplingKind,
+): SamplingKind {
   return { masked, penalized, logprobs, greedy };
 }
 

@@ -2,7 +2,7 @@ import { acceptPrompt } from "../../../kernels/round/round.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
 import { targetBody, targetHeadAt } from "../../model/plan/target.ts";
 import { chain } from "../../speculate/round_shape.ts";
-import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice/choice.ts";
+import { afterAcceptance, chooseRows, type SamplingBuffers } from "./choice/choice.ts";
 import type { RoundParts } from "./round_plans.ts";
 
 /** The parts of a prefill chunk of `count` rows; `head` runs after the last chunk only. */
@@ -18,7 +18,7 @@ export interface PromptPlans {
 export function promptPlans(
   { target, drafter, buffers, keepAll }: RoundParts,
   count: number,
-  choice?: ChoiceBuffers,
+  choice?: SamplingBuffers,
 ): PromptPlans {
   const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
   return {

@@ -1,5 +1,5 @@
 import { DRAFT_TOKENS, draftWords, PATH_CELLS } from "../../model/plan/rows_layout.ts";
-import { isChain, type TierShape } from "../../speculate/round_shape.ts";
+import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 import { depthsOf, pathTo, type Proposal } from "../../speculate/trees.ts";
 
 /**
@@ -9,7 +9,7 @@ import { depthsOf, pathTo, type Proposal } from "../../speculate/trees.ts";
  */
 export function proposalFault(
   proposal: Proposal,
-  { depth, rows, vocabSize }: TierShape & { readonly vocabSize: number },
+  { depth, rows, vocabSize }: DraftShape & { readonly vocabSize: number },
 ): string | undefined {
   const { tokens, parents } = proposal;
   const count = tokens.length;
@@ -46,7 +46,7 @@ export function packProposal({ tokens, parents }: Proposal, mostRows: number): U
  *
  * @param words as packProposal makes them; chains have no parents there.
  */
-export function unpackProposal(words: Uint32Array, shape: TierShape, mostRows: number): Proposal {
+export function unpackProposal(words: Uint32Array, shape: DraftShape, mostRows: number): Proposal {
   const count = Math.min(words[0] ?? 0, shape.rows - 1);
   const parents = DRAFT_TOKENS + mostRows - 1;
   return {

@@ -11,7 +11,7 @@ import { allocate } from "../../../kernels/round/allocate.ts";
 import { verifyPacked } from "../../../kernels/round/verify_packed.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
+import { headsOf, type LayerConfig } from "../../model/config/layer_spec.ts";
 import { greedyHead } from "../../model/plan/greedy_head.ts";
 import {
   bodyVerifies,
@@ -24,9 +24,9 @@ import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
 import {
   afterAcceptance,
-  type ChoiceBuffers,
-  type ChoiceKind,
   chooseRows,
+  type SamplingBuffers,
+  type SamplingKind,
 } from "./choice/choice.ts";
 import { type Relaxed, relaxRows } from "./choice/relax.ts";
 import type { DeviceDrafter, ForwardRows } from "./device_drafter.ts";
@@ -55,7 +55,7 @@ export interface RoundSpec extends RoundShape {
   /** Whether the host has drafted; default false: the device does. */
   readonly proposed?: boolean;
   /** Default: the greedy one. */
-  readonly choice?: ChoiceKind;
+  readonly choice?: SamplingKind;
   /**
    * Verify rows of all sequences together, padding included, where the forward has rows for the drafts alone that
    * are verified: a packed round. Chains only. Default: each sequence has `rows` of them.
@@ -114,7 +114,7 @@ export function hasConfidences(
 export function roundPlans(
   parts: RoundParts,
   spec: RoundSpec,
-  choice?: ChoiceBuffers,
+  choice?: SamplingBuffers,
 ): RoundPlans {
   const { target, drafter, buffers, mostRows, keepAll } = parts;
   const { batch, depth, packed, proposed = false, allocates = false } = spec;
@@ -169,7 +169,7 @@ const MOST_OWN_ROWS = 8;
 function choosesItself(
   { relaxed, drafter }: RoundParts,
   spec: RoundSpec,
-  buffers: ChoiceBuffers | undefined,
+  buffers: SamplingBuffers | undefined,
 ): boolean {
   const { choice, depth, rows, packed } = spec;
   const read = buffers?.adjusted !== undefined || buffers?.logprobs !== undefined;
@@ -201,7 +201,7 @@ function verification({ buffers, mostRows, firstRows }: RoundParts, spec: RoundS
 function byRule(
   { target, drafter, acceptance }: RoundParts,
   { proposed = false, ...shape }: RoundSpec,
-  choice: ChoiceBuffers | undefined,
+  choice: SamplingBuffers | undefined,
 ): Dispatch[] {
   if (proposed || acceptance || shape.depth === 0 || !isChain(shape)) return [];
   return drafter?.reject?.(shape, choice?.adjusted ?? target.logits) ?? [];
@@ -250,7 +250,7 @@ function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): 
 function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellBuffers[] {
   const groups = new Map<string, CellBuffers & { readonly buffers: Operand[] }>();
   for (const [i, { keys, values }] of kv.entries()) {
-    const { attention } = layers[i] as LayerSpec;
+    const { attention } = layers[i] as LayerConfig;
     const { kvHeads: heads, headDim, kvDtype } = headsOf(attention, layout);
     const words = headDim * KV_BYTES[kvDtype] / 4;
     const group = groups.getOrInsertComputed(`${heads} ${words}`, () => (

@@ -5,7 +5,7 @@ import {
   resultVerified,
   resultWords,
 } from "../../model/plan/rows_layout.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";
 import type { RunResult } from "./submit/submit.ts";
@@ -40,7 +40,7 @@ export interface RoundResult {
 
 /** What the host knows of a round. */
 export interface RoundLayout {
-  readonly shape: TierShape;
+  readonly shape: DraftShape;
   /** Drafts verified of each sequence where results do not tell; absent: all that there were. */
   readonly depths: readonly number[] | undefined;
   /** Whether results tell that and the draft's confidences, see `resultWords`. */

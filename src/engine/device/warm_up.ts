@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { submit } from "../../gpu/program.ts";
-import { GREEDY_CHOICE, PLAIN_CHOICE } from "./choice/choice.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import { GREEDY_SAMPLING, PLAIN_SAMPLING } from "./choice/choice.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import { partialRounds } from "./packed/row_buckets.ts";
 import { batchBuckets, type Programs } from "./programs.ts";
 import type { CompileProgress, FirstRuns } from "./first_runs.ts";
@@ -21,10 +21,10 @@ export interface WarmUp {
 /** The rounds of these tiers at every batch bucket; the rest is as in `Core.warmUp`. */
 export async function runTiers(
   { gpu, programs, submitter, batch: slots, firsts, onCompile }: WarmUp,
-  shapes: readonly TierShape[],
+  shapes: readonly DraftShape[],
   { proposed = false, beside = [] }: {
     readonly proposed?: boolean | undefined;
-    readonly beside?: readonly TierShape[] | undefined;
+    readonly beside?: readonly DraftShape[] | undefined;
   },
 ): Promise<void> {
   for (const batch of batchBuckets(slots)) {
@@ -33,10 +33,10 @@ export async function runTiers(
     }
     for (const shape of shapes) {
       const round = { ...shape, batch, proposed };
-      const work = await programs.round({ ...round, choice: GREEDY_CHOICE });
+      const work = await programs.round({ ...round, choice: GREEDY_SAMPLING });
       await firsts.run(work.programs, onCompile);
       await submitter.run(work);
-      await programs.round({ ...round, choice: PLAIN_CHOICE });
+      await programs.round({ ...round, choice: PLAIN_SAMPLING });
     }
   }
 }
@@ -54,7 +54,7 @@ export async function runPrompt(
 /** Rounds of these tiers that verify a part of the drafts, where they need pipelines of their own. */
 export async function runPacked(
   { programs, submitter, batch, firsts, onCompile }: WarmUp,
-  shapes: readonly TierShape[],
+  shapes: readonly DraftShape[],
 ): Promise<void> {
   for (const of of partialRounds(shapes, batch, programs.ranks)) {
     const { pipelines } = programs.created;

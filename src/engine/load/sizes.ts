@@ -20,8 +20,8 @@ import {
 } from "../../model/plan/rows_layout.ts";
 import { MOST_ROUNDS } from "../device/submit/submit.ts";
 import {
-  type Capacity,
   draftsAtTimes,
+  type EngineSizes,
   keptRowCount,
   maxRows,
   mostRows,
@@ -37,8 +37,8 @@ import {
   chain,
   chains,
   distinctTiers,
+  type DraftShape,
   isChain,
-  type TierShape,
 } from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
@@ -53,13 +53,13 @@ export interface SizeFlags {
 export interface SizeSettings extends QuantizeChoice {
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
-  readonly tiers: readonly TierShape[];
+  readonly tiers: readonly DraftShape[];
   /** What is proposed on the host at most. */
   readonly drafter?: Pick<HostDrafter, "shapes"> | undefined;
   /** Requests may have a grammar. */
   readonly constrained?: boolean | undefined;
   /** Rounds that the host drafts for where it has no drafter for all requests; default none. */
-  readonly predicted?: readonly TierShape[] | undefined;
+  readonly predicted?: readonly DraftShape[] | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -87,7 +87,7 @@ export function capacityOf(
   { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
   gpu: Adapter,
   config: KeptByCell,
-): Capacity & Required<Pick<Capacity, "kvDtype">> {
+): EngineSizes & Required<Pick<EngineSizes, "kvDtype">> {
   const shapes = shapesOf(tiers);
   const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
   const sized = {
@@ -124,7 +124,7 @@ function shapesOf(
     SizeSettings,
     "tiers" | "drafter" | "constrained" | "predicted"
   >,
-): readonly TierShape[] {
+): readonly DraftShape[] {
   const more = [...constrained ? chains(FORCED_DRAFTS) : [], ...predicted];
   if (drafter === undefined) return distinctTiers([...tiers, ...more]);
   return [...distinctTiers([chain(0), ...tiers, ...more]), ...drafter.shapes];
@@ -149,7 +149,7 @@ const FORCED_DRAFTS = [3, 7];
 function kvLimit(
   { limits }: Pick<Gpu, "limits">,
   { layers, features = 0 }: KeptByCell,
-  { kvDtype, shapes }: Pick<Capacity, "shapes"> & { readonly kvDtype: KvDtype },
+  { kvDtype, shapes }: Pick<EngineSizes, "shapes"> & { readonly kvDtype: KvDtype },
 ) {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
@@ -169,7 +169,7 @@ export interface MemoryNeed {
 /** What these models take at this capacity: within a hundredth of what they will. */
 export function memoryNeed(
   models: Pick<OpenedModels, "target" | "draft">,
-  capacity: Capacity,
+  capacity: EngineSizes,
   choice: QuantizeChoice,
   adapter: Adapter,
 ): MemoryNeed {

@@ -8,9 +8,9 @@ import {
 } from "../../speculate/request_ranges.ts";
 import { chain, isChain } from "../../speculate/round_shape.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
-import { type Capacity, mostDepth } from "../device/buffers.ts";
+import { type EngineSizes, mostDepth } from "../device/buffers.ts";
 import type { GenerateRequest } from "./events.ts";
-import type { Outputs } from "./output.ts";
+import type { OutputConfig } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
 
 /**
@@ -20,8 +20,8 @@ import { cellsAtEnd } from "./sequence_pages.ts";
  * @param host.predicts whether a prediction can be drafted from.
  */
 export function checkRequest(
-  capacity: Capacity,
-  outputs: Pick<Outputs, "name" | "contextLength" | "vocabSize">,
+  capacity: EngineSizes,
+  outputs: Pick<OutputConfig, "name" | "contextLength" | "vocabSize">,
   request: GenerateRequest,
   { predicts = false }: { readonly predicts?: boolean } = {},
 ): void {
@@ -73,7 +73,7 @@ export function checkRequest(
 }
 
 /** Without drafts every engine decodes; else a chain among the tiers is as deep. */
-function checkSteps({ shapes }: Pick<Capacity, "shapes">, numSteps: number): void {
+function checkSteps({ shapes }: Pick<EngineSizes, "shapes">, numSteps: number): void {
   const deepest = mostDepth({ shapes: [chain(0), ...shapes.filter(isChain)] });
   if (Number.isInteger(numSteps) && numSteps >= 0 && numSteps <= deepest) return;
   const why = deepest > 0 || shapes.every(isChain)
@@ -87,7 +87,7 @@ function checkSteps({ shapes }: Pick<Capacity, "shapes">, numSteps: number): voi
 const WHOLE: readonly string[] = ["topK", "seed"];
 
 function checkSampling(
-  { name, vocabSize }: Pick<Outputs, "name" | "vocabSize">,
+  { name, vocabSize }: Pick<OutputConfig, "name" | "vocabSize">,
   { logitBias, ...numbers }: Sampling,
 ): void {
   const { logitBias: biasRange, logprobs: _, ...ranges } = REQUEST_RANGES;
@@ -142,7 +142,7 @@ function shown(value: unknown): string {
 
 /** The embedding would be read beyond its rows, and what it gives there is no error on the device. */
 function checkIds(
-  { name, vocabSize }: Pick<Outputs, "name" | "vocabSize">,
+  { name, vocabSize }: Pick<OutputConfig, "name" | "vocabSize">,
   ids: readonly number[],
   what: "prompt" | "prediction",
 ): void {

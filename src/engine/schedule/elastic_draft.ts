@@ -1,5 +1,5 @@
 import { OutOfMemory } from "../../gpu/device.ts";
-import type { Core } from "../device/core.ts";
+import type { Runner } from "../device/core.ts";
 import type { PageMove } from "../device/elastic/paged_buffers.ts";
 import { MOVED_BYTES } from "../device/elastic/leaving_buffers.ts";
 import type { ElasticMemory } from "../device/elastic/elastic_memory.ts";
@@ -41,7 +41,7 @@ export interface ElasticDraft {
 }
 
 /** The part of a core that this needs. */
-export type ElasticCore = Pick<Core, "pool" | "setPages" | "catchUp" | "capacity">;
+export type ElasticCore = Pick<Runner, "pool" | "setPages" | "catchUp" | "capacity">;
 
 interface Parts {
   readonly core: ElasticCore;

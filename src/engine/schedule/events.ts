@@ -2,7 +2,7 @@ import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { TokenLogprob } from "../device/choice/logprobs.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 
 /** A token's log-probability with its text; half a character is U+FFFD. */
@@ -105,7 +105,7 @@ export type EngineEvent =
     /** What was verified: token by token of a chain, the nodes of a tree in the order of their rows. */
     readonly drafts: readonly number[];
     /** Of the round. Undefined for the token that prefill chose: that is no round. */
-    readonly tier: TierShape | undefined;
+    readonly tier: DraftShape | undefined;
     /** The drafts are what the request's prediction says; default false. */
     readonly predicted?: boolean;
     /** As in GenerateResult, until now; default 0. */

@@ -1,6 +1,6 @@
 import { NOT_A_TOKEN } from "../../../kernels/sample/choose.ts";
 import { UsageError } from "../../errors.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
 import { type Reasoning, reasoningCounter } from "../../text/reasoning.ts";
@@ -13,7 +13,7 @@ import type { EngineEvent, FinishReason, GenerateRequest, TextLogprobs } from ".
 import { type Ended, generateResult, type RoundRecord } from "./result.ts";
 
 /** What turns tokens into a request's output. */
-export interface Outputs {
+export interface OutputConfig {
   readonly tokenizer: Tokenizer;
   /** The tokens' bytes, for logprobs of half characters; @throws where the decoder is not known. */
   readonly tokens?: () => TokenBytes;
@@ -26,7 +26,7 @@ export interface Outputs {
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
   /** Of a request that asks for no number of steps. */
-  readonly tier: TierShape;
+  readonly tier: DraftShape;
   /** How the target reasons; absent: not at all. */
   readonly reasoning?: Pick<Reasoning, "marks" | "openings">;
 }
@@ -34,12 +34,12 @@ export interface Outputs {
 const NO_REASONING: Pick<Reasoning, "marks" | "openings"> = { marks: undefined, openings: [] };
 
 /** What a round adds to it. */
-export interface Taken {
+export interface RoundOutput {
   readonly ids: readonly number[];
   readonly accepted: number;
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
-  readonly tier: TierShape | undefined;
+  readonly tier: DraftShape | undefined;
   /** As in RoundRecord. */
   readonly predicted?: boolean | undefined;
   /** Of each of `ids`: at least what the request asked for. */
@@ -47,7 +47,7 @@ export interface Taken {
 }
 
 /** Folds the rounds of one request into text, stops and counts. */
-export interface Output {
+export interface OutputAccumulator {
   /** Tokens until now. */
   readonly tokens: number;
   readonly finished: FinishReason | undefined;
@@ -58,7 +58,7 @@ export interface Output {
    *
    * @param constraint goes on with the tokens; the output ends where nothing may follow.
    */
-  take(round: Taken, constraint?: Constraint): EngineEvent[];
+  take(round: RoundOutput, constraint?: Constraint): EngineEvent[];
   /** The last events: what was held back, and the result. */
   end(
     ended: Pick<Ended, "started" | "prefilled" | "compileMs" | "ended" | "cached" | "ids">,
@@ -66,7 +66,7 @@ export interface Output {
 }
 
 /** @throws UsageError (from take) when the device chose from broken logits. */
-export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
+export function openOutput(outputs: OutputConfig, request: GenerateRequest): OutputAccumulator {
   const { tokenizer, eosTokenIds, contextLength, reasoning = NO_REASONING } = outputs;
   const stream = textStream(tokenizer);
   const reasoned = reasoningCounter(reasoning, request.promptIds);
@@ -114,7 +114,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   }
 
   /** What the request asked for of a round's first `kept` tokens. */
-  function toldOf(round: Taken, kept: number): { logprobs: TextLogprobs[] } | undefined {
+  function toldOf(round: RoundOutput, kept: number): { logprobs: TextLogprobs[] } | undefined {
     const { logprobs: most } = request;
     if (most === undefined) return undefined;
     const withText = <One extends TokenLogprob>(one: One) => {
@@ -179,7 +179,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
 }
 
 /** Empty where the tokenizer's decoder does not tell the bytes of its tokens. */
-function bytesOf({ tokens }: Outputs, id: number): number[] {
+function bytesOf({ tokens }: OutputConfig, id: number): number[] {
   try {
     return [...tokens?.().bytes[id] ?? []];
   } catch (error) {
@@ -188,7 +188,7 @@ function bytesOf({ tokens }: Outputs, id: number): number[] {
   }
 }
 
-function brokenLogits({ name }: Outputs, position: number): UsageError {
+function brokenLogits({ name }: OutputConfig, position: number): UsageError {
   return new UsageError(
     `Cannot generate with "${name}": the logits at position ${position} are not numbers`,
   );

@@ -2,18 +2,18 @@ import { UNITS_PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import { roundsUseful } from "./sync_interval.ts";
 
 /** A request as admission sees it. */
-export interface Placed {
+export interface QueuedRequest {
   /** Its prompt is stored, so rounds may run for it. */
   decoding: boolean;
 }
 
 /** Tokens of a prompt's next chunk, `most` or, while others decode, who wait for it, no more than `UNITS_PREFILL_ROWS`. */
-export function chunkTokens(most: number, running: readonly Placed[]): number {
+export function chunkTokens(most: number, running: readonly QueuedRequest[]): number {
   return running.some(({ decoding }) => decoding) ? Math.min(most, UNITS_PREFILL_ROWS) : most;
 }
 
 /** Slots and KV pages as admission sees them: the engine's (sequence_pages.ts) or a simulator's. */
-export interface PageBudget<Request> {
+export interface KvAllocator<Request> {
   /** Requests that may run at once. */
   readonly slots: number;
   /** Pages that no request holds. */
@@ -44,7 +44,7 @@ export interface Ahead {
  * Who runs and who waits, first come, first served: continuous batching over paged keys and values.
  * It knows neither tokens nor time.
  */
-export interface Places<Request extends Placed> {
+export interface RunQueue<Request extends QueuedRequest> {
   /** The next to be admitted first. */
   readonly waiting: readonly Request[];
   /** In the order they were admitted: the last is the youngest. */
@@ -78,7 +78,9 @@ const GROUPS_AHEAD = 4;
 /** Share of the available pages that this may take. */
 const PLENTY = 1 / 8;
 
-export function openPlaces<Request extends Placed>(budget: PageBudget<Request>): Places<Request> {
+export function openRunQueue<Request extends QueuedRequest>(
+  budget: KvAllocator<Request>,
+): RunQueue<Request> {
   const waiting: Request[] = [];
   const running: Request[] = [];
   /** A request waits because pages are short. */

@@ -1,4 +1,4 @@
-import type { Core } from "../device/core.ts";
+import type { Runner } from "../device/core.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
 import { chunkTokens } from "./places.ts";
 import { type RequestState, tellPrefill } from "./request_state.ts";
@@ -25,7 +25,7 @@ export interface Prefill {
 }
 
 interface Parts {
-  readonly core: Pick<Core, "draft" | "prefill" | "catchUp" | "compileMs">;
+  readonly core: Pick<Runner, "draft" | "prefill" | "catchUp" | "compileMs">;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take" | "attempt">;
   readonly syncInterval: SyncInterval;

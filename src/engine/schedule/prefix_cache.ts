@@ -1,7 +1,7 @@
 import { PAGE } from "../../model/plan/rows_layout.ts";
-import type { Core } from "../device/core.ts";
+import type { Runner } from "../device/core.ts";
 import type { PagePool } from "../device/pages.ts";
-import type { Outputs } from "./output.ts";
+import type { OutputConfig } from "./output.ts";
 
 /** What is cached of a sequence. */
 export interface CachedPrefix {
@@ -86,8 +86,8 @@ export function prefixCache(pool: PagePool, options: PrefixCacheOptions): Prefix
 
 /** A prefix cache as this core's drafts need it. */
 export function cacheOf(
-  { pool, draft }: Pick<Core, "pool" | "draft">,
-  algorithm?: Outputs["algorithm"],
+  { pool, draft }: Pick<Runner, "pool" | "draft">,
+  algorithm?: OutputConfig["algorithm"],
 ): PrefixCache {
   return prefixCache(pool, {
     // What a standalone draft stores of a token depends on no later one.

@@ -1,7 +1,7 @@
 import type { RequestDrafter } from "../../draft/host_drafter.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
-import type { Output } from "./output.ts";
+import type { OutputAccumulator } from "./output.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
 import type { Sequence } from "../device/sequence.ts";
 
@@ -9,7 +9,7 @@ import type { Sequence } from "../device/sequence.ts";
 export interface RequestState {
   readonly request: GenerateRequest;
   readonly sequence: Sequence;
-  readonly output: Output;
+  readonly output: OutputAccumulator;
   readonly onEvent: (event: EngineEvent) => void;
   /** Of the request's grammar, which is opened before it is admitted. It stays through preemption. */
   constraint: Constraint | undefined;

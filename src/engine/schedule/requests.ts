@@ -2,11 +2,11 @@ import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { asError, UsageError } from "../../errors.ts";
 import { grammarFault } from "../../grammar/fault.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
-import type { Core } from "../device/core.ts";
+import type { Runner } from "../device/core.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
-import { openOutput, type Outputs, type Taken } from "./output.ts";
-import type { Places } from "./places.ts";
+import { openOutput, type OutputConfig, type RoundOutput } from "./output.ts";
+import type { RunQueue } from "./places.ts";
 import { type Failure, type RequestState, tellPrefill } from "./request_state.ts";
 import { requestDrafter } from "./rounds/proposing.ts";
 import type { SequencePages } from "./sequence_pages.ts";
@@ -35,7 +35,7 @@ export interface Requests {
   /** Ends a request before the next round. */
   cancel(state: RequestState): void;
   /** Gives tokens to a request, which may end it. */
-  take(state: RequestState, taken: Taken): void;
+  take(state: RequestState, taken: RoundOutput): void;
   /**
    * Runs code of one request. Whatever it throws ends the request with that error: its slot and pages
    * are free, the others go on. Does nothing for a request that has ended.
@@ -46,10 +46,10 @@ export interface Requests {
 }
 
 interface Parts {
-  readonly core: Pick<Core, "setSampling">;
+  readonly core: Pick<Runner, "setSampling">;
   readonly pages: Pick<SequencePages, "share" | "close">;
-  readonly places: Places<RequestState>;
-  readonly outputs: Outputs;
+  readonly places: RunQueue<RequestState>;
+  readonly outputs: OutputConfig;
   readonly drafter: HostDrafter | undefined;
   readonly grammars: Grammars | undefined;
 }

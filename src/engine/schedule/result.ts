@@ -1,6 +1,6 @@
 import { isHostAlgorithm } from "../../draft/algorithms.ts";
 import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
-import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
+import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import type {
   FinishReason,
   GenerateRequest,
@@ -15,7 +15,7 @@ export interface RoundRecord {
   readonly accepted: number;
   /** Tokens that became output. */
   readonly emitted: number;
-  readonly tier: TierShape;
+  readonly tier: DraftShape;
   /** What it drafted the request's prediction says; default false. */
   readonly predicted?: boolean | undefined;
 }
@@ -40,7 +40,7 @@ export interface Ended {
 
 /** @param engine.tier of a request that asks for no number of steps. */
 export function generateResult(
-  engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: TierShape },
+  engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: DraftShape },
   { promptIds, numSteps, prediction }: GenerateRequest,
   { finishReason, text, ids, rounds, cached, reasoningTokens, logprobs, ...times }: Ended,
 ): GenerateResult {
@@ -74,7 +74,7 @@ function predictionCounts(rounds: readonly RoundRecord[]): PredictionCounts {
 /** The setting reported is the deepest that a round ran with, else the one asked for. */
 function summary(
   algorithm: SpeculativeStats["algorithm"],
-  asked: TierShape,
+  asked: DraftShape,
   rounds: readonly RoundRecord[],
 ): SpeculativeStats {
   const none = algorithm === "NONE" ? chain(0) : asked;

@@ -1,14 +1,14 @@
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
-import type { BegunRounds, Core } from "../device/core.ts";
+import type { Runner, SubmittedRounds } from "../device/core.ts";
 import { receiveMail } from "../device/event_loop.ts";
 import { observer } from "./observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
-import type { Outputs } from "./output.ts";
-import { openPlaces } from "./places.ts";
+import type { OutputConfig } from "./output.ts";
+import { openRunQueue } from "./places.ts";
 import { openPrefill, type PrefillSample } from "./prefill.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { mostLogprobs, type RequestState } from "./request_state.ts";
@@ -18,7 +18,7 @@ import { openGroupPicker, type PickedGroup } from "./rounds/group_picker.ts";
 import { takeGroup } from "./rounds/group_results.ts";
 import { openProposalGain } from "./rounds/proposal_gain.ts";
 import type { RoundSample } from "./rounds/round_sample.ts";
-import { pageBudget, type PagesCore, sequencePages } from "./sequence_pages.ts";
+import { kvAllocator, type PagesCore, sequencePages } from "./sequence_pages.ts";
 import type { Speculation } from "./speculation.ts";
 import { openSyncInterval, type RoundsPerSync } from "./sync_interval.ts";
 
@@ -50,14 +50,14 @@ interface BegunGroup {
   /** Once the draft had caught up, which took `catchUpMs`; performance.now(). */
   readonly began: number;
   readonly catchUpMs: number;
-  readonly rounds: BegunRounds;
+  readonly rounds: SubmittedRounds;
 }
 
 /** What the scheduler needs of a core: tests give it one without a device. */
 export type SchedulerCore =
   & PagesCore
   & Pick<
-    Core,
+    Runner,
     "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "compileMs" | "catchUp" | "begin"
   >;
 
@@ -85,7 +85,7 @@ export interface Scheduler {
 export interface SchedulerOptions {
   readonly core: SchedulerCore;
   readonly cache: PrefixCache;
-  readonly outputs: Outputs;
+  readonly outputs: OutputConfig;
   readonly speculation: Speculation;
   /** Asked before every group of rounds; a round of its drafts is a group of its own. */
   readonly drafter?: HostDrafter | undefined;
@@ -114,7 +114,7 @@ export function openScheduler(
   const onRound = observer("onRound", options.onRound ?? (() => {}), onWarning);
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const places = openPlaces<RequestState>(pageBudget(pages, capacity));
+  const places = openRunQueue<RequestState>(kvAllocator(pages, capacity));
   const { waiting, running } = places;
   const elastic = core.elastic && elasticDraft({
     core,

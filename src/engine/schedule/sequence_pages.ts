@@ -1,9 +1,9 @@
 import { PAGE } from "../../model/plan/rows_layout.ts";
-import { type Capacity, reservedCells } from "../device/buffers.ts";
-import type { Core } from "../device/core.ts";
+import { type EngineSizes, reservedCells } from "../device/buffers.ts";
+import type { Runner } from "../device/core.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Sequence } from "../device/sequence.ts";
-import type { PageBudget } from "./places.ts";
+import type { KvAllocator } from "./places.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 
 /** Gives running sequences their KV pages: cached ones, free ones, and those the cache can do without. */
@@ -25,7 +25,7 @@ export interface SequencePages {
 
 /** What this needs of a core. */
 export type PagesCore = Pick<
-  Core,
+  Runner,
   "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages"
 >;
 
@@ -68,7 +68,7 @@ export const CELLS_PER_PAGE: number = PAGE;
 
 /** Cells that the request may need until it ends. */
 export function cellsAtEnd(
-  capacity: Capacity,
+  capacity: EngineSizes,
   { promptIds, maxTokens }: GenerateRequest,
 ): number {
   const tokens = Math.min(promptIds.length + maxTokens, capacity.contextLength);
@@ -76,7 +76,7 @@ export function cellsAtEnd(
 }
 
 /** Tokens, prompt and output, that one request may have: see `checkRequest`. */
-export function mostTokens(capacity: Capacity): number {
+export function mostTokens(capacity: EngineSizes): number {
   return Math.min(capacity.contextLength, capacity.pages * PAGE - reservedCells(capacity, 0));
 }
 
@@ -87,7 +87,7 @@ interface Stored {
 }
 
 /** What admission decides by. Nobody needs more pages than it may store until its end. */
-export function pageBudget(pages: SequencePages, capacity: Capacity): PageBudget<Stored> {
+export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllocator<Stored> {
   const cells = ({ sequence, request }: Stored, rounds: number) =>
     Math.min(reservedCells(capacity, sequence.stored, rounds), cellsAtEnd(capacity, request));
   return {

@@ -1,7 +1,7 @@
 import { reason } from "../../errors.ts";
 import { fixed } from "../../speculate/policies/static.ts";
 import type {
-  Choice,
+  Decision,
   Learned,
   Policy,
   PolicyReport,
@@ -9,12 +9,18 @@ import type {
   RoundOutcome,
   TierChange,
 } from "../../speculate/policy.ts";
-import { chain, isChain, sameTier, type TierShape, tierText } from "../../speculate/round_shape.ts";
+import {
+  chain,
+  type DraftShape,
+  isChain,
+  sameTier,
+  tierText,
+} from "../../speculate/round_shape.ts";
 
 /** Chooses the drafts of each round and learns from what was accepted: a policy and its state. */
 export interface Speculation {
   /** How the next round of `context.batchSize` requests is to draft. */
-  pick(context: RoundContext): Choice;
+  pick(context: RoundContext): Decision;
   /** How many rounds of them `pick` surely gives the same, the next one included. */
   holds(context: RoundContext): number;
   /** Takes note of a round that was launched. */
@@ -25,11 +31,11 @@ export interface Speculation {
 /** How rounds are to be drafted. */
 export interface SpeculationPlan {
   /** To begin with: that of a request that asks for no number of steps. */
-  readonly tier: TierShape;
+  readonly tier: DraftShape;
   /** Every tier that a round may have. */
-  readonly tiers: readonly TierShape[];
+  readonly tiers: readonly DraftShape[];
   /** Those whose programs are made at start; default that to begin with. */
-  readonly warmed?: readonly TierShape[];
+  readonly warmed?: readonly DraftShape[];
   /** As the policy's; default false. */
   readonly confident?: boolean;
   readonly packs?: boolean;
@@ -58,7 +64,7 @@ export interface TierSwitch extends TierChange {
 }
 
 /** No drafts at all. */
-export const NO_DRAFTS: Choice = { tier: chain(0) };
+export const NO_DRAFTS: Decision = { tier: chain(0) };
 
 /**
  * Runs a policy. A request may ask for 0 steps: rounds of such requests alone have none, and where
@@ -75,7 +81,7 @@ export function openSpeculation<State>(
   name: string,
   policy: Policy<State>,
   { tier: instead = policy.tiers.at(-1) ?? chain(0), onWarning = () => {} }: {
-    readonly tier?: TierShape;
+    readonly tier?: DraftShape;
     readonly onWarning?: (line: string) => void;
   } = {},
 ): Speculation {
@@ -163,7 +169,11 @@ function drafts(asked: number | undefined): boolean {
  *
  * @throws Error for what no round can have: a bug of the policy.
  */
-function checked(choice: Choice, { tiers }: Pick<Policy, "tiers">, context: RoundContext): Choice {
+function checked(
+  choice: Decision,
+  { tiers }: Pick<Policy, "tiers">,
+  context: RoundContext,
+): Decision {
   const { tier, depths, verify } = choice;
   const { batchSize, asked } = context;
   const most = Math.max(...tiers.filter(isChain).map(({ depth }) => depth));
@@ -192,12 +202,15 @@ function checkedHolds(rounds: number): number {
   throw new Error(`its choice holds for ${rounds} rounds`);
 }
 
-function fitDepths({ tier, depths = [] }: Choice, { batchSize }: RoundContext): boolean {
+function fitDepths({ tier, depths = [] }: Decision, { batchSize }: RoundContext): boolean {
   const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
   return isChain(tier) && depths.length === batchSize && depths.every(fits);
 }
 
-function fitBudget({ tier, depths, verify }: Choice, { batchSize, ranks }: RoundContext): boolean {
+function fitBudget(
+  { tier, depths, verify }: Decision,
+  { batchSize, ranks }: RoundContext,
+): boolean {
   if (verify === undefined) return true;
   const { drafts, slope, intercepts, leastConfidence } = verify;
   const whole = Number.isInteger(drafts) && drafts >= 0 && drafts <= batchSize * tier.depth;

@@ -4,15 +4,15 @@ import { ema } from "../../speculate/policies/ema.ts";
 import { policyNamed } from "../../speculate/policies/registry.ts";
 import { fixed } from "../../speculate/policies/static.ts";
 import { type Policy, PolicyError } from "../../speculate/policy.ts";
-import type { Outputs } from "./output.ts";
+import type { OutputConfig } from "./output.ts";
 import { DEEPEST, usage } from "./presets.ts";
 import { batchBuckets } from "../device/programs.ts";
 import {
   chain,
   chains,
   distinctTiers,
+  type DraftShape,
   MOST_STEPS,
-  type TierShape,
 } from "../../speculate/round_shape.ts";
 import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 
@@ -49,7 +49,7 @@ export interface OwnPolicy {
 
 interface PlanFor {
   /** What the draft is. */
-  readonly algorithm: Outputs["algorithm"];
+  readonly algorithm: OutputConfig["algorithm"];
   /** Of the target, as config.json names it. */
   readonly architecture: string;
   /** Sequences in flight: a policy goes by the batch sizes that are built for them. */
@@ -84,7 +84,7 @@ export function namedPlan(
   const { tiers } = policy;
   usage(() => checkSteps(found, tiers.map(({ depth }) => depth)));
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
-    .at(-1) as TierShape;
+    .at(-1) as DraftShape;
   const speculation = openSpeculation(name, policy, { tier, onWarning });
   const { costs, confident = false, packs = confident } = policy;
   return {
@@ -99,7 +99,7 @@ export function namedPlan(
 }
 
 /** Every round of this tier, or as deep as a request asks where `others` has more. */
-export function staticPlan(tier: TierShape, others: readonly TierShape[] = []): SpeculationPlan {
+export function staticPlan(tier: DraftShape, others: readonly DraftShape[] = []): SpeculationPlan {
   const tiers = distinctTiers([tier, ...others]);
   return { tier, tiers, speculation: openSpeculation("static", fixed(tier)) };
 }

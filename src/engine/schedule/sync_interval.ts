@@ -1,4 +1,4 @@
-import { type TierShape, tierText } from "../../speculate/round_shape.ts";
+import { type DraftShape, tierText } from "../../speculate/round_shape.ts";
 import { MOST_ROUNDS } from "../device/submit/submit.ts";
 
 /** Share of the time that the device may wait for the host. */
@@ -109,9 +109,9 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 
 /** Chooses the number of rounds in a group. */
 export interface SyncInterval {
-  pick(batch: number, tier: TierShape, ahead?: AheadOf): number;
+  pick(batch: number, tier: DraftShape, ahead?: AheadOf): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
-  learn(batch: number, tier: TierShape, group: { count: number; ended: number }): void;
+  learn(batch: number, tier: DraftShape, group: { count: number; ended: number }): void;
   /** Something else runs before the next group: the time between says nothing of rounds. */
   pause(): void;
 }
@@ -132,7 +132,7 @@ interface Seen {
 
 const NOTHING: Seen = { weight: 0, rounds: 0, squares: 0, ms: 0, products: 0 };
 
-function key(batch: number, tier: TierShape): string {
+function key(batch: number, tier: DraftShape): string {
   return `${batch} ${tierText(tier)}`;
 }
 
@@ -155,7 +155,7 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   let last: number | undefined;
   let usual: Usual | undefined;
 
-  function timesOf(batch: number, tier: TierShape): GroupTimes | undefined {
+  function timesOf(batch: number, tier: DraftShape): GroupTimes | undefined {
     const seen = known.get(key(batch, tier));
     const hostMs = seen?.hostMs ?? usual?.hostMs;
     if (hostMs === undefined) return undefined;

@@ -3,14 +3,14 @@ import type { EngineEvent, GenerateRequest, GenerateResult } from "../schedule/e
 import { generateResult, type RoundRecord } from "../schedule/result.ts";
 
 /** What has come of a request until now, for when its end is not waited for. */
-export interface Received {
+export interface PartialResult {
   readonly add: (event: EngineEvent) => void;
   /** The result if it ends here. */
   readonly interrupted: () => GenerateResult;
 }
 
 /** Collects a request's events. */
-export function receive(facts: EngineFacts, request: GenerateRequest): Received {
+export function receive(facts: EngineFacts, request: GenerateRequest): PartialResult {
   const started = performance.now();
   let prefilled: number | undefined;
   let [cached, reasoningTokens] = [0, 0];

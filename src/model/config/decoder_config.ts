@@ -10,7 +10,7 @@ import {
   unusable,
   value,
 } from "../files/fields.ts";
-import type { Activation, DenseMlp, HeadAttention, LayerSpec } from "./layer_spec.ts";
+import type { Activation, DenseMlp, HeadAttention, LayerConfig } from "./layer_spec.ts";
 import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
 import { LLAMA_NAMES } from "./tensor_names.ts";
 
@@ -54,7 +54,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
   const hiddenSize = size(config, "hidden_size", MOST.hidden);
   const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config, family) };
   const { headDim } = base.attention;
-  const layer = family.layer ?? ((_, same): LayerSpec => ({ ...same, norms: "before" }));
+  const layer = family.layer ?? ((_, same): LayerConfig => ({ ...same, norms: "before" }));
   const numLayers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
   const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
   checkLayerTypes(config, layers);
@@ -160,7 +160,7 @@ function refuseUnsupported(config: Fields): void {
 /** Biases and norms of q and k are not brought into the order of rows that a partial rope has. */
 function refuseUnplanned(
   config: Fields,
-  layers: readonly LayerSpec[],
+  layers: readonly LayerConfig[],
   ropes: readonly Rope[],
 ): void {
   for (const { attention } of layers) {
@@ -175,7 +175,7 @@ function refuseUnplanned(
 }
 
 /** `layer_types` must say nothing that the layers do not do. */
-function checkLayerTypes(config: Fields, layers: readonly LayerSpec[]): void {
+function checkLayerTypes(config: Fields, layers: readonly LayerConfig[]): void {
   const types = value(config, "layer_types");
   if (types === undefined) return;
   if (!Array.isArray(types) || types.length !== layers.length) {

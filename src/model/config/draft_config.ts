@@ -14,7 +14,7 @@ import {
   unusable,
   value,
 } from "../files/fields.ts";
-import type { LayerSpec } from "./layer_spec.ts";
+import type { LayerConfig } from "./layer_spec.ts";
 
 /** NextN layers are no files of their own: see nextn_config.ts. */
 type HeadAlgorithm = Exclude<DraftConfig["algorithm"], "NEXTN">;
@@ -102,9 +102,9 @@ export function parseDraftConfig(
 }
 
 /** The draft's one layer; the tensors show whether it norms q and k, and whether they have biases. */
-function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerSpec {
-  const { attention, mlp, norms } = layer as LayerSpec;
-  if (attention.kind === "latent") return layer as LayerSpec;
+function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerConfig {
+  const { attention, mlp, norms } = layer as LayerConfig;
+  if (attention.kind === "latent") return layer as LayerConfig;
   const has = (name: string) => layout.has(`${layout.layerPrefix}.self_attn.${name}`);
   const qkNorm = has("q_norm.weight") ? "head" : "none";
   return { attention: { ...attention, qkNorm, bias: has("q_proj.bias") }, mlp, norms };

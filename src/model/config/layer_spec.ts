@@ -2,7 +2,7 @@ import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 
 /** One decoder layer as a value: what its plan computes. Architectures differ in these alone. */
-export interface LayerSpec {
+export interface LayerConfig {
   readonly attention: AttentionSpec;
   readonly mlp: MlpSpec;
   /**
@@ -146,7 +146,7 @@ export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number 
 }
 
 /** Most gated MLPs of a row in any layer. */
-export function mostRowJobs(layers: readonly Pick<LayerSpec, "mlp">[]): number {
+export function mostRowJobs(layers: readonly Pick<LayerConfig, "mlp">[]): number {
   return Math.max(...layers.map(({ mlp }) => mlp.kind === "mixture" ? mostJobs(mlp) : 1));
 }
 

@@ -3,7 +3,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { fieldsOf, parseModelConfig } from "./config.ts";
 import type { DraftConfig } from "./types.ts";
 import { unusable } from "../files/fields.ts";
-import type { LayerSpec } from "./layer_spec.ts";
+import type { LayerConfig } from "./layer_spec.ts";
 
 /**
  * The draft that the first layer after the last is:
@@ -28,7 +28,7 @@ export function parseNextnConfig(checkpoint: Checkpoint, ropeTheta?: number): Dr
     algorithm: "NEXTN",
     layer: {
       ...config,
-      layers: [layers.at(-1) as LayerSpec],
+      layers: [layers.at(-1) as LayerConfig],
       ropes: ropes.map((rope) => ({ ...rope, theta: ropeTheta ?? rope.theta })),
       tied: false,
     },

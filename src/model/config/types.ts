@@ -1,6 +1,6 @@
 /** What config files say, checked: shared by all that reads or uses them. */
 import type { Fields } from "../files/fields.ts";
-import type { DenseMlp, HeadAttention, LayerSpec } from "./layer_spec.ts";
+import type { DenseMlp, HeadAttention, LayerConfig } from "./layer_spec.ts";
 import type { Rope } from "./rope_config.ts";
 import type { TensorNames } from "./tensor_names.ts";
 
@@ -22,7 +22,7 @@ export interface ModelConfig {
   readonly logitCap: number | undefined;
   /** lm_head shares the embedding matrix. */
   readonly tied: boolean;
-  readonly layers: readonly LayerSpec[];
+  readonly layers: readonly LayerConfig[];
   /** Rotary embeddings; an attention names one by its place here. */
   readonly ropes: readonly Rope[];
   readonly names: TensorNames;
@@ -102,7 +102,7 @@ export interface Family {
   /** Key of the MLPs' activation; default: `hidden_act`. */
   readonly activation?: string;
   /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
-  readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerSpec;
+  readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerConfig;
   /** The embeddings that layers name; default: the one of `parseRope`. */
   readonly ropes?: (config: Fields, headDim: number) => readonly Rope[];
   /** What is neither in a layer nor shared. */

@@ -17,7 +17,7 @@ import { headAttention, type HeadWeights, loadHeadAttention } from "./head_atten
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
 import { type BranchInput, enterBranch, type FirstMatmul } from "./branch_input.ts";
 import { QKV_BUFFERS } from "../../../kernels/matmul/qkv.ts";
-import type { LayerSpec } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_spec.ts";
 import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";
 import { loadMixtureMlp, type MixtureWeights } from "./mixture_weights.ts";
 
@@ -42,7 +42,7 @@ export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label:
 /** @param source finds the roles of `spec`, see tensors.ts. */
 export function loadLayer(
   source: LayerSource,
-  spec: LayerSpec,
+  spec: LayerConfig,
   { ropes }: Pick<ModelConfig, "ropes">,
 ): DecoderLayer {
   const { load, label, tensor, normOffset } = source;

@@ -13,7 +13,7 @@ import type { BranchInput } from "./branch_input.ts";
 import { projectHeads } from "./head_attention.ts";
 import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
-import type { LayerSpec } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_spec.ts";
 import { draftTensors } from "../weights/tensors.ts";
 import type { Loader } from "../weights/loader.ts";
 
@@ -56,7 +56,7 @@ function loadDraftLayer(
   const label = "layers.0";
   const ofLayer = (role: string) => tensor(`${label}.${role}`);
   const source = { load, label, tensor: ofLayer, normOffset: layer.normOffset };
-  return loadLayer(source, layer.layers[0] as LayerSpec, layer);
+  return loadLayer(source, layer.layers[0] as LayerConfig, layer);
 }
 
 /**

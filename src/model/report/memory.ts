@@ -5,8 +5,8 @@ import { isQuantizable, type Quantization, scaleBytes, WEIGHT_BYTES } from "../.
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { PREFILL_ROWS } from "../plan/rows_layout.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
-import { attentionSizes, type LayerSpec } from "../config/layer_spec.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import { attentionSizes, type LayerConfig } from "../config/layer_spec.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import { rowElements } from "./scratch.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
@@ -114,7 +114,7 @@ export function tierBytes(
   target: ModelConfig,
   draft: AnyDraftConfig | undefined,
   { tiers, batch, kvTokens }: {
-    readonly tiers: readonly TierShape[];
+    readonly tiers: readonly DraftShape[];
     readonly batch: number;
     /** Tokens whose keys and values are kept. */
     readonly kvTokens: number;
@@ -146,7 +146,7 @@ export function featureBytes(target: ModelConfig, { algorithm }: AnyDraftConfig)
   return F32_BYTES * (algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize);
 }
 
-function keptElements({ attention }: LayerSpec): number {
+function keptElements({ attention }: LayerConfig): number {
   const { keys, values } = attentionSizes(attention);
   return keys + values;
 }

@@ -6,7 +6,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { misfit } from "../config/fit.ts";
-import type { LayerSpec } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_spec.ts";
 import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
 import type { Rope } from "../config/rope_config.ts";
 import { DEFAULT_CONTEXT, PREFILL_ROWS } from "../plan/rows_layout.ts";
@@ -186,7 +186,7 @@ function partReport(
   kvDtype: KvDtype,
 ): PartReport {
   // What differs between layers besides the window is reported for the first alone.
-  const { attention } = config.layers[0] as LayerSpec;
+  const { attention } = config.layers[0] as LayerConfig;
   const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
   const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
   const tensors = [...checkpoint.tensors.values()];

@@ -12,7 +12,7 @@ import {
   actWidth,
   attentionSizes,
   headsOf,
-  type LayerSpec,
+  type LayerConfig,
   mostJobs,
   mostRowJobs,
   ropeWidth,
@@ -108,7 +108,7 @@ function decoderElements(
   return rows * rowElements(config, { drafts, unit }) + Math.max(0, heads) + relayed +
     MOST_NORMED_ROWS * hiddenSize +
     Math.max(0, ...tiles) +
-    ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
+    ropes.length * positions * ropeWidth((layers[0] as LayerConfig).attention) +
     (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
 }
 
@@ -129,7 +129,7 @@ export function rowElements(
   of: { readonly drafts: boolean; readonly unit?: MatrixUnit | undefined },
 ): number {
   const { hiddenSize, layers } = config;
-  const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
+  const widest = (width: (layer: LayerConfig) => number) => Math.max(...layers.map(width));
   return 2 * hiddenSize + sumsWidth(config, of) +
     widest(({ attention }) => attentionSizes(attention).qkv) +
     widest(({ attention }) => attentionSizes(attention).q) +
@@ -139,7 +139,7 @@ export function rowElements(
 }
 
 /** Router's logits, chosen experts, their weights and outputs. */
-function mixtureElements(mlp: LayerSpec["mlp"], hiddenSize: number): number {
+function mixtureElements(mlp: LayerConfig["mlp"], hiddenSize: number): number {
   if (mlp.kind === "dense") return 0;
   return mlp.routing.numExperts + 1 + mostJobs(mlp) * (2 + hiddenSize);
 }

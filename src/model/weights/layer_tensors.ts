@@ -3,7 +3,7 @@ import type {
   DenseMlp,
   HeadAttention,
   LatentAttention,
-  LayerSpec,
+  LayerConfig,
   MixtureMlp,
 } from "../config/layer_spec.ts";
 import { EXPERT, type LayerRole, type TensorNames } from "../config/tensor_names.ts";
@@ -43,7 +43,7 @@ export interface Place {
 }
 
 /** Tensors of a decoder layer, in the order of the forward pass. */
-export function layerTensors(spec: LayerSpec, at: Place): TensorSpec[] {
+export function layerTensors(spec: LayerConfig, at: Place): TensorSpec[] {
   const before = spec.norms !== "after";
   const after = spec.norms !== "before";
   const norm = (role: LayerRole) => normTensor(role, at, at.hiddenSize);
@@ -57,7 +57,11 @@ export function layerTensors(spec: LayerSpec, at: Place): TensorSpec[] {
 }
 
 /** @param width of what the attention reads. */
-export function attentionTensors({ attention }: LayerSpec, at: Place, width: number): TensorSpec[] {
+export function attentionTensors(
+  { attention }: LayerConfig,
+  at: Place,
+  width: number,
+): TensorSpec[] {
   return attention.kind === "latent"
     ? latentTensors(attention, at, width)
     : headTensors(attention, at, width);
@@ -97,7 +101,7 @@ function latentTensors(spec: LatentAttention, at: Place, width: number): TensorS
 }
 
 /** The norm before an MLP, where there is one, and the MLP. */
-export function mlpTensors({ mlp, norms }: LayerSpec, at: Place): TensorSpec[] {
+export function mlpTensors({ mlp, norms }: LayerConfig, at: Place): TensorSpec[] {
   const { hiddenSize } = at;
   return [
     ...norms === "after" ? [] : [normTensor("postNorm", at, hiddenSize)],

@@ -3,7 +3,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { DTYPE_BYTES, type GroupedDType, type TensorInfo } from "../files/safetensors.ts";
 import type { AnyDraftConfig, DraftConfig, ModelConfig } from "../config/types.ts";
 import { quote } from "../files/fields.ts";
-import type { LayerSpec } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_spec.ts";
 import {
   attentionTensors,
   layerTensors,
@@ -82,7 +82,7 @@ export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
     prefix: prefix + config.layerPrefix,
     hiddenSize,
   };
-  const [spec] = layer.layers as [LayerSpec];
+  const [spec] = layer.layers as [LayerConfig];
   const embed = table("embed", `${prefix}embed_tokens.weight`, [vocabSize, hiddenSize]);
   const inputNorm = vector("layers.0.inputNorm", `${at.prefix}.input_layernorm.weight`, hiddenSize);
   const norms = {

@@ -1,4 +1,4 @@
-import type { Choice, Policy, PolicyReport } from "../../speculate/policy.ts";
+import type { Decision, Policy, PolicyReport } from "../../speculate/policy.ts";
 import { chain, chains } from "../../speculate/round_shape.ts";
 import { type Pricing, totalMs } from "../costs/pricing.ts";
 import type { SimulatedPolicy, SimulationView } from "../run/simulation.ts";
@@ -133,7 +133,7 @@ export function best(
 export function choiceOf(
   survival: readonly (readonly number[])[],
   { steps, drafts }: Pick<Candidate, "steps" | "drafts">,
-): Choice {
+): Decision {
   if (drafts === survival.length * steps) return { tier: chain(steps) };
   const all = survival.flatMap((chances, at) =>
     chances.slice(0, steps).map((chance, step) => ({ chance, step, at }))

@@ -1,10 +1,10 @@
-import { type Capacity, reservedCells } from "../../engine/device/buffers.ts";
-import type { PageBudget } from "../../engine/schedule/places.ts";
+import { type EngineSizes, reservedCells } from "../../engine/device/buffers.ts";
+import type { KvAllocator } from "../../engine/schedule/places.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import { lengthOf, type SimulatedRequest } from "./request.ts";
 
 /** Slots and KV pages that are only counted. */
-export interface CountedPages extends PageBudget<SimulatedRequest> {
+export interface CountedPages extends KvAllocator<SimulatedRequest> {
   readonly total: number;
   /** Whether a request could run alone. */
   fits(request: Pick<SimulatedRequest, "promptTokens" | "outputTokens">): boolean;
@@ -23,7 +23,7 @@ interface Cached {
  *
  * @param capacity pages: Infinity where memory is no limit.
  */
-export function countedPages(capacity: Capacity): CountedPages {
+export function countedPages(capacity: EngineSizes): CountedPages {
   const { pages: total, batch: slots, contextLength } = capacity;
   const scratch = reservedCells(capacity, 0, 0);
   const perRound = reservedCells(capacity, 0, 1) - scratch;

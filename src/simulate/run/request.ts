@@ -1,9 +1,9 @@
 import type { TextSoFar } from "../../engine/schedule/sync_interval.ts";
-import type { Placed } from "../../engine/schedule/places.ts";
+import type { QueuedRequest } from "../../engine/schedule/places.ts";
 import type { AcceptanceModel, RequestAcceptance } from "../acceptance/model.ts";
 
 /** A request in the simulator: counts where the engine has tokens. */
-export interface SimulatedRequest extends Placed {
+export interface SimulatedRequest extends QueuedRequest {
   readonly id: number;
   /** Key of what is accepted of its drafts, u32. */
   readonly seed: number;

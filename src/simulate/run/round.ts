@@ -1,4 +1,4 @@
-import type { Choice, SequenceOutcome } from "../../speculate/policy.ts";
+import type { Decision, SequenceOutcome } from "../../speculate/policy.ts";
 import { RECENT_ROUNDS } from "../../speculate/policy.ts";
 import { acceptedFrom, confidenceAt, type Progress } from "../acceptance/model.ts";
 import { allocate } from "./allocation.ts";
@@ -6,7 +6,7 @@ import type { SimulatedRequest } from "./request.ts";
 
 /** How a round's drafts come about. */
 export interface Drafting {
-  readonly choice: Choice;
+  readonly choice: Decision;
   /** When the round begins. */
   readonly now: Progress;
   /** Noise of the draft's confidence (`confidenceAt`); undefined: it tells none. */

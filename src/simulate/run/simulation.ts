@@ -1,4 +1,4 @@
-import { chunkTokens, openPlaces } from "../../engine/schedule/places.ts";
+import { chunkTokens, openRunQueue } from "../../engine/schedule/places.ts";
 import { openSpeculation } from "../../engine/schedule/speculation.ts";
 import {
   openSyncInterval,
@@ -6,7 +6,7 @@ import {
   roundsToCome,
 } from "../../engine/schedule/sync_interval.ts";
 import type {
-  Choice,
+  Decision,
   Policy,
   RoundContext,
   RoundTimes,
@@ -95,7 +95,7 @@ export function simulate(simulation: Simulation): SimulationResult {
     contextLength: Infinity,
     pages: Math.floor(machine.kvTokens / 16),
   });
-  const places = openPlaces<SimulatedRequest>(pages);
+  const places = openRunQueue<SimulatedRequest>(pages);
   const { running, waiting } = places;
   const sync = openSyncInterval(machine.roundsPerSync);
   let together = 1;
@@ -213,7 +213,7 @@ export function simulate(simulation: Simulation): SimulationResult {
 
   function round(
     requests: readonly SimulatedRequest[],
-    choice: Choice,
+    choice: Decision,
     catchUpMs: number,
   ): void {
     const taking = requests.filter(({ done }) => !done);

@@ -1,5 +1,5 @@
 import { PolicyError } from "../policy.ts";
-import { chains, MOST_STEPS, type TierShape } from "../round_shape.ts";
+import { chains, type DraftShape, MOST_STEPS } from "../round_shape.ts";
 
 /** Default depths that a policy chooses among. */
 export const DEFAULT_STEPS: readonly number[] = [0, 1, 2, 3, 5, 7];
@@ -23,7 +23,7 @@ export function stepsOf(given: unknown, absent: readonly number[] = DEFAULT_STEP
 }
 
 /** Chains of these depths. */
-export function tiersOf(steps: readonly number[]): TierShape[] {
+export function tiersOf(steps: readonly number[]): DraftShape[] {
   return chains(steps);
 }
 

@@ -1,9 +1,9 @@
 import { chain } from "../round_shape.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 import { readOptions } from "./options.ts";
-import type { Choice } from "../policy.ts";
+import type { Decision } from "../policy.ts";
 
-const PLAIN: Choice = { tier: chain(0) };
+const PLAIN: Decision = { tier: chain(0) };
 
 /** Never drafts, whatever a request asks for: plain decoding, the line that others are measured by. */
 export const OFF: PolicyKind<null> = policyKind({

@@ -1,6 +1,6 @@
 import { DEFAULT_NUM_STEPS } from "../adaptive_arguments.ts";
 import { type Policy, PolicyError } from "../policy.ts";
-import { chain, type TierShape } from "../round_shape.ts";
+import { chain, type DraftShape } from "../round_shape.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 import { readOptions } from "./options.ts";
 
@@ -25,7 +25,7 @@ export const STATIC: PolicyKind<StaticOptions> = policyKind({
 });
 
 /** Every round as deep as the deepest of its requests; `tier` is that of one that is silent. */
-export function fixed(tier: TierShape): Policy<null> {
+export function fixed(tier: DraftShape): Policy<null> {
   return {
     tiers: [tier],
     start: null,

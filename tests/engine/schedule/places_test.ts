@@ -1,9 +1,13 @@
 // Admission by itself, with a budget that only counts.
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { openPlaces, type PageBudget, type Placed } from "../../../src/engine/schedule/places.ts";
+import {
+  type KvAllocator,
+  openRunQueue,
+  type QueuedRequest,
+} from "../../../src/engine/schedule/places.ts";
 
-interface Counted extends Placed {
+interface Counted extends QueuedRequest {
   readonly name: string;
   /** Pages of its prompt, and of each round. */
   readonly needs: number;
@@ -16,7 +20,7 @@ function request(name: string, needs: number): Counted {
 }
 
 /** A request has its prompt's pages and one for each round it ran or reserves. */
-function counting(slots: number, total: number): PageBudget<Counted> & { free(): number } {
+function counting(slots: number, total: number): KvAllocator<Counted> & { free(): number } {
   let free = total;
   let open = 0;
   const missing = ({ needs, rounds, held }: Counted, ahead: number) =>
@@ -53,7 +57,7 @@ function counting(slots: number, total: number): PageBudget<Counted> & { free():
 const names = (requests: readonly Counted[]) => requests.map(({ name }) => name).join("");
 
 Deno.test("one is admitted at a time, and none before the prompts of those before it are stored", () => {
-  const places = openPlaces(counting(2, 100));
+  const places = openRunQueue(counting(2, 100));
   for (const name of "abc") places.enqueue(request(name, 1));
   const first = places.admit();
   assert.equal(first?.name, "a");
@@ -67,7 +71,7 @@ Deno.test("one is admitted at a time, and none before the prompts of those befor
 
 Deno.test("the youngest gives its pages back, waits first in line, and is counted", () => {
   const budget = counting(3, 8);
-  const places = openPlaces(budget);
+  const places = openRunQueue(budget);
   for (const name of "abc") places.enqueue(request(name, 2));
   for (let one = places.admit(); one; one = places.admit()) one.decoding = true;
   assert.equal(names(places.running), "abc");
@@ -78,7 +82,7 @@ Deno.test("the youngest gives its pages back, waits first in line, and is counte
 });
 
 Deno.test("a request that is short of pages waits, and nothing is reserved ahead meanwhile", () => {
-  const places = openPlaces(counting(3, 8));
+  const places = openRunQueue(counting(3, 8));
   places.enqueue(request("a", 2));
   places.enqueue(request("b", 7));
   (places.admit() as Counted).decoding = true;
@@ -90,7 +94,7 @@ Deno.test("a request that is short of pages waits, and nothing is reserved ahead
 
 Deno.test("rounds ahead leave half of the available pages, and end with the last of the tokens", () => {
   const budget = counting(1, 12);
-  const places = openPlaces(budget);
+  const places = openRunQueue(budget);
   places.enqueue(request("a", 2));
   (places.admit() as Counted).decoding = true;
   const grown = places.grow();
@@ -112,7 +116,7 @@ Deno.test("whatever comes, no page leaks and the order of admission is kept", ()
   );
   fc.assert(fc.property(requests, fc.integer({ min: 1, max: 4 }), (given, slots) => {
     const budget = counting(slots, 12);
-    const places = openPlaces(budget);
+    const places = openRunQueue(budget);
     const rounds = new Map<Counted, number>();
     for (const [i, [needs, count]] of given.entries()) {
       const one = request(String.fromCharCode(97 + i), needs);

@@ -3,7 +3,7 @@ import type { Program } from "../../../gpu/program.ts";
 import { type Context, workAt } from "../../../gpu/kernel.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
-import type { Core } from "../../device/core.ts";
+import type { Runner } from "../../device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../device/direct.ts";
 import { mostCells, rewind, type Sequence } from "../../device/sequence.ts";
 import { warmMs } from "../warm.ts";
@@ -61,7 +61,7 @@ export function pointCells({ context, rows }: Pick<GrowthPoint, "context" | "row
  * Cells before a sequence's last one are as `fillCells` left them. Undefined where slots or pages are short.
  */
 export async function measureRounds(
-  core: Core,
+  core: Runner,
   point: GrowthPoint,
   { times, signal }: { readonly times: number; readonly signal?: AbortSignal },
 ): Promise<PointSamples | undefined> {
@@ -108,7 +108,7 @@ export async function measureRounds(
  * `chunkRows`, each read before the next. Undefined where pages are short.
  */
 export async function measurePrefill(
-  core: Core,
+  core: Runner,
   { context, count, chunkRows, times, signal }: {
     readonly context: number;
     readonly count: number;
@@ -135,7 +135,7 @@ export async function measurePrefill(
 }
 
 async function prefillWork(
-  core: Core,
+  core: Runner,
   sequence: Sequence,
   { from, to, chunkRows }: {
     readonly from: number;
@@ -169,7 +169,7 @@ function leastWork(programs: readonly Program[], context: Context): LeastWork {
 
 /** Sequences with pages for so many cells each; undefined where there are not enough. */
 function opened(
-  core: Core,
+  core: Runner,
   stack: DisposableStack,
   { batch, cells }: { readonly batch: number; readonly cells: number },
 ): OpenSequence[] | undefined {
@@ -184,7 +184,7 @@ function opened(
 
 /** All with their contexts stored and a pending token. */
 async function setBack(
-  core: Core,
+  core: Runner,
   sequences: readonly Sequence[],
   context: number,
 ): Promise<void> {
@@ -202,7 +202,7 @@ function pretend(sequence: Sequence, ids: readonly number[], stored: number): vo
   rewind(sequence, stored);
 }
 
-function randomChain(core: Core, count: number, seed: number) {
+function randomChain(core: Runner, count: number, seed: number) {
   return {
     tokens: randomIds(core, count, seed + 1),
     parents: Array.from({ length: count }, (_, i) => i),
@@ -210,7 +210,7 @@ function randomChain(core: Core, count: number, seed: number) {
 }
 
 /** Tokens that differ from each other, as far as the target has so many. */
-function randomIds({ models }: Pick<Core, "models">, count: number, seed = 0): number[] {
+function randomIds({ models }: Pick<Runner, "models">, count: number, seed = 0): number[] {
   const { vocabSize } = models.target.config;
   return Array.from({ length: count }, (_, i) => (7 + 31 * i + 101 * seed) % vocabSize);
 }

@@ -1,13 +1,13 @@
 import { fillParams, fillRandom } from "../../../../kernels/matmul/fill_random.ts";
 import { compiler, submit } from "../../../gpu/program.ts";
 import { storageBuffer } from "../../device/buffers.ts";
-import type { Core } from "../../device/core.ts";
+import type { Runner } from "../../device/core.ts";
 
 /**
  * Fills the keys and values of all cells with random numbers, finite in every dtype that cells are kept in. A
  * context of any length is there then without a forward over it, and reads as a real one does.
  */
-export async function fillCells({ gpu, models }: Pick<Core, "gpu" | "models">): Promise<void> {
+export async function fillCells({ gpu, models }: Pick<Runner, "gpu" | "models">): Promise<void> {
   const { target, draft, standalone } = models;
   const kept = [...target.kv, ...draft ? [draft.kv] : [], ...standalone?.model.kv ?? []];
   // Latent attention keeps both in one buffer.

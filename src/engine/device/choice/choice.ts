@@ -13,7 +13,7 @@ import { resultWords } from "../../../model/plan/rows_layout.ts";
 import type { Target } from "../../../model/plan/target.ts";
 import { penalizes, type Sampling } from "../../../speculate/sampling.ts";
 import {
-  type Capacity,
+  type EngineSizes,
   KEPT_ROWS_AT,
   mostDepth,
   type RoundBuffers,
@@ -25,7 +25,7 @@ import type { Submission } from "../submit/submit.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
 /** What has a say in the target's choice beside its logits and sampling. */
-export interface ChoiceKind {
+export interface SamplingKind {
   /** Only some tokens are allowed. */
   readonly masked: boolean;
   /** A sequence has penalties or a bias. */
@@ -37,13 +37,17 @@ export interface ChoiceKind {
 }
 
 /** Nothing: the programs that every engine has. */
-export const PLAIN_CHOICE: ChoiceKind = { masked: false, penalized: false, logprobs: undefined };
+export const PLAIN_SAMPLING: SamplingKind = {
+  masked: false,
+  penalized: false,
+  logprobs: undefined,
+};
 
 /** Nothing, and no sequence samples: programs that every engine has too. */
-export const GREEDY_CHOICE: ChoiceKind = { ...PLAIN_CHOICE, greedy: true };
+export const GREEDY_SAMPLING: SamplingKind = { ...PLAIN_SAMPLING, greedy: true };
 
 /** What programs of a kind read and write beside the rest. */
-export interface ChoiceBuffers {
+export interface SamplingBuffers {
   /** What tokens are chosen from, laid out as the target's logits; undefined: those. */
   readonly adjusted: Operand | undefined;
   /** Allowed tokens of each row, u32 [rows, maskWords(vocab)]. */
@@ -54,30 +58,30 @@ export interface ChoiceBuffers {
 }
 
 /** Whether nothing has a say beside logits and sampling. */
-export function isPlain({ masked, penalized, logprobs }: ChoiceKind): boolean {
+export function isPlain({ masked, penalized, logprobs }: SamplingKind): boolean {
   return !masked && !penalized && logprobs === undefined;
 }
 
 /** What the choice takes of the sequences in these slots. */
 export function kindFor(
-  choice: Pick<Choice, "isPenalized" | "draws">,
+  choice: Pick<SamplingKinds, "isPenalized" | "draws">,
   slots: readonly number[],
   { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
-): ChoiceKind {
+): SamplingKind {
   const kind = {
     masked: mask !== undefined,
     penalized: slots.some((slot) => choice.isPenalized(slot)),
     logprobs: logprobCount(logprobs),
   };
   const draws = slots.some((slot) => choice.draws(slot));
-  return isPlain(kind) && !draws ? GREEDY_CHOICE : kind;
+  return isPlain(kind) && !draws ? GREEDY_SAMPLING : kind;
 }
 
 /** The buffers of all kinds, each made when first wanted. */
-export interface Choice {
-  buffers(kind: ChoiceKind): ChoiceBuffers;
+export interface SamplingKinds {
+  buffers(kind: SamplingKind): SamplingBuffers;
   /** What is read beside the results where up to `tokens` tokens are emitted: log-probabilities. */
-  read(kind: ChoiceKind, tokens: number): Pick<Submission, "extra">;
+  read(kind: SamplingKind, tokens: number): Pick<Submission, "extra">;
   /**
    * Writes the allowed tokens of `rows` rows.
    *
@@ -99,7 +103,7 @@ export interface Choice {
   draws(slot: number): boolean;
 }
 
-export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice {
+export function openSamplingKinds(gpu: Gpu, target: Target, capacity: EngineSizes): SamplingKinds {
   const { config: { vocabSize: vocab }, weights: { head } } = target;
   const rows = verifyRowCount(capacity);
   const words = maskWords(vocab);
@@ -189,7 +193,7 @@ export function afterAcceptance(
   { config, weights, tuning, logits }: Target,
   { shape, choice, withConfidences = false }: {
     readonly shape: RoundShape;
-    readonly choice: ChoiceBuffers | undefined;
+    readonly choice: SamplingBuffers | undefined;
     /** See `resultWords`. */
     readonly withConfidences?: boolean;
   },
@@ -226,7 +230,7 @@ export function chooseRows(
     readonly count: number;
     /** Rows of a sequence. */
     readonly perSlot: number;
-    readonly choice: ChoiceBuffers | undefined;
+    readonly choice: SamplingBuffers | undefined;
   },
 ): Dispatch[] {
   const { vocabSize: vocab } = config;

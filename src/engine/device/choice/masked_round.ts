@@ -2,9 +2,9 @@ import { readsMasks } from "../../../../kernels/sample/adjust.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import { submit } from "../../../gpu/program.ts";
 import { draftWords } from "../../../model/plan/rows_layout.ts";
-import type { TierShape } from "../../../speculate/round_shape.ts";
+import type { DraftShape } from "../../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
-import { type Capacity, mostRows, type RoundBuffers } from "../buffers.ts";
+import { type EngineSizes, mostRows, type RoundBuffers } from "../buffers.ts";
 import type { RoundPrograms } from "../programs.ts";
 import { unpackProposal } from "../proposals.ts";
 import { type Sequence, slotOf } from "../sequence.ts";
@@ -17,7 +17,7 @@ interface Device {
   /** Its programs are timed. */
   readonly profile: boolean;
   readonly buffers: Pick<RoundBuffers, "drafts">;
-  readonly capacity: Capacity;
+  readonly capacity: EngineSizes;
 }
 
 /**
@@ -29,7 +29,7 @@ export async function maskedRound(
   { draft, verify, extend, ...work }: RoundPrograms,
   { sequences, shape, proposals, setMasks }: {
     readonly sequences: readonly Sequence[];
-    readonly shape: TierShape;
+    readonly shape: DraftShape;
     /** Those that the host has; the device drafts the others. */
     readonly proposals: readonly (Proposal | undefined)[] | undefined;
     readonly setMasks: (proposals: readonly Proposal[]) => Promise<void>;

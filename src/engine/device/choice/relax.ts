@@ -4,8 +4,8 @@ import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { Target } from "../../../model/plan/target.ts";
 import type { AcceptThresholds } from "../../../speculate/accept_thresholds.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
-import { type Capacity, type RoundBuffers, storageBuffer, verifyRowCount } from "../buffers.ts";
-import type { ChoiceBuffers } from "./choice.ts";
+import { type EngineSizes, type RoundBuffers, storageBuffer, verifyRowCount } from "../buffers.ts";
+import type { SamplingBuffers } from "./choice.ts";
 
 /** Relaxed acceptance and its scratch. */
 export interface Relaxed {
@@ -16,7 +16,7 @@ export interface Relaxed {
 export function openRelaxed(
   gpu: Gpu,
   thresholds: AcceptThresholds,
-  capacity: Capacity,
+  capacity: EngineSizes,
 ): Relaxed {
   const kept = storageBuffer(gpu, "kept", verifyRowCount(capacity) * KEPT_MASS_WORDS);
   return { thresholds, kept };
@@ -30,7 +30,7 @@ export function relaxRows(
     readonly shape: RoundShape;
     /** Rows that a slot may have in any round. */
     readonly mostRows: number;
-    readonly choice: ChoiceBuffers | undefined;
+    readonly choice: SamplingBuffers | undefined;
     readonly relaxed: Relaxed | undefined;
   },
 ): Dispatch[] {

@@ -1,7 +1,7 @@
 import { packedRows } from "../../../speculate/costs/row_buckets.ts";
 import type { VerifyBudget } from "../../../speculate/policy.ts";
-import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
-import { type ChoiceKind, isPlain } from "../choice/choice.ts";
+import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
+import { isPlain, type SamplingKind } from "../choice/choice.ts";
 import type { Programs } from "../programs.ts";
 
 /** How a round gets by with fewer rows than its shape has. */
@@ -16,7 +16,7 @@ export interface Packing {
 
 /** What packing reads of `RoundsAsked`. */
 interface PackingRequest {
-  readonly shape: TierShape;
+  readonly shape: DraftShape;
   readonly depths?: readonly number[];
   readonly verify?: VerifyBudget;
   readonly proposals?: readonly unknown[];
@@ -35,7 +35,7 @@ export function packing(
   { batch, bucket, choice, rounds: { packs, ranks } }: {
     readonly batch: number;
     readonly bucket: number;
-    readonly choice: ChoiceKind;
+    readonly choice: SamplingKind;
     readonly rounds: Pick<Programs, "packs" | "ranks">;
   },
 ): Packing {

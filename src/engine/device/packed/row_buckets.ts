@@ -1,5 +1,5 @@
 import { packedRows, ROW_BUCKETS } from "../../../speculate/costs/row_buckets.ts";
-import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
+import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
 import { batchBuckets } from "../programs.ts";
 import type { RoundSpec } from "../round_plans.ts";
 
@@ -9,7 +9,7 @@ import type { RoundSpec } from "../round_plans.ts";
  * @param ranks whether the device may choose which.
  */
 export function partialRounds(
-  shapes: readonly TierShape[],
+  shapes: readonly DraftShape[],
   most: number,
   ranks: boolean,
 ): RoundSpec[] {

@@ -12,7 +12,7 @@ import { ROW_WORDS, SLOT_WORDS } from "../../../model/plan/rows_layout.ts";
 import type { StandaloneWeights } from "../../../model/plan/standalone.ts";
 import type { Target } from "../../../model/plan/target.ts";
 import {
-  type Capacity,
+  type EngineSizes,
   maxRows,
   mostDepth,
   mostRows,
@@ -64,7 +64,7 @@ export function prepareStandalone(
     readonly config: StandaloneConfig;
     readonly weights: StandaloneWeights;
   },
-  capacity: Capacity,
+  capacity: EngineSizes,
   { kv, ...shared }: SharedBuffers & { readonly kv: readonly LayerKv[] },
 ): StandaloneDraft {
   const { layer, draftVocabSize: vocab } = config;
@@ -95,7 +95,7 @@ function rejection(
     readonly head: Matrix;
     readonly rule: RejectionRule;
   },
-  capacity: Capacity,
+  capacity: EngineSizes,
 ): Rejection {
   const { batch: slots } = capacity;
   const steps = stepsOf(capacity);
@@ -121,12 +121,12 @@ function rejection(
 /** Bytes of the logits that drafts are drawn from; those of each step begin where they can be bound. */
 export function draftLogitBytes(
   vocab: number,
-  capacity: Pick<Capacity, "shapes" | "batch">,
+  capacity: Pick<EngineSizes, "shapes" | "batch">,
 ): number {
   return stepsOf(capacity) * Math.ceil(capacity.batch * vocab * 4 / ALIGNMENT) * ALIGNMENT;
 }
 
 /** Token 0 is drafted at depth 0 too. */
-function stepsOf(capacity: Pick<Capacity, "shapes">): number {
+function stepsOf(capacity: Pick<EngineSizes, "shapes">): number {
   return Math.max(1, mostDepth(capacity));
 }

@@ -1,6 +1,6 @@
 import { isChain } from "../../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
-import type { Capacity } from "../../device/buffers.ts";
+import type { EngineSizes } from "../../device/buffers.ts";
 import type { HostProposal } from "../../../draft/host_drafter.ts";
 import type { HostRound } from "./proposing.ts";
 import type { Requests } from "../requests.ts";
@@ -8,7 +8,7 @@ import type { RequestState } from "../request_state.ts";
 
 /** What this needs of the engine. */
 interface Parts extends Pick<Requests, "attempt"> {
-  readonly capacity: Pick<Capacity, "shapes">;
+  readonly capacity: Pick<EngineSizes, "shapes">;
   /** Of the target. */
   readonly vocabSize: number;
 }

@@ -1,12 +1,12 @@
 import type { HostDrafter, HostProposal } from "../../../draft/host_drafter.ts";
 import type { CostTable } from "../../../speculate/costs/table.ts";
-import type { Choice, RoundContext } from "../../../speculate/policy.ts";
-import type { TierShape } from "../../../speculate/round_shape.ts";
+import type { Decision, RoundContext } from "../../../speculate/policy.ts";
+import type { DraftShape } from "../../../speculate/round_shape.ts";
 import { NO_PROPOSAL } from "../../../speculate/trees.ts";
-import type { Core } from "../../device/core.ts";
+import type { Runner } from "../../device/core.ts";
 import type { ElasticDraft } from "../elastic_draft.ts";
-import type { Outputs } from "../output.ts";
-import type { Places } from "../places.ts";
+import type { OutputConfig } from "../output.ts";
+import type { RunQueue } from "../places.ts";
 import type { RequestState } from "../request_state.ts";
 import type { Requests } from "../requests.ts";
 import type { SequencePages } from "../sequence_pages.ts";
@@ -44,14 +44,14 @@ export interface GroupPicker {
 }
 
 interface Parts {
-  readonly core: Pick<Core, "capacity" | "draft" | "pool" | "ranks">;
+  readonly core: Pick<Runner, "capacity" | "draft" | "pool" | "ranks">;
   readonly pages: Pick<SequencePages, "available">;
   readonly places: Pick<
-    Places<RequestState>,
+    RunQueue<RequestState>,
     "waiting" | "running" | "roomy" | "grow" | "reserveAhead"
   >;
   readonly requests: Pick<Requests, "attempt">;
-  readonly outputs: Pick<Outputs, "vocabSize" | "eosTokenIds">;
+  readonly outputs: Pick<OutputConfig, "vocabSize" | "eosTokenIds">;
   readonly speculation: Speculation;
   readonly drafter: HostDrafter | undefined;
   readonly costs: () => CostTable | undefined;
@@ -79,7 +79,7 @@ export function openGroupPicker(
   }
 
   /** What the device drafts, as the policy picks it. */
-  function choose(states: readonly RequestState[]): Choice {
+  function choose(states: readonly RequestState[]): Decision {
     if (core.draft === "none") return NO_DRAFTS;
     const choice = speculation.pick(contextOf(states));
     chosenSteps = choice.tier.depth;
@@ -103,7 +103,7 @@ export function openGroupPicker(
    */
   function reserve(
     states: readonly RequestState[],
-    tier: TierShape,
+    tier: DraftShape,
     { holds, texts }: { readonly holds: number; readonly texts: readonly TextSoFar[] },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;

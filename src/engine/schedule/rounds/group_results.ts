@@ -1,4 +1,4 @@
-import { chain, isChain, type TierShape } from "../../../speculate/round_shape.ts";
+import { chain, type DraftShape, isChain } from "../../../speculate/round_shape.ts";
 import type { RoundResult, SequenceResult } from "../../device/round_result.ts";
 import type { RequestState } from "../request_state.ts";
 import type { Requests } from "../requests.ts";
@@ -91,7 +91,7 @@ function takingOf(
 }
 
 function countsOf(
-  shape: TierShape,
+  shape: DraftShape,
   taking: readonly Taking[],
 ): Pick<RoundSample, "numSteps" | "drafted" | "batch" | "requests" | "drafts" | "accepted"> {
   return {

@@ -1,8 +1,8 @@
-import type { Choice } from "../../../speculate/policy.ts";
-import type { RoundsAsked } from "../../device/core.ts";
+import type { Decision } from "../../../speculate/policy.ts";
+import type { RoundRequest } from "../../device/core.ts";
 import type { HostDrafter, HostProposal, RequestDrafter } from "../../../draft/host_drafter.ts";
 import { UsageError } from "../../../errors.ts";
-import { isChain, MOST_ROWS, type TierShape } from "../../../speculate/round_shape.ts";
+import { type DraftShape, isChain, MOST_ROWS } from "../../../speculate/round_shape.ts";
 import { depthsOf, NO_PROPOSAL } from "../../../speculate/trees.ts";
 import { proposalFault } from "../../device/proposals.ts";
 import type { GenerateRequest } from "../events.ts";
@@ -36,7 +36,7 @@ export function proposalOf(
     readonly most?: number | undefined;
   },
 ): HostProposal {
-  const shape = shapes.at(-1) as TierShape;
+  const shape = shapes.at(-1) as DraftShape;
   const depth = Math.min(shape.depth, output.left - 1, most);
   if (drafter === undefined || request.numSteps === 0 || depth < 1) return NO_PROPOSAL;
   const proposal = drafter.propose(sequence.ids, { depth, count: shape.rows - 1, device });
@@ -47,7 +47,7 @@ export function proposalOf(
 
 /** Tokens that the device drafts for each request by the policy's choice. */
 export function deviceSteps(
-  { tier, depths }: Choice,
+  { tier, depths }: Decision,
   states: readonly Pick<RequestState, "request">[],
 ): number[] {
   return states.map(({ request }, i) => request.numSteps === 0 ? 0 : depths?.[i] ?? tier.depth);
@@ -61,7 +61,7 @@ interface Drafts {
 }
 
 /** A round as a host drafts for it. */
-export interface HostRound extends RoundsAsked {
+export interface HostRound extends RoundRequest {
   readonly proposals?: readonly (HostProposal | undefined)[];
 }
 
@@ -79,8 +79,8 @@ export function proposedRound(
   const given = proposals.filter((proposal) => proposal !== undefined);
   const deepest = Math.max(...steps, ...given.flatMap(depthsOf));
   const most = Math.max(...given.map(({ tokens }) => tokens.length));
-  const holds = ({ depth, rows }: TierShape) => depth >= deepest && rows > most;
-  const shape = shapes.find(holds) ?? shapes.at(-1) as TierShape;
+  const holds = ({ depth, rows }: DraftShape) => depth >= deepest && rows > most;
+  const shape = shapes.find(holds) ?? shapes.at(-1) as DraftShape;
   const depths = steps.map((n) => Math.min(n, shape.depth));
   return { shape, count: 1, proposals, depths, deviceDepth: Math.max(...depths) };
 }

@@ -6,7 +6,7 @@ import {
   type SequenceContext,
   type SequenceOutcome,
 } from "../../../speculate/policy.ts";
-import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
+import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
 import type { RoundResult, SequenceResult } from "../../device/round_result.ts";
 import { askedSteps, type RequestState } from "../request_state.ts";
 
@@ -64,7 +64,7 @@ export function roundOutcome(
 function sequenceOutcome(
   { request, output, drafted }: RequestState,
   { drafts, accepted, confidences = [] }: SequenceResult,
-  tier: TierShape,
+  tier: DraftShape,
 ): SequenceOutcome {
   const depth = isChain(tier) ? drafts.length : tier.depth;
   drafted.depth = depth;

@@ -1,5 +1,5 @@
 import type { CostTable } from "../../../speculate/costs/table.ts";
-import type { Core } from "../../device/core.ts";
+import type { Runner } from "../../device/core.ts";
 import { batchBuckets } from "../../device/programs.ts";
 import {
   costsKey,
@@ -31,7 +31,7 @@ export interface EngineCosts {
 export type CostsChoice = string;
 
 export interface CostsOptions {
-  readonly core: Core;
+  readonly core: Runner;
   readonly of: CostsOf;
   readonly choice: CostsChoice | undefined;
   /** Draft levels that rounds may have, rising. */

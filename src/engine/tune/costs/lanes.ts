@@ -1,5 +1,5 @@
 import { GREEDY } from "../../../speculate/sampling.ts";
-import type { Core } from "../../device/core.ts";
+import type { Runner } from "../../device/core.ts";
 import { prefillPrompt } from "../../device/direct.ts";
 import { newSequence, type Sequence } from "../../device/sequence.ts";
 import { PAGE } from "../../../model/plan/rows_layout.ts";
@@ -31,7 +31,7 @@ interface Lane {
  *
  * @param core nobody else uses it until the lanes are disposed of.
  */
-export function openLanes(core: Core): Lanes {
+export function openLanes(core: Runner): Lanes {
   const { pool } = core;
   const lanes: Lane[] = [];
   /** Whole pages of each context's prompt, held once more for the lanes to come. */
@@ -95,7 +95,7 @@ export function openLanes(core: Core): Lanes {
 }
 
 /** Tokens of the target that differ from each other, as far as it has so many. */
-export function promptIds(core: Pick<Core, "models">, length: number): number[] {
+export function promptIds(core: Pick<Runner, "models">, length: number): number[] {
   const { vocabSize } = core.models.target.config;
   return Array.from({ length }, (_, i) => (7 + 31 * i) % vocabSize);
 }

@@ -1,6 +1,6 @@
 import { fitCosts, type Reading, type TableNames } from "../../../speculate/costs/fit.ts";
 import type { CostTable } from "../../../speculate/costs/table.ts";
-import type { Core } from "../../device/core.ts";
+import type { Runner } from "../../device/core.ts";
 import { openLanes } from "./lanes.ts";
 import { openPartTimer } from "./part_timer.ts";
 import { costProbes, holds, LONG_CONTEXTS, type PlanAsked, SHORT_CONTEXT } from "./plan.ts";
@@ -45,7 +45,7 @@ const WARM_MS = 200;
  * All slots and pages it takes are given back. Repeats are interleaved: each pass runs everything
  * once, so what slows the machine for a while slows all alike.
  */
-export async function measureCosts(core: Core, asked: CostsAsked): Promise<MeasuredCosts> {
+export async function measureCosts(core: Runner, asked: CostsAsked): Promise<MeasuredCosts> {
   const { now = () => performance.now() } = asked;
   const started = now();
   const end = started + asked.seconds * 1000;

@@ -2,7 +2,7 @@ import type { Reading } from "../../../speculate/costs/fit.ts";
 import { packedRows } from "../../../speculate/costs/row_buckets.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
-import type { Core } from "../../device/core.ts";
+import type { Runner } from "../../device/core.ts";
 import { openSequence } from "../../device/direct.ts";
 import { mostCells } from "../../device/sequence.ts";
 import { type Lanes, promptIds, WINDOW } from "./lanes.ts";
@@ -21,7 +21,7 @@ export interface Probe {
 }
 
 export interface ProbeParts {
-  readonly core: Core;
+  readonly core: Runner;
   readonly lanes: Lanes;
   readonly timer: PartTimer;
 }

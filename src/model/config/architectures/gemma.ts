@@ -1,7 +1,7 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
 import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
 import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
-import type { LayerSpec } from "../layer_spec.ts";
+import type { LayerConfig } from "../layer_spec.ts";
 import { parseRope, parseRopeOf, type Rope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 
@@ -101,7 +101,7 @@ function layer(
   config: Fields,
   { attention, mlp }: BaseLayer,
   own: Partial<BaseLayer["attention"]>,
-): LayerSpec {
+): LayerConfig {
   const scale = positive(config, "query_pre_attn_scalar") ** -0.5;
   return {
     attention: { ...attention, scale, ...own },

@@ -1,7 +1,7 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
 import type { BaseLayer, Family } from "../types.ts";
 import { type Fields, flag, integer, integers, value } from "../../files/fields.ts";
-import type { LayerSpec } from "../layer_spec.ts";
+import type { LayerConfig } from "../layer_spec.ts";
 import { parseMixture } from "../mixture_config.ts";
 
 const DEFAULTS = {
@@ -70,7 +70,7 @@ function windowed(
   { attention, mlp }: BaseLayer,
   i: number,
   own: Partial<BaseLayer["attention"]>,
-): LayerSpec {
+): LayerConfig {
   const most = integer(config, "max_window_layers", { least: 0, most: 2 ** 20 });
   const slides = flag(config, "use_sliding_window", false) && isSliding(config, i, i >= most);
   const window = slides ? slidingWindow(config) : undefined;

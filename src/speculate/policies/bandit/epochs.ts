@@ -1,4 +1,4 @@
-import type { Choice, Policy, PolicySetup, RoundContext, RoundOutcome } from "../../policy.ts";
+import type { Decision, Policy, PolicySetup, RoundContext, RoundOutcome } from "../../policy.ts";
 import { chains } from "../../round_shape.ts";
 import { armReport } from "./report.ts";
 import { type Reward, rewardOf } from "./reward.ts";
@@ -66,7 +66,7 @@ export function epochPolicy<Stats>(
 ): Policy<EpochState<Stats>> {
   const { buckets } = setup;
   const tiers = chains(steps);
-  const choices: readonly Choice[] = tiers.map((tier) => ({ tier }));
+  const choices: readonly Decision[] = tiers.map((tier) => ({ tier }));
   const fresh: BucketEpoch = { arm: 0, left: 0, count: 0, played: steps.map(() => 0) };
 
   function armOf({ stats, epochs }: EpochState<Stats>, context: RoundContext): number {
@@ -101,7 +101,7 @@ export function epochPolicy<Stats>(
   return {
     tiers,
     start: { stats: rule.start, epochs: atLeastOne(buckets).map(() => fresh) },
-    pick: (state, context) => choices[armOf(state, context)] as Choice,
+    pick: (state, context) => choices[armOf(state, context)] as Decision,
     holds({ stats, epochs }, { batchSize }) {
       const bucket = bucketOf(buckets, batchSize);
       const left = epochs[bucket]?.left ?? 0;

@@ -1,4 +1,4 @@
-import type { Choice, Policy, RoundContext } from "../../policy.ts";
+import type { Decision, Policy, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
@@ -50,7 +50,7 @@ function choose(
   evidence: Evidence,
   context: RoundContext,
   { numSteps, prices }: { readonly numSteps: number; readonly prices: Pricing },
-): Choice {
+): Decision {
   if (context.batchSize === 0) return { tier: chain(numSteps) };
   const drafts = candidates(evidence, context, numSteps);
   const [best] = optionsOf([numSteps], drafts, prices(context, evidence.timings));

@@ -1,4 +1,4 @@
-import type { Choice, Policy, RoundContext } from "../../policy.ts";
+import type { Decision, Policy, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
 import { aged, type Decided, decided } from "./interval.ts";
@@ -10,7 +10,7 @@ import { acceptanceReport } from "./report.ts";
  */
 export function cutChain(
   { numSteps, buckets }: { readonly numSteps: number; readonly buckets: readonly number[] },
-  choose: (known: Evidence, context: RoundContext) => Choice,
+  choose: (known: Evidence, context: RoundContext) => Decision,
 ): Policy<Decided<Evidence>> {
   return {
     tiers: [chain(numSteps)],

@@ -1,5 +1,5 @@
 import {
-  type Choice,
+  type Decision,
   type Policy,
   type PolicyReport,
   type RoundContext,
@@ -77,7 +77,7 @@ export function hybrid(
   const most = Math.max(...steps);
   const prices = pricing({ buckets, refine: REFINED });
   const begins = numSteps !== undefined && steps.includes(numSteps) ? numSteps : undefined;
-  const pick = (known: Known, context: RoundContext): Choice =>
+  const pick = (known: Known, context: RoundContext): Decision =>
     known.evidence.rounds === 0 && begins !== undefined
       ? { tier: chain(begins) }
       : choose(known, context, { options, prices });
@@ -131,7 +131,7 @@ function choose(
   { evidence, course }: Known,
   context: RoundContext,
   { options, prices }: { readonly options: HybridOptions; readonly prices: Pricing },
-): Choice {
+): Decision {
   const { steps } = options;
   const shallowest = steps[0] as number;
   if (context.batchSize === 0) return { tier: chain(shallowest) };

@@ -1,6 +1,6 @@
 import { meanRate, positionRates } from "../../estimate/positions.ts";
 import { oddsRatio, type RequestCounts, shifted } from "../../estimate/requests.ts";
-import type { Choice, Policy, RoundContext } from "../../policy.ts";
+import type { Decision, Policy, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { numberOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
@@ -43,7 +43,7 @@ export function pMin(options: PMinOptions, buckets: readonly number[]): Policy<D
   return cutChain({ numSteps, buckets }, (known, context) => choose(known, context, options));
 }
 
-function choose(known: Evidence, context: RoundContext, { numSteps, pMin }: PMinOptions): Choice {
+function choose(known: Evidence, context: RoundContext, { numSteps, pMin }: PMinOptions): Decision {
   const tier = chain(numSteps);
   const { batchSize, ranks } = context;
   if (batchSize === 0) return { tier };

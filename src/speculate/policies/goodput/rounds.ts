@@ -7,7 +7,7 @@ import {
   type RankedDrafts,
   shareOut,
 } from "../../estimate/budget.ts";
-import type { Choice, RoundContext } from "../../policy.ts";
+import type { Decision, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import type { Evidence } from "./evidence.ts";
 import type { RoundPrices } from "./pricing.ts";
@@ -70,7 +70,7 @@ export function choiceOf(
   { steps, drafts }: { readonly steps: number; readonly drafts: number },
   { told }: Candidates,
   { evidence, context }: { readonly evidence: Evidence; readonly context: RoundContext },
-): Choice {
+): Decision {
   const tier = chain(steps);
   const { batchSize, ranks } = context;
   // Until confidences were observed, every draft is verified.

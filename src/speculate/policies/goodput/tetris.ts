@@ -1,5 +1,5 @@
 import { rankDrafts, shareOut } from "../../estimate/budget.ts";
-import { type Choice, type Policy, type RoundContext } from "../../policy.ts";
+import { type Decision, type Policy, type RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { numberOf } from "../fields.ts";
 import { DEEPEST_STEPS, depthOf } from "./depth.ts";
@@ -51,7 +51,7 @@ function choose(
   known: Evidence,
   context: RoundContext,
   { numSteps, capacity }: TetrisOptions,
-): Choice {
+): Decision {
   const tier = chain(numSteps);
   const all = context.batchSize * numSteps;
   if (capacity >= all) return { tier };

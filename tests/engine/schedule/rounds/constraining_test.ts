@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { Constraint } from "../../../../src/grammar/constraint.ts";
-import type { Output } from "../../../../src/engine/schedule/output.ts";
+import type { OutputAccumulator } from "../../../../src/engine/schedule/output.ts";
 import type { RequestState } from "../../../../src/engine/schedule/request_state.ts";
 import { constrained } from "../../../../src/engine/schedule/rounds/constraining.ts";
-import type { RoundsAsked } from "../../../../src/engine/device/core.ts";
+import type { RoundRequest } from "../../../../src/engine/device/core.ts";
 import { chain, chains } from "../../../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../../src/speculate/trees.ts";
 import { chainOf } from "../../../reference/trees.ts";
@@ -29,12 +29,12 @@ function state(
   };
   return {
     constraint: forced && constraint as Constraint,
-    output: { left } as Output,
+    output: { left } as OutputAccumulator,
     request: { ...numSteps === undefined ? {} : { numSteps } },
   } as RequestState;
 }
 
-const plain: RoundsAsked = { shape: chain(0), count: 5 };
+const plain: RoundRequest = { shape: chain(0), count: 5 };
 
 Deno.test("without grammars nothing changes", () => {
   assert.equal(constrained([state(undefined)], plain, OF), plain);
