@@ -48,7 +48,7 @@ export interface Runner {
     beside?: readonly DraftShape[],
   ): Promise<void>;
   /**
-   * As `warmUp`, of these tiers' rounds that verify a part of the drafts (`RoundsAsked.depths`, and
+   * As `warmUp`, of these tiers' rounds that verify a part of the drafts (`RoundRequest.depths`, and
    * `verify` where the core ranks). Those whose pipelines others have are not run.
    */
   warmUpPacked(shapes: readonly DraftShape[]): Promise<void>;
@@ -73,8 +73,8 @@ export interface Runner {
    * Stores the next chunk of the sequence's ids, up to `to`; their pages are reserved. The chunk that
    * stores all of them adds the first token to the ids and returns it; the others return undefined.
    *
-   * @param mask the tokens that the first may be, as a row of `RoundsAsked.masks`; absent: all.
-   * @param logprobs see `RoundsAsked.logprobs`.
+   * @param mask the tokens that the first may be, as a row of `RoundRequest.masks`; absent: all.
+   * @param logprobs see `RoundRequest.logprobs`.
    * @param onCompile called where kernels of the chunk have not run yet: first they run with no lane.
    */
   prefill(

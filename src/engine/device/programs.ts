@@ -48,7 +48,7 @@ export interface RoundPrograms extends Submission {
 }
 
 /**
- * Every program of an engine, each made once: by `Core.warmUp`, or when first wanted. `cells`
+ * Every program of an engine, each made once: by `Runner.warmUp`, or when first wanted. `cells`
  * is what the longest slot has pages for, see `mostCells`; absent: any number.
  */
 export interface Programs {

@@ -18,7 +18,7 @@ export interface WarmUp {
   readonly batch: number;
 }
 
-/** The rounds of these tiers at every batch bucket; the rest is as in `Core.warmUp`. */
+/** The rounds of these tiers at every batch bucket; the rest is as in `Runner.warmUp`. */
 export async function runTiers(
   { gpu, programs, submitter, batch: slots, firsts, onCompile }: WarmUp,
   shapes: readonly DraftShape[],

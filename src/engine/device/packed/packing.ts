@@ -14,7 +14,7 @@ export interface Packing {
   readonly budget: VerifyBudget | undefined;
 }
 
-/** What packing reads of `RoundsAsked`. */
+/** What packing reads of `RoundRequest`. */
 interface PackingRequest {
   readonly shape: DraftShape;
   readonly depths?: readonly number[];

@@ -76,7 +76,7 @@ function forcedOf({ constraint, output, request }: RequestState, depth: number):
 }
 
 /**
- * As `RoundsAsked.masks`. The device is at the round already: a request whose grammar fails here may be
+ * As `RoundRequest.masks`. The device is at the round already: a request whose grammar fails here may be
  * given any token, and ends when it would take it.
  */
 function masksOf(
