@@ -14,7 +14,7 @@ import { markdownTable } from "markdown-table";
 import { withoutNumbers } from "../src/bench/profile/profile.ts";
 import { median } from "../src/bench/statistics.ts";
 import { fillCells } from "../src/engine/check/growth/random_cells.ts";
-import { openSequence } from "../src/engine/device/direct.ts";
+import { openSequence } from "../src/engine/device/single_sequence.ts";
 import { mostCells } from "../src/engine/device/sequence.ts";
 import { openEngine } from "../src/engine/open.ts";
 import { apart, openProfiler } from "../src/gpu/profile.ts";

@@ -10,9 +10,13 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { median } from "../src/bench/statistics.ts";
-import type { RoundRequest } from "../src/engine/device/core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../src/engine/device/direct.ts";
-import { packedRows } from "../src/speculate/costs/row_buckets.ts";
+import type { RoundRequest } from "../src/engine/device/runner.ts";
+import {
+  type OpenSequence,
+  openSequence,
+  prefillPrompt,
+} from "../src/engine/device/single_sequence.ts";
+import { packedRows } from "../src/speculate/costs/cost_buckets.ts";
 import type { RoundResult } from "../src/engine/device/round_result.ts";
 import { rewind } from "../src/engine/device/sequence.ts";
 import { openEngine } from "../src/engine/open.ts";

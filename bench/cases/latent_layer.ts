@@ -1,7 +1,7 @@
 /** All dispatches of a layer of latent attention and a mixture with shared experts, one after the other. */
 import { attentionPartialWords } from "../../kernels/mla/partial_words.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { LatentHeads } from "../../kernels/mla/latent.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";

@@ -14,7 +14,7 @@ import {
 } from "../../src/model/plan/decoder.ts";
 import { enterBranch } from "../../src/model/plan/branch_input.ts";
 import type { DecoderContext, RowsOf } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";

@@ -19,7 +19,7 @@ import {
   resultWords,
   ROW_WORDS,
   SLOT_WORDS,
-} from "../../src/model/plan/rows_layout.ts";
+} from "../../src/model/plan/device_layout.ts";
 import { packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";

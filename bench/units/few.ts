@@ -38,7 +38,7 @@ import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import { sampleMs } from "../sample.ts";
 import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { openSequence } from "../../src/engine/device/direct.ts";
+import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
-import type { Runner } from "../../src/engine/device/core.ts";
-import { openRunner } from "../../src/engine/device/device_core.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { openGpu } from "../gpu/shared.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

@@ -1,14 +1,18 @@
 // Attention has workgroups for the cells that slots have pages for, not for those of a whole context.
 
 import assert from "node:assert/strict";
-import type { Runner } from "../../src/engine/device/core.ts";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import {
+  type OpenSequence,
+  openSequence,
+  prefillPrompt,
+} from "../../src/engine/device/single_sequence.ts";
 import { mostCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { RoundSpec } from "../../src/engine/device/round_plans.ts";
 import type { Program } from "../../src/gpu/program.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";

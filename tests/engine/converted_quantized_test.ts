@@ -1,14 +1,14 @@
 /** `convert --quantize` writes what `--quantize` makes of the same model at load. */
 import assert from "node:assert/strict";
-import { openSequence } from "../../src/engine/device/direct.ts";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { forward } from "../../src/engine/device/forward.ts";
+import { openSequence } from "../../src/engine/device/single_sequence.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { forward } from "../../src/engine/device/logits_dump.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Quantization } from "../../src/gpu/matrix.ts";
 import { convertCheckpoint } from "../../src/model/checkpoint/convert.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { openGpu } from "../gpu/shared.ts";
 

@@ -4,7 +4,7 @@
  * drafts as they were, and nothing but the variant's own steps could have done it.
  */
 import assert from "node:assert/strict";
-import { openRunner } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openGpu } from "../gpu/shared.ts";

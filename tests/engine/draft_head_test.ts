@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
-import type { Runner } from "../../src/engine/device/core.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
 import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import type { EngineSizes } from "../../src/engine/device/buffers.ts";
-import type { DraftKind } from "../../src/engine/device/core.ts";
+import type { DraftKind } from "../../src/engine/device/runner.ts";
 import type { GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { type EngineLoop, engineLoop } from "../../src/engine/schedule/loop.ts";
 import {

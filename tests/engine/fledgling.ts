@@ -1,12 +1,16 @@
-import type { RoundRequest, Runner } from "../../src/engine/device/core.ts";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { RoundRequest, Runner } from "../../src/engine/device/runner.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import {
+  type OpenSequence,
+  openSequence,
+  prefillPrompt,
+} from "../../src/engine/device/single_sequence.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";

@@ -4,7 +4,7 @@ import { openGpu } from "../gpu/shared.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { inverseFrequencies } from "../../src/model/plan/rope.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import { prefillPrompt } from "../../src/engine/device/direct.ts";
+import { prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const cases = goldenCases();

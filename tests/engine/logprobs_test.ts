@@ -1,8 +1,8 @@
 // Log-probabilities of what is emitted: to the bit the same with and without drafts.
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
-import { forward } from "../../src/engine/device/forward.ts";
-import { openSequence } from "../../src/engine/device/direct.ts";
+import { forward } from "../../src/engine/device/logits_dump.ts";
+import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Runner } from "../../src/engine/device/core.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
 import { openModels } from "../../src/engine/load/load.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";

@@ -1,6 +1,6 @@
 // Masks of allowed tokens: with drafts, whoever makes them, the text of plain decoding with masks.
 import assert from "node:assert/strict";
-import type { RoundRequest, Runner } from "../../src/engine/device/core.ts";
+import type { RoundRequest, Runner } from "../../src/engine/device/runner.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";

@@ -1,8 +1,8 @@
 /** Checkpoints whose q, k and v, or gate and up, are of several types: all become float32, exactly. */
 import assert from "node:assert/strict";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { openSequence } from "../../src/engine/device/direct.ts";
-import { forward } from "../../src/engine/device/forward.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { openSequence } from "../../src/engine/device/single_sequence.ts";
+import { forward } from "../../src/engine/device/logits_dump.ts";
 import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
 import { weightReport } from "../../src/engine/load/quantize.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -10,7 +10,7 @@ import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";
 import { widen } from "../../src/model/files/widen.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { BYTES } from "../model/checkpoint_in_memory.ts";
 import { folderOf } from "./speculated.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../kernels/matmul/matmul.ts";
-import { openSequence } from "../../src/engine/device/direct.ts";
-import { openRunner } from "../../src/engine/device/device_core.ts";
+import { openSequence } from "../../src/engine/device/single_sequence.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -9,7 +9,7 @@ import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { norm } from "../../src/model/plan/decoder_context.ts";
 import { draftBody } from "../../src/model/plan/eagle.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { targetBody } from "../../src/model/plan/target.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { chains } from "../../src/speculate/round_shape.ts";

@@ -1,14 +1,14 @@
 // A row's logits are the same bits whether the rows of its sequence are padded to a number or packed.
 import assert from "node:assert/strict";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
-import type { Runner } from "../../src/engine/device/core.ts";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
+import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
 import { targetBody, targetHead } from "../../src/model/plan/target.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chains } from "../../src/speculate/round_shape.ts";

@@ -1,7 +1,7 @@
 // Rounds that verify a part of the drafts, packed: what is decoded does not depend on which.
 import assert from "node:assert/strict";
-import type { RoundRequest, Runner } from "../../src/engine/device/core.ts";
-import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { RoundRequest, Runner } from "../../src/engine/device/runner.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { VerifyBudget } from "../../src/speculate/policy.ts";
 import { hash32 } from "../../src/speculate/noise.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fillCells } from "../../src/engine/check/growth/random_cells.ts";
-import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import {
   fillSequences,
   openCoreProfiler,

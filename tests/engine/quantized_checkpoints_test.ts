@@ -1,10 +1,10 @@
 /** Models of quantized checkpoints compute what their weights in float32 do, and speculate so. */
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
-import { openSequence } from "../../src/engine/device/direct.ts";
-import type { Runner } from "../../src/engine/device/core.ts";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { forward } from "../../src/engine/device/forward.ts";
+import { openSequence } from "../../src/engine/device/single_sequence.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { forward } from "../../src/engine/device/logits_dump.ts";
 import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
@@ -12,7 +12,7 @@ import { openGpu } from "../gpu/shared.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import type { Runner } from "../../src/engine/device/core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import {
+  type OpenSequence,
+  openSequence,
+  prefillPrompt,
+} from "../../src/engine/device/single_sequence.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -10,7 +14,7 @@ import {
 import { statically } from "../../src/engine/drafting.ts";
 import { openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS, goldenCases, openFledgling } from "./fledgling.ts";

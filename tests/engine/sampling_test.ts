@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openModels } from "../../src/engine/load/load.ts";
-import type { Runner } from "../../src/engine/device/core.ts";
-import { prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import { prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { chain } from "../../src/speculate/round_shape.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openRunner } from "../../src/engine/device/device_core.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { waysToFit } from "../../src/engine/load/fits.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";

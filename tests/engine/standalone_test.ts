@@ -1,7 +1,7 @@
 // A whole model as the draft of another: the text of plain decoding, whatever the draft.
 import assert from "node:assert/strict";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
@@ -14,7 +14,7 @@ import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../gpu/shared.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";

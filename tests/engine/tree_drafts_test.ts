@@ -1,7 +1,7 @@
 // Trees that the device drafts: the text of plain decoding, whatever their shape.
 import assert from "node:assert/strict";
-import { openRunner } from "../../src/engine/device/device_core.ts";
-import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
@@ -13,7 +13,7 @@ import {
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { openGpu } from "../gpu/shared.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chain, type DraftShape, tierText } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";

@@ -8,7 +8,7 @@ import { qkvEpilogue } from "../../kernels/matmul/qkv.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";

@@ -8,7 +8,7 @@ import { normRopeStore } from "../../kernels/attention/norm_rope_store.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";

@@ -11,7 +11,7 @@ import { normLanes } from "../../kernels/norm/rms_norm.ts";
 import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

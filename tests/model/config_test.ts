@@ -3,7 +3,7 @@ import fc from "npm:fast-check@4.10.2";
 import { UsageError } from "../../src/errors.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import type { HeadAttention } from "../../src/model/config/layer_spec.ts";
+import type { HeadAttention } from "../../src/model/config/layer_config.ts";
 import { LLAMA_NAMES } from "../../src/model/config/tensor_names.ts";
 import { denseLayer } from "./dense_layer.ts";
 

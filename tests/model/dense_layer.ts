@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { DenseMlp, HeadAttention, LayerConfig } from "../../src/model/config/layer_spec.ts";
+import type { DenseMlp, HeadAttention, LayerConfig } from "../../src/model/config/layer_config.ts";
 
 /** A layer with keys and values a head and a plain MLP; anything else fails. */
 export function denseLayer(

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { MOST_OWN_CELLS } from "../../kernels/attention/own_heads.ts";
 import { headAttention, headRanges } from "../../src/model/plan/head_attention.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";

@@ -9,7 +9,7 @@ import {
   type PlacedLayer,
 } from "../../src/model/plan/decoder.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/device_layout.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 

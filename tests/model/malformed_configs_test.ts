@@ -7,7 +7,7 @@ import type { ModelConfig } from "../../src/model/config/types.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { misfit } from "../../src/model/config/fit.ts";
 import { memoryFolder } from "../../src/model/files/folder.ts";
-import { actWidth, headsOf } from "../../src/model/config/layer_spec.ts";
+import { actWidth, headsOf } from "../../src/model/config/layer_config.ts";
 import { scratchBytes } from "../../src/model/report/scratch.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";

@@ -1,4 +1,4 @@
-import { type Routing, slotIndex } from "../../src/speculate/router.ts";
+import { type Routing, slotIndex } from "../../src/speculate/batch_bracket.ts";
 
 /**
  * The buckets at which a tier can ever run, so that no other needs its programs (SGLang's

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
-import { slotIndex } from "../../src/speculate/router.ts";
+import { slotIndex } from "../../src/speculate/batch_bracket.ts";
 import { bucketsForStep } from "../reference/router.ts";
 import { SGLANG_DEFAULT } from "./sglang_default.ts";
 

@@ -4,7 +4,7 @@ import { type Looks, swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
 import { chartsOf } from "./charts.ts";
 import { type GrowthTable, growthTables } from "./columns.ts";
-import { seriesLooks } from "./looks.ts";
+import { seriesLooks } from "./series_style.ts";
 import { GROWTH_AXES } from "./points.ts";
 import { type GrowthRow, seriesNames } from "./row.ts";
 import { bandwidthText, deviceLines, GROWTH_NOTES, type GrowthFacts } from "./text.ts";

@@ -11,7 +11,7 @@ import {
   trackChart,
   TRACKS,
 } from "./charts.ts";
-import { policyLooks } from "./looks.ts";
+import { policyLooks } from "./series_style.ts";
 import type { LoadRow } from "./row.ts";
 import { type LoadSummary, summaries } from "./summary.ts";
 import { loadColumns, loadFacts, noteLines } from "./table.ts";

@@ -7,7 +7,7 @@ import { acceptanceBetween, type Reading, readServer, settingText } from "../../
 import { openServer, type Server } from "../../remote/server.ts";
 import { randomIds } from "../workload/draw.ts";
 import { drive, REAL_CLOCK } from "./drive.ts";
-import { earlyRequests } from "./early.ts";
+import { earlyRequests } from "./warmup_requests.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
 import type { LoadCellResult, OpenLoad, Served } from "./session.ts";

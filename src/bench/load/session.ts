@@ -19,7 +19,7 @@ import type { ModelRequest, Subject, Switch } from "../runner.ts";
 import { openMeasured, subjectOf } from "../subject.ts";
 import { randomIds } from "../workload/draw.ts";
 import { type Clock, drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
-import { earlyRequests } from "./early.ts";
+import { earlyRequests } from "./warmup_requests.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type Answer, type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
 

@@ -1,4 +1,4 @@
-import { openSequence } from "../../engine/device/direct.ts";
+import { openSequence } from "../../engine/device/single_sequence.ts";
 import type { Engine } from "../../engine/open.ts";
 import { fillCells } from "../../engine/check/growth/random_cells.ts";
 import {

@@ -9,7 +9,7 @@ import type { ModelConfig } from "../../model/config/types.ts";
 import { parseDraftConfig, parseDraftSizes } from "../../model/config/draft_config.ts";
 import { kvBytesPerToken, methodOf, weightBytes } from "../../model/report/memory.ts";
 import { inspectReport } from "../../model/report/report.ts";
-import { DEFAULT_CONTEXT } from "../../model/plan/rows_layout.ts";
+import { DEFAULT_CONTEXT } from "../../model/plan/device_layout.ts";
 import {
   checkTarget,
   checkTensors,

@@ -8,13 +8,13 @@ import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files
 import { widen } from "../../model/files/widen.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
-import type { Runner } from "../device/core.ts";
-import { openRunner } from "../device/device_core.ts";
+import type { Runner } from "../device/runner.ts";
+import { openRunner } from "../device/device_runner.ts";
 import { checkMemory, loadOrAdvise } from "../load/fits.ts";
-import { forward, hidden } from "../device/forward.ts";
+import { forward, hidden } from "../device/logits_dump.ts";
 import { capacityOf } from "../load/sizes.ts";
 import type { Sequence } from "../device/sequence.ts";
-import { openSequence, prefillPrompt } from "../device/direct.ts";
+import { openSequence, prefillPrompt } from "../device/single_sequence.ts";
 import { quantizeWarnings } from "../load/quantize.ts";
 import { type LoadProgress, loadWeights, openModels } from "../load/load.ts";
 

@@ -8,7 +8,7 @@ import {
   resultWords,
   ROW_WORDS,
   SLOT_WORDS,
-} from "../../model/plan/rows_layout.ts";
+} from "../../model/plan/device_layout.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 

@@ -27,7 +27,7 @@ import {
   mostJobs,
   mostRowJobs,
   ropeWidth,
-} from "../../model/config/layer_spec.ts";
+} from "../../model/config/layer_config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import type {
   DecoderContext,
@@ -39,7 +39,7 @@ import type {
 import { mixtureTileWords } from "../../model/plan/mixture_sizes.ts";
 import { ropeTable } from "../../model/plan/rope.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
-import { PAGE } from "../../model/plan/rows_layout.ts";
+import { PAGE } from "../../model/plan/device_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
   type EngineSizes,

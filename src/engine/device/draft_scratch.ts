@@ -7,7 +7,7 @@ import type { Operand } from "../../gpu/kernel.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
 import type { AnyDraftConfig } from "../../model/config/types.ts";
 import type { Draft, DraftWeights, TreeScratch } from "../../model/plan/draft_types.ts";
-import { ROW_WORDS } from "../../model/plan/rows_layout.ts";
+import { ROW_WORDS } from "../../model/plan/device_layout.ts";
 import { poolSize } from "../../speculate/trees.ts";
 import { type EngineSizes, storageBuffer, treeWidth, whole } from "./buffers.ts";
 

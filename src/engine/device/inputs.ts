@@ -13,12 +13,12 @@ import {
   SLOT_SEED,
   SLOT_STOPS,
   SLOT_WORDS,
-} from "../../model/plan/rows_layout.ts";
+} from "../../model/plan/device_layout.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import { type EngineSizes, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
-import type { DraftLag } from "./lag.ts";
+import type { DraftLag } from "./draft_lag.ts";
 import { rowBucket } from "./programs.ts";
 import { packBudget } from "./packed/budget.ts";
 import { neighbours, packProposal } from "./proposals.ts";

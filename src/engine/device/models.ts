@@ -14,8 +14,8 @@ import {
   attentionSizes,
   type AttentionSpec,
   type LayerConfig,
-} from "../../model/config/layer_spec.ts";
-import { PAGE, ROW_WORDS } from "../../model/plan/rows_layout.ts";
+} from "../../model/config/layer_config.ts";
+import { PAGE, ROW_WORDS } from "../../model/plan/device_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
   draftsAtTimes,

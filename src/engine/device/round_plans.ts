@@ -11,7 +11,7 @@ import { allocate } from "../../../kernels/round/allocate.ts";
 import { verifyPacked } from "../../../kernels/round/verify_packed.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { headsOf, type LayerConfig } from "../../model/config/layer_spec.ts";
+import { headsOf, type LayerConfig } from "../../model/config/layer_config.ts";
 import { greedyHead } from "../../model/plan/greedy_head.ts";
 import {
   bodyVerifies,

@@ -2,7 +2,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import { attentionSizes } from "../../model/config/layer_spec.ts";
+import { attentionSizes } from "../../model/config/layer_config.ts";
 import { attentionUnitsOf, tuning } from "../../gpu/matrix.ts";
 import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
 import { featureBytes, kvBytesPerToken, treeBytes } from "../../model/report/memory.ts";
@@ -17,7 +17,7 @@ import {
   PREFILL_ROWS,
   resultWords,
   UNITS_PREFILL_ROWS,
-} from "../../model/plan/rows_layout.ts";
+} from "../../model/plan/device_layout.ts";
 import { MOST_ROUNDS } from "../device/submit/submit.ts";
 import {
   draftsAtTimes,

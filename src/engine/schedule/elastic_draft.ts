@@ -1,5 +1,5 @@
 import { OutOfMemory } from "../../gpu/device.ts";
-import type { Runner } from "../device/core.ts";
+import type { Runner } from "../device/runner.ts";
 import type { PageMove } from "../device/elastic/paged_buffers.ts";
 import { MOVED_BYTES } from "../device/elastic/leaving_buffers.ts";
 import type { ElasticMemory } from "../device/elastic/elastic_memory.ts";

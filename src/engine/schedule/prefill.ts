@@ -1,6 +1,6 @@
-import type { Runner } from "../device/core.ts";
+import type { Runner } from "../device/runner.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
-import { chunkTokens } from "./places.ts";
+import { chunkTokens } from "./run_queue.ts";
 import { type RequestState, tellPrefill } from "./request_state.ts";
 import type { Requests } from "./requests.ts";
 import type { SequencePages } from "./sequence_pages.ts";

@@ -1,5 +1,5 @@
-import { PAGE } from "../../model/plan/rows_layout.ts";
-import type { Runner } from "../device/core.ts";
+import { PAGE } from "../../model/plan/device_layout.ts";
+import type { Runner } from "../device/runner.ts";
 import type { PagePool } from "../device/pages.ts";
 import type { OutputConfig } from "./output.ts";
 

@@ -1,14 +1,14 @@
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
-import type { Runner, SubmittedRounds } from "../device/core.ts";
+import type { Runner, SubmittedRounds } from "../device/runner.ts";
 import { receiveMail } from "../device/event_loop.ts";
 import { observer } from "./observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { OutputConfig } from "./output.ts";
-import { openRunQueue } from "./places.ts";
+import { openRunQueue } from "./run_queue.ts";
 import { openPrefill, type PrefillSample } from "./prefill.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { mostLogprobs, type RequestState } from "./request_state.ts";

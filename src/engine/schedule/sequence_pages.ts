@@ -1,9 +1,9 @@
-import { PAGE } from "../../model/plan/rows_layout.ts";
+import { PAGE } from "../../model/plan/device_layout.ts";
 import { type EngineSizes, reservedCells } from "../device/buffers.ts";
-import type { Runner } from "../device/core.ts";
+import type { Runner } from "../device/runner.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Sequence } from "../device/sequence.ts";
-import type { KvAllocator } from "./places.ts";
+import type { KvAllocator } from "./run_queue.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 
 /** Gives running sequences their KV pages: cached ones, free ones, and those the cache can do without. */

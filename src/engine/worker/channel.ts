@@ -1,7 +1,7 @@
 import type { ClientOptions, EngineFacts, EngineStatus } from "../client.ts";
 import type { EventQueue } from "../schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
-import { newBell } from "./bell.ts";
+import { newBell } from "./message_counter.ts";
 import { receivedError } from "./errors.ts";
 import type { FromEngine, ToEngine } from "./messages.ts";
 

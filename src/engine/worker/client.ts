@@ -4,7 +4,7 @@ import type { EngineClient, OpenClient } from "../client.ts";
 import { eventQueue } from "../schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { Channel, type Opened } from "./channel.ts";
-import { receive } from "./interrupted.ts";
+import { receive } from "./partial_result.ts";
 import { TextThread } from "./text_client.ts";
 
 /** An abort is answered within this time, also in the middle of a round or of a prompt. */

@@ -2,7 +2,7 @@ import type { Engine } from "../open.ts";
 import type { Job } from "../schedule/scheduler.ts";
 import type { EngineFacts, EngineStatus } from "../client.ts";
 import type { EngineEvent } from "../schedule/events.ts";
-import { heardBell } from "./bell.ts";
+import { heardBell } from "./message_counter.ts";
 import { sentError } from "./errors.ts";
 import type { FromEngine, SentEvent, ToEngine } from "./messages.ts";
 import type { Port } from "./port.ts";

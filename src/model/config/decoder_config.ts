@@ -10,7 +10,7 @@ import {
   unusable,
   value,
 } from "../files/fields.ts";
-import type { Activation, DenseMlp, HeadAttention, LayerConfig } from "./layer_spec.ts";
+import type { Activation, DenseMlp, HeadAttention, LayerConfig } from "./layer_config.ts";
 import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
 import { LLAMA_NAMES } from "./tensor_names.ts";
 

@@ -14,7 +14,7 @@ import {
   unusable,
   value,
 } from "../files/fields.ts";
-import type { LayerConfig } from "./layer_spec.ts";
+import type { LayerConfig } from "./layer_config.ts";
 
 /** NextN layers are no files of their own: see nextn_config.ts. */
 type HeadAlgorithm = Exclude<DraftConfig["algorithm"], "NEXTN">;

@@ -3,7 +3,7 @@ import type { Routing } from "../../../kernels/experts/route.ts";
 import { MOST, size } from "./decoder_config.ts";
 import type { BaseLayer } from "./types.ts";
 import { type Fields, integer, unusable } from "../files/fields.ts";
-import type { MixtureMlp } from "./layer_spec.ts";
+import type { MixtureMlp } from "./layer_config.ts";
 
 const MOST_EXPERTS = 1024;
 const MOST_CHOSEN = 64;

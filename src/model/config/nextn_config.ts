@@ -3,7 +3,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { fieldsOf, parseModelConfig } from "./config.ts";
 import type { DraftConfig } from "./types.ts";
 import { unusable } from "../files/fields.ts";
-import type { LayerConfig } from "./layer_spec.ts";
+import type { LayerConfig } from "./layer_config.ts";
 
 /**
  * The draft that the first layer after the last is:

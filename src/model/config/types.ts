@@ -1,6 +1,6 @@
 /** What config files say, checked: shared by all that reads or uses them. */
 import type { Fields } from "../files/fields.ts";
-import type { DenseMlp, HeadAttention, LayerConfig } from "./layer_spec.ts";
+import type { DenseMlp, HeadAttention, LayerConfig } from "./layer_config.ts";
 import type { Rope } from "./rope_config.ts";
 import type { TensorNames } from "./tensor_names.ts";
 

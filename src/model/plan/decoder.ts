@@ -17,7 +17,7 @@ import { headAttention, type HeadWeights, loadHeadAttention } from "./head_atten
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
 import { type BranchInput, enterBranch, type FirstMatmul } from "./branch_input.ts";
 import { QKV_BUFFERS } from "../../../kernels/matmul/qkv.ts";
-import type { LayerConfig } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_config.ts";
 import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";
 import { loadMixtureMlp, type MixtureWeights } from "./mixture_weights.ts";
 

@@ -21,7 +21,7 @@ import {
   scalesOf,
 } from "./decoder_context.ts";
 import { type BranchInput, project } from "./branch_input.ts";
-import type { Activation, DenseMlp } from "../config/layer_spec.ts";
+import type { Activation, DenseMlp } from "../config/layer_config.ts";
 
 export interface DenseWeights {
   readonly kind: "dense";

@@ -13,7 +13,7 @@ import type { BranchInput } from "./branch_input.ts";
 import { projectHeads } from "./head_attention.ts";
 import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
-import type { LayerConfig } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_config.ts";
 import { draftTensors } from "../weights/tensors.ts";
 import type { Loader } from "../weights/loader.ts";
 

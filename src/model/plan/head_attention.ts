@@ -32,8 +32,8 @@ import {
   scalesOf,
 } from "./decoder_context.ts";
 import { type BranchInput, project } from "./branch_input.ts";
-import { PAGE } from "./rows_layout.ts";
-import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
+import { PAGE } from "./device_layout.ts";
+import { type HeadAttention, headsOf } from "../config/layer_config.ts";
 import type { Rope } from "../config/rope_config.ts";
 import { WIDE_INPUT } from "./sums_width.ts";
 

@@ -29,7 +29,7 @@ import {
   scalesOf,
 } from "./decoder_context.ts";
 import { type BranchInput, project } from "./branch_input.ts";
-import { headsOf, type LatentAttention } from "../config/layer_spec.ts";
+import { headsOf, type LatentAttention } from "../config/layer_config.ts";
 
 /** What makes queries and latents of the input. */
 export type LatentProjections =

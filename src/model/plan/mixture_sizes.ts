@@ -2,7 +2,7 @@
 import { tileWords } from "../../../kernels/experts/experts.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
-import { type MixtureMlp, sharedExperts } from "../config/layer_spec.ts";
+import { type MixtureMlp, sharedExperts } from "../config/layer_config.ts";
 
 /** u32 words of the lists of jobs of at most `rows` rows, whether the shared expert is stacked or not. */
 export function mixtureTileWords(

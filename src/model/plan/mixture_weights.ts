@@ -1,7 +1,7 @@
 /** Weights of a mixture of experts. */
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
-import { type MixtureMlp, sharedExperts } from "../config/layer_spec.ts";
+import { type MixtureMlp, sharedExperts } from "../config/layer_config.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { LayerSource } from "./decoder_context.ts";
 import { type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";

@@ -1,6 +1,6 @@
 import { MOST_SPLIT_K } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
-import { attentionSizes } from "../config/layer_spec.ts";
+import { attentionSizes } from "../config/layer_config.ts";
 import type { ModelConfig } from "../config/types.ts";
 
 /**

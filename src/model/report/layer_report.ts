@@ -1,6 +1,6 @@
 /** What `eyrie inspect` reports of the kinds of layers a model has. */
 import type { ModelConfig } from "../config/types.ts";
-import type { AttentionSpec, HeadAttention } from "../config/layer_spec.ts";
+import type { AttentionSpec, HeadAttention } from "../config/layer_config.ts";
 
 /** Heads of an attention. */
 export interface HeadReport {

@@ -6,10 +6,10 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { misfit } from "../config/fit.ts";
-import type { LayerConfig } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_config.ts";
 import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
 import type { Rope } from "../config/rope_config.ts";
-import { DEFAULT_CONTEXT, PREFILL_ROWS } from "../plan/rows_layout.ts";
+import { DEFAULT_CONTEXT, PREFILL_ROWS } from "../plan/device_layout.ts";
 import {
   activeParameterCount,
   keptMatrices,

@@ -16,10 +16,10 @@ import {
   mostJobs,
   mostRowJobs,
   ropeWidth,
-} from "../config/layer_spec.ts";
+} from "../config/layer_config.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { mixtureTileWords } from "../plan/mixture_sizes.ts";
-import { PAGE } from "../plan/rows_layout.ts";
+import { PAGE } from "../plan/device_layout.ts";
 import { sumsWidth } from "../plan/sums_width.ts";
 
 const F32_BYTES = 4;

@@ -5,7 +5,7 @@ import type {
   LatentAttention,
   LayerConfig,
   MixtureMlp,
-} from "../config/layer_spec.ts";
+} from "../config/layer_config.ts";
 import { EXPERT, type LayerRole, type TensorNames } from "../config/tensor_names.ts";
 
 /** One tensor that a model needs. */

@@ -3,7 +3,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { DTYPE_BYTES, type GroupedDType, type TensorInfo } from "../files/safetensors.ts";
 import type { AnyDraftConfig, DraftConfig, ModelConfig } from "../config/types.ts";
 import { quote } from "../files/fields.ts";
-import type { LayerConfig } from "../config/layer_spec.ts";
+import type { LayerConfig } from "../config/layer_config.ts";
 import {
   attentionTensors,
   layerTensors,

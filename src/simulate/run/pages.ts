@@ -1,5 +1,5 @@
 import { type EngineSizes, reservedCells } from "../../engine/device/buffers.ts";
-import type { KvAllocator } from "../../engine/schedule/places.ts";
+import type { KvAllocator } from "../../engine/schedule/run_queue.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import { lengthOf, type SimulatedRequest } from "./request.ts";
 

@@ -1,5 +1,5 @@
 import type { TextSoFar } from "../../engine/schedule/sync_interval.ts";
-import type { QueuedRequest } from "../../engine/schedule/places.ts";
+import type { QueuedRequest } from "../../engine/schedule/run_queue.ts";
 import type { AcceptanceModel, RequestAcceptance } from "../acceptance/model.ts";
 
 /** A request in the simulator: counts where the engine has tokens. */

@@ -1,4 +1,4 @@
-import { chunkTokens, openRunQueue } from "../../engine/schedule/places.ts";
+import { chunkTokens, openRunQueue } from "../../engine/schedule/run_queue.ts";
 import { openSpeculation } from "../../engine/schedule/speculation.ts";
 import {
   openSyncInterval,
@@ -69,7 +69,7 @@ const NOISE = 31;
 
 /**
  * Plays an engine's schedule through: requests come, wait for slots and pages, are prefilled chunk by
- * chunk between groups of rounds, decode, and leave, by the scheduler's own admission (places.ts),
+ * chunk between groups of rounds, decode, and leave, by the scheduler's own admission (run_queue.ts),
  * groups (sync_interval.ts) and policy wrapper (speculation.ts). Times are the pricing's.
  *
  * @throws UsageError for a request that the pages cannot hold, and for depths without a price.

@@ -1,4 +1,4 @@
-import { packedRows } from "./row_buckets.ts";
+import { packedRows } from "./cost_buckets.ts";
 import type { CostTable, Point } from "./table.ts";
 
 /** A round to be priced. */

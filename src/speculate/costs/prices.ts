@@ -1,5 +1,5 @@
 import { at, paddedBatch } from "./lookup.ts";
-import { paddedRows } from "./row_buckets.ts";
+import { paddedRows } from "./cost_buckets.ts";
 import type { CostTable } from "./table.ts";
 
 /** A cost table's lists as a policy that compares many rounds reads them. */

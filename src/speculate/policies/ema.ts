@@ -9,7 +9,7 @@ import {
 } from "../adaptive_config.ts";
 import { AdaptiveConfigError } from "../adaptive_fields.ts";
 import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
-import { slotIndex } from "../router.ts";
+import { slotIndex } from "../batch_bracket.ts";
 import { EMA_GENERATIONS } from "./ema_generations.ts";
 import { wordOf } from "./fields.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { parseHTML } from "npm:linkedom@0.18.12";
 import { parseSchedule } from "../../../src/arrivals/schedule.ts";
-import { policyLooks } from "../../../src/bench/load/looks.ts";
+import { policyLooks } from "../../../src/bench/load/series_style.ts";
 import { loadHtml } from "../../../src/bench/load/page.ts";
 import { rateCase, scheduleCase } from "../../../src/bench/load/plan.ts";
 import type { LoadRow } from "../../../src/bench/load/row.ts";

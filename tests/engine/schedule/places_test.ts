@@ -5,7 +5,7 @@ import {
   type KvAllocator,
   openRunQueue,
   type QueuedRequest,
-} from "../../../src/engine/schedule/places.ts";
+} from "../../../src/engine/schedule/run_queue.ts";
 
 interface Counted extends QueuedRequest {
   readonly name: string;

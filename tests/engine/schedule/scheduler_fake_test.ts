@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import fc from "npm:fast-check@4.10.2";
 import { type HostDrafter, pureDrafter } from "../../../src/draft/host_drafter.ts";
-import type { DraftKind } from "../../../src/engine/device/core.ts";
+import type { DraftKind } from "../../../src/engine/device/runner.ts";
 import {
   type EngineEvent,
   type GenerateRequest,

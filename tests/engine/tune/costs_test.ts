@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { resultOf } from "../../../src/engine/schedule/events.ts";
 import { statically } from "../../../src/engine/drafting.ts";
 import { openEngine, type OpenOptions } from "../open.ts";
-import { openSequence } from "../../../src/engine/device/direct.ts";
+import { openSequence } from "../../../src/engine/device/single_sequence.ts";
 import { costsPath } from "../../../src/engine/tune/costs/costs_file.ts";
 import { measureCosts } from "../../../src/engine/tune/costs/measure.ts";
 import { openPartClock } from "../../../src/engine/tune/costs/part_timer.ts";

@@ -11,7 +11,7 @@ import {
   draftWords,
   NO_SLOT,
   ROW_WORDS,
-} from "../../../src/model/plan/rows_layout.ts";
+} from "../../../src/model/plan/device_layout.ts";
 import { openDevice } from "../../gpu/device.ts";
 import { numbers } from "../../gpu/numbers.ts";
 import { packSlots } from "../rows.ts";

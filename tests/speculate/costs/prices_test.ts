@@ -5,7 +5,7 @@ import { refineRound } from "../../../src/speculate/costs/refine.ts";
 import { bestBudget } from "../../../src/speculate/estimate/budget.ts";
 import { pricing } from "../../../src/speculate/policies/goodput/pricing.ts";
 import { contextOf } from "../rounds.ts";
-import { type PackedOf, packedRows } from "../../../src/speculate/costs/row_buckets.ts";
+import { type PackedOf, packedRows } from "../../../src/speculate/costs/cost_buckets.ts";
 import { type Prices, pricesOf, samePrices } from "../../../src/speculate/costs/prices.ts";
 import { costsOf } from "../policies/goodput/costs.ts";
 

@@ -3,8 +3,8 @@ import type { Program } from "../../../gpu/program.ts";
 import { type Context, workAt } from "../../../gpu/kernel.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
-import type { Runner } from "../../device/core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../../device/direct.ts";
+import type { Runner } from "../../device/runner.ts";
+import { type OpenSequence, openSequence, prefillPrompt } from "../../device/single_sequence.ts";
 import { mostCells, rewind, type Sequence } from "../../device/sequence.ts";
 import { warmMs } from "../warm.ts";
 

@@ -1,7 +1,7 @@
 import { fillParams, fillRandom } from "../../../../kernels/matmul/fill_random.ts";
 import { compiler, submit } from "../../../gpu/program.ts";
 import { storageBuffer } from "../../device/buffers.ts";
-import type { Runner } from "../../device/core.ts";
+import type { Runner } from "../../device/runner.ts";
 
 /**
  * Fills the keys and values of all cells with random numbers, finite in every dtype that cells are kept in. A

@@ -1,4 +1,4 @@
-import { packedRows } from "../../../speculate/costs/row_buckets.ts";
+import { packedRows } from "../../../speculate/costs/cost_buckets.ts";
 import type { VerifyBudget } from "../../../speculate/policy.ts";
 import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
 import { isPlain, type SamplingKind } from "../choice/choice.ts";

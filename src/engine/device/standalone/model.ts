@@ -8,7 +8,7 @@ import type { Matrix } from "../../../gpu/matrix.ts";
 import type { StandaloneConfig } from "../../../model/config/types.ts";
 import type { LayerKv } from "../../../model/plan/decoder_context.ts";
 import type { TreeScratch } from "../../../model/plan/draft_types.ts";
-import { ROW_WORDS, SLOT_WORDS } from "../../../model/plan/rows_layout.ts";
+import { ROW_WORDS, SLOT_WORDS } from "../../../model/plan/device_layout.ts";
 import type { StandaloneWeights } from "../../../model/plan/standalone.ts";
 import type { Target } from "../../../model/plan/target.ts";
 import {

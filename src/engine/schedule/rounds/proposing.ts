@@ -1,5 +1,5 @@
 import type { Decision } from "../../../speculate/policy.ts";
-import type { RoundRequest } from "../../device/core.ts";
+import type { RoundRequest } from "../../device/runner.ts";
 import type { HostDrafter, HostProposal, RequestDrafter } from "../../../draft/host_drafter.ts";
 import { UsageError } from "../../../errors.ts";
 import { type DraftShape, isChain, MOST_ROWS } from "../../../speculate/round_shape.ts";

@@ -1,5 +1,5 @@
 import type { CostTable } from "../../../speculate/costs/table.ts";
-import type { Runner } from "../../device/core.ts";
+import type { Runner } from "../../device/runner.ts";
 import { batchBuckets } from "../../device/programs.ts";
 import {
   costsKey,

@@ -1,6 +1,6 @@
 import { fitCosts, type Reading, type TableNames } from "../../../speculate/costs/fit.ts";
 import type { CostTable } from "../../../speculate/costs/table.ts";
-import type { Runner } from "../../device/core.ts";
+import type { Runner } from "../../device/runner.ts";
 import { openLanes } from "./lanes.ts";
 import { openPartTimer } from "./part_timer.ts";
 import { costProbes, holds, LONG_CONTEXTS, type PlanAsked, SHORT_CONTEXT } from "./plan.ts";

@@ -1,9 +1,9 @@
 import type { Reading } from "../../../speculate/costs/fit.ts";
-import { packedRows } from "../../../speculate/costs/row_buckets.ts";
+import { packedRows } from "../../../speculate/costs/cost_buckets.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
-import type { Runner } from "../../device/core.ts";
-import { openSequence } from "../../device/direct.ts";
+import type { Runner } from "../../device/runner.ts";
+import { openSequence } from "../../device/single_sequence.ts";
 import { mostCells } from "../../device/sequence.ts";
 import { type Lanes, promptIds, WINDOW } from "./lanes.ts";
 import type { PartTimer } from "./part_timer.ts";

@@ -10,7 +10,7 @@ import {
   unusable,
   value,
 } from "../../files/fields.ts";
-import type { LatentAttention, MixtureMlp, MlpSpec } from "../layer_spec.ts";
+import type { LatentAttention, MixtureMlp, MlpSpec } from "../layer_config.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { parseRope, yarnScale } from "../rope_config.ts";
 import type { Routing } from "../../../../kernels/experts/route.ts";

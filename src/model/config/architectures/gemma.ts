@@ -1,7 +1,7 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
 import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
 import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
-import type { LayerConfig } from "../layer_spec.ts";
+import type { LayerConfig } from "../layer_config.ts";
 import { parseRope, parseRopeOf, type Rope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 

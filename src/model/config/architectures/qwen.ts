@@ -1,7 +1,7 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
 import type { BaseLayer, Family } from "../types.ts";
 import { type Fields, flag, integer, integers, value } from "../../files/fields.ts";
-import type { LayerConfig } from "../layer_spec.ts";
+import type { LayerConfig } from "../layer_config.ts";
 import { parseMixture } from "../mixture_config.ts";
 
 const DEFAULTS = {

@@ -3,7 +3,7 @@ import type { Constraint } from "../../../../src/grammar/constraint.ts";
 import type { OutputAccumulator } from "../../../../src/engine/schedule/output.ts";
 import type { RequestState } from "../../../../src/engine/schedule/request_state.ts";
 import { constrained } from "../../../../src/engine/schedule/rounds/constraining.ts";
-import type { RoundRequest } from "../../../../src/engine/device/core.ts";
+import type { RoundRequest } from "../../../../src/engine/device/runner.ts";
 import { chain, chains } from "../../../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../../src/speculate/trees.ts";
 import { chainOf } from "../../../reference/trees.ts";

@@ -1,6 +1,6 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type Created, submit } from "../../gpu/program.ts";
-import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
+import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
@@ -19,7 +19,7 @@ import {
   type SamplingKinds,
 } from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
-import { lagGroups } from "./lag.ts";
+import { lagGroups } from "./draft_lag.ts";
 import { readLogprobs } from "./choice/logprobs.ts";
 import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
@@ -35,7 +35,7 @@ import { promptWorks } from "./submit/prompt_work.ts";
 import { openSubmitter, type RunResult, type Submitter } from "./submit/submit.ts";
 import { type CompileProgress, type FirstRuns, firstRuns } from "./first_runs.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
-import type { DraftKind, FirstToken, RoundRequest, Runner, SubmittedRounds } from "./core.ts";
+import type { DraftKind, FirstToken, RoundRequest, Runner, SubmittedRounds } from "./runner.ts";
 
 export async function openRunner(
   gpu: Gpu,

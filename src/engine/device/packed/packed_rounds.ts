@@ -1,4 +1,4 @@
-import { packedRows, ROW_BUCKETS } from "../../../speculate/costs/row_buckets.ts";
+import { packedRows, ROW_BUCKETS } from "../../../speculate/costs/cost_buckets.ts";
 import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
 import { batchBuckets } from "../programs.ts";
 import type { RoundSpec } from "../round_plans.ts";

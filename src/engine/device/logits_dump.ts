@@ -3,9 +3,9 @@ import type { Operand } from "../../gpu/kernel.ts";
 import { type Compiler, compiler, submit, within } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import { type AuxHidden, targetBody, targetHead } from "../../model/plan/target.ts";
-import { chainRow, ROW_WORDS } from "../../model/plan/rows_layout.ts";
+import { chainRow, ROW_WORDS } from "../../model/plan/device_layout.ts";
 import { storageBuffer } from "./buffers.ts";
-import type { Runner } from "./core.ts";
+import type { Runner } from "./runner.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /** Logits of this many rows at a time: eight rows of any width are 256-byte aligned. */

@@ -1,5 +1,5 @@
 /** One sequence on a core without the scheduler: for check, profile and bench. */
-import type { Runner } from "./core.ts";
+import type { Runner } from "./runner.ts";
 import { newSequence, rewind, type Sequence } from "./sequence.ts";
 
 /** A sequence with a slot; disposing it gives slot and pages back. */
