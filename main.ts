@@ -1,7 +1,7 @@
 // Before all others: it ends the program on a Deno that they would fail on.
 import "./src/cli/old_deno.ts";
 import denoJson from "./deno.json" with { type: "json" };
-import type { OpenLoad } from "./src/bench/load/session.ts";
+import type { OpenLoad } from "./src/measure/load/session.ts";
 import type { OpenEngine } from "./src/cli/open/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
 import { visible } from "./src/cli/terminal/visible.ts";
@@ -108,7 +108,7 @@ async function run(
       const { located } = await import("./src/cli/open/locate.ts");
       const { quiet } = invocation.options;
       if (invocation.options.profile) {
-        const { openProfile } = await import("./src/bench/profile/profile_session.ts");
+        const { openProfile } = await import("./src/measure/profile/profile_session.ts");
         const { runProfile } = await import("./src/cli/bench/profile.ts");
         const open = located(openProfile, { io, quiet });
         return await runProfile(invocation.options, { open, io });
@@ -121,7 +121,7 @@ async function run(
         return await runBackends(invocation.options, context);
       }
       if (invocation.options.growth) {
-        const { growth } = await import("./src/bench/growth/session.ts");
+        const { growth } = await import("./src/measure/growth/session.ts");
         const { runGrowth } = await import("./src/cli/bench/growth.ts");
         const { locate } = await import("./src/cli/open/locate.ts");
         return await runGrowth(invocation.options, {
@@ -132,7 +132,7 @@ async function run(
           located: (model) => locate(model, { io, quiet }),
         });
       }
-      const { openBench } = await import("./src/bench/session.ts");
+      const { openBench } = await import("./src/measure/session.ts");
       if (invocation.options.llamaBench) {
         const { runLlama } = await import("./src/cli/bench/llama.ts");
         const open = located(openBench, { io, quiet });
@@ -150,7 +150,7 @@ async function run(
     }
     case "bench load": {
       const { located } = await import("./src/cli/open/locate.ts");
-      const { openLoad } = await import("./src/bench/load/session.ts");
+      const { openLoad } = await import("./src/measure/load/session.ts");
       const { runLoad } = await import("./src/cli/bench/load.ts");
       const { remote, quiet } = invocation.options;
       const open = remote === undefined
@@ -161,7 +161,7 @@ async function run(
     }
     case "breakeven": {
       const { located } = await import("./src/cli/open/locate.ts");
-      const { openBench } = await import("./src/bench/session.ts");
+      const { openBench } = await import("./src/measure/session.ts");
       const { runBreakeven } = await import("./src/cli/bench/breakeven.ts");
       const open = located(openBench, { io, quiet: invocation.options.quiet });
       const { version } = denoJson;
@@ -173,7 +173,7 @@ async function run(
     }
     case "profile": {
       const { located } = await import("./src/cli/open/locate.ts");
-      const { openCostsSession } = await import("./src/bench/costs/costs_session.ts");
+      const { openCostsSession } = await import("./src/measure/costs/costs_session.ts");
       const { runCosts } = await import("./src/cli/bench/costs.ts");
       const open = located(openCostsSession, { io, quiet: invocation.options.quiet });
       return await runCosts(invocation.options, { open, io });
@@ -243,7 +243,7 @@ async function run(
 
 /** A server takes the place of the engine. */
 async function remoteOpener(remote: string, { signal }: Io): Promise<OpenLoad> {
-  const { remoteLoad } = await import("./src/bench/load/remote.ts");
+  const { remoteLoad } = await import("./src/measure/load/remote.ts");
   const { remoteEndpoint } = await import("./src/cli/remote/request.ts");
   return remoteLoad(remoteEndpoint(remote), signal);
 }

@@ -13,7 +13,7 @@ import {
   readPages,
 } from "./docs.ts";
 
-/** Flags of other programs that the pages name: deno's, docker's, those of bench/. */
+/** Flags of other programs that the pages name: deno's, docker's, those of lab/. */
 const OTHERS =
   "--allow-all --config --lock --device --group-add --now --force --global --name --no-config --reload --filter --gpus --against --prompts --target --context --shares --times"
     .split(" ");
@@ -66,10 +66,10 @@ Deno.test("what is wrong on a page is found", async () => {
     "README.md: docs/chat.md#none",
     "README.md: none.md",
   ]);
-  const named = "`src/a.ts` `a.ts` `b/` `src/none.ts` `bench/none` `none.wgsl` `453b584:lab/x.ts`";
+  const named = "`src/a.ts` `a.ts` `b/` `src/none.ts` `lab/none` `none.wgsl` `453b584:lab/x.ts`";
   deepEqual(brokenPaths("README.md", named, ["src/", "src/a.ts", "src/b/"]), [
     "README.md: src/none.ts",
-    "README.md: bench/none",
+    "README.md: lab/none",
     "README.md: none.wgsl",
   ]);
   const code = "```sh\neyrie chat \\\n  --system 'Be brief.' # why\n```\n`--json-` or `eyrie\nls`";

@@ -14,7 +14,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "main.ts": {
     from: [
       "src/cli",
-      "src/bench",
+      "src/measure",
       "src/engine",
       "src/grammar",
       "src/model",
@@ -25,7 +25,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/cli": {
     from: [
       "src/serve",
-      "src/bench",
+      "src/measure",
       "src/remote",
       "src/simulate",
       "src/arrivals",
@@ -55,7 +55,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     ],
     packages: true,
   },
-  "src/bench": {
+  "src/measure": {
     from: [
       "src/simulate",
       "src/arrivals",

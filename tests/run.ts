@@ -39,7 +39,7 @@ const ENV = {
 };
 
 /** Where code blocks of comments may be; they are tests too. */
-const DOCUMENTED = ["README.md", "main.ts", "src", "kernels", "bench", "tools"];
+const DOCUMENTED = ["README.md", "main.ts", "src", "kernels", "lab", "tools"];
 
 interface Job {
   readonly name: string;

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { profilePart } from "../../src/bench/profile/profile.ts";
+import { profilePart } from "../../src/measure/profile/profile.ts";
 import type {
   ProfileRequest,
   ProfileSession,
   ProfileTable,
-} from "../../src/bench/profile/profile_session.ts";
+} from "../../src/measure/profile/profile_session.ts";
 import { runProfile } from "../../src/cli/bench/profile.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
-import { SUBJECT } from "../bench/fake.ts";
+import { SUBJECT } from "../measure/fake.ts";
 import { fakeIo } from "./fake.ts";
 
 const LAUNCH = { label: "layers.0.qkv", kernel: "matmul", bytes: 4e6, flops: 8e6 };

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { BenchRequest, CellSpec } from "../../src/bench/runner.ts";
-import type { BenchRow } from "../../src/bench/row.ts";
+import type { BenchRequest, CellSpec } from "../../src/measure/runner.ts";
+import type { BenchRow } from "../../src/measure/row.ts";
 import { runBench } from "../../src/cli/bench/bench.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
-import { fakeCell, fakeSession, SUBJECT } from "../bench/fake.ts";
+import { fakeCell, fakeSession, SUBJECT } from "../measure/fake.ts";
 import { type FakeIo, fakeIo } from "./fake.ts";
 
 interface Given {

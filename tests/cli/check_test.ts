@@ -3,7 +3,7 @@ import { checkTable, runCheck } from "../../src/cli/checkpoint/check.ts";
 import type { CheckReport } from "../../src/engine/check/check.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import type { QuantizedCheck, QuantizedReport } from "../../src/engine/check/check_quantized.ts";
-import { TASKS } from "../../src/bench/workload/tasks.ts";
+import { TASKS } from "../../src/measure/workload/tasks.ts";
 import { fakeIo } from "./fake.ts";
 
 const GOOD: CheckReport = {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { CostsRequest, CostsSession } from "../../src/bench/costs/costs_session.ts";
+import type { CostsRequest, CostsSession } from "../../src/measure/costs/costs_session.ts";
 import { runCosts } from "../../src/cli/bench/costs.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import type { MeasuredCosts } from "../../src/engine/tune/costs/measure.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { SimulatedTable } from "../../src/bench/simulated/summary.ts";
+import type { SimulatedTable } from "../../src/measure/simulated/summary.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { runSimulate } from "../../src/cli/simulate/simulate.ts";
 import { UsageError } from "../../src/errors.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { drawFrom } from "../../src/bench/workload/draw.ts";
-import { taskPrompt } from "../../src/bench/workload/tasks.ts";
+import { drawFrom } from "../../src/measure/workload/draw.ts";
+import { taskPrompt } from "../../src/measure/workload/tasks.ts";
 import {
   type GenerateRequest,
   type GenerateResult,

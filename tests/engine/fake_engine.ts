@@ -18,7 +18,7 @@ import {
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { FAKE_EOS, type FakeCore, fakeCore, tokenAfter, VOCAB } from "./fake_core.ts";
+import { FAKE_EOS, type FakeCore, fakeCore, tokenAfter, VOCAB } from "./fake_runner.ts";
 
 export interface Fake {
   readonly core: FakeCore;

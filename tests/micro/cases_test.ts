@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { adjustCases } from "../../bench/cases/adjust.ts";
-import { attentionCases } from "../../bench/cases/attention.ts";
-import { matmulCases } from "../../bench/cases/matmul.ts";
-import { rowCases } from "../../bench/cases/rows.ts";
-import { openCase } from "../../bench/measure.ts";
-import { parse } from "../../bench/micro.ts";
+import { adjustCases } from "../../lab/cases/adjust.ts";
+import { attentionCases } from "../../lab/cases/attention.ts";
+import { matmulCases } from "../../lab/cases/matmul.ts";
+import { rowCases } from "../../lab/cases/rows.ts";
+import { openCase } from "../../lab/measure.ts";
+import { parse } from "../../lab/micro.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openDevice } from "../gpu/device.ts";
 

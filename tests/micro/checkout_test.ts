@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { openCheckout } from "../../bench/checkout.ts";
-import { openServer } from "../../bench/server.ts";
+import { openCheckout } from "../../lab/checkout.ts";
+import { openServer } from "../../lab/server.ts";
 import { UsageError } from "../../src/errors.ts";
 
 async function git(root: string, ...args: string[]): Promise<string> {
@@ -78,7 +78,7 @@ Deno.test("neither folder nor ref; no harness: one line each", { ignore }, async
     await assert.rejects(
       () => openServer(root, "v1"),
       new UsageError(
-        'Cannot compare with "v1": it has no bench/micro.ts; its kernels cannot be timed',
+        'Cannot compare with "v1": it has no lab/micro.ts; its kernels cannot be timed',
       ),
     );
   });

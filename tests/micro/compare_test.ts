@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { hereFirst, matching, speedup, table } from "../../bench/compare.ts";
+import { hereFirst, matching, speedup, table } from "../../lab/compare.ts";
 
 const runs = (us: readonly number[]) => us.map((us) => ({ us, bytes: 4e6, flops: 8e6 }));
 

@@ -9,7 +9,7 @@ import { simulate } from "../../src/simulate/run/simulation.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { fakeCore, POISON, VOCAB } from "../engine/fake_core.ts";
+import { fakeCore, POISON, VOCAB } from "../engine/fake_runner.ts";
 import { MACHINE, simulationOf, statically } from "./worlds.ts";
 
 interface Asked {

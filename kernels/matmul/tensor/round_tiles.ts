@@ -20,7 +20,7 @@ interface Timed {
   readonly quantized?: boolean;
 }
 
-/** The fastest of those timed by bench/units/few.ts for some number of rows and columns (docs/kernels/rounds.md). */
+/** The fastest of those timed by lab/units/few.ts for some number of rows and columns (docs/kernels/rounds.md). */
 const TIMED: readonly Timed[] = [
   {
     us: [55, 69],

@@ -33,7 +33,7 @@ function promptTile(columns: number): TensorTile {
 
 const [{ tile: PROMPT }] = PROMPTS as [(typeof PROMPTS)[number]];
 
-/** Larger tiles first; the fastest on an H200 of those in bench/units/tensor_tiles.ts. */
+/** Larger tiles first; the fastest on an H200 of those in lab/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
   {
     beyond: 4,

@@ -1,8 +1,8 @@
 /** `eyrie bench --webgpu builtin,dawn`: a process for each WebGPU, because two of them in one crash. */
-import type { GrowthRow } from "../../bench/growth/row.ts";
-import type { PageFacts } from "../../bench/page/page.ts";
-import type { BenchRow } from "../../bench/row.ts";
-import { summary } from "../../bench/summary.ts";
+import type { GrowthRow } from "../../measure/growth/row.ts";
+import type { PageFacts } from "../../measure/page/page.ts";
+import type { BenchRow } from "../../measure/row.ts";
+import { summary } from "../../measure/summary.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";

@@ -4,15 +4,15 @@ import {
   givenReport,
   keepingRounds,
   measuredReport,
-} from "../../bench/breakeven/measured.ts";
-import { breakEvenPage } from "../../bench/breakeven/page.ts";
-import { breakEvenJson, breakEvenText } from "../../bench/breakeven/text.ts";
-import { sharedFacts } from "../../bench/cases.ts";
-import { armsOf, type Plan } from "../../bench/plan.ts";
-import type { BenchRow } from "../../bench/row.ts";
-import type { Case } from "../../bench/runner.ts";
-import { sweep } from "../../bench/sweep.ts";
-import { openWorkload } from "../../bench/workload/workload.ts";
+} from "../../measure/breakeven/measured.ts";
+import { breakEvenPage } from "../../measure/breakeven/page.ts";
+import { breakEvenJson, breakEvenText } from "../../measure/breakeven/text.ts";
+import { sharedFacts } from "../../measure/cases.ts";
+import { armsOf, type Plan } from "../../measure/plan.ts";
+import type { BenchRow } from "../../measure/row.ts";
+import type { Case } from "../../measure/runner.ts";
+import { sweep } from "../../measure/sweep.ts";
+import { openWorkload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { DEFAULT_PROMPT_TOKENS, modelRequest, talkOf, workloadName } from "./bench.ts";

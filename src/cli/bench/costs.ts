@@ -1,5 +1,5 @@
-import type { OpenCosts } from "../../bench/costs/costs_session.ts";
-import { costsText } from "../../bench/costs/costs_text.ts";
+import type { OpenCosts } from "../../measure/costs/costs_session.ts";
+import { costsText } from "../../measure/costs/costs_text.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import type { ProfileOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";

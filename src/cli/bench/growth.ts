@@ -1,10 +1,10 @@
 import { defined } from "../../defined.ts";
-import { growthHtml } from "../../bench/growth/page.ts";
-import type { GrowthRow } from "../../bench/growth/row.ts";
-import type { Growth, GrowthEvent } from "../../bench/growth/session.ts";
-import { growthCsv, type GrowthFacts, growthMarkdown } from "../../bench/growth/text.ts";
-import type { PageFacts } from "../../bench/page/page.ts";
-import type { ModelRequest } from "../../bench/runner.ts";
+import { growthHtml } from "../../measure/growth/page.ts";
+import type { GrowthRow } from "../../measure/growth/row.ts";
+import type { Growth, GrowthEvent } from "../../measure/growth/session.ts";
+import { growthCsv, type GrowthFacts, growthMarkdown } from "../../measure/growth/text.ts";
+import type { PageFacts } from "../../measure/page/page.ts";
+import type { ModelRequest } from "../../measure/runner.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";

@@ -1,7 +1,7 @@
 import { defined } from "../../defined.ts";
-import { keepingCells, llamaMarkdown, llamaPlans, llamaRows } from "../../bench/llama.ts";
-import { sweep } from "../../bench/sweep.ts";
-import { openWorkload } from "../../bench/workload/workload.ts";
+import { keepingCells, llamaMarkdown, llamaPlans, llamaRows } from "../../measure/llama.ts";
+import { sweep } from "../../measure/sweep.ts";
+import { openWorkload } from "../../measure/workload/workload.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
 import { optionalOutput } from "../terminal/output_file.ts";

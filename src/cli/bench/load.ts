@@ -1,11 +1,11 @@
 import { defined } from "../../defined.ts";
-import { loadHtml } from "../../bench/load/page.ts";
-import type { LoadRow } from "../../bench/load/row.ts";
-import type { OpenLoad, OpenLoadRequest } from "../../bench/load/session.ts";
-import { type LoadEvent, measureLoad } from "../../bench/load/sweep.ts";
-import { loadMarkdown, loadTerminal } from "../../bench/load/table.ts";
-import type { PageFacts } from "../../bench/page/page.ts";
-import { openWorkload } from "../../bench/workload/workload.ts";
+import { loadHtml } from "../../measure/load/page.ts";
+import type { LoadRow } from "../../measure/load/row.ts";
+import type { OpenLoad, OpenLoadRequest } from "../../measure/load/session.ts";
+import { type LoadEvent, measureLoad } from "../../measure/load/sweep.ts";
+import { loadMarkdown, loadTerminal } from "../../measure/load/table.ts";
+import type { PageFacts } from "../../measure/page/page.ts";
+import { openWorkload } from "../../measure/workload/workload.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { roundsOf } from "../open/open.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";

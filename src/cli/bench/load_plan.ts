@@ -13,8 +13,8 @@ import {
   rateCase,
   scheduleCase,
   traceCase,
-} from "../../bench/load/plan.ts";
-import type { Workload } from "../../bench/workload/workload.ts";
+} from "../../measure/load/plan.ts";
+import type { Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";

@@ -1,6 +1,6 @@
 import { defined } from "../../defined.ts";
-import { profileText } from "../../bench/profile/profile_text.ts";
-import type { OpenProfile, ProfileTable } from "../../bench/profile/profile_session.ts";
+import { profileText } from "../../measure/profile/profile_text.ts";
+import type { OpenProfile, ProfileTable } from "../../measure/profile/profile_session.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
 import { modelRequest } from "./bench.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { LoadCellSpec, LoadPlan } from "../../bench/load/plan.ts";
-import { recordingName, recordingOf } from "../../bench/load/recorded.ts";
-import type { LoadCellResult } from "../../bench/load/session.ts";
+import type { LoadCellSpec, LoadPlan } from "../../measure/load/plan.ts";
+import { recordingName, recordingOf } from "../../measure/load/recorded.ts";
+import type { LoadCellResult } from "../../measure/load/session.ts";
 import { reason, UsageError } from "../../errors.ts";
 import { recordingText } from "../../simulate/compare/recording.ts";
 import { outputFile } from "../terminal/output_file.ts";

@@ -1,8 +1,8 @@
-import type { Plan } from "../../bench/plan.ts";
-import { type BenchRow, keyOfRow, rowKey } from "../../bench/row.ts";
-import type { BenchSession, Case, OpenBench } from "../../bench/runner.ts";
-import { summary } from "../../bench/summary.ts";
-import { verdictLines } from "../../bench/verdict_text.ts";
+import type { Plan } from "../../measure/plan.ts";
+import { type BenchRow, keyOfRow, rowKey } from "../../measure/row.ts";
+import type { BenchSession, Case, OpenBench } from "../../measure/runner.ts";
+import { summary } from "../../measure/summary.ts";
+import { verdictLines } from "../../measure/verdict_text.ts";
 import { type BenchFormat, formatRows } from "./files.ts";
 import type { Io } from "../terminal/io.ts";
 import type { OutputFile } from "../terminal/output_file.ts";

@@ -1,6 +1,6 @@
 import { defined } from "../../defined.ts";
-import { drawFrom } from "../../bench/workload/draw.ts";
-import { taskPrompt, TASKS } from "../../bench/workload/tasks.ts";
+import { drawFrom } from "../../measure/workload/draw.ts";
+import { taskPrompt, TASKS } from "../../measure/workload/tasks.ts";
 import type { checkQuantized, QuantizedReport } from "../../engine/check/check_quantized.ts";
 import { UsageError } from "../../errors.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";

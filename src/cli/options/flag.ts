@@ -1,4 +1,4 @@
-import { parseAxis } from "../../bench/axes.ts";
+import { parseAxis } from "../../measure/axes.ts";
 import { UsageError } from "../../errors.ts";
 import { type LogitBias, MOST_BIAS, parseBias } from "./logit_bias.ts";
 

@@ -1,5 +1,5 @@
-import { type SimulatedTable, simulatedTable } from "../../bench/simulated/summary.ts";
-import { simulatedTerminal, simulatedText } from "../../bench/simulated/text.ts";
+import { type SimulatedTable, simulatedTable } from "../../measure/simulated/summary.ts";
+import { simulatedTerminal, simulatedText } from "../../measure/simulated/text.ts";
 import {
   type Arm,
   type ArmResult,

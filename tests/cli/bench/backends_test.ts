@@ -4,7 +4,7 @@ import type { BenchChild } from "../../../src/cli/bench/child.ts";
 import { openTurns, TURN_LINE } from "../../../src/cli/bench/turns.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
 import { UsageError } from "../../../src/errors.ts";
-import { sampleRows, SUBJECT } from "../../bench/fake.ts";
+import { sampleRows, SUBJECT } from "../../measure/fake.ts";
 import { fakeIo } from "../fake.ts";
 
 const [BUILTIN, DAWN] = await Promise.all(

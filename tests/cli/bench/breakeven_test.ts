@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import type { BenchRequest, CellSpec } from "../../../src/bench/runner.ts";
+import type { BenchRequest, CellSpec } from "../../../src/measure/runner.ts";
 import { runBreakeven } from "../../../src/cli/bench/breakeven.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
 import { UsageError } from "../../../src/errors.ts";
-import { fakeCell, fakeSession } from "../../bench/fake.ts";
+import { fakeCell, fakeSession } from "../../measure/fake.ts";
 import { type FakeIo, fakeIo } from "../fake.ts";
 
 interface Given {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { GrowthRow } from "../../../src/bench/growth/row.ts";
-import type { GrowthEvent, GrowthRequest } from "../../../src/bench/growth/session.ts";
+import type { GrowthRow } from "../../../src/measure/growth/row.ts";
+import type { GrowthEvent, GrowthRequest } from "../../../src/measure/growth/session.ts";
 import { runGrowth } from "../../../src/cli/bench/growth.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
 import { UsageError } from "../../../src/errors.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import type { LlamaRow } from "../../../src/bench/llama.ts";
-import type { BenchRequest } from "../../../src/bench/runner.ts";
+import type { LlamaRow } from "../../../src/measure/llama.ts";
+import type { BenchRequest } from "../../../src/measure/runner.ts";
 import { runLlama } from "../../../src/cli/bench/llama.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
-import { fakeSession } from "../../bench/fake.ts";
+import { fakeSession } from "../../measure/fake.ts";
 import { fakeIo } from "../fake.ts";
 
 async function run(...args: string[]) {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import type { LoadRow } from "../../../src/bench/load/row.ts";
-import type { OpenLoadRequest } from "../../../src/bench/load/session.ts";
+import type { LoadRow } from "../../../src/measure/load/row.ts";
+import type { OpenLoadRequest } from "../../../src/measure/load/session.ts";
 import { runLoad } from "../../../src/cli/bench/load.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
 import { readRecording } from "../../../src/simulate/compare/recording.ts";
 import { UsageError } from "../../../src/errors.ts";
-import { fakeLoadCell, fakeLoadSession } from "../../bench/load/fake.ts";
+import { fakeLoadCell, fakeLoadSession } from "../../measure/load/fake.ts";
 import { type FakeIo, fakeIo } from "../fake.ts";
 
 interface Given {

@@ -13,7 +13,7 @@ import type { Grammar } from "../../../src/grammar/rules/grammar.ts";
 import { fixed } from "../../../src/speculate/policies/static.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL } from "../../../src/speculate/trees.ts";
-import { tokenAfter, VOCAB } from "../fake_core.ts";
+import { tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, openFake, request } from "../fake_engine.ts";
 
 /** Code of a request that may throw. */

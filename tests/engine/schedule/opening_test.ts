@@ -12,7 +12,7 @@ import type { Grammars } from "../../../src/grammar/grammars.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { NO_PROPOSAL } from "../../../src/speculate/trees.ts";
-import { FAKE_EOS, fakeCore, VOCAB } from "../fake_core.ts";
+import { FAKE_EOS, fakeCore, VOCAB } from "../fake_runner.ts";
 
 const ASKED: GenerateRequest = {
   promptIds: [5, 6, 7],

@@ -6,7 +6,7 @@ import { openScheduler } from "../../../src/engine/schedule/scheduler.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
-import { FAKE_EOS, fakeCore, VOCAB } from "../fake_core.ts";
+import { FAKE_EOS, fakeCore, VOCAB } from "../fake_runner.ts";
 
 const REQUEST: GenerateRequest = {
   promptIds: [9, 8, 7],

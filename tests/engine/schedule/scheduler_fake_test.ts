@@ -12,7 +12,7 @@ import {
 } from "../../../src/engine/schedule/events.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { chains } from "../../../src/speculate/round_shape.ts";
-import { POISON, tokenAfter, VOCAB } from "../fake_core.ts";
+import { POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, type Fake, openFake, request, TREES } from "../fake_engine.ts";
 
 /** Proposes chains at times; the device drafts for the sequences beside, in the same rounds. */
