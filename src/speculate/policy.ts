@@ -99,7 +99,7 @@ export interface RoundContext {
   readonly roundsPerSync: number;
   /** What rounds cost here; undefined where it was not measured. */
   readonly costs: CostTable | undefined;
-  /** Whether the draft reports its confidence, which `Choice.verify` needs. */
+  /** Whether the draft reports its confidence, which `Decision.verify` needs. */
   readonly ranks: boolean;
 }
 

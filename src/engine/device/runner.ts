@@ -27,7 +27,7 @@ export interface Runner {
   /** The KV pages of all sequences. */
   readonly pool: PagePool;
   readonly draft: DraftKind;
-  /** Whether the draft tells its confidence: see `Choice.verify` of policies. */
+  /** Whether the draft reports its confidence, which `Decision.verify` of policies needs. */
   readonly ranks: boolean;
   /** Where the draft may leave the GPU. */
   readonly elastic?: ElasticMemory | undefined;
