@@ -1,7 +1,8 @@
 import { variedFacts } from "./cases.ts";
-import { digits, ratioText } from "./columns.ts";
+import { digits, ratioText } from "./formats.ts";
 import type { BenchRow } from "./row.ts";
 import { pairedRatio, type Ratio } from "./statistics.ts";
+import { type Column, numbers, words } from "./table.ts";
 
 /** One setting in one case on both WebGPUs, which took turns block by block. */
 export interface BackendRatio {
@@ -64,23 +65,19 @@ function sameButBackend(a: BenchRow, b: BenchRow): boolean {
   return key(a) === key(b);
 }
 
-/** Heads and cells of a table. */
-export function ratioTable({ names, ratios }: BackendRatios): {
-  readonly heads: readonly string[];
-  readonly cells: readonly (readonly string[])[];
-} {
-  const placed = ratios.some(({ place }) => place !== "");
-  return {
-    heads: [
-      ...placed ? ["case"] : [],
-      ...["batch", "setting", `${names[0]} tokens/s`, `${names[1]} tokens/s`],
-      `${names[1]} over ${names[0]} [95 %]`,
-    ],
-    cells: ratios.map(({ place, batch, setting, tokensPerSecond: [a, b], over }) => [
-      ...placed ? [place] : [],
-      ...[String(batch), setting, digits(a), digits(b), ratioText(over)],
-    ]),
-  };
+/** The columns of a table with both WebGPUs side by side. */
+export function ratioColumns(
+  { names: [first, second], ratios }: BackendRatios,
+): Column<BackendRatio>[] {
+  const columns: Column<BackendRatio>[] = [
+    words("case", ({ place }) => place),
+    numbers("batch", ({ batch }) => batch),
+    words("setting", ({ setting }) => setting),
+    numbers(`${first} tokens/s`, ({ tokensPerSecond: [speed] }) => speed, digits),
+    numbers(`${second} tokens/s`, ({ tokensPerSecond: [, speed] }) => speed, digits),
+    numbers(`${second} over ${first} [95 %]`, ({ over }) => over, ratioText),
+  ];
+  return ratios.some(({ place }) => place !== "") ? columns : columns.slice(1);
 }
 
 /** `batch 1, plain: dawn 2311 tokens/s, 1.03x builtin [1.01, 1.05]`, a line a setting. */

@@ -1,10 +1,10 @@
 /** Rows as llama-bench has them: `pp512`, a prompt's tokens a second, and `tg128`, an answer's. */
-import { markdownTable } from "markdown-table";
 import { armsOf, type Plan } from "./plan.ts";
 import type { BenchSession, Case, CellResult } from "./runner.ts";
 import type { Workload } from "./workload/workload.ts";
 import { promptRate } from "./row.ts";
 import { type Spread, spread, sum } from "./statistics.ts";
+import { type Column, markdownText, numbers, words } from "./table.ts";
 
 /** Tokens of llama-bench's default tests. */
 const [PROMPT_TOKENS, ANSWER_TOKENS] = [512, 128];
@@ -104,14 +104,22 @@ function answerRate({ requests }: Pick<CellResult, "requests">): number {
     (sum(requests.map(({ answer }) => answer.ms)) / 1000);
 }
 
-/** `| model | size | params | backend | test | t/s |`, t/s as mean ± sample standard deviation. */
+const COLUMNS: readonly Column<LlamaRow>[] = [
+  words("model", ({ model }) => model),
+  numbers("size", ({ size }) => size, sizeText),
+  numbers("params", ({ params }) => params, paramsText),
+  words("backend", ({ backend }) => backend),
+  numbers("test", ({ test }) => test),
+  numbers(
+    "t/s",
+    ({ avg_ts, stddev_ts }) =>
+      stddev_ts === null ? avg_ts.toFixed(2) : `${avg_ts.toFixed(2)} ± ${stddev_ts.toFixed(2)}`,
+  ),
+];
+
+/** The table of llama-bench; t/s is the mean ± the sample standard deviation. */
 export function llamaMarkdown(rows: readonly LlamaRow[]): string {
-  const lines = rows.map(({ model, size, params, backend, test, avg_ts, stddev_ts }) => [
-    ...[model, sizeText(size), paramsText(params), backend, test],
-    stddev_ts === null ? avg_ts.toFixed(2) : `${avg_ts.toFixed(2)} ± ${stddev_ts.toFixed(2)}`,
-  ]);
-  const heads = ["model", "size", "params", "backend", "test", "t/s"];
-  return `${markdownTable([heads, ...lines], { align: ["l", "r", "r", "l", "r", "r"] })}\n`;
+  return `${markdownText(COLUMNS, rows)}\n`;
 }
 
 /** As llama-bench has it: `3.56 GiB`. */

@@ -1,4 +1,5 @@
 import { UsageError } from "../errors.ts";
+import { csvText } from "./csv.ts";
 import { parseLine } from "./workload/prompt_file.ts";
 import { type BenchRow, keyOfRow, ROW_FORMAT } from "./row.ts";
 
@@ -7,8 +8,23 @@ export function rowLine(row: BenchRow): string {
   return `${JSON.stringify(row)}\n`;
 }
 
+/** The rows as one JSON array. */
 export function json(rows: readonly BenchRow[]): string {
   return `${JSON.stringify(rows, null, 2)}\n`;
+}
+
+const NO_GAP = { ratio: null, low: null, high: null, best: null };
+
+/** All numbers of the rows as CSV; the names of the columns are those of the JSON rows. */
+export function csv(rows: readonly BenchRow[]): string {
+  return csvText(rows.map((row) => {
+    const { format: _format, switch_log: _log, timeline: _timeline, tier_share, ...rest } = row;
+    return {
+      ...rest,
+      gap_to_best_static: row.gap_to_best_static ?? NO_GAP,
+      tier_share: Object.entries(tier_share).map(([tier, share]) => `${tier}:${share}`),
+    };
+  }));
 }
 
 /** Rows of an earlier run. */

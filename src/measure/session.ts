@@ -16,7 +16,7 @@ import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
-import { openMeasured, type Prepared, subjectOf } from "./subject.ts";
+import { openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
 import type {
   BenchRequest,
   BenchSession,

@@ -1,5 +1,5 @@
 import { cases } from "./cases.ts";
-import { digits, ratioText } from "./columns.ts";
+import { digits, ratioText } from "./formats.ts";
 import { type BenchRow, isAdaptive } from "./row.ts";
 import { type Interval, type Verdict, verdictOf } from "./verdict.ts";
 

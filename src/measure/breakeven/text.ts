@@ -1,6 +1,6 @@
-import { markdownTable } from "markdown-table";
 import { breakEven } from "../../speculate/break_even.ts";
-import { digits, ratioText } from "../columns.ts";
+import { digits, places, ratioText } from "../formats.ts";
+import { cellColumns, type Column, markdownText, numbers } from "../table.ts";
 import type { BreakEvenReport, Measured, MeasuredSteps } from "./measured.ts";
 import { ROW_TITLES, wording } from "./wording.ts";
 
@@ -14,7 +14,7 @@ export function breakEvenText(report: BreakEvenReport): string {
     .map(([title, text]) => `${title.padEnd(12)}${text}`);
   return [
     ...measured ? measuredTexts(measured) : [givenText(report)],
-    markdownTable([[...ROW_TITLES], ...rows.map(rowTexts)], { align: ROW_TITLES.map(() => "r") }),
+    markdownText(cellColumns(ROW_TITLES), rows.map(rowTexts)),
     lines.join("\n"),
   ].join("\n\n") + "\n";
 }
@@ -31,9 +31,7 @@ function measuredTexts(measured: Measured): string[] {
     fitText(measured),
     ...unsplitTexts(measured),
     `plain decoding step ${digits(plainMs)} ms; against itself ${ratioText(noise)}`,
-    markdownTable([[...COST_TITLES], ...steps.map(costTexts)], {
-      align: COST_TITLES.map(() => "r"),
-    }),
+    markdownText(COST_COLUMNS, steps),
   ];
 }
 
@@ -52,27 +50,16 @@ export function fitText({ alpha, acceptedByPosition }: Measured): string {
     shares(acceptedByPosition.map((_, at) => alpha ** (at + 1)));
 }
 
-export const COST_TITLES = [
-  "steps K",
-  "draft ms",
-  "verify ms",
-  "c",
-  "v",
-  "measured tokens a round",
-  "measured speed-up [95 %]",
-] as const;
-
-export function costTexts(one: MeasuredSteps): string[] {
-  return [
-    String(one.steps),
-    digits(one.draftMs),
-    digits(one.verifyMs),
-    one.draft.toFixed(3),
-    one.verify.toFixed(3),
-    one.tokens.toFixed(2),
-    ratioText(one.speedup),
-  ];
-}
+/** The columns of the cost table. */
+export const COST_COLUMNS: readonly Column<MeasuredSteps>[] = [
+  { ...numbers("steps K", ({ steps }) => steps), rowHeader: true },
+  numbers("draft ms", ({ draftMs }) => draftMs, digits),
+  numbers("verify ms", ({ verifyMs }) => verifyMs, digits),
+  numbers("c", ({ draft }) => draft, places(3)),
+  numbers("v", ({ verify }) => verify, places(3)),
+  numbers("measured tokens a round", ({ tokens }) => tokens, places(2)),
+  numbers("measured speed-up [95 %]", ({ speedup }) => speedup, ratioText),
+];
 
 /** The same for programs. */
 export function breakEvenJson({ alpha, costs, rows, measured }: BreakEvenReport): string {

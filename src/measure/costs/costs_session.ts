@@ -2,7 +2,7 @@ import type { MeasuredCosts } from "../../engine/tune/costs/measure.ts";
 import { costsPath } from "../../engine/tune/costs/costs_file.ts";
 import { chains } from "../../speculate/round_shape.ts";
 import { costsTokens } from "../sizes.ts";
-import { openMeasured } from "../subject.ts";
+import { openMeasured } from "../bench_engine.ts";
 import type { ModelRequest } from "../runner.ts";
 
 /** What is measured, of which models. */

@@ -1,9 +1,9 @@
-import { markdownTable } from "markdown-table";
 import { percentText } from "../../text/numbers.ts";
 import type { MeasuredCosts } from "../../engine/tune/costs/measure.ts";
 import { at, catchUpMs, prefillMs, roundMs } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
-import { digits } from "../columns.ts";
+import { digits } from "../formats.ts";
+import { cellColumns, markdownText } from "../table.ts";
 
 /** Tokens that a request's draft has missed, in the table of c_prefill. */
 const LAGS = [1, 4, 16, 64] as const;
@@ -28,13 +28,12 @@ export function costsText(measured: MeasuredCosts): string {
       ]
       : [],
     "## Verifying: ms of the target's forward, and of the draft's over the same rows, by rows",
-    markdownTable([
-      ["rows", ...table.verify.map((point) => String(point.at))],
+    markdownText(cellColumns(["rows", ...table.verify.map((point) => String(point.at))]), [
       ["verify", ...table.verify.map(({ ms }) => digits(ms))],
       ...drafts
         ? [["extend", ...table.verify.map((point) => digits(at(table.extend, point.at)))]]
         : [],
-    ], { align: "r" }),
+    ]),
     ...table.catchUp.length > 0
       ? [
         "## Catching up, c_prefill(lag, batch): ms of the draft's prefill of what it missed",
@@ -77,17 +76,16 @@ function grid(
   of: (row: number, column: number) => number,
   [rowName, columnName]: readonly [string, string],
 ): string {
-  return markdownTable([
-    [`${rowName} \\ ${columnName}`, ...columns.map(String)],
-    ...rows.map((row) => [String(row), ...columns.map((column) => digits(of(row, column)))]),
-  ], { align: "r" });
+  return markdownText(
+    cellColumns([`${rowName} \\ ${columnName}`, ...columns.map(String)]),
+    rows.map((row) => [String(row), ...columns.map((column) => digits(of(row, column)))]),
+  );
 }
 
 function row(name: string, counts: readonly number[], of: (count: number) => number): string {
-  return markdownTable([
-    [name, ...counts.map(String)],
+  return markdownText(cellColumns([name, ...counts.map(String)]), [
     ["ms", ...counts.map((count) => digits(of(count)))],
-  ], { align: "r" });
+  ]);
 }
 
 function us(ms: number): string {

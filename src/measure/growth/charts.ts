@@ -1,5 +1,5 @@
 import { dot, gridY, lineY, ruleY } from "@observablehq/plot";
-import { digits } from "../columns.ts";
+import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
 import { type Looks, seriesScales } from "../page/series.ts";
 import { type GrowthRow, valueOf } from "./row.ts";

@@ -14,7 +14,7 @@ import {
 import { ranOutOfMemory } from "../../engine/load/fits.ts";
 import { type Engine, openEngine } from "../../engine/open.ts";
 import type { ModelRequest } from "../runner.ts";
-import { modelOptions, subjectOf } from "../subject.ts";
+import { modelOptions, subjectOf } from "../bench_engine.ts";
 import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
 import { type GrowthRow, prefillRow, roundRow } from "./row.ts";
 

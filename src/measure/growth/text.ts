@@ -1,7 +1,6 @@
-// @ts-types="npm:@types/d3-dsv@3.0.7"
-import { csvFormat } from "d3-dsv";
-import { markdownTable } from "markdown-table";
-import { digits } from "../columns.ts";
+import { csvText } from "../csv.ts";
+import { digits } from "../formats.ts";
+import { markdownText } from "../table.ts";
 import { growthTables } from "./columns.ts";
 import type { GrowthRow } from "./row.ts";
 
@@ -27,13 +26,7 @@ export const GROWTH_NOTES: readonly string[] = [
 export function growthMarkdown(rows: readonly GrowthRow[], facts: GrowthFacts): string {
   const tables = growthTables(rows).flatMap(({ title, rows, columns }) => [
     `## ${title}`,
-    markdownTable(
-      [
-        columns.map(({ title }) => title),
-        ...rows.map((row) => columns.map(({ text }) => text(row))),
-      ],
-      { align: columns.map(() => "r") },
-    ),
+    markdownText(columns, rows),
   ]);
   const skipped = facts.skipped.map((line) => `left out: ${line}`).join("\n");
   return [
@@ -62,14 +55,7 @@ export function bandwidthText({ gbps, given }: GrowthFacts["bandwidth"]): string
     : `bandwidth ${digits(gbps)} GB/s (${given ? "given" : "measured"})`;
 }
 
-/** All numbers of the rows, flat, one header line; the names are those of the JSON rows. */
+/** All numbers of the rows as CSV; the names of the columns are those of the JSON rows. */
 export function growthCsv(rows: readonly GrowthRow[]): string {
-  const flat = rows.map(({ format: _, memory, ...row }) => ({
-    ...row,
-    memory_weights: memory.weights,
-    memory_kv: memory.kv,
-    memory_scratch: memory.scratch,
-    memory_total: memory.total,
-  }));
-  return `${csvFormat(flat)}\n`;
+  return csvText(rows.map(({ format: _, ...row }) => row));
 }

@@ -1,6 +1,6 @@
 import { areaY, cell, dot, gridY, lineY, ruleY, text } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
-import { digits } from "../columns.ts";
+import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
 import { type Looks, seriesScales } from "../page/series.ts";
 import type { LoadSummary } from "./summary.ts";

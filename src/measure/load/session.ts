@@ -16,7 +16,7 @@ import type { CostTable } from "../../speculate/costs/table.ts";
 import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import type { ModelRequest, Subject, Switch } from "../runner.ts";
-import { openMeasured, subjectOf } from "../subject.ts";
+import { openMeasured, subjectOf } from "../bench_engine.ts";
 import { randomIds } from "../workload/draw.ts";
 import { type Clock, drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
 import { earlyRequests } from "./warmup_requests.ts";

@@ -1,4 +1,4 @@
-import { ratioText } from "../columns.ts";
+import { ratioText } from "../formats.ts";
 import type { Ratio } from "../statistics.ts";
 import { tooFewText } from "../verdict_text.ts";
 import type { LoadSummary } from "./summary.ts";

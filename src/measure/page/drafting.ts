@@ -1,6 +1,6 @@
 import { areaY, barX, dot, gridX, gridY, lineY, ruleX, ruleY } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
-import { digits } from "../columns.ts";
+import { digits } from "../formats.ts";
 import type { BenchRow } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 import { type Looks, namesAxis, seriesScales } from "./series.ts";

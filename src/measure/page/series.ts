@@ -1,5 +1,5 @@
 import { dot, lineX, type SymbolType } from "@observablehq/plot";
-import { shortName } from "../columns.ts";
+import { shortName } from "../formats.ts";
 import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 

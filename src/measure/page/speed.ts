@@ -1,6 +1,6 @@
 import { barX, dot, gridX, gridY, lineY, type Markish, rect } from "@observablehq/plot";
 import { ruleX, ruleY, tickX } from "@observablehq/plot";
-import { digits, ratioText } from "../columns.ts";
+import { digits, ratioText } from "../formats.ts";
 import { type BenchRow, isDrafting } from "../row.ts";
 import { positiveInterval } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";

@@ -14,7 +14,7 @@ import { randomIds } from "../workload/draw.ts";
 import { median } from "../statistics.ts";
 import { type ProfilePart, profilePart } from "./profile.ts";
 import type { ModelRequest, Subject } from "../runner.ts";
-import { openMeasured, subjectOf } from "../subject.ts";
+import { openMeasured, subjectOf } from "../bench_engine.ts";
 import { chains, distinctTiers } from "../../speculate/round_shape.ts";
 
 /** What a profile runs: all combinations, and a prefill for each depth. */

@@ -1,5 +1,6 @@
-import { markdownTable } from "markdown-table";
-import { fittedTable, splitTable, type TextColumn, wrapped } from "../terminal_table.ts";
+import { cellColumns, type Column, fittedTable, markdownText, numbers } from "../table.ts";
+import { splitTable, words, wrapped } from "../table.ts";
+import { places } from "../formats.ts";
 import type { SimulatedRow, SimulatedTable } from "./summary.ts";
 
 /** What all tables have in common, for above them. */
@@ -9,29 +10,31 @@ export interface SimulatedFacts {
   readonly seed: number;
 }
 
-type Column = TextColumn<SimulatedRow>;
+type SimulatedColumn = Column<SimulatedRow>;
 
-const column = (title: string, text: Column["text"]): Column => ({ title, align: "right", text });
-
-const POLICY: Column = { title: "policy", align: "left", text: ({ policy }) => policy };
-const SPEED = column("tok/s", ({ throughput }) => number(throughput));
-const OF_BEST = column(
+const POLICY: SimulatedColumn = words("policy", ({ policy }) => policy);
+const SPEED: SimulatedColumn = numbers("tok/s", (row) => row.throughput, shortNumber);
+const OF_BEST: SimulatedColumn = numbers(
   "of best static",
   ({ relative: { ratio, low, high } }) =>
     ratio.toFixed(3) +
     (low === null || high === null ? "" : ` (${low.toFixed(3)}-${high.toFixed(3)})`),
 );
-const REGRET = column("regret: oracle", ({ regret }) => share(regret.dynamic));
-const BY_BATCH = column("by batch", ({ regret }) => share(regret.per_batch));
-const STATIC = column("static", ({ regret }) => share(regret.static));
-const DEPTH = column("depth", ({ mean_depth }) => mean_depth.toFixed(2));
-const ACCEPT = column("accept length", (row) => row.mean_accept_length.toFixed(2));
-const SWITCHES = column("switches", ({ switches }) => switches.toFixed(0));
-const PREEMPTED = column("preemptions", ({ preemptions }) => preemptions.toFixed(0));
-const TTFT = column("TTFT p50 ms", ({ ttft_ms }) => number(ttft_ms.p50));
-const TPOT = column("TPOT p50 ms", ({ tpot_ms }) => number(tpot_ms.p50));
-const E2E = column("E2E p50 ms", ({ e2e_ms }) => number(e2e_ms.p50));
-const E2E_P99 = column("E2E p99 ms", ({ e2e_ms }) => number(e2e_ms.p99));
+const REGRET: SimulatedColumn = numbers("regret: oracle", ({ regret }) => regret.dynamic, share);
+const BY_BATCH: SimulatedColumn = numbers("by batch", ({ regret }) => regret.per_batch, share);
+const STATIC: SimulatedColumn = numbers("static", ({ regret }) => regret.static, share);
+const DEPTH: SimulatedColumn = numbers("depth", (row) => row.mean_depth, places(2));
+const ACCEPT: SimulatedColumn = numbers(
+  "accept length",
+  (row) => row.mean_accept_length,
+  places(2),
+);
+const SWITCHES: SimulatedColumn = numbers("switches", ({ switches }) => switches, places(0));
+const PREEMPTED: SimulatedColumn = numbers("preemptions", (row) => row.preemptions, places(0));
+const TTFT: SimulatedColumn = numbers("TTFT p50 ms", (row) => row.ttft_ms.p50, shortNumber);
+const TPOT: SimulatedColumn = numbers("TPOT p50 ms", (row) => row.tpot_ms.p50, shortNumber);
+const E2E: SimulatedColumn = numbers("E2E p50 ms", (row) => row.e2e_ms.p50, shortNumber);
+const E2E_P99: SimulatedColumn = numbers("E2E p99 ms", (row) => row.e2e_ms.p99, shortNumber);
 
 const COLUMNS = [
   ...[POLICY, SPEED, OF_BEST, REGRET, BY_BATCH, STATIC, DEPTH, ACCEPT, SWITCHES, PREEMPTED],
@@ -49,10 +52,7 @@ export function simulatedText(
   { costs, repeats, seed }: SimulatedFacts,
 ): string {
   const facts = `costs: ${costs}; repeats ${repeats}, seed ${seed}`;
-  const side = acrossWorlds(tables).map(({ titles, rows }) => {
-    const align = titles.map((_, at) => at > 0 ? "r" : "l");
-    return markdownTable([[...titles], ...rows.map((row) => [...row])], { align });
-  });
+  const side = acrossWorlds(tables).map(({ columns, rows }) => markdownText(columns, rows));
   return [facts, ...side, ...tables.map(oneTable)].join("\n\n") + "\n";
 }
 
@@ -62,14 +62,9 @@ export function simulatedTerminal(
   { costs, repeats, seed }: SimulatedFacts,
   { columns: width }: { readonly columns: number },
 ): string {
-  const side = acrossWorlds(tables).flatMap(({ titles, rows }) => {
-    const [first = "", ...others] = titles;
-    const worlds = others.map((title, at): TextColumn<readonly string[]> => (
-      { title, align: "right", text: (row) => row[at + 1] ?? "" }
-    ));
-    const name = { title: first, align: "left", text: (row: readonly string[]) => row[0] ?? "" };
-    return splitTable([name as TextColumn<readonly string[]>, ...worlds], rows, { width });
-  });
+  const side = acrossWorlds(tables).flatMap(({ columns, rows }) =>
+    splitTable(columns, rows, { width })
+  );
   const each = tables.map((table) => {
     const { columns, rows } = shownOf(table);
     return [
@@ -86,9 +81,9 @@ export function simulatedTerminal(
   ].map((lines) => lines.map((line) => `${line}\n`).join("")).join("\n");
 }
 
-/** A table of ratios: the first column has the policies, then a column a world. */
+/** A table of ratios: the first column has the policies, each other one a world. */
 interface Across {
-  readonly titles: readonly string[];
+  readonly columns: readonly Column<readonly string[]>[];
   readonly rows: readonly (readonly string[])[];
 }
 
@@ -134,23 +129,18 @@ function ratiosOf(
     return [policy, ...[...ratios, mean].map((ratio) => ratio.toFixed(3))];
   });
   const names = tables.map(({ world }) => world);
-  return { titles: [title, ...names, "mean"], rows: [...rows, ...last] };
+  return { columns: cellColumns([title, ...names, "mean"], [title]), rows: [...rows, ...last] };
 }
 
 function oneTable(table: SimulatedTable): string {
-  const { world, about } = table;
   const { columns, rows } = shownOf(table);
-  const lines = rows.map((row) => columns.map(({ text }) => text(row)));
-  const align = columns.map((_, at) => at > 0 ? "r" : "l");
-  return `${world}: ${about}\n\n${
-    markdownTable([columns.map(({ title }) => title), ...lines], { align })
-  }`;
+  return `${table.world}: ${table.about}\n\n${markdownText(columns, rows)}`;
 }
 
 /** The rows of a world's table and the columns that say something. */
 function shownOf(
   table: SimulatedTable,
-): { readonly columns: readonly Column[]; readonly rows: readonly SimulatedRow[] } {
+): { readonly columns: readonly SimulatedColumn[]; readonly rows: readonly SimulatedRow[] } {
   const rows = shownRows(table);
   const columns = COLUMNS.filter((column) =>
     column === POLICY || column === SPEED || rows.some((row) => !NOTHING.has(column.text(row)))
@@ -164,8 +154,7 @@ function shownRows(table: SimulatedTable | undefined): readonly SimulatedRow[] {
   return table.rows.filter(({ kind, policy }) => kind !== "static" || policy === table.best_static);
 }
 
-function number(value: number | null): string {
-  if (value === null) return "";
+function shortNumber(value: number): string {
   return value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3)).toString();
 }
 
