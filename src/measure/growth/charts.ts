@@ -1,7 +1,7 @@
-import { dot, gridY, lineY, ruleY } from "@observablehq/plot";
+import { gridY, lineY, ruleY } from "@observablehq/plot";
 import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
-import { type Looks, seriesScales } from "../page/series.ts";
+import { type Looks, seriesMarks, seriesScales } from "../page/series.ts";
 import { type GrowthRow, valueOf } from "./row.ts";
 
 interface Drawing {
@@ -87,7 +87,6 @@ function growthChart(
     });
   const measured = points(value);
   const least = floor ? points(floor) : [];
-  const byName = [...Map.groupBy(measured, ({ name }) => name)];
   const values = [...new Set(rows.map(valueOf))].toSorted((a, b) => a - b);
   return page.chart({
     width: WIDTH,
@@ -103,22 +102,7 @@ function growthChart(
       ...[...Map.groupBy(least, ({ name }) => name).values()].map((floors) =>
         lineY(floors, { x: "x", y: "y", stroke: "name", strokeWidth: 1, strokeOpacity: 0.5 })
       ),
-      ...byName.map(([name, own]) =>
-        lineY(own, {
-          x: "x",
-          y: "y",
-          stroke: "name",
-          strokeDasharray: looks.get(name)?.dash ?? "",
-        })
-      ),
-      dot(measured, {
-        x: "x",
-        y: "y",
-        r: 4,
-        fill: "name",
-        symbol: "name",
-        title: "title",
-      }),
+      ...seriesMarks(measured, { x: "x", y: "y", series: "name" }, looks),
     ],
   }, `${caption} by ${axis}`);
 }

@@ -1,8 +1,8 @@
-import { areaY, cell, dot, gridY, lineY, ruleY, text } from "@observablehq/plot";
+import { areaY, cell, gridY, lineY, ruleY, text } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
 import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
-import { type Looks, seriesScales } from "../page/series.ts";
+import { type Looks, seriesMarks, seriesScales } from "../page/series.ts";
 import type { LoadSummary } from "./summary.ts";
 import type { LoadTimeline } from "./timeline.ts";
 
@@ -212,22 +212,7 @@ export function byLoadChart(
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      ...[...Map.groupBy(points, ({ label }) => label)].map(([label, points]) =>
-        lineY(points, {
-          x: "load",
-          y: "value",
-          stroke: "label",
-          strokeDasharray: looks.get(label)?.dash ?? "",
-        })
-      ),
-      dot(points, {
-        x: "load",
-        y: "value",
-        r: 4,
-        fill: "label",
-        symbol: "label",
-        title: "title",
-      }),
+      ...seriesMarks(points, { x: "load", y: "value", series: "label" }, looks),
     ],
   }, name);
 }

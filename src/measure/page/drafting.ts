@@ -1,9 +1,9 @@
-import { areaY, barX, dot, gridX, gridY, lineY, ruleX, ruleY } from "@observablehq/plot";
+import { areaY, barX, gridX, gridY, lineY, ruleX, ruleY } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
 import { digits } from "../formats.ts";
 import type { BenchRow } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
-import { type Looks, namesAxis, seriesScales } from "./series.ts";
+import { type Looks, namesAxis, seriesMarks, seriesScales } from "./series.ts";
 
 /** Small charts stand side by side, one below the other on a phone. */
 const SMALL = { width: 360, height: 220 } as const;
@@ -61,22 +61,7 @@ export function positionChart(
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      ...[...Map.groupBy(points, ({ setting }) => setting)].map(([setting, points]) =>
-        lineY(points, {
-          x: "position",
-          y: "share",
-          stroke: "setting",
-          strokeDasharray: looks.get(setting)?.dash ?? "",
-        })
-      ),
-      dot(points, {
-        x: "position",
-        y: "share",
-        r: 4,
-        fill: "setting",
-        symbol: "setting",
-        title: "title",
-      }),
+      ...seriesMarks(points, { x: "position", y: "share", series: "setting" }, looks),
     ],
   }, name);
 }

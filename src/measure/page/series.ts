@@ -1,4 +1,4 @@
-import { dot, lineX, type SymbolType } from "@observablehq/plot";
+import { dot, lineX, lineY, type Markish, type SymbolType } from "@observablehq/plot";
 import { shortName } from "../formats.ts";
 import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
@@ -15,11 +15,32 @@ export interface Look {
 /** By the name of the setting. */
 export type Looks = ReadonlyMap<string, Look>;
 
-/** Hues of presets and policies in style.css; more begin again. */
-const PRESET_HUES = 4;
-/** Of settings that draft; more begin again, with other dashes: 6 and 5 have no common factor. */
+/** Hues of style.css for what has no order; more than these begin again, with other dashes. */
+const HUES = 4;
 const SYMBOLS = ["square", "triangle", "diamond", "star", "cross", "wye"] as const;
 const DASHES = ["", "6 3", "2 2", "8 3 2 3", "10 4"] as const;
+
+/** The look of plain decoding but its colour. */
+export const PLAIN_PATTERN = { symbol: "circle", dash: "1 3" } as const;
+
+/** The hue of the series at this place. */
+export function hueAt(at: number): string {
+  return `var(--preset-${at % HUES + 1})`;
+}
+
+/**
+ * The symbol and the dashes of the series at this place. Both begin again after the last one; as there are 6 symbols and 5 dashes,
+ * which have no common factor, no two of 30 series have the same of both.
+ */
+export function patternAt(
+  at: number,
+  symbols: readonly SymbolType[] = SYMBOLS,
+): Pick<Look, "symbol" | "dash"> {
+  return {
+    symbol: symbols[at % symbols.length] ?? "square",
+    dash: DASHES[at % DASHES.length] ?? "",
+  };
+}
 
 /**
  * Plain is grey, fixed steps and trees go from light to dark with what they verify, presets and
@@ -31,9 +52,7 @@ export function looksOf(rows: readonly BenchRow[]): Looks {
   return new Map(settings.map((row) => {
     const colour = colourOf(row, settings);
     const at = drafting.indexOf(row);
-    if (at < 0) return [row.setting, { colour, symbol: "circle", dash: "1 3" }];
-    const symbol = SYMBOLS[at % SYMBOLS.length] ?? "square";
-    return [row.setting, { colour, symbol, dash: DASHES[at % DASHES.length] ?? "" }];
+    return [row.setting, { colour, ...at < 0 ? PLAIN_PATTERN : patternAt(at) }];
   }));
 }
 
@@ -53,11 +72,12 @@ function colourOf(row: BenchRow, settings: readonly BenchRow[]): string {
       return ramp(at, alike.length, ["--few-rows", "--many-rows"]);
     case "preset":
     case "policy":
-      return `var(--preset-${at % PRESET_HUES + 1})`;
+      return hueAt(at);
   }
 }
 
-function ramp(at: number, count: number, [from, to]: readonly [string, string]): string {
+/** The colour at this place of `count` from the first colour to the last; names of CSS variables. */
+export function ramp(at: number, count: number, [from, to]: readonly [string, string]): string {
   const part = count < 2 ? 50 : Math.round(at / (count - 1) * 100);
   return `color-mix(in oklab, var(${to}) ${part}%, var(${from}))`;
 }
@@ -73,6 +93,25 @@ export function seriesScales(looks: Looks): {
     color: { type: "ordinal", domain, range: all.map(({ colour }) => colour) },
     symbol: { type: "ordinal", domain, range: all.map(({ symbol }) => symbol) },
   };
+}
+
+/**
+ * A line with its dashes for each series, and a dot with its symbol for each point.
+ *
+ * @param names fields of the points: x, y and the name of the series; their field `title` is shown at a dot.
+ */
+export function seriesMarks<Point extends object>(
+  points: readonly Point[],
+  { x, y, series }: Readonly<Record<"x" | "y" | "series", keyof Point & string>>,
+  looks: Looks,
+): Markish[] {
+  const lines = [...Map.groupBy(points, (point) => String(point[series]))].map(([name, own]) =>
+    lineY(own, { x, y, stroke: series, strokeDasharray: looks.get(name)?.dash ?? "" })
+  );
+  return [
+    ...lines,
+    dot(points, { x, y, r: 4, fill: series, symbol: series, title: "title" }),
+  ];
 }
 
 /** Pixels of a character of a chart's text, and of a tick. */
