@@ -4,29 +4,30 @@ import type { BenchRow } from "./row.ts";
 import { pairedRatio, type Ratio } from "./statistics.ts";
 import { type Column, numbers, words } from "./table.ts";
 
-/** One setting in one case on both WebGPUs, which took turns block by block. */
+/** The speeds of one setting in one case on both WebGPU implementations, which measured their blocks in turns. */
 export interface BackendRatio {
-  /** What sets the case apart from the others: `depth 512`; empty where nothing does. */
+  /** The facts in which the case differs from the others: `depth 512`; empty where there is one case. */
   readonly place: string;
   readonly batch: number;
   readonly setting: string;
-  /** Of each WebGPU, in the order of `BackendRatios.names`. */
+  /** Output tokens per second on each implementation, in the order of `BackendRatios.names`. */
   readonly tokensPerSecond: readonly [number, number];
-  /** Tokens/s of the second over those of the first in the same block: geometric mean, t interval. */
+  /** Tokens/s of the second implementation over those of the first in the same block: geometric mean and t interval. */
   readonly over: Ratio;
 }
 
+/** All settings that were measured on both of two WebGPU implementations. */
 export interface BackendRatios {
   readonly names: readonly [string, string];
   readonly ratios: readonly BackendRatio[];
 }
 
-/** The WebGPU that a row was measured on; rows of before there were two do not say. */
+/** The WebGPU implementation that a row was measured on. Rows from before there were two have no such field: Deno's own. */
 export function webGpuOf({ webgpu = "builtin" }: Pick<BenchRow, "webgpu">): string {
   return webgpu;
 }
 
-/** Undefined where the rows are not of two WebGPUs. */
+/** Pairs the rows of two WebGPU implementations. Undefined where the rows are not from exactly two. */
 export function backendRatios(rows: readonly BenchRow[]): BackendRatios | undefined {
   const names = [...new Set(rows.map(webGpuOf))];
   const [first, second] = names;
@@ -80,7 +81,7 @@ export function ratioColumns(
   return ratios.some(({ place }) => place !== "") ? columns : columns.slice(1);
 }
 
-/** `batch 1, plain: dawn 2311 tokens/s, 1.03x builtin [1.01, 1.05]`, a line a setting. */
+/** One line for each setting: `batch 1, plain: dawn 2311 tokens/s, 1.03x builtin [1.01, 1.05]`. */
 export function ratioLines({ names: [first, second], ratios }: BackendRatios): string[] {
   return ratios.map(({ place, batch, setting, tokensPerSecond, over }) =>
     [...place === "" ? [] : [place], `batch ${batch}`, setting].join(", ") +

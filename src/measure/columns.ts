@@ -7,38 +7,46 @@ import { type Column, numbers, words } from "./table.ts";
 
 type BenchColumn = Column<BenchRow>;
 
+/** The number of requests in flight. */
 export const BATCH: BenchColumn = numbers("batch", ({ batch }) => batch);
+/** The name of the setting. */
 export const SETTING: BenchColumn = {
   title: "setting",
   align: "left",
   text: ({ setting }) => setting,
   rowHeader: true,
 };
+/** Tokens/s over those of plain decoding in the same block. */
 export const OVER_PLAIN: BenchColumn = numbers(
   "over plain [95 %]",
   ({ speedup }) => speedup,
   ratioText,
 );
+/** Tokens/s over those of the best fixed setting, as a difference in per cent. */
 export const OVER_BEST: BenchColumn = numbers(
   "over best fixed [95 %]",
   (row) => row.gap_to_best_static,
   changeText,
 );
+/** Tokens that a request gains in a round. */
 export const ACCEPT_LENGTH: BenchColumn = numbers(
   "accept length",
   (row) => row.mean_accept_length,
   places(2),
 );
+/** The share of drafts that were accepted. */
 export const ACCEPTED: BenchColumn = numbers(
   "accepted",
   (row) => row.draft_acceptance_rate,
   percentText,
 );
+/** Prompt tokens per second of the prefill. */
 export const PROMPT_SPEED: BenchColumn = numbers(
   "prompt tokens/s",
   (row) => row.prompt_tokens_per_second?.mean,
   digits,
 );
+/** The share of the time in each tier. */
 export const TIERS: BenchColumn = words("time by tier", (row) => tiersText(row.tier_share));
 
 const MEASURED: readonly BenchColumn[] = [

@@ -29,20 +29,19 @@ export function csv(rows: readonly BenchRow[]): string {
 
 /** Rows of an earlier run. */
 export interface EarlierRows {
-  /** By `rowKey`; of rows measured twice the last one. */
+  /** The rows by `rowKey`; the last one if a measurement is there twice. */
   readonly rows: ReadonlyMap<string, BenchRow>;
-  /** The text of whole lines: a row that was cut off in the middle is left out. */
+  /** The text of the complete lines, without a row that was cut off in the middle. */
   readonly whole: string;
 }
 
-/** How every row line begins. */
+/** The beginning of every row line. */
 const ROW_START = `{"format":"${ROW_FORMAT}"`;
 
 /**
- * Reads a file of row lines. Of a last line without its end only the beginning of a row is left out, as an
- * interrupted run writes one.
+ * Reads a file of row lines. A last line that is the beginning of a row, as an interrupted run leaves it, is skipped.
  *
- * @throws UsageError with the number of a line that is no row
+ * @throws UsageError with the number of the first line that is not a row.
  */
 export function parseRows(path: string, text: string): EarlierRows {
   const lastLine = text.slice(text.lastIndexOf("\n") + 1);

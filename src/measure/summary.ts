@@ -8,7 +8,7 @@ import { positiveInterval } from "./statistics.ts";
 import { type Column, fittedTable, numbers, wrapped } from "./table.ts";
 import { tooFewText, verdictLines } from "./verdict_text.ts";
 
-/** Shared facts with a line of their own; the others follow on one. */
+/** Shared facts with a line of their own; the others are on one line. */
 const OWN_LINE = ["model", "draft", "device", "workload"];
 
 const NAME: Column<BenchRow> = { ...SETTING, text: (row) => shortName(row.setting) };
@@ -28,12 +28,12 @@ const COLUMNS = [
   ...[BATCH, NAME, SPEED, OVER_PLAIN, ACCEPT_LENGTH, TPOT],
   ...[ACCEPTED, TTFT, PROMPT_SPEED, OVER_BEST, TIERS],
 ];
-/** What goes first where the terminal is narrow; the others always stay. */
+/** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
 const DROPPED = [TIERS, OVER_BEST, PROMPT_SPEED, TTFT, ACCEPTED, TPOT, ACCEPT_LENGTH, SPEED];
 
 /**
- * What a terminal shows: what was measured, the columns that matter and fit, who won at each batch
- * size. `columns` is the terminal's width in characters.
+ * The rows for a terminal of `columns` characters: what was measured, a table of the columns that fit, the verdict on each case, and
+ * notes.
  */
 export function summary(rows: readonly BenchRow[], { columns }: { columns: number }): string {
   const simulated = rows.some(isSimulated)
@@ -52,7 +52,7 @@ export function summary(rows: readonly BenchRow[], { columns }: { columns: numbe
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Both WebGPUs side by side, where the rows are of two. */
+/** The comparison of two WebGPU implementations; empty if the rows are from one. */
 function backendLines(
   rows: readonly BenchRow[],
   texts: (lines: readonly string[]) => readonly string[],

@@ -12,10 +12,10 @@ import { COST_COLUMNS, fitText, unsplitTexts } from "./text.ts";
 import { type Sliders, type View, viewOf } from "./view.ts";
 import { ROW_TITLES, wording } from "./wording.ts";
 
-/** The curve goes to at least these steps. */
+/** The curve by steps goes to at least this number of steps. */
 const MOST_STEPS = 16;
 
-/** The break-even with sliders: one file, nothing to fetch; its script has this program's functions. */
+/** The HTML page of `eyrie breakeven`: one file, which loads nothing. Its script is the source of the functions that compute the table here. */
 export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string {
   const page = pageMaker();
   const sliders = slidersOf(report);
@@ -45,7 +45,7 @@ export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string
   return documentText({ title, css: css + own, main, script }, page);
 }
 
-/** The functions of this program, as the page's browser runs them. */
+/** The source of the functions that the browser runs. */
 function scriptText(most: number, measured: readonly ChartPoint[]): string {
   return `const equation = (${breakEven})();
 const wording = (${wording})(equation);
@@ -55,7 +55,7 @@ const view = (${viewOf})({ equation, wording, chart, most, measured });
 (${control})(document, view);`;
 }
 
-/** Where the sliders begin: at the fastest steps. Three digits, as the sliders have. */
+/** The initial values of the sliders: the fastest number of steps, and alpha and costs rounded to the sliders' three decimal places. */
 function slidersOf({ alpha, costs, rows }: BreakEvenReport): Sliders {
   const steps = breakEven().best(rows)?.steps ?? rows[0]?.steps ?? 1;
   const rounded = (value: number) => Number(value.toFixed(3));
@@ -82,7 +82,7 @@ const EQUATION =
   "(1 - alpha) tokens. It takes K times the draft cost c and once the verify cost v, both in " +
   "plain decoding steps: S\u00a0=\u00a0n\u00a0/\u00a0(K\u00a0c\u00a0+\u00a0v).";
 
-/** Sliders, what follows from them, the curves and the table. */
+/** The sliders, the results, the curves and the table that follow from them. */
 function playground(
   page: PageMaker,
   { view, sliders, most, report }: {
@@ -131,7 +131,7 @@ function playground(
   ];
 }
 
-/** What the cost table says, where the sliders' one c and v may say something else. */
+/** The verdict with the measured costs of each number of steps; the sliders have a single c and v. */
 function ownCosts({ element }: PageMaker, { alpha, rows, measured }: BreakEvenReport): PageNode[] {
   if (measured === undefined) return [];
   const [[, best = ""] = []] = wording(breakEven()).verdict({ alpha, rows, costs: undefined });

@@ -6,7 +6,7 @@ import { ROW_TITLES, wording } from "./wording.ts";
 
 const SIMULATED = "SIMULATED acceptance: alpha is the one given, costs are measured";
 
-/** The table for a terminal. */
+/** The report as text: the verdict, the equation's table and, if measured, the cost table. */
 export function breakEvenText(report: BreakEvenReport): string {
   const { rows, measured } = report;
   const { rowTexts, verdict } = wording(breakEven());
@@ -35,13 +35,13 @@ function measuredTexts(measured: Measured): string[] {
   ];
 }
 
-/** What to know where the device times no parts of a round: all of it is the host's. */
+/** A note for devices that cannot time the parts of a round; empty if the parts were timed. */
 export function unsplitTexts({ steps }: Measured): string[] {
   if (steps.some(({ draftMs }) => draftMs > 0)) return [];
   return ["The adapter has no timestamp queries: c is 0 and v the whole round, draft and all."];
 }
 
-/** How alpha was fitted, and how well its powers match. */
+/** The fitted alpha, and the measured acceptance by position beside the powers of alpha. */
 export function fitText({ alpha, acceptedByPosition }: Measured): string {
   const shares = (of: readonly number[]) => of.map((share) => share.toFixed(2)).join(" ");
   return `alpha ${alpha.toFixed(3)}: accepted over tested drafts of the rounds of ` +
@@ -50,7 +50,7 @@ export function fitText({ alpha, acceptedByPosition }: Measured): string {
     shares(acceptedByPosition.map((_, at) => alpha ** (at + 1)));
 }
 
-/** The columns of the cost table. */
+/** The columns of the table of measured costs, a row for each number of steps. */
 export const COST_COLUMNS: readonly Column<MeasuredSteps>[] = [
   { ...numbers("steps K", ({ steps }) => steps), rowHeader: true },
   numbers("draft ms", ({ draftMs }) => draftMs, digits),
@@ -61,7 +61,7 @@ export const COST_COLUMNS: readonly Column<MeasuredSteps>[] = [
   numbers("measured speed-up [95 %]", ({ speedup }) => speedup, ratioText),
 ];
 
-/** The same for programs. */
+/** The report as JSON. */
 export function breakEvenJson({ alpha, costs, rows, measured }: BreakEvenReport): string {
   const equation = breakEven();
   const best = equation.best(rows);

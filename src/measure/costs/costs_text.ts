@@ -5,11 +5,11 @@ import type { CostTable } from "../../speculate/costs/table.ts";
 import { digits } from "../formats.ts";
 import { cellColumns, markdownText } from "../table.ts";
 
-/** Tokens that a request's draft has missed, in the table of c_prefill. */
+/** Columns of the table of c_prefill: tokens by which a request's draft cache lags. */
 const LAGS = [1, 4, 16, 64] as const;
 const PROMPTS = [16, 64, 256, 1024] as const;
 
-/** What was measured, to read: parts by batch, rounds by steps, what catching up and prompts cost. */
+/** The measured costs as Markdown tables: rounds by steps, drafting and verifying by batch size, catch-up and prefill. */
 export function costsText(measured: MeasuredCosts): string {
   const { table } = measured;
   const { model, draft, adapter, host, perCell, perRowCell = 0, packing = 0, fitError } = table;
@@ -64,7 +64,7 @@ function measuredText({ seconds, probes, repeats, skipped }: MeasuredCosts): str
   return `${found}; no time or room for ${some}${more}: interpolated (--seconds)`;
 }
 
-/** Steps that the table can price, to the deepest that it has rows for. */
+/** The numbers of draft steps that the table has verify rows for. */
 function stepsOf({ verify, buckets }: CostTable): number[] {
   const deepest = Math.round((verify.at(-1)?.at ?? 1) / (buckets.at(-1) ?? 1)) - 1;
   return Array.from({ length: Math.max(1, deepest) + 1 }, (_, steps) => steps);

@@ -7,17 +7,17 @@ import { type GrowthRow, valueOf } from "./row.ts";
 interface Drawing {
   readonly page: PageMaker;
   readonly looks: Looks;
-  /** Of its line. */
+  /** The name of the series of a row. */
   readonly nameOf: (row: GrowthRow) => string;
 }
 
-/** What a chart shows of each row; null where a row has no such number. */
+/** The value of each row that a chart shows; null if a row has no such value. */
 interface Measure {
   readonly caption: string;
   readonly label: string;
   readonly kind: GrowthRow["kind"];
   readonly value: (row: GrowthRow) => number | null;
-  /** Drawn beside it, thin. */
+  /** A second value, drawn as a thin line. */
   readonly floor?: (row: GrowthRow) => number | null;
 }
 
@@ -60,7 +60,7 @@ const WIDTH = 360;
 const HEIGHT = 240;
 const MARGIN = 52;
 
-/** The charts of an axis: a line a model. A chart of which no row has a number is left out. */
+/** The charts of one axis, with a line for each model. A chart for which no row has a value is left out. */
 export function chartsOf(
   rows: readonly GrowthRow[],
   drawing: Drawing,

@@ -12,7 +12,7 @@ const DRAFT: readonly Column<GrowthRow>[] = [
   numbers("extend ms", ({ extend_ms }) => extend_ms, digits),
 ];
 
-/** A table: the rounds of a model on an axis, or its prefills. */
+/** The rounds, or the prefills, of one model along one axis. */
 export interface GrowthTable {
   readonly title: string;
   readonly axis: GrowthAxis;
@@ -21,7 +21,7 @@ export interface GrowthTable {
   readonly columns: readonly Column<GrowthRow>[];
 }
 
-/** Tables in the order in which their first rows were measured. */
+/** One table for each model, axis and kind, in the order in which their first rows were measured. */
 export function growthTables(rows: readonly GrowthRow[]): GrowthTable[] {
   const nameOf = seriesNames(rows);
   const groups = Map.groupBy(
@@ -39,7 +39,7 @@ export function growthTables(rows: readonly GrowthRow[]): GrowthTable[] {
   });
 }
 
-/** `batch 1, rows 1`: where the other axes stay. */
+/** The values of the axes that are not varied: `batch 1, rows 1`. */
 export function constants(group: readonly GrowthRow[]): string {
   const [first] = group;
   if (first === undefined) return "";

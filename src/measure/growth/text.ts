@@ -4,15 +4,15 @@ import { markdownText } from "../table.ts";
 import { growthTables } from "./columns.ts";
 import type { GrowthRow } from "./row.ts";
 
-/** What is said of a growth besides its rows. */
+/** What the outputs of a growth measurement have besides its rows. */
 export interface GrowthFacts {
-  /** 10^9 bytes a second. */
+  /** 10^9 bytes per second; `given` on the command line or measured. */
   readonly bandwidth: { readonly gbps: number | null; readonly given: boolean };
-  /** Points that were left out, a line each. */
+  /** A line for each point that was left out. */
   readonly skipped: readonly string[];
 }
 
-/** What the columns are. */
+/** What the columns of the tables mean. */
 export const GROWTH_NOTES: readonly string[] = [
   "One axis at a time is varied, the others stay. A step is a round that is submitted alone, by the " +
   "host's clock; its device time is of timestamps, host is what is left. Medians.",
@@ -22,7 +22,7 @@ export const GROWTH_NOTES: readonly string[] = [
   "Memory is predicted for an engine with this point alone.",
 ];
 
-/** Tables to read or to paste into an issue. */
+/** The rows as Markdown tables, with device, bandwidth and notes above them and the points that were left out below. */
 export function growthMarkdown(rows: readonly GrowthRow[], facts: GrowthFacts): string {
   const tables = growthTables(rows).flatMap(({ title, rows, columns }) => [
     `## ${title}`,
@@ -38,7 +38,7 @@ export function growthMarkdown(rows: readonly GrowthRow[], facts: GrowthFacts): 
   ].join("\n\n") + "\n";
 }
 
-/** `model m, draft d, device x`, each once. */
+/** `model m, draft d, device x` for each combination in the rows. */
 export function deviceLines(rows: readonly GrowthRow[]): string[] {
   return [
     ...new Set(
@@ -49,6 +49,7 @@ export function deviceLines(rows: readonly GrowthRow[]): string[] {
   ];
 }
 
+/** The bandwidth and where it is from, or how to give it if it is not known. */
 export function bandwidthText({ gbps, given }: GrowthFacts["bandwidth"]): string {
   return gbps === null
     ? "bandwidth not known: give --bandwidth for the floor of each step"

@@ -29,12 +29,12 @@ const ACCEPT: LoadColumn = numbers("accept length", (one) => one.acceptLength, p
 const STEPS: LoadColumn = numbers("steps", ({ meanSteps }) => meanSteps, places(2));
 const QUEUE: LoadColumn = numbers("peak queue", ({ peakQueue }) => peakQueue);
 
-/** Of a terminal. */
+/** The columns on a terminal, besides load and policy. */
 const NARROW = [SPEED, TTFT, TPOT, E2E, E2E_OVER, OVER, GOODPUT, ACCEPT, STEPS, ITL, QUEUE];
-/** Those of `NARROW` that go first where the terminal is narrow; the others always stay. */
+/** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
 const DROPPED = [QUEUE, ITL, STEPS, ACCEPT, OVER, E2E_OVER, GOODPUT];
 
-/** The columns that these lines have something to say in. */
+/** The columns of the Markdown table and of the page that have a value for at least one of the summaries. */
 export function loadColumns(all: readonly LoadSummary[]): LoadColumn[] {
   const base = all.find(({ throughputRatio }) => throughputRatio === null)?.label ?? "the first";
   const columns: LoadColumn[] = [
@@ -65,7 +65,7 @@ function namesOf(all: readonly LoadSummary[]): LoadColumn[] {
   return loads > 1 ? [LOAD, POLICY] : [POLICY];
 }
 
-/** What all rows share: name and text. */
+/** Names and values of what all rows share. */
 export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])[] {
   const [row] = rows;
   if (row === undefined) return [];
@@ -90,7 +90,7 @@ export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])
   ];
 }
 
-/** Tables to paste into an issue: what was measured, the policies, what they chose, who won. */
+/** The rows as Markdown: what was measured, the table of policies, their mean draft steps, noise and verdicts. */
 export function loadMarkdown(rows: readonly LoadRow[]): string {
   const all = summaries(rows);
   const simulated = rows.some((row) => row.simulated) ? ["SIMULATED acceptance: timing only"] : [];
@@ -106,7 +106,7 @@ export function loadMarkdown(rows: readonly LoadRow[]): string {
   ].join("\n\n") + "\n";
 }
 
-/** What a terminal shows, in lines of at most `columns` characters: the same, of the columns what fits. */
+/** The same for a terminal of `columns` characters, with the columns that fit. */
 export function loadTerminal(
   rows: readonly LoadRow[],
   { columns: width }: { readonly columns: number },
@@ -136,7 +136,7 @@ export function loadTerminal(
 
 const STEPS_TITLE = "Mean draft steps by requests in a round:";
 
-/** Mean steps in each range of batch sizes; undefined where nobody had a choice. */
+/** The table of mean draft steps by range of batch sizes; undefined if no policy chooses its steps. */
 function stepsColumns(
   all: readonly LoadSummary[],
 ): { readonly columns: readonly LoadColumn[]; readonly rows: readonly LoadSummary[] } | undefined {
@@ -154,7 +154,7 @@ function stepsColumns(
   return { columns: [...namesOf(all), ...names.map(column)], rows: choosing };
 }
 
-/** What noise is, and what the intervals are of. */
+/** A line with the ratios of the first policy against itself; empty if it was not measured again. */
 export function noteLines(all: readonly LoadSummary[]): string[] {
   const noise = all.filter(({ again }) => again).flatMap((
     { load, throughputRatio: tokens, latencyRatio: e2e },

@@ -10,11 +10,11 @@ const SMALL = { width: 360, height: 220 } as const;
 
 interface Named {
   readonly page: PageMaker;
-  /** Of the chart, for screen readers. */
+  /** The label of the chart for screen readers. */
   readonly name: string;
 }
 
-/** Accept length over time as a line, above the tier as steps. */
+/** A chart of a row over time: the accept length as a line, the draft steps of the tier as an area. */
 export function timelineChart(
   row: BenchRow,
   { page, looks, top, name }: Named & { looks: Looks; top: number },
@@ -39,7 +39,7 @@ export function timelineChart(
   }, name);
 }
 
-/** Share of rounds that accepted the draft at each position. */
+/** A chart of the share of rounds that accepted the draft at each position, with a line for each setting. */
 export function positionChart(
   rows: readonly BenchRow[],
   { page, looks, name }: Named & { looks: Looks },
@@ -66,10 +66,10 @@ export function positionChart(
   }, name);
 }
 
-/** The parts of a round in the order they happen. */
+/** The parts of a round in their order. */
 export const PARTS = ["draft", "verify", "extend", "host"] as const;
 
-/** Milliseconds of a round by part, a bar a setting. */
+/** A chart of the milliseconds of a round by part, with a bar for each setting. */
 export function timeSplitChart(
   rows: readonly BenchRow[],
   { page, top, name }: Named & { top: number },

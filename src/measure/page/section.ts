@@ -7,7 +7,7 @@ import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.
 import { type Looks, swatch } from "./series.ts";
 import { speedupChart, throughputChart } from "./speed.ts";
 
-/** Timelines shown at most in a section: later ones look the same. */
+/** The most timelines in a section; later ones look the same. */
 const TIMELINES = 12;
 
 interface Drawing {
@@ -15,7 +15,7 @@ interface Drawing {
   readonly looks: Looks;
 }
 
-/** The charts of rows that differ in batch size and setting only. */
+/** The section of charts for rows that differ only in batch size and setting. */
 export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
   const { page: { element }, looks } = drawing;
   const both = (caption: string, draw: typeof speedupChart) => {
@@ -49,7 +49,7 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
   ];
 }
 
-/** Of presets and policies; of the widest fixed setting where none was measured. */
+/** Timelines of presets and policies, or of the fixed setting with the most steps if there are none. */
 function timelines(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
   const adaptive = rows.filter(isAdaptive);
   const most = Math.max(...rows.map(({ num_steps }) => num_steps ?? 0));
@@ -114,7 +114,7 @@ function byBatch(
   }));
 }
 
-/** Small charts under a heading; undefined where there is none. */
+/** Small charts under a heading; undefined if there are no charts. */
 function part(
   drawing: Drawing,
   { title, text, legend, charts }: {

@@ -3,24 +3,24 @@ import { shortName } from "../formats.ts";
 import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 
-/** How a setting is drawn: told by shape and dashes as well as by colour. */
+/** How a series is drawn. Symbols and dashes tell series apart as well as colours do. */
 export interface Look {
   /** A CSS value that follows the page's theme. */
   readonly colour: string;
   readonly symbol: SymbolType;
-  /** SVG's stroke-dasharray; empty is a whole line. */
+  /** SVG's stroke-dasharray; empty for a solid line. */
   readonly dash: string;
 }
 
-/** By the name of the setting. */
+/** Looks by the name of the series. */
 export type Looks = ReadonlyMap<string, Look>;
 
-/** Hues of style.css for what has no order; more than these begin again, with other dashes. */
+/** The number of hues in style.css for series without an order. Further series begin again with other dashes. */
 const HUES = 4;
 const SYMBOLS = ["square", "triangle", "diamond", "star", "cross", "wye"] as const;
 const DASHES = ["", "6 3", "2 2", "8 3 2 3", "10 4"] as const;
 
-/** The look of plain decoding but its colour. */
+/** The symbol and the dashes of plain decoding. */
 export const PLAIN_PATTERN = { symbol: "circle", dash: "1 3" } as const;
 
 /** The hue of the series at this place. */
@@ -43,7 +43,7 @@ export function patternAt(
 }
 
 /**
- * Plain is grey, fixed steps and trees go from light to dark with what they verify, presets and
+ * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the rows, presets and
  * policies have hues of their own.
  */
 export function looksOf(rows: readonly BenchRow[]): Looks {
@@ -82,7 +82,7 @@ export function ramp(at: number, count: number, [from, to]: readonly [string, st
   return `color-mix(in oklab, var(${to}) ${part}%, var(${from}))`;
 }
 
-/** The scales of a chart whose marks are told apart by setting. */
+/** The colour and symbol scales of a chart whose marks differ by series. */
 export function seriesScales(looks: Looks): {
   color: { type: "ordinal"; domain: string[]; range: string[] };
   symbol: { type: "ordinal"; domain: string[]; range: SymbolType[] };
@@ -114,10 +114,10 @@ export function seriesMarks<Point extends object>(
   ];
 }
 
-/** Pixels of a character of a chart's text, and of a tick. */
+/** Width of a character of a chart's text and of a tick, in pixels. */
 const [CHARACTER, TICK] = [6.5, 14];
 
-/** The settings' names beside their bars, and the room they take. */
+/** The axis with the names of the settings beside their bars, and the margin that it takes. */
 export function namesAxis(bars: readonly { readonly setting: string }[]): {
   marginLeft: number;
   y: { type: "band"; label: null; domain: string[]; tickFormat: (name: string) => string };
@@ -128,7 +128,7 @@ export function namesAxis(bars: readonly { readonly setting: string }[]): {
   return { marginLeft: Math.ceil(TICK + CHARACTER * longest), y };
 }
 
-/** A stretch of a setting's line with its symbol, for a legend. */
+/** A short piece of a line with its symbol, for a legend. */
 export function swatch({ colour, symbol, dash }: Look, { chart }: PageMaker): PageNode {
   const size = { width: 34, height: 14, margin: 2, marginBottom: 2 };
   return chart({

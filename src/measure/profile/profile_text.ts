@@ -7,7 +7,7 @@ import type { Subject } from "../runner.ts";
 
 interface Facts {
   readonly subject: Subject;
-  /** 10^9 bytes a second; null where it is not known. */
+  /** 10^9 bytes per second; null if it is not known. */
   readonly bandwidth: { readonly gbps: number | null; readonly given: boolean };
 }
 
@@ -33,7 +33,7 @@ const PART_COLUMNS: readonly Column<ProfilePart>[] = [
   numbers("floor ms", ({ floorMs }) => floorMs, places(3)),
 ];
 
-/** Tables to read or to paste into an issue. */
+/** The profile as Markdown: for each table the kernels and the parts. */
 export function profileText(tables: readonly ProfileTable[], facts: Facts): string {
   const { subject: { model, draft, device, simulated }, bandwidth } = facts;
   const head = [

@@ -3,7 +3,7 @@ import { splitTable, words, wrapped } from "../table.ts";
 import { places } from "../formats.ts";
 import type { SimulatedRow, SimulatedTable } from "./summary.ts";
 
-/** What all tables have in common, for above them. */
+/** What all tables have in common, written above them. */
 export interface SimulatedFacts {
   readonly costs: string;
   readonly repeats: number;
@@ -40,13 +40,13 @@ const COLUMNS = [
   ...[POLICY, SPEED, OF_BEST, REGRET, BY_BATCH, STATIC, DEPTH, ACCEPT, SWITCHES, PREEMPTED],
   ...[TTFT, TPOT, E2E, E2E_P99],
 ];
-/** What goes first where a terminal is narrow; the others always stay. */
+/** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
 const DROPPED = [STATIC, BY_BATCH, SWITCHES, PREEMPTED, E2E_P99, DEPTH, REGRET, ACCEPT];
 
-/** A column of these says nothing. */
+/** A column is left out if all its cells are among these. */
 const NOTHING: ReadonlySet<string> = new Set(["", "0"]);
 
-/** The worlds side by side where there are several, then a table for each. */
+/** The tables as Markdown: all worlds side by side if there are several, then one table for each. */
 export function simulatedText(
   tables: readonly SimulatedTable[],
   { costs, repeats, seed }: SimulatedFacts,
@@ -56,7 +56,7 @@ export function simulatedText(
   return [facts, ...side, ...tables.map(oneTable)].join("\n\n") + "\n";
 }
 
-/** The same for a terminal: no line is longer than `columns` characters, of the columns what fits. */
+/** The same for a terminal of `columns` characters, with the columns that fit. */
 export function simulatedTerminal(
   tables: readonly SimulatedTable[],
   { costs, repeats, seed }: SimulatedFacts,
@@ -87,7 +87,7 @@ interface Across {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** The worlds side by side, over the best static depth and over plain decoding; nothing of a single one. */
+/** The worlds side by side, over the best static depth and over plain decoding; empty for a single world. */
 function acrossWorlds(tables: readonly SimulatedTable[]): Across[] {
   return tables.length > 1 ? [sideBySide(tables), ...overPlain(tables)] : [];
 }
@@ -99,7 +99,7 @@ function sideBySide(tables: readonly SimulatedTable[]): Across {
   return ratiosOf(tables, { title: "of best static", ratio, last: [best] });
 }
 
-/** Throughput over that of plain decoding, where there are prices of that. */
+/** Throughput over that of plain decoding; empty if a world has no result of plain decoding. */
 function overPlain(tables: readonly SimulatedTable[]): Across[] {
   const plain = new Map(
     tables.map((table) => [table, table.rows.find(({ policy }) => policy === "static:0")]),
@@ -110,7 +110,7 @@ function overPlain(tables: readonly SimulatedTable[]): Across[] {
   return [ratiosOf(tables, { title: "of plain decoding", ratio, last: [] })];
 }
 
-/** A column a world, and the geometric mean of all. */
+/** A table with a column for each world and one for the geometric mean of all worlds. */
 function ratiosOf(
   tables: readonly SimulatedTable[],
   { title, ratio, last }: {
@@ -137,7 +137,7 @@ function oneTable(table: SimulatedTable): string {
   return `${table.world}: ${table.about}\n\n${markdownText(columns, rows)}`;
 }
 
-/** The rows of a world's table and the columns that say something. */
+/** The rows of a world's table and the columns that are not empty. */
 function shownOf(
   table: SimulatedTable,
 ): { readonly columns: readonly SimulatedColumn[]; readonly rows: readonly SimulatedRow[] } {
@@ -148,7 +148,7 @@ function shownOf(
   return { columns, rows };
 }
 
-/** Of the static depths the best alone; JSON has all. */
+/** The rows without static depths other than the best; JSON has them all. */
 function shownRows(table: SimulatedTable | undefined): readonly SimulatedRow[] {
   if (table === undefined) return [];
   return table.rows.filter(({ kind, policy }) => kind !== "static" || policy === table.best_static);
