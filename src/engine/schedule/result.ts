@@ -26,7 +26,7 @@ export interface Ended {
   readonly text: string;
   readonly ids: readonly number[];
   readonly rounds: readonly RoundRecord[];
-  /** When it began, had its first token and ended: milliseconds of performance.now(). */
+  /** When it began, had its first token and ended: milliseconds of the scheduler's clock. */
   readonly started: number;
   readonly prefilled: number;
   /** Milliseconds between the two in which kernels ran for the first time. */

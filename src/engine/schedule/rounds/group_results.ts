@@ -12,7 +12,7 @@ import type { RoundSample } from "./round_sample.ts";
 export interface RanGroup extends PickedGroup {
   /** In the order they ran; their sequences are those of `states`. */
   readonly rounds: readonly RoundResult[];
-  /** Once the draft had caught up, which took `catchUpMs`; performance.now(). */
+  /** Once the draft had caught up, which took `catchUpMs`; of the scheduler's clock. */
   readonly began: number;
   readonly ended: number;
   readonly catchUpMs: number;
