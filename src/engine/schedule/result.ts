@@ -78,7 +78,8 @@ function summary(
   rounds: readonly RoundRecord[],
 ): SpeculativeStats {
   const none = algorithm === "NONE" ? chain(0) : asked;
-  const { depth, width, rows } = distinctTiers(rounds.map(({ tier }) => tier)).at(-1) ?? none;
+  const { depth, width, rows } =
+    distinctTiers([...new Set(rounds.map(({ tier }) => tier))]).at(-1) ?? none;
   // A drafter on the host may have had nothing to propose.
   const drafting = depth > 0 || (asked.depth > 0 && isHostAlgorithm(algorithm));
   const setting = {

@@ -75,7 +75,7 @@ const OUTPUTS: OutputConfig = {
     encode: () => [],
     decode: () => "",
     idOf: () => undefined,
-    isSkipped: () => false,
+    isSkipped: () => true,
   },
   name: "simulated",
   vocabSize: 2 ** 32,

@@ -73,7 +73,7 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
       const byDevice = proposal === undefined && drafted > 0;
       if (byDevice) attempt(state, () => state.drafter?.learn?.({ drafted, accepted }));
       // A chain may be shorter than the round's shape.
-      const tier = isChain(shape) ? chain(drafted) : shape;
+      const tier = isChain(shape) && drafted < shape.depth ? chain(drafted) : shape;
       take(state, { ...result, tier, predicted: proposal?.predicted });
     }
   }
