@@ -10,7 +10,7 @@ import type { SimulatedSample } from "../../src/simulate/run/tally.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { fakeCore, POISON, VOCAB } from "../engine/fake_runner.ts";
+import { fakeRunner, POISON, VOCAB } from "../engine/fake_runner.ts";
 import { MACHINE, simulationOf, statically } from "./worlds.ts";
 
 interface Asked {
@@ -36,7 +36,7 @@ async function scheduled(
   asked: readonly Asked[],
   { maxBatch, pages, chunkRows, roundsPerSync }: Machine,
 ): Promise<Schedule> {
-  const core = fakeCore({
+  const core = fakeRunner({
     batch: maxBatch,
     shapes: [chain(0)],
     prefillRows: chunkRows,

@@ -18,7 +18,7 @@ import { openGroupPicker, type PickedGroup } from "./rounds/group_picker.ts";
 import { takeGroup } from "./rounds/group_results.ts";
 import { openProposalGain } from "./rounds/proposal_gain.ts";
 import type { RoundSample } from "./rounds/round_sample.ts";
-import { kvAllocator, type PagesCore, sequencePages } from "./sequence_pages.ts";
+import { kvAllocator, type PagesRunner, sequencePages } from "./sequence_pages.ts";
 import type { Speculation } from "./speculation.ts";
 import { openSyncInterval, type RoundsPerSync } from "./sync_interval.ts";
 import { atOnce, settled, type Walk, whenSettled } from "./walk.ts";
@@ -54,9 +54,9 @@ interface BegunGroup {
   readonly rounds: SubmittedRounds;
 }
 
-/** What the scheduler needs of a core: tests give it one without a device. */
-export type SchedulerCore =
-  & PagesCore
+/** What the scheduler needs of a runner. */
+export type SchedulerRunner =
+  & PagesRunner
   & Pick<
     Runner,
     "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "compileMs" | "catchUp" | "begin"
@@ -86,7 +86,7 @@ export interface Scheduler {
 }
 
 export interface SchedulerOptions {
-  readonly core: SchedulerCore;
+  readonly core: SchedulerRunner;
   readonly cache: PrefixCache;
   readonly outputs: OutputConfig;
   readonly speculation: Speculation;

@@ -23,13 +23,13 @@ export interface SequencePages {
   close(sequence: Sequence): void;
 }
 
-/** What this needs of a core. */
-export type PagesCore = Pick<
+/** What this needs of a runner. */
+export type PagesRunner = Pick<
   Runner,
   "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages"
 >;
 
-export function sequencePages(core: PagesCore, cache: PrefixCache): SequencePages {
+export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePages {
   const { capacity, pool } = core;
 
   function reserve(sequence: Sequence, cells: number): boolean {

@@ -5,7 +5,7 @@ import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import type { PrefillSample } from "../../engine/schedule/prefill.ts";
-import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
+import { openScheduler, type SchedulerRunner } from "../../engine/schedule/scheduler.ts";
 import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
@@ -131,7 +131,7 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 /** What measurements need of an engine: tests have one without a device. */
 export interface LoadEngine
   extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs" | "costs" | "chunkRows"> {
-  readonly core: SchedulerCore & Pick<Engine["core"], "pool" | "draft">;
+  readonly core: SchedulerRunner & Pick<Engine["core"], "pool" | "draft">;
 }
 
 /** Measurements on an engine whose tiers hold those of the policies. */

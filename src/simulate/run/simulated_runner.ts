@@ -3,7 +3,7 @@ import type { PagePool } from "../../engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../engine/device/round_result.ts";
 import type { FirstToken, RoundRequest, SubmittedRounds } from "../../engine/device/runner.ts";
 import { type Sequence, slotOf } from "../../engine/device/sequence.ts";
-import type { SchedulerCore } from "../../engine/schedule/scheduler.ts";
+import type { SchedulerRunner } from "../../engine/schedule/scheduler.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import { normalAt } from "../acceptance/chance.ts";
 import { acceptedFrom, confidenceAt, type Progress } from "../acceptance/model.ts";
@@ -28,7 +28,7 @@ export interface SimulatedRunnerOptions {
 }
 
 /** A runner in simulated time: its results are there at once, and its clock says when they would be. */
-export interface SimulatedRunner extends SchedulerCore {
+export interface SimulatedRunner extends SchedulerRunner {
   /** Simulated time, and tokens that requests wanted of those emitted. */
   readonly now: Progress;
   /** Nothing happens until then. */
