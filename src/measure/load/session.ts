@@ -5,7 +5,7 @@ import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import type { PrefillSample } from "../../engine/schedule/prefill.ts";
-import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
+import { openScheduler, type SchedulerRunner } from "../../engine/schedule/scheduler.ts";
 import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
@@ -133,7 +133,7 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 /** The part of an engine that measurements use; tests have one without a device. */
 export interface LoadEngine
   extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs" | "costs" | "chunkRows"> {
-  readonly core: SchedulerCore & Pick<Engine["core"], "pool" | "draft">;
+  readonly core: SchedulerRunner & Pick<Engine["core"], "pool" | "draft">;
 }
 
 /** A session on an opened engine, whose tiers include those of the policies. */
