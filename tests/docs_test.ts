@@ -15,7 +15,7 @@ import {
 
 /** Flags of other programs that the pages name: deno's, docker's, those of lab/. */
 const OTHERS =
-  "--allow-all --config --lock --device --group-add --now --force --global --name --no-config --reload --filter --gpus --against --prompts --target --context --shares --times"
+  "--all --allow-all --changed --config --lock --device --group-add --now --force --global --name --no-config --reload --filter --gpus --against --prompts --target --context --shares --times"
     .split(" ");
 
 const pages = await readPages();

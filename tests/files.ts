@@ -2,13 +2,18 @@
 import { existsSync, globSync } from "node:fs";
 import { resolve } from "node:path";
 import { UsageError } from "../src/errors.ts";
+import { isExhaustiveFile } from "./exhaustive.ts";
 
-/** The arguments apart. */
-export interface Asked {
+/** The arguments of the runner. */
+export interface Arguments {
   /** For each `deno test`. */
   readonly flags: readonly string[];
   /** Files and folders; none = all tests. */
   readonly paths: readonly string[];
+  /** Whether exhaustive tests run too, see exhaustive.ts. */
+  readonly all: boolean;
+  /** A commit: only files that a change since it can touch, see changed.ts. */
+  readonly changedSince?: string;
 }
 
 /**
@@ -39,29 +44,39 @@ export const LONGEST: readonly string[] = [
   "tests/tools/bundle_test.ts",
 ];
 
-/** Words are paths, but for the one after `--filter`. */
-export function readArguments(args: readonly string[]): Asked {
+/** Words are paths, but for the one after `--filter`; `--all` and `--changed[=COMMIT]` are the runner's own. */
+export function readArguments(args: readonly string[]): Arguments {
   const isPath = (word: string, i: number) => !word.startsWith("-") && args[i - 1] !== "--filter";
+  const changed = args.find((word) => /^--changed(=|$)/.test(word));
   return {
-    flags: args.filter((word, i) => !isPath(word, i)),
+    flags: args.filter((word, i) => !isPath(word, i) && word !== "--all" && word !== changed),
     paths: args.filter(isPath),
+    all: args.includes("--all"),
+    ...changed === undefined ? {} : { changedSince: changed.split("=")[1] || "HEAD" },
   };
 }
 
 /**
- * Test files under the paths, from the root of the checkout, in the order to begin them.
+ * Test files under the paths, from the root of the checkout, in the order to begin them. Exhaustive files under a
+ * folder are left out unless `all` are wanted.
  *
  * @param root the checkout's path; paths may be absolute too.
  * @throws UsageError where a path is not there.
  */
-export function testFiles(paths: readonly string[], root: string): string[] {
+export function testFiles(
+  paths: readonly string[],
+  root: string,
+  { all = false }: { readonly all?: boolean } = {},
+): string[] {
+  const runs = (file: string) =>
+    all || !isExhaustiveFile(Deno.readTextFileSync(resolve(root, file)));
   const found = paths.flatMap((path) => {
     const name = path.replace(/^\.\//, "").replace(/\/$/, "");
     if (!existsSync(resolve(root, name))) {
       throw new UsageError(`Cannot open "${path}": no such file`);
     }
     if (Deno.statSync(resolve(root, name)).isFile) return [name];
-    return globSync(`${name}/**/*_test.ts`, { cwd: root }).toSorted();
+    return globSync(`${name}/**/*_test.ts`, { cwd: root }).toSorted().filter(runs);
   });
   const rank = (file: string) => (LONGEST.indexOf(file) + 1 || Infinity);
   return [...new Set(found)].toSorted((a, b) => rank(a) < rank(b) ? -1 : rank(a) > rank(b) ? 1 : 0);

@@ -3,12 +3,35 @@ import { LONGEST, readArguments, testFiles } from "./files.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 
-Deno.test("words are paths, but for a filter", () => {
-  deepEqual(readArguments([]), { flags: [], paths: [] });
+Deno.test("words are paths, but for a filter; the runner's own flags go to no test", () => {
+  deepEqual(readArguments([]), { flags: [], paths: [], all: false });
   deepEqual(readArguments(["tests/gpu", "--filter", "tests", "--fail-fast", "a_test.ts"]), {
     flags: ["--filter", "tests", "--fail-fast"],
     paths: ["tests/gpu", "a_test.ts"],
+    all: false,
   });
+  deepEqual(readArguments(["--all", "--changed", "tests/gpu"]), {
+    flags: [],
+    paths: ["tests/gpu"],
+    all: true,
+    changedSince: "HEAD",
+  });
+  deepEqual(readArguments(["--changed=main"]).changedSince, "main");
+});
+
+Deno.test("an exhaustive file is left out of a folder, and stays where it is named or all are wanted", async () => {
+  const root = await Deno.makeTempDir({ prefix: "eyrie-files-test-" });
+  try {
+    await Deno.mkdir(`${root}/tests`);
+    await Deno.writeTextFile(`${root}/tests/long_test.ts`, "// Exhaustive: more of it.\n");
+    await Deno.writeTextFile(`${root}/tests/short_test.ts`, "// See long_test.ts.\n");
+    const [long, short] = ["tests/long_test.ts", "tests/short_test.ts"];
+    deepEqual(testFiles(["tests"], root), [short]);
+    deepEqual(testFiles(["tests"], root, { all: true }), [long, short]);
+    deepEqual(testFiles([long as string], root), [long]);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
 });
 
 Deno.test("all test files are found, each once, the longest first", () => {

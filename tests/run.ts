@@ -1,11 +1,15 @@
 /**
  * `deno task test`: gives the machine a WebGPU adapter where it has none, checks types, runs every test
  * file in a process of its own, a few at a time, holds all WGSL that was compiled to the
- * specification, and ends with the line `N passed, N failed`.
+ * specification, and ends with the line `N passed, N failed`. `--all` adds the exhaustive tests (exhaustive.ts),
+ * `--changed[=COMMIT]` leaves the files that a change can touch (changed.ts).
  */
+import { existsSync } from "node:fs";
 import { UsageError } from "../src/errors.ts";
 import { guessBackend } from "../src/gpu/backend.ts";
-import { type Asked, readArguments, testFiles } from "./files.ts";
+import { changedTests } from "./changed.ts";
+import { ALL_VARIABLE } from "./exhaustive.ts";
+import { type Arguments, readArguments, testFiles } from "./files.ts";
 import {
   type Counts,
   countsLine,
@@ -71,9 +75,15 @@ async function setUp(): Promise<void> {
 }
 
 /** @throws UsageError where a path is not there, or no tests are. */
-function jobsOf({ flags, paths }: Asked): Job[] {
-  const files = testFiles(paths.length > 0 ? paths : ["tests"], ROOT.pathname);
-  if (files.length === 0) throw new UsageError(`Cannot test "${paths.join(" ")}": no tests there`);
+function jobsOf({ flags, paths, all, changedSince }: Arguments): Job[] {
+  const named = testFiles(paths.length > 0 ? paths : ["tests"], ROOT.pathname, { all });
+  const files = changedSince === undefined
+    ? named
+    : changedTests(named, changedSince, ROOT.pathname);
+  if (changedSince !== undefined) say(`${files.length} of ${named.length} files`);
+  else if (files.length === 0) {
+    throw new UsageError(`Cannot test "${paths.join(" ")}": no tests there`);
+  }
   const docs = { name: "code in comments", args: [...flags, "--doc", ...DOCUMENTED] };
   return [
     ...files.map((file) => ({ name: file, args: [...flags, file] })),
@@ -82,8 +92,8 @@ function jobsOf({ flags, paths }: Asked): Job[] {
 }
 
 /** Checks types once, then runs the jobs, then adds one more test: all WGSL that they compiled. */
-async function run(asked: Asked, jobs: readonly Job[]): Promise<Ended[]> {
-  const files = asked.paths.length > 0 ? jobs.map(({ name }) => name) : [];
+async function run({ paths, all }: Arguments, jobs: readonly Job[]): Promise<Ended[]> {
+  const files = paths.length > 0 ? jobs.map(({ name }) => name) : [];
   const { code } = await deno(["check", "--quiet", ...LOCK, ...files]);
   if (code !== 0) return [{ name: "types", counts: countTests([], code), tests: [] }];
   // All leave their files in one folder: what tests passed, and the WGSL they compiled.
@@ -94,7 +104,8 @@ async function run(asked: Asked, jobs: readonly Job[]): Promise<Ended[]> {
     const queue = [...jobs.entries()];
     await Promise.all(Array.from({ length: PROCESSES }, async () => {
       for (let next = queue.shift(); next; next = queue.shift()) {
-        ended.push(await runJob(next[1], `${folder}/${next[0]}.xml`, `${folder}/wgsl`));
+        const env = { [RECORD_FOLDER]: `${folder}/wgsl`, ...all && { [ALL_VARIABLE]: "1" } };
+        ended.push(await runJob(next[1], `${folder}/${next[0]}.xml`, env));
       }
     }));
     return [...ended, ...await checkWgsl(`${folder}/wgsl`)];
@@ -104,13 +115,14 @@ async function run(asked: Asked, jobs: readonly Job[]): Promise<Ended[]> {
 }
 
 /** Tells a job in a line when it is done, and all it printed where it failed. */
-async function runJob({ name, args }: Job, junit: string, wgsl: string): Promise<Ended> {
+async function runJob(
+  { name, args }: Job,
+  junit: string,
+  env: Readonly<Record<string, string>>,
+): Promise<Ended> {
   const flags = ["-A", "--no-check", ...LOCK, ...RECORD, `--junit-path=${junit}`];
   const begun = performance.now();
-  const { code, signal, text } = await deno(["test", ...flags, ...args], {
-    env: { [RECORD_FOLDER]: wgsl },
-    keep: true,
-  });
+  const { code, signal, text } = await deno(["test", ...flags, ...args], { env, keep: true });
   const seconds = (performance.now() - begun) / 1000;
   const tests = readTests(await Deno.readTextFile(junit).catch(() => "")); // absent after a crash
   const late = signal !== null && endedWell(text);
@@ -155,15 +167,35 @@ async function deno(
   return { code, signal, text: (await Promise.all(texts)).join("") };
 }
 
+/**
+ * CPU time of the processes that this one started and that have ended, with what they started, in seconds.
+ * Undefined where the system has no /proc: only Linux is asked.
+ */
+function childrenCpu(): number | undefined {
+  if (!existsSync("/proc/self/stat")) return undefined;
+  // proc_pid_stat(5): after the name in parentheses come fields 3 and on; cutime and cstime are 16 and 17.
+  const fields = Deno.readTextFileSync("/proc/self/stat").replace(/^.*\) /s, "").split(" ");
+  return (Number(fields[16 - 3]) + Number(fields[17 - 3])) / 100; // USER_HZ
+}
+
+/** @param begun when the run began, as `performance.now` says. */
+function timeLine(begun: number): string {
+  const minutes = (seconds: number) => `${(seconds / 60).toFixed(1)} minutes`;
+  const cpu = childrenCpu();
+  const wall = minutes((performance.now() - begun) / 1000);
+  return cpu === undefined ? wall : `${wall}, ${minutes(cpu)} of CPU`;
+}
+
 function say(text: string): void {
   Deno.stdout.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const asked = readArguments(args);
-  const jobs = jobsOf(asked); // before what takes long
+  const begun = performance.now();
+  const read = readArguments(args);
+  const jobs = jobsOf(read); // before what takes long
   await setUp();
-  const ended = await run(asked, jobs);
+  const ended = await run(read, jobs);
   say(
     `\nThe slowest tests:\n${slowestLines(ended.flatMap(({ tests }) => tests), 20).join("\n")}\n`,
   );
@@ -172,6 +204,7 @@ async function main(args: readonly string[]): Promise<number> {
     say(`${said.trimEnd().split("\n").slice(-LAST_LINES).join("\n")}\n`);
     say(`FAILED ${name}: ${countsLine(counts)}`);
   }
+  say(timeLine(begun));
   say(countsLine(sumCounts(ended.map(({ counts }) => counts))));
   return failed.length > 0 ? 1 : 0;
 }

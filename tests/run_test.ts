@@ -9,6 +9,9 @@ const FILES = {
   throws: `throw new Error("why it does not load");`,
 };
 
+const LONG = `import { exhaustive } from "${new URL("exhaustive.ts", import.meta.url)}";
+  exhaustive("long", () => {}); Deno.test("short too", () => {});`;
+
 function runner(...args: readonly string[]): Promise<Deno.CommandOutput> {
   return new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "tests/run.ts", ...args],
@@ -32,9 +35,9 @@ async function run(files: Readonly<Record<string, string>>, ...flags: string[]) 
   }
 }
 
-Deno.test("the runner counts, names and shows what fails, crashes or does not load", async () => {
-  const { code, text, last } = await run(FILES);
-  equal(last, "3 passed, 3 failed");
+Deno.test("the runner counts, names and shows what fails, crashes or does not load, and says how long all took", async () => {
+  const { code, text, last } = await run({ ...FILES, long: LONG });
+  equal(last, "4 passed, 3 failed, 1 skipped");
   equal(code, 1);
   match(text, /why it fails/);
   match(text, /why it does not load/);
@@ -42,18 +45,21 @@ Deno.test("the runner counts, names and shows what fails, crashes or does not lo
     match(text, new RegExp(`^FAILED .*${end}$`, "m"));
   }
   // Told again at the end, where nobody has to look for it.
-  match(text, /\nFAILED .*crashes_test.ts: 0 passed, 1 failed\n[^]*passed, 3 failed\n$/);
+  match(
+    text,
+    /\nFAILED .*crashes_test.ts: 0 passed, 1 failed\n[^]*\d minutes(, \d+\.\d minutes of CPU)?\n4 passed, 3 failed, 1 skipped\n$/,
+  );
   match(
     text,
     /The slowest tests:[^]*why it fails[^]*\nFAILED .*fails_test.ts: 1 passed, 1 failed\n/,
   );
 });
 
-Deno.test("the runner hands flags on, and types are checked before anything runs", async () => {
+Deno.test("the runner hands flags on, runs exhaustive tests with --all, and types are checked before anything runs", async () => {
   const { passes } = FILES;
   const other = `Deno.test("another", () => {});`;
-  const one = await run({ passes, other }, "--filter", "too");
-  equal(one.last, "1 passed, 0 failed");
+  const one = await run({ passes, other, long: LONG }, "--filter", "/too|long/", "--all");
+  equal(one.last, "3 passed, 0 failed");
   ok(!one.text.includes("other_test.ts"), one.text);
   equal(one.code, 0);
   const wrong = await run({ passes, wrong: `const n: number = "x"; Deno.test("" + n, () => {});` });
