@@ -10,13 +10,15 @@ export const ALL_VARIABLE = "EYRIE_TEST_ALL";
 /** Whether exhaustive tests run: also to choose a longer list of shapes, or more rounds of a random test. */
 export const EXHAUSTIVE: boolean = Deno.env.get(ALL_VARIABLE) === "1";
 
-/** Declares a test that is ignored unless exhaustive tests run. */
-export function exhaustive(
-  name: string,
-  fn: (context: Deno.TestContext) => void | Promise<void>,
-): void {
-  Deno.test({ name, fn, ignore: !EXHAUSTIVE });
-}
+/**
+ * `exhaustive.test` declares a test as `Deno.test` does, which is ignored unless exhaustive tests run. For the tests
+ * of a table of which some always run: `const { test } = isShort ? Deno : exhaustive`.
+ */
+export const exhaustive = {
+  test(name: string, fn: (context: Deno.TestContext) => void | Promise<void>): void {
+    Deno.test({ name, fn, ignore: !EXHAUSTIVE });
+  },
+};
 
 /** Whether the text of a test file says that all of it is exhaustive. */
 export function isExhaustiveFile(text: string): boolean {

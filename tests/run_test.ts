@@ -10,7 +10,7 @@ const FILES = {
 };
 
 const LONG = `import { exhaustive } from "${new URL("exhaustive.ts", import.meta.url)}";
-  exhaustive("long", () => {}); Deno.test("short too", () => {});`;
+  exhaustive.test("long", () => {}); Deno.test("short too", () => {});`;
 
 function runner(...args: readonly string[]): Promise<Deno.CommandOutput> {
   return new Deno.Command(Deno.execPath(), {
