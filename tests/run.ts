@@ -45,6 +45,9 @@ const ENV = {
 /** Where code blocks of comments may be; they are tests too. */
 const DOCUMENTED = ["README.md", "main.ts", "src", "kernels", "lab", "tools"];
 
+/** A file that takes longer does not end: it is killed and counts as failed. */
+const MOST_MINUTES = 40;
+
 interface Job {
   readonly name: string;
   /** For `deno test`. */
@@ -159,6 +162,7 @@ async function deno(
     stdin: "null",
     stdout: out,
     stderr: out,
+    signal: AbortSignal.timeout(MOST_MINUTES * 60_000),
   }).spawn();
   const texts = keep
     ? [child.stdout, child.stderr].map((stream) => new Response(stream).text())

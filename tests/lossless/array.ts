@@ -1,0 +1,51 @@
+/**
+ * The claim of the project, once: what drafts, and all that surrounds it, changes no text. A covering array has every
+ * pair of values of all axes in each run; which configurations it is made of, but for those that have names, is drawn
+ * by the commit's hash, so that every commit sees others.
+ */
+import assert from "node:assert/strict";
+import { hash32 } from "../../src/speculate/noise.ts";
+import { AXES, type Case, isPossible } from "./axes.ts";
+import { NAMED, PREEMPTED } from "./named.ts";
+import { coveringArray } from "./pairs.ts";
+import { openReferences, runCase } from "./run.ts";
+
+/** The variable that repeats a run: a number that an earlier run printed. */
+const SEED_VARIABLE = "EYRIE_TEST_SEED";
+
+function seedOf(): number {
+  const given = Deno.env.get(SEED_VARIABLE);
+  if (given) return Number(given);
+  const { success, stdout } = new Deno.Command("git", {
+    args: ["rev-parse", "HEAD"],
+    cwd: new URL("../..", import.meta.url),
+    stderr: "null",
+  }).outputSync();
+  // A tarball of the sources has no commit.
+  return success ? parseInt(new TextDecoder().decode(stdout).slice(0, 7), 16) : 1;
+}
+
+/** The cases of a run, first those that have names. */
+export function casesOf(seed: number): Case[] {
+  let at = 0;
+  const random = () => hash32(seed, at++, 5) / 2 ** 32;
+  const given = Object.values(NAMED);
+  return coveringArray(AXES, isPossible, random, { given, firstPreferred: ["kernels"] });
+}
+
+/** Declares the tests of the cases that run these kernels: both files run side by side. */
+export function testCases(kernels: Case["kernels"]): void {
+  const seed = seedOf();
+  const references = openReferences();
+  const names = Object.keys(NAMED);
+  for (const [i, each] of casesOf(seed).entries()) {
+    if (each.kernels !== kernels) continue;
+    const values = Object.entries(each).map(([axis, value]) => `${axis} ${value}`).join(", ");
+    const name = names[i] ?? `${SEED_VARIABLE}=${seed}`;
+    Deno.test(`drafted text is plain text (${name}): ${values}`, async () => {
+      const { preemptions } = await runCase(each, references);
+      if (name === PREEMPTED) assert.ok(preemptions > 0, "none was preempted");
+    });
+  }
+  Deno.test.afterAll(async () => await references[Symbol.asyncDispose]());
+}

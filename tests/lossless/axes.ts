@@ -1,0 +1,46 @@
+/** What may differ between two runs without a difference in their texts. */
+import type { Configuration } from "./pairs.ts";
+
+export const AXES = {
+  drafter: ["EAGLE3", "EAGLE", "STANDALONE", "NGRAM", "SUFFIX", "HYBRID"],
+  /** Steps of a chain, or a tree as `--draft-tree` writes it. */
+  shape: ["1", "3", "7", "3:2:6", "5:4:8"],
+  /** Who chooses how far a round drafts, see policies.ts. */
+  policy: ["static", "restless", "cut", "budget"],
+  maxBatch: [1, 2, 4],
+  roundsPerSync: [1, "auto", 8],
+  /** Weights, and keys and values: other kernels each, so their pairs show no more. */
+  numbers: ["bf16, f32", "q8, f16", "q4, bf16"],
+  /**
+   * Those of software adapters, or those of hardware, which a software adapter compiles and runs slowly: only where a
+   * pair needs them.
+   */
+  kernels: ["software", "hardware"],
+  /** See requests.ts. */
+  requests: ["greedy", "sampled", "penalized", "constrained", "logprobs", "mixed"],
+  /** Of keys and values: for all, or so few that requests are preempted. */
+  pages: ["enough", "few"],
+  prefixCache: [true, false],
+  elasticDraft: [false, true],
+  prediction: ["none", "right", "edited"],
+  arrival: ["together", "one by one", "some leave"],
+  /** Steps that a part of the requests asks for: with a tier for each, or none though every tier drafts. */
+  ownSteps: ["no", "none", "0 and 1"],
+} as const;
+
+export type Case = Configuration<typeof AXES>;
+
+const MODEL_DRAFTERS = ["EAGLE3", "EAGLE", "STANDALONE"];
+
+/** Whether an engine takes these values together. Axes that are undefined are not chosen yet. */
+export function isPossible(
+  { drafter, shape, policy, elasticDraft, ownSteps }: Partial<Case>,
+): boolean {
+  const isModel = drafter === undefined || MODEL_DRAFTERS.includes(drafter);
+  const isTree = shape?.includes(":") === true;
+  const chooses = policy !== undefined && policy !== "static";
+  if (!isModel && (isTree || chooses || elasticDraft)) return false;
+  if (isTree && (chooses || elasticDraft || ownSteps === "0 and 1")) return false;
+  // A draft leaves the GPU while the policy drafts nothing.
+  return !(elasticDraft && policy !== undefined && policy !== "restless");
+}

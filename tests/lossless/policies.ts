@@ -1,0 +1,58 @@
+/** Policies that choose whatever is allowed: texts must not depend on it. */
+import { hash32 } from "../../src/speculate/noise.ts";
+import type { Decision, Policy } from "../../src/speculate/policy.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
+
+/** Uniform in 0 to `most`, by round and purpose. */
+function drawn(round: number, purpose: number, most: number): number {
+  return hash32(round, purpose, 11) % (most + 1);
+}
+
+function policyOf(
+  depths: readonly number[],
+  confident: boolean,
+  pick: (round: number, batchSize: number, ranks: boolean) => Decision,
+): Policy<number> {
+  return {
+    tiers: chains(depths),
+    start: 0,
+    confident,
+    pick: (round, { batchSize, ranks }) => pick(round, batchSize, ranks),
+    holds: () => 1,
+    learn: (round) => ({ state: round + 1 }),
+    report: () => ({ json: {}, rows: [] }),
+  };
+}
+
+/** Another depth every other round for some time, then none: the draft must catch up, or may leave the GPU. */
+export function restless(depth: number): Policy<number> {
+  const depths = [...new Set([0, 1, depth])].toSorted((a, b) => a - b);
+  return policyOf(depths, false, (round) => ({
+    tier: chain(round % 12 < 4 ? depths[drawn(round >> 1, 1, depths.length - 1)] as number : 0),
+  }));
+}
+
+/** Verifies a drawn number of drafts of each sequence. */
+export function cut(depth: number): Policy<number> {
+  return policyOf([depth], true, (round, batchSize) => ({
+    tier: chain(depth),
+    depths: Array.from({ length: batchSize }, (_, i) => drawn(round, 100 + i, depth)),
+  }));
+}
+
+/** Leaves it to the device which drafts are verified, by a drawn budget. */
+export function budget(depth: number): Policy<number> {
+  return policyOf([depth], true, (round, batchSize, ranks) => ({
+    tier: chain(depth),
+    ...ranks && round % 4 > 0
+      ? {
+        verify: {
+          drafts: drawn(round, 1, batchSize * depth),
+          slope: 0.25 + drawn(round, 2, 4) / 4,
+          intercepts: Array.from({ length: depth }, (_, k) => drawn(round, 10 + k, 4) / 4 - 0.5),
+          leastConfidence: drawn(round, 3, 2) / 5,
+        },
+      }
+      : {},
+  }));
+}

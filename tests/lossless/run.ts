@@ -1,0 +1,176 @@
+/** Runs a case: its requests in an engine that drafts, compared with plain decoding of each by itself. */
+import assert from "node:assert/strict";
+import { statically } from "../../src/engine/drafting.ts";
+import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import { gpuMemory } from "../../src/gpu/memory.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
+import { assertNothingHeld } from "../engine/held.ts";
+import { type Engine, type Machine, openEngine, type OpenOptions } from "../engine/open.ts";
+import { openGpu } from "../gpu/shared.ts";
+import type { Case } from "./axes.ts";
+import { budget, cut, restless } from "./policies.ts";
+import { predictionOf, requestOf } from "./requests.ts";
+
+const TARGET = new URL("../../models/fledgling/target", import.meta.url).pathname;
+
+/** Of the longest prompt and the longest answer. */
+const CONTEXT = 112;
+const PAGE = 16;
+
+/** What decides the bits of logits: plain decoding is run once for each of these. */
+type Logits = Pick<Case, "numbers" | "kernels">;
+
+function machineOf({ kernels }: Pick<Case, "kernels">): Machine {
+  if (kernels === "software") return { openGpu, gpuMemory };
+  return {
+    openGpu: async () => {
+      const gpu = await openGpu();
+      return { ...gpu, info: { ...gpu.info, software: false } };
+    },
+    gpuMemory,
+  };
+}
+
+function optionsOf({ numbers }: Logits): OpenOptions {
+  const [weights, kvDtype] = {
+    "bf16, f32": ["bf16", "f32"],
+    "q8, f16": ["q8", "f16"],
+    "q4, bf16": ["q4", "bf16"],
+  }[numbers] as ["bf16" | "q8" | "q4", "f32" | "f16" | "bf16"];
+  return {
+    kvDtype,
+    constrained: true,
+    contextLength: CONTEXT,
+    costs: "off",
+    ...weights === "bf16" ? {} : { quantize: weights },
+  };
+}
+
+/** An engine that decodes plainly, one request at a time, and what it has decoded. */
+interface Reference {
+  readonly engine: Engine;
+  readonly results: Map<string, Promise<GenerateResult>>;
+}
+
+/** References by what decides their logits, opened when first wanted. */
+export interface References extends AsyncDisposable {
+  plainResult(of: Case, n: number): Promise<GenerateResult>;
+}
+
+export function openReferences(): References {
+  const references = new Map<string, Promise<Reference>>();
+  const open = async (logits: Logits): Promise<Reference> => {
+    const options = { ...optionsOf(logits), draft: "none", prefixCache: false };
+    return { engine: await openEngine(options, machineOf(logits)), results: new Map() };
+  };
+  return {
+    async plainResult(of, n) {
+      const { numbers, kernels } = of;
+      const { engine, results } = await references.getOrInsertComputed(
+        `${numbers}, ${kernels}`,
+        () => open({ numbers, kernels }),
+      );
+      const request = requestOf(engine, of, n);
+      const decode = () => resultOf(engine.generate(request));
+      return await results.getOrInsertComputed(JSON.stringify(request), decode);
+    },
+    async [Symbol.asyncDispose]() {
+      for (const reference of references.values()) (await reference).engine[Symbol.dispose]();
+    },
+  };
+}
+
+function drafting({ drafter, shape, policy, ownSteps }: Case): OpenOptions {
+  const named = drafter === "STANDALONE"
+    ? { draft: TARGET, algorithm: drafter }
+    : { algorithm: drafter };
+  if (shape.includes(":")) return { ...named, speculate: statically(treeNamed(shape)) };
+  const depth = Number(shape);
+  if (policy === "static") {
+    return { ...named, speculate: statically(depth, ownSteps === "0 and 1" ? [0, 1] : []) };
+  }
+  return { ...named, speculate: { policy: { restless, cut, budget }[policy](depth) } };
+}
+
+/** More requests than run at once, so that some wait. */
+function requestCount({ maxBatch, kernels }: Pick<Case, "maxBatch" | "kernels">): number {
+  return Math.min(maxBatch + 1, kernels === "hardware" ? 3 : 5);
+}
+
+/**
+ * Returns what the engine counted.
+ *
+ * @throws AssertionError where a text differs from plain decoding's, or a page is not given back.
+ */
+export async function runCase(of: Case, references: References): Promise<Engine["counts"]> {
+  const plain: GenerateResult[] = [];
+  for (let n = 0; n < requestCount(of); n++) plain.push(await references.plainResult(of, n));
+  using engine = await openEngine({
+    ...optionsOf(of),
+    ...drafting(of),
+    maxBatch: of.maxBatch,
+    roundsPerSync: of.roundsPerSync,
+    prefixCache: of.prefixCache,
+    predictions: of.prediction !== "none",
+    // Two requests are admitted with five pages each, and not both go on to their sixth.
+    ...of.pages === "few" ? { maxKvTokens: 10 * PAGE } : {},
+    ...of.elasticDraft
+      ? {
+        elasticDraft: true,
+        residency: { shortShare: 0.5, shortSteps: 2, wantedSteps: 1, roomShare: 0 },
+      }
+      : {},
+    onWarning: () => {},
+  }, machineOf(of));
+  const results = await together(engine, of, plain);
+  assertNothingHeld(engine);
+  for (const [n, { outputIds, text, finishReason, logprobs }] of results.entries()) {
+    const expected = plain[n] as GenerateResult;
+    if (finishReason === "interrupt") {
+      assert.deepEqual(outputIds, expected.outputIds.slice(0, outputIds.length), `request ${n}`);
+      continue;
+    }
+    assert.deepEqual(
+      { outputIds, text, finishReason, logprobs },
+      {
+        outputIds: expected.outputIds,
+        text: expected.text,
+        finishReason: expected.finishReason,
+        logprobs: expected.logprobs,
+      },
+      `request ${n}`,
+    );
+  }
+  return { ...engine.counts };
+}
+
+/** Results of the case's requests, which begin, leave and ask for steps as it says. */
+async function together(
+  engine: Engine,
+  of: Case,
+  plain: readonly GenerateResult[],
+): Promise<GenerateResult[]> {
+  const gates = plain.map(() => Promise.withResolvers<void>());
+  gates[0]?.resolve();
+  return await Promise.all(plain.map(async ({ outputIds }, n) => {
+    if (of.arrival === "one by one") await gates[n]?.promise;
+    const leaving = new AbortController();
+    const leaves = of.arrival === "some leave" && n % 3 === 1;
+    let rounds = 0;
+    const request = {
+      ...requestOf(engine, of, n),
+      ...n % 3 === 1 ? {} : predictionOf(of.prediction, outputIds),
+      ...of.ownSteps !== "no" && n % 3 === 0 ? { numSteps: 0 } : {},
+      ...of.ownSteps === "0 and 1" && n % 3 === 2 ? { numSteps: 1 } : {},
+      signal: leaving.signal,
+    };
+    const result = await resultOf(engine.generate(request), ({ kind }) => {
+      if (kind !== "round") return;
+      rounds++;
+      if (rounds === 2) gates[n + 1]?.resolve();
+      if (leaves && rounds === 2) leaving.abort();
+    });
+    gates[n + 1]?.resolve();
+    return result;
+  }));
+}
