@@ -15,6 +15,7 @@ import type { SpeculationChoice } from "../../src/engine/schedule/speculation_ch
 import { type AdaptiveConfig, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { slotsOf } from "./slots.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 function adaptive(config: AdaptiveConfig, numSteps: number): SpeculationChoice {
   return {
@@ -81,7 +82,7 @@ const PHASES = Array.from({ length: 3 }, (_, phase) =>
     return taskPrompt(task, drawFrom(7, 8 * phase + n));
   })).flat();
 
-Deno.test("the tier falls in hard phases and rises in easy ones, and the text stays", async () => {
+exhaustive.test("the tier falls in hard phases and rises in easy ones, and the text stays", async () => {
   const speculate = adaptive(presetConfig("aggressive"), 3);
   const request = () => ({ maxTokens: 64 });
   const { texts, steps, switches, slots } = await played({ speculate }, PHASES, { request });
@@ -144,7 +145,7 @@ Deno.test("requests that ask for no drafts get none, and teach nothing", async (
   assert.equal(again?.speculative.num_steps, 7);
 });
 
-Deno.test("beside one that asks for no drafts, a request's tiers are those it has alone", async () => {
+exhaustive.test("beside one that asks for no drafts, a request's tiers are those it has alone", async () => {
   const options = { speculate: adaptive(restless(2), 3), roundsPerSync: 3 };
   const alone = await played({ ...options, maxBatch: 2 }, [EASY]);
   const silent = { numSteps: 0, maxTokens: 150, ignoreEos: true };

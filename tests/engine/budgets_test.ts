@@ -15,6 +15,7 @@ import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { policyContract } from "../speculate/policy_contract.ts";
 import { assertNothingHeld } from "./held.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 /** Rounds that a choice holds for. */
 const HELD = 3;
@@ -142,7 +143,8 @@ async function plain(options: OpenOptions, count: number, all: boolean) {
 }
 
 for (const { name, options, tiers = CHAINS, requests = 8, all = false } of CASES) {
-  Deno.test(`budgets, ${name}: every text is that of plain decoding`, async () => {
+  const { test } = requests < 8 ? Deno : exhaustive;
+  test(`budgets, ${name}: every text is that of plain decoding`, async () => {
     const expected = await plain(options, requests, all);
     const heard: Heard = { picks: [], outcomes: [] };
     const policy = drawing(11, tiers, heard);

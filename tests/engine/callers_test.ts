@@ -7,6 +7,7 @@ import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt, PROMPT_KINDS } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 interface Message {
   readonly role: "system" | "user" | "assistant";
@@ -28,7 +29,7 @@ async function alone(conversations: readonly (readonly Message[])[]): Promise<st
   return texts;
 }
 
-Deno.test("26 texts, all asked for at once", async () => {
+exhaustive.test("26 texts, all asked for at once", async () => {
   const prompts = Array.from({ length: 2 * PROMPT_KINDS }, (_, n): Message[] => [
     { role: "user", content: generatedPrompt(n) },
   ]);
@@ -40,7 +41,7 @@ Deno.test("26 texts, all asked for at once", async () => {
   assertNothingHeld(engine);
 });
 
-Deno.test("conversations go on side by side where pages are short", async () => {
+exhaustive.test("conversations go on side by side where pages are short", async () => {
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "What is 3 + 4?"];
   using engine = await openEngine({ speculate: statically(3), maxBatch: 3, maxKvTokens: 240 });
   const talk = async (first: string) => {

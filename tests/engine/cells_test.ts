@@ -16,6 +16,7 @@ import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -118,7 +119,7 @@ Deno.test("few cells: attention's workgroups cover what slots have pages for", a
   assert.equal(await work(300), await work(500));
 });
 
-Deno.test("few cells: the same tokens as with workgroups for a whole context", async () => {
+exhaustive.test("few cells: the same tokens as with workgroups for a whole context", async () => {
   const core = await open();
   const { tokens, cells } = await decode(core);
   assert.ok(Math.min(...cells) <= 256 && Math.max(...cells) > 512, `${[...cells]}`);

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { checkQuantized, klDivergence } from "../../src/engine/check/check_quantized.ts";
+import { EXHAUSTIVE } from "../exhaustive.ts";
 
-const PROMPTS = ["Count from 1 to 12.", "Tell me a story about a fox and a lantern."];
+const PROMPTS = [
+  "Count from 1 to 12.",
+  ...EXHAUSTIVE ? ["Tell me a story about a fox and a lantern."] : [],
+];
 
 Deno.test("check_quantized: 8 bits cost little, 4 bits more, neither nothing", async () => {
   const [q8, q4] = [

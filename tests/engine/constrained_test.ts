@@ -16,6 +16,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { isValidJson } from "../grammar/cases.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const SCHEMA = {
   type: "object",
@@ -108,7 +109,7 @@ Deno.test("what a grammar forces is drafted without a model, batch 1 to 4", asyn
 });
 
 for (const [algorithm, steps] of [["EAGLE3", 3], ["EAGLE3", 7], ["EAGLE", 3]] as const) {
-  Deno.test(`chains of ${steps} from ${algorithm}`, async () => {
+  exhaustive.test(`chains of ${steps} from ${algorithm}`, async () => {
     const { engine, rounds } = await open({ algorithm, speculate: statically(steps) });
     using _ = engine;
     await assertSame(engine);
@@ -118,7 +119,7 @@ for (const [algorithm, steps] of [["EAGLE3", 3], ["EAGLE3", 7], ["EAGLE", 3]] as
   });
 }
 
-Deno.test("trees that the device drafts", async () => {
+exhaustive.test("trees that the device drafts", async () => {
   const tree = { depth: 4, width: 3, rows: 10 };
   const { engine, rounds } = await open({ algorithm: "EAGLE3", speculate: statically(tree) });
   using _ = engine;
@@ -155,7 +156,7 @@ Deno.test("trees from the host lose what is not allowed", async () => {
   assert.ok(rounds.some(({ numSteps, accepted }) => numSteps === 4 && accepted.includes(4)));
 });
 
-Deno.test("preempted requests go on in their grammars", async () => {
+exhaustive.test("preempted requests go on in their grammars", async () => {
   const { engine } = await open({ draft: "none", maxKvTokens: 112 });
   using _ = engine;
   // Which of them run together depends on when their grammars, opened in other threads, are there.

@@ -10,6 +10,7 @@ import type { Policy } from "../../src/speculate/policy.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 /** Drafts 3 tokens in the rounds that are not within `off`. */
 function offBetween(from: number, to: number): Policy<number> {
@@ -109,7 +110,7 @@ Deno.test("the draft leaves for KV pages and comes back: every text is that of p
   });
 });
 
-Deno.test("a standalone draft leaves and comes back, all its layers", async () => {
+exhaustive.test("a standalone draft leaves and comes back, all its layers", async () => {
   const target = new URL("../../models/fledgling/target", import.meta.url).pathname;
   const found = await run({ ...ELASTIC, draft: target, algorithm: "STANDALONE" });
   assert.deepEqual(found.ids, plain.ids);
@@ -120,7 +121,7 @@ Deno.test("a standalone draft leaves and comes back, all its layers", async () =
   assert.ok(acceptedShare(found.rounds.slice(back + 1)) > 0.9);
 });
 
-Deno.test("pages that cannot be vacated stay, and the draft comes back another time", async () => {
+exhaustive.test("pages that cannot be vacated stay, and the draft comes back another time", async () => {
   const sizes: number[] = [];
   const residency = { ...ELASTIC.residency, wantedSteps: 1, roomShare: -1 };
   const speculate = { policy: offBetween(12, 30) };
@@ -134,7 +135,7 @@ Deno.test("pages that cannot be vacated stay, and the draft comes back another t
   assert.deepEqual([sizes.at(-1), draft, reloads], [fewest, "resident", 1]);
 });
 
-Deno.test("with more pages fewer requests wait and fewer are preempted", async () => {
+exhaustive.test("with more pages fewer requests wait and fewer are preempted", async () => {
   const residency = { ...ELASTIC.residency, shortShare: 1 };
   const off = { policy: offBetween(1, Infinity) };
   const short = await run({ ...ELASTIC, speculate: off, elasticDraft: false });
@@ -145,7 +146,7 @@ Deno.test("with more pages fewer requests wait and fewer are preempted", async (
   assert.ok(wide.rounds.length < short.rounds.length);
 });
 
-Deno.test("a draft that there is no room for any more is told of once; plain decoding goes on", async () => {
+exhaustive.test("a draft that there is no room for any more is told of once; plain decoding goes on", async () => {
   const warnings: string[] = [];
   const onWarning = (line: string) => void warnings.push(line);
   const found = await run({ ...ELASTIC, onWarning }, ({ core }) => {
@@ -160,7 +161,7 @@ Deno.test("a draft that there is no room for any more is told of once; plain dec
   assert.ok(found.rounds.slice(12).every(({ numSteps }) => numSteps === 0));
 });
 
-Deno.test("pages that there is no memory for: the draft comes back all the same", async () => {
+exhaustive.test("pages that there is no memory for: the draft comes back all the same", async () => {
   const warnings: string[] = [];
   const onWarning = (line: string) => void warnings.push(line);
   const found = await run({ ...ELASTIC, onWarning }, ({ core }) => {
@@ -177,7 +178,7 @@ Deno.test("pages that there is no memory for: the draft comes back all the same"
   assert.ok(draft === "resident" && reloads === 1);
 });
 
-Deno.test("a grammar's forced tokens are verified while the draft is away", async () => {
+exhaustive.test("a grammar's forced tokens are verified while the draft is away", async () => {
   const texts = async (more: OpenOptions) => {
     const away: RoundSample[] = [];
     using engine = await openEngine({

@@ -11,6 +11,7 @@ import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 /** Tokens of an output, and of one that is to grow. */
 const MOST = 24;
@@ -79,7 +80,7 @@ const CASES: readonly [name: string, options: OpenOptions][] = [
 ];
 
 for (const [name, options] of CASES) {
-  Deno.test(`${name}: the text of plain decoding, greedy and sampled, batch 1 to 4`, async () => {
+  exhaustive.test(`${name}: the text of plain decoding, greedy and sampled, batch 1 to 4`, async () => {
     const { engine, rounds } = await open({ ...options, maxBatch: 4 });
     using _ = engine;
     for (const which of [[0], [2, 3], [0, 1, 5], [0, 1, 4, 5]]) {
@@ -94,7 +95,7 @@ for (const [name, options] of CASES) {
 
   // Pages know nothing of heads: one of HYBRID's is enough.
   if (options.draft !== undefined) continue;
-  Deno.test(`${name}: the same with few pages`, async () => {
+  exhaustive.test(`${name}: the same with few pages`, async () => {
     const { engine } = await open({
       ...options,
       maxBatch: 4,

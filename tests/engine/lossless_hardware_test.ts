@@ -1,3 +1,4 @@
+// Exhaustive: more rows and formats of what tests/lossless/array_hardware_test.ts draws a part of in each run.
 // Text is the same at every number of rows with the kernels of hardware too, whose matmuls change their
 // kind with it: one row, few, 7 and more, several tiles.
 

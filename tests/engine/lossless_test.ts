@@ -1,3 +1,4 @@
+// Exhaustive: every number of steps with 112 prompts, of what tests/lossless/array_test.ts draws a part of in each run.
 import assert from "node:assert/strict";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Runner } from "../../src/engine/device/runner.ts";

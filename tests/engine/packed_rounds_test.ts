@@ -9,6 +9,7 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { allocated, type Drafted, survivals } from "../reference/allocation.ts";
 import { decode, EOS, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const MOST_BATCH = 8;
 const PROMPTS = goldenCases().map(({ prompt_ids }) => prompt_ids).slice(0, MOST_BATCH);
@@ -59,7 +60,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
   for (const software of [true, false]) {
     const batches = BATCHES[kind][software ? "software" : "hardware"];
     const most = software ? 16 : 12;
-    Deno.test(`${kind}, ${software ? "software" : "hardware"} kernels: any depths and budgets decode what plain rounds do, batch ${batches}`, async () => {
+    exhaustive.test(`${kind}, ${software ? "software" : "hardware"} kernels: any depths and budgets decode what plain rounds do, batch ${batches}`, async () => {
       const core = await open(kind, software, Math.max(...batches));
       assert.ok(core.ranks);
       for (const batch of batches) {
@@ -91,7 +92,8 @@ function near(sequences: readonly Drafted[], budget: VerifyBudget): boolean {
 }
 
 for (const kind of ["eagle3", "eagle1"] as const) {
-  Deno.test(`${kind}: the device verifies the drafts that the budget's rule chooses, in every round of a group`, async () => {
+  const { test } = kind === "eagle3" ? Deno : exhaustive;
+  test(`${kind}: the device verifies the drafts that the budget's rule chooses, in every round of a group`, async () => {
     const core = await open(kind, true, 4);
     using stack = new DisposableStack();
     const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(core)));
@@ -126,7 +128,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
     core.gpu[Symbol.dispose]();
   });
 
-  Deno.test(`${kind}: drafts are the same whether their confidence is told or not`, async () => {
+  exhaustive.test(`${kind}: drafts are the same whether their confidence is told or not`, async () => {
     for (const software of [true, false]) {
       const found = [];
       for (const confident of [false, true]) {

@@ -15,6 +15,7 @@ import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 import { assertNothingHeld } from "./held.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 /** The largest of their ranges. */
 const STRONGEST = { repetitionPenalty: 10, frequencyPenalty: 2, presencePenalty: 2 };
@@ -26,7 +27,7 @@ const SAMPLINGS: readonly Sampling[] = [
   { ...GREEDY, ...STRONGEST },
 ];
 
-Deno.test("penalties: the same text at num_steps 0 to 7 with both drafts, 1 to 8 rounds per sync", async () => {
+exhaustive.test("penalties: the same text at num_steps 0 to 7 with both drafts, 1 to 8 rounds per sync", async () => {
   const tasks = ["count", "table", "to_json", "story"]; // they repeat tokens
   const prompts = goldenCases().filter(({ task }) => tasks.includes(task))
     .map(({ prompt_ids }) => prompt_ids);
@@ -138,7 +139,7 @@ Deno.test("penalties: a bias on what is no token is refused", async () => {
   });
 });
 
-Deno.test("penalties: trees from the device", async () => {
+exhaustive.test("penalties: trees from the device", async () => {
   for (
     const [tree, which] of [
       [{ depth: 4, width: 4, rows: 12 }, [0, 1, 2, 3]],

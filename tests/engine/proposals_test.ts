@@ -19,6 +19,7 @@ import { NO_PROPOSAL, type Proposal } from "../../src/speculate/trees.ts";
 import { chainOf } from "../reference/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
+import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
 type PureDrafter = Parameters<typeof pureDrafter>[0];
 
@@ -153,7 +154,8 @@ const TARGETS: readonly [name: string, options: OpenOptions, machine?: Machine][
 ];
 
 for (const [name, options, machine] of TARGETS) {
-  Deno.test(`trees from the host: ${name}`, async () => {
+  const { test } = "random" in options ? Deno : exhaustive;
+  test(`trees from the host: ${name}`, async () => {
     const ids = Array.from({ length: 40 }, (_, i) => (i * i * 7 + 3) % 50);
     const asked = { promptIds: ids, maxTokens: 24, stop: [], ignoreEos: true, sampling: GREEDY };
     const outputOf = async (drafter?: PureDrafter) => {
@@ -205,7 +207,7 @@ Deno.test("one row, a chain and a tree in the same rounds", async () => {
   assert.ok(rounds.some(({ batch, accepted }) => batch === 4 && new Set(accepted).size > 2));
 });
 
-Deno.test("chains from the host: as deep as one likes", async () => {
+exhaustive.test("chains from the host: as deep as one likes", async () => {
   const drafter: PureDrafter = {
     name: "chains",
     shapes: [chain(20)],
@@ -219,7 +221,7 @@ Deno.test("chains from the host: as deep as one likes", async () => {
   assert.deepEqual(counts.toSorted((a, b) => a - b), [5, 5, 20, 20]);
 });
 
-Deno.test("a drafter that proposes nothing: plain decoding", async () => {
+exhaustive.test("a drafter that proposes nothing: plain decoding", async () => {
   const drafter = { ...TREES, propose: () => NO_PROPOSAL };
   const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 2 });
   using _ = engine;
@@ -254,11 +256,12 @@ async function deviceDrafts(
 }
 
 for (const algorithm of ["EAGLE", "EAGLE3"] as const) {
-  Deno.test(`trees from the host beside ${algorithm}: the draft model drafts what it drafts alone`, async () => {
+  const { test } = algorithm === "EAGLE3" ? Deno : exhaustive;
+  test(`trees from the host beside ${algorithm}: the draft model drafts what it drafts alone`, async () => {
     const alone = await deviceDrafts(algorithm, Infinity);
     assert.ok(alone.rounds.every(({ numSteps }) => numSteps === 2));
     let compared = 0;
-    for (const every of [3, 4, 5]) {
+    for (const every of EXHAUSTIVE ? [3, 4, 5] : [4, 5]) {
       const { drafts, rounds } = await deviceDrafts(algorithm, every);
       assert.ok(rounds.some(({ numSteps }) => numSteps === SHAPE.depth));
       for (const [place, tokens] of drafts) {
@@ -268,7 +271,7 @@ for (const algorithm of ["EAGLE", "EAGLE3"] as const) {
         if (place.split(" ")[1] !== "1") compared++;
       }
     }
-    assert.ok(compared > 10, `${compared} compared`);
+    assert.ok(compared > 3, `${compared} compared`);
   });
 }
 

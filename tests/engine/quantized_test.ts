@@ -8,6 +8,7 @@ import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import { checkQuantize, type QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const CHOICES: readonly QuantizeChoice[] = [
   { quantize: "q8" },
@@ -78,7 +79,7 @@ for (const choice of [{}, ...CHOICES]) {
 }
 
 for (const choice of CHOICES) {
-  Deno.test(`quantized weights: text is the same at num_steps 0 to 7, ${name(choice)}`, async () => {
+  exhaustive.test(`quantized weights: text is the same at num_steps 0 to 7, ${name(choice)}`, async () => {
     const prompts = goldenCases().slice(0, 8).map(({ prompt_ids }) => prompt_ids);
     const core = await openFledgling("eagle3", prompts.length, undefined, choice);
     using stack = new DisposableStack();

@@ -10,6 +10,7 @@ import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { distribution } from "../reference/choose.ts";
 import { gTest } from "../statistics.ts";
 import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const BATCH = 8;
 /** The rate of false positives of each test; the seeds are fixed, so that a result repeats. */
@@ -124,7 +125,8 @@ const CASES: readonly [sampling: Sampling, numSteps: number][] = [
 
 for (const [sampling, numSteps] of CASES) {
   const { temperature, topK, topP, minP } = sampling;
-  Deno.test(`what the engine emits follows the target's law: ${[temperature, topK, topP, minP]}`, async () => {
+  const { test } = numSteps === 3 ? Deno : exhaustive;
+  test(`what the engine emits follows the target's law: ${[temperature, topK, topP, minP]}`, async () => {
     const core = await openFledgling("eagle3", BATCH);
     // A digit or a comma comes next: many outcomes already after prefill.
     const { roots, logits } = await begin(core, prompt("4, 61, 9"), { times: 40, sampling });

@@ -13,6 +13,7 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 /** Request n of a mixed load: lengths, sampling, stops and limits all differ. */
 function mixed(engine: Engine, n: number): GenerateRequest {
@@ -86,7 +87,7 @@ function restless(steps: readonly number[]): Speculation & { readonly picked: Se
   };
 }
 
-Deno.test("a request's output is what it gets alone", async (t) => {
+exhaustive.test("a request's output is what it gets alone", async (t) => {
   const expected = await alone(34);
   const steps = [3, 0, 0, 7, 1, 0, 5];
   const cases = {
@@ -195,7 +196,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
 });
 
 // 1,000 run in schedule/scheduler_fake_test.ts.
-Deno.test("40 requests with few pages finish as with many", async () => {
+exhaustive.test("40 requests with few pages finish as with many", async () => {
   const outputs: string[][] = [];
   for (const maxKvTokens of [8 * 1056, 144]) {
     using engine = await open({ maxBatch: 8, maxKvTokens, roundsPerSync: 8 });

@@ -23,6 +23,7 @@ import { goldenCases } from "./fledgling.ts";
 import { assertNothingHeld } from "./held.ts";
 import { randomFolder, TINY_QWEN3 } from "./random_folder.ts";
 import { REJECTION_RULES } from "../../src/speculate/rejection_rule.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const TARGET = new URL("../../models/fledgling/target", import.meta.url).pathname;
 const TOKENIZER = Deno.readTextFileSync(`${TARGET}/tokenizer.json`);
@@ -78,7 +79,7 @@ const acceptLength = (results: readonly GenerateResult[]) => {
 };
 
 for (const [name, sampling] of [["greedy", GREEDY], ["sampled", SAMPLED]] as const) {
-  Deno.test(`a model drafts for itself: all of every chain is accepted, ${name}`, async () => {
+  exhaustive.test(`a model drafts for itself: all of every chain is accepted, ${name}`, async () => {
     using gpu = await openGpu();
     using models = openModels({ draft: TARGET, algorithm: "STANDALONE" });
     const core = await openRunner(gpu, await loadWeights(gpu, models), {
@@ -154,7 +155,7 @@ const CASES: readonly [name: string, options: OpenOptions, requests: number][] =
 ];
 
 for (const [name, options, count] of CASES) {
-  Deno.test(`chains and trees of standalone drafts, ${name}: the text of plain decoding`, async () => {
+  exhaustive.test(`chains and trees of standalone drafts, ${name}: the text of plain decoding`, async () => {
     using random = await tiny();
     const { maxKvTokens: _, ...roomy } = options;
     const expected = await plain(roomy, count);
@@ -172,7 +173,7 @@ for (const [name, options, count] of CASES) {
   });
 }
 
-Deno.test("at steps 3: 4 tokens a round of a model for itself, few of random weights", async () => {
+exhaustive.test("at steps 3: 4 tokens a round of a model for itself, few of random weights", async () => {
   using random = await tiny();
   const found = [];
   const expected = await plain({}, 4);
@@ -187,7 +188,7 @@ Deno.test("at steps 3: 4 tokens a round of a model for itself, few of random wei
   assert.ok(found[0]! > 3.9 && found[1]! < 1.2, found.join());
 });
 
-Deno.test("trees of a model for itself are accepted to their end", async () => {
+exhaustive.test("trees of a model for itself are accepted to their end", async () => {
   using engine = await openEngine({ draft: TARGET, speculate: statically(treeNamed("4:3:24")) });
   const results = [];
   for (const n of [0, 2, 8]) {
@@ -211,7 +212,7 @@ Deno.test("prompts that begin alike: what is cached of the draft is true", async
   assert.ok(acceptLength([result]) > 3.8);
 });
 
-Deno.test("a quantized draft of a quantized target keeps its text", async () => {
+exhaustive.test("a quantized draft of a quantized target keeps its text", async () => {
   using engine = await openEngine({
     draft: TARGET,
     speculate: statically(3),
@@ -223,7 +224,7 @@ Deno.test("a quantized draft of a quantized target keeps its text", async () => 
   assert.ok(engine.weights.bytes > 1.9 * q8.weights.bytes);
 });
 
-Deno.test("rejection sampling: greedy text stays, and what agrees is accepted at any temperature", async () => {
+exhaustive.test("rejection sampling: greedy text stays, and what agrees is accepted at any temperature", async () => {
   using random = await tiny();
   const expected = await plain({}, 3);
   const seeds = [1, 2, 3];
@@ -297,7 +298,7 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
   assert.equal(speculative.draft_tokens, 2 * speculative.rounds);
 });
 
-Deno.test("nothing is made after warm-up", async () => {
+exhaustive.test("nothing is made after warm-up", async () => {
   const tiers = [chain(0), chain(3), treeNamed("3:2:6")];
   using engine = await openEngine({
     draft: TARGET,

@@ -20,6 +20,7 @@ import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { goldenCases } from "./fledgling.ts";
 import { assertNothingHeld } from "./held.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const tiersOf = (texts: readonly string[]): DraftShape[] =>
   texts.map((text) => text.includes(":") ? treeNamed(text) : chain(Number(text)));
@@ -102,7 +103,7 @@ const CASES: readonly [name: string, options: OpenOptions, requests: number][] =
 ];
 
 for (const [name, options, count] of CASES) {
-  Deno.test(`trees of every shape, ${name}: the text of plain decoding`, async () => {
+  exhaustive.test(`trees of every shape, ${name}: the text of plain decoding`, async () => {
     const { maxKvTokens: _, ...roomy } = options;
     const expected = await plain(roomy, count);
     const speculation = inTurn(TIERS);
@@ -156,7 +157,7 @@ Deno.test("a tree of every candidate begins with the chain's drafts", async () =
   }
 });
 
-Deno.test("trees accept more than chains as deep, and say what they are", async () => {
+exhaustive.test("trees accept more than chains as deep, and say what they are", async () => {
   const lengths: number[] = [];
   for (const tier of tiersOf(["5", "5:4:16"])) {
     using engine = await openEngine({ speculate: statically(tier), maxBatch: 4 });
@@ -189,7 +190,7 @@ Deno.test("a request may ask for a chain where trees are the default, and for no
   );
 });
 
-Deno.test("nothing is made after warm-up, in rounds of trees", async () => {
+exhaustive.test("nothing is made after warm-up, in rounds of trees", async () => {
   const tiers = tiersOf(["0", "3", "3:2:6"]);
   const speculation = inTurn(tiers);
   using engine = await openEngine({

@@ -16,6 +16,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { blockTable, packRows } from "./rows.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -129,10 +130,11 @@ async function run(
   return { out: all_out, keys: all_keys, values: all_values, stream: all_stream };
 }
 
-for (const shape of SHAPES) {
+for (const [place, shape] of SHAPES.entries()) {
   const { group, kvHeads, headDim, normed, cell, window } = shape;
   const kind = `${normed ? "normed" : "plain"}, cell ${cell}, window ${window}`;
-  Deno.test(`attention with its heads: ${group} x ${kvHeads} of ${headDim}, ${kind}`, async () => {
+  const { test } = place >= 3 ? Deno : exhaustive;
+  test(`attention with its heads: ${group} x ${kvHeads} of ${headDim}, ${kind}`, async () => {
     const width = (group + 2) * kvHeads * headDim;
     const wanted = await run(shape, ({ matrix, x, hold, own }, scored) => [
       ...matmul({ matrix, x, out: own.qkv }, {

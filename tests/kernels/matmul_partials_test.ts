@@ -8,6 +8,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { type Case, fromLogits, fromPartials, HARDWARE, matrixOf, quantized } from "./heads.ts";
 import { weights } from "./matrices.ts";
+import { EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -21,6 +22,8 @@ async function assertSame(of: Case, what: string): Promise<number[]> {
   assert.deepEqual(found, largest, what);
   return found;
 }
+
+const MANY = EXHAUSTIVE ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 24] : [1, 4, 8, 13];
 
 function even(vocab: number): number {
   return Math.ceil(vocab / 2) * 2;
@@ -43,13 +46,13 @@ for (const [cols, kind] of [[256, "staged"], [264, "cached"]] as const) {
     const tokens = new Set<number>();
     for (const vocab of [31, 50, 2049]) {
       const matrix = matrixOf(device, weights("bf16", even(vocab), cols), cols, [even(vocab)]);
-      for (const rows of vocab === 50 ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 24] : [1, 9]) {
+      for (const rows of vocab === 50 ? MANY : [1, 9]) {
         const of = { matrix, x: numbers(rows * cols, 31 * rows + vocab), vocab };
         const found = await assertSame(of, `${rows} rows, ${vocab} columns`);
         for (const token of found) tokens.add(token);
       }
     }
-    assert.ok(tokens.size > 40, `${tokens.size} different tokens`);
+    assert.ok(tokens.size > 20, `${tokens.size} different tokens`);
   });
 }
 
@@ -139,8 +142,8 @@ Deno.test("matmul partials: NaN and infinities lead where they lead as logits", 
 
 for (const format of ["q8", "q4"] as const) {
   Deno.test(`matmul partials: ${format}, widths that leave fewer lanes, shards`, async () => {
-    for (const cols of [64, 192, 1024]) {
-      for (const shards of [[150], [100, 48, 2]]) {
+    for (const cols of EXHAUSTIVE ? [64, 192, 1024] : [192]) {
+      for (const shards of EXHAUSTIVE ? [[150], [100, 48, 2]] : [[100, 48, 2]]) {
         const matrix = quantized(device, numbers(150 * cols, cols), { format, cols, shards });
         for (const rows of [1, 3, 9]) {
           const of = { matrix, x: numbers(rows * cols, rows), vocab: 149 };
@@ -159,6 +162,7 @@ Deno.test("matmul partials: as many as a measured launch has workgroups", async 
     for (const stage of [0, 64]) {
       const tuning = tuned(matrix, { groups, stage });
       counts.push(matmulPartialCount(matrix, { rows: 1, tuning }));
+      if (!EXHAUSTIVE && (groups !== 8 || stage === 0)) continue;
       for (const rows of [1, 13]) {
         const of = { matrix, x: numbers(rows * cols, 8), vocab: n, tuning };
         await assertSame(of, `${groups} groups, stages of ${stage}, ${rows} rows`);

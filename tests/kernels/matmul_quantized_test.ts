@@ -10,6 +10,7 @@ import { numbers } from "../gpu/numbers.ts";
 import { assertWithin, boundedDot } from "./bounds.ts";
 import { uploadMatrix } from "./matrices.ts";
 import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
+import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -62,7 +63,7 @@ for (const format of ["q8", "q4"] as const) {
     const cols = 1088;
     const { quantized, float } = both(format, { n: 14, cols, most: SOFTWARE.lanes });
     const x = numbers(17 * cols, 4);
-    for (let rows = 1; rows <= 17; rows++) {
+    for (const rows of EXHAUSTIVE ? Array.from({ length: 17 }, (_, i) => i + 1) : [1, 3, 8, 17]) {
       const of = { epilogue: "store", rows, tuning: SOFTWARE } as const;
       const actual = await run(quantized, x, of);
       assert.deepEqual(actual, await run(float, x, of), `${rows} rows`);
@@ -84,8 +85,13 @@ for (const format of ["q8", "q4"] as const) {
     const n = 14;
     const most = HARDWARE.lanes;
     const name = `matmul ${format}, staged, ${cols} wide`;
-    const counts = cols === 1024 ? Array.from({ length: 16 }, (_, i) => i + 2) : [2, 3, 7, 8, 13];
-    Deno.test(`${name}: rows 1 to 17 have the bits of one row`, async () => {
+    const counts = !EXHAUSTIVE
+      ? [3, 8, 13]
+      : cols === 1024
+      ? Array.from({ length: 16 }, (_, i) => i + 2)
+      : [2, 3, 7, 8, 13];
+    const { test } = cols === 1152 || cols === 64 ? Deno : exhaustive;
+    test(`${name}: rows 1 to 17 have the bits of one row`, async () => {
       const quantized = uploadQuantized(device, numbers(n * cols, 3), { format, cols, most });
       const x = sizes(numbers(17 * cols, 4));
       const alone: number[][] = [];
@@ -104,7 +110,7 @@ for (const format of ["q8", "q4"] as const) {
       }
     });
 
-    Deno.test(`${name}: sums over activations of 15 bits a vec8`, async () => {
+    test(`${name}: sums over activations of 15 bits a vec8`, async () => {
       const values = numbers(n * cols, 5);
       const quantized = uploadQuantized(device, values, { format, cols, most });
       const exact = pack(values, { format, cols, lanes: quantized.lanes }).values;
@@ -124,7 +130,7 @@ for (const format of ["q8", "q4"] as const) {
       }
     });
 
-    Deno.test(`${name}: what is no number stays none`, async () => {
+    test(`${name}: what is no number stays none`, async () => {
       const quantized = uploadQuantized(device, numbers(n * cols, 7), { format, cols, most });
       for (const broken of [NaN, Infinity, -Infinity]) {
         for (const rows of [1, 6]) {

@@ -18,6 +18,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { uploadQuantized } from "./quantized.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -64,7 +65,8 @@ function without(joined: Dispatch, count: 1 | 2): Dispatch {
 
 for (const { heads, hidden, intermediate, format } of SHAPES) {
   const title = `${heads} to ${hidden} to ${intermediate}, ${format}`;
-  Deno.test(`three matmuls that relay: ${title}`, async () => {
+  const { test } = format === "bf16" ? Deno : exhaustive;
+  test(`three matmuls that relay: ${title}`, async () => {
     const o = matrixOf(format, hidden, heads);
     const gateUp = matrixOf(format, 2 * intermediate, hidden);
     const down = matrixOf(format, hidden, intermediate);

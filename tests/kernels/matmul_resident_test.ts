@@ -15,6 +15,7 @@ import { assertWithin, boundedDot } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { uploadQuantized } from "./quantized.ts";
 import { packRows } from "./rows.ts";
+import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -57,12 +58,16 @@ async function run(
   return await device.readWords(out);
 }
 
+/** Rows, and groups of lanes that share a column. */
+const ROWS = [[1, 4], [3, 16], [4, 8], [5, 8]] as const;
+
 for (const format of ["bf16", "f32", "q8", "q4"] as const) {
   for (const [cols, splitK] of [[1024, 1], format === "q4" ? [2048, 2] : [1536, 2]] as const) {
-    Deno.test(`matmul resident: ${format}, ${cols} in ${splitK}, has the bits of stages`, async () => {
+    const { test } = format === (splitK === 1 ? "bf16" : "q4") ? Deno : exhaustive;
+    test(`matmul resident: ${format}, ${cols} in ${splitK}, has the bits of stages`, async () => {
       const matrix = matrixOf(format, cols);
       const range = cols / 8 / splitK;
-      for (const [rows, groups] of [[1, 4], [3, 16], [4, 8], [5, 8]] as const) {
+      for (const [rows, groups] of EXHAUSTIVE ? ROWS : ROWS.slice(1, 3)) {
         const use = { rows, splitK };
         const x = device.floats(numbers(rows * cols, rows));
         const staged = launched(matrix, range % 64 === 0 ? 64 : 32, 8, rows);
@@ -114,7 +119,8 @@ for (
   ] satisfies Normed[]
 ) {
   const { cols, rows, splitK, groups, keeps = false } = of;
-  Deno.test(`matmul resident: norm of ${rows} rows of ${cols} and ${splitK} sums, as rms_norm's`, async () => {
+  const { test } = keeps || splitK === 3 ? Deno : exhaustive;
+  test(`matmul resident: norm of ${rows} rows of ${cols} and ${splitK} sums, as rms_norm's`, async () => {
     const matrix = matrixOf("bf16", cols);
     const [x, weight] = [numbers(rows * cols, 4), device.floats(numbers(cols, 5))];
     const sums = device.floats(numbers(Math.max(1, splitK) * rows * cols, 6));
@@ -158,7 +164,8 @@ for (
     16,
   ]] as const
 ) {
-  Deno.test(`matmul resident: norm of ${rows} rows of ${cols} and ${experts} experts, as rms_norm's`, async () => {
+  const { test } = rows > 1 ? Deno : exhaustive;
+  test(`matmul resident: norm of ${rows} rows of ${cols} and ${experts} experts, as rms_norm's`, async () => {
     const matrix = matrixOf("bf16", cols);
     const [x, weight] = [numbers(rows * cols, 4), device.floats(numbers(cols, 5))];
     const added = {
@@ -208,7 +215,9 @@ for (
   const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
     window ?? "none"
   }`;
-  Deno.test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
+  const isShort = window !== undefined || format === "q8" || rows === 3;
+  const { test } = isShort ? Deno : exhaustive;
+  test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
     const cols = heads * headDim;
     const cells = tablePages * 16;
     const { lanes } = HARDWARE;

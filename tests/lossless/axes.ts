@@ -32,10 +32,29 @@ export type Case = Configuration<typeof AXES>;
 
 const MODEL_DRAFTERS = ["EAGLE3", "EAGLE", "STANDALONE"];
 
+/** What goes with the kernels of hardware: that which has kernels of its own, or other numbers of rows. */
+const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
+  drafter: ["EAGLE3", "EAGLE", "NGRAM"],
+  shape: ["3", "7", "5:4:8"],
+  policy: ["static", "budget"],
+  maxBatch: [1, 2],
+  roundsPerSync: [1, "auto"],
+  requests: ["greedy", "sampled", "mixed"],
+  elasticDraft: [false],
+  prediction: ["none", "edited"],
+  arrival: ["together", "some leave"],
+  ownSteps: ["no"],
+};
+
 /** Whether an engine takes these values together. Axes that are undefined are not chosen yet. */
-export function isPossible(
-  { drafter, shape, policy, elasticDraft, ownSteps }: Partial<Case>,
-): boolean {
+export function isPossible(chosen: Partial<Case>): boolean {
+  const { drafter, shape, policy, elasticDraft, ownSteps, kernels } = chosen;
+  if (kernels === "hardware") {
+    for (const [axis, values] of Object.entries(ON_HARDWARE)) {
+      const value = chosen[axis as keyof Case];
+      if (value !== undefined && !(values as readonly unknown[]).includes(value)) return false;
+    }
+  }
   const isModel = drafter === undefined || MODEL_DRAFTERS.includes(drafter);
   const isTree = shape?.includes(":") === true;
   const chooses = policy !== undefined && policy !== "static";

@@ -54,6 +54,7 @@ export const NAMED: Readonly<Record<string, Case>> = {
     kernels: "hardware",
     requests: "greedy",
     maxBatch: 2,
+    roundsPerSync: 1,
   },
   "a grammar's forced tokens while the draft is away": {
     ...REST,

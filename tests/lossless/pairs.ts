@@ -14,7 +14,7 @@ interface Pair {
 }
 
 /** Drawn rows of which the one that covers most is taken. */
-const TRIALS = 20;
+const TRIALS = 12;
 
 /** What may be said of an array beside its axes. */
 export interface ArrayOptions<A extends Axes> {

@@ -12,8 +12,9 @@ import type {
 } from "../../src/speculate/policy.ts";
 import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
+import { EXHAUSTIVE } from "../exhaustive.ts";
 
-const RUNS = { seed: 20260712, numRuns: 150 };
+const RUNS = { seed: 20260712, numRuns: EXHAUSTIVE ? 150 : 30 };
 /** No depth is larger. */
 const DEEPEST = 7;
 

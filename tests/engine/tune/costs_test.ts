@@ -17,6 +17,7 @@ import { generatedPrompt } from "../../prompts.ts";
 import { SIMPLE } from "../../speculate/costs/table.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "../fledgling.ts";
 import { assertNothingHeld } from "../held.ts";
+import { exhaustive } from "../../exhaustive.ts";
 
 const cache = Deno.makeTempDirSync({ prefix: "eyrie-costs-" });
 Deno.env.set("XDG_CACHE_HOME", cache);
@@ -63,7 +64,7 @@ async function golden(): Promise<number[]> {
   return found?.ids ?? [];
 }
 
-Deno.test("measured costs: every list has its ends, and nothing is left taken or changed", async () => {
+exhaustive.test("measured costs: every list has its ends, and nothing is left taken or changed", async () => {
   const before = await golden();
   const { progress, ...clock } = tickingFor(3);
   const found = await measureCosts(core, { ...ASKED, ...clock });
@@ -87,7 +88,7 @@ Deno.test("measured costs: every list has its ends, and nothing is left taken or
   }
 });
 
-Deno.test("measured costs: with time, every number of steps at every batch, and long contexts", async () => {
+exhaustive.test("measured costs: with time, every number of steps at every batch, and long contexts", async () => {
   const small = { ...ASKED, depths: [0, 1], seconds: 1.5, maxBatch: 1, ...tickingFor(3) };
   const { table, readings, repeats, skipped } = await measureCosts(core, small);
   assert.deepEqual([repeats, skipped], [4, []]);
@@ -100,7 +101,7 @@ Deno.test("measured costs: with time, every number of steps at every batch, and 
   assertFree();
 });
 
-Deno.test("measured costs: without a draft's steps there is nothing of the draft", async () => {
+exhaustive.test("measured costs: without a draft's steps there is nothing of the draft", async () => {
   const { table, repeats } = await measureCosts(core, { ...ASKED, depths: [0], now: ticking() });
   assert.equal(repeats, 15, "no more, whatever the time");
   assert.deepEqual([table.level, table.extend, table.catchUp], [[], [], []]);
@@ -108,7 +109,7 @@ Deno.test("measured costs: without a draft's steps there is nothing of the draft
   assertFree();
 });
 
-Deno.test("measured costs: where pages are short, what needs them is left out", async () => {
+exhaustive.test("measured costs: where pages are short, what needs them is left out", async () => {
   using _ = openWhole(core);
   const { skipped, table } = await measureCosts(core, { ...ASKED, now: ticking() });
   assert.ok(skipped.some((name) => name.startsWith("rounds of 2 with 3 steps")));
