@@ -46,7 +46,7 @@ const ENV = {
 const DOCUMENTED = ["README.md", "main.ts", "src", "kernels", "lab", "tools"];
 
 /** A file that takes longer does not end: it is killed and counts as failed. */
-const MOST_MINUTES = 40;
+const MOST_MINUTES = 30;
 
 interface Job {
   readonly name: string;
