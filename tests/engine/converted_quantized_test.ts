@@ -11,6 +11,7 @@ import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
 import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { openGpu } from "../gpu/shared.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const CELLS = 32;
@@ -60,7 +61,8 @@ const CASES = [
 ] as const;
 
 for (const [model, quantize] of CASES) {
-  Deno.test(`${model} converted to ${quantize}: the logits of --quantize ${quantize}, to the bit`, async () => {
+  const { test } = model.includes("deepseek") ? Deno : exhaustive;
+  test(`${model} converted to ${quantize}: the logits of --quantize ${quantize}, to the bit`, async () => {
     await converting(ROOT + model, quantize, async (to) => {
       using stored = openCheckpoint(to);
       const grouped = [...stored.tensors.values()].filter(({ dtype }) =>

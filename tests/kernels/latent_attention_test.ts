@@ -15,6 +15,7 @@ import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
 import { chainOf, randomTree, type Tree, treeRows } from "./trees.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -163,7 +164,8 @@ for (const shape of [...SHAPES, ...REAL]) {
   const most = 18;
   const rows = rowsUpTo(written, most);
 
-  Deno.test(`latent attention: reference, ${nameOf(shape)}`, async () => {
+  const { test } = SHAPES.includes(shape) ? Deno : exhaustive;
+  test(`latent attention: reference, ${nameOf(shape)}`, async () => {
     for (
       const [count, at] of [[1, 1], [1, 16], [1, 17], [3, 40], [7, 130], [18, 18], [
         33,
@@ -184,7 +186,7 @@ for (const shape of [...SHAPES, ...REAL]) {
     }
   });
 
-  Deno.test(`latent attention: a row's bits are its own, ${nameOf(shape)}`, async () => {
+  test(`latent attention: a row's bits are its own, ${nameOf(shape)}`, async () => {
     const alone: Uint32Array[] = [];
     for (const row of rows) {
       alone.push(...await run(shape, latents, [row], { perSlot: 1, paths: false }));
@@ -300,7 +302,8 @@ function inOrder(shape: Shape, trees: readonly Tree[], of: Kept): Kept {
 }
 
 for (const [i, shape] of [...SHAPES, ...REAL].entries()) {
-  Deno.test(`latent attention: a scattered path has the bits of a chain, ${nameOf(shape)}`, async () => {
+  const { test } = SHAPES.includes(shape) ? Deno : exhaustive;
+  test(`latent attention: a scattered path has the bits of a chain, ${nameOf(shape)}`, async () => {
     for (const [base, nodes] of [[1, 5], [15, 12], [16, 6], [120, 20], [129, 9]] as const) {
       if (shape.rank > 256 && base % 15 !== 0) continue; // slow
       const trees = [base, base + 3].map((from, slot) =>

@@ -5,6 +5,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { type Case, fromLogits, fromPartials, matrixOf, quantized } from "./heads.ts";
 import { weights } from "./matrices.ts";
+import { EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -30,7 +31,7 @@ function highest(row: Float32Array): number {
 
 for (
   const [cols, kind, counts] of [
-    [256, "staged", [1, 2, 5, 8, 33]],
+    [256, "staged", EXHAUSTIVE ? [1, 2, 5, 8, 33] : [1, 5, 33]],
     [264, "cached", [2, 33]],
   ] as const
 ) {

@@ -15,6 +15,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { uploadQuantized } from "./quantized.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const LARGE = { maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 };
 const SMALL = { maxComputeInvocationsPerWorkgroup: 256, maxComputeWorkgroupStorageSize: 16384 };
@@ -283,7 +284,8 @@ for (
     counts: [5],
   }] as const
 ) {
-  Deno.test(`matmul bits: every launch that may be chosen gives those of the rules, ${format}`, async () => {
+  const { test } = format === "q4" ? Deno : exhaustive;
+  test(`matmul bits: every launch that may be chosen gives those of the rules, ${format}`, async () => {
     const [n, cols] = [70, 1024];
     const values = weights("bf16", n, cols);
     const of: Matrix = format === "q4"

@@ -4,10 +4,11 @@ import { thirdParty } from "../../tools/npm/licences.ts";
 import { packageJson, tarball, writePackage } from "../../tools/npm/pack.ts";
 import { tryPackage } from "../../tools/npm/try.ts";
 import { ANSWER, runIn } from "../../tools/release/try.ts";
+import { exhaustive } from "../exhaustive.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 
-Deno.test("npx eyrie, from the packed tarball in an empty folder", async (t) => {
+exhaustive.test("npx eyrie, from the packed tarball in an empty folder", async (t) => {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-npm-test-" });
   try {
     await writePackage(`${folder}/package`);

@@ -4,10 +4,11 @@ import { APICallError, generateText, Output, stepCountIs, streamText, tool } fro
 import { z } from "zod";
 import { generated } from "../cli_lines.ts";
 import { serve } from "../server.ts";
+import { exhaustive } from "../../exhaustive.ts";
 
 const PROMPT = "Count from 3 to 20.";
 
-Deno.test("ai with @ai-sdk/openai-compatible", async (t) => {
+exhaustive.test("ai with @ai-sdk/openai-compatible", async (t) => {
   await using server = await serve();
   const provider = createOpenAICompatible({
     name: "eyrie",
