@@ -5,11 +5,24 @@ import { type Arena, measuringArena, openArena, separateBuffers } from "../../gp
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { attentionUnitsOf, type Launches, type TensorMatrices } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
-import type { LayerKv } from "../../model/plan/decoder_context.ts";
-import { featureWidth } from "../../model/plan/eagle.ts";
-import type { Draft, DraftWeights } from "../../model/plan/draft_types.ts";
-import type { StandaloneWeights } from "../../model/plan/standalone.ts";
-import type { Target, TargetWeights } from "../../model/plan/target.ts";
+import {
+  type Draft,
+  draftBody,
+  draftHead,
+  draftLast,
+  draftLevel,
+} from "../../model/graph/draft.ts";
+import type { Graph, LayerKv } from "../../model/graph/graph.ts";
+import type { Target } from "../../model/graph/target.ts";
+import { planOf } from "../../model/lower/lower.ts";
+import { ScratchPool } from "../../model/lower/scratch_pool.ts";
+import { bodyPlan, headPlan } from "../../model/lower/target_plans.ts";
+import {
+  type DraftWeights,
+  featureWidth,
+  type StandaloneWeights,
+} from "../../model/weights/draft_weights.ts";
+import type { TargetWeights } from "../../model/weights/target_weights.ts";
 import {
   attentionSizes,
   type AttentionSpec,
@@ -25,11 +38,12 @@ import {
   mostRows,
   type RoundBuffers,
   storageBuffer,
+  treeWidth,
   verifyRowCount,
   whole,
 } from "./buffers.ts";
-import { causalModel, decoderContext, partialSums, type SharedBuffers } from "./decoder_buffers.ts";
-import { choiceScratch, treeScratch } from "./draft_scratch.ts";
+import { causalModel, decoderContext, type SharedBuffers } from "./decoder_buffers.ts";
+import { treeScratch } from "./draft_scratch.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
 /** The models with everything their plans write to. */
@@ -93,8 +107,8 @@ export function prepareModels(
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
   const attentionUnits = attentionUnitsOf(gpu, capacity.contextLength, tensor?.precision);
-  const partial = partialSums(gpu, configs, capacity, attentionUnits);
-  const shared = { ...buffers, launches, tensor, attentionUnits, partial };
+  const scratch = new ScratchPool(gpu, "scratch");
+  const shared = { ...buffers, launches, tensor, attentionUnits, scratch };
   const [kv = [], draftKv = []] = draftBuffers
     ? elasticKvOf(gpu, configs, capacity)
     : kvOf(gpu, configs, capacity);
@@ -107,19 +121,64 @@ export function prepareModels(
   );
   const draft = head &&
     prepareDraft(gpu, head, target, capacity, { ...shared, kv: draftKv[0] as LayerKv });
+  const causal = standalone &&
+    prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv });
+  layOutScratch({ target, draft, standalone: causal }, buffers, capacity);
+  scratch.allocate();
   const buffersOf = (layers: readonly LayerKv[]) =>
     distinct(layers.flatMap(({ keys, values }) => [keys.buffer, values.buffer]));
   return {
     target,
     draft,
-    standalone: standalone &&
-      prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv }),
+    standalone: causal,
     elastic: draftBuffers && {
       paged: [...buffersOf(kv), ...draft?.store ? [draft.store.buffer] : []],
       weights: draftBuffers,
       kv: buffersOf(draftKv),
     },
   };
+}
+
+/** Rows of forwards that are laid out besides the widest: few rows go by other kernels. */
+const FEW_ROWS = [1, 2, 8, 16];
+
+/** Lays out the widest forwards, and some of few rows, for the scratch memory that they take. */
+function layOutScratch(
+  { target, draft, standalone }: Omit<Models, "elastic">,
+  { rows, last, batchSlots }: RoundBuffers,
+  capacity: EngineSizes,
+): void {
+  const counts = [maxRows(capacity), ...FEW_ROWS].filter((count) => count <= maxRows(capacity));
+  for (const count of counts) {
+    const of = { rows, count, perSlot: count };
+    for (const model of [target, ...standalone ? [standalone.model] : []]) {
+      bodyPlan(model, of);
+      headPlan(model, count);
+    }
+    if (draft) {
+      const { features } = draft;
+      planOf(draft, (graph) => draftBody(graph, draft, of, { features }));
+    }
+  }
+  if (!draft) return;
+  const { hidden } = draft;
+  const level = (graph: Graph, count: number) => {
+    const of = { rows, count, perSlot: 1 };
+    return draftLevel(graph, draft, of, { hidden, index: batchSlots });
+  };
+  for (const batch of new Set([1, whole(capacity.batch)])) {
+    const step = { step: 0, keepHidden: true };
+    planOf(draft, (graph) => {
+      const x = draftLast(graph, draft, { rows, last }, batch);
+      draftHead(graph, draft, batchSlots, { x, ...step });
+    });
+    planOf(draft, (graph) => {
+      draftHead(graph, draft, batchSlots, { x: level(graph, batch), ...step });
+    });
+  }
+  if (draft.tree) {
+    planOf(draft, (graph) => void level(graph, whole(capacity.batch * treeWidth(capacity))));
+  }
 }
 
 function distinct<T>(all: readonly T[]): T[] {
@@ -140,38 +199,30 @@ function prepareDraft(
   const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const batch = whole(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
+  const qCols = attentionSizes((config.layer.layers[0] as LayerConfig).attention).q;
   const decoder = decoderContext(gpu, "draft", config.layer, capacity, shared);
   return {
     ...decoder,
     draft: config,
     weights,
     kv: shared.kv,
-    fcInput: floats("fcInput", rows * 2 * hiddenSize),
-    normedFeatures: eagle3 && config.inputNorms !== "none"
-      ? {
-        out: floats("normedFeatures", rows * featureCols),
-        auxHidden: config.auxLayers.map((_, i) =>
-          vectorBuffer(
-            gpu,
-            `draft.auxIndex.${i}`,
-            Uint32Array.from({ length: rows }, (_, r) => 3 * r + i),
-          )
-        ),
-      }
+    auxHidden: eagle3 && config.inputNorms !== "none"
+      ? config.auxLayers.map((_, i) =>
+        vectorBuffer(
+          gpu,
+          `draft.auxIndex.${i}`,
+          Uint32Array.from({ length: rows }, (_, r) => 3 * r + i),
+        )
+      )
       : undefined,
+    extended: { q: floats("extendedQ", rows * qCols), x: floats("extended", rows * hiddenSize) },
     ends: {
       rows: floats("endRows", batch * ROW_WORDS),
-      q: floats(
-        "endQ",
-        batch * attentionSizes((config.layer.layers[0] as LayerConfig).attention).q,
-      ),
+      q: floats("endQ", batch * qCols),
       x: floats("ends", batch * hiddenSize),
     },
     hidden: floats("hidden", capacity.batch * hiddenSize),
-    ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, {
-      rows: batch,
-      confident: capacity.confident === true,
-    }),
+    choice: capacity.confident === true ? "softmax" : "argmax",
     drafts: shared.drafts,
     mostRows: mostRows(capacity),
     tree: treeScratch(gpu, { config, weights }, capacity),

@@ -9,7 +9,7 @@ import { featureBytes, kvBytesPerToken, treeBytes } from "../../model/report/mem
 import { scratchBytes } from "../../model/report/scratch.ts";
 import { unitScaleBytes } from "../../model/report/unit_bytes.ts";
 import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
-import { featureWidth } from "../../model/plan/eagle.ts";
+import { featureWidth } from "../../model/weights/draft_weights.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import {
   LONG_PREFILL_ROWS,

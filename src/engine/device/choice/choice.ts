@@ -10,7 +10,7 @@ import { type KeptRows, logprobs, logprobWords } from "../../../../kernels/sampl
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import { resultWords } from "../../../model/plan/device_layout.ts";
-import type { Target } from "../../../model/plan/target.ts";
+import type { Target } from "../../../model/graph/target.ts";
 import { penalizes, type Sampling } from "../../../speculate/sampling.ts";
 import {
   type EngineSizes,

@@ -1,7 +1,7 @@
 import { KEPT_MASS_WORDS, relax } from "../../../../kernels/sample/relax.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
-import type { Target } from "../../../model/plan/target.ts";
+import type { Target } from "../../../model/graph/target.ts";
 import type { AcceptThresholds } from "../../../speculate/accept_thresholds.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 import { type EngineSizes, type RoundBuffers, storageBuffer, verifyRowCount } from "../buffers.ts";

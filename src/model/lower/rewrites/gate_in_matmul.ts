@@ -1,0 +1,31 @@
+import { Edits } from "../edits.ts";
+import type { LoweredOp } from "../ops.ts";
+import type { Rewrite } from "../rewrites.ts";
+
+/** A matmul of pairs (gate, up) stores activation(gate) * up. */
+export const gateInMatmul: Rewrite = {
+  name: "gate_in_matmul",
+  apply: (ops) => gated(ops, () => true),
+  // Gates and ups of a matrix in several buffers are not side by side.
+  required: (ops) => gated(ops, (shards) => shards > 1),
+};
+
+function gated(ops: readonly LoweredOp[], where: (shards: number) => boolean): LoweredOp[] {
+  const edits = new Edits(ops);
+  for (const gate of ops) {
+    if (gate.kind !== "gate" || edits.soleReader(gate.x) !== gate) continue;
+    const { activation, out } = gate;
+    const made = edits.writer(gate.x);
+    if (
+      made?.kind === "matmul" && made.epilogue.of === "store" && where(made.matrix.shards.length)
+    ) {
+      edits.replace(made, { ...made, out, epilogue: { of: "gate", activation, notes: false } });
+      edits.remove(gate);
+    }
+    if (made?.kind === "expert_matmul" && activation === "silu" && where(1)) {
+      edits.replace(made, { ...made, out, gated: true });
+      edits.remove(gate);
+    }
+  }
+  return edits.done();
+}

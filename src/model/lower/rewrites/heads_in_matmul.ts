@@ -1,0 +1,28 @@
+import { Edits } from "../edits.ts";
+import type { LoweredOp } from "../ops.ts";
+import type { Rewrite } from "../rewrites.ts";
+
+/** A matmul of heads that are not normed turns q and k, and stores k and v, itself; a bias is added on the way. */
+export const headsInMatmul: Rewrite = {
+  name: "heads_in_matmul",
+  apply: (ops) => placed(ops, () => true),
+  // Pairs of a matrix in several buffers are not half a row apart.
+  required: (ops) => placed(ops, (shards) => shards > 1),
+};
+
+function placed(ops: readonly LoweredOp[], where: (shards: number) => boolean): LoweredOp[] {
+  const edits = new Edits(ops);
+  for (const store of ops) {
+    if (store.kind !== "store_heads" || store.norm || store.qkv.parts > 1) continue;
+    const made = edits.writer(store.qkv);
+    if (made?.kind !== "matmul" || edits.soleReader(store.qkv) !== store) continue;
+    if (!where(made.matrix.shards.length)) continue;
+    const { epilogue } = made;
+    const filled = epilogue.of === "add" ? edits.writer(epilogue.to) : undefined;
+    const bias = filled?.kind === "fill" ? filled.values : undefined;
+    if (epilogue.of !== "store" && !bias) continue;
+    edits.replace(made, { ...made, out: store.out, epilogue: { of: "heads", bias, store } });
+    edits.remove(store, ...filled ? [filled] : []);
+  }
+  return edits.done();
+}
