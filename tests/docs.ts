@@ -1,11 +1,11 @@
-/** What README.md, CONTRIBUTING.md and docs/ say that can be checked: links and flags. */
+/** What README.md, CONTRIBUTING.md, docs/ and lab/notebook/ say that can be checked: links and flags. */
 
 const ROOT = new URL("../", import.meta.url);
 
 /** Pages by path from the root. */
 export async function readPages(): Promise<Map<string, string>> {
   const paths = ["README.md", "CONTRIBUTING.md", "models/fledgling/README.md"];
-  for (const folder of ["docs/", "docs/kernels/"]) {
+  for (const folder of ["docs/", "docs/kernels/", "lab/notebook/"]) {
     for await (const { name } of Deno.readDir(new URL(folder, ROOT))) {
       if (name.endsWith(".md")) paths.push(folder + name);
     }
