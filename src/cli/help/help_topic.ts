@@ -38,7 +38,7 @@ const SOURCES: Readonly<Record<Topic, Source>> = {
   server: {
     path: "docs/server.md",
     page: server,
-    sections: [undefined, "Routes", "Load", "Who may ask"],
+    sections: [undefined, "Routes", "Load", "Access and limits"],
   },
   gpu: { path: "docs/install.md", page: install, sections: ["The GPU"] },
   environment: {
