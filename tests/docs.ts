@@ -74,6 +74,35 @@ export function brokenPaths(page: string, text: string, paths: readonly string[]
     .map((path) => `${page}: ${path}`);
 }
 
+/**
+ * Each `COMMIT:path` of a page's code that is no file of that commit, by `git`. A commit that this
+ * clone does not have, as a shallow one, says nothing.
+ */
+export async function brokenRevisions(page: string, text: string): Promise<string[]> {
+  const found = codeOf(text).flatMap((line) =>
+    line.match(/(?<![\w/:.-])[0-9a-f]{7,40}:[\w./-]*\w/g) ?? []
+  );
+  const broken: string[] = [];
+  for (const revision of new Set(found)) {
+    const [commit = ""] = revision.split(":");
+    if (await isObject(`${commit}^{commit}`) && !await isObject(revision)) {
+      broken.push(`${page}: ${revision}`);
+    }
+  }
+  return broken;
+}
+
+/** Whether git has an object; false where there is no git. */
+async function isObject(name: string): Promise<boolean> {
+  const git = new Deno.Command("git", {
+    args: ["cat-file", "-e", name],
+    cwd: ROOT,
+    stdout: "null",
+    stderr: "null",
+  });
+  return await git.output().then(({ success }) => success, () => false);
+}
+
 /** Code of a page: blocks for a shell, line by line, and spans. */
 function codeOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)];
