@@ -184,7 +184,7 @@ function columns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Both tables for the pages: `<!-- models -->` to `<!-- /models -->` of docs/models.md. */
+/** Both tables for the pages: `<!-- models -->` to `<!-- /models -->` of README.md. */
 export function knownMarkdown(known: readonly KnownModel[]): string {
   const code = (text: string) => text === "" ? "" : `\`${text}\``;
   const cards = cardRows(known).map(([card = "", ...names]) => [card, ...names.map(code)]);
