@@ -13,7 +13,9 @@ import {
   memoryNeed,
   type SizeSettings,
 } from "../../src/engine/load/sizes.ts";
+import { memoryNeed as paperNeed } from "../../src/engine/load/paper.ts";
 import { UsageError } from "../../src/errors.ts";
+import type { PaperBuffer } from "../../src/gpu/paper.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { attentionUnitsOf } from "../../src/gpu/matrix.ts";
 import { openGpu } from "../../src/gpu/device.ts";
@@ -99,6 +101,19 @@ function held({ held }: Pick<ReturnType<typeof small>, "held">, labels: RegExp):
   return [...held].reduce((sum, [label, bytes]) => labels.test(label) ? sum + bytes : sum, 0);
 }
 
+/** Labels that differ, with bytes on paper and held. */
+function differences(
+  paper: readonly PaperBuffer[],
+  held: ReadonlyMap<string, number>,
+): string {
+  const expected = new Map<string, number>();
+  for (const { label, bytes } of paper) expected.set(label, (expected.get(label) ?? 0) + bytes);
+  return [...new Set([...expected.keys(), ...held.keys()])]
+    .filter((label) => (expected.get(label) ?? 0) !== (held.get(label) ?? 0))
+    .map((label) => `${label}: ${expected.get(label)} on paper, ${held.get(label)} held`)
+    .join("; ");
+}
+
 /** Opens the models on a GPU that counts. */
 async function predicts(
   adapter: Gpu,
@@ -111,6 +126,10 @@ async function predicts(
   await openRunner(gpu, await load(gpu), capacity);
   const need = memoryNeed(models, capacity, settings, gpu);
   const taken = held(gpu, /./);
+  const onPaper = paperNeed(models, capacity, settings, gpu);
+  assert.equal(onPaper.total, taken, differences(onPaper.buffers, gpu.held));
+  assert.equal(onPaper.weights, held(gpu, /^weights\./));
+  assert.equal(onPaper.kv, held(gpu, /^kv\./));
   const share = need.total / taken;
   const told = `${JSON.stringify(need)} predicted of ${taken}: ${share}`;
   assert.ok(Math.abs(share - 1) < 0.004, `${told}: ${JSON.stringify([...gpu.held])}`);

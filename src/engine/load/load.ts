@@ -11,7 +11,7 @@ import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";
 import { loadStandalone } from "../../model/plan/standalone.ts";
 import { loadTarget } from "../../model/plan/target.ts";
-import type { Algorithm, ModelConfig } from "../../model/config/types.ts";
+import type { Algorithm, AnyDraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
 import { readTokenMap, withTokenMap } from "../../model/checkpoint/token_map.ts";
@@ -212,59 +212,77 @@ export async function loadWith(
   { elasticDraft = false }: Apart = {},
 ): Promise<LoadedWeights> {
   const { target, draft } = models;
-  const sources: Sources = {
+  const sources = {
     target: open(target.checkpoint, "target"),
     draft: draft && open(draft.checkpoint, "draft"),
   };
   const apart = elasticDraft && draft !== undefined;
   const shared = measuringArena();
   const measure = { target: shared, draft: apart ? measuringArena() : shared };
-  await makeWeights(models, sources, {
-    load: (source, part) => loader(gpu, shapesAlone(source), measure[part]),
-    pause: () => Promise.resolve(),
-  });
+  finish(
+    makeWeights(
+      models,
+      (part) => loader(gpu, shapesAlone(sources[part] as WeightSource), measure[part]),
+    ),
+  );
   const arena = openArena(gpu, "weights", shared.items);
   const own = apart ? openArena(gpu, "draft", measure.draft.items) : undefined;
   const arenas = { target: arena, draft: own ?? arena };
   // What the GPU has no memory for is reported here, so that reading is spared.
   await throwDeviceErrors(gpu);
   const yieldNow = yieldToEventLoop();
-  const weights = await makeWeights(models, sources, {
-    load: (source, part) => loader(gpu, source, arenas[part]),
-    pause: async () => {
-      await yieldNow();
-      gpu.check();
-    },
-  });
+  const making = makeWeights(
+    models,
+    (part) => loader(gpu, sources[part] as WeightSource, arenas[part]),
+  );
+  let step = making.next();
+  for (; !step.done; step = making.next()) {
+    await yieldNow();
+    gpu.check();
+  }
+  const weights = step.value;
   await throwDeviceErrors(gpu);
   return { ...weights, ...own && { draftBuffers: own.buffers } };
 }
 
-interface Sources {
-  readonly target: WeightSource;
-  readonly draft: WeightSource | undefined;
+/** What weights are made from. */
+export interface WeightModels {
+  readonly target: {
+    readonly checkpoint: Pick<Checkpoint, "name" | "tensors">;
+    readonly config: ModelConfig;
+  };
+  readonly draft: {
+    readonly checkpoint: Pick<Checkpoint, "name" | "tensors" | "read">;
+    readonly config: AnyDraftConfig;
+  } | undefined;
 }
 
-async function makeWeights(
-  { target, draft }: Pick<OpenedModels, "target" | "draft">,
-  sources: Sources,
-  { load, pause }: {
-    readonly load: (source: WeightSource, part: Part) => Loader;
-    readonly pause: () => Promise<void>;
-  },
-): Promise<LoadedWeights> {
+/**
+ * Makes the weights of both models, yielding between layers.
+ *
+ * @param load opens the loader of a part; it is called once for each part there is.
+ */
+export function* makeWeights(
+  { target, draft }: WeightModels,
+  load: (part: Part) => Loader,
+): Generator<void, LoadedWeights> {
   const { checkpoint, config } = target;
-  const weights = await loadTarget(load(sources.target, "target"), checkpoint, config, pause);
+  const weights = yield* loadTarget(load("target"), checkpoint, config);
   const loaded = { target: { config, weights }, draft: undefined };
-  if (!draft || !sources.draft) return loaded;
+  if (!draft) return loaded;
   const { checkpoint: files, config: by } = draft;
-  const from = load(sources.draft, "draft");
+  const from = load("draft");
   return by.algorithm === "STANDALONE"
-    ? {
-      ...loaded,
-      standalone: { config: by, weights: await loadStandalone(from, files, by, pause) },
-    }
+    ? { ...loaded, standalone: { config: by, weights: yield* loadStandalone(from, files, by) } }
     : { ...loaded, draft: { config: by, weights: loadDraft(from, files, by, weights) } };
+}
+
+/** Runs what only allocates to its end. */
+export function finish<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
 }
 
 function counter({ name, tensors }: Checkpoint, onProgress: (progress: LoadProgress) => void) {
