@@ -1,9 +1,8 @@
 /** What an engine allocates of the GPU's memory: its allocations, made on paper before anything is loaded. */
-import { type Arena, measuringArena, openArena } from "../../gpu/arena.ts";
-import type { Gpu } from "../../gpu/device.ts";
+import { measuringArena } from "../../gpu/arena.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import { tuning } from "../../gpu/matrix.ts";
-import { type Adapter, type PaperBuffer, paperGpu } from "../../gpu/paper.ts";
+import { type Adapter, PAPER_ADAPTER, type PaperBuffer, paperGpu } from "../../gpu/paper.ts";
 import { readbackBuffer } from "../../gpu/readback.ts";
 import type { AnyDraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
@@ -12,16 +11,20 @@ import { PAGE } from "../../model/plan/device_layout.ts";
 import { loadDraft } from "../../model/plan/eagle.ts";
 import { loadStandalone } from "../../model/plan/standalone.ts";
 import type { TargetWeights } from "../../model/plan/target.ts";
-import { type Loader, loader, shapesAlone } from "../../model/weights/loader.ts";
+import { loader, shapesAlone, type WeightShapes } from "../../model/weights/loader.ts";
 import { checkpointShapes } from "../../model/weights/weights.ts";
-import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import { type EngineSizes, mostResultWords, roundBuffers } from "../device/buffers.ts";
-import { openRelaxed } from "../device/choice/relax.ts";
-import { allocateKv, allocateModels, type LoadedWeights } from "../device/models.ts";
+import { allocateKept } from "../device/choice/relax.ts";
+import { allocateKv, allocateModels } from "../device/models.ts";
 import { readbackWords } from "../device/submit/submit.ts";
 import { allocateTensorMatrices, type UnitsChoice } from "../matrices/tensor.ts";
-import { type Apart, finish, makeWeights } from "./load.ts";
-import type { Part } from "./quantize.ts";
+import {
+  type ElasticOption,
+  finish,
+  type MeasuredWeights,
+  measureWeights,
+  openWeightArenas,
+} from "./make_weights.ts";
 
 /** Headers and configs: all that sizes depend on. */
 export interface PaperModels {
@@ -34,9 +37,11 @@ export interface PaperModel<Config> {
   readonly config: Config;
 }
 
-/** What decides how much weights take. */
-export interface WeightChoice extends QuantizeChoice, Apart, Pick<UnitsChoice, "precision"> {
-  readonly acceptThresholds?: AcceptThresholds | undefined;
+/** What decides how much an engine takes, beside its sizes. */
+export interface AllocationChoice
+  extends QuantizeChoice, ElasticOption, Pick<UnitsChoice, "precision"> {
+  /** Drafts are accepted by thresholds. */
+  readonly relaxed?: boolean | undefined;
 }
 
 /** Bytes on the GPU. */
@@ -50,60 +55,67 @@ export interface MemoryNeed {
   readonly buffers: readonly PaperBuffer[];
 }
 
+/** Models whose weights are measured: what is left to choose are an engine's sizes. */
+export interface PaperEngine {
+  readonly measured: MeasuredWeights;
+  /**
+   * What an engine of these sizes allocates. Not in it: what is released before the engine is open, and what requests
+   * want later (masks, penalties, log-probabilities).
+   *
+   * @throws UsageError where the adapter cannot bind what must be in one binding.
+   */
+  need(sizes: EngineSizes): MemoryNeed;
+}
+
 /**
- * What an engine of these sizes allocates. Not in it: what is released before the engine is open, and what requests
- * want later (masks, penalties, log-probabilities).
+ * Measures the weights. This takes time where there are many experts, so one `PaperEngine` is kept for all sizes and for
+ * loading.
  *
- * @throws UsageError where the adapter cannot bind what must be in one binding.
+ * @throws UsageError where the adapter cannot bind an expert.
  */
-export function memoryNeed(
+export function openPaper(
   models: PaperModels,
-  sizes: EngineSizes,
-  choice: WeightChoice,
+  { elasticDraft, precision, quantize, quantizeDraft, relaxed = false }: AllocationChoice,
   adapter: Adapter,
-): MemoryNeed {
+): PaperEngine {
+  const { target, draft } = models;
+  const measured = measureWeights(
+    adapter,
+    { target, draft: draft && { checkpoint: unread(draft.checkpoint), config: draft.config } },
+    (part) =>
+      part === "draft" && draft
+        ? shapesOf(adapter, draft.checkpoint, quantizeDraft ? quantize : undefined)
+        : shapesOf(adapter, target.checkpoint, quantize),
+    { elasticDraft },
+  );
   const gpu = paperGpu(adapter);
-  const loaded = weightsOnPaper(gpu, models, choice);
-  const weights = bytesOf(gpu.buffers);
-  const { precision, acceptThresholds } = choice;
-  const placed = allocateTensorMatrices(gpu, loaded, { precision, maxBatch: sizes.batch });
-  allocateModels(gpu, placed, sizes, roundBuffers(gpu, sizes));
-  if (acceptThresholds) openRelaxed(gpu, acceptThresholds, sizes);
-  readbackBuffer(gpu, readbackWords({ words: mostResultWords(sizes) }));
-  const kv = bytesOf(gpu.buffers.filter(({ label }) => label.startsWith("kv.")));
-  const total = bytesOf(gpu.buffers);
-  return { weights, kv, scratch: total - weights - kv, total, buffers: gpu.buffers };
+  const { draftBuffers } = openWeightArenas(gpu, measured);
+  const loaded = draftBuffers ? { ...measured.weights, draftBuffers } : measured.weights;
+  return {
+    measured,
+    need(sizes) {
+      const others = paperGpu(adapter);
+      const placed = allocateTensorMatrices(others, loaded, { precision, maxBatch: sizes.batch });
+      allocateModels(others, placed, sizes, roundBuffers(others, sizes));
+      if (relaxed) allocateKept(others, sizes);
+      readbackBuffer(others, readbackWords({ words: mostResultWords(sizes) }));
+      return needOf(gpu.buffers, others.buffers);
+    },
+  };
 }
 
-/** Allocates the weights as `loadWith` does. */
-function weightsOnPaper(gpu: Gpu, models: PaperModels, choice: WeightChoice): LoadedWeights {
-  const { elasticDraft = false } = choice;
-  const shared = measuringArena();
-  const apart = elasticDraft && models.draft !== undefined ? measuringArena() : undefined;
-  const arenas = { target: shared, draft: apart ?? shared };
-  const weights = makeOnPaper(gpu, models, choice, arenas);
-  openArena(gpu, "weights", shared.items);
-  return { ...weights, ...apart && { draftBuffers: openArena(gpu, "draft", apart.items).buffers } };
+function needOf(ofWeights: readonly PaperBuffer[], others: readonly PaperBuffer[]): MemoryNeed {
+  const weights = bytesOf(ofWeights);
+  const kv = bytesOf(others.filter(({ label }) => label.startsWith("kv.")));
+  const scratch = bytesOf(others) - kv;
+  const buffers = [...ofWeights, ...others];
+  return { weights, kv, scratch, total: weights + kv + scratch, buffers };
 }
 
-/** Bytes of the tensors of each model, without what separates them in a buffer. */
-export function weightBytes(
-  models: PaperModels,
-  choice: QuantizeChoice,
-  adapter: Adapter,
-): Readonly<Record<Part, number>> {
-  const arenas = { target: measuringArena(), draft: measuringArena() };
-  makeOnPaper(adapter, models, choice, arenas);
-  return { target: sum(arenas.target.items), draft: sum(arenas.draft.items) };
-}
-
-/** The same of a draft whose target is not known. */
-export function draftBytes(
-  { checkpoint, config }: PaperModel<AnyDraftConfig>,
-  adapter: Adapter,
-): number {
+/** Bytes of the tensors of a draft whose target is not known. */
+export function draftBytes({ checkpoint, config }: PaperModel<AnyDraftConfig>): number {
   const arena = measuringArena();
-  const load = loaderOf(adapter, checkpoint, undefined, arena);
+  const load = loader(PAPER_ADAPTER, shapesAlone(shapesOf(PAPER_ADAPTER, checkpoint)), arena);
   const files = unread(checkpoint);
   if (config.algorithm === "STANDALONE") finish(loadStandalone(load, files, config));
   else loadDraft(load, files, config, NO_TARGET);
@@ -121,35 +133,12 @@ export function kvBytesPerToken(config: ModelConfig, kvDtype: KvDtype = "f32"): 
 const NOTHING = { format: "bf16", rows: 0, cols: 0, lanes: 1, shards: [] } as const;
 const NO_TARGET: Pick<TargetWeights, "embed" | "head"> = { embed: NOTHING, head: NOTHING };
 
-function makeOnPaper(
-  gpu: Pick<Gpu, "limits" | "info">,
-  { target, draft }: PaperModels,
-  { quantize, quantizeDraft }: QuantizeChoice,
-  arenas: Readonly<Record<Part, Arena>>,
-): LoadedWeights {
-  const models = {
-    target,
-    draft: draft && { checkpoint: unread(draft.checkpoint), config: draft.config },
-  };
-  return finish(
-    makeWeights(
-      models,
-      (part) =>
-        part === "draft" && draft
-          ? loaderOf(gpu, draft.checkpoint, quantizeDraft ? quantize : undefined, arenas.draft)
-          : loaderOf(gpu, target.checkpoint, quantize, arenas.target),
-    ),
-  );
-}
-
-function loaderOf(
-  gpu: Pick<Gpu, "limits" | "info">,
+function shapesOf(
+  { info }: Adapter,
   checkpoint: Pick<Checkpoint, "name">,
-  quantize: QuantizeChoice["quantize"],
-  arena: Arena,
-): Loader {
-  const { lanes } = tuning(gpu.info.software);
-  return loader(gpu, shapesAlone(checkpointShapes(checkpoint, { quantize, lanes })), arena);
+  quantize?: QuantizeChoice["quantize"],
+): WeightShapes {
+  return checkpointShapes(checkpoint, { quantize, lanes: tuning(info.software).lanes });
 }
 
 /** Sizes are known without a byte of a tensor: one that is read is a bug. */
