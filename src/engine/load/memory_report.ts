@@ -1,4 +1,7 @@
-/** What `eyrie inspect` and `eyrie models` say of memory: an engine's on paper, for hardware in general. */
+/**
+ * The memory that `eyrie inspect` and `eyrie models` print: what an engine allocates on `PAPER_ADAPTER`, an adapter with
+ * the limits that most hardware has.
+ */
 import type { KvDtype } from "../../gpu/kv.ts";
 import { PAPER_ADAPTER } from "../../gpu/paper.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
@@ -27,12 +30,12 @@ const TIER_BATCH = 8;
 
 const TIER_SETS = [[1], [1, 3], [1, 3, 7], [0, 1, 3, 7]];
 
-/** What one sequence takes, of the model's context as far as it is kept by default. */
+/** Memory of an engine for one sequence. Its context is the model's, at most `DEFAULT_CONTEXT`. */
 export function sequenceMemory(models: PaperModels, choice: MemoryChoice): MemoryNeed {
   return openPaper(models, choice, PAPER_ADAPTER).need(sequenceSizes(models, choice));
 }
 
-/** The whole report. */
+/** That memory, the shares of both models in it, and what sets of tiers add to it. */
 export function allMemory(models: PaperModels, choice: MemoryChoice): AllMemory {
   const paper = openPaper(models, choice, PAPER_ADAPTER);
   const { target, draft } = models;

@@ -1,4 +1,7 @@
-/** What an engine allocates of the GPU's memory: its allocations, made on paper before anything is loaded. */
+/**
+ * How much of the GPU's memory an engine takes: the engine's own code allocates on a GPU that only adds up
+ * (gpu/paper.ts), before anything is loaded.
+ */
 import { measuringArena } from "../../gpu/arena.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import { tuning } from "../../gpu/matrix.ts";
