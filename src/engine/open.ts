@@ -2,9 +2,8 @@ import { UsageError } from "../errors.ts";
 import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
-import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
-import { DEFAULT_CONTEXT, PAGE } from "../model/plan/device_layout.ts";
+import { DEFAULT_CONTEXT } from "../model/plan/device_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";
@@ -19,6 +18,7 @@ import type { OutputConfig } from "./schedule/output.ts";
 import { checkDrafter } from "./schedule/rounds/proposing.ts";
 import type { RoundsPerSync } from "./schedule/sync_interval.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
+import { openPaper } from "./load/paper.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
 import type { ResidencyOptions } from "./schedule/residency.ts";
@@ -198,10 +198,14 @@ export async function openEngine(
   const predicted = predicting?.shapes;
   const settings = { ...options, drafter, predicted, contextLength, tiers, confident };
   const capacity = capacityOf(settings, gpu, allLayers(models));
-  const asked = { models, settings, gpu };
+  const plain = capacityOf({ ...settings, tiers: [chain(0)] }, gpu, allLayers(models));
   const { onWarning = () => {} } = options;
   const elasticDraft = options.elasticDraft && mayLeave(device, capacity.shapes, onWarning);
-  const loading = { ...options, elasticDraft };
+  const relaxed = acceptThresholds !== undefined;
+  const allocated = { ...settings, elasticDraft, relaxed };
+  const paper = openPaper(models, allocated, gpu);
+  const loading = { ...options, elasticDraft, measured: paper.measured };
+  const asked = { models, settings: allocated, gpu, paper };
   await checkMemory(asked, machine.gpuMemory);
   const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
@@ -242,7 +246,7 @@ export async function openEngine(
   const { onRound, roundsPerSync = "auto", residency } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
   const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
-  const weights = weightReport(models, options);
+  const weights = weightReport(models, options, paper.measured.tensorBytes);
   const costs = openCosts({
     core,
     chunkRows,
@@ -308,11 +312,7 @@ export async function openEngine(
     tier,
     tiers: {
       shapes: tiers,
-      bytes: tierBytes(config, models.draft?.config, {
-        tiers,
-        batch: capacity.batch,
-        kvTokens: capacity.pages * PAGE,
-      }),
+      bytes: paper.need(capacity).scratch - paper.need(plain).scratch,
     },
     ...text,
     generate,

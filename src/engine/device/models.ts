@@ -5,29 +5,17 @@ import { type Arena, measuringArena, openArena, separateBuffers } from "../../gp
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { attentionUnitsOf, type Launches, type TensorMatrices } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
-import {
-  type Draft,
-  draftBody,
-  draftHead,
-  draftLast,
-  draftLevel,
-} from "../../model/graph/draft.ts";
-import type { Graph, LayerKv } from "../../model/graph/graph.ts";
+import type { Draft } from "../../model/graph/draft.ts";
+import type { LayerKv } from "../../model/graph/graph.ts";
 import type { Target } from "../../model/graph/target.ts";
-import { planOf } from "../../model/lower/lower.ts";
 import { ScratchPool } from "../../model/lower/scratch_pool.ts";
-import { bodyPlan, headPlan } from "../../model/lower/target_plans.ts";
 import {
   type DraftWeights,
   featureWidth,
   type StandaloneWeights,
 } from "../../model/weights/draft_weights.ts";
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
-import {
-  attentionSizes,
-  type AttentionSpec,
-  type LayerConfig,
-} from "../../model/config/layer_config.ts";
+import { attentionSizes, type LayerConfig } from "../../model/config/layer_config.ts";
 import { PAGE, ROW_WORDS } from "../../model/plan/device_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
@@ -38,12 +26,12 @@ import {
   mostRows,
   type RoundBuffers,
   storageBuffer,
-  treeWidth,
   verifyRowCount,
   whole,
 } from "./buffers.ts";
-import { causalModel, decoderContext, type SharedBuffers } from "./decoder_buffers.ts";
+import { causalModel, decoderContext, type SharedBuffers, writeRopes } from "./decoder_buffers.ts";
 import { treeScratch } from "./draft_scratch.ts";
+import { layOutScratch } from "./scratch.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
 /** The models with everything their plans write to. */
@@ -101,6 +89,21 @@ export function prepareModels(
   capacity: EngineSizes,
   buffers: RoundBuffers,
 ): Models {
+  const models = allocateModels(gpu, loaded, capacity, buffers);
+  const { target, draft, standalone } = models;
+  for (const decoder of [target, draft, standalone?.model]) {
+    if (decoder) writeRopes(gpu, decoder, capacity);
+  }
+  return models;
+}
+
+/** The same without anything in it: rope tables are zeros. */
+export function allocateModels(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  capacity: EngineSizes,
+  buffers: RoundBuffers,
+): Models {
   const { draft: head, standalone, launches, tensor, draftBuffers } = loaded;
   const configs = [
     loaded.target.config,
@@ -137,48 +140,6 @@ export function prepareModels(
       kv: buffersOf(draftKv),
     },
   };
-}
-
-/** Rows of forwards that are laid out besides the widest: few rows go by other kernels. */
-const FEW_ROWS = [1, 2, 8, 16];
-
-/** Lays out the widest forwards, and some of few rows, for the scratch memory that they take. */
-function layOutScratch(
-  { target, draft, standalone }: Omit<Models, "elastic">,
-  { rows, last, batchSlots }: RoundBuffers,
-  capacity: EngineSizes,
-): void {
-  const counts = [maxRows(capacity), ...FEW_ROWS].filter((count) => count <= maxRows(capacity));
-  for (const count of counts) {
-    const of = { rows, count, perSlot: count };
-    for (const model of [target, ...standalone ? [standalone.model] : []]) {
-      bodyPlan(model, of);
-      headPlan(model, count);
-    }
-    if (draft) {
-      const { features } = draft;
-      planOf(draft, (graph) => draftBody(graph, draft, of, { features }));
-    }
-  }
-  if (!draft) return;
-  const { hidden } = draft;
-  const level = (graph: Graph, count: number) => {
-    const of = { rows, count, perSlot: 1 };
-    return draftLevel(graph, draft, of, { hidden, index: batchSlots });
-  };
-  for (const batch of new Set([1, whole(capacity.batch)])) {
-    const step = { step: 0, keepHidden: true };
-    planOf(draft, (graph) => {
-      const x = draftLast(graph, draft, { rows, last }, batch);
-      draftHead(graph, draft, batchSlots, { x, ...step });
-    });
-    planOf(draft, (graph) => {
-      draftHead(graph, draft, batchSlots, { x: level(graph, batch), ...step });
-    });
-  }
-  if (draft.tree) {
-    planOf(draft, (graph) => void level(graph, whole(capacity.batch * treeWidth(capacity))));
-  }
 }
 
 function distinct<T>(all: readonly T[]): T[] {
@@ -242,8 +203,7 @@ function elasticKvOf(
   capacity: EngineSizes,
 ): LayerKv[][] {
   const { layers } = target as ModelConfig;
-  const make = (arena: Arena) =>
-    layers.map(({ attention }, layer) => layerKv(arena, `kv.${layer}`, attention, capacity));
+  const make = (arena: Arena) => allocateKv(arena, layers, capacity);
   const measure = measuringArena();
   make(measure);
   checkBinding(gpu, Math.max(...measure.items), capacity);
@@ -258,10 +218,12 @@ function kvOf(
   first = 0,
 ): LayerKv[][] {
   const make = (arena: Arena) => {
-    let layer = first;
-    return configs.map(({ layers }) =>
-      layers.map(({ attention }) => layerKv(arena, `kv.${layer++}`, attention, capacity))
-    );
+    let from = first;
+    return configs.map(({ layers }) => {
+      const made = allocateKv(arena, layers, capacity, from);
+      from += layers.length;
+      return made;
+    });
   };
   const measure = measuringArena();
   make(measure);
@@ -269,12 +231,20 @@ function kvOf(
   return make(openArena(gpu, "kv", measure.items));
 }
 
-function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: EngineSizes): LayerKv {
-  const { pages, kvDtype = "f32" } = capacity;
-  const sizes = attentionSizes(spec);
-  const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
-  const keys = arena.allocate(`${label}.keys`, bytes);
-  return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
+/** Keys and values of these layers; in labels the first has the number `first`. */
+export function allocateKv(
+  arena: Arena,
+  layers: readonly Pick<LayerConfig, "attention">[],
+  { pages, kvDtype = "f32" }: Pick<EngineSizes, "pages" | "kvDtype">,
+  first = 0,
+): LayerKv[] {
+  return layers.map(({ attention }, i) => {
+    const sizes = attentionSizes(attention);
+    const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
+    const label = `kv.${first + i}`;
+    const keys = arena.allocate(`${label}.keys`, bytes);
+    return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
+  });
 }
 
 /** @throws UsageError where a layer's keys are more than a binding takes. */

@@ -5,45 +5,44 @@ import { Graph, type Value } from "../graph/graph.ts";
 import { emit } from "./emit.ts";
 import { placed } from "./lifetimes.ts";
 import { type LoweredOp, placeOf, substituted, writesOf } from "./ops.ts";
-import { type Rewrite, REWRITES } from "./rewrites.ts";
+import { REWRITES } from "./rewrites.ts";
 import { select } from "./select.ts";
 
 /** The dispatches of a graph. */
 export interface Lowered {
   /** Of a part, in order; none where it has no operations. */
   part(name: string): Dispatch[];
-  /** Partial results of a row of a value that `Graph.partials` made. */
-  partialsOf(value: Value): number;
 }
 
-/** Lowers a graph. @param rewrites that are applied, in this order; default: all but those that EYRIE_WITHOUT names. */
-export function lower(
-  graph: Graph,
-  context: DecoderContext,
-  rewrites: readonly Rewrite[] = REWRITES,
-): Lowered {
-  const without = context.without ?? NONE;
-  let ops = select(graph.ops, context);
-  for (const { name, apply, required } of rewrites) {
-    const off = without.has("all") || without.has(name);
-    if (!off) ops = apply(ops, context);
-    else if (required) ops = required(ops, context);
-  }
-  ops = inTheirPlaces(ops);
+/** Lowers a graph: with all rewrites but those that `context.without` names. */
+export function lower(graph: Graph, context: DecoderContext): Lowered {
+  const ops = lowered(graph, context);
   const at = placed(ops, context.scratch);
   const partials = new Map<Value, number>();
   const parts = new Map<string, Dispatch[]>();
   for (const op of ops) {
     parts.getOrInsertComputed(op.part, () => []).push(...emit({ context, at, partials }, op));
   }
-  return {
-    part: (name) => parts.get(name) ?? [],
-    partialsOf(value) {
-      const count = partials.get(value);
-      if (count === undefined) throw new Error(`${value.label} has no partial results`);
-      return count;
-    },
-  };
+  return { part: (name) => parts.get(name) ?? [] };
+}
+
+/** The operations of a graph, each as its kernel does it. */
+function lowered(graph: Graph, context: DecoderContext): LoweredOp[] {
+  const { without = NONE } = context;
+  let ops = select(graph.ops, context);
+  for (const { name, apply, required } of REWRITES) {
+    const off = without.has("all") || without.has(name);
+    if (!off) ops = apply(ops, context);
+    else if (required) ops = required(ops, context);
+  }
+  return inTheirPlaces(ops);
+}
+
+/** Places the values of a graph in scratch memory and records nothing: until the pool is allocated, it grows for them. */
+export function layOut(context: DecoderContext, record: (graph: Graph) => void): void {
+  const graph = new Graph();
+  record(graph);
+  placed(lowered(graph, context), context.scratch);
 }
 
 const NONE: ReadonlySet<string> = new Set();

@@ -5,8 +5,9 @@ import { PAGE } from "../../../model/plan/device_layout.ts";
 import { chain, chains } from "../../../speculate/round_shape.ts";
 import { bytesText } from "../../../text/numbers.ts";
 import { openModels } from "../../load/load.ts";
+import { type MemoryNeed, openPaper } from "../../load/paper.ts";
 import { openRandomModels } from "../../load/random_models.ts";
-import { allLayers, capacityOf, type MemoryNeed, memoryNeed } from "../../load/sizes.ts";
+import { allLayers, capacityOf } from "../../load/sizes.ts";
 import type { Machine, OpenOptions } from "../../open.ts";
 import { staticPlan } from "../../schedule/speculation_choice.ts";
 import { type GrowthPoint, pointCells } from "./growth.ts";
@@ -70,7 +71,8 @@ export async function growthRoom(
       allLayers(models),
     );
   };
-  const needOf = (point: GrowthPoint) => memoryNeed(models, capacity(point), options, adapter);
+  const paper = openPaper(models, options, adapter);
+  const needOf = (point: GrowthPoint) => paper.need(capacity(point));
   const owned = stack.move();
   return {
     device: info,
