@@ -66,7 +66,7 @@ function draftHeadCase({ name, vocab, hidden }: Head, step: Step): MicroCase {
   };
 }
 
-/** As src/model/plan/draft_head.ts plans it. */
+/** As src/model/graph/draft.ts and its lowering make it. */
 function headOf(
   from: Allocations,
   { vocab, hidden }: Omit<Head, "name">,
