@@ -10,7 +10,7 @@ import {
   type WeightFormat,
 } from "../src/gpu/matrix.ts";
 import { compiler, encode } from "../src/gpu/program.ts";
-import { ScratchPool } from "../src/model/lower/scratch_pool.ts";
+import { ScratchPool } from "../src/gpu/scratch_pool.ts";
 
 /** Buffers of one case, all freed together. */
 export interface Allocations extends Disposable {

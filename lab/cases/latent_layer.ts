@@ -1,6 +1,6 @@
 /** All dispatches of a layer of latent attention and a mixture with shared experts, one after the other. */
 import type { DecoderContext } from "../../src/model/graph/context.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { LatentHeads } from "../../kernels/mla/latent.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";

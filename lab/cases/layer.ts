@@ -2,12 +2,12 @@
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { headWords } from "../../kernels/attention/relayed_heads.ts";
 import { relayWords, sumWords } from "../../kernels/matmul/relay/relay.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { decoderLayer, type PlacedLayer } from "../../src/model/graph/decoder.ts";
 import { Graph, type RowsOf } from "../../src/model/graph/graph.ts";
 import { lower } from "../../src/model/lower/lower.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";

@@ -3,7 +3,7 @@ import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/devic
 import type { KvDtype } from "../gpu/kv.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
-import { DEFAULT_CONTEXT } from "../model/plan/device_layout.ts";
+import { DEFAULT_CONTEXT } from "../model/device_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";

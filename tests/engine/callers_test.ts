@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine } from "./open.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt, PROMPT_KINDS } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";

@@ -1,7 +1,7 @@
 // Drafts do not depend on whether the draft's head stores its logits or their partial results.
 
 import assert from "node:assert/strict";
-import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
+import { roundBuffers } from "../../src/engine/device/buffers.ts";
 import type { Runner } from "../../src/engine/device/runner.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
 import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
@@ -9,7 +9,7 @@ import { openGpu } from "../gpu/shared.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords } from "../../src/model/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";

@@ -5,7 +5,7 @@ import {
   type GenerateRequest,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine } from "./open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

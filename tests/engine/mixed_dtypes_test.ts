@@ -10,7 +10,7 @@ import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";
 import { widen } from "../../src/model/files/widen.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { BYTES } from "../model/checkpoint_in_memory.ts";
 import { folderOf } from "./speculated.ts";

@@ -15,7 +15,7 @@ import type { Quantization } from "../../src/gpu/matrix.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
-import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { chainRow, PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { bodyPlan, headPlan } from "../../src/model/lower/target_plans.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { hash32 } from "../../src/speculate/noise.ts";

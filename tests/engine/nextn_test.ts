@@ -10,7 +10,7 @@ import { readBuffer } from "../../src/gpu/readback.ts";
 import { draftBody } from "../../src/model/graph/draft.ts";
 import { planOf } from "../../src/model/lower/lower.ts";
 import { bodyPlan } from "../../src/model/lower/target_plans.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

@@ -8,7 +8,7 @@ import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { chainRow, PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { bodyPlan, headPlan } from "../../src/model/lower/target_plans.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chains } from "../../src/speculate/round_shape.ts";

@@ -11,9 +11,9 @@ import { type Draft, draftBody, draftHead, draftLast } from "../../src/model/gra
 import type { LayerKv } from "../../src/model/graph/graph.ts";
 import { type Target, targetHead, targetLayers, targetNorm } from "../../src/model/graph/target.ts";
 import { planOf } from "../../src/model/lower/lower.ts";
-import { ScratchPool } from "../../src/model/lower/scratch_pool.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
-import { DRAFT_TOKENS, draftWords, PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { ScratchPool } from "../../src/gpu/scratch_pool.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
+import { DRAFT_TOKENS, draftWords, PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "../kernels/rows.ts";
 import { denseLayer } from "../model/dense_layer.ts";

@@ -14,7 +14,7 @@ import {
 import { statically } from "../../src/engine/drafting.ts";
 import { openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS, goldenCases, openFledgling } from "./fledgling.ts";

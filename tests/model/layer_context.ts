@@ -2,8 +2,8 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { DecoderContext } from "../../src/model/graph/context.ts";
-import { ScratchPool } from "../../src/model/lower/scratch_pool.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { ScratchPool } from "../../src/gpu/scratch_pool.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { paperGpu } from "../gpu/paper.ts";
 
 /** An operand that has room for everything. */

@@ -10,7 +10,7 @@ import { memoryFolder } from "../../src/model/files/folder.ts";
 import { actWidth, headsOf } from "../../src/model/config/layer_config.ts";
 import { sequenceMemory } from "../../src/engine/load/memory_report.ts";
 import { tensorsAlone } from "../../src/model/weights/random_checkpoint.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
 import { absurd, always, holds, some, spoiled } from "../fuzz.ts";
 import { draft, EAGLE1, EAGLE3, target, TARGET_JSON } from "./drafts.ts";

@@ -10,7 +10,7 @@ import { parseDraftConfig, parseDraftSizes } from "../../model/config/draft_conf
 import { methodOf } from "../../model/report/parameters.ts";
 import { sequenceMemory } from "../../engine/load/memory_report.ts";
 import { draftBytes, kvBytesPerToken } from "../../engine/load/paper.ts";
-import { DEFAULT_CONTEXT } from "../../model/plan/device_layout.ts";
+import { DEFAULT_CONTEXT } from "../../model/device_layout.ts";
 import {
   checkTarget,
   checkTensors,

@@ -2,13 +2,7 @@ import { BUDGET_WORDS } from "../../../kernels/round/allocate.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
-import {
-  draftWords,
-  PAGE,
-  resultWords,
-  ROW_WORDS,
-  SLOT_WORDS,
-} from "../../model/plan/device_layout.ts";
+import { draftWords, PAGE, resultWords, ROW_WORDS, SLOT_WORDS } from "../../model/device_layout.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 

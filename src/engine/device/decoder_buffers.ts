@@ -25,10 +25,11 @@ import type { ModelConfig } from "../../model/config/types.ts";
 import type { DecoderContext, RelayBuffers } from "../../model/graph/context.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
 import type { Target } from "../../model/graph/target.ts";
-import type { ScratchPool } from "../../model/lower/scratch_pool.ts";
+import type { ScratchPool } from "../../gpu/scratch_pool.ts";
+import { rewritesWithout } from "../../model/lower/without.ts";
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
-import { ropeTable } from "../../model/plan/rope.ts";
-import { PAGE } from "../../model/plan/device_layout.ts";
+import { ropeTable } from "../../model/weights/rope_table.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import { write } from "../../model/weights/weights.ts";
 import {
   type EngineSizes,
@@ -109,6 +110,7 @@ export function decoderContext(
     kvDtype: capacity.kvDtype ?? "f32",
     widestRows: rows,
     scratch: shared.scratch,
+    without: rewritesWithout(),
     scales: shared.tensor && rowScales(gpu, name, config, rows),
     relay: relayBuffers(gpu, name, config),
   };

@@ -1,6 +1,6 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type Created, submit } from "../../gpu/program.ts";
-import { PAGE, RESULT_CHOICES } from "../../model/plan/device_layout.ts";
+import { PAGE, RESULT_CHOICES } from "../../model/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";

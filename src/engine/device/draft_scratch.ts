@@ -4,7 +4,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { AnyDraftConfig } from "../../model/config/types.ts";
 import type { TreeScratch } from "../../model/graph/draft.ts";
 import type { DraftWeights } from "../../model/weights/draft_weights.ts";
-import { ROW_WORDS } from "../../model/plan/device_layout.ts";
+import { ROW_WORDS } from "../../model/device_layout.ts";
 import { poolSize } from "../../speculate/trees.ts";
 import { type EngineSizes, storageBuffer, treeWidth, whole } from "./buffers.ts";
 

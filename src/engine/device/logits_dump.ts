@@ -4,7 +4,7 @@ import { type Compiler, compiler, submit, within } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { AuxHidden } from "../../model/graph/target.ts";
 import { bodyPlan, headPlan } from "../../model/lower/target_plans.ts";
-import { chainRow, ROW_WORDS } from "../../model/plan/device_layout.ts";
+import { chainRow, ROW_WORDS } from "../../model/device_layout.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Runner } from "./runner.ts";
 import { type Sequence, slotOf } from "./sequence.ts";

@@ -8,7 +8,7 @@ import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/con
 import type { Draft } from "../../model/graph/draft.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
 import type { Target } from "../../model/graph/target.ts";
-import { ScratchPool } from "../../model/lower/scratch_pool.ts";
+import { ScratchPool } from "../../gpu/scratch_pool.ts";
 import {
   type DraftWeights,
   featureWidth,
@@ -16,7 +16,7 @@ import {
 } from "../../model/weights/draft_weights.ts";
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
 import { attentionSizes, type LayerConfig } from "../../model/config/layer_config.ts";
-import { PAGE, ROW_WORDS } from "../../model/plan/device_layout.ts";
+import { PAGE, ROW_WORDS } from "../../model/device_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
   draftsAtTimes,

@@ -1,17 +1,28 @@
 /** The scratch memory of an engine's models. */
-import { draftBody, draftHead, draftLast, draftLevel } from "../../model/graph/draft.ts";
+import {
+  type Draft,
+  draftBody,
+  draftHead,
+  draftLast,
+  draftLevel,
+} from "../../model/graph/draft.ts";
+import type { Operand } from "../../gpu/kernel.ts";
 import type { Graph } from "../../model/graph/graph.ts";
-import { targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
+import { type Target, targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
 import { layOut } from "../../model/lower/lower.ts";
 import { type EngineSizes, maxRows, type RoundBuffers, treeWidth, whole } from "./buffers.ts";
-import type { Models } from "./models.ts";
 
 /** Rows of forwards that are laid out besides the widest: few rows go by other kernels. */
 const FEW_ROWS = [1, 2, 8, 16];
 
 /** Lays out the widest forwards, and some of few rows, in the scratch memory of the models. */
 export function layOutScratch(
-  { target, draft, standalone }: Omit<Models, "elastic">,
+  { target, draft, standalone }: {
+    readonly target: Target;
+    readonly draft: Draft & { readonly features: Operand } | undefined;
+    /** Instead of `draft`. */
+    readonly standalone: { readonly model: Target } | undefined;
+  },
   { rows, last, batchSlots }: RoundBuffers,
   capacity: EngineSizes,
 ): void {

@@ -5,7 +5,7 @@
 import type { KvDtype } from "../../gpu/kv.ts";
 import { PAPER_ADAPTER } from "../../gpu/paper.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
-import { DEFAULT_CONTEXT } from "../../model/plan/device_layout.ts";
+import { DEFAULT_CONTEXT } from "../../model/device_layout.ts";
 import type { AllMemory, MemoryReport } from "../../model/report/report.ts";
 import { DEFAULT_NUM_STEPS } from "../../speculate/adaptive_arguments.ts";
 import { chain, chains, type DraftShape } from "../../speculate/round_shape.ts";

@@ -10,7 +10,7 @@ import { readbackBuffer } from "../../gpu/readback.ts";
 import type { AnyDraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
-import { PAGE } from "../../model/plan/device_layout.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import { loadDraft, loadStandalone } from "../../model/weights/draft_weights.ts";
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
 import { loader, shapesAlone, type WeightShapes } from "../../model/weights/loader.ts";

@@ -12,7 +12,7 @@ import {
   PAGE,
   PREFILL_ROWS,
   UNITS_PREFILL_ROWS,
-} from "../../model/plan/device_layout.ts";
+} from "../../model/device_layout.ts";
 import { draftsAtTimes, type EngineSizes, reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";

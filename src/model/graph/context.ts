@@ -4,7 +4,7 @@ import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
 import type { ModelConfig } from "../config/types.ts";
-import type { ScratchPool } from "../lower/scratch_pool.ts";
+import type { ScratchPool } from "../../gpu/scratch_pool.ts";
 
 /** What all layers of a model share. */
 export interface DecoderContext {

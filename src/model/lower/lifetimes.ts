@@ -2,7 +2,7 @@
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Value } from "../graph/graph.ts";
 import { type LoweredOp, placeOf, readsOf, writesOf } from "./ops.ts";
-import type { ScratchPool } from "./scratch_pool.ts";
+import type { ScratchPool } from "../../gpu/scratch_pool.ts";
 
 /** Bytes of a value. */
 export function valueBytes({ parts, rows, cols }: Value): number {

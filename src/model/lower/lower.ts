@@ -30,8 +30,8 @@ export function lower(graph: Graph, context: DecoderContext): Lowered {
 function lowered(graph: Graph, context: DecoderContext): LoweredOp[] {
   const { without = NONE } = context;
   let ops = select(graph.ops, context);
-  for (const { name, apply, required } of REWRITES) {
-    const off = without.has("all") || without.has(name);
+  for (const { name, within = name, apply, required } of REWRITES) {
+    const off = ["all", name, within].some((of) => without.has(of));
     if (!off) ops = apply(ops, context);
     else if (required) ops = required(ops, context);
   }

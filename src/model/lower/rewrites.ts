@@ -1,6 +1,5 @@
 /** The rewrites, in the order in which they are applied. Without any of them a plan is as right, but slower. */
-import type { DecoderContext } from "../graph/context.ts";
-import type { LoweredOp } from "./ops.ts";
+import type { Rewrite } from "./rewrite.ts";
 import { addAfterNorm } from "./rewrites/add_after_norm.ts";
 import { addInMatmul } from "./rewrites/add_in_matmul.ts";
 import { addInNorm } from "./rewrites/add_in_norm.ts";
@@ -30,16 +29,6 @@ import { splitK } from "./rewrites/split_k.ts";
 import { splitsInMatmul } from "./rewrites/splits_in_matmul.ts";
 import { valueInAttention } from "./rewrites/value_in_attention.ts";
 import { verifyInNorm } from "./rewrites/verify_in_norm.ts";
-
-/** Other operations that compute the same. */
-export interface Rewrite {
-  /** What EYRIE_WITHOUT calls it. */
-  readonly name: string;
-  /** The list with whatever it matches rewritten. */
-  apply(ops: readonly LoweredOp[], context: DecoderContext): LoweredOp[];
-  /** What must be done where it is turned off, because no plain kernel does it. */
-  required?(ops: readonly LoweredOp[], context: DecoderContext): LoweredOp[];
-}
 
 export const REWRITES: readonly Rewrite[] = [
   normPairs,

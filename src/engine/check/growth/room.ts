@@ -1,7 +1,7 @@
 /** Which points of growth a machine has room for, before anything is loaded. */
 import { type DeviceInfo, openGpu } from "../../../gpu/device.ts";
 import { gpuMemory } from "../../../gpu/memory.ts";
-import { PAGE } from "../../../model/plan/device_layout.ts";
+import { PAGE } from "../../../model/device_layout.ts";
 import { chain, chains } from "../../../speculate/round_shape.ts";
 import { bytesText } from "../../../text/numbers.ts";
 import { openModels } from "../../load/load.ts";

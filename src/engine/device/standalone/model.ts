@@ -10,7 +10,7 @@ import type { TreeScratch } from "../../../model/graph/draft.ts";
 import type { LayerKv } from "../../../model/graph/graph.ts";
 import type { Target } from "../../../model/graph/target.ts";
 import type { StandaloneWeights } from "../../../model/weights/draft_weights.ts";
-import { ROW_WORDS, SLOT_WORDS } from "../../../model/plan/device_layout.ts";
+import { ROW_WORDS, SLOT_WORDS } from "../../../model/device_layout.ts";
 import {
   type EngineSizes,
   maxRows,

@@ -1,5 +1,5 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A norm behind a branch adds its rows to the residual stream. */
 export const addAfterNorm: Rewrite = {

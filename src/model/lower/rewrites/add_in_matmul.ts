@@ -1,5 +1,5 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A matmul adds its outputs to the residual stream. */
 export const addInMatmul: Rewrite = {

@@ -1,6 +1,6 @@
 import { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A norm adds a branch to the residual stream before it norms it: the parts of a sum over ranges of k with it. */
 export const addInNorm: Rewrite = {

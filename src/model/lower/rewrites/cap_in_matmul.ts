@@ -1,5 +1,5 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A matmul stores its outputs capped. */
 export const capInMatmul: Rewrite = {

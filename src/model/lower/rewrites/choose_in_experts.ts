@@ -1,7 +1,7 @@
 import { canChoose, expertTile } from "../../../../kernels/experts/experts.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** The experts' first matmul chooses the experts of its rows by the router's logits. */
 export const chooseInExperts: Rewrite = {

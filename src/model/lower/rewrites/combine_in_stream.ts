@@ -1,5 +1,5 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** The sum of the experts is added to the residual stream, where no norm does it. */
 export const combineInStream: Rewrite = {

@@ -1,9 +1,10 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** The sum of the routed experts is added to what the shared expert leaves: to its first part, where it has several. */
 export const combineIntoShared: Rewrite = {
   name: "combine_into_shared",
+  changesBits: true,
   apply(ops) {
     const edits = new Edits(ops);
     for (const add of ops) {

@@ -1,5 +1,5 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Norms, gathered rows and embeddings that go side by side are written there. */
 export const concatInPlace: Rewrite = {

@@ -1,6 +1,6 @@
 import { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A norm stores its input a second time: in the window that a copy of it fills, or by slot. */
 export const copyInNorm: Rewrite = {

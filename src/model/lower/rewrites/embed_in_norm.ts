@@ -1,5 +1,5 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** The norm of an embedding reads the table itself, and stores the embedding where others read it. */
 export const embedInNorm: Rewrite = {

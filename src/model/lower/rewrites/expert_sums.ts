@@ -1,11 +1,13 @@
 import { canSum } from "../../../../kernels/experts/expert_sums.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Few rows' experts add their weighted outputs to the residual stream, and store none of them. */
 export const expertSumsInPlace: Rewrite = {
   name: "expert_sums",
+  changesBits: true,
+  within: "experts_in_norm",
   apply(ops, { tuning }) {
     const edits = new Edits(ops);
     for (const add of ops) {

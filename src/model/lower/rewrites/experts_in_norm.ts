@@ -1,11 +1,12 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 import { MOST_EXPERTS } from "./expert_sums.ts";
 import { normAfter } from "./add_in_norm.ts";
 
 /** On hardware a norm adds the experts' weighted outputs to the residual stream: it has them all on their way. */
 export const expertsInNorm: Rewrite = {
   name: "experts_in_norm",
+  changesBits: true,
   apply(ops, { tuning: { software } }) {
     const edits = new Edits(ops);
     for (const add of software ? [] : ops) {

@@ -1,6 +1,6 @@
 import { Edits } from "../edits.ts";
 import type { LoweredOp } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A matmul of pairs (gate, up) stores activation(gate) * up. */
 export const gateInMatmul: Rewrite = {

@@ -1,5 +1,5 @@
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A norm reads the rows that an index names, and stores them by slot where they are kept. */
 export const gatherInNorm: Rewrite = {

@@ -1,6 +1,6 @@
 import { Edits } from "../edits.ts";
 import type { LoweredOp } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** A matmul of heads that are not normed turns q and k, and stores k and v, itself; a bias is added on the way. */
 export const headsInMatmul: Rewrite = {

@@ -4,7 +4,7 @@ import { normsRows } from "../../../../kernels/matmul/hold/norms_rows.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { Edits } from "../edits.ts";
 import type { MatmulEpilogue, MatmulHold, NormSource, OpOf } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /**
  * A matmul that alone reads normed rows norms them itself, where that costs less than a dispatch. The residual stream

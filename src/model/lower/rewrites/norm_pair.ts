@@ -4,7 +4,7 @@ import type { DecoderContext } from "../../graph/context.ts";
 import type { Value } from "../../graph/graph.ts";
 import { Edits } from "../edits.ts";
 import type { LoweredOp, OpOf } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /**
  * [norm(embedding), norm(h)], the input of an EAGLE-3 head, in one dispatch, which also adds the sums of h's ranges of k,

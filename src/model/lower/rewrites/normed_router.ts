@@ -1,6 +1,6 @@
 import { canNormRouted } from "../../../../kernels/experts/row_logits.ts";
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** The router of few rows norms them, and stores them normed for the experts. */
 export const normedRouter: Rewrite = {

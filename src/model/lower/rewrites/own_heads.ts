@@ -2,11 +2,11 @@ import { MOST_OWN_CELLS, ownsHeads } from "../../../../kernels/attention/own_hea
 import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { type StoreHeads, type Value, value } from "../../graph/graph.ts";
-import { PAGE } from "../../plan/device_layout.ts";
+import { PAGE } from "../../device_layout.ts";
 import { Edits } from "../edits.ts";
 import { attendsOnUnits } from "../emit.ts";
 import type { LoweredOp, OpOf } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Attention over few cells norms, turns and stores the heads of its one row itself. */
 export const ownHeads: Rewrite = {

@@ -1,6 +1,6 @@
 import { takesPairs } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
 /** Storage buffers of an epilogue that notes scales. */

@@ -7,7 +7,7 @@ import { PARTIAL_WORDS } from "../../../../kernels/lib/partial.ts";
 import { widen } from "../../graph/graph.ts";
 import { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 import { normHeldBy } from "./norm_in_matmul.ts";
 
 /** A head stores what is kept of parts of its columns, and no logits, where nobody else reads them. */

@@ -2,7 +2,7 @@ import { relaysFirst } from "../../../../kernels/matmul/relay/relay.ts";
 import { Edits } from "../edits.ts";
 import { holdBuffers, holdOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** In slots with few cells `o` of one row goes in the dispatch of the MLP behind it, which norms its sums. */
 export const relayedFirst: Rewrite = {

@@ -3,7 +3,7 @@ import { PLAIN_ROWS } from "../../../../kernels/matmul/hold/hold.ts";
 import { Edits } from "../edits.ts";
 import { holdOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** q, k and v of one row and the attention that places them go in one dispatch: keys are on their way meanwhile. */
 export const relayedHeads: Rewrite = {

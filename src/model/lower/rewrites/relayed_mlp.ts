@@ -2,7 +2,7 @@ import { relays } from "../../../../kernels/matmul/relay/relay.ts";
 import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
 import { Edits } from "../edits.ts";
 import { holdBuffers } from "../emit.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Both matmuls of one row's MLP go in one dispatch: workgroups of the second wait for what the first makes. */
 export const relayedMlp: Rewrite = {

@@ -8,7 +8,7 @@ import { jobsOfRow, type Value } from "../../graph/graph.ts";
 import { Edits } from "../edits.ts";
 import { attendsOnUnits, epilogueOf } from "../emit.ts";
 import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Most rows whose attention lowers scales where each of its invocations does. */
 const MOST_LOWERED = 16;

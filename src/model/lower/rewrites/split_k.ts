@@ -5,7 +5,7 @@ import type { DecoderContext } from "../../graph/context.ts";
 import type { Value } from "../../graph/graph.ts";
 import { Edits } from "../edits.ts";
 import { type LoweredOp, type OpOf, substituted } from "../ops.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /**
  * Narrowest input of q, k and v whose ranges save more than the dispatch that adds their sums takes: at 4,096 rounds
@@ -19,6 +19,7 @@ const WIDE_INPUT = 8192;
  */
 export const splitK: Rewrite = {
   name: "split_k",
+  changesBits: true,
   apply(ops, context) {
     const edits = new Edits(ops);
     const parts = new Map<Value, Value>();

@@ -4,7 +4,7 @@ import { MOST_SPLITS } from "../../../../kernels/matmul/hold/hold.ts";
 import { Edits } from "../edits.ts";
 import { attendOnce, attendsOnUnits } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Where slots have few cells, `o` adds the splits of attention itself. */
 export const splitsInMatmul: Rewrite = {

@@ -1,7 +1,7 @@
 import { tilesLatents } from "../../../../kernels/mla/latent_attention.ts";
 import { mergesRuns } from "../../../../kernels/mla/latent_value.ts";
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Of few rows the dispatch that adds the runs of latent attention makes values of them. */
 export const valueInAttention: Rewrite = {

@@ -1,6 +1,6 @@
 import { verifiesRows } from "../../../../kernels/norm/rms_norm.ts";
 import { Edits } from "../edits.ts";
-import type { Rewrite } from "../rewrites.ts";
+import type { Rewrite } from "../rewrite.ts";
 
 /** Storage buffers of a norm that writes rows of chains and keeps its input; and of scales that it notes. */
 const BUFFERS = 8;

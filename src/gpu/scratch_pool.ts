@@ -1,6 +1,6 @@
 /** Buffers for values that nobody outside their graph reads: a value has one from its first write to its last read. */
-import type { Gpu } from "../../gpu/device.ts";
-import type { Operand } from "../../gpu/kernel.ts";
+import type { Gpu } from "./device.ts";
+import type { Operand } from "./kernel.ts";
 
 /**
  * Buffers of a decoder's scratch memory. Until `allocate`, plans are laid out on paper: buffers grow as values need
