@@ -21,6 +21,12 @@ const CAP = kernelOf("elementwise/soft_cap", {}, {
   constants: ["COLS", "CAP"],
 });
 
+const SCALE = kernelOf("elementwise/scale", {}, {
+  name: "scale_rows",
+  bindings: ["x", "out"],
+  constants: ["COLS", "BY"],
+});
+
 function gateKernel(gate: string): RowsKernel {
   return kernelOf("elementwise/gate", { gate }, {
     name: `${gate}_rows`,
@@ -62,6 +68,20 @@ export function gateRows(
     workgroups: [Math.ceil(cols / 64), rows],
     label,
     work: { bytes: 4 * rows * cols * 3, flops: 8 * rows * cols },
+  });
+}
+
+/** Records `out = by x`. */
+export function scaleRows(
+  buffers: { readonly x: Operand; readonly out: Operand },
+  { rows, cols, by, label }: Rows & { readonly by: number },
+): Dispatch {
+  return dispatch(SCALE, {
+    buffers,
+    constants: { COLS: cols, BY: by },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 8 * rows * cols, flops: rows * cols },
   });
 }
 

@@ -58,7 +58,7 @@ function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run):
   const { info, limits } = from.gpu;
   const tablePages = cells / PAGE;
   return {
-    config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
+    config: { hiddenSize: hidden, rmsNormEps: 1e-6, residualScale: 1 } as ModelConfig,
     tuning: tuning(info.software, limits, info.backend),
     ropes: [from.random(cells * rope)],
     pages: from.words(Uint32Array.from(blockTable(1, tablePages))),

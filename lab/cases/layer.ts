@@ -129,7 +129,7 @@ export function contextOf(
   const rope = { theta: 1e6, width: headDim, scaling: { kind: "default" } } as const;
   const table = ropeTable(rope, headDim, { positions: CONTEXT, context: CONTEXT });
   return {
-    config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
+    config: { hiddenSize: hidden, rmsNormEps: 1e-6, residualScale: 1 } as ModelConfig,
     tuning: { ...tuning(info.software, limits, info.backend), subgroup: info.subgroup },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
     pages: from.words(Uint32Array.from(blockTable(slots, tablePages))),

@@ -24,7 +24,7 @@ export function contextOf(
   },
 ): DecoderContext {
   return {
-    config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as DecoderContext["config"],
+    config: { hiddenSize: hidden, rmsNormEps: 1e-6, residualScale: 1 } as DecoderContext["config"],
     tuning,
     ropes: [LARGE],
     pages: LARGE,

@@ -58,18 +58,29 @@ export function layerEnd(
     readonly at?: Operand | undefined;
   },
 ): Value {
+  const { rmsNormEps: eps, residualScale } = context.config;
   const normed = (of: Value, weight: Operand | undefined, role: string) =>
-    weight ? graph.norm(of, { weight, eps: context.config.rmsNormEps }, `${label}.${role}`) : of;
-  const after = graph.add(
-    x,
-    normed(branch, norms.attention, "attentionNorm"),
-    `${label}.addAttention`,
-  );
+    weight ? graph.norm(of, { weight, eps }, `${label}.${role}`) : of;
+  const joined = (
+    to: Value,
+    of: Value,
+    weight: Operand | undefined,
+    role: string,
+    at?: Operand,
+  ) => {
+    const out = graph.scale(
+      normed(of, weight, `${role}Norm`),
+      residualScale,
+      `${label}.${role}Scale`,
+    );
+    return graph.add(to, out, `${label}.${role}Add`, at);
+  };
+  const after = joined(x, branch, norms.attention, "attention");
   const input = normed(after, norms.post, "postNorm");
   const out = mlp.kind === "mixture"
     ? mixture(graph, mlp, input, label)
     : denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS });
-  return graph.add(after, normed(out, norms.mlp, "mlpNorm"), `${label}.addMlp`, at);
+  return joined(after, out, norms.mlp, "mlp", at);
 }
 
 /** Queries of `input`, rotated; keys and values are stored. */

@@ -100,6 +100,14 @@ export interface SoftCap {
   readonly out: Value;
 }
 
+/** out = by x */
+export interface Scale {
+  readonly kind: "scale";
+  readonly x: Value;
+  readonly by: number;
+  readonly out: Value;
+}
+
 /** Rows of all of `xs`, side by side. */
 export interface Concat {
   readonly kind: "concat";
@@ -290,6 +298,7 @@ export type Operation =
   | Gate
   | Add
   | SoftCap
+  | Scale
   | Concat
   | StoreHeads
   | Attention
@@ -379,6 +388,12 @@ export class Graph {
 
   softCap(x: Value, most: number, label: string, at?: Operand): Value {
     return this.#add({ kind: "soft_cap", x, most, out: like(x, label, at) }, label);
+  }
+
+  /** x itself where `by` is 1. */
+  scale(x: Value, by: number, label: string, at?: Operand): Value {
+    if (by === 1 && at === undefined) return x;
+    return this.#add({ kind: "scale", x, by, out: like(x, label, at) }, label);
   }
 
   concat(xs: readonly [Value, ...Value[]], label: string): Value {

@@ -59,8 +59,9 @@ export function targetNorm(graph: Graph, target: Target, x: Value, at?: Operand)
 
 /** Logits of rows after the final norm. @param at where they are stored. */
 export function targetHead(graph: Graph, target: Target, x: Value, at?: Operand): Value {
-  const { weights: { head }, config: { logitCap } } = target;
-  const stored = logitCap === undefined ? at : undefined;
-  const logits = graph.linear(x, head, { logits: true, at: stored, label: "head" });
-  return logitCap === undefined ? logits : graph.softCap(logits, logitCap, "head.cap", at);
+  const { weights: { head }, config: { logitCap, logitScale } } = target;
+  const plain = logitCap === undefined && logitScale === 1;
+  const logits = graph.linear(x, head, { logits: true, at: plain ? at : undefined, label: "head" });
+  if (logitCap !== undefined) return graph.softCap(logits, logitCap, "head.cap", at);
+  return plain ? logits : graph.scale(logits, logitScale, "head.scale", at);
 }

@@ -7,7 +7,7 @@ import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
 import { attend, unitsOf } from "../../../kernels/attention/units/attend.ts";
 import { splitsOf } from "../../../kernels/attention/attention_kernels.ts";
-import { addRows, capRows, gateRows } from "../../../kernels/elementwise/elementwise.ts";
+import { addRows, capRows, gateRows, scaleRows } from "../../../kernels/elementwise/elementwise.ts";
 import {
   combineExperts,
   expertMatmul,
@@ -17,7 +17,7 @@ import {
 import { expertSums } from "../../../kernels/experts/expert_sums.ts";
 import { route } from "../../../kernels/experts/route.ts";
 import { rowLogits } from "../../../kernels/experts/row_logits.ts";
-import { capEpilogue, notedEpilogue } from "../../../kernels/lib/epilogue.ts";
+import { capEpilogue, notedEpilogue, scaleEpilogue } from "../../../kernels/lib/epilogue.ts";
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
 import { qkvEpilogue } from "../../../kernels/matmul/qkv.ts";
@@ -114,6 +114,11 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const { x, out, most, label } = op;
       const { rows, cols } = out;
       return [capRows({ x: at(x), out: at(out) }, { rows, cols, most, label })];
+    }
+    case "scale": {
+      const { x, out, by, label } = op;
+      const { rows, cols } = out;
+      return [scaleRows({ x: at(x), out: at(out) }, { rows, cols, by, label })];
     }
     case "store_heads":
       return [emitHeads(to, op)];
@@ -377,6 +382,8 @@ export function epilogueOf(
     }
     case "cap":
       return capEpilogue(epilogue.most);
+    case "scale":
+      return scaleEpilogue(epilogue.by);
     case "heads": {
       const { bias, store: { heads, to: { kv, rope, of } } } = epilogue;
       return qkvEpilogue({ ...kv, rope, rows: of.rows, pages: context.pages, bias }, heads);

@@ -23,6 +23,7 @@ import type {
   Op,
   Partials,
   Route,
+  Scale,
   Scatter,
   SoftCap,
   StoreHeads,
@@ -94,6 +95,7 @@ export type MatmulEpilogue =
   | { readonly of: "add"; readonly to: Value }
   | { readonly of: "gate"; readonly activation: Activation; readonly notes: boolean }
   | { readonly of: "cap"; readonly most: number }
+  | { readonly of: "scale"; readonly by: number }
   | {
     readonly of: "heads";
     readonly bias: Operand | undefined;
@@ -300,6 +302,7 @@ type Kernels =
   | FillOp
   | Add
   | Gate
+  | Scale
   | SoftCap
   | StoreHeads
   | Route
@@ -368,6 +371,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "latent_prepare":
     case "gate":
     case "soft_cap":
+    case "scale":
     case "gather":
     case "place":
     case "scatter":

@@ -25,6 +25,7 @@ import { relayedFirst } from "./rewrites/relayed_first.ts";
 import { relayedHeads } from "./rewrites/relayed_heads.ts";
 import { relayedMlp } from "./rewrites/relayed_mlp.ts";
 import { rowScales } from "./rewrites/row_scales.ts";
+import { scaleInMatmul } from "./rewrites/scale_in_matmul.ts";
 import { splitK } from "./rewrites/split_k.ts";
 import { splitsInMatmul } from "./rewrites/splits_in_matmul.ts";
 import { valueInAttention } from "./rewrites/value_in_attention.ts";
@@ -37,6 +38,7 @@ export const REWRITES: readonly Rewrite[] = [
   verifyInNorm,
   gatherInNorm,
   combineIntoShared,
+  scaleInMatmul,
   splitK,
   gateInMatmul,
   headsInMatmul,

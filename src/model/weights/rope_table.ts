@@ -44,6 +44,8 @@ export function inverseFrequencies(rope: Rope, context: number): Float32Array {
   const powers = Float32Array.from({ length: width / 2 }, (_, i) => base ** f32(2 * i / width));
   const factor = f32("factor" in scaling ? scaling.factor : 1);
   switch (scaling.kind) {
+    case "none":
+      return new Float32Array(width / 2);
     case "linear":
       return powers.map((power) => f32(1 / power) / factor);
     case "llama3":

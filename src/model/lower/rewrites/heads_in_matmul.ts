@@ -6,21 +6,25 @@ import type { Rewrite } from "../rewrite.ts";
 export const headsInMatmul: Rewrite = {
   name: "heads_in_matmul",
   apply: (ops) => placed(ops, () => true),
-  // Pairs of a matrix in several buffers are not half a row apart.
-  required: (ops) => placed(ops, (shards) => shards > 1),
+  // Pairs of a matrix in several buffers are not half a row apart, and a bias is not in the order of the matrix.
+  required: (ops) => placed(ops, ({ shards, bias }) => shards > 1 || bias),
 };
 
-function placed(ops: readonly LoweredOp[], where: (shards: number) => boolean): LoweredOp[] {
+function placed(
+  ops: readonly LoweredOp[],
+  where: (heads: { readonly shards: number; readonly bias: boolean }) => boolean,
+): LoweredOp[] {
   const edits = new Edits(ops);
   for (const store of ops) {
     if (store.kind !== "store_heads" || store.norm || store.qkv.parts > 1) continue;
     const made = edits.writer(store.qkv);
     if (made?.kind !== "matmul" || edits.soleReader(store.qkv) !== store) continue;
-    if (!where(made.matrix.shards.length)) continue;
     const { epilogue } = made;
     const filled = epilogue.of === "add" ? edits.writer(epilogue.to) : undefined;
     const bias = filled?.kind === "fill" ? filled.values : undefined;
     if (epilogue.of !== "store" && !bias) continue;
+    const shards = made.matrix.shards.length;
+    if (!where({ shards, bias: bias !== undefined })) continue;
     edits.replace(made, { ...made, out: store.out, epilogue: { of: "heads", bias, store } });
     edits.remove(store, ...filled ? [filled] : []);
   }

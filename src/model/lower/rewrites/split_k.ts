@@ -24,7 +24,8 @@ export const splitK: Rewrite = {
     const edits = new Edits(ops);
     const parts = new Map<Value, Value>();
     for (const op of ops) {
-      if (op.kind !== "matmul" || op.epilogue.of !== "store" || op.out.at || op.logits) continue;
+      if (op.kind !== "matmul" || op.out.at || op.logits) continue;
+      if (op.epilogue.of !== "store" && op.epilogue.of !== "scale") continue;
       const chain = intoStream(edits, op, context) ?? intoHeads(edits, op, context) ?? [];
       const count = splitKOf(op.matrix, context.tuning);
       if (count === 1) continue;
