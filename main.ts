@@ -2,7 +2,7 @@
 import "./src/cli/old_deno.ts";
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenLoad } from "./src/measure/load/session.ts";
-import type { OpenEngine } from "./src/cli/open/engine.ts";
+import type { OpenEngine } from "./src/engine/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
 import { visible } from "./src/cli/terminal/visible.ts";
 import { endSignals } from "./src/cli/terminal/signals.ts";

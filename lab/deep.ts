@@ -94,7 +94,7 @@ async function chunk(context: number) {
 const SHORT = 512;
 let shortMs: number | undefined;
 const say = (text: string) => process.stdout.write(`${text}\n\n`);
-say(`${engine.device.adapter}, chunks of ${rows} rows, keys and values in ${flags.kv}`);
+say(`${engine.info.device.adapter}, chunks of ${rows} rows, keys and values in ${flags.kv}`);
 const measured: (readonly [context: number, ms: number])[] = [];
 for (const context of contexts.toSorted((a, b) => a - b)) {
   const { found, whole, count } = await chunk(context);

@@ -7,7 +7,8 @@
  */
 import { parseArgs } from "node:util";
 import { max, median, min } from "d3-array";
-import type { ClientOptions, EngineClient } from "../src/engine/client.ts";
+import type { Engine } from "../src/engine/engine.ts";
+import type { ClientOptions } from "../src/engine/options.ts";
 import { FALLBACK } from "../src/engine/sampling.ts";
 import { presetConfig } from "../src/engine/schedule/presets.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
@@ -49,14 +50,14 @@ interface Took {
 }
 
 /** What the engine takes to do it. */
-async function took(engine: EngineClient, work: () => Promise<unknown>): Promise<Took> {
+async function took(engine: Engine, work: () => Promise<unknown>): Promise<Took> {
   const rounds = async () => (await engine.readStatus()).speculation.rounds;
   const [before, began] = [await rounds(), performance.now()];
   await work();
   return { ms: performance.now() - began, rounds: await rounds() - before };
 }
 
-async function direct(engine: EngineClient, requests: readonly Asked[]): Promise<void> {
+async function direct(engine: Engine, requests: readonly Asked[]): Promise<void> {
   await Promise.all(requests.map(async ({ messages, seed }) => {
     const promptIds = await engine.encodePrompt({ messages });
     const sampling = { ...GREEDY, temperature: 0.8, seed };
@@ -105,7 +106,7 @@ async function measure(clients: number): Promise<void> {
     log: openLog({ format: "none", write: say }),
     logPrompts: false,
   });
-  const engine = await server.ready as EngineClient;
+  const engine = await server.ready as Engine;
   const ratios: number[] = [];
   for (let turn = 0; turn < Number(values.turns); turn++) {
     const requests = Array.from({ length: clients * Number(values.each) }, (_, seed): Asked => {

@@ -133,7 +133,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`);
 const line = (cells: readonly string[]) =>
   `| ${cells.map((cell, i) => cell.padStart(HEAD[i]?.length ?? 0)).join(" | ")} |`;
 
-say(engine.device.adapter);
+say(engine.info.device.adapter);
 say(line(HEAD));
 say(
   `| ${

@@ -40,8 +40,8 @@ using engine = await openEngine({
   speculate: statically(Number(steps), [0, Number(steps)]),
 });
 const content = "List fifty animals of a story as JSON with name, kind, years, and friends.";
-const promptIds = engine.encodePrompt(
-  engine.hasChatTemplate ? { messages: [{ role: "user", content }] } : { raw: content },
+const promptIds = engine.text.encodePrompt(
+  engine.info.hasChatTemplate ? { messages: [{ role: "user", content }] } : { raw: content },
 );
 
 async function speed(of: { readonly grammar?: Grammar; readonly numSteps?: number }) {

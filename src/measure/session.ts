@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { batchBuckets } from "../engine/device/programs.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
 import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
-import type { Engine } from "../engine/open.ts";
+import type { LocalEngine } from "../engine/open.ts";
 import { cacheOf } from "../engine/schedule/prefix_cache.ts";
 import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
@@ -51,7 +51,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { onWarning = () => {} } = request;
   return {
     subject: subjectOf(engine, request),
-    size: engine.weights.target,
+    size: engine.info.weights.target,
     costs: engine.costs.table,
     runCell: (spec, signal) => {
       const own = workloadOf(spec, workload);
@@ -98,7 +98,7 @@ interface Cell {
 
 /** Runs the requests of a cell, `spec.batch` at a time. */
 async function runCell(
-  engine: Engine,
+  engine: LocalEngine,
   { spec, workload, signal, onWarning }: Cell,
 ): Promise<CellResult> {
   const rounds: RoundSample[] = [];
@@ -145,7 +145,7 @@ async function runCell(
  * What precedes the prompts (`--depth`): another context for each place of the batch, so that
  * requests side by side share no pages.
  */
-function contextsOf(engine: Engine, { batch, depth, seed }: CellSpec): readonly number[][] {
+function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): readonly number[][] {
   const vocabulary = vocabularyOf(engine);
   return Array.from(
     { length: depth === 0 ? 0 : batch },
@@ -159,7 +159,7 @@ async function cacheContext({ generate }: EngineLoop, promptIds: readonly number
   await resultOf(generate({ ...request, maxTokens: 1 }));
 }
 
-function vocabularyOf(engine: Engine): number {
+function vocabularyOf(engine: LocalEngine): number {
   return engine.core.models.target.config.vocabSize;
 }
 
@@ -180,7 +180,7 @@ interface Done {
 /** Each place of the batch takes the next prompt when its request has ended. */
 async function runRequests(
   { engine, loop, spec, workload, contexts, signal }: {
-    readonly engine: Engine;
+    readonly engine: LocalEngine;
     readonly loop: EngineLoop;
     readonly spec: CellSpec;
     readonly workload: BenchRequest["workload"];
@@ -252,16 +252,16 @@ async function runRequest(
   return { sample, result };
 }
 
-function idsOf(engine: Engine, prompt: Prompt, spec: CellSpec): readonly number[] {
-  if (prompt.kind === "chat") return engine.encodePrompt({ messages: prompt.messages });
-  if (prompt.kind === "text") return engine.encodePrompt({ raw: prompt.text });
+function idsOf(engine: LocalEngine, prompt: Prompt, spec: CellSpec): readonly number[] {
+  if (prompt.kind === "chat") return engine.text.encodePrompt({ messages: prompt.messages });
+  if (prompt.kind === "text") return engine.text.encodePrompt({ raw: prompt.text });
   const vocabulary = vocabularyOf(engine);
   return randomIds(spec.promptTokens ?? 1, { vocabulary, seed: prompt.seed });
 }
 
 /** The next turn of a chat, after the answer to the one before. */
 function followUp(
-  engine: Engine,
+  engine: LocalEngine,
   { at, context, prompt }: Work,
   answer: string,
 ): Work | undefined {
@@ -274,7 +274,7 @@ function followUp(
     { role: "user" as const, content },
   ];
   const turn = { ...prompt, messages, followUps };
-  const promptIds = [...context, ...engine.encodePrompt({ messages })];
+  const promptIds = [...context, ...engine.text.encodePrompt({ messages })];
   return { at, context, prompt: turn, promptIds };
 }
 

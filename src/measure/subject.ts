@@ -1,6 +1,7 @@
 import { defined } from "../defined.ts";
 import { statically } from "../engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../engine/open.ts";
+import { type LocalEngine, openEngine } from "../engine/open.ts";
+import type { OpenOptions } from "../engine/options.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
@@ -23,7 +24,7 @@ export async function openMeasured(
       readonly tiers: readonly DraftShape[];
       readonly plans?: readonly Prepared[];
     },
-): Promise<Engine> {
+): Promise<LocalEngine> {
   const engine = await openEngine({
     speculate: (algorithm) => {
       const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
@@ -33,9 +34,9 @@ export async function openMeasured(
     ...rest,
     ...modelOptions(request),
   });
-  if (!engine.draftName && tiers.some(({ depth }) => depth > 0)) {
+  if (!engine.info.draftName && tiers.some(({ depth }) => depth > 0)) {
     engine[Symbol.dispose]();
-    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
+    throw new UsageError(`Cannot measure drafting with "${engine.info.name}": it has no draft`);
   }
   return engine;
 }
@@ -66,23 +67,26 @@ function preparedOf(plans: readonly Prepared[]): Prepared {
 }
 
 /** What was opened, for rows and tables. */
-export function subjectOf(engine: Engine, request: ModelRequest): Subject {
+export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
   return {
-    model: [quantizedName(engine.name, engine.weights.quantize), ...keptAs(engine)].join(", "),
-    draft: engine.draftName && quantizedName(engine.draftName, engine.weights.quantizeDraft),
+    model: [quantizedName(engine.info.name, engine.info.weights.quantize), ...keptAs(engine)].join(
+      ", ",
+    ),
+    draft: engine.info.draftName &&
+      quantizedName(engine.info.draftName, engine.info.weights.quantizeDraft),
     device: deviceText(engine),
     simulated: request.simulateAcceptance !== undefined,
-    webgpu: engine.device.webgpu,
+    webgpu: engine.info.device.webgpu,
   };
 }
 
 /** Rows of Dawn are not those of the built-in WebGPU, which goes without saying. */
-function deviceText({ device: { adapter, backend, webgpu } }: Engine): string {
+function deviceText({ info: { device: { adapter, backend, webgpu } } }: LocalEngine): string {
   return [adapter, backend, ...webgpu === "builtin" ? [] : [webgpu]].join(", ");
 }
 
 /** How numbers are kept and multiplied where that is not the default. */
-function keptAs({ kvDtype, units }: Engine): string[] {
+function keptAs({ info: { kvDtype, units } }: LocalEngine): string[] {
   return [
     ...kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`],
     ...units?.precision === "f16" ? ["precision f16"] : [],

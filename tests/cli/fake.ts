@@ -5,8 +5,8 @@ import type {
   TextLogprobs,
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
-import type { ClientOptions } from "../../src/engine/client.ts";
-import type { Engine, OpenEngine } from "../../src/cli/open/engine.ts";
+import type { ClientOptions } from "../../src/engine/options.ts";
+import type { Engine, EngineInfo, OpenEngine } from "../../src/engine/engine.ts";
 import type { Io, TextSink } from "../../src/cli/terminal/io.ts";
 import type { SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
 import {
@@ -139,11 +139,11 @@ interface FakeEngineOptions {
   readonly accepted?: number;
   /** Default 10. */
   readonly rounds?: number;
-  readonly generation?: Engine["generation"];
+  readonly generation?: EngineInfo["generation"];
   /** A template that has no switch for thinking. */
   readonly unswitchable?: boolean;
-  readonly weights?: Engine["weights"];
-  readonly tuned?: Engine["tuned"];
+  readonly weights?: EngineInfo["weights"];
+  readonly tuned?: EngineInfo["tuned"];
   readonly costsLine?: string;
   /** Waits before each word: lets a test interrupt. */
   readonly beforeWord?: (word: string) => Promise<void>;
@@ -158,20 +158,13 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   let disposed = false;
   let plan: SpeculationPlan = staticPlan(chain(0));
   const asOpened = (request: GenerateRequest) => ({ numSteps: plan.tier.depth, ...request });
-  const engine: FakeEngine = {
+  const info: EngineInfo = {
     get tier() {
       return plan.tier;
     },
     get tiers() {
       return { shapes: plan.tiers, bytes: 1000 };
     },
-    get status() {
-      const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
-      return { counts, speculation: plan.speculation.report, pages: { free: 8, total: 8 } };
-    },
-    ping: () => Promise.resolve(1),
-    readStatus: () => Promise.resolve(engine.status),
-    decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
     chatTemplate: "",
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
@@ -208,6 +201,16 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       switchable: !options.unswitchable,
     },
     generation: options.generation ?? {},
+  };
+  const engine: FakeEngine = {
+    info,
+    get status() {
+      const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
+      return { counts, speculation: plan.speculation.report, pages: { free: 8, total: 8 } };
+    },
+    ping: () => Promise.resolve(1),
+    readStatus: () => Promise.resolve(engine.status),
+    decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
     templateArguments,
     requests,
     prompts,

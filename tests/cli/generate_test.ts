@@ -239,7 +239,7 @@ Deno.test("flags reach the engine", async () => {
     kvDtype: "bf16",
     roundsPerSync: 4,
   });
-  assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(5), [chain(5)]]);
+  assert.deepEqual([engine.info.tier, engine.info.tiers.shapes], [chain(5), [chain(5)]]);
   const { signal: _____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
@@ -281,7 +281,7 @@ Deno.test("without a draft nothing is drafted", async () => {
   for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
     const engine = fakeEngine({ draft: false });
     await run([...flags, "hi"], engine, fakeIo({ stdin: "" }));
-    assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(0), [chain(0)]]);
+    assert.deepEqual([engine.info.tier, engine.info.tiers.shapes], [chain(0), [chain(0)]]);
   }
 });
 

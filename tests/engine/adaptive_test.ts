@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundsPerSync } from "../../src/engine/schedule/sync_interval.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
@@ -38,13 +38,13 @@ const GROUPED: readonly RoundsPerSync[] = [4, "auto"];
 const EASY = "Count from 1 to 50.";
 const HARD = taskPrompt("random_numbers", drawFrom(7, 1));
 
-function requestOf(engine: Engine, content: string, rest: Partial<GenerateRequest> = {}) {
-  const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
+function requestOf(engine: LocalEngine, content: string, rest: Partial<GenerateRequest> = {}) {
+  const promptIds = engine.text.encodePrompt({ messages: [{ role: "user", content }] });
   return { promptIds, sampling: GREEDY, maxTokens: 256, stop: [], ignoreEos: false, ...rest };
 }
 
 /** Runs the requests side by side; their results in the order in which they came. */
-async function runAll(engine: Engine, requests: readonly GenerateRequest[]) {
+async function runAll(engine: LocalEngine, requests: readonly GenerateRequest[]) {
   return await Promise.all(requests.map((request) => resultOf(engine.generate(request))));
 }
 

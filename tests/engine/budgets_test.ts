@@ -1,6 +1,6 @@
 // A policy that leaves depths to the device by budgets drawn anew, beside depths, trees and no drafts.
 import assert from "node:assert/strict";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import {
   type GenerateRequest,
@@ -67,12 +67,12 @@ policyContract("drawing budgets", (seed) => drawing(seed, CHAINS));
 const SCHEMA = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 
 /** Sampled and greedy; `all` of them are not alike in more than that. */
-function request(engine: Engine, n: number, all: boolean): GenerateRequest {
+function request(engine: LocalEngine, n: number, all: boolean): GenerateRequest {
   const messages = [{ role: "user", content: generatedPrompt(n) }] as const;
   const sampled = { ...GREEDY, temperature: 0.8, seed: n, topK: n % 2 ? 40 : 0 };
   const sampling = n % 3 === 1 ? sampled : GREEDY;
   return {
-    promptIds: engine.encodePrompt({ messages }),
+    promptIds: engine.text.encodePrompt({ messages }),
     sampling: all && n % 5 === 2 ? { ...sampling, repetitionPenalty: 1.3 } : sampling,
     maxTokens: [40, 23, 50, 9][n % 4] ?? 1,
     stop: [],

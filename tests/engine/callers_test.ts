@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine } from "./open.ts";
+import { type LocalEngine, openEngine } from "./open.ts";
 import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt, PROMPT_KINDS } from "../prompts.ts";
@@ -13,8 +13,8 @@ interface Message {
   readonly content: string;
 }
 
-function requestOf(engine: Engine, messages: readonly Message[]): GenerateRequest {
-  const promptIds = engine.encodePrompt({ messages });
+function requestOf(engine: LocalEngine, messages: readonly Message[]): GenerateRequest {
+  const promptIds = engine.text.encodePrompt({ messages });
   return { promptIds, sampling: GREEDY, maxTokens: 40, stop: [], ignoreEos: false };
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -39,11 +39,11 @@ const GRAMMARS: readonly (Grammar | undefined)[] = [
 ];
 const ALL = [0, 1, 2, 3];
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const grammar = GRAMMARS[n];
   const content = generatedPrompt(n);
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? { ...GREEDY, temperature: 0.9, seed: n, topK: 40 } : GREEDY,
     maxTokens: n === 2 ? 20 : 60,
     stop: [],
@@ -61,7 +61,7 @@ const plain = await (async () => {
   );
 })();
 
-async function open(options: OpenOptions): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+async function open(options: OpenOptions): Promise<{ engine: LocalEngine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
   const engine = await openEngine({ maxBatch: 4, constrained: true, onRound, ...options });
@@ -69,7 +69,7 @@ async function open(options: OpenOptions): Promise<{ engine: Engine; rounds: Rou
 }
 
 /** All of them at once, and each batch size from `least`. */
-async function assertSame(engine: Engine, least = 4): Promise<readonly GenerateResult[]> {
+async function assertSame(engine: LocalEngine, least = 4): Promise<readonly GenerateResult[]> {
   let results: readonly GenerateResult[] = [];
   for (let batch = least; batch <= 4; batch++) {
     const which = ALL.slice(0, batch);

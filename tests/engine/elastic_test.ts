@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { PageMove } from "../../src/engine/device/elastic/paged_buffers.ts";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { OutOfMemory } from "../../src/gpu/device.ts";
 import type { Policy } from "../../src/speculate/policy.ts";
@@ -30,7 +30,7 @@ const ELASTIC: OpenOptions = {
   residency: { shortShare: 0.5, shortSteps: 3, wantedSteps: 2, roomShare: 0 },
 };
 
-async function run(options: OpenOptions, prepare: (engine: Engine) => void = () => {}) {
+async function run(options: OpenOptions, prepare: (engine: LocalEngine) => void = () => {}) {
   const rounds: RoundSample[] = [];
   using engine = await openEngine({
     maxBatch: 8,
@@ -43,7 +43,7 @@ async function run(options: OpenOptions, prepare: (engine: Engine) => void = () 
   const requests = Array.from({ length: 14 }, (_, n): GenerateRequest => {
     const messages = [{ role: "user", content: generatedPrompt(n % 9) }] as const;
     return {
-      promptIds: engine.encodePrompt({ messages }),
+      promptIds: engine.text.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: n % 3 === 2 ? 0.8 : 0, seed: n },
       maxTokens: 60,
       stop: [],
@@ -190,7 +190,7 @@ Deno.test("a grammar's forced tokens are verified while the draft is away", asyn
       },
       ...more,
     });
-    const promptIds = engine.encodePrompt({ raw: "The list:" });
+    const promptIds = engine.text.encodePrompt({ raw: "The list:" });
     const schema = {
       type: "array",
       items: { enum: ["first item", "second item"] },

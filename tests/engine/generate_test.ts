@@ -7,7 +7,7 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine } from "./open.ts";
+import { type LocalEngine, openEngine } from "./open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS } from "./fledgling.ts";
 
@@ -30,8 +30,8 @@ async function collect(events: AsyncGenerator<EngineEvent>) {
   return { result, prefills, pieces };
 }
 
-function user(engine: Engine, content: string): number[] {
-  return engine.encodePrompt({ messages: [{ role: "user", content }] });
+function user(engine: LocalEngine, content: string): number[] {
+  return engine.text.encodePrompt({ messages: [{ role: "user", content }] });
 }
 
 Deno.test("a request on the embedded model", async (t) => {
@@ -104,11 +104,11 @@ Deno.test("a request on the embedded model", async (t) => {
     const long = user(engine, "Count from 1 to 9. ".repeat(150)).slice(0, 1001);
     const result = await run({ promptIds: long, ignoreEos: true, maxTokens: 999 });
     assert.equal(result.finishReason, "length");
-    assert.equal(result.outputIds.length, engine.contextLength - long.length);
+    assert.equal(result.outputIds.length, engine.info.contextLength - long.length);
   });
 
   await t.step("a prompt as long as the context is refused", async () => {
-    const promptIds = Array.from({ length: engine.contextLength }, () => 300);
+    const promptIds = Array.from({ length: engine.info.contextLength }, () => 300);
     await assert.rejects(
       run({ promptIds }),
       {
@@ -157,7 +157,7 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
       const answers: { text: string; accepted: number; cached: number }[] = [];
       for (const [turn, content] of turns.entries()) {
         messages.push({ role: "user", content });
-        const promptIds = engine.encodePrompt({ messages });
+        const promptIds = engine.text.encodePrompt({ messages });
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
         const { result } = await collect(engine.generate(request));
         messages.push({ role: "assistant", content: result.text });
@@ -165,7 +165,7 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
         answers.push({ text: result.text, accepted: accepted_tokens, cached: result.cachedTokens });
       }
       for (const [turn] of turns.entries()) {
-        const promptIds = engine.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
+        const promptIds = engine.text.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
         const { result } = await collect(uncached.generate(request));
         assert.equal(answers[turn]?.text, result.text);
@@ -180,14 +180,16 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
 
 /** Tokens in the whole pages that turn `turn` has in common with what the turn before stored. */
 function shared(
-  engine: Engine,
+  engine: LocalEngine,
   messages: readonly { readonly role: "user" | "assistant"; readonly content: string }[],
   turn: number,
 ): number {
-  const now = engine.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
+  const now = engine.text.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
   const before = [
-    ...engine.encodePrompt({ messages: messages.slice(0, 2 * turn - 1) }),
-    ...engine.tokenizer.encode(messages[2 * turn - 1]?.content ?? "", { addSpecialTokens: false }),
+    ...engine.text.encodePrompt({ messages: messages.slice(0, 2 * turn - 1) }),
+    ...engine.text.tokenizer.encode(messages[2 * turn - 1]?.content ?? "", {
+      addSpecialTokens: false,
+    }),
     EOS,
   ];
   const differs = now.findIndex((id, i) => id !== before[i]);

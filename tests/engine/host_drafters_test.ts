@@ -6,7 +6,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
@@ -18,11 +18,11 @@ const LONG = 48;
 /** Counting and tables repeat, words and numbers do not. */
 const PROMPTS = [0, 5, 8, 12, 9, 6];
 
-function request(engine: Engine, n: number, maxTokens = MOST): GenerateRequest {
+function request(engine: LocalEngine, n: number, maxTokens = MOST): GenerateRequest {
   const content = generatedPrompt(PROMPTS[n] as number);
   const sampled = { ...GREEDY, temperature: 0.8, seed: n, topP: 0.9 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens,
     stop: [],
@@ -31,7 +31,7 @@ function request(engine: Engine, n: number, maxTokens = MOST): GenerateRequest {
 }
 
 async function together(
-  engine: Engine,
+  engine: LocalEngine,
   which: readonly number[],
   maxTokens = MOST,
 ): Promise<GenerateResult[]> {
@@ -57,7 +57,7 @@ function assertSame(results: readonly GenerateResult[], which: readonly number[]
 
 async function open(
   options: OpenOptions,
-): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+): Promise<{ engine: LocalEngine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
   return { engine: await openEngine({ onRound, ...options }), rounds };
@@ -87,7 +87,7 @@ for (const [name, options] of CASES) {
       assertSame(results, which);
       assert.ok(results.every(({ speculative }) => speculative.algorithm === options.algorithm));
     }
-    assert.equal(engine.algorithm, options.algorithm);
+    assert.equal(engine.info.algorithm, options.algorithm);
     const accepted = rounds.flatMap((round) => round.accepted);
     assert.ok(accepted.some((count) => count > 1), `${accepted}`);
   });

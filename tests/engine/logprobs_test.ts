@@ -4,7 +4,7 @@ import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { forward } from "../../src/engine/device/logits_dump.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -24,11 +24,11 @@ const REQUESTS: readonly Pick<GenerateRequest, "sampling" | "logprobs">[] = [
   { sampling: SAMPLED, logprobs: 0 },
 ];
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   return {
     ...REQUESTS[n] as typeof REQUESTS[number],
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     maxTokens: 20,
     stop: [],
     ignoreEos: true,
@@ -36,7 +36,7 @@ function request(engine: Engine, n: number): GenerateRequest {
 }
 
 /** Outputs of the requests; what events tell of each is what its result has. */
-async function outputs(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+async function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   return await Promise.all(which.map(async (n) => {
     const told: TextLogprobs[] = [];
     const result = await resultOf(engine.generate(request(engine, n)), (event) => {
@@ -70,7 +70,7 @@ Deno.test("logprobs: those of the target before penalties and temperature, as ma
       const exact = logprobs(logits?.subarray(row * vocabSize, (row + 1) * vocabSize) ?? []);
       const falling = exact.toSorted((a, b) => b - a);
       assert.equal(one.id, outputIds[i]);
-      assert.equal(one.text, engine.tokenizer.decode([one.id]));
+      assert.equal(one.text, engine.text.tokenizer.decode([one.id]));
       assert.equal(one.top.length, most);
       for (const { id, logprob } of [one, ...one.top]) {
         assert.ok(Math.abs(logprob - (exact[id] ?? NaN)) < 1e-3, `request ${n}, token ${i}`);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -54,10 +54,10 @@ Deno.test("penalties: the same text at num_steps 0 to 7 with both drafts, 1 to 8
   gpu[Symbol.dispose]();
 });
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: SAMPLINGS[n % SAMPLINGS.length] ?? GREEDY,
     maxTokens: 32,
     stop: [],
@@ -65,7 +65,7 @@ function request(engine: Engine, n: number): GenerateRequest {
   };
 }
 
-async function outputs(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+async function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   const results = await Promise.all(
     which.map((n) => resultOf(engine.generate(request(engine, n)))),
   );
@@ -84,7 +84,7 @@ const plain = await (async () => {
   return found;
 })();
 
-async function assertSame(options: OpenOptions, which: readonly number[]): Promise<Engine> {
+async function assertSame(options: OpenOptions, which: readonly number[]): Promise<LocalEngine> {
   const engine = await openEngine(options);
   const found = await outputs(engine, which);
   assert.deepEqual(

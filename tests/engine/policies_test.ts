@@ -46,7 +46,7 @@ async function texts(options: OpenOptions) {
   const requests = Array.from({ length: 14 }, (_, n): GenerateRequest => {
     const messages = [{ role: "user", content: generatedPrompt(n) }] as const;
     return {
-      promptIds: engine.encodePrompt({ messages }),
+      promptIds: engine.text.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: n % 3 === 2 ? 0.8 : 0, seed: n },
       maxTokens: 60,
       stop: [],

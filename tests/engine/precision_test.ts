@@ -25,8 +25,8 @@ async function answers(
     contextLength: 128,
     speculate: statically(steps),
   });
-  assert.equal(engine.units?.precision, precision);
-  const promptIds = engine.encodePrompt(MESSAGES);
+  assert.equal(engine.info.units?.precision, precision);
+  const promptIds = engine.text.encodePrompt(MESSAGES);
   return await Promise.all(Array.from({ length: prompts }, async (_, i) => {
     const own = promptIds.slice(0, promptIds.length - i);
     return (await resultOf(engine.generate({ ...REQUEST, promptIds: own }))).outputIds;

@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
@@ -19,7 +19,7 @@ const MOST = 40;
 const PROMPTS = [0, 5, 8, 12];
 const FLEDGLING = new URL("../../models/fledgling/", import.meta.url).pathname;
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(PROMPTS[n] as number);
   const sampled = {
     ...GREEDY,
@@ -29,7 +29,7 @@ function request(engine: Engine, n: number): GenerateRequest {
     frequencyPenalty: n === 3 ? 0.2 : 0,
   };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: MOST,
     stop: [],
@@ -70,7 +70,7 @@ const PREDICTED:
   ];
 
 async function together(
-  engine: Engine,
+  engine: LocalEngine,
   predictions: readonly (readonly number[] | undefined)[],
 ): Promise<GenerateResult[]> {
   const results = await Promise.all(
@@ -179,7 +179,7 @@ Deno.test("under a grammar what is not allowed is left out of the prediction", a
     using engine = await openEngine({ ...options, constrained: true });
     const prediction = predicted === undefined
       ? {}
-      : { prediction: engine.encodePrompt({ raw: predicted, addSpecialTokens: false }) };
+      : { prediction: engine.text.encodePrompt({ raw: predicted, addSpecialTokens: false }) };
     const asked = { ...request(engine, 0), ignoreEos: false, grammar, ...prediction };
     return await resultOf(engine.generate(asked));
   };
@@ -203,7 +203,7 @@ Deno.test("no drafts where none are asked for", async () => {
 });
 
 Deno.test("a prediction that cannot be used is refused", async () => {
-  const refused = async (engine: Engine, prediction: readonly number[], message: RegExp) =>
+  const refused = async (engine: LocalEngine, prediction: readonly number[], message: RegExp) =>
     await assert.rejects(
       async () => await resultOf(engine.generate({ ...request(engine, 0), prediction })),
       (error) => error instanceof UsageError && message.test(error.message),

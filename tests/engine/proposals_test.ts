@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, type Machine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type Machine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -25,11 +25,11 @@ type PureDrafter = Parameters<typeof pureDrafter>[0];
 const SHAPE = { depth: 4, width: 2, rows: 12 };
 const WRONG = 5;
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   const sampled = { ...GREEDY, temperature: 0.7, seed: n, topK: 30 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: 28,
     stop: [],
@@ -39,7 +39,7 @@ function request(engine: Engine, n: number): GenerateRequest {
 
 const REQUESTS = [0, 1, 2, 3];
 
-async function together(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+async function together(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   const results = await Promise.all(
     which.map((n) => resultOf(engine.generate(request(engine, n)))),
   );
@@ -102,7 +102,7 @@ const TREES: PureDrafter = {
 async function open(
   drafter: PureDrafter,
   options: OpenOptions,
-): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+): Promise<{ engine: LocalEngine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
   return {

@@ -1,7 +1,7 @@
 // Relaxed acceptance in the engine; its law is that of tests/kernels/relax_test.ts.
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
@@ -20,11 +20,14 @@ async function answers(
   return await together(engine, sampling);
 }
 
-async function together(engine: Engine, sampling: Partial<Sampling>): Promise<GenerateResult[]> {
+async function together(
+  engine: LocalEngine,
+  sampling: Partial<Sampling>,
+): Promise<GenerateResult[]> {
   const results = await Promise.all(
     Array.from({ length: COUNT }, (_, n) =>
       resultOf(engine.generate({
-        promptIds: engine.encodePrompt({
+        promptIds: engine.text.encodePrompt({
           messages: [{ role: "user", content: generatedPrompt(n) }],
         }),
         sampling: { ...GREEDY, seed: n, ...sampling },
@@ -63,7 +66,7 @@ for (const [name, options] of WAYS) {
     const exact = await answers({ ...options, acceptThresholds: { single: 1, acc: 1 } }, WARM);
     assert.deepEqual(texts(exact), plain.warm);
     using engine = await openEngine({ maxBatch: 3, ...options, acceptThresholds: LOOSE });
-    assert.deepEqual(engine.acceptThresholds, LOOSE);
+    assert.deepEqual(engine.info.acceptThresholds, LOOSE);
     const loose = await together(engine, WARM);
     assert.notDeepEqual(texts(loose), plain.warm);
     // Tokens a round over the same number of tokens.
@@ -84,7 +87,7 @@ Deno.test("relaxed acceptance: what a grammar rules out is never accepted, whate
   });
   for (let seed = 0; seed < 3; seed++) {
     const { text, finishReason } = await resultOf(engine.generate({
-      promptIds: engine.encodePrompt({ raw: "Digits:" }),
+      promptIds: engine.text.encodePrompt({ raw: "Digits:" }),
       sampling: { ...GREEDY, temperature: 1, seed },
       maxTokens: 24,
       stop: [],

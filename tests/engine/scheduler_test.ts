@@ -5,7 +5,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
@@ -15,11 +15,11 @@ import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
 
 /** Request n of a mixed load: lengths, sampling, stops and limits all differ. */
-function mixed(engine: Engine, n: number): GenerateRequest {
+function mixed(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 2 ? 0 : 40 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 3 === 1 ? sampled : GREEDY,
     maxTokens: [3, 40, 17, 64, 9][n % 5] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
@@ -30,7 +30,7 @@ function mixed(engine: Engine, n: number): GenerateRequest {
 
 /** Runs the requests together; each begins once the one before has had `every` rounds. */
 async function together(
-  engine: Engine,
+  engine: LocalEngine,
   requests: readonly GenerateRequest[],
   every: number,
 ): Promise<GenerateResult[]> {
@@ -50,7 +50,7 @@ async function together(
   return results;
 }
 
-async function open(options: OpenOptions): Promise<Engine> {
+async function open(options: OpenOptions): Promise<LocalEngine> {
   return await openEngine({ speculate: statically(3), roundsPerSync: 1, ...options });
 }
 
@@ -143,7 +143,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
       speculate: () => ({ tier: chain(3), tiers: chains([0, 3]), speculation }),
       onRound: ({ numSteps, accepted }) => numSteps > 0 && lanes.push(...accepted),
     });
-    const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
+    const promptIds = engine.text.encodePrompt({ messages: [{ role: "user", content }] });
     const request = { ...mixed(engine, 0), promptIds, maxTokens: 120 };
     await together(engine, [request], 0);
     return lanes;

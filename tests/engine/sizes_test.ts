@@ -6,7 +6,8 @@ import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Machine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Machine, openEngine } from "../../src/engine/open.ts";
+import type { OpenOptions } from "../../src/engine/options.ts";
 import {
   allLayers,
   capacityOf,

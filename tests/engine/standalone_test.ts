@@ -4,7 +4,7 @@ import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -32,10 +32,12 @@ const SAMPLED: Sampling = { ...GREEDY, temperature: 0.9, topP: 0.95, seed: 5 };
 const tiny = () =>
   randomFolder({ ...TINY_QWEN3, vocab_size: 2064 }, { "tokenizer.json": TOKENIZER });
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 4 ? 0 : 40 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content: generatedPrompt(n) }] }),
+    promptIds: engine.text.encodePrompt({
+      messages: [{ role: "user", content: generatedPrompt(n) }],
+    }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: [40, 23, 50, 9][n % 4] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
@@ -43,7 +45,7 @@ function request(engine: Engine, n: number): GenerateRequest {
   };
 }
 
-async function together(engine: Engine, count: number): Promise<GenerateResult[]> {
+async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
   const requests = Array.from({ length: count }, (_, n) => request(engine, n));
   const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
   assertNothingHeld(engine);
@@ -178,7 +180,7 @@ Deno.test("at steps 3: 4 tokens a round of a model for itself, few of random wei
   const expected = await plain({}, 4);
   for (const draft of [TARGET, random.path]) {
     using engine = await openEngine({ draft, speculate: statically(3), maxBatch: 2 });
-    assert.equal(engine.algorithm, "STANDALONE");
+    assert.equal(engine.info.algorithm, "STANDALONE");
     const results = await together(engine, 4);
     assert.deepEqual(texts(results), expected);
     assert.equal(results[0]?.speculative.algorithm, "STANDALONE");
@@ -220,7 +222,7 @@ Deno.test("a quantized draft of a quantized target keeps its text", async () => 
   });
   using q8 = await openEngine({ draft: "none", quantize: "q8" });
   assert.deepEqual(texts(await together(engine, 2)), texts(await together(q8, 2)));
-  assert.ok(engine.weights.bytes > 1.9 * q8.weights.bytes);
+  assert.ok(engine.info.weights.bytes > 1.9 * q8.info.weights.bytes);
 });
 
 Deno.test("rejection sampling: greedy text stays, and what agrees is accepted at any temperature", async () => {
@@ -284,7 +286,7 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
     speculate: statically(2),
     contextLength: 64,
   });
-  assert.equal(engine.algorithm, "STANDALONE");
+  assert.equal(engine.info.algorithm, "STANDALONE");
   const asked = {
     promptIds: [5, 6, 7],
     sampling: GREEDY,

@@ -15,7 +15,7 @@ async function generated(options: OpenOptions): Promise<GenerateResult & { warni
     onWarning: (line) => void warnings.push(line),
     ...options,
   });
-  const promptIds = engine.encodePrompt({ messages: [{ role: "user", content: CONTENT }] });
+  const promptIds = engine.text.encodePrompt({ messages: [{ role: "user", content: CONTENT }] });
   const request = { promptIds, sampling: GREEDY, maxTokens: 60, stop: [], ignoreEos: false };
   return { ...await resultOf(engine.generate(request)), warnings };
 }

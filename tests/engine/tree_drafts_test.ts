@@ -4,7 +4,7 @@ import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -37,11 +37,11 @@ const TIERS = tiersOf([
   "6:10:32",
 ]);
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 4 ? 0 : 40 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: [40, 23, 64, 9][n % 4] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
@@ -49,7 +49,7 @@ function request(engine: Engine, n: number): GenerateRequest {
   };
 }
 
-async function together(engine: Engine, count: number): Promise<GenerateResult[]> {
+async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
   const requests = Array.from({ length: count }, (_, n) => request(engine, n));
   const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
   assertNothingHeld(engine);

@@ -62,8 +62,8 @@ Deno.test("an added token that the model has not is plain text, with a warning",
         `the tokenizer of "${model}" has token "<pad>" with id 2048, which the model has not ` +
         "(vocab_size 2048); it is read as plain text",
       ]);
-      const ids = engine.encodePrompt({ raw: "a<pad>b" });
+      const ids = engine.text.encodePrompt({ raw: "a<pad>b" });
       assert.ok(ids.every((id) => id < 2048));
-      assert.equal(engine.tokenizer.decode(ids), "a<pad>b");
+      assert.equal(engine.text.tokenizer.decode(ids), "a<pad>b");
     },
   ));

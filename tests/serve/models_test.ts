@@ -40,7 +40,8 @@ Deno.test("with --any-model every name is the model's", async () => {
 });
 
 Deno.test("fewer keys and values than the context: answers are cut where they end", async () => {
-  const engine = { ...fakeEngine({ contextLength: 1000 }), requestTokens: 100 };
+  const engine = fakeEngine({ contextLength: 1000 });
+  Object.assign(engine.info, { requestTokens: 100 });
   await using server = await fakeServer({}, engine);
   const most = () => engine.requests.at(-1)?.maxTokens;
   for (const fields of [{}, { max_tokens: 500 }, { max_tokens: 99 }]) {

@@ -1,4 +1,4 @@
-import type { ClientOptions } from "../../src/engine/client.ts";
+import type { ClientOptions } from "../../src/engine/options.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
 import { FALLBACK } from "../../src/engine/sampling.ts";
 import { connectionLimits } from "../../src/serve/http/listener.ts";

@@ -2,7 +2,7 @@ import { defined } from "../../defined.ts";
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { relaxing } from "../../speculate/accept_thresholds.ts";
-import type { Engine, OpenEngine } from "./engine.ts";
+import type { Engine, OpenEngine } from "../../engine/engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { OpeningOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
@@ -89,11 +89,11 @@ export async function openWithProgress(
   try {
     const engine = await unlessAborted(opening, io.signal);
     if (engine === undefined) return undefined;
-    if (engine.costsLine !== undefined && !options.quiet) {
+    if (engine.info.costsLine !== undefined && !options.quiet) {
       status.clear();
-      io.stderr.write(`${engine.costsLine}\n`);
+      io.stderr.write(`${engine.info.costsLine}\n`);
     }
-    for (const line of templateWarnings(options, engine)) onWarning(line);
+    for (const line of templateWarnings(options, engine.info)) onWarning(line);
     return engine;
   } finally {
     status.clear();

@@ -61,7 +61,7 @@ export async function runServe(
       maxQueueMs: options.maxQueueMs,
       roundMs: options.roundTimeout * 1000,
       stallMs: options.roundTimeout * 1000 / 4,
-      sampling: (engine) => samplingChoice(options, engine),
+      sampling: ({ info }) => samplingChoice(options, info),
       maxTokens: options.maxTokens,
       templateArguments: given,
       log,
@@ -78,8 +78,8 @@ export async function runServe(
   await using engine = await server.ready;
   if (engine !== undefined) {
     const { phase } = server.service;
-    const model = phase.kind === "ready" ? phase.ready.model : engine.name;
-    const draft = engine.draftName && shownName(engine.draftName);
+    const model = phase.kind === "ready" ? phase.ready.model : engine.info.name;
+    const draft = engine.info.draftName && shownName(engine.info.draftName);
     startLines({ url: server.url, model, draft, maxBatch }).forEach(say);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);

@@ -4,7 +4,8 @@ import { GREEDY } from "../../speculate/sampling.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../schedule/events.ts";
 import { openModels } from "../load/load.ts";
 import { statically } from "../drafting.ts";
-import { type Engine, type OpenOptions } from "../open.ts";
+import type { LocalEngine } from "../open.ts";
+import type { OpenOptions } from "../options.ts";
 
 /** What the drafts were worth with one rope base. */
 export interface ThetaAcceptance {
@@ -53,7 +54,7 @@ const PROMPTS = [
 export type DraftCheck = Omit<OpenOptions, "speculate" | "draft"> & { readonly draft: string };
 
 /** `openEngine` or a stand-in. */
-export type Open = (options: OpenOptions) => Promise<Engine>;
+export type Open = (options: OpenOptions) => Promise<LocalEngine>;
 
 /**
  * Answers the same prompts greedily with the config's rope base and with TRAINING_THETA. The texts
@@ -82,7 +83,7 @@ function configTheta(options: OpenOptions): number {
   throw new UsageError(`Cannot check the draft "${options.draft}": allowed is a folder`);
 }
 
-async function measure(engine: Engine, theta: number): Promise<ThetaAcceptance> {
+async function measure(engine: LocalEngine, theta: number): Promise<ThetaAcceptance> {
   let [rounds, tokens, drafted, accepted] = [0, 0, 0, 0];
   for (const prompt of PROMPTS) {
     const { speculative } = await answer(engine, prompt);
@@ -100,12 +101,12 @@ async function measure(engine: Engine, theta: number): Promise<ThetaAcceptance> 
   };
 }
 
-async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
-  const input = engine.hasChatTemplate
+async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResult> {
+  const input = engine.info.hasChatTemplate
     ? { messages: [{ role: "user", content: prompt }] as const }
     : { raw: prompt };
   const request: GenerateRequest = {
-    promptIds: engine.encodePrompt(input),
+    promptIds: engine.text.encodePrompt(input),
     sampling: GREEDY,
     maxTokens: MAX_TOKENS,
     stop: [],

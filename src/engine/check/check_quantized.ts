@@ -9,7 +9,7 @@ import { type GenerateResult, resultOf } from "../schedule/events.ts";
 import { forward } from "../device/logits_dump.ts";
 import type { LoadProgress } from "../load/load.ts";
 import { statically } from "../drafting.ts";
-import { type Engine, openEngine } from "../open.ts";
+import { type LocalEngine, openEngine } from "../open.ts";
 
 /** Depth at which drafts are counted. */
 const NUM_STEPS = 3;
@@ -108,7 +108,7 @@ async function measure(
   const { vocabSize } = engine.core.models.target.config;
   const ids = upTo(sequences ?? results.map(sequenceOf), KEPT_BYTES / 4 / vocabSize);
   return {
-    weightBytes: engine.weights.bytes,
+    weightBytes: engine.info.weights.bytes,
     vocabSize,
     results,
     logits: await logitsOf(engine, ids, vocabSize),
@@ -129,23 +129,25 @@ function upTo(sequences: readonly (readonly number[])[], most: number): (readonl
   }).filter(({ length }) => length > 0);
 }
 
-async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
+async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResult> {
   const request = {
-    promptIds: engine.encodePrompt(
-      engine.hasChatTemplate ? { messages: [{ role: "user", content: prompt }] } : { raw: prompt },
+    promptIds: engine.text.encodePrompt(
+      engine.info.hasChatTemplate
+        ? { messages: [{ role: "user", content: prompt }] }
+        : { raw: prompt },
     ),
     sampling: GREEDY,
     maxTokens: MAX_TOKENS,
     stop: [],
     ignoreEos: false,
-    numSteps: engine.tier.depth,
+    numSteps: engine.info.tier.depth,
   };
   return await resultOf(engine.generate(request));
 }
 
 /** Logits over each sequence from its start, one below the other. */
 async function logitsOf(
-  { core }: Engine,
+  { core }: LocalEngine,
   sequences: readonly (readonly number[])[],
   vocabSize: number,
 ): Promise<Float32Array> {

@@ -1,4 +1,5 @@
-import type { ClientOptions, EngineFacts, EngineStatus } from "../client.ts";
+import type { EngineInfo, EngineStatus } from "../engine.ts";
+import type { ClientOptions } from "../options.ts";
 import type { EventQueue } from "../schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { newBell } from "./message_counter.ts";
@@ -6,7 +7,7 @@ import { receivedError } from "./errors.ts";
 import type { FromEngine, ToEngine } from "./messages.ts";
 
 export interface Opened {
-  readonly facts: EngineFacts;
+  readonly info: EngineInfo;
   readonly status: EngineStatus;
 }
 

@@ -1,6 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { UsageError } from "../../errors.ts";
-import type { EngineClient, OpenClient } from "../client.ts";
+import type { Engine, OpenEngine } from "../engine.ts";
 import { eventQueue } from "../schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { Channel, type Opened } from "./channel.ts";
@@ -16,11 +15,8 @@ const CLOSE_MS = 5000;
 /** Nothing reports when an ended thread has given its device back: 200 ms were enough on an H200. */
 const TEARDOWN_MS = 300;
 
-/** Token ids that are decoded at once, each also alone: they take about 2 s of the text thread. */
-const MOST_DECODED = 1_000_000;
-
 /** Opens engines in workers, whose module `url` calls `serveThread`. */
-export function engineInWorker(url: string | URL): OpenClient {
+export function engineInWorker(url: string | URL): OpenEngine {
   return async (options) => {
     const channel = new Channel(url, options);
     const text = new TextThread(url, options);
@@ -33,14 +29,14 @@ export function engineInWorker(url: string | URL): OpenClient {
   };
 }
 
-function client(channel: Channel, { facts, status }: Opened, text: TextThread): EngineClient {
+function client(channel: Channel, { info, status }: Opened, text: TextThread): Engine {
   /** An abort was not answered in time. */
   let unresponsive = false;
 
   async function* generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void> {
     const { signal, ...sent } = request;
     const events = eventQueue<EngineEvent>();
-    const received = receive(facts, request);
+    const received = receive(info, request);
     if (signal?.aborted) return yield { kind: "finish", result: received.interrupted() };
     const job = channel.submit(sent, events);
     let timer: ReturnType<typeof globalThis.setTimeout> | undefined;
@@ -74,18 +70,13 @@ function client(channel: Channel, { facts, status }: Opened, text: TextThread): 
   }
 
   return {
-    ...facts,
+    info,
     get status() {
       return channel.status ?? status;
     },
     generate,
     encodePrompt: (input, signal) => text.encode(input, signal),
-    async decode(ids, signal) {
-      if (ids.length > MOST_DECODED) {
-        throw new UsageError(`Cannot decode ${ids.length} token ids: the most is ${MOST_DECODED}`);
-      }
-      return await text.decode(ids, signal);
-    },
+    decode: (ids, signal) => text.decode(ids, signal),
     ping: async (signal) => {
       signal?.throwIfAborted();
       return await unlessAborted(channel.ping(), signal);

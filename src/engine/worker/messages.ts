@@ -1,5 +1,6 @@
 /** What goes between an engine's thread and the thread of its client. */
-import type { EngineFacts, EngineStatus, SentOptions } from "../client.ts";
+import type { EngineInfo, EngineStatus } from "../engine.ts";
+import type { SentOptions } from "../options.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import type { LoadProgress } from "../load/load.ts";
 
@@ -23,7 +24,7 @@ export type FromEngine =
   | { readonly kind: "ready" }
   | { readonly kind: "progress"; readonly progress: LoadProgress }
   | { readonly kind: "warning"; readonly line: string }
-  | { readonly kind: "opened"; readonly facts: EngineFacts; readonly status: EngineStatus }
+  | { readonly kind: "opened"; readonly info: EngineInfo; readonly status: EngineStatus }
   /** To "close": the thread does nothing any more. */
   | { readonly kind: "closed" }
   /** The engine could not be opened. */

@@ -1,4 +1,4 @@
-import type { EngineFacts } from "../client.ts";
+import type { EngineInfo } from "../engine.ts";
 import type { EngineEvent, GenerateRequest, GenerateResult } from "../schedule/events.ts";
 import { generateResult, type RoundRecord } from "../schedule/result.ts";
 
@@ -10,7 +10,7 @@ export interface PartialResult {
 }
 
 /** Collects a request's events. */
-export function receive(facts: EngineFacts, request: GenerateRequest): PartialResult {
+export function receive(info: EngineInfo, request: GenerateRequest): PartialResult {
   const started = performance.now();
   let prefilled: number | undefined;
   let [cached, reasoningTokens] = [0, 0];
@@ -30,7 +30,7 @@ export function receive(facts: EngineFacts, request: GenerateRequest): PartialRe
     },
     interrupted() {
       const ended = performance.now();
-      return generateResult(facts, request, {
+      return generateResult(info, request, {
         finishReason: "interrupt",
         text,
         ids,

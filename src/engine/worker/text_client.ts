@@ -1,4 +1,4 @@
-import type { DecodedTokens } from "../client.ts";
+import type { DecodedTokens } from "../load/text.ts";
 import { receivedError } from "./errors.ts";
 import type { FromText, TextOptions, TextQuestion, ToText } from "./text_messages.ts";
 

@@ -1,6 +1,5 @@
 /** What goes between a text thread and the thread of its client. */
-import type { DecodedTokens } from "../client.ts";
-import type { PromptInput } from "../load/text.ts";
+import type { DecodedTokens, PromptInput } from "../load/text.ts";
 import type { SentError } from "./messages.ts";
 
 /** Which checkpoint's text: the fields are those of OpenOptions. */

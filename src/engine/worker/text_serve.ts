@@ -1,11 +1,9 @@
-import { UsageError } from "../../errors.ts";
 import { embeddedFolder } from "../../model/checkpoint/embedded.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { diskFolder, readJson, readText } from "../../model/files/folder.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
-import type { DecodedTokens } from "../client.ts";
-import { noText, openText } from "../load/text.ts";
+import { type DecodedTokens, noText, openText } from "../load/text.ts";
 import { sentError } from "./errors.ts";
 import type { Port } from "./port.ts";
 import type { FromText, TextOptions, TextQuestion, ToText } from "./text_messages.ts";
@@ -50,7 +48,7 @@ function openAnswers(
   const generation = checkpoint.json("generation_config.json");
   const { vocabSize } = parseModelConfig(name, checkpoint.json("config.json"), generation);
   // The engine's own thread has warned of what is to be warned of.
-  const { tokenizer, encodePrompt } = options.random ? noText(name) : openText(checkpoint, {
+  const { encodePrompt, decode } = options.random ? noText(name, vocabSize) : openText(checkpoint, {
     vocabSize,
     onWarning: undefined,
     allowSpecial: options.allowSpecial,
@@ -58,13 +56,6 @@ function openAnswers(
 
   return (question) => {
     if (question.kind === "encode") return encodePrompt(question.input);
-    const { ids } = question;
-    const unknown = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-    if (unknown !== undefined) {
-      throw new UsageError(
-        `Cannot decode token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
-      );
-    }
-    return { text: tokenizer.decode(ids), pieces: ids.map((id) => tokenizer.decode([id])) };
+    return decode(question.ids);
   };
 }

@@ -12,7 +12,7 @@ import {
   growthRoom,
 } from "../../engine/check/growth/room.ts";
 import { ranOutOfMemory } from "../../engine/load/fits.ts";
-import { type Engine, openEngine } from "../../engine/open.ts";
+import { type LocalEngine, openEngine } from "../../engine/open.ts";
 import type { ModelRequest } from "../runner.ts";
 import { modelOptions, subjectOf } from "../subject.ts";
 import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
@@ -100,7 +100,7 @@ function nameOf({ randomWeights, model }: ModelRequest, axis: GrowthAxis, point:
 
 interface Fitting {
   /** Undefined where not even the smallest point fits, or the signal aborted. */
-  readonly engine: Engine | undefined;
+  readonly engine: LocalEngine | undefined;
   readonly left: readonly GrowthPoint[];
   readonly dropped: readonly GrowthPoint[];
 }
@@ -126,7 +126,7 @@ async function openFitting(
 async function opened(
   model: ModelRequest,
   points: readonly GrowthPoint[],
-): Promise<Engine | undefined> {
+): Promise<LocalEngine | undefined> {
   const { depths: _, ...sizes } = enginesSizes(points);
   try {
     const engine = await openEngine({
@@ -144,14 +144,14 @@ async function opened(
   }
 }
 
-async function bandwidthOf({ core }: Engine): Promise<number | undefined> {
+async function bandwidthOf({ core }: LocalEngine): Promise<number | undefined> {
   if (!core.gpu.info.features.includes("timestamp-query")) return undefined;
   using profiler = await openCoreProfiler(core);
   return await profiler.readBandwidth();
 }
 
 interface Run {
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   readonly room: GrowthRoom;
   readonly model: ModelRequest;
   readonly axis: GrowthAxis;

@@ -1,4 +1,4 @@
-import type { EngineClient } from "../../engine/client.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { eventQueue } from "../../engine/schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../../engine/schedule/events.ts";
 import { UsageError } from "../../errors.ts";
@@ -62,7 +62,7 @@ export interface RequestTable {
    * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed.
    */
   generate(
-    engine: EngineClient,
+    engine: Engine,
     request: GenerateRequest,
     entry: LiveRequest,
   ): AsyncGenerator<EngineEvent, void, void>;
@@ -167,7 +167,7 @@ export function requestTable(
 
   /** Passes on what the engine does as it does it, also to who does not read. */
   async function run(
-    engine: EngineClient,
+    engine: Engine,
     request: GenerateRequest,
     entry: LiveRequest,
     push: (event: EngineEvent) => void,

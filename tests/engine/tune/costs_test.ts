@@ -181,14 +181,14 @@ async function answer(options: OpenOptions) {
   using engine = await openEngine({ maxBatch: 2, ...options });
   const messages = [{ role: "user", content: generatedPrompt(3) }] as const;
   const { text } = await resultOf(engine.generate({
-    promptIds: engine.encodePrompt({ messages }),
+    promptIds: engine.text.encodePrompt({ messages }),
     sampling: GREEDY,
     maxTokens: 40,
     stop: [],
     ignoreEos: true,
   }));
   assertNothingHeld(engine);
-  return { text, line: engine.costsLine, table: engine.costs.table };
+  return { text, line: engine.info.costsLine, table: engine.costs.table };
 }
 
 Deno.test("a policy that goes by costs: measured at the first start, then found, and refined", async () => {

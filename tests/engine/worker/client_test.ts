@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../../src/errors.ts";
-import type { ClientOptions } from "../../../src/engine/client.ts";
+import type { ClientOptions } from "../../../src/engine/options.ts";
 import { type GenerateRequest, resultOf } from "../../../src/engine/schedule/events.ts";
 import { statically } from "../../../src/engine/drafting.ts";
 import { openEngine } from "../open.ts";
@@ -60,10 +60,14 @@ Deno.test("an engine in a worker", async (t) => {
   await t.step("tells what an engine in this thread does", async () => {
     assert.ok(progress.length > 0);
     assert.deepEqual(
-      [engine.name, engine.draftName, engine.contextLength, engine.tiers],
-      [here.name, here.draftName, here.contextLength, { ...here.tiers, bytes: engine.tiers.bytes }],
+      [engine.info.name, engine.info.draftName, engine.info.contextLength, engine.info.tiers],
+      [here.info.name, here.info.draftName, here.info.contextLength, {
+        ...here.info.tiers,
+        bytes: engine.info.tiers.bytes,
+      }],
     );
-    assert.deepEqual(ids[0], here.encodePrompt(user(prompts[0] as string)));
+    assert.deepEqual(Object.keys(engine.info), Object.keys(here.info));
+    assert.deepEqual(ids[0], await here.encodePrompt(user(prompts[0] as string)));
     const result = await resultOf(engine.generate(request(ids[0] ?? [])));
     const { timing: _, ...expected } = await resultOf(here.generate(request(ids[0] ?? [])));
     const { timing: __, ...found } = result;
@@ -171,8 +175,8 @@ Deno.test("a template that goes on and on takes nothing from the engine, nor fro
       const templateArguments = { enable_thinking: " to 5." };
       const given = { ...user("Count from 3"), templateArguments };
       assert.deepEqual(await engine.encodePrompt(given), ids);
-      assert.deepEqual(engine.reasoning, { marks: undefined, openings: [], switchable: true });
-      assert.deepEqual(engine.generation, { temperature: 0.5 });
+      assert.deepEqual(engine.info.reasoning, { marks: undefined, openings: [], switchable: true });
+      assert.deepEqual(engine.info.generation, { temperature: 0.5 });
       const result = await resultOf(
         engine.generate(request(ids, { maxTokens: 3, ignoreEos: true })),
       );

@@ -1,5 +1,5 @@
 // A worker that speaks as an engine's thread does, without an engine.
-import type { EngineFacts, EngineStatus } from "../../../src/engine/client.ts";
+import type { EngineInfo, EngineStatus } from "../../../src/engine/engine.ts";
 import type { FromEngine } from "../../../src/engine/worker/messages.ts";
 import { workerPort } from "../../../src/engine/worker/port.ts";
 
@@ -13,7 +13,7 @@ if (port) {
   let pings = 0;
   port.onmessage = ({ data }) => {
     if (data.kind === "open") {
-      post({ kind: "opened", facts: {} as EngineFacts, status: {} as EngineStatus });
+      post({ kind: "opened", info: {} as EngineInfo, status: {} as EngineStatus });
     }
     if (data.kind === "close") post({ kind: "closed" });
     // Every second ping is never answered.

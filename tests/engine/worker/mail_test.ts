@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mean } from "d3-array";
-import type { EngineClient } from "../../../src/engine/client.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
 import type { GenerateRequest } from "../../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { open } from "./open.ts";
@@ -13,7 +13,7 @@ function request(promptIds: readonly number[], of: Partial<GenerateRequest>): Ge
 
 /** Counts the rounds of a request that goes on while `use` runs. */
 async function whileBusy(
-  engine: EngineClient,
+  engine: Engine,
   use: (rounds: () => number, promptIds: readonly number[]) => Promise<void>,
 ): Promise<void> {
   const promptIds = await engine.encodePrompt(MESSAGES);

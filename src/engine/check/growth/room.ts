@@ -7,7 +7,8 @@ import { bytesText } from "../../../text/numbers.ts";
 import { openModels } from "../../load/load.ts";
 import { openRandomModels } from "../../load/random_models.ts";
 import { allLayers, capacityOf, type MemoryNeed, memoryNeed } from "../../load/sizes.ts";
-import type { Machine, OpenOptions } from "../../open.ts";
+import type { Machine } from "../../open.ts";
+import type { OpenOptions } from "../../options.ts";
 import { staticPlan } from "../../schedule/speculation_choice.ts";
 import { type GrowthPoint, pointCells } from "./growth.ts";
 
