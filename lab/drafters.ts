@@ -66,7 +66,7 @@ async function answer(engine: LocalEngine, chat: Chat, rounds: Rounds): Promise<
   const answers: string[] = [];
   for (const content of chat) {
     messages.push({ role: "user", content });
-    const { text, outputIds, speculative } = await resultOf(engine.generate({
+    const { text, outputIds, speculative } = await resultOf(engine.submit({
       promptIds: engine.text.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: Number(flags.temperature), seed: 7 },
       maxTokens: 160,

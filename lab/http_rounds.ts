@@ -62,7 +62,7 @@ async function direct(engine: Engine, requests: readonly Asked[]): Promise<void>
     const promptIds = await engine.encodePrompt({ messages });
     const sampling = { ...GREEDY, temperature: 0.8, seed };
     const rest = { maxTokens: tokens, stop: [], ignoreEos: true };
-    await resultOf(engine.generate({ promptIds, sampling, ...rest }));
+    await resultOf(engine.submit({ promptIds, sampling, ...rest }));
   }));
 }
 

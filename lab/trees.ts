@@ -45,7 +45,7 @@ async function answers(algorithm: "EAGLE3" | "EAGLE", tier: DraftShape): Promise
     speculate: statically(tier),
   });
   return await Promise.all(prompts.map(async ({ task, content }) => {
-    const { text, outputIds, speculative } = await resultOf(engine.generate({
+    const { text, outputIds, speculative } = await resultOf(engine.submit({
       promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
       sampling: GREEDY,
       maxTokens: 160,

@@ -46,7 +46,7 @@ const promptIds = engine.text.encodePrompt(
 
 async function speed(of: { readonly grammar?: Grammar; readonly numSteps?: number }) {
   const rest = { sampling: GREEDY, maxTokens: Number(tokens), stop: [], ignoreEos: true };
-  const { timing, speculative } = await resultOf(engine.generate({ promptIds, ...rest, ...of }));
+  const { timing, speculative } = await resultOf(engine.submit({ promptIds, ...rest, ...of }));
   return { speed: timing.tokensPerSecond, length: speculative.mean_accept_length };
 }
 

@@ -1,6 +1,7 @@
 import type { DeviceInfo } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
-import type { EngineEvent, GenerateRequest } from "./schedule/events.ts";
+import type { EventStream } from "./schedule/event_stream.ts";
+import type { GenerateRequest } from "./schedule/events.ts";
 import type { DecodedTokens, EngineText, PromptInput } from "./load/text.ts";
 import type { ClientOptions } from "./options.ts";
 import type { WeightReport } from "./load/quantize.ts";
@@ -77,13 +78,11 @@ export interface Engine extends AsyncDisposable {
    */
   decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens>;
   /**
-   * Runs a request together with all others and yields its events; the last one is "finish". Its text
-   * depends on nothing but the request. An engine in another thread ends it within INTERRUPT_MS of an
+   * Runs a request together with all others. Its text depends on nothing but the request. What cannot
+   * be used ends with a UsageError. An engine in another thread ends it within INTERRUPT_MS of an
    * abort, whatever the device is at.
-   *
-   * @throws UsageError for a request that cannot be used.
    */
-  generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
+  submit(request: GenerateRequest): EventStream;
   /** As of now, or of the last request that ended where the engine is in another thread. */
   readonly status: EngineStatus;
   /** As of now: an engine in another thread answers between two rounds. */

@@ -65,7 +65,6 @@ export interface LocalEngine extends Engine, Disposable {
   readonly costs: EngineCosts;
   /** Tokens of a prompt between two rounds. */
   readonly chunkRows: number;
-  submit: EngineLoop["submit"];
   /** Resolves once no request is in flight. */
   idle: EngineLoop["idle"];
 }
@@ -194,7 +193,7 @@ export async function openEngine(
     onWarning,
     mail: options.mail,
   });
-  const { generate, submit, idle, close } = engineLoop(scheduler);
+  const { submit, idle, close } = engineLoop(scheduler);
   stack.defer(close);
   const { hasChatTemplate, chatTemplate, generation } = text;
   const info = {
@@ -244,7 +243,6 @@ export async function openEngine(
     speculation,
     costs,
     chunkRows,
-    generate,
     submit,
     idle,
     // deno-lint-ignore require-await -- what is thrown rejects, as from another thread

@@ -154,9 +154,9 @@ function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): read
 }
 
 /** Stores the context, so that the prefix cache has it when the clock runs. */
-async function cacheContext({ generate }: EngineLoop, promptIds: readonly number[]): Promise<void> {
+async function cacheContext({ submit }: EngineLoop, promptIds: readonly number[]): Promise<void> {
   const request = { promptIds, sampling: GREEDY, stop: [], ignoreEos: true, numSteps: 0 };
-  await resultOf(generate({ ...request, maxTokens: 1 }));
+  await resultOf(submit({ ...request, maxTokens: 1 }));
 }
 
 function vocabularyOf(engine: LocalEngine): number {
@@ -197,16 +197,22 @@ async function runRequests(
   const ends = AbortSignal.any([signal, failed.signal]);
   const done: Done[] = [];
 
-  async function place(): Promise<void> {
-    let next: Work | undefined;
-    while (!ends.aborted) {
-      const work = next ?? waiting.shift();
-      if (work === undefined) return;
+  /**
+   * Runs one request after the other. The next is submitted while the step in which one ends hands out
+   * its events: it takes part in the next round.
+   */
+  function place(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const run = (work: Work | undefined) => {
+      if (work === undefined || ends.aborted) return resolve();
       const request = { ...requestOf(work, spec, workload), signal: ends };
-      const { sample, result } = await runRequest(loop, request);
-      done.push({ at: work.at, tokens: result.outputIds.length, sample });
-      next = followUp(engine, work, result.text);
-    }
+      runRequest(loop, request, (sample, result) => {
+        done.push({ at: work.at, tokens: result.outputIds.length, sample });
+        run(followUp(engine, work, result.text) ?? waiting.shift());
+      }, reject);
+    };
+    run(waiting.shift());
+    return promise;
   }
 
   const places = Array.from({ length: spec.batch }, place);
@@ -234,22 +240,31 @@ function requestOf(
   };
 }
 
-async function runRequest(
-  { generate }: EngineLoop,
+/** Calls `onEnd` as the request ends, `onError` where it fails or where `onEnd` throws. */
+function runRequest(
+  { submit }: EngineLoop,
   request: GenerateRequest,
-): Promise<{ sample: RequestSample; result: GenerateResult }> {
+  onEnd: (sample: RequestSample, result: GenerateResult) => void,
+  onError: (error: unknown) => void,
+): void {
   const began = performance.now();
   const times: { readonly at: number; readonly count: number }[] = [];
-  const result = await resultOf(generate(request), (event) => {
+  submit(request).listen((event) => {
     if (event.kind === "round") times.push({ at: performance.now(), count: event.ids.length });
+    if (event.kind === "error") onError(event.error);
+    if (event.kind !== "finish") return;
+    const { timing, promptIds, outputIds, cachedTokens } = event.result;
+    const sample = {
+      ...requestSample(began, times, outputIds),
+      prompt: { tokens: promptIds.length - cachedTokens, ms: timing.prefillMs },
+      answer: { tokens: outputIds.length, ms: timing.decodeMs },
+    };
+    try {
+      onEnd(sample, event.result);
+    } catch (error) {
+      onError(error);
+    }
   });
-  const { timing, promptIds, outputIds, cachedTokens } = result;
-  const sample = {
-    ...requestSample(began, times, outputIds),
-    prompt: { tokens: promptIds.length - cachedTokens, ms: timing.prefillMs },
-    answer: { tokens: outputIds.length, ms: timing.decodeMs },
-  };
-  return { sample, result };
 }
 
 function idsOf(engine: LocalEngine, prompt: Prompt, spec: CellSpec): readonly number[] {

@@ -5,6 +5,7 @@ import type {
   TextLogprobs,
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
+import { EventStream } from "../../src/engine/schedule/event_stream.ts";
 import type { ClientOptions } from "../../src/engine/options.ts";
 import type { Engine, EngineInfo, OpenEngine } from "../../src/engine/engine.ts";
 import type { Io, TextSink } from "../../src/cli/terminal/io.ts";
@@ -229,9 +230,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       const words = texts.flatMap((text) => text.split(/\s+/));
       return Promise.resolve(words.map((word) => word === "<think>" ? OPEN_ID : word.length));
     },
-    generate: (request) => {
+    submit: (request) => {
       requests.push(request);
-      return play(asOpened(request), answer(requests.length), options);
+      return streamOf(play(asOpened(request), answer(requests.length), options));
     },
     disposed: () => disposed,
     terminate: () => Promise.resolve(),
@@ -241,6 +242,21 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
   };
   return engine;
+}
+
+/** A stream of what the generator yields and throws. */
+export function streamOf(events: AsyncGenerator<EngineEvent, void, void>): EventStream {
+  const stream = new EventStream(() => {
+    stream.push({ kind: "error", error: new Error("the reader has left") });
+  });
+  (async () => {
+    try {
+      for await (const event of events) stream.push(event);
+    } catch (error) {
+      stream.push({ kind: "error", error: error as Error });
+    }
+  })();
+  return stream;
 }
 
 /** What the engine would make of the options; undefined where they do not say. */

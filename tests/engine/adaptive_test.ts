@@ -45,7 +45,7 @@ function requestOf(engine: LocalEngine, content: string, rest: Partial<GenerateR
 
 /** Runs the requests side by side; their results in the order in which they came. */
 async function runAll(engine: LocalEngine, requests: readonly GenerateRequest[]) {
-  return await Promise.all(requests.map((request) => resultOf(engine.generate(request))));
+  return await Promise.all(requests.map((request) => resultOf(engine.submit(request))));
 }
 
 /** What became of the prompts, one after the other or side by side. */

@@ -86,7 +86,7 @@ function request(engine: LocalEngine, n: number, all: boolean): GenerateRequest 
 async function together(options: OpenOptions, count: number, all: boolean) {
   using engine = await openEngine(options);
   const requests = Array.from({ length: count }, (_, n) => request(engine, n, all));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   assertNothingHeld(engine);
   return { results, counts: { ...engine.counts }, ranks: engine.core.ranks };
 }

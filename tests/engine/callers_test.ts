@@ -23,7 +23,7 @@ async function alone(conversations: readonly (readonly Message[])[]): Promise<st
   using engine = await openEngine({ speculate: statically(0), prefixCache: false });
   const texts: string[] = [];
   for (const messages of conversations) {
-    texts.push((await resultOf(engine.generate(requestOf(engine, messages)))).text);
+    texts.push((await resultOf(engine.submit(requestOf(engine, messages)))).text);
   }
   return texts;
 }
@@ -34,7 +34,7 @@ Deno.test("26 texts, all asked for at once", async () => {
   ]);
   using engine = await openEngine({ speculate: statically(3), maxBatch: 4 });
   const results = await Promise.all(
-    prompts.map((messages) => resultOf(engine.generate(requestOf(engine, messages)))),
+    prompts.map((messages) => resultOf(engine.submit(requestOf(engine, messages)))),
   );
   assert.deepEqual(results.map(({ text }) => text), await alone(prompts));
   assertNothingHeld(engine);
@@ -50,7 +50,7 @@ Deno.test("conversations go on side by side where pages are short", async () => 
     for (const content of [first, ...turns]) {
       messages = [...messages, { role: "user", content }];
       asked.push(messages);
-      const { text } = await resultOf(engine.generate(requestOf(engine, messages)));
+      const { text } = await resultOf(engine.submit(requestOf(engine, messages)));
       texts.push(text);
       messages = [...messages, { role: "assistant", content: text }];
     }
@@ -84,7 +84,7 @@ Deno.test("7 prompts behind one long system message share its pages", async () =
       prefixCache,
     });
     const results = await Promise.all(
-      prompts.map((messages) => resultOf(engine.generate(requestOf(engine, messages)))),
+      prompts.map((messages) => resultOf(engine.submit(requestOf(engine, messages)))),
     );
     texts.push(results.map(({ text }) => text));
     cached.push(results.map(({ cachedTokens }) => cachedTokens));

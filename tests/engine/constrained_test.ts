@@ -57,7 +57,7 @@ const plain = await (async () => {
   using engine = await openEngine({ draft: "none" });
   return await Array.fromAsync(
     ALL,
-    (n) => resultOf(engine.generate({ ...request(engine, n), numSteps: 0 })),
+    (n) => resultOf(engine.submit({ ...request(engine, n), numSteps: 0 })),
   );
 })();
 
@@ -73,7 +73,7 @@ async function assertSame(engine: LocalEngine, least = 4): Promise<readonly Gene
   let results: readonly GenerateResult[] = [];
   for (let batch = least; batch <= 4; batch++) {
     const which = ALL.slice(0, batch);
-    results = await Promise.all(which.map((n) => resultOf(engine.generate(request(engine, n)))));
+    results = await Promise.all(which.map((n) => resultOf(engine.submit(request(engine, n)))));
     assert.deepEqual(
       results.map(({ outputIds, finishReason }) => [outputIds.join(), finishReason]),
       which.map((n) => [plain[n]?.outputIds.join(), plain[n]?.finishReason]),
@@ -167,13 +167,13 @@ Deno.test("the ends: at max tokens, at a stop text, without the end token", asyn
   const { engine } = await open({ draft: "none" });
   using _ = engine;
   const whole = plain[0] ?? assert.fail();
-  const cut = await resultOf(engine.generate({ ...request(engine, 0), maxTokens: 9 }));
+  const cut = await resultOf(engine.submit({ ...request(engine, 0), maxTokens: 9 }));
   assert.deepEqual([cut.finishReason, cut.outputIds.length], ["length", 9]);
   assert.ok(whole.text.startsWith(cut.text) && cut.text !== "");
-  const stopped = await resultOf(engine.generate({ ...request(engine, 0), stop: ['"years"'] }));
+  const stopped = await resultOf(engine.submit({ ...request(engine, 0), stop: ['"years"'] }));
   assert.equal(stopped.finishReason, "stop");
   assert.equal(stopped.text, whole.text.slice(0, whole.text.indexOf('"years"')));
-  const on = await resultOf(engine.generate({ ...request(engine, 0), ignoreEos: true }));
+  const on = await resultOf(engine.submit({ ...request(engine, 0), ignoreEos: true }));
   assert.deepEqual([on.finishReason, on.text], ["stop", whole.text]);
 });
 
@@ -184,9 +184,9 @@ Deno.test("a grammar that cannot be used is told before anything is generated; o
   const nowhere: Grammar = { kind: "ebnf", text: 'root ::= "The" x\nx ::= x' };
   const escape: Grammar = { kind: "json schema", schema: { $ref: "#/%zz" } };
   const [good, ...failed] = await Promise.allSettled([
-    resultOf(engine.generate(request(engine, 3))),
+    resultOf(engine.submit(request(engine, 3))),
     ...[bad, nowhere, escape].map((grammar) =>
-      resultOf(engine.generate({ ...request(engine, 0), grammar }))
+      resultOf(engine.submit({ ...request(engine, 0), grammar }))
     ),
   ]);
   assert.equal(good?.status === "fulfilled" && good.value.text, plain[3]?.text);
@@ -202,17 +202,18 @@ Deno.test("a grammar that cannot be used is told before anything is generated; o
   // A callback that throws ends its own request, as does a grammar.
   const thrown = new RangeError("the callback's own");
   let last: unknown;
-  const callback = engine.submit(request(engine, 0), (event) => {
+  const callback = engine.submit(request(engine, 0));
+  callback.listen((event) => {
     if (event.kind === "text") throw thrown;
     if (event.kind === "error") last = event.error;
   });
   const [goes, ...ended] = await Promise.allSettled([
-    resultOf(engine.generate(request(engine, 1))),
-    resultOf(engine.generate({ ...request(engine, 0), grammar: escape })),
+    resultOf(engine.submit(request(engine, 1))),
+    resultOf(engine.submit({ ...request(engine, 0), grammar: escape })),
   ]);
   await engine.idle();
   assert.equal(goes?.status === "fulfilled" && goes.value.text, plain[1]?.text);
   assert.deepEqual(ended.map(({ status }) => status), ["rejected"]);
-  assert.deepEqual([callback.done, last], [true, thrown]);
+  assert.deepEqual([callback.ended, last], [true, thrown]);
   assertNothingHeld(engine);
 });

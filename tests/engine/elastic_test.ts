@@ -50,7 +50,7 @@ async function run(options: OpenOptions, prepare: (engine: LocalEngine) => void 
       ignoreEos: true,
     };
   });
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   const { core: { pool, elastic }, counts, cache } = engine;
   assert.equal(pool.free + cache.evictable, pool.total, "no page is lost");
   return { ids: results.map(({ outputIds }) => outputIds), rounds, counts, elastic };
@@ -201,7 +201,7 @@ Deno.test("a grammar's forced tokens are verified while the draft is away", asyn
     // how long their grammar takes to compile; the draft does not come back before they have ended.
     const results = await Promise.all(
       Array.from({ length: 12 }, (_, seed) =>
-        resultOf(engine.generate({
+        resultOf(engine.submit({
           promptIds,
           maxTokens: 60,
           stop: [],

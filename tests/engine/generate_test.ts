@@ -19,7 +19,7 @@ const REQUEST: Omit<GenerateRequest, "promptIds"> = {
   numSteps: 3,
 };
 
-async function collect(events: AsyncGenerator<EngineEvent>) {
+async function collect(events: AsyncIterable<EngineEvent>) {
   const pieces: string[] = [];
   const prefills: number[] = [];
   const result = await resultOf(events, (event) => {
@@ -40,7 +40,7 @@ Deno.test("a request on the embedded model", async (t) => {
   const counted = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.";
 
   async function run(request: Partial<GenerateRequest>) {
-    return (await collect(engine.generate({ promptIds, ...REQUEST, ...request }))).result;
+    return (await collect(engine.submit({ promptIds, ...REQUEST, ...request }))).result;
   }
 
   await t.step("ends at the end-of-sequence token, which is an id and not text", async () => {
@@ -77,7 +77,7 @@ Deno.test("a request on the embedded model", async (t) => {
     const abort = new AbortController();
     const ids: number[] = [];
     const request = { promptIds, ...REQUEST, signal: abort.signal };
-    for await (const event of engine.generate(request)) {
+    for await (const event of engine.submit(request)) {
       if (event.kind === "round") ids.push(...event.ids);
       if (ids.length > 8) abort.abort();
       if (event.kind !== "finish") continue;
@@ -159,7 +159,7 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
         messages.push({ role: "user", content });
         const promptIds = engine.text.encodePrompt({ messages });
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
-        const { result } = await collect(engine.generate(request));
+        const { result } = await collect(engine.submit(request));
         messages.push({ role: "assistant", content: result.text });
         const { accepted_tokens } = result.speculative;
         answers.push({ text: result.text, accepted: accepted_tokens, cached: result.cachedTokens });
@@ -167,7 +167,7 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
       for (const [turn] of turns.entries()) {
         const promptIds = engine.text.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
-        const { result } = await collect(uncached.generate(request));
+        const { result } = await collect(uncached.submit(request));
         assert.equal(answers[turn]?.text, result.text);
         // The draft caught up with tokens that were decoded without it.
         assert.equal(answers[turn]?.accepted, result.speculative.accepted_tokens);
@@ -202,7 +202,7 @@ Deno.test("logits that are no numbers are an error, not garbage", async () => {
   const broken = new Float32Array(256).fill(NaN);
   engine.core.gpu.device.queue.writeBuffer(norm.buffer, norm.offset ?? 0, broken);
   const promptIds = user(engine, "Hello!");
-  await assert.rejects(collect(engine.generate({ promptIds, ...REQUEST })), (error) => {
+  await assert.rejects(collect(engine.submit({ promptIds, ...REQUEST })), (error) => {
     assert.ok(error instanceof UsageError);
     assert.match(error.message, /the logits at position \d+ are not numbers/);
     return true;

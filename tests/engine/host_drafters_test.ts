@@ -36,7 +36,7 @@ async function together(
   maxTokens = MOST,
 ): Promise<GenerateResult[]> {
   const results = await Promise.all(
-    which.map((n) => resultOf(engine.generate(request(engine, n, maxTokens)))),
+    which.map((n) => resultOf(engine.submit(request(engine, n, maxTokens)))),
   );
   assertNothingHeld(engine);
   return results;
@@ -134,7 +134,7 @@ Deno.test("a request that asks for no drafts gets none, and says so", async () =
   const { engine } = await open({ algorithm: "SUFFIX", maxBatch: 2 });
   using _ = engine;
   const { outputIds, speculative } = await resultOf(
-    engine.generate({ ...request(engine, 0), numSteps: 0 }),
+    engine.submit({ ...request(engine, 0), numSteps: 0 }),
   );
   assert.deepEqual(outputIds, plain[0]?.slice(0, MOST));
   assert.deepEqual([speculative.algorithm, speculative.draft_tokens], ["NONE", 0]);
@@ -143,7 +143,7 @@ Deno.test("a request that asks for no drafts gets none, and says so", async () =
 Deno.test("acceptance of chains from the host can be simulated", async () => {
   const { engine } = await open({ algorithm: "NGRAM", simulateAcceptance: [1] });
   using _ = engine;
-  const { speculative } = await resultOf(engine.generate(request(engine, 0)));
+  const { speculative } = await resultOf(engine.submit(request(engine, 0)));
   assert.ok(speculative.draft_tokens > 5);
   assert.equal(speculative.accepted_tokens, speculative.draft_tokens);
 });

@@ -15,10 +15,10 @@ async function ran(code: string): Promise<string> {
 }
 
 const LEAVE = `
-  const promptIds = await engine.text.encodePrompt({ raw: "Once" });
+  const promptIds = await engine.encodePrompt({ raw: "Once" });
   const { GREEDY: sampling } = await import("./src/speculate/sampling.ts");
   const request = { promptIds, sampling, maxTokens: 900, stop: [], ignoreEos: true };
-  for await (const { kind } of engine.generate(request)) if (kind === "round") break;
+  for await (const { kind } of engine.submit(request)) if (kind === "round") break;
   console.log("left");
 `;
 

@@ -39,7 +39,7 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
 async function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   return await Promise.all(which.map(async (n) => {
     const told: TextLogprobs[] = [];
-    const result = await resultOf(engine.generate(request(engine, n)), (event) => {
+    const result = await resultOf(engine.submit(request(engine, n)), (event) => {
       if (event.kind === "round") told.push(...event.logprobs ?? []);
     });
     assert.deepEqual(result.logprobs ?? [], told);
@@ -128,5 +128,5 @@ for (const [name, options] of Object.entries(SETTINGS)) {
 Deno.test("logprobs: more than 20 are refused", async () => {
   using engine = await openEngine({ draft: "none" });
   const asked = { ...request(engine, 0), logprobs: 21 };
-  await assert.rejects(resultOf(engine.generate(asked)), /logprobs is 21, it is 0 to 20/);
+  await assert.rejects(resultOf(engine.submit(asked)), /logprobs is 21, it is 0 to 20/);
 });

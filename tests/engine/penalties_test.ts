@@ -67,7 +67,7 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
 
 async function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   const results = await Promise.all(
-    which.map((n) => resultOf(engine.generate(request(engine, n)))),
+    which.map((n) => resultOf(engine.submit(request(engine, n)))),
   );
   assertNothingHeld(engine);
   return results;
@@ -98,7 +98,7 @@ Deno.test("penalties change a text; those who have none get theirs beside them",
   using engine = await openEngine({ draft: "none" });
   for (const n of [1, 3, 4]) {
     const asked = { ...request(engine, n), sampling: GREEDY };
-    const { outputIds } = await resultOf(engine.generate(asked));
+    const { outputIds } = await resultOf(engine.submit(asked));
     assert.equal(outputIds.join() === plain[n]?.outputIds.join(), n === 1);
   }
 });
@@ -132,7 +132,7 @@ Deno.test("penalties: a bias on what is no token is refused", async () => {
   using engine = await openEngine({ draft: "none" });
   const asked = request(engine, 0);
   const sampling = { ...GREEDY, logitBias: { 2048: 1 } };
-  await assert.rejects(resultOf(engine.generate({ ...asked, sampling })), {
+  await assert.rejects(resultOf(engine.submit({ ...asked, sampling })), {
     name: UsageError.name,
     message: 'Cannot bias token id 2048: "fledgling/target" has ids 0 to 2047',
   });

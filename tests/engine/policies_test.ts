@@ -54,7 +54,7 @@ async function texts(options: OpenOptions) {
       ...n === 3 ? { numSteps: 0 } : {},
     };
   });
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   return { texts: results.map(({ text }) => text), results, report: engine.speculation.report };
 }
 

@@ -29,7 +29,7 @@ async function answers(
   const promptIds = engine.text.encodePrompt(MESSAGES);
   return await Promise.all(Array.from({ length: prompts }, async (_, i) => {
     const own = promptIds.slice(0, promptIds.length - i);
-    return (await resultOf(engine.generate({ ...REQUEST, promptIds: own }))).outputIds;
+    return (await resultOf(engine.submit({ ...REQUEST, promptIds: own }))).outputIds;
   }));
 }
 

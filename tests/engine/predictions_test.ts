@@ -41,7 +41,7 @@ const plain = await (async () => {
   using engine = await openEngine({ draft: "none" });
   const outputs: (readonly number[])[] = [];
   for (const n of PROMPTS.keys()) {
-    outputs.push((await resultOf(engine.generate(request(engine, n)))).outputIds);
+    outputs.push((await resultOf(engine.submit(request(engine, n)))).outputIds);
   }
   return outputs;
 })();
@@ -75,7 +75,7 @@ async function together(
 ): Promise<GenerateResult[]> {
   const results = await Promise.all(
     predictions.map((prediction, n) =>
-      resultOf(engine.generate({ ...request(engine, n), ...prediction && { prediction } }))
+      resultOf(engine.submit({ ...request(engine, n), ...prediction && { prediction } }))
     ),
   );
   assertNothingHeld(engine);
@@ -145,7 +145,7 @@ Deno.test("beside chains that are verified by rejection sampling greedy text sta
     const [first, second] = await Promise.all([
       { ...request(engine, 0), prediction: predicted },
       request(engine, 2),
-    ].map((asked) => resultOf(engine.generate(asked))));
+    ].map((asked) => resultOf(engine.submit(asked))));
     assert.deepEqual([first?.outputIds, second?.outputIds], [outputOf(0), outputOf(2)]);
     assert.ok((first?.prediction?.accepted ?? 0) > 10);
   }
@@ -181,7 +181,7 @@ Deno.test("under a grammar what is not allowed is left out of the prediction", a
       ? {}
       : { prediction: engine.text.encodePrompt({ raw: predicted, addSpecialTokens: false }) };
     const asked = { ...request(engine, 0), ignoreEos: false, grammar, ...prediction };
-    return await resultOf(engine.generate(asked));
+    return await resultOf(engine.submit(asked));
   };
   const { text } = await texts({ draft: "none" });
   for (const predicted of [text, `${text} and six`, "one, three, two"]) {
@@ -195,7 +195,7 @@ Deno.test("under a grammar what is not allowed is left out of the prediction", a
 Deno.test("no drafts where none are asked for", async () => {
   using engine = await openEngine({ draft: "none", predictions: true });
   const { outputIds, prediction, speculative } = await resultOf(
-    engine.generate({ ...request(engine, 0), prediction: outputOf(0), numSteps: 0 }),
+    engine.submit({ ...request(engine, 0), prediction: outputOf(0), numSteps: 0 }),
   );
   assert.deepEqual(outputIds, outputOf(0));
   assert.deepEqual(prediction, { drafted: 0, accepted: 0 });
@@ -205,7 +205,7 @@ Deno.test("no drafts where none are asked for", async () => {
 Deno.test("a prediction that cannot be used is refused", async () => {
   const refused = async (engine: LocalEngine, prediction: readonly number[], message: RegExp) =>
     await assert.rejects(
-      async () => await resultOf(engine.generate({ ...request(engine, 0), prediction })),
+      async () => await resultOf(engine.submit({ ...request(engine, 0), prediction })),
       (error) => error instanceof UsageError && message.test(error.message),
     );
   using engine = await openEngine({ draft: "none", predictions: true });

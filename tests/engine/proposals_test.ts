@@ -41,7 +41,7 @@ const REQUESTS = [0, 1, 2, 3];
 
 async function together(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   const results = await Promise.all(
-    which.map((n) => resultOf(engine.generate(request(engine, n)))),
+    which.map((n) => resultOf(engine.submit(request(engine, n)))),
   );
   assertNothingHeld(engine);
   return results;
@@ -52,7 +52,7 @@ const plain = await (async () => {
   using engine = await openEngine({ draft: "none" });
   const found: { readonly all: number[]; readonly output: string }[] = [];
   for (const n of REQUESTS) {
-    const { outputIds } = await resultOf(engine.generate(request(engine, n)));
+    const { outputIds } = await resultOf(engine.submit(request(engine, n)));
     found.push({
       all: [...request(engine, n).promptIds, ...outputIds],
       output: outputIds.join(),
@@ -164,7 +164,7 @@ for (const [name, options, machine] of TARGETS) {
         ...drafter ? { drafter: pureDrafter(drafter) } : {},
         onRound: (round) => rounds.push(round),
       }, machine);
-      const { outputIds } = await resultOf(engine.generate(asked));
+      const { outputIds } = await resultOf(engine.submit(asked));
       return { outputIds, accepted: acceptedOf(rounds) };
     };
     const { outputIds } = await outputOf();
@@ -243,7 +243,7 @@ async function deviceDrafts(
   const drafts = new Map<string, string>();
   const results = await Promise.all([0, 1].map((n) => {
     let place = 0;
-    return resultOf(engine.generate(request(engine, n)), (event) => {
+    return resultOf(engine.submit(request(engine, n)), (event) => {
       if (event.kind !== "round") return;
       if (event.tier?.depth === 2) drafts.set(`${n} ${place}`, event.drafts.join());
       place += event.ids.length;
@@ -291,7 +291,7 @@ Deno.test("what cannot be verified ends its request, and the others go on", asyn
   for (const [why, proposal] of FAULTS) {
     fault = proposal;
     const [first, second] = await Promise.allSettled(
-      [0, 1].map((n) => resultOf(engine.generate(request(engine, n)))),
+      [0, 1].map((n) => resultOf(engine.submit(request(engine, n)))),
     );
     assert.ok(first?.status === "fulfilled" && second?.status === "rejected");
     assertSame([first.value], [0]);

@@ -26,7 +26,7 @@ async function together(
 ): Promise<GenerateResult[]> {
   const results = await Promise.all(
     Array.from({ length: COUNT }, (_, n) =>
-      resultOf(engine.generate({
+      resultOf(engine.submit({
         promptIds: engine.text.encodePrompt({
           messages: [{ role: "user", content: generatedPrompt(n) }],
         }),
@@ -86,7 +86,7 @@ Deno.test("relaxed acceptance: what a grammar rules out is never accepted, whate
     acceptThresholds: { single: 0, acc: 0 },
   });
   for (let seed = 0; seed < 3; seed++) {
-    const { text, finishReason } = await resultOf(engine.generate({
+    const { text, finishReason } = await resultOf(engine.submit({
       promptIds: engine.text.encodePrompt({ raw: "Digits:" }),
       sampling: { ...GREEDY, temperature: 1, seed },
       maxTokens: 24,

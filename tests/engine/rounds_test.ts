@@ -143,7 +143,7 @@ async function run(
     onRound: (round) => rounds.push(round),
   });
   const results = await Promise.all(requests.map((request) =>
-    resultOf(engine.generate({
+    resultOf(engine.submit({
       promptIds: PROMPT,
       sampling: GREEDY,
       maxTokens: 40,

@@ -40,7 +40,7 @@ async function together(
     await gates[n]?.promise;
     if (every === 0) gates[n + 1]?.resolve();
     let rounds = 0;
-    const result = await resultOf(engine.generate(request), ({ kind }) => {
+    const result = await resultOf(engine.submit(request), ({ kind }) => {
       if (kind === "round" && ++rounds >= every) gates[n + 1]?.resolve();
     });
     gates[n + 1]?.resolve();

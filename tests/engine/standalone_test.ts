@@ -47,7 +47,7 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
 
 async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
   const requests = Array.from({ length: count }, (_, n) => request(engine, n));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   assertNothingHeld(engine);
   return results;
 }
@@ -194,20 +194,20 @@ Deno.test("trees of a model for itself are accepted to their end", async () => {
   const results = [];
   for (const n of [0, 2, 8]) {
     const each = { ...request(engine, n), sampling: GREEDY, stop: [], ignoreEos: true };
-    results.push(await resultOf(engine.generate(each)));
+    results.push(await resultOf(engine.submit(each)));
   }
   assert.ok(acceptLength(results) > 4.7, `${acceptLength(results)}`);
 });
 
 Deno.test("prompts that begin alike: what is cached of the draft is true", async () => {
   using engine = await openEngine({ draft: TARGET, speculate: statically(3) });
-  const first = await resultOf(engine.generate(request(engine, 0)));
+  const first = await resultOf(engine.submit(request(engine, 0)));
   const longer = [...request(engine, 0).promptIds, ...first.outputIds.slice(0, 20)];
   // The page's next token is another one: that of an EAGLE head would not be cached.
   const promptIds = longer.slice(0, Math.floor(longer.length / PAGE) * PAGE).concat(77);
   const before = { ...engine.counts };
   const again = { ...request(engine, 0), promptIds, maxTokens: 40, ignoreEos: true };
-  const result = await resultOf(engine.generate(again));
+  const result = await resultOf(engine.submit(again));
   assert.equal(result.cachedTokens, promptIds.length - 1);
   assert.equal(engine.counts.catchUps, before.catchUps);
   assert.ok(acceptLength([result]) > 3.8);
@@ -237,11 +237,11 @@ Deno.test("rejection sampling: greedy text stays, and what agrees is accepted at
     const asked = { draft, rejection, speculate: statically(3), maxBatch: 3 };
     using engine = await openEngine(asked);
     const greedy = (n: number) => ({ ...request(engine, n), sampling: GREEDY });
-    const results = await Promise.all([0, 2].map((n) => resultOf(engine.generate(greedy(n)))));
+    const results = await Promise.all([0, 2].map((n) => resultOf(engine.submit(greedy(n)))));
     assert.deepEqual(texts(results), [expected[0], expected[2]]);
     const sampled = await Promise.all(
       seeds.map((seed) =>
-        resultOf(engine.generate({ ...greedy(8), sampling: { ...SAMPLED, seed }, ignoreEos: true }))
+        resultOf(engine.submit({ ...greedy(8), sampling: { ...SAMPLED, seed }, ignoreEos: true }))
       ),
     );
     assert.ok(new Set(texts(sampled)).size > 1);
@@ -294,7 +294,7 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
     stop: [],
     ignoreEos: true,
   };
-  const { outputIds, speculative } = await resultOf(engine.generate(asked));
+  const { outputIds, speculative } = await resultOf(engine.submit(asked));
   assert.equal(outputIds.length, 12);
   assert.equal(speculative.draft_tokens, 2 * speculative.rounds);
 });

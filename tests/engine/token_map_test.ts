@@ -17,7 +17,7 @@ async function generated(options: OpenOptions): Promise<GenerateResult & { warni
   });
   const promptIds = engine.text.encodePrompt({ messages: [{ role: "user", content: CONTENT }] });
   const request = { promptIds, sampling: GREEDY, maxTokens: 60, stop: [], ignoreEos: false };
-  return { ...await resultOf(engine.generate(request)), warnings };
+  return { ...await resultOf(engine.submit(request)), warnings };
 }
 
 async function withMap<T>(

@@ -51,7 +51,7 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
 
 async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
   const requests = Array.from({ length: count }, (_, n) => request(engine, n));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   assertNothingHeld(engine);
   return results;
 }
@@ -178,7 +178,7 @@ Deno.test("a request may ask for a chain where trees are the default, and for no
   const asked = [{}, { numSteps: 2 }, { numSteps: 0 }];
   const results = [];
   for (const each of asked) {
-    results.push(await resultOf(engine.generate({ ...request(engine, 0), ...each })));
+    results.push(await resultOf(engine.submit({ ...request(engine, 0), ...each })));
   }
   assert.equal(new Set(texts(results)).size, 1);
   assert.deepEqual(
@@ -209,9 +209,9 @@ Deno.test("a request without drafts, where the engine's only tier is a tree, bes
   });
   const asked = { ...request(engine, 0), sampling: GREEDY, stop: [], ignoreEos: false };
   const none = { ...asked, numSteps: 0 };
-  const alone = await resultOf(engine.generate(none));
+  const alone = await resultOf(engine.submit(none));
   assert.equal(alone.speculative.draft_tokens, 0);
-  const results = await Promise.all([none, asked].map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all([none, asked].map((each) => resultOf(engine.submit(each))));
   for (const { text } of results) assert.equal(text, alone.text);
   assertNothingHeld(engine);
 });

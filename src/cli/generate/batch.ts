@@ -107,7 +107,7 @@ function openRun(
           io,
           drawSeed,
         });
-        const result = await resultOf(engine.generate(request));
+        const result = await resultOf(engine.submit(request));
         tokens += result.outputIds.length;
         if (result.finishReason === "length") cut++;
         const stopped = result.finishReason === "interrupt";

@@ -134,7 +134,7 @@ async function stream(
   const shown = { reasoning: !quiet && !json, answer: !json };
   const writer = answerWriter(engine.info, request.promptIds, { io, shown });
   try {
-    const result = await resultOf(engine.generate(request), (event) => {
+    const result = await resultOf(engine.submit(request), (event) => {
       if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
       else status.clear();
       if (event.kind === "text") writer.write(event.text);

@@ -113,5 +113,5 @@ async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResu
     ignoreEos: false,
     numSteps: NUM_STEPS,
   };
-  return await resultOf(engine.generate(request));
+  return await resultOf(engine.submit(request));
 }

@@ -142,7 +142,7 @@ async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResu
     ignoreEos: false,
     numSteps: engine.info.tier.depth,
   };
-  return await resultOf(engine.generate(request));
+  return await resultOf(engine.submit(request));
 }
 
 /** Logits over each sequence from its start, one below the other. */

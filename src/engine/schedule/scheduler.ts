@@ -216,10 +216,8 @@ export function openScheduler(
       if (begun === undefined) {
         if (!await requests.admit()) return false;
         await prefill.step();
-        await eventsRead();
       }
       await runGroup();
-      await eventsRead();
       if (elastic) {
         await elastic.step(groups.chosenSteps(), waiting.length);
         counts.elastic = elastic.report;
@@ -228,12 +226,4 @@ export function openScheduler(
     },
     fail: requests.fail,
   };
-}
-
-/**
- * Lets who reads events in this thread read them before the device keeps it: from a queue through
- * two generators that takes some turns of the queue of microtasks.
- */
-async function eventsRead(): Promise<void> {
-  for (let turn = 0; turn < 8; turn++) await undefined;
 }

@@ -1,9 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import type { Engine, OpenEngine } from "../engine.ts";
-import { eventQueue } from "../schedule/event_queue.ts";
+import { EventStream } from "../schedule/event_stream.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { Channel, type Opened } from "./channel.ts";
-import { receive } from "./partial_result.ts";
+import { interruptedResult } from "./interrupted_result.ts";
 import { TextThread } from "./text_client.ts";
 
 /** An abort is answered within this time, also in the middle of a round or of a prompt. */
@@ -33,35 +33,36 @@ function client(channel: Channel, { info, status }: Opened, text: TextThread): E
   /** An abort was not answered in time. */
   let unresponsive = false;
 
-  async function* generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void> {
+  function submit(request: GenerateRequest): EventStream {
     const { signal, ...sent } = request;
-    const events = eventQueue<EngineEvent>();
-    const received = receive(info, request);
-    if (signal?.aborted) return yield { kind: "finish", result: received.interrupted() };
-    const job = channel.submit(sent, events);
+    const started = performance.now();
+    const events: { readonly at: number; readonly event: EngineEvent }[] = [];
     let timer: ReturnType<typeof globalThis.setTimeout> | undefined;
-    const abort = () => {
-      job.cancel();
-      const interrupted = () => {
-        unresponsive = true;
-        events.push({ kind: "finish", result: received.interrupted() });
-      };
-      timer ??= globalThis.setTimeout(interrupted, INTERRUPT_MS);
+    const interrupted = () => {
+      push({ kind: "finish", result: interruptedResult(info, request, { started, events }) });
     };
-    signal?.addEventListener("abort", abort);
-    try {
-      while (true) {
-        const event = await events.next();
-        if (event.kind === "error") throw event.error;
-        received.add(event);
-        yield event;
-        if (event.kind === "finish") return;
-      }
-    } finally {
+    const cancel = () => {
+      job.cancel();
+      timer ??= globalThis.setTimeout(() => {
+        if (signal?.aborted) unresponsive = true;
+        interrupted();
+      }, INTERRUPT_MS);
+    };
+    const stream = new EventStream(cancel);
+    const push = (event: EngineEvent) => {
+      events.push({ at: performance.now(), event });
+      stream.push(event);
+      if (!stream.ended) return;
       clearTimeout(timer);
-      signal?.removeEventListener("abort", abort);
-      job.leave();
+      signal?.removeEventListener("abort", cancel);
+    };
+    if (signal?.aborted) {
+      interrupted();
+      return stream;
     }
+    const job = channel.submit(sent, push);
+    if (!stream.ended) signal?.addEventListener("abort", cancel);
+    return stream;
   }
 
   async function close(): Promise<void> {
@@ -74,7 +75,7 @@ function client(channel: Channel, { info, status }: Opened, text: TextThread): E
     get status() {
       return channel.status ?? status;
     },
-    generate,
+    submit,
     encodePrompt: (input, signal) => text.encode(input, signal),
     decode: (ids, signal) => text.decode(ids, signal),
     ping: async (signal) => {

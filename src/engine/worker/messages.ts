@@ -10,7 +10,7 @@ export type ToEngine =
   /** Answered from the thread's message loop, between two rounds. */
   | { readonly kind: "ping"; readonly id: number }
   | {
-    readonly kind: "generate";
+    readonly kind: "submit";
     readonly id: number;
     readonly request: Omit<GenerateRequest, "signal">;
   }

@@ -1,5 +1,5 @@
 import type { LocalEngine } from "../open.ts";
-import type { Job } from "../schedule/scheduler.ts";
+import type { EventStream } from "../schedule/event_stream.ts";
 import type { EngineEvent } from "../schedule/events.ts";
 import { heardBell } from "./message_counter.ts";
 import { sentError } from "./errors.ts";
@@ -39,14 +39,14 @@ function answers(
   engine: LocalEngine,
   post: (message: FromEngine) => void,
 ): (message: ToEngine) => void {
-  const jobs = new Map<number, Job>();
+  const streams = new Map<number, EventStream>();
   const send = outbox((events) => {
     const ended = events.some(([, { kind }]) => kind === "finish");
     post({ kind: "events", events, status: ended ? engine.status : undefined });
   });
 
   function onEvent(id: number, event: EngineEvent): void {
-    if (event.kind === "finish" || event.kind === "error") jobs.delete(id);
+    if (event.kind === "finish" || event.kind === "error") streams.delete(id);
     if (event.kind === "error") post({ kind: "error", id, error: sentError(event.error) });
     else send([id, event]);
   }
@@ -59,15 +59,16 @@ function answers(
         return post({ kind: "status read", id: message.id, value: engine.status });
       case "ping":
         return post({ kind: "pong", id: message.id, value: undefined });
-      case "generate": {
+      case "submit": {
         const { id, request } = message;
-        jobs.set(id, engine.submit(request, (event) => onEvent(id, event)));
-        return;
+        const stream = engine.submit(request);
+        streams.set(id, stream);
+        return stream.listen((event) => onEvent(id, event));
       }
       case "cancel":
-        return jobs.get(message.id)?.cancel();
+        return streams.get(message.id)?.cancel();
       case "close":
-        for (const job of jobs.values()) job.cancel();
+        for (const stream of streams.values()) stream.cancel();
         // The device is left as it is: the process ends now.
         return void engine.idle().then(() => {
           engine.costs.keep();

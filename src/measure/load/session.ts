@@ -274,7 +274,7 @@ export function engineSender(
           const sampling = { ...GREEDY, seed };
           let cachedTokens = 0;
           const asked = { promptIds, sampling, maxTokens, stop: [], ignoreEos, signal };
-          loop.submit(asked, (event) => {
+          loop.submit(asked).listen((event) => {
             if (event.kind === "error") return reject(event.error);
             if (event.kind === "prefill") {
               cachedTokens = event.cached;

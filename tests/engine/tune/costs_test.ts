@@ -149,14 +149,14 @@ Deno.test("measured beside a prefix cache: what it keeps stays, and is found aga
     stop: [],
     ignoreEos: true,
   };
-  const before = await resultOf(engine.generate(request));
+  const before = await resultOf(engine.submit(request));
   const kept = engine.cache.size;
   assert.ok(kept >= 12);
   const { table } = await engine.costs.measure({ seconds: 0.1, keep: false });
   assert.ok(table.verify.length > 0);
   assertNothingHeld(engine);
   assert.equal(engine.cache.size, kept);
-  const after = await resultOf(engine.generate(request));
+  const after = await resultOf(engine.submit(request));
   assert.deepEqual(after.outputIds, before.outputIds);
   assert.ok(after.cachedTokens >= 192);
 });
@@ -180,7 +180,7 @@ function frugal(heard: (CostTable | undefined)[]): Policy<null> {
 async function answer(options: OpenOptions) {
   using engine = await openEngine({ maxBatch: 2, ...options });
   const messages = [{ role: "user", content: generatedPrompt(3) }] as const;
-  const { text } = await resultOf(engine.generate({
+  const { text } = await resultOf(engine.submit({
     promptIds: engine.text.encodePrompt({ messages }),
     sampling: GREEDY,
     maxTokens: 40,

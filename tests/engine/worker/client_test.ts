@@ -68,8 +68,8 @@ Deno.test("an engine in a worker", async (t) => {
     );
     assert.deepEqual(Object.keys(engine.info), Object.keys(here.info));
     assert.deepEqual(ids[0], await here.encodePrompt(user(prompts[0] as string)));
-    const result = await resultOf(engine.generate(request(ids[0] ?? [])));
-    const { timing: _, ...expected } = await resultOf(here.generate(request(ids[0] ?? [])));
+    const result = await resultOf(engine.submit(request(ids[0] ?? [])));
+    const { timing: _, ...expected } = await resultOf(here.submit(request(ids[0] ?? [])));
     const { timing: __, ...found } = result;
     assert.deepEqual(found, expected);
     assert.equal(engine.status.speculation.rounds, result.speculative.rounds);
@@ -97,18 +97,18 @@ Deno.test("an engine in a worker", async (t) => {
   await t.step("four callers: one leaves, one is refused, two finish", async () => {
     const [left, refused, ...finished] = await Promise.allSettled([
       (async () => {
-        for await (const event of engine.generate(request(ids[0] ?? [], { maxTokens: 400 }))) {
+        for await (const event of engine.submit(request(ids[0] ?? [], { maxTokens: 400 }))) {
           if (event.kind === "round") return event.ids.length;
         }
       })(),
-      resultOf(engine.generate(request([1, 2, 99_999]))),
-      resultOf(engine.generate(request(ids[1] ?? []))),
-      resultOf(engine.generate(request(ids[2] ?? [], { numSteps: 0 }))),
+      resultOf(engine.submit(request([1, 2, 99_999]))),
+      resultOf(engine.submit(request(ids[1] ?? []))),
+      resultOf(engine.submit(request(ids[2] ?? [], { numSteps: 0 }))),
     ]);
     assert.deepEqual(left, { status: "fulfilled", value: 1 });
     assert.ok(refused?.status === "rejected" && refused.reason instanceof UsageError);
     for (const [i, end] of finished.entries()) {
-      const expected = await resultOf(here.generate(request(ids[i + 1] ?? [])));
+      const expected = await resultOf(here.submit(request(ids[i + 1] ?? [])));
       assert.ok(end.status === "fulfilled");
       assert.equal(end.value.text, expected.text);
     }
@@ -118,7 +118,7 @@ Deno.test("an engine in a worker", async (t) => {
     const abort = new AbortController();
     const long = request(ids[0] ?? [], { signal: abort.signal, maxTokens: 800, ignoreEos: true });
     const got: number[] = [];
-    const result = await resultOf(engine.generate(long), (event) => {
+    const result = await resultOf(engine.submit(long), (event) => {
       if (event.kind === "round") got.push(...event.ids);
       if (got.length > 5) abort.abort();
     });
@@ -126,7 +126,7 @@ Deno.test("an engine in a worker", async (t) => {
     assert.deepEqual(result.outputIds, got);
     assert.ok(got.length < 800);
     const none = request(ids[1] ?? [], { signal: AbortSignal.abort() });
-    assert.equal((await resultOf(engine.generate(none))).finishReason, "interrupt");
+    assert.equal((await resultOf(engine.submit(none))).finishReason, "interrupt");
   });
 });
 
@@ -159,7 +159,7 @@ Deno.test("a template that goes on and on takes nothing from the engine, nor fro
     async (model) => {
       await using engine = await open({ model, draft: "none" });
       await assert.rejects(engine.encodePrompt(user("")), UsageError);
-      const events = engine.generate(request([1, 2, 3], { maxTokens: 800, ignoreEos: true }));
+      const events = engine.submit(request([1, 2, 3], { maxTokens: 800, ignoreEos: true }));
       await events.next();
       const abort = new AbortController();
       setTimeout(() => abort.abort(), 50);
@@ -178,7 +178,7 @@ Deno.test("a template that goes on and on takes nothing from the engine, nor fro
       assert.deepEqual(engine.info.reasoning, { marks: undefined, openings: [], switchable: true });
       assert.deepEqual(engine.info.generation, { temperature: 0.5 });
       const result = await resultOf(
-        engine.generate(request(ids, { maxTokens: 3, ignoreEos: true })),
+        engine.submit(request(ids, { maxTokens: 3, ignoreEos: true })),
       );
       assert.equal(result.outputIds.length, 3);
       await assert.rejects(engine.decode(Array(1_000_001).fill(5)), UsageError);

@@ -13,7 +13,17 @@ if (port) {
   let pings = 0;
   port.onmessage = ({ data }) => {
     if (data.kind === "open") {
-      post({ kind: "opened", info: {} as EngineInfo, status: {} as EngineStatus });
+      post({
+        kind: "opened",
+        info: { algorithm: "NONE" } as EngineInfo,
+        status: {} as EngineStatus,
+      });
+    }
+    // A request gets its first token and no end.
+    if (data.kind === "submit") {
+      const round = { kind: "round", ids: [7], accepted: 0, drafts: [], tier: undefined } as const;
+      const events = [[data.id, round], [data.id, { kind: "text", text: "so" }]] as const;
+      post({ kind: "events", events, status: undefined });
     }
     if (data.kind === "close") post({ kind: "closed" });
     // Every second ping is never answered.

@@ -21,7 +21,7 @@ async function whileBusy(
   let rounds = 0;
   const begun = Promise.withResolvers<void>();
   const run = (async () => {
-    const events = engine.generate(request(promptIds, { signal: leaving.signal }));
+    const events = engine.submit(request(promptIds, { signal: leaving.signal }));
     for await (const { kind } of events) {
       if (kind === "round") rounds++;
       if (rounds > 2) begun.resolve();
@@ -41,7 +41,7 @@ Deno.test("a request whose prompt is encoded while another runs begins a round l
     while (waits.length < 100) {
       const before = rounds();
       await engine.encodePrompt(MESSAGES);
-      for await (const { kind } of engine.generate(request(promptIds, { maxTokens: 1 }))) {
+      for await (const { kind } of engine.submit(request(promptIds, { maxTokens: 1 }))) {
         if (kind === "prefill") break;
       }
       waits.push(rounds() - before);
