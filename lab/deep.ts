@@ -40,10 +40,9 @@ const [rows, times, labels] = [flags.rows, flags.times, flags.labels].map(Number
 const longest = Math.max(...contexts);
 const kvDtype = ["f32", "f16", "bf16"].find((name) => name === flags.kv) as "f32" | undefined;
 using engine = await openEngine({
-  ...flags.target === undefined ? { draft: "none" } : { random: { target: flags.target } },
-  ...kvDtype ? { kvDtype } : {},
-  contextLength: longest + 64,
-  autotune: "off",
+  model: flags.target === undefined ? { draft: "none" } : { random: { target: flags.target } },
+  device: { autotune: "off" },
+  limits: { contextLength: longest + 64, ...kvDtype ? { kvDtype } : {} },
 });
 const { core } = engine;
 await fillCells(core);

@@ -83,8 +83,8 @@ async function answer(engine: LocalEngine, chat: Chat, rounds: Rounds): Promise<
 
 function open(algorithm: typeof ALGORITHMS[number] | "NONE"): Promise<LocalEngine> {
   return openEngine({
-    algorithm,
-    ...algorithm === "NONE" ? {} : { speculate: statically(3, [0, 3]) },
+    model: { algorithm },
+    hooks: algorithm === "NONE" ? {} : { plan: statically(3, [0, 3]) },
   });
 }
 

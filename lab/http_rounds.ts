@@ -8,7 +8,8 @@
 import { parseArgs } from "node:util";
 import { max, median, min } from "d3-array";
 import type { Engine } from "../src/engine/engine.ts";
-import type { ClientOptions } from "../src/engine/options.ts";
+import type { EngineHooks } from "../src/engine/options.ts";
+import type { SpeculationChoice } from "../src/engine/schedule/speculation_choice.ts";
 import { FALLBACK } from "../src/engine/sampling.ts";
 import { presetConfig } from "../src/engine/schedule/presets.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
@@ -29,7 +30,7 @@ const { values } = parseArgs({
 const tokens = Number(values.tokens);
 const openEngine = engineInWorker(new URL("../main.ts", import.meta.url));
 /** Three draft steps, always: how requests are drafted does not depend on the load. */
-const speculate: NonNullable<ClientOptions["speculate"]> = {
+const speculate: SpeculationChoice = {
   adaptive: false,
   config: presetConfig("conservative"),
   configGiven: false,
@@ -78,8 +79,12 @@ async function served(url: string, clients: number, requests: readonly Asked[]):
 }
 
 async function measure(clients: number): Promise<void> {
-  const open = (onProgress: NonNullable<ClientOptions["onProgress"]>) =>
-    openEngine({ maxBatch: clients, speculate, onProgress });
+  const open = (onProgress: NonNullable<EngineHooks["onProgress"]>) =>
+    openEngine({
+      limits: { maxBatch: clients },
+      speculation: { speculate },
+      hooks: { onProgress },
+    });
   const server = await startServer(open, {
     host: "127.0.0.1",
     port: 0,

@@ -40,9 +40,9 @@ interface Answer {
 
 async function answers(algorithm: "EAGLE3" | "EAGLE", tier: DraftShape): Promise<Answer[]> {
   using engine: LocalEngine = await openEngine({
-    algorithm,
-    maxBatch: BATCH,
-    speculate: statically(tier),
+    model: { algorithm },
+    limits: { maxBatch: BATCH },
+    hooks: { plan: statically(tier) },
   });
   return await Promise.all(prompts.map(async ({ task, content }) => {
     const { text, outputIds, speculative } = await resultOf(engine.submit({

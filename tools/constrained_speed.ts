@@ -35,9 +35,9 @@ const grammar: Grammar = {
 };
 
 using engine = await openEngine({
-  ...defined({ model, draft }),
-  constrained: true,
-  speculate: statically(Number(steps), [0, Number(steps)]),
+  model: defined({ model, draft }),
+  limits: { constrained: true },
+  hooks: { plan: statically(Number(steps), [0, Number(steps)]) },
 });
 const content = "List fifty animals of a story as JSON with name, kind, years, and friends.";
 const promptIds = engine.text.encodePrompt(

@@ -3,7 +3,7 @@ import type { KvDtype } from "../gpu/kv.ts";
 import type { EventStream } from "./schedule/event_stream.ts";
 import type { GenerateRequest } from "./schedule/events.ts";
 import type { DecodedTokens, EngineText, PromptInput } from "./load/text.ts";
-import type { ClientOptions } from "./options.ts";
+import type { EngineOptions } from "./options.ts";
 import type { WeightReport } from "./load/quantize.ts";
 import type { UnitsReport } from "./matrices/units_report.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
@@ -100,4 +100,4 @@ export interface Engine extends AsyncDisposable {
 }
 
 /** Opens an engine, or a scripted one in tests. */
-export type OpenEngine = (options: ClientOptions) => Promise<Engine>;
+export type OpenEngine = (options: EngineOptions) => Promise<Engine>;

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { UsageError } from "../errors.ts";
 import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/device.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
@@ -12,7 +13,7 @@ import { openRunner } from "./device/device_runner.ts";
 import { checkRejection, drafterOf, mayLeave, planOf } from "./drafting.ts";
 import { predictionDrafter } from "../draft/algorithms.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
-import { loadWeights, openModels } from "./load/load.ts";
+import { type LoadProgress, loadWeights, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { OutputConfig } from "./schedule/output.ts";
 import { checkDrafter } from "./schedule/rounds/proposing.ts";
@@ -25,7 +26,7 @@ import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import type { Engine } from "./engine.ts";
-import type { OpenOptions } from "./options.ts";
+import type { LocalOptions } from "./options.ts";
 import { unitsReport } from "./matrices/units_report.ts";
 import { costsLine } from "./tune/costs/costs_line.ts";
 import { costsOf } from "./tune/costs/costs_of.ts";
@@ -77,59 +78,81 @@ export interface LocalEngine extends Engine, Disposable {
  * too small: before loading where its size is known, else when a buffer cannot be allocated.
  */
 export async function openEngine(
-  options: OpenOptions,
+  options: LocalOptions,
   machine: Machine = { openGpu, gpuMemory },
 ): Promise<LocalEngine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  const { random, drafter = drafterOf(options) } = options;
-  if (drafter) checkDrafter(drafter, options);
-  const predicting = drafter === undefined && options.predictions ? predictionDrafter() : undefined;
-  checkCosts(options.costs);
-  using models = random ? openRandomModels(random, options.algorithm) : openModels(options);
-  checkQuantize(options);
-  const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
-  for (const line of warnings) options.onWarning?.(line);
+  const { model = {}, device = {}, limits = {}, speculation: speculating = {}, hooks = {} } =
+    options;
+  const { random } = model;
+  const { drafter = drafterOf(model, speculating), onWarning = () => {} } = hooks;
+  const onProgress = (progress: LoadProgress) => {
+    hooks.signal?.throwIfAborted();
+    hooks.onProgress?.(progress);
+  };
+  if (drafter) checkDrafter(drafter, speculating);
+  const predicting = drafter === undefined && limits.predictions ? predictionDrafter() : undefined;
+  checkCosts(device.costs);
+  using models = random ? openRandomModels(random, model.algorithm) : openModels(model);
+  checkQuantize(model);
+  const warnings = [...models.warnings, ...quantizeWarnings(models, model)];
+  for (const line of warnings) onWarning(line);
   const { checkpoint, config } = models.target;
-  const contextLength = contextOf(options.contextLength, config.maxPositions);
+  const contextLength = contextOf(limits.contextLength, config.maxPositions);
   const text = random ? noText(checkpoint.name, config.vocabSize) : openText(checkpoint, {
     vocabSize: config.vocabSize,
-    onWarning: options.onWarning,
-    allowSpecial: options.allowSpecial,
+    onWarning,
+    allowSpecial: model.allowSpecial,
   });
-  const device = models.draft?.config.algorithm ?? "NONE";
-  const algorithm = drafter?.name ?? device;
+  const draftAlgorithm = models.draft?.config.algorithm ?? "NONE";
+  const algorithm = drafter?.name ?? draftAlgorithm;
   const { architecture } = config;
-  const plan = planOf(options, { algorithm: device, architecture, drafter });
+  const { maxBatch } = limits;
+  const plan = planOf(
+    { plan: hooks.plan, speculate: speculating.speculate, maxBatch, onWarning },
+    { algorithm: draftAlgorithm, architecture, drafter },
+  );
   const { tiers, warmed = [plan.tier], confident } = plan;
   const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
-  const acceptThresholds = relaxing(options.acceptThresholds);
-  if (options.rejection) {
-    checkRejection(options.rejection, device, tiers, acceptThresholds);
-  }
-  const gpu = stack.use(await machine.openGpu(options));
+  const { rejection, simulateAcceptance } = speculating;
+  const acceptThresholds = relaxing(speculating.acceptThresholds);
+  if (rejection) checkRejection(rejection, draftAlgorithm, tiers, acceptThresholds);
+  const gpu = stack.use(await machine.openGpu(device));
   const predicted = predicting?.shapes;
-  const settings = { ...options, drafter, predicted, contextLength, tiers, confident };
+  const settings = {
+    ...model,
+    ...limits,
+    contextLength,
+    rejection,
+    drafter,
+    predicted,
+    tiers,
+    confident,
+  };
   const capacity = capacityOf(settings, gpu, allLayers(models));
   const asked = { models, settings, gpu };
-  const { onWarning = () => {} } = options;
-  const elasticDraft = options.elasticDraft && mayLeave(device, capacity.shapes, onWarning);
-  const loading = { ...options, elasticDraft };
+  const elasticDraft = limits.elasticDraft &&
+    mayLeave(draftAlgorithm, capacity.shapes, onWarning);
+  const { precision, autotune } = device;
+  const loading = { ...model, precision, maxBatch, elasticDraft, onProgress };
   await checkMemory(asked, machine.gpuMemory);
   const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
       : await loadWeights(gpu, models, loading);
-    const { weights, report } = await tuneWeights(gpu, loaded, options);
+    const { weights, report } = await tuneWeights(gpu, loaded, {
+      ...defined({ autotune }),
+      onWarning,
+    });
     const opened = await openRunner(gpu, weights, capacity, {
-      profile: options.profile ?? false,
-      ...options.mail ? { mail: options.mail } : {},
-      ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+      profile: device.profile ?? false,
+      ...defined({ mail: hooks.mail, acceptance: simulateAcceptance }),
       thresholds: acceptThresholds,
       meanwhile: drafter?.meanwhile &&
         observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
       onCompile: ({ done, total }) =>
-        options.onProgress?.({ label: "kernels", unit: "kernels", bytes: done, total }),
+        onProgress({ label: "kernels", unit: "kernels", bytes: done, total }),
     });
     const warming = performance.now();
     await opened.warmUp(warmed);
@@ -141,7 +164,6 @@ export async function openEngine(
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
   const { tokenizer, reasoning } = text;
-  const limits = { contextLength, tier };
   const outputs = {
     tokenizer,
     tokens: text.tokens,
@@ -150,28 +172,29 @@ export async function openEngine(
     vocabSize,
     eosTokenIds,
     algorithm,
-    ...limits,
+    contextLength,
+    tier,
   };
-  const { onRound, roundsPerSync = "auto", residency } = options;
-  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
+  const { roundsPerSync = "auto", residency } = limits;
+  const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(core, draftAlgorithm);
   const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
-  const weights = weightReport(models, options);
+  const weights = weightReport(models, model);
   const costs = openCosts({
     core,
     chunkRows,
     depths: depthsOf(tiers),
-    choice: options.costs,
+    choice: device.costs,
     of: costsOf(models, {
       gpu,
       weights,
       kvDtype: capacity.kvDtype,
-      precision: options.precision,
-      maxBatch: options.maxBatch,
+      precision,
+      maxBatch,
     }),
-    ...options.onWarning ? { onWarning: options.onWarning } : {},
+    onWarning,
   });
   stack.defer(() => costs.keep());
-  const measured = plan.costs && costs.table === undefined && options.costs !== "off"
+  const measured = plan.costs && costs.table === undefined && device.costs !== "off"
     ? await costs.measure({ seconds: QUICK_SECONDS })
     : undefined;
   const speculation = learningCosts(plan.speculation, costs);
@@ -188,10 +211,9 @@ export async function openEngine(
     chunkRows,
     costs: () => costs.table,
     onPrefill: learnPrefill(costs),
-    ...onRound ? { onRound } : {},
-    ...residency ? { residency } : {},
+    ...defined({ onRound: hooks.onRound, residency }),
     onWarning,
-    mail: options.mail,
+    mail: hooks.mail,
   });
   const { submit, idle, close } = engineLoop(scheduler);
   stack.defer(close);

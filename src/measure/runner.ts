@@ -138,7 +138,7 @@ export interface ModelRequest {
   readonly webgpu?: "builtin" | "dawn";
   readonly precision?: "f32" | "f16";
   readonly autotune?: "on" | "off" | "again";
-  /** As in OpenOptions. */
+  /** As in DeviceOptions. */
   readonly costs?: string;
   /** Config files of a checkpoint that is built of random weights. */
   readonly randomWeights?: string;

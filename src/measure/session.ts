@@ -44,8 +44,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const engine = await openMeasured(request, {
     tiers,
     plans,
-    maxBatch,
-    maxKvTokens,
+    limits: { maxBatch, maxKvTokens },
     profile: true,
   });
   const { onWarning = () => {} } = request;

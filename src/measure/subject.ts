@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import { statically } from "../engine/drafting.ts";
 import { type LocalEngine, openEngine } from "../engine/open.ts";
-import type { OpenOptions } from "../engine/options.ts";
+import type { EngineOptions, LimitOptions } from "../engine/options.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
@@ -18,21 +18,25 @@ export type Prepared = Pick<SpeculationPlan, "confident" | "packs" | "costs">;
  */
 export async function openMeasured(
   request: ModelRequest,
-  { tiers, plans = [], ...rest }:
-    & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile" | "sizeFlags">
-    & {
-      readonly tiers: readonly DraftShape[];
-      readonly plans?: readonly Prepared[];
-    },
+  { tiers, plans = [], profile = false, limits }: {
+    readonly tiers: readonly DraftShape[];
+    readonly plans?: readonly Prepared[];
+    readonly profile?: boolean;
+    readonly limits: LimitOptions;
+  },
 ): Promise<LocalEngine> {
+  const options = engineOptions(request);
   const engine = await openEngine({
-    speculate: (algorithm) => {
-      const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
-      return { ...plan, ...preparedOf(plans), warmed: plan.tiers };
+    ...options,
+    device: { ...options.device, profile },
+    limits: { ...options.limits, sizeFlags: { maxBatch: "--batch-sizes" }, ...limits },
+    hooks: {
+      ...options.hooks,
+      plan: (algorithm) => {
+        const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
+        return { ...plan, ...preparedOf(plans), warmed: plan.tiers };
+      },
     },
-    sizeFlags: { maxBatch: "--batch-sizes" },
-    ...rest,
-    ...modelOptions(request),
   });
   if (!engine.info.draftName && tiers.some(({ depth }) => depth > 0)) {
     engine[Symbol.dispose]();
@@ -42,19 +46,18 @@ export async function openMeasured(
 }
 
 /** What of a request says which models are opened, and how. */
-export function modelOptions(request: ModelRequest): OpenOptions {
-  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
-  const { randomWeights, randomDraft, precision } = request;
+export function engineOptions(request: ModelRequest): EngineOptions {
+  const { model, draft, draftRopeTheta, quantize, quantizeDraft, algorithm } = request;
+  const { adapter, webgpu, precision, autotune, costs, randomWeights, randomDraft } = request;
+  const random = randomWeights === undefined
+    ? undefined
+    : { target: randomWeights, ...defined({ draft: randomDraft }) };
   return {
-    ...defined({ model, draft, draftRopeTheta, quantize, kvDtype, algorithm }),
-    ...defined({ adapter, webgpu, precision, autotune: request.autotune, costs: request.costs }),
-    ...request.quantizeDraft ? { quantizeDraft: true } : {},
-    ...randomWeights === undefined ? {} : {
-      random: { target: randomWeights, ...defined({ draft: randomDraft }) },
-    },
-    ...request.simulateAcceptance ? { simulateAcceptance: request.simulateAcceptance } : {},
-    ...request.onProgress ? { onProgress: request.onProgress } : {},
-    ...request.onWarning ? { onWarning: request.onWarning } : {},
+    model: defined({ model, draft, draftRopeTheta, quantize, quantizeDraft, algorithm, random }),
+    device: defined({ adapter, webgpu, precision, autotune, costs }),
+    limits: defined({ kvDtype: request.kvDtype }),
+    speculation: defined({ simulateAcceptance: request.simulateAcceptance }),
+    hooks: defined({ onProgress: request.onProgress, onWarning: request.onWarning }),
   };
 }
 

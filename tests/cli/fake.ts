@@ -6,7 +6,7 @@ import type {
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
 import { EventStream } from "../../src/engine/schedule/event_stream.ts";
-import type { ClientOptions } from "../../src/engine/options.ts";
+import type { EngineOptions } from "../../src/engine/options.ts";
 import type { Engine, EngineInfo, OpenEngine } from "../../src/engine/engine.ts";
 import type { Io, TextSink } from "../../src/cli/terminal/io.ts";
 import type { SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
@@ -125,7 +125,7 @@ export interface FakeEngine extends Engine {
   readonly prompts: (string | readonly ChatMessage[])[];
   /** What the template was given for each prompt. */
   readonly templateArguments: (TemplateArguments | undefined)[];
-  readonly opened: ClientOptions[];
+  readonly opened: EngineOptions[];
   readonly open: OpenEngine;
   readonly disposed: () => boolean;
 }
@@ -155,7 +155,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const requests: GenerateRequest[] = [];
   const prompts: FakeEngine["prompts"] = [];
   const templateArguments: FakeEngine["templateArguments"] = [];
-  const opened: ClientOptions[] = [];
+  const opened: EngineOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = staticPlan(chain(0));
   const asOpened = (request: GenerateRequest) => ({ numSteps: plan.tier.depth, ...request });
@@ -180,7 +180,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     costsLine: options.costsLine,
     kvDtype: "f32",
     get acceptThresholds() {
-      return relaxing(opened.at(-1)?.acceptThresholds);
+      return relaxing(opened.at(-1)?.speculation?.acceptThresholds);
     },
     contextLength,
     loadMs: 12.3456,
@@ -219,8 +219,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     open: (given) => {
       opened.push(given);
       plan = planOf(given, draft ? "EAGLE3" : "NONE") ?? plan;
-      given.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
-      given.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
+      given.hooks?.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
+      given.hooks?.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
       return Promise.resolve(engine);
     },
     encodePrompt(input) {
@@ -261,9 +261,12 @@ export function streamOf(events: AsyncGenerator<EngineEvent, void, void>): Event
 
 /** What the engine would make of the options; undefined where they do not say. */
 function planOf(
-  { speculate, maxBatch = 1, onWarning = () => {} }: ClientOptions,
+  { speculation, limits, hooks }: EngineOptions,
   algorithm: "EAGLE3" | "NONE",
 ): SpeculationPlan | undefined {
+  const { maxBatch = 1 } = limits ?? {};
+  const { onWarning = () => {} } = hooks ?? {};
+  const { speculate } = speculation ?? {};
   if (speculate === undefined) return undefined;
   // What crosses over to a worker.
   const copy = structuredClone(speculate);

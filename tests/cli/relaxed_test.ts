@@ -15,7 +15,7 @@ async function generated(args: readonly string[], stdin = "") {
   const invocation = parseArguments(["generate", ...args]);
   assert.ok(invocation.command === "generate");
   await runGenerate(invocation, { open: engine.open, io, randomSeed: () => 77 });
-  return { opened: engine.opened[0]?.acceptThresholds, out: io.out(), err: io.err() };
+  return { opened: engine.opened[0]?.speculation?.acceptThresholds, out: io.out(), err: io.err() };
 }
 
 Deno.test("relaxed acceptance: generate opens the engine with it and labels every number", async () => {

@@ -20,7 +20,10 @@ function requestOf(engine: LocalEngine, messages: readonly Message[]): GenerateR
 
 /** Texts of the conversations, each alone and computed whole. */
 async function alone(conversations: readonly (readonly Message[])[]): Promise<string[]> {
-  using engine = await openEngine({ speculate: statically(0), prefixCache: false });
+  using engine = await openEngine({
+    hooks: { plan: statically(0) },
+    limits: { prefixCache: false },
+  });
   const texts: string[] = [];
   for (const messages of conversations) {
     texts.push((await resultOf(engine.submit(requestOf(engine, messages)))).text);
@@ -32,7 +35,7 @@ Deno.test("26 texts, all asked for at once", async () => {
   const prompts = Array.from({ length: 2 * PROMPT_KINDS }, (_, n): Message[] => [
     { role: "user", content: generatedPrompt(n) },
   ]);
-  using engine = await openEngine({ speculate: statically(3), maxBatch: 4 });
+  using engine = await openEngine({ hooks: { plan: statically(3) }, limits: { maxBatch: 4 } });
   const results = await Promise.all(
     prompts.map((messages) => resultOf(engine.submit(requestOf(engine, messages)))),
   );
@@ -42,7 +45,10 @@ Deno.test("26 texts, all asked for at once", async () => {
 
 Deno.test("conversations go on side by side where pages are short", async () => {
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "What is 3 + 4?"];
-  using engine = await openEngine({ speculate: statically(3), maxBatch: 3, maxKvTokens: 240 });
+  using engine = await openEngine({
+    hooks: { plan: statically(3) },
+    limits: { maxBatch: 3, maxKvTokens: 240 },
+  });
   const talk = async (first: string) => {
     let messages: Message[] = [];
     const asked: Message[][] = [];
@@ -78,10 +84,8 @@ Deno.test("7 prompts behind one long system message share its pages", async () =
   const cached: number[][] = [];
   for (const prefixCache of [true, false]) {
     using engine = await openEngine({
-      speculate: statically(3),
-      maxBatch: 4,
-      maxKvTokens: 700,
-      prefixCache,
+      hooks: { plan: statically(3) },
+      limits: { maxBatch: 4, maxKvTokens: 700, prefixCache },
     });
     const results = await Promise.all(
       prompts.map((messages) => resultOf(engine.submit(requestOf(engine, messages)))),

@@ -35,7 +35,7 @@ function user(engine: LocalEngine, content: string): number[] {
 }
 
 Deno.test("a request on the embedded model", async (t) => {
-  using engine = await openEngine({ speculate: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) });
+  using engine = await openEngine({ hooks: { plan: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) } });
   const promptIds = user(engine, "Count from 3 to 20.");
   const counted = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.";
 
@@ -147,8 +147,11 @@ Deno.test("a request on the embedded model", async (t) => {
 
 Deno.test("a conversation computes only what is new, and answers as from the start", async (t) => {
   const speculate = statically(3, [0, 1, 2, 3, 4, 5, 6, 7]);
-  using engine = await openEngine({ speculate, roundsPerSync: 3 });
-  using uncached = await openEngine({ speculate, roundsPerSync: 3, prefixCache: false });
+  using engine = await openEngine({ hooks: { plan: speculate }, limits: { roundsPerSync: 3 } });
+  using uncached = await openEngine({
+    hooks: { plan: speculate },
+    limits: { roundsPerSync: 3, prefixCache: false },
+  });
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "Thank you!"];
   for (const drafting of [[3, 3, 3], [0, 3, 7], [3, 0, 2], [0, 0, 0]]) {
     await t.step(`num_steps ${drafting}`, async () => {
@@ -197,7 +200,7 @@ function shared(
 }
 
 Deno.test("logits that are no numbers are an error, not garbage", async () => {
-  using engine = await openEngine({ speculate: statically(3) });
+  using engine = await openEngine({ hooks: { plan: statically(3) } });
   const { norm } = engine.core.models.target.weights;
   const broken = new Float32Array(256).fill(NaN);
   engine.core.gpu.device.queue.writeBuffer(norm.buffer, norm.offset ?? 0, broken);

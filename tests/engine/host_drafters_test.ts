@@ -6,7 +6,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type LocalEngine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
@@ -43,7 +43,7 @@ async function together(
 }
 
 const plain = await (async () => {
-  using engine = await openEngine({ draft: "none", maxBatch: 6 });
+  using engine = await openEngine({ model: { draft: "none" }, limits: { maxBatch: 6 } });
   return (await together(engine, [...PROMPTS.keys()], LONG)).map(({ outputIds }) => outputIds);
 })();
 
@@ -56,50 +56,55 @@ function assertSame(results: readonly GenerateResult[], which: readonly number[]
 }
 
 async function open(
-  options: OpenOptions,
+  options: LocalOptions,
 ): Promise<{ engine: LocalEngine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
-  return { engine: await openEngine({ onRound, ...options }), rounds };
+  return { engine: await openEngine({ ...options, hooks: { onRound, ...options.hooks } }), rounds };
 }
 
-const CASES: readonly [name: string, options: OpenOptions][] = [
-  ["NGRAM", { algorithm: "NGRAM" }],
-  ["SUFFIX", { algorithm: "SUFFIX" }],
-  ["HYBRID", { algorithm: "HYBRID", speculate: statically(3, [0, 3]) }],
+const CASES: readonly [name: string, options: LocalOptions][] = [
+  ["NGRAM", { model: { algorithm: "NGRAM" } }],
+  ["SUFFIX", { model: { algorithm: "SUFFIX" } }],
+  ["HYBRID", { model: { algorithm: "HYBRID" }, hooks: { plan: statically(3, [0, 3]) } }],
   [
     "HYBRID beside EAGLE-1",
     {
-      algorithm: "HYBRID",
-      draft: new URL("../../models/fledgling/eagle1", import.meta.url).pathname,
-      model: new URL("../../models/fledgling/target", import.meta.url).pathname,
-      speculate: statically(2, [0, 2]),
+      model: {
+        algorithm: "HYBRID",
+        draft: new URL("../../models/fledgling/eagle1", import.meta.url).pathname,
+        model: new URL("../../models/fledgling/target", import.meta.url).pathname,
+      },
+      hooks: { plan: statically(2, [0, 2]) },
     },
   ],
 ];
 
 for (const [name, options] of CASES) {
   Deno.test(`${name}: the text of plain decoding, greedy and sampled, batch 1 to 4`, async () => {
-    const { engine, rounds } = await open({ ...options, maxBatch: 4 });
+    const { engine, rounds } = await open({
+      ...options,
+      limits: { ...options.limits, maxBatch: 4 },
+    });
     using _ = engine;
     for (const which of [[0], [2, 3], [0, 1, 5], [0, 1, 4, 5]]) {
       const results = await together(engine, which);
       assertSame(results, which);
-      assert.ok(results.every(({ speculative }) => speculative.algorithm === options.algorithm));
+      assert.ok(
+        results.every(({ speculative }) => speculative.algorithm === options.model?.algorithm),
+      );
     }
-    assert.equal(engine.info.algorithm, options.algorithm);
+    assert.equal(engine.info.algorithm, options.model?.algorithm);
     const accepted = rounds.flatMap((round) => round.accepted);
     assert.ok(accepted.some((count) => count > 1), `${accepted}`);
   });
 
   // Pages know nothing of heads: one of HYBRID's is enough.
-  if (options.draft !== undefined) continue;
+  if (options.model?.draft !== undefined) continue;
   Deno.test(`${name}: the same with few pages`, async () => {
     const { engine } = await open({
       ...options,
-      maxBatch: 4,
-      maxKvTokens: 240,
-      contextLength: 176,
+      limits: { ...options.limits, maxBatch: 4, maxKvTokens: 240, contextLength: 176 },
     });
     using _ = engine;
     const which = [0, 1, 2, 3, 4, 5];
@@ -110,9 +115,9 @@ for (const [name, options] of CASES) {
 
 Deno.test("HYBRID: host and device draft in the same round", async () => {
   const { engine } = await open({
-    algorithm: "HYBRID",
-    maxBatch: 4,
-    speculate: statically(3, [0, 3]),
+    model: { algorithm: "HYBRID" },
+    limits: { maxBatch: 4 },
+    hooks: { plan: statically(3, [0, 3]) },
   });
   using _ = engine;
   const { core } = engine;
@@ -131,7 +136,7 @@ Deno.test("HYBRID: host and device draft in the same round", async () => {
 });
 
 Deno.test("a request that asks for no drafts gets none, and says so", async () => {
-  const { engine } = await open({ algorithm: "SUFFIX", maxBatch: 2 });
+  const { engine } = await open({ model: { algorithm: "SUFFIX" }, limits: { maxBatch: 2 } });
   using _ = engine;
   const { outputIds, speculative } = await resultOf(
     engine.submit({ ...request(engine, 0), numSteps: 0 }),
@@ -141,7 +146,10 @@ Deno.test("a request that asks for no drafts gets none, and says so", async () =
 });
 
 Deno.test("acceptance of chains from the host can be simulated", async () => {
-  const { engine } = await open({ algorithm: "NGRAM", simulateAcceptance: [1] });
+  const { engine } = await open({
+    model: { algorithm: "NGRAM" },
+    speculation: { simulateAcceptance: [1] },
+  });
   using _ = engine;
   const { speculative } = await resultOf(engine.submit(request(engine, 0)));
   assert.ok(speculative.draft_tokens > 5);

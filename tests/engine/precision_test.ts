@@ -20,10 +20,9 @@ async function answers(
   precision: "f32" | "f16" = "f16",
 ): Promise<(readonly number[])[]> {
   using engine = await openEngine({
-    precision,
-    maxBatch: prompts,
-    contextLength: 128,
-    speculate: statically(steps),
+    device: { precision },
+    limits: { maxBatch: prompts, contextLength: 128 },
+    hooks: { plan: statically(steps) },
   });
   assert.equal(engine.info.units?.precision, precision);
   const promptIds = engine.text.encodePrompt(MESSAGES);
@@ -49,7 +48,7 @@ Deno.test({
   ignore: !ignore,
   async fn() {
     await assert.rejects(
-      openAlone({ draft: "none", precision: "f16" }),
+      openAlone({ model: { draft: "none" }, device: { precision: "f16" } }),
       /^UsageError: Cannot use --precision f16: it is for matrix units, /,
     );
   },

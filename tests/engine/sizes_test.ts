@@ -7,7 +7,7 @@ import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Machine, openEngine } from "../../src/engine/open.ts";
-import type { OpenOptions } from "../../src/engine/options.ts";
+import type { LocalOptions } from "../../src/engine/options.ts";
 import {
   allLayers,
   capacityOf,
@@ -82,7 +82,7 @@ function machine(
   return made;
 }
 
-async function failure(options: OpenOptions, on: Machine): Promise<string> {
+async function failure(options: LocalOptions, on: Machine): Promise<string> {
   const error = await openEngine(options, on).then(
     (engine) => engine[Symbol.dispose](),
     (error: unknown) => error,
@@ -91,7 +91,7 @@ async function failure(options: OpenOptions, on: Machine): Promise<string> {
   return error.message;
 }
 
-const OPTIONS: OpenOptions = { maxBatch: 8, speculate: statically(3) };
+const OPTIONS: LocalOptions = { limits: { maxBatch: 8 }, hooks: { plan: statically(3) } };
 
 const TREES = { depth: 8, width: 2, rows: 32 };
 

@@ -12,7 +12,7 @@ import { folderOf } from "./speculated.ts";
 const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
 
 Deno.test("units: matrices there, and the others by the reason", async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const { core: { gpu, models } } = engine;
   const { config, weights } = models.target;
   const limits = {
@@ -106,7 +106,7 @@ Deno.test("units: both matrices of a mixture are there or neither, and why", asy
 });
 
 Deno.test("units: an engine tells what its device has", async () => {
-  using engine = await openEngine({ draft: "none", quantize: "q8" });
+  using engine = await openEngine({ model: { draft: "none", quantize: "q8" } });
   const { matrixUnit } = engine.core.gpu;
   assert.equal(engine.info.units === undefined, matrixUnit === undefined);
   if (engine.info.units === undefined) return;

@@ -5,7 +5,7 @@ import { type GenerateRequest, type GenerateResult, resultOf } from "../schedule
 import { openModels } from "../load/load.ts";
 import { statically } from "../drafting.ts";
 import type { LocalEngine } from "../open.ts";
-import type { OpenOptions } from "../options.ts";
+import type { EngineOptions, LocalOptions, ModelOptions } from "../options.ts";
 
 /** What the drafts were worth with one rope base. */
 export interface ThetaAcceptance {
@@ -51,10 +51,12 @@ const PROMPTS = [
 ];
 
 /** How the models are opened; the draft is needed. */
-export type DraftCheck = Omit<OpenOptions, "speculate" | "draft"> & { readonly draft: string };
+export interface DraftCheck extends Omit<EngineOptions, "limits" | "speculation"> {
+  readonly model: ModelOptions & { readonly draft: string };
+}
 
 /** `openEngine` or a stand-in. */
-export type Open = (options: OpenOptions) => Promise<LocalEngine>;
+export type Open = (options: LocalOptions) => Promise<LocalEngine>;
 
 /**
  * Answers the same prompts greedily with the config's rope base and with TRAINING_THETA. The texts
@@ -67,20 +69,24 @@ export async function checkDraft(options: DraftCheck, open: Open): Promise<Draft
   const measured: ThetaAcceptance[] = [];
   for (const draftRopeTheta of new Set([theta, TRAINING_THETA])) {
     // One after the other, so that one pair of models at a time is on the GPU.
-    const speculate = statically(NUM_STEPS);
-    using engine = await open({ ...options, draftRopeTheta, speculate, sizeFlags: {} });
+    using engine = await open({
+      ...options,
+      model: { ...options.model, draftRopeTheta },
+      limits: { sizeFlags: {} },
+      hooks: { ...options.hooks, plan: statically(NUM_STEPS) },
+    });
     measured.push(await measure(engine, draftRopeTheta));
   }
   const [first, second] = measured as [ThetaAcceptance, ThetaAcceptance?];
   const better = second && second.acceptLength > first.acceptLength * LEAST_GAIN;
-  return { draft: options.draft, theta, measured, best: better ? TRAINING_THETA : theta };
+  return { draft: options.model.draft, theta, measured, best: better ? TRAINING_THETA : theta };
 }
 
-function configTheta(options: OpenOptions): number {
-  using models = openModels(options);
+function configTheta({ model }: DraftCheck): number {
+  using models = openModels(model);
   const theta = models.draft?.config.layer.ropes[0]?.theta;
   if (theta !== undefined) return theta;
-  throw new UsageError(`Cannot check the draft "${options.draft}": allowed is a folder`);
+  throw new UsageError(`Cannot check the draft "${model.draft}": allowed is a folder`);
 }
 
 async function measure(engine: LocalEngine, theta: number): Promise<ThetaAcceptance> {

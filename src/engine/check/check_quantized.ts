@@ -1,5 +1,3 @@
-import type { GpuChoice } from "../../gpu/device.ts";
-import type { KvDtype } from "../../gpu/kv.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import { compiler } from "../../gpu/program.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
@@ -7,9 +5,9 @@ import { agreement, argmaxes, deviation } from "./check.ts";
 import { openSequence } from "../device/single_sequence.ts";
 import { type GenerateResult, resultOf } from "../schedule/events.ts";
 import { forward } from "../device/logits_dump.ts";
-import type { LoadProgress } from "../load/load.ts";
 import { statically } from "../drafting.ts";
 import { type LocalEngine, openEngine } from "../open.ts";
+import type { EngineOptions, ModelOptions } from "../options.ts";
 
 /** Depth at which drafts are counted. */
 const NUM_STEPS = 3;
@@ -42,16 +40,9 @@ interface Pair {
   readonly quantized: number;
 }
 
-export interface QuantizedCheck extends GpuChoice {
-  readonly model?: string;
-  readonly draft?: string;
-  readonly quantize: Quantization;
-  readonly quantizeDraft?: boolean;
-  /** How keys and values are kept on both sides; absent = f32. */
-  readonly kvDtype?: KvDtype;
+export interface QuantizedCheck extends Omit<EngineOptions, "speculation"> {
+  readonly model: ModelOptions & { readonly quantize: Quantization };
   readonly prompts: readonly string[];
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
 }
 
 /** What one of the two models did. */
@@ -70,10 +61,11 @@ interface Measured {
  * @throws UsageError when a checkpoint cannot be used.
  */
 export async function checkQuantized(options: QuantizedCheck): Promise<QuantizedReport> {
-  const { quantize, quantizeDraft = false, prompts, ...open } = options;
-  const plain = await measure(open, prompts, undefined);
+  const { prompts, ...open } = options;
+  const { quantize, quantizeDraft = false, ...model } = open.model;
+  const plain = await measure({ ...open, model }, prompts, undefined);
   const sequences = plain.results.map(sequenceOf);
-  const quantized = await measure({ ...open, quantize, quantizeDraft }, prompts, sequences);
+  const quantized = await measure(open, prompts, sequences);
   const { vocabSize } = plain;
   const text = ({ outputIds }: GenerateResult) => outputIds.join();
   const texts = quantized.results.map(text);
@@ -98,11 +90,15 @@ export async function checkQuantized(options: QuantizedCheck): Promise<Quantized
 }
 
 async function measure(
-  open: Parameters<typeof openEngine>[0],
+  open: EngineOptions,
   prompts: readonly string[],
   sequences: readonly (readonly number[])[] | undefined,
 ): Promise<Measured> {
-  using engine = await openEngine({ ...open, speculate: statically(NUM_STEPS), sizeFlags: {} });
+  using engine = await openEngine({
+    ...open,
+    limits: { ...open.limits, sizeFlags: {} },
+    hooks: { ...open.hooks, plan: statically(NUM_STEPS) },
+  });
   const results: GenerateResult[] = [];
   for (const prompt of prompts) results.push(await answer(engine, prompt));
   const { vocabSize } = engine.core.models.target.config;

@@ -32,7 +32,7 @@ export type PromptInput = {
   readonly begin?: string | undefined;
   /**
    * Control tokens that messages and tools spell (`<|im_end|>`) are tokens; default false: they are text,
-   * and only those of the template are tokens. OpenOptions.allowSpecial is the default where given.
+   * and only those of the template are tokens. ModelOptions.allowSpecial is the default where given.
    */
   readonly allowSpecial?: boolean | undefined;
 };

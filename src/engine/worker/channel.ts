@@ -1,5 +1,5 @@
 import type { EngineInfo, EngineStatus } from "../engine.ts";
-import type { ClientOptions } from "../options.ts";
+import type { EngineOptions } from "../options.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { newBell } from "./message_counter.ts";
 import { receivedError } from "./errors.ts";
@@ -31,7 +31,8 @@ export class Channel {
   #id = 0;
 
   /** Starts the worker `url`, whose module calls `serveThread`. */
-  constructor(url: string | URL, { signal, onProgress, onWarning, ...options }: ClientOptions) {
+  constructor(url: string | URL, { hooks = {}, ...options }: EngineOptions) {
+    const { signal, onProgress, onWarning } = hooks;
     const { memory, bell } = newBell();
     this.#ring = bell.ring;
     this.opened = this.#opening.promise;

@@ -19,7 +19,7 @@ const TEARDOWN_MS = 300;
 export function engineInWorker(url: string | URL): OpenEngine {
   return async (options) => {
     const channel = new Channel(url, options);
-    const text = new TextThread(url, options);
+    const text = new TextThread(url, options.model);
     try {
       return client(channel, await channel.opened, text);
     } catch (error) {

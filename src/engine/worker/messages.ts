@@ -1,11 +1,15 @@
 /** What goes between an engine's thread and the thread of its client. */
 import type { EngineInfo, EngineStatus } from "../engine.ts";
-import type { SentOptions } from "../options.ts";
+import type { EngineOptions } from "../options.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import type { LoadProgress } from "../load/load.ts";
 
 export type ToEngine =
-  | { readonly kind: "open"; readonly options: SentOptions; readonly bell: SharedArrayBuffer }
+  | {
+    readonly kind: "open";
+    readonly options: Omit<EngineOptions, "hooks">;
+    readonly bell: SharedArrayBuffer;
+  }
   | { readonly kind: "read status"; readonly id: number }
   /** Answered from the thread's message loop, between two rounds. */
   | { readonly kind: "ping"; readonly id: number }

@@ -17,9 +17,11 @@ export function serveEngine(port: Port): void {
       const { openEngine } = await import("../open.ts");
       const engine = await openEngine({
         ...data.options,
-        mail: bell.rings,
-        onProgress: (progress) => post({ kind: "progress", progress }),
-        onWarning: (line) => post({ kind: "warning", line }),
+        hooks: {
+          mail: bell.rings,
+          onProgress: (progress) => post({ kind: "progress", progress }),
+          onWarning: (line) => post({ kind: "warning", line }),
+        },
       });
       const answer = answers(engine, post);
       port.onmessage = (event) => {

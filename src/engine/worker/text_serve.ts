@@ -6,7 +6,8 @@ import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { type DecodedTokens, noText, openText } from "../load/text.ts";
 import { sentError } from "./errors.ts";
 import type { Port } from "./port.ts";
-import type { FromText, TextOptions, TextQuestion, ToText } from "./text_messages.ts";
+import type { ModelOptions } from "../options.ts";
+import type { FromText, TextQuestion, ToText } from "./text_messages.ts";
 
 /** Renders templates and tokenizes for the thread at the other end, from its "open text" on. */
 export function serveText(port: Port<ToText, FromText>): void {
@@ -15,7 +16,7 @@ export function serveText(port: Port<ToText, FromText>): void {
   };
   port.onmessage = ({ data }) => {
     try {
-      if (data.kind === "open text") answer = openAnswers(data.options);
+      if (data.kind === "open text") answer = openAnswers(data.model);
       else port.postMessage({ kind: "answer", value: answer(data.question) });
     } catch (error) {
       if (data.kind === "ask") return port.postMessage({ kind: "error", error: sentError(error) });
@@ -29,7 +30,7 @@ export function serveText(port: Port<ToText, FromText>): void {
 }
 
 /** The files of a checkpoint besides its weights, of which nothing is opened. */
-function textFiles({ model, random }: TextOptions): Pick<Checkpoint, "name" | "json" | "text"> {
+function textFiles({ model, random }: ModelOptions): Pick<Checkpoint, "name" | "json" | "text"> {
   if (random) return randomCheckpoint(random.target, "target");
   const folder = model === undefined ? embeddedFolder("target") : diskFolder(model);
   return {
@@ -41,7 +42,7 @@ function textFiles({ model, random }: TextOptions): Pick<Checkpoint, "name" | "j
 
 /** @throws UsageError where the checkpoint's text cannot be used. */
 function openAnswers(
-  options: TextOptions,
+  options: ModelOptions,
 ): (question: TextQuestion) => readonly number[] | DecodedTokens {
   const checkpoint = textFiles(options);
   const { name } = checkpoint;

@@ -14,7 +14,7 @@ import {
 import { ranOutOfMemory } from "../../engine/load/fits.ts";
 import { type LocalEngine, openEngine } from "../../engine/open.ts";
 import type { ModelRequest } from "../runner.ts";
-import { modelOptions, subjectOf } from "../subject.ts";
+import { engineOptions, subjectOf } from "../subject.ts";
 import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
 import { type GrowthRow, prefillRow, roundRow } from "./row.ts";
 
@@ -56,7 +56,7 @@ const HARDWARE_ROUNDS = 4;
 export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEvent> {
   let { bandwidth } = request;
   for (const model of request.models) {
-    using room = await growthRoom(modelOptions(model));
+    using room = await growthRoom(engineOptions(model));
     const axes = growthAxes(request.axes, { ...room.device, longest: room.longest });
     const series = growthSeries(axes).map(({ axis, points }) => ({
       axis,
@@ -128,13 +128,13 @@ async function opened(
   points: readonly GrowthPoint[],
 ): Promise<LocalEngine | undefined> {
   const { depths: _, ...sizes } = enginesSizes(points);
+  const options = engineOptions(model);
   try {
     const engine = await openEngine({
-      ...modelOptions(model),
-      ...sizes,
-      speculate: growthPlan(points),
-      profile: true,
-      prefixCache: false,
+      ...options,
+      device: { ...options.device, profile: true },
+      limits: { ...options.limits, ...sizes, prefixCache: false },
+      hooks: { ...options.hooks, plan: growthPlan(points) },
     });
     await fillCells(engine.core);
     return engine;

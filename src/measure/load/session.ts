@@ -116,9 +116,8 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const engine = await openMeasured(request, {
     tiers: byDepth(tiers),
     plans,
-    maxBatch,
+    limits: defined({ maxBatch, maxKvTokens, contextLength }),
     profile: true,
-    ...defined({ maxKvTokens, contextLength }),
   });
   const session = loadSession(engine, request);
   return {

@@ -69,9 +69,11 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
   const engine = stack.use(
     await openMeasured(request, {
       tiers: distinctTiers(chains(numSteps)),
-      maxBatch,
-      maxKvTokens: maxBatch * Math.ceil(cells / 16) * 16,
-      ...longContext(cells),
+      limits: {
+        maxBatch,
+        maxKvTokens: maxBatch * Math.ceil(cells / 16) * 16,
+        ...longContext(cells),
+      },
     }),
   );
   if (depths.some((depth) => depth + room > engine.info.contextLength)) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../../src/errors.ts";
-import type { ClientOptions } from "../../../src/engine/options.ts";
+import type { SpeculationChoice } from "../../../src/engine/schedule/speculation_choice.ts";
 import { type GenerateRequest, resultOf } from "../../../src/engine/schedule/events.ts";
 import { statically } from "../../../src/engine/drafting.ts";
 import { openEngine } from "../open.ts";
@@ -11,7 +11,7 @@ import { presetConfig } from "../../../src/engine/schedule/presets.ts";
 
 const TARGET = new URL("../../../models/fledgling/target/", import.meta.url);
 
-const THREE_STEPS: ClientOptions["speculate"] = {
+const THREE_STEPS: SpeculationChoice = {
   adaptive: false,
   config: presetConfig("conservative"),
   configGiven: false,
@@ -49,11 +49,11 @@ async function withModel(
 Deno.test("an engine in a worker", async (t) => {
   const progress: string[] = [];
   await using engine = await open({
-    maxBatch: 3,
-    speculate: THREE_STEPS,
-    onProgress: ({ label }) => progress.push(label),
+    limits: { maxBatch: 3 },
+    speculation: { speculate: THREE_STEPS },
+    hooks: { onProgress: ({ label }) => progress.push(label) },
   });
-  using here = await openEngine({ speculate: statically(3) });
+  using here = await openEngine({ hooks: { plan: statically(3) } });
   const prompts = ["Count from 3 to 20.", "Spell the word amber.", "What is 2 + 2?", "Hello!"];
   const ids = await Promise.all(prompts.map((prompt) => engine.encodePrompt(user(prompt))));
 
@@ -131,7 +131,7 @@ Deno.test("an engine in a worker", async (t) => {
 });
 
 Deno.test("a model that cannot be opened is the user's to mend", async () => {
-  await assert.rejects(open({ model: "/no/such/model" }), (error) => {
+  await assert.rejects(open({ model: { model: "/no/such/model" } }), (error) => {
     assert.ok(error instanceof UsageError);
     assert.match(error.message, /^Cannot open "\/no\/such\/model/);
     return true;
@@ -157,7 +157,7 @@ Deno.test("a template that goes on and on takes nothing from the engine, nor fro
       );
     },
     async (model) => {
-      await using engine = await open({ model, draft: "none" });
+      await using engine = await open({ model: { model, draft: "none" } });
       await assert.rejects(engine.encodePrompt(user("")), UsageError);
       const events = engine.submit(request([1, 2, 3], { maxTokens: 800, ignoreEos: true }));
       await events.next();
@@ -197,7 +197,7 @@ Deno.test("an abort while a file of the checkpoint gives nothing ends the openin
     async (model) => {
       const abort = new AbortController();
       setTimeout(() => abort.abort(), 300);
-      const opening = open({ model, draft: "none", signal: abort.signal });
+      const opening = open({ model: { model, draft: "none" }, hooks: { signal: abort.signal } });
       await assert.rejects(opening, { name: "AbortError" });
       // The thread still waits for the file; without a writer it would for ever. Where it had not come
       // to the file yet nobody reads there, and one who writes alone would wait.

@@ -35,7 +35,7 @@ async function whileBusy(
 
 /** Of 100 the mean: the thread may be held up by others on the machine. */
 Deno.test("a request whose prompt is encoded while another runs begins a round later", async () => {
-  await using engine = await open({ maxBatch: 2, roundsPerSync: 1 });
+  await using engine = await open({ limits: { maxBatch: 2, roundsPerSync: 1 } });
   await whileBusy(engine, async (rounds, promptIds) => {
     const waits: number[] = [];
     while (waits.length < 100) {

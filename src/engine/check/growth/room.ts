@@ -8,7 +8,8 @@ import { openModels } from "../../load/load.ts";
 import { openRandomModels } from "../../load/random_models.ts";
 import { allLayers, capacityOf, type MemoryNeed, memoryNeed } from "../../load/sizes.ts";
 import type { Machine } from "../../open.ts";
-import type { OpenOptions } from "../../options.ts";
+import type { MakePlan } from "../../drafting.ts";
+import type { EngineOptions, LimitOptions } from "../../options.ts";
 import { staticPlan } from "../../schedule/speculation_choice.ts";
 import { type GrowthPoint, pointCells } from "./growth.ts";
 
@@ -26,7 +27,7 @@ export interface GrowthRoom extends Disposable {
 /** How an engine is opened in which all of these points can be measured. */
 export function enginesSizes(
   points: readonly GrowthPoint[],
-): Required<Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength">> & {
+): Required<Pick<LimitOptions, "maxBatch" | "maxKvTokens" | "contextLength">> & {
   readonly depths: readonly number[];
 } {
   const most = (of: (point: GrowthPoint) => number) => Math.max(...points.map(of));
@@ -40,7 +41,7 @@ export function enginesSizes(
 }
 
 /** An engine's plan for these points; no program is made before it is wanted. */
-export function growthPlan(points: readonly GrowthPoint[]): NonNullable<OpenOptions["speculate"]> {
+export function growthPlan(points: readonly GrowthPoint[]): MakePlan {
   const plan = staticPlan(chain(0), chains(enginesSizes(points).depths));
   return () => ({ ...plan, warmed: [] });
 }
@@ -51,14 +52,14 @@ export function growthPlan(points: readonly GrowthPoint[]): NonNullable<OpenOpti
  * @throws UsageError where a model cannot be used or there is no adapter.
  */
 export async function growthRoom(
-  options: OpenOptions,
+  { model = {}, device = {}, limits: given = {}, speculation = {} }: EngineOptions,
   machine: Machine = { openGpu, gpuMemory },
 ): Promise<GrowthRoom> {
   using stack = new DisposableStack();
   const models = stack.use(
-    options.random ? openRandomModels(options.random, options.algorithm) : openModels(options),
+    model.random ? openRandomModels(model.random, model.algorithm) : openModels(model),
   );
-  using gpu = await machine.openGpu(options);
+  using gpu = await machine.openGpu(device);
   const { info, limits, matrixUnit } = gpu;
   const adapter = { info, limits, matrixUnit };
   const memory = await machine.gpuMemory(info, Infinity);
@@ -66,12 +67,12 @@ export async function growthRoom(
   const capacity = (point: GrowthPoint) => {
     const { depths, ...sizes } = enginesSizes([point]);
     return capacityOf(
-      { ...options, ...sizes, tiers: chains(depths) },
+      { ...model, ...given, ...sizes, rejection: speculation.rejection, tiers: chains(depths) },
       adapter,
       allLayers(models),
     );
   };
-  const needOf = (point: GrowthPoint) => memoryNeed(models, capacity(point), options, adapter);
+  const needOf = (point: GrowthPoint) => memoryNeed(models, capacity(point), model, adapter);
   const owned = stack.move();
   return {
     device: info,
