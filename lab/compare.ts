@@ -1,5 +1,5 @@
 import { markdownTable } from "markdown-table";
-import { digits, ratioText } from "../src/measure/columns.ts";
+import { digits, ratioText } from "../src/measure/formats.ts";
 import { median, medianRatio, type Ratio } from "../src/measure/statistics.ts";
 import type { Measured } from "./measure.ts";
 

@@ -1,7 +1,7 @@
-/** `8` or `1-4`, `1-7+2`, `1-16*2`: first, last and how to go on. llama-bench's spelling. */
+/** A range as llama-bench writes it: `1-4`, `1-7+2` in steps of 2, `1-16*2` doubling each time. */
 const RANGE = /^(\d+)-(\d+)(?:([+*])(\d+))?$/;
 const NUMBER = /^(\d+\.?\d*|\.\d+)$/;
-/** More values than are ever measured: a typing mistake. */
+/** The most values of a range; a longer one is taken for a typing mistake. */
 const MOST = 1000;
 
 /**

@@ -1,31 +1,33 @@
 import { variedFacts } from "./cases.ts";
-import { digits, ratioText } from "./columns.ts";
+import { digits, ratioText } from "./formats.ts";
 import type { BenchRow } from "./row.ts";
 import { pairedRatio, type Ratio } from "./statistics.ts";
+import { type Column, numbers, words } from "./table.ts";
 
-/** One setting in one case on both WebGPUs, which took turns block by block. */
+/** The speeds of one setting in one case on both WebGPU implementations, which measured their blocks in turns. */
 export interface BackendRatio {
-  /** What sets the case apart from the others: `depth 512`; empty where nothing does. */
+  /** The facts in which the case differs from the others: `depth 512`; empty where there is one case. */
   readonly place: string;
   readonly batch: number;
   readonly setting: string;
-  /** Of each WebGPU, in the order of `BackendRatios.names`. */
+  /** Output tokens per second on each implementation, in the order of `BackendRatios.names`. */
   readonly tokensPerSecond: readonly [number, number];
-  /** Tokens/s of the second over those of the first in the same block: geometric mean, t interval. */
+  /** Tokens/s of the second implementation over those of the first in the same block: geometric mean and t interval. */
   readonly over: Ratio;
 }
 
+/** All settings that were measured on both of two WebGPU implementations. */
 export interface BackendRatios {
   readonly names: readonly [string, string];
   readonly ratios: readonly BackendRatio[];
 }
 
-/** The WebGPU that a row was measured on; rows of before there were two do not say. */
+/** The WebGPU implementation that a row was measured on. Rows from before there were two have no such field: Deno's own. */
 export function webGpuOf({ webgpu = "builtin" }: Pick<BenchRow, "webgpu">): string {
   return webgpu;
 }
 
-/** Undefined where the rows are not of two WebGPUs. */
+/** Pairs the rows of two WebGPU implementations. Undefined where the rows are not from exactly two. */
 export function backendRatios(rows: readonly BenchRow[]): BackendRatios | undefined {
   const names = [...new Set(rows.map(webGpuOf))];
   const [first, second] = names;
@@ -64,26 +66,22 @@ function sameButBackend(a: BenchRow, b: BenchRow): boolean {
   return key(a) === key(b);
 }
 
-/** Heads and cells of a table. */
-export function ratioTable({ names, ratios }: BackendRatios): {
-  readonly heads: readonly string[];
-  readonly cells: readonly (readonly string[])[];
-} {
-  const placed = ratios.some(({ place }) => place !== "");
-  return {
-    heads: [
-      ...placed ? ["case"] : [],
-      ...["batch", "setting", `${names[0]} tokens/s`, `${names[1]} tokens/s`],
-      `${names[1]} over ${names[0]} [95 %]`,
-    ],
-    cells: ratios.map(({ place, batch, setting, tokensPerSecond: [a, b], over }) => [
-      ...placed ? [place] : [],
-      ...[String(batch), setting, digits(a), digits(b), ratioText(over)],
-    ]),
-  };
+/** The columns of a table with both WebGPUs side by side. */
+export function ratioColumns(
+  { names: [first, second], ratios }: BackendRatios,
+): Column<BackendRatio>[] {
+  const columns: Column<BackendRatio>[] = [
+    words("case", ({ place }) => place),
+    numbers("batch", ({ batch }) => batch),
+    words("setting", ({ setting }) => setting),
+    numbers(`${first} tokens/s`, ({ tokensPerSecond: [speed] }) => speed, digits),
+    numbers(`${second} tokens/s`, ({ tokensPerSecond: [, speed] }) => speed, digits),
+    numbers(`${second} over ${first} [95 %]`, ({ over }) => over, ratioText),
+  ];
+  return ratios.some(({ place }) => place !== "") ? columns : columns.slice(1);
 }
 
-/** `batch 1, plain: dawn 2311 tokens/s, 1.03x builtin [1.01, 1.05]`, a line a setting. */
+/** One line for each setting: `batch 1, plain: dawn 2311 tokens/s, 1.03x builtin [1.01, 1.05]`. */
 export function ratioLines({ names: [first, second], ratios }: BackendRatios): string[] {
   return ratios.map(({ place, batch, setting, tokensPerSecond, over }) =>
     [...place === "" ? [] : [place], `batch ${batch}`, setting].join(", ") +

@@ -1,9 +1,9 @@
 import type { BenchRow } from "./row.ts";
 
-/** What a row was measured on or with, besides batch size and setting: name and text. */
+/** A condition of a measurement besides batch size and setting: its name and its text for a row. */
 export type Fact = readonly [title: string, of: (row: BenchRow) => string];
 
-/** A new axis of cases is a line here: columns, page, noise and verdicts follow. */
+/** All facts. Columns, pages, noise and verdicts read this list, so a new axis of cases is a line here. */
 const FACTS: readonly Fact[] = [
   ["model", ({ model }) => model],
   ["draft", ({ draft }) => draft ?? "none"],
@@ -17,7 +17,7 @@ const FACTS: readonly Fact[] = [
   ["rounds per sync", ({ rounds_per_sync }) => String(rounds_per_sync)],
 ];
 
-/** What all rows have in common; of two WebGPUs the names that either has for the device. */
+/** Names and values of the facts that are the same in all rows. With two WebGPU implementations the device has the names of both. */
 export function sharedFacts(rows: readonly BenchRow[]): (readonly [string, string])[] {
   const varied = variedFacts(rows);
   return FACTS.flatMap((fact) => {
@@ -29,7 +29,7 @@ export function sharedFacts(rows: readonly BenchRow[]): (readonly [string, strin
   });
 }
 
-/** What sets rows apart. The WebGPU tells devices apart that are one with two names. */
+/** The facts in which rows differ. The device is left out if it only has a different name on each WebGPU implementation. */
 export function variedFacts(rows: readonly BenchRow[]): readonly Fact[] {
   const varied = FACTS.filter(([, of]) => new Set(rows.map(of)).size > 1);
   const backends = new Set(rows.map(({ webgpu }) => webgpu)).size;
@@ -38,20 +38,20 @@ export function variedFacts(rows: readonly BenchRow[]): readonly Fact[] {
   return varied.filter(([title]) => !(twins && title === "device"));
 }
 
-/** Rows and what sets them apart from the others: `depth 512`. */
+/** Rows and the facts in which they differ from other groups: `depth 512`. */
 export interface Group {
-  /** Empty where nothing does. */
+  /** Empty if there is a single group. */
   readonly title: string;
   readonly rows: readonly BenchRow[];
 }
 
-/** Rows that differ in batch size and setting only: what one set of charts can show. */
+/** Groups of rows that differ only in batch size and setting; each is one section of charts. */
 export function groups(rows: readonly BenchRow[]): Group[] {
   const varied = variedFacts(rows);
   return grouped(rows, (row) => factsText(row, varied));
 }
 
-/** Rows of one case, which differ in their setting only: `batch 1, depth 512`. */
+/** Groups of rows that differ only in their setting: `batch 1, depth 512`. */
 export function cases(rows: readonly BenchRow[]): Group[] {
   const varied = [["batch", ({ batch }: BenchRow) => String(batch)] as const, ...variedFacts(rows)];
   return grouped(rows, (row) => factsText(row, varied));

@@ -1,107 +1,113 @@
 import { percentText } from "../text/numbers.ts";
 import { cases, sharedFacts, variedFacts } from "./cases.ts";
+import { changeText, digits, percentilesText, places, ratioText } from "./formats.ts";
+import { spreadText, tiersText } from "./formats.ts";
 import type { BenchRow } from "./row.ts";
-import type { Percentiles, Ratio } from "./statistics.ts";
-import type { TextColumn } from "./terminal_table.ts";
+import { type Column, numbers, words } from "./table.ts";
 
-/** One column of the tables for people. */
-export type Column = TextColumn<BenchRow>;
+type BenchColumn = Column<BenchRow>;
 
-export const text = (title: string, of: (row: BenchRow) => string): Column => ({
-  title,
+/** The number of requests in flight. */
+export const BATCH: BenchColumn = numbers("batch", ({ batch }) => batch);
+/** The name of the setting. */
+export const SETTING: BenchColumn = {
+  title: "setting",
   align: "left",
-  text: of,
-});
-export const number = (title: string, of: (row: BenchRow) => string): Column => ({
-  title,
-  align: "right",
-  text: of,
-});
-
-export const BATCH: Column = number("batch", ({ batch }) => String(batch));
-export const SETTING: Column = text("setting", ({ setting }) => setting);
-export const OVER_PLAIN: Column = number("over plain [95 %]", ({ speedup }) => ratioText(speedup));
-export const OVER_BEST: Column = number(
+  text: ({ setting }) => setting,
+  rowHeader: true,
+};
+/** Tokens/s over those of plain decoding in the same block. */
+export const OVER_PLAIN: BenchColumn = numbers(
+  "over plain [95 %]",
+  ({ speedup }) => speedup,
+  ratioText,
+);
+/** Tokens/s over those of the best fixed setting, as a difference in per cent. */
+export const OVER_BEST: BenchColumn = numbers(
   "over best fixed [95 %]",
-  ({ gap_to_best_static }) => gap_to_best_static === null ? "" : changeText(gap_to_best_static),
+  (row) => row.gap_to_best_static,
+  changeText,
 );
-export const ACCEPT_LENGTH: Column = number(
+/** Tokens that a request gains in a round. */
+export const ACCEPT_LENGTH: BenchColumn = numbers(
   "accept length",
-  ({ mean_accept_length }) => fixed(mean_accept_length, 2),
+  (row) => row.mean_accept_length,
+  places(2),
 );
-export const ACCEPTED: Column = number(
+/** The share of drafts that were accepted. */
+export const ACCEPTED: BenchColumn = numbers(
   "accepted",
-  ({ draft_acceptance_rate }) => share(draft_acceptance_rate),
+  (row) => row.draft_acceptance_rate,
+  percentText,
 );
-export const PROMPT_SPEED: Column = number(
+/** Prompt tokens per second of the prefill. */
+export const PROMPT_SPEED: BenchColumn = numbers(
   "prompt tokens/s",
-  ({ prompt_tokens_per_second: prompt }) => prompt === undefined ? "" : digits(prompt.mean),
+  (row) => row.prompt_tokens_per_second?.mean,
+  digits,
 );
-export const TIERS: Column = text("time by tier", ({ tier_share }) => tierText(tier_share));
+/** The share of the time in each tier. */
+export const TIERS: BenchColumn = words("time by tier", (row) => tiersText(row.tier_share));
 
-const MEASURED: readonly Column[] = [
+const MEASURED: readonly BenchColumn[] = [
   BATCH,
   SETTING,
-  number(
-    "tokens/s",
-    ({ tokens_per_second: { mean, sd } }) =>
-      sd === null ? digits(mean) : `${digits(mean)} ± ${digits(sd)}`,
-  ),
+  numbers("tokens/s", (row) => row.tokens_per_second, spreadText),
   PROMPT_SPEED,
   OVER_PLAIN,
   OVER_BEST,
   ACCEPT_LENGTH,
   ACCEPTED,
-  number(
+  numbers(
     "by position %",
-    ({ acceptance_per_position }) =>
-      acceptance_per_position.map((part) => (part * 100).toFixed(0)).join(" "),
+    (row) => row.acceptance_per_position.map((part) => (part * 100).toFixed(0)).join(" "),
   ),
-  number("draft ms", ({ round_ms }) => digits(round_ms.draft)),
-  number("verify ms", ({ round_ms }) => digits(round_ms.verify)),
-  number("extend ms", ({ round_ms }) => digits(round_ms.extend)),
-  number("host ms", ({ round_ms }) => digits(round_ms.host)),
-  number("rounds a sync", ({ mean_rounds_per_sync }) => fixed(mean_rounds_per_sync, 1)),
-  number("c(M)/c(1)", ({ verify_cost_ratio }) => fixed(verify_cost_ratio, 2)),
-  number("TTFT p50/p90/p99 ms", ({ ttft_ms }) => percentilesText(ttft_ms)),
-  number("TPOT p50/p90/p99 ms", ({ tpot_ms }) => percentilesText(tpot_ms)),
-  number("ITL p50/p90/p99 ms", ({ itl_ms }) => percentilesText(itl_ms)),
-  number("switches", ({ switches }) => fixed(switches, Number.isInteger(switches) ? 0 : 1)),
+  numbers("draft ms", ({ round_ms }) => round_ms.draft, digits),
+  numbers("verify ms", ({ round_ms }) => round_ms.verify, digits),
+  numbers("extend ms", ({ round_ms }) => round_ms.extend, digits),
+  numbers("host ms", ({ round_ms }) => round_ms.host, digits),
+  numbers("rounds a sync", (row) => row.mean_rounds_per_sync, places(1)),
+  numbers("c(M)/c(1)", (row) => row.verify_cost_ratio, places(2)),
+  numbers("TTFT p50/p90/p99 ms", ({ ttft_ms }) => ttft_ms, percentilesText),
+  numbers("TPOT p50/p90/p99 ms", ({ tpot_ms }) => tpot_ms, percentilesText),
+  numbers("ITL p50/p90/p99 ms", ({ itl_ms }) => itl_ms, percentilesText),
+  numbers("switches", ({ switches }) => switches.toFixed(Number.isInteger(switches) ? 0 : 1)),
   TIERS,
-  number("blocks", ({ blocks }) => String(blocks)),
+  numbers("blocks", ({ blocks }) => blocks),
 ];
 
 /**
- * The columns worth showing for these rows: what all rows share is said once, in `shared`, and a
- * column SIMULATED is there where any row is.
+ * The columns of these rows in the Markdown table and on the page, and the facts that all rows share, which are written once above the
+ * table. There is a column with SIMULATED where any row is simulated.
  */
 export function columnsFor(
   rows: readonly BenchRow[],
 ): {
-  readonly columns: readonly Column[];
+  readonly columns: readonly BenchColumn[];
   readonly shared: readonly (readonly [string, string])[];
 } {
-  const varied = variedFacts(rows).map(([title, of]) => text(title, of));
   const simulated = rows.some(isSimulated)
-    ? [text("acceptance", ({ acceptance }) => acceptance)]
+    ? [words("acceptance", ({ acceptance }: BenchRow) => acceptance)]
     : [];
-  return { columns: [...simulated, ...varied, ...MEASURED], shared: sharedFacts(rows) };
+  return {
+    columns: [...simulated, ...variedColumns(rows), ...MEASURED],
+    shared: sharedFacts(rows),
+  };
 }
 
+/** A column for each fact in which these rows differ. */
+export function variedColumns(rows: readonly BenchRow[]): BenchColumn[] {
+  return variedFacts(rows).map(([title, of]) => words(title, of));
+}
+
+/** Was the acceptance of drafts drawn at random rather than verified? */
 export function isSimulated({ acceptance }: BenchRow): boolean {
   return acceptance === "SIMULATED";
 }
 
-/** `1.82x [1.75, 1.90]`; plain against itself is `1.00x`. The unit may tell more: `x plain`. */
-export function ratioText({ ratio, low, high }: Ratio, unit: string = "x"): string {
-  const known = low !== null && high !== null && low !== high;
-  const around = !known ? "" : ` [${low.toFixed(2)}, ${high.toFixed(2)}]`;
-  return `${ratio.toFixed(2)}${unit}${around}`;
-}
-
 /**
- * What A/A rows say about noise, each with what differs between the cases: `batch 1, depth 512
- * 1.00x [0.98, 1.02]`; undefined without such rows.
+ * The speed of plain decoding measured again over that of plain decoding, for each case: `batch 1, depth 512 1.00x [0.98, 1.02]`.
+ * Undefined where plain decoding was not measured again.
  */
 export function noiseText(rows: readonly BenchRow[]): string | undefined {
   const texts = cases(rows).flatMap(({ title, rows }) =>
@@ -111,51 +117,4 @@ export function noiseText(rows: readonly BenchRow[]): string | undefined {
   return texts.length === 0
     ? undefined
     : `Noise, plain decoding against itself: ${texts.join("; ")}`;
-}
-
-const LONGEST_NAME = 24;
-
-/** The end of a name tells files and options apart: `preset …tuned.json`, `policy ema:…interval=2`. */
-export function shortName(name: string): string {
-  if (name.length <= LONGEST_NAME) return name;
-  const [kind = ""] = /^(preset |policy [^:]*:)/.exec(name) ?? [];
-  const start = `${kind}…`.slice(-LONGEST_NAME);
-  return start + name.slice(name.length - LONGEST_NAME + start.length);
-}
-
-/** Three significant digits, no exponent: `0.123`, `12.3`, `1234`. */
-export function digits(value: number): string {
-  const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
-  return value.toFixed(Math.min(3, Math.max(0, 2 - magnitude)));
-}
-
-function fixed(value: number | null, places: number): string {
-  return value === null ? "" : value.toFixed(places);
-}
-
-function share(value: number | null): string {
-  return value === null ? "" : percentText(value);
-}
-
-/** `-3.1% [-4.0%, -2.2%]`. */
-function changeText({ ratio, low, high }: Ratio): string {
-  const around = low === null || high === null || low === high
-    ? ""
-    : ` [${percentChange(low)}, ${percentChange(high)}]`;
-  return `${percentChange(ratio)}${around}`;
-}
-
-function percentChange(ratio: number): string {
-  const change = (ratio - 1) * 100;
-  const shown = Math.abs(change) < 0.05 ? 0 : change;
-  return `${shown > 0 ? "+" : ""}${shown.toFixed(1)}%`;
-}
-
-function percentilesText({ p50, p90, p99 }: Percentiles): string {
-  return [p50, p90, p99].map((value) => value === null ? "-" : digits(value)).join("/");
-}
-
-function tierText(shares: BenchRow["tier_share"]): string {
-  const tiers = Object.entries(shares);
-  return tiers.length < 2 ? "" : tiers.map(([tier, part]) => `${tier}: ${share(part)}`).join(", ");
 }

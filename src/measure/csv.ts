@@ -1,23 +1,15 @@
 // @ts-types="npm:@types/d3-dsv@3.0.7"
 import { csvFormat } from "d3-dsv";
-import type { BenchRow } from "./row.ts";
 
-/** All numbers of the rows, flat, one header line; the names are those of the JSON rows. */
-export function csv(rows: readonly BenchRow[]): string {
-  return `${csvFormat(rows.map(flat))}\n`;
-}
-
-const NO_GAP = { ratio: null, low: null, high: null, best: null };
-
-/** `ttft_ms: {p50: 3}` becomes `ttft_ms_p50: 3`, `[1, 2]` becomes `1 2`. */
-function flat(row: BenchRow): Record<string, unknown> {
-  const { format: _format, switch_log: _log, timeline: _timeline, tier_share, ...rest } = row;
-  const fields: Record<string, unknown> = {
-    ...rest,
-    gap_to_best_static: row.gap_to_best_static ?? NO_GAP,
-    tier_share: Object.entries(tier_share).map(([tier, share]) => `${tier}:${share}`),
-  };
-  return Object.fromEntries(Object.entries(fields).flatMap(([name, value]) => cells(name, value)));
+/**
+ * Rows as CSV: one header line, then a line for each row. Nested fields are flat: `ttft_ms: {p50: 3}` is `ttft_ms_p50: 3`, and the list
+ * `[1, 2]` is `1 2`.
+ */
+export function csvText(rows: readonly object[]): string {
+  const flat = rows.map((row) =>
+    Object.fromEntries(Object.entries(row).flatMap(([name, value]) => cells(name, value)))
+  );
+  return `${csvFormat(flat)}\n`;
 }
 
 function cells(name: string, value: unknown): [string, unknown][] {

@@ -2,10 +2,10 @@ import { emitConfig as configOf, type SlotEntry } from "../speculate/emit_config
 import type { BenchRow } from "./row.ts";
 import { fixedWinner } from "./verdict.ts";
 
-/** An adaptive config by smallest batch size, as `--speculative-adaptive-config` takes it. */
+/** An adaptive config, keyed by the smallest batch size of each slot, as `--speculative-adaptive-config` reads it. */
 export type EmittedConfig = Readonly<Record<string, SlotEntry>>;
 
-/** For each batch size what the verdict names of fixed steps and trees; 0 steps where it names none. */
+/** The fastest fixed steps or tree for each batch size, as the verdict names it; 0 steps if it names none. */
 export function emitConfig(rows: readonly BenchRow[]): EmittedConfig {
   const byBatch = Map.groupBy(rows, ({ batch }) => batch);
   const winners = [...byBatch].toSorted(([a], [b]) => a - b)

@@ -1,34 +1,34 @@
-/** Rows as llama-bench has them: `pp512`, a prompt's tokens a second, and `tg128`, an answer's. */
-import { markdownTable } from "markdown-table";
+/** Rows in the format of llama-bench: `pp512` is prompt tokens per second, `tg128` output tokens per second. */
 import { armsOf, type Plan } from "./plan.ts";
 import type { BenchSession, Case, CellResult } from "./runner.ts";
 import type { Workload } from "./workload/workload.ts";
 import { promptRate } from "./row.ts";
 import { type Spread, spread, sum } from "./statistics.ts";
+import { type Column, markdownText, numbers, words } from "./table.ts";
 
-/** Tokens of llama-bench's default tests. */
+/** The tokens of llama-bench's default tests. */
 const [PROMPT_TOKENS, ANSWER_TOKENS] = [512, 128];
 
-/** The two sweeps; the prompt's knows plain decoding alone, as drafts come after it. */
+/** The two sweeps. The one of the prompt measures plain decoding only, because drafting begins after the prompt. */
 export interface LlamaPlans {
   readonly prompt: Plan;
   readonly answer: Plan;
 }
 
-/** One line of the table; its JSON is a public format. */
+/** One line of the table. Its JSON is a public format. */
 export interface LlamaRow {
   readonly model: string;
   readonly size: number;
   readonly params: number;
   readonly backend: string;
   readonly test: string;
-  /** Tokens a second of each block. */
+  /** Tokens per second of each block. */
   readonly samples_ts: readonly number[];
   readonly avg_ts: number;
   readonly stddev_ts: number | null;
 }
 
-/** Plans of what was asked for: its settings on its workload, one request at a time. */
+/** The plans for the settings and the workload of `plan`, with one request at a time. */
 export function llamaPlans(plan: Plan, { name, sized }: Workload): LlamaPlans {
   const one = { batch: 1, temperature: 0, depth: 0 };
   const prompt: Case = {
@@ -50,7 +50,7 @@ export function llamaPlans(plan: Plan, { name, sized }: Workload): LlamaPlans {
   };
 }
 
-/** Keeps the cells that count; `session` is to measure with. */
+/** Wraps a session. `cells` collects the results of its cells by setting, warm-up excluded. */
 export function keepingCells(session: BenchSession): {
   readonly session: BenchSession;
   readonly cells: Map<unknown, CellResult[]>;
@@ -65,9 +65,9 @@ export function keepingCells(session: BenchSession): {
 }
 
 /**
- * A row for the prompt and one for the answers of each setting, plain decoding first.
+ * One row for the prompt and one for the answers of each setting, plain decoding first.
  *
- * @param cells by setting, as `keepingCells` has them.
+ * @param cells results by setting, as `keepingCells` collects them.
  */
 export function llamaRows(
   { prompt, answer }: LlamaPlans,
@@ -98,20 +98,28 @@ export function llamaRows(
   ];
 }
 
-/** Tokens a second after the first of each answer. */
+/** Output tokens per second, without the first token of each answer. */
 function answerRate({ requests }: Pick<CellResult, "requests">): number {
   return sum(requests.map(({ answer }) => Math.max(0, answer.tokens - 1))) /
     (sum(requests.map(({ answer }) => answer.ms)) / 1000);
 }
 
-/** `| model | size | params | backend | test | t/s |`, t/s as mean ± sample standard deviation. */
+const COLUMNS: readonly Column<LlamaRow>[] = [
+  words("model", ({ model }) => model),
+  numbers("size", ({ size }) => size, sizeText),
+  numbers("params", ({ params }) => params, paramsText),
+  words("backend", ({ backend }) => backend),
+  numbers("test", ({ test }) => test),
+  numbers(
+    "t/s",
+    ({ avg_ts, stddev_ts }) =>
+      stddev_ts === null ? avg_ts.toFixed(2) : `${avg_ts.toFixed(2)} ± ${stddev_ts.toFixed(2)}`,
+  ),
+];
+
+/** The table of llama-bench; t/s is the mean ± the sample standard deviation. */
 export function llamaMarkdown(rows: readonly LlamaRow[]): string {
-  const lines = rows.map(({ model, size, params, backend, test, avg_ts, stddev_ts }) => [
-    ...[model, sizeText(size), paramsText(params), backend, test],
-    stddev_ts === null ? avg_ts.toFixed(2) : `${avg_ts.toFixed(2)} ± ${stddev_ts.toFixed(2)}`,
-  ]);
-  const heads = ["model", "size", "params", "backend", "test", "t/s"];
-  return `${markdownTable([heads, ...lines], { align: ["l", "r", "r", "l", "r", "r"] })}\n`;
+  return `${markdownText(COLUMNS, rows)}\n`;
 }
 
 /** As llama-bench has it: `3.56 GiB`. */

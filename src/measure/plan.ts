@@ -3,13 +3,13 @@ import { distinctTiers, type DraftShape, tierText } from "../speculate/round_sha
 import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
 import type { Case, CellSpec, Setting } from "./runner.ts";
 
-/** A setting under the name that its rows have. */
+/** A setting and the name that its rows have. */
 export interface Arm {
   readonly label: string;
   readonly setting: Setting;
 }
 
-/** What a sweep measures: in each case `blocks` times all arms, in an order drawn for each block. */
+/** What a sweep measures: in each case all arms, `blocks` times, in an order that is drawn for each block. */
 export interface Plan {
   readonly cases: readonly Case[];
   /** The first is plain decoding, the second is plain decoding again (A/A). */
@@ -18,9 +18,9 @@ export interface Plan {
   readonly seed: number;
 }
 
-/** Rows with this name are what the others are compared with. */
+/** The name of plain decoding, with which the other rows are compared. */
 export const PLAIN = "plain";
-/** Plain decoding under a second name: how far its speed-up is from 1 is noise. */
+/** The name of plain decoding measured again. The distance of its speed-up from 1 is noise. */
 export const PLAIN_AGAIN = "plain (A/A)";
 
 /** The arms of a sweep. 0 steps are plain decoding, which is always measured. */
@@ -29,7 +29,7 @@ export function armsOf(
     readonly numSteps: readonly number[];
     readonly trees?: readonly DraftShape[];
     readonly presets: readonly string[];
-    /** With the text that names each. */
+    /** Policies, each with the text that names it. */
     readonly policies?: readonly (readonly [text: string, policy: NamedPolicy])[];
   },
 ): Arm[] {
@@ -70,7 +70,7 @@ export function blockOrder(
   return order;
 }
 
-/** The measurement of an arm in a block. All arms of a block, at any batch size, share a seed. */
+/** The measurement of an arm in a block. All arms of a block share a seed, at every batch size. */
 export function cellSpec(
   one: Case,
   { setting, block, seed }: { setting: Setting; block: number; seed: number },
@@ -81,7 +81,7 @@ export function cellSpec(
 /** Tokens of an answer while warming up: enough for a few rounds of the deepest tier. */
 const WARM_UP_TOKENS = 16;
 
-/** A short cell that makes caches and clocks warm; its result is thrown away. */
+/** A short cell that fills caches and raises clocks; its result is not used. */
 export function warmUpSpec(one: Case, setting: Setting, seed: number): CellSpec {
   const outputTokens = Math.min(one.outputTokens, WARM_UP_TOKENS);
   return { ...one, outputTokens, setting, repeat: -1, seed: hash32(seed, 0, 0) };

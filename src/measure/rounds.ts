@@ -1,17 +1,17 @@
 import type { CellResult, RoundSample } from "./runner.ts";
 import { average, median, sum } from "./statistics.ts";
 
-/** How drafts fared, over all sequences of all rounds. */
+/** The acceptance of drafts over all sequences of all rounds. */
 export interface Acceptance {
-  /** Tokens a sequence gains in a round, the bonus included; null where there was no round. */
+  /** Mean tokens that a sequence gains in a round, with the bonus token; null if there was no round. */
   readonly meanAcceptLength: number | null;
-  /** Drafts accepted over drafts made; null where nothing was drafted. */
+  /** Accepted drafts over all drafts; null if there were no drafts. */
   readonly draftAcceptanceRate: number | null;
-  /** Of the rounds that drafted position k, the share that accepted it (and so all before it). */
+  /** Of the rounds that drafted position k, the share that accepted it and so all positions before it. */
   readonly perPosition: readonly number[];
 }
 
-/** Adds up what was accepted. */
+/** The acceptance of these rounds. */
 export function acceptanceOf(rounds: readonly RoundSample[]): Acceptance {
   const lanes = rounds.flatMap(({ accepted, numSteps, drafted = numSteps }) =>
     accepted.map((count) => ({ count, numSteps, drafted }))
@@ -38,6 +38,7 @@ export interface RoundMs {
   readonly total: number;
 }
 
+/** The mean times of these rounds; 0 if there are none. */
 export function roundMs(rounds: readonly RoundSample[]): RoundMs {
   const mean = (part: (round: RoundSample) => number) => average(rounds.map(part));
   return {
@@ -49,15 +50,15 @@ export function roundMs(rounds: readonly RoundSample[]): RoundMs {
   };
 }
 
-/** Rounds over syncs: a round of `together` is that part of one. Null where there was none. */
+/** The number of rounds over the number of syncs, where a round that is one of n submitted together counts 1/n syncs. Null if there are no rounds. */
 export function meanRoundsPerSync(rounds: readonly RoundSample[]): number | null {
   const syncs = sum(rounds.map(({ together }) => 1 / together));
   return syncs === 0 ? null : rounds.length / syncs;
 }
 
 /**
- * c(M) / c(1): the median verify of a round over the median decode step of plain rounds, both
- * with the whole batch in flight where there are such rounds. Null where one is not measured.
+ * c(M) / c(1): the median verify time of a round over the median step of plain decoding. Rounds with the whole batch in flight are
+ * used if there are any. Null if one of the two was not measured.
  */
 export function verifyCostRatio(
   rounds: readonly RoundSample[],
@@ -72,7 +73,7 @@ export function verifyCostRatio(
   return rounds.length === 0 || one === 0 ? null : cost(rounds) / one;
 }
 
-/** Share of the blocks' time by tier: each block counts as much as it lasted. */
+/** Share of the time in each tier over all blocks, weighted by the duration of each block. */
 export function tierShare(blocks: readonly CellResult[]): Record<string, number> {
   const seconds = sum(blocks.map((block) => block.seconds));
   const shares: Record<string, number> = {};
@@ -84,16 +85,17 @@ export function tierShare(blocks: readonly CellResult[]): Record<string, number>
   return shares;
 }
 
-/** How a cell went over time, thin enough to draw. Milliseconds from the start of the cell. */
+/** A cell over time with few enough points to draw. Times are in milliseconds from the start of the cell. */
 export interface Timeline {
-  /** Mean accept length of consecutive stretches of rounds, at the middle of each. */
+  /** Mean accept length of consecutive groups of rounds, at the middle of each group. */
   readonly accept: readonly { readonly t_ms: number; readonly length: number }[];
-  /** The tier from each of these times on; the last entry is the end. */
+  /** The tier from each time on; the last entry is the end of the cell. */
   readonly steps: readonly { readonly t_ms: number; readonly num_steps: number }[];
 }
 
 const STRETCHES = 60;
 
+/** The timeline of the rounds of a cell. */
 export function timelineOf(rounds: readonly RoundSample[]): Timeline {
   const size = Math.max(1, Math.ceil(rounds.length / STRETCHES));
   const accept = Array.from({ length: Math.ceil(rounds.length / size) }, (_, at) => {

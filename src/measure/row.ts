@@ -7,17 +7,17 @@ import type { Case, CellResult, Setting, Subject, Switch } from "./runner.ts";
 import { type Percentiles, percentiles, type Ratio, type Spread, spread } from "./statistics.ts";
 import { average, pairedRatio, sum } from "./statistics.ts";
 
-/** Of rows written to a file; another number when a field changes its meaning. */
+/** The format of rows in files. Its number changes when a field changes its meaning. */
 export const ROW_FORMAT = "eyrie-bench-2";
 
-/** One setting in one case, over all blocks. The names are those of the files. */
+/** The measurement of one setting in one case, over all blocks. Field names are those of the files. */
 export interface BenchRow {
   readonly format: typeof ROW_FORMAT;
   readonly acceptance: "measured" | "SIMULATED";
   readonly model: string;
   readonly draft: string | null;
   readonly device: string;
-  /** Of rows that were written before there was a choice it is absent: Deno's own. */
+  /** Absent in rows from before there was a choice, which are from Deno's own WebGPU. */
   readonly webgpu?: "builtin" | "dawn";
   readonly workload: string;
   readonly batch: number;
@@ -25,43 +25,43 @@ export interface BenchRow {
   readonly output_tokens: number;
   readonly temperature: number;
   readonly depth: number;
-  /** As asked. */
+  /** As it was given. */
   readonly rounds_per_sync: RoundsPerSync;
   readonly seed: number;
   readonly setting: string;
   readonly setting_kind: "plain" | "plain again" | "static" | "tree" | "preset" | "policy";
-  /** Null where it moves. */
+  /** Draft steps of a round; null if they change. */
   readonly num_steps: number | null;
-  /** Of a tree [steps, topk, draft tokens], as adaptive configs name it; null for all else. */
+  /** [steps, topk, draft tokens] of a tree, as in adaptive configs; null for other settings. */
   readonly tree: TreeEntry | null;
   readonly blocks: number;
-  /** Output tokens of all requests a second. */
+  /** Output tokens of all requests per second. */
   readonly tokens_per_second: Spread & { readonly samples: readonly number[] };
-  /** Prompt tokens that no cache had a second, as each request saw it; of rows of before it was measured absent. */
+  /** Prompt tokens that were not in the prefix cache per second until the first token of each answer. Absent in rows from before it was measured. */
   readonly prompt_tokens_per_second?: Spread & { readonly samples: readonly number[] };
-  /** Tokens/s over those of plain decoding in the same block: geometric mean, t interval. */
+  /** Tokens/s over those of plain decoding in the same block: geometric mean and t interval. */
   readonly speedup: Ratio & { readonly log_ratios: readonly number[] };
   readonly mean_accept_length: number | null;
   readonly draft_acceptance_rate: number | null;
   readonly acceptance_per_position: readonly number[];
   readonly round_ms: RoundMs;
-  /** Rounds submitted at once, over the syncs; null where there was no round. */
+  /** Rounds over syncs; null if there was no round. */
   readonly mean_rounds_per_sync: number | null;
   readonly verify_cost_ratio: number | null;
   readonly ttft_ms: Percentiles;
   readonly tpot_ms: Percentiles;
   readonly itl_ms: Percentiles;
-  /** Mean of the blocks. */
+  /** Switches of tier, mean of the blocks. */
   readonly switches: number;
   readonly tier_share: Readonly<Record<string, number>>;
-  /** Tokens/s against the best static setting of the case: 0.97 = 3 % slower; 1 is the best. */
+  /** Tokens/s over those of the best static setting of the case: 0.97 is 3 % slower. */
   readonly gap_to_best_static: (Ratio & { readonly best: string }) | null;
-  /** Of the first block. */
+  /** The switches of tier in the first block. */
   readonly switch_log: readonly Switch[];
   readonly timeline: Timeline;
 }
 
-/** An arm's cell and the plain one of the same block. */
+/** The cell of an arm and that of plain decoding in the same block. */
 export interface BlockPair {
   readonly own: CellResult;
   readonly plain: CellResult;
@@ -73,7 +73,7 @@ interface Place {
   readonly seed: number;
 }
 
-/** Everything of a row but the gap, which needs the other rows of its case. */
+/** The row of an arm, except for its gap, which needs the other rows of the case. */
 export function rowOf(
   arm: Arm,
   pairs: readonly BlockPair[],
@@ -134,7 +134,7 @@ function stepsOf(setting: Setting): number | null {
   }
 }
 
-/** All that identifies a row but its setting: a new axis of cases is a line here. */
+/** The fields that identify a row together with its setting. A new axis of cases is a line here. */
 type CaseFields = Pick<
   BenchRow,
   | ("acceptance" | "model" | "draft" | "device" | "webgpu" | "workload" | "batch")
@@ -164,7 +164,7 @@ function tokensPerSecond({ tokens, seconds }: CellResult): number {
   return tokens / seconds;
 }
 
-/** Prompt tokens that were computed a second until the first token of each answer. */
+/** Computed prompt tokens per second until the first token of each answer. */
 export function promptRate({ requests }: Pick<CellResult, "requests">): number {
   const seconds = sum(requests.map(({ prompt }) => prompt.ms)) / 1000;
   return seconds > 0 ? sum(requests.map(({ prompt }) => prompt.tokens)) / seconds : 0;
@@ -179,12 +179,12 @@ function latencies(blocks: readonly CellResult[]) {
   };
 }
 
-/** Can this row be a slot of a static schedule: plain decoding (0 steps), fixed steps or a tree. */
+/** Can this row be a slot of a static schedule? These are plain decoding (0 steps), fixed steps and trees. */
 export function isStatic({ setting_kind }: BenchRow): boolean {
   return ["plain", "static", "tree"].includes(setting_kind);
 }
 
-/** Is its depth chosen while it runs? */
+/** Does this setting choose its draft steps while it runs? */
 export function isAdaptive({ setting_kind }: Pick<BenchRow, "setting_kind">): boolean {
   return setting_kind === "preset" || setting_kind === "policy";
 }
@@ -195,8 +195,10 @@ export function isDrafting({ setting_kind }: Pick<BenchRow, "setting_kind">): bo
 }
 
 /**
- * Fills in the gaps of a case's rows. The best static setting is the one with the largest mean
- * log-ratio; gaps are paired by block, and have no interval where blocks cannot be paired.
+ * The rows of a case with their gaps to the best static setting, which is the one with the largest mean log-ratio. Gaps are paired by
+ * block, and have no interval if the numbers of blocks differ.
+ *
+ * @param known further rows of the case, for the choice of the best setting only.
  */
 export function withGaps(rows: readonly BenchRow[], known: readonly BenchRow[] = []): BenchRow[] {
   const best = [...rows, ...known].filter(isStatic)
@@ -217,7 +219,7 @@ function gap(row: BenchRow, best: BenchRow): Ratio {
   return pairedRatio(own.map((ratio, block) => ratio - (others[block] ?? NaN)));
 }
 
-/** What makes two rows the same measurement: `--resume` compares it. */
+/** The key of a row. `--resume` takes rows with the same key for the same measurement. */
 export function keyOfRow(row: CaseFields & Pick<BenchRow, "setting">): string {
   const { acceptance, model, draft, device, workload, batch, prompt_tokens, output_tokens } = row;
   const { temperature, depth, rounds_per_sync, seed, setting } = row;
@@ -227,7 +229,7 @@ export function keyOfRow(row: CaseFields & Pick<BenchRow, "setting">): string {
   ]);
 }
 
-/** The key of a measurement to come. */
+/** The key that the row of a measurement will have. */
 export function rowKey(
   subject: Subject,
   one: Case,

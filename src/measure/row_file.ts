@@ -1,4 +1,5 @@
 import { UsageError } from "../errors.ts";
+import { csvText } from "./csv.ts";
 import { parseLine } from "./workload/prompt_file.ts";
 import { type BenchRow, keyOfRow, ROW_FORMAT } from "./row.ts";
 
@@ -7,26 +8,40 @@ export function rowLine(row: BenchRow): string {
   return `${JSON.stringify(row)}\n`;
 }
 
+/** The rows as one JSON array. */
 export function json(rows: readonly BenchRow[]): string {
   return `${JSON.stringify(rows, null, 2)}\n`;
 }
 
+const NO_GAP = { ratio: null, low: null, high: null, best: null };
+
+/** All numbers of the rows as CSV; the names of the columns are those of the JSON rows. */
+export function csv(rows: readonly BenchRow[]): string {
+  return csvText(rows.map((row) => {
+    const { format: _format, switch_log: _log, timeline: _timeline, tier_share, ...rest } = row;
+    return {
+      ...rest,
+      gap_to_best_static: row.gap_to_best_static ?? NO_GAP,
+      tier_share: Object.entries(tier_share).map(([tier, share]) => `${tier}:${share}`),
+    };
+  }));
+}
+
 /** Rows of an earlier run. */
 export interface EarlierRows {
-  /** By `rowKey`; of rows measured twice the last one. */
+  /** The rows by `rowKey`; the last one if a measurement is there twice. */
   readonly rows: ReadonlyMap<string, BenchRow>;
-  /** The text of whole lines: a row that was cut off in the middle is left out. */
+  /** The text of the complete lines, without a row that was cut off in the middle. */
   readonly whole: string;
 }
 
-/** How every row line begins. */
+/** The beginning of every row line. */
 const ROW_START = `{"format":"${ROW_FORMAT}"`;
 
 /**
- * Reads a file of row lines. Of a last line without its end only the beginning of a row is left out, as an
- * interrupted run writes one.
+ * Reads a file of row lines. A last line that is the beginning of a row, as an interrupted run leaves it, is skipped.
  *
- * @throws UsageError with the number of a line that is no row
+ * @throws UsageError with the number of the first line that is not a row.
  */
 export function parseRows(path: string, text: string): EarlierRows {
   const lastLine = text.slice(text.lastIndexOf("\n") + 1);

@@ -10,9 +10,9 @@ export type Setting =
   | { readonly kind: "plain" }
   | { readonly kind: "static"; readonly numSteps: number }
   | { readonly kind: "tree"; readonly tier: DraftShape }
-  /** A preset's name, or the file of an adaptive config. */
+  /** The name of a preset, or the path of an adaptive config. */
   | { readonly kind: "preset"; readonly name: string }
-  /** What it draws by chance depends on the cell's seed. */
+  /** Random choices of the policy depend on the cell's seed. */
   | { readonly kind: "policy"; readonly policy: NamedPolicy };
 
 /** One combination of the axes; every setting is measured in it. */
@@ -20,57 +20,57 @@ export interface Case {
   readonly workload: string;
   /** Requests in flight. */
   readonly batch: number;
-  /** Tokens of each prompt; absent where the workload's texts decide. */
+  /** Tokens of each prompt; absent if the prompts are texts of the workload. */
   readonly promptTokens?: number;
-  /** Most tokens of each answer. */
+  /** The most tokens of each answer. */
   readonly outputTokens: number;
   readonly temperature: number;
   /** Tokens whose keys and values are in the cache before the prompt. */
   readonly depth: number;
-  /** Rounds submitted without the host between; absent = auto. */
+  /** Rounds that are submitted without a sync between them; absent for auto. */
   readonly roundsPerSync?: RoundsPerSync;
 }
 
 /** One measurement: a case, a setting, a block. */
 export interface CellSpec extends Case {
   readonly setting: Setting;
-  /** Number of the block, from 0; -1 is the warm-up, which is not counted. */
+  /** The number of the block from 0; -1 for the warm-up, which is not counted. */
   readonly repeat: number;
-  /** Key of prompts and noise, u32; the same for all settings of a block. */
+  /** The seed of prompts and noise, a u32; the same for all settings of a block. */
   readonly seed: number;
 }
 
-/** What one round of a cell did. Milliseconds of device work where it can be timed. */
+/** One round of a cell. Times are in milliseconds; those of the device are 0 if the adapter has no timestamps. */
 export interface RoundSample {
-  /** Draft levels; 0 = plain decoding. */
+  /** Draft steps; 0 is plain decoding. */
   readonly numSteps: number;
-  /** Drafts verified of each sequence, where that is not numSteps. */
+  /** Drafts that were verified for each sequence; absent if this is numSteps. */
   readonly drafted?: number;
   /** Sequences in the round. */
   readonly batch: number;
-  /** Drafts accepted, a number for each sequence; the bonus is not counted. */
+  /** Accepted drafts of each sequence, without the bonus token. */
   readonly accepted: readonly number[];
   readonly draftMs: number;
   readonly verifyMs: number;
   readonly extendMs: number;
-  /** Rounds that were submitted at once, this one among them. */
+  /** Rounds that were submitted together, with this one. */
   readonly together: number;
-  /** What is left of `ms`: the host's work and waiting. */
+  /** The part of `ms` that is not device time: the host's work and waiting. */
   readonly hostMs: number;
   readonly ms: number;
-  /** When the round began, from the start of the cell. */
+  /** When the round began, from the start of the cell in milliseconds. */
   readonly tMs: number;
 }
 
-/** What a request of a cell saw. */
+/** The latencies and lengths of one request of a cell. */
 export interface RequestSample {
   /** Time to the first token. */
   readonly ttftMs: number;
   /** Time per output token after the first. */
   readonly tpotMs: number;
-  /** Times between tokens; 0 within an accepted run. */
+  /** Times between tokens; 0 between tokens of the same round. */
   readonly itlMs: readonly number[];
-  /** Prompt tokens that no cache had, and milliseconds until the first token of the answer. */
+  /** Prompt tokens that were not in the prefix cache, and milliseconds until the first token of the answer. */
   readonly prompt: { readonly tokens: number; readonly ms: number };
   /** Tokens of the answer, and milliseconds from its first token to its last. */
   readonly answer: { readonly tokens: number; readonly ms: number };
@@ -86,46 +86,47 @@ export interface Switch {
   readonly reason: string;
 }
 
+/** The result of one cell. */
 export interface CellResult {
   /** Output tokens of all requests. */
   readonly tokens: number;
-  /** From the first request's start to the last one's end. */
+  /** Seconds from the start of the first request to the end of the last one. */
   readonly seconds: number;
   readonly rounds: readonly RoundSample[];
-  /** In the order of the workload's prompts. */
+  /** The requests in the order of the workload's prompts. */
   readonly requests: readonly RequestSample[];
   readonly switches: readonly Switch[];
   /** Share of the time of rounds by number of steps. */
   readonly tierShare: Readonly<Record<number, number>>;
 }
 
-/** Measures one cell. Where the signal aborts it may reject or give part of a result. */
+/** Measures one cell. If the signal aborts, it may reject or return part of a result. */
 export type RunCell = (spec: CellSpec, signal: AbortSignal) => Promise<CellResult>;
 
-/** What is measured, for the rows and the page. */
+/** The models and the device, as rows and pages name them. */
 export interface Subject {
   readonly model: string;
-  /** Undefined: only plain decoding can be measured. */
+  /** Undefined if there is no draft model; then only plain decoding can be measured. */
   readonly draft: string | undefined;
-  /** Adapter and backend in words. */
+  /** Adapter and backend, in words. */
   readonly device: string;
-  /** Accepted counts are drawn, not verified. */
+  /** True if accepted counts are drawn at random rather than verified. */
   readonly simulated: boolean;
-  /** Default: Deno's own. */
+  /** Absent for Deno's own. */
   readonly webgpu?: "builtin" | "dawn";
 }
 
 /** An engine opened for a sweep. */
 export interface BenchSession extends Disposable {
   readonly subject: Subject;
-  /** Of the target's weights. */
+  /** The size of the target's weights. */
   readonly size?: { readonly bytes: number; readonly parameters: number };
   readonly runCell: RunCell;
-  /** What rounds cost here, where that is known from before. */
+  /** The cost table of this machine, if it was measured before. */
   readonly costs?: CostTable | undefined;
 }
 
-/** Which models on which adapter, and who is notified of the loading. */
+/** The models and the adapter to open, and callbacks for the progress of loading. */
 export interface ModelRequest {
   readonly model?: string;
   readonly draft?: string;
@@ -138,23 +139,23 @@ export interface ModelRequest {
   readonly webgpu?: "builtin" | "dawn";
   readonly precision?: "f32" | "f16";
   readonly autotune?: "on" | "off" | "again";
-  /** As in DeviceOptions. */
+  /** The path of a cost table, as in DeviceOptions. */
   readonly costs?: string;
-  /** Config files of a checkpoint that is built of random weights. */
+  /** The config files of a checkpoint to build with random weights. */
   readonly randomWeights?: string;
   readonly randomDraft?: string;
-  /** Probability that a draft is accepted after those before it: one for all, or by position. */
+  /** The probability that a draft is accepted if all before it were: one for all positions, or one for each. */
   readonly simulateAcceptance?: readonly number[];
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
 }
 
-/** All that opening needs to know of the sweep to come. */
+/** What a session for a sweep is opened with. */
 export interface BenchRequest extends ModelRequest {
   readonly workload: Workload;
   readonly cases: readonly Case[];
   readonly settings: readonly Setting[];
 }
 
-/** Opens model and device and builds all tiers of the settings at all batch sizes of the cases. */
+/** Opens model and device, and compiles all tiers of the settings at all batch sizes of the cases. */
 export type OpenBench = (request: BenchRequest) => Promise<BenchSession>;

@@ -16,7 +16,7 @@ import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
-import { openMeasured, type Prepared, subjectOf } from "./subject.ts";
+import { openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
 import type {
   BenchRequest,
   BenchSession,
@@ -29,10 +29,10 @@ import type {
 import type { Prompt } from "./workload/prompt.ts";
 import { workloadOf } from "./workload/workload.ts";
 
-/** Tokens of the longest context that is opened by default, and what rounds write behind them. */
+/** Tokens of the longest context that is opened by default, with the tokens that rounds write after it. */
 const MOST_TOKENS = 8192 + 512;
 
-/** Opens model and device once for a whole sweep, with every tier at every batch size built. */
+/** Opens model and device for a whole sweep, with every tier compiled at every batch size. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { cases, settings, workload } = request;
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
@@ -60,7 +60,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   };
 }
 
-/** How a setting drafts. */
+/** The speculation plan of a setting. */
 function planOf(
   setting: Setting,
   { maxBatch, seed, onWarning = () => {} }: {
@@ -141,8 +141,7 @@ async function runCell(
 }
 
 /**
- * What precedes the prompts (`--depth`): another context for each place of the batch, so that
- * requests side by side share no pages.
+ * The contexts before the prompts (`--depth`). Each slot of the batch has another one, so that concurrent requests share no pages.
  */
 function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): readonly number[][] {
   const vocabulary = vocabularyOf(engine);
@@ -152,7 +151,7 @@ function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): read
   );
 }
 
-/** Stores the context, so that the prefix cache has it when the clock runs. */
+/** Prefills the context, so that it is in the prefix cache when the measured time begins. */
 async function cacheContext({ submit }: EngineLoop, promptIds: readonly number[]): Promise<void> {
   const request = { promptIds, sampling: GREEDY, stop: [], ignoreEos: true, numSteps: 0 };
   await resultOf(submit({ ...request, maxTokens: 1 }));
@@ -166,7 +165,7 @@ interface Work {
   readonly at: number;
   readonly context: readonly number[];
   readonly promptIds: readonly number[];
-  /** The chat so far, where turns follow. */
+  /** The prompt, with the chat so far if further turns follow. */
   readonly prompt: Prompt;
 }
 
@@ -176,7 +175,7 @@ interface Done {
   readonly sample: RequestSample;
 }
 
-/** Each place of the batch takes the next prompt when its request has ended. */
+/** Each slot of the batch takes the next prompt when its request has ended. */
 async function runRequests(
   { engine, loop, spec, workload, contexts, signal }: {
     readonly engine: LocalEngine;

@@ -5,17 +5,17 @@ import type { BenchRequest, Case } from "./runner.ts";
 import type { Prompt } from "./workload/prompt.ts";
 import { workloadOf } from "./workload/workload.ts";
 
-/** Seeds whose prompts are looked at for the longest: blocks have other prompts of the same kinds. */
+/** The number of seeds whose prompts are searched for the longest; blocks have other prompts of the same kinds. */
 const SEEDS = 16;
 /** Tokens that a chat template may add to a conversation. */
 const TEMPLATE_TOKENS = 256;
 
 /**
- * Tokens of keys and values with which a sweep runs as with any more: all requests of a cell keep theirs
- * until its end, so that neither a request waits nor a stored context is evicted. Lengths of texts are
- * bounded by their bytes, as no tokenizer is loaded yet; a text that is longer still has room by eviction.
+ * The size of the KV cache in tokens beyond which a sweep does not get faster: the keys and values of all requests of a cell fit until
+ * its end, so no request waits and no stored context is evicted. The length of a text is bounded by its bytes, as no tokenizer is loaded
+ * yet; a longer text still fits, by eviction.
  *
- * @param tiers of the rounds, which may write behind the last token.
+ * @param tiers of the rounds, which may write after the last token.
  */
 export function sweepTokens(
   { cases, workload }: Pick<BenchRequest, "cases" | "workload">,
@@ -41,12 +41,12 @@ export function sweepTokens(
 /** Tokens of the long context that all requests share, and of each request's own part. */
 const [SHARED_TOKENS, OWN_TOKENS] = [4096, 384];
 
-/** Tokens of keys and values that measuring costs has use for, of all requests together. */
+/** The size of the KV cache in tokens that a measurement of costs uses, for all requests together. */
 export function costsTokens(maxBatch: number): number {
   return SHARED_TOKENS + maxBatch * OWN_TOKENS;
 }
 
-/** Tokens of a request and its answers, at most; the context before it not counted. */
+/** The most tokens of a request and its answers, without the context before it. */
 function tokensOf(
   prompt: Prompt,
   { promptTokens = 1, outputTokens }: Pick<Case, "promptTokens" | "outputTokens">,

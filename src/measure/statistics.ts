@@ -2,23 +2,23 @@
 import { deviation, mean, median as middle, quantileSorted, sum as total } from "d3-array";
 import { tQuantile } from "../quantiles.ts";
 
-/** Mean and sample standard deviation (n - 1); null where there are too few values. */
+/** Mean and sample standard deviation (n - 1), which is null for fewer than two values. */
 export interface Spread {
   readonly mean: number;
   readonly sd: number | null;
 }
 
-/** Of fewer values an interval is too wide to say anything: t(0.975, 1) = 12.7, t(0.975, 2) = 4.3. */
+/** The fewest values that have an interval. With fewer it is too wide to be of use: t(0.975, 1) = 12.7, t(0.975, 2) = 4.3. */
 export const FEWEST_BLOCKS = 3;
 
-/** A ratio and its 95 % interval; null where the blocks are too few for one. */
+/** A ratio and its 95 % interval, which is null if there are too few blocks. */
 export interface Ratio {
   readonly ratio: number;
   readonly low: number | null;
   readonly high: number | null;
 }
 
-/** Percentiles of pooled times; null where there were none. */
+/** Percentiles of pooled times; null if there are no times. */
 export interface Percentiles {
   readonly p50: number | null;
   readonly p90: number | null;
@@ -30,22 +30,22 @@ export function spread(values: readonly number[]): Spread {
   return { mean: average(values), sd: deviation(values) ?? null };
 }
 
-/** The mean, 0 of no values. */
+/** The mean; 0 for no values. */
 export function average(values: readonly number[]): number {
   return mean(values) ?? 0;
 }
 
-/** The middle value, of an even number the mean of both; 0 of no values. */
+/** The median: the middle value, or the mean of the two middle values; 0 for no values. */
 export function median(values: readonly number[]): number {
   return middle(values) ?? 0;
 }
 
-/** The sum, 0 of no values. */
+/** The sum; 0 for no values. */
 export function sum(values: readonly number[]): number {
   return total(values);
 }
 
-/** Standard error of the mean; undefined of fewer than two values. */
+/** Standard error of the mean; undefined for fewer than two values. */
 export function standardError(values: readonly number[]): number | undefined {
   const sd = deviation(values);
   return sd === undefined ? undefined : sd / Math.sqrt(values.length);
@@ -53,7 +53,7 @@ export function standardError(values: readonly number[]): number | undefined {
 
 /**
  * 95 % interval of a mean by Student's t: mean ± t(0.975, n - 1) * sd / sqrt(n). Blocks are few
- * (5), where a bootstrap's intervals, BCa too, are too narrow. Undefined of fewer than
+ * (5), for which the intervals of a bootstrap, BCa too, are too narrow. Undefined for fewer than
  * `FEWEST_BLOCKS` values.
  */
 export function interval(values: readonly number[]): { low: number; high: number } | undefined {
@@ -64,7 +64,7 @@ export function interval(values: readonly number[]): { low: number; high: number
   return { low: center - half, high: center + half };
 }
 
-/** `interval` of a mean that cannot be negative: `cut` off at 0 where it reaches below. */
+/** `interval` of a mean that cannot be negative. `cut` is true if it reached below 0 and was cut off there. */
 export function positiveInterval(
   values: readonly number[],
 ): { low: number; high: number; cut: boolean } | undefined {
@@ -72,7 +72,7 @@ export function positiveInterval(
   return around && { low: Math.max(0, around.low), high: around.high, cut: around.low < 0 };
 }
 
-/** Geometric mean of paired ratios, given as natural logarithms a block, and its interval. */
+/** Geometric mean of paired ratios, given as one natural logarithm for each block, and its interval. */
 export function pairedRatio(logRatios: readonly number[]): Ratio {
   const around = interval(logRatios);
   return {

@@ -1,43 +1,39 @@
 import { backendRatios, ratioLines } from "./backend_ratios.ts";
-import { sharedFacts, variedFacts } from "./cases.ts";
-import { ACCEPT_LENGTH, ACCEPTED, BATCH, type Column, digits, isSimulated } from "./columns.ts";
-import {
-  number,
-  OVER_BEST,
-  OVER_PLAIN,
-  PROMPT_SPEED,
-  SETTING,
-  shortName,
-  text,
-  TIERS,
-} from "./columns.ts";
+import { sharedFacts } from "./cases.ts";
+import { ACCEPT_LENGTH, ACCEPTED, BATCH, isSimulated, OVER_BEST, OVER_PLAIN } from "./columns.ts";
+import { PROMPT_SPEED, SETTING, TIERS, variedColumns } from "./columns.ts";
+import { digits, shortName } from "./formats.ts";
 import type { BenchRow } from "./row.ts";
 import { positiveInterval } from "./statistics.ts";
-import { fittedTable, wrapped } from "./terminal_table.ts";
+import { type Column, fittedTable, numbers, wrapped } from "./table.ts";
 import { tooFewText, verdictLines } from "./verdict_text.ts";
 
-/** Shared facts with a line of their own; the others follow on one. */
+/** Shared facts with a line of their own; the others are on one line. */
 const OWN_LINE = ["model", "draft", "device", "workload"];
 
-const NAME: Column = { ...SETTING, text: (row) => shortName(row.setting) };
-const SPEED: Column = number("tokens/s [95 %]", ({ tokens_per_second: { mean, samples } }) => {
-  const around = positiveInterval(samples);
-  if (around === undefined) return digits(mean);
-  return `${digits(mean)} [${digits(around.low)}, ${digits(around.high)}]`;
-});
-const TPOT: Column = number("TPOT p50 ms", ({ tpot_ms }) => milliseconds(tpot_ms.p50));
-const TTFT: Column = number("TTFT p50 ms", ({ ttft_ms }) => milliseconds(ttft_ms.p50));
+const NAME: Column<BenchRow> = { ...SETTING, text: (row) => shortName(row.setting) };
+const SPEED: Column<BenchRow> = numbers(
+  "tokens/s [95 %]",
+  (row) => row.tokens_per_second,
+  ({ mean, samples }) => {
+    const around = positiveInterval(samples);
+    if (around === undefined) return digits(mean);
+    return `${digits(mean)} [${digits(around.low)}, ${digits(around.high)}]`;
+  },
+);
+const TPOT: Column<BenchRow> = numbers("TPOT p50 ms", ({ tpot_ms }) => tpot_ms.p50, digits);
+const TTFT: Column<BenchRow> = numbers("TTFT p50 ms", ({ ttft_ms }) => ttft_ms.p50, digits);
 
 const COLUMNS = [
   ...[BATCH, NAME, SPEED, OVER_PLAIN, ACCEPT_LENGTH, TPOT],
   ...[ACCEPTED, TTFT, PROMPT_SPEED, OVER_BEST, TIERS],
 ];
-/** What goes first where the terminal is narrow; the others always stay. */
+/** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
 const DROPPED = [TIERS, OVER_BEST, PROMPT_SPEED, TTFT, ACCEPTED, TPOT, ACCEPT_LENGTH, SPEED];
 
 /**
- * What a terminal shows: what was measured, the columns that matter and fit, who won at each batch
- * size. `columns` is the terminal's width in characters.
+ * The rows for a terminal of `columns` characters: what was measured, a table of the columns that fit, the verdict on each case, and
+ * notes.
  */
 export function summary(rows: readonly BenchRow[], { columns }: { columns: number }): string {
   const simulated = rows.some(isSimulated)
@@ -46,13 +42,17 @@ export function summary(rows: readonly BenchRow[], { columns }: { columns: numbe
   const texts = (lines: readonly string[]) => lines.flatMap((line) => wrapped(line, columns));
   const lines = [
     ...[...simulated, ...texts(factLines(rows)), ""],
-    ...[...table(rows, columns), ""],
+    ...fittedTable([...variedColumns(rows), ...COLUMNS], rows, {
+      width: columns,
+      dropped: DROPPED,
+    }),
+    "",
     ...[...texts(verdictLines(rows)), "", ...backendLines(rows, texts), ...texts(notes(rows))],
   ];
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Both WebGPUs side by side, where the rows are of two. */
+/** The comparison of two WebGPU implementations; empty if the rows are from one. */
 function backendLines(
   rows: readonly BenchRow[],
   texts: (lines: readonly string[]) => readonly string[],
@@ -80,13 +80,4 @@ function notes(rows: readonly BenchRow[]): string[] {
     "accept length: tokens a request gains in a round; TPOT: time per output token",
     "--wide: all columns",
   ];
-}
-
-function table(rows: readonly BenchRow[], width: number): string[] {
-  const varied = variedFacts(rows).map(([title, of]) => text(title, of));
-  return fittedTable([...varied, ...COLUMNS], rows, { width, dropped: DROPPED });
-}
-
-function milliseconds(value: number | null): string {
-  return value === null ? "" : digits(value);
 }

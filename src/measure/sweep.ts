@@ -8,35 +8,36 @@ import { isWarm } from "./warm_up.ts";
 /** Progress of a sweep. */
 export type SweepEvent =
   | { readonly kind: "warm-up"; readonly one: Case }
-  /** It is over: passes of all settings, and the seconds that they took. */
+  /** The warm-up of a case has ended: the number of passes over all settings, and the seconds that they took. */
   | { readonly kind: "warm"; readonly one: Case; readonly passes: number; readonly seconds: number }
   | {
     readonly kind: "cell";
     readonly one: Case;
     readonly label: string;
     readonly block: number;
-    /** Measured cells, this one included, and how many there will be. */
+    /** `done` of `total` cells are measured, with this one. */
     readonly done: number;
     readonly total: number;
     readonly tokensPerSecond: number;
   }
-  /** The rows of a case; not `complete` when the sweep was stopped within it. */
+  /** The rows of a case; `complete` is false if the sweep was stopped within it. */
   | { readonly kind: "rows"; readonly rows: readonly BenchRow[]; readonly complete: boolean }
-  /** Two settings gave different greedy outputs: the sweep ends. */
+  /** Two settings gave different greedy outputs, which ends the sweep. */
   | { readonly kind: "different"; readonly message: string };
 
+/** How a sweep is measured. */
 export interface SweepOptions {
-  /** Rows of an earlier run by `rowKey`; they are not measured again. */
+  /** Rows of an earlier run by `rowKey`, which are not measured again. */
   readonly present: ReadonlyMap<string, BenchRow>;
   readonly signal: AbortSignal;
-  /** Resolves when a block may begin: where another process measures between the blocks. */
+  /** Resolves when a block may begin, for two processes that measure their blocks in turns. */
   readonly turn?: () => Promise<void>;
 }
 
-/** Cells of one arm, a block each. */
+/** Cells by arm, one for each block. */
 type Measured = ReadonlyMap<string, CellResult[]>;
 
-/** Measures case after case; see `Plan`. Stops after the cell in flight where the signal aborts. */
+/** Measures all cases of the plan. When the signal aborts, the cell in flight is the last one. */
 export async function* sweep(
   plan: Plan,
   session: BenchSession,
@@ -73,7 +74,7 @@ interface Going {
   readonly options: SweepOptions;
 }
 
-/** The arms without a row, and plain decoding with them; none where all have one. */
+/** The arms without a row, with plain decoding added; empty if all arms have a row. */
 function missingArms(one: Case, { plan, session, options }: Going): Arm[] {
   const missing = plan.arms.filter((arm) =>
     presentRow(arm, one, { plan, session, options }) === undefined
@@ -83,7 +84,7 @@ function missingArms(one: Case, { plan, session, options }: Going): Arm[] {
     : plan.arms.filter((arm) => arm.label === PLAIN || missing.includes(arm));
 }
 
-/** The row of an earlier run, if it has blocks enough. */
+/** The row of an earlier run, if it has enough blocks. */
 function presentRow(
   { label }: Arm,
   one: Case,
@@ -140,7 +141,7 @@ async function* measureCase(
   }
 }
 
-/** The cell's result; undefined when the signal aborted before its end. */
+/** The result of a cell; undefined if the signal aborted before its end. */
 async function run(
   session: BenchSession,
   spec: Parameters<BenchSession["runCell"]>[0],
@@ -165,7 +166,7 @@ function firstDifference(a: CellResult, b: CellResult): number | undefined {
   return undefined;
 }
 
-/** Rows of the blocks that all arms finished; nothing where there is no such block. */
+/** Yields the rows of the blocks that all arms finished, if there is such a block. */
 function* rowsOf(
   one: Case,
   { plan, session, options, measured }: Going & { measured: Measured },

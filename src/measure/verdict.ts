@@ -2,23 +2,23 @@ import type { TreeEntry } from "../speculate/emit_config.ts";
 import { type BenchRow, isAdaptive, isDrafting, isStatic } from "./row.ts";
 import { average, FEWEST_BLOCKS, pairedRatio, type Ratio, standardError } from "./statistics.ts";
 
-/** One setting against plain decoding, over all cases it is judged in. */
+/** A setting compared with plain decoding, over all cases. */
 export interface Standing {
   readonly setting: string;
   readonly numSteps: number | null;
   readonly tree: TreeEntry | null;
   readonly setting_kind: BenchRow["setting_kind"];
   readonly speedup: Ratio;
-  /** Mean log-ratio of the cases, a number for each block. */
+  /** Mean log-ratio of the cases, for each block. */
   readonly logs: readonly number[];
 }
 
-/** Who won. Noise is the interval of the A/A row, widened to hold 1. */
+/** The fastest setting. The noise is the interval of the A/A row, widened to contain 1. */
 export type Verdict =
   /**
-   * `top` has the largest mean of what is shown to be faster than plain decoding; `fastest`, which may be the
-   * same, is within one standard error of `top`. `unsure` have a larger mean than `fastest` but are not shown
-   * to be faster than plain decoding.
+   * `top` has the largest mean of the settings that are shown to be faster than plain decoding. `fastest`, which may be the same, is
+   * within one standard error of `top`. The settings in `unsure` have a larger mean than `fastest`, but are not shown to be faster than
+   * plain decoding.
    */
   | {
     readonly kind: "drafting";
@@ -27,24 +27,23 @@ export type Verdict =
     readonly unsure: readonly Standing[];
     readonly noise: Interval;
   }
-  /** Every other setting is slower than plain decoding, `next` the least. */
+  /** Every other setting is slower than plain decoding; `next` is the fastest of them. */
   | { readonly kind: "plain"; readonly next: Standing }
-  /** `best` may be as fast as plain decoding, or faster: its interval and the noise overlap. */
+  /** No setting is shown to be faster than plain decoding; `best` is the fastest of those that are not shown to be slower. */
   | { readonly kind: "none shown"; readonly best: Standing; readonly noise: Interval }
   | { readonly kind: "too few blocks"; readonly blocks: number }
   | { readonly kind: "nothing to compare" };
 
-/** Of a ratio to plain decoding. */
+/** The interval of a ratio to plain decoding. */
 export interface Interval {
   readonly low: number;
   readonly high: number;
 }
 
 /**
- * The verdict on rows of one batch size; table, page and emitted config all name this one. A
- * setting is faster than plain decoding where its 95 % interval lies above the noise. Of those that
- * are, the one of the largest mean wins, or fewer steps within one standard error of the paired
- * difference: of two chains the shorter, of trees that of fewer rows. Cases (depths, temperatures, ...) count alike; a setting must be in all.
+ * The verdict on rows of one batch size, which table, page and emitted config all use. A setting is shown to be faster than plain
+ * decoding if its 95 % interval lies above the noise. Of these the one with the largest mean wins, or a fixed one with fewer verify rows
+ * that is within one standard error of the paired difference. Cases (depths, temperatures, ...) have equal weight; a setting must be in all.
  */
 export function verdictOf(rows: readonly BenchRow[]): Verdict {
   const standings = standingsOf(rows);
@@ -92,8 +91,8 @@ function fastestFirst(standings: readonly Standing[]): Standing[] {
 }
 
 /**
- * The fewest fixed steps within a standard error of the best, unless a preset or policy has the largest mean
- * of all and is better than those by more than that: so a fixed winner is the emitted config's too.
+ * The fixed setting with the fewest verify rows within one standard error of the best, unless a preset or policy has the largest mean
+ * and is better by more than that. A fixed winner is therefore the one in the emitted config too.
  */
 function winner(best: readonly Standing[]): Standing {
   const fixed = best.filter((one) => !isAdaptive(one));
@@ -120,7 +119,7 @@ function isWithin(own: Standing, best: Standing): boolean {
   return average(losses) <= (standardError(losses) ?? 0);
 }
 
-/** What a static schedule should run at this batch size; undefined is no drafting. */
+/** The setting that a static schedule should run at this batch size; undefined for no drafting. */
 export function fixedWinner(rows: readonly BenchRow[]): Standing | undefined {
   const verdict = verdictOf(rows.filter((row) => isStatic(row) || !isDrafting(row)));
   return verdict.kind === "drafting" ? verdict.fastest : undefined;

@@ -1,5 +1,5 @@
 import { cases } from "./cases.ts";
-import { digits, ratioText } from "./columns.ts";
+import { digits, ratioText } from "./formats.ts";
 import { type BenchRow, isAdaptive } from "./row.ts";
 import { type Interval, type Verdict, verdictOf } from "./verdict.ts";
 
@@ -10,11 +10,11 @@ export interface CaseVerdict {
   /** `batch 1, depth 512`. */
   readonly place: string;
   readonly text: string;
-  /** The row of a setting that is shown to be the fastest, plain decoding too. */
+  /** The row of the setting that is shown to be the fastest, which may be plain decoding. */
   readonly fastest: BenchRow | undefined;
 }
 
-/** One for each case of the rows, in their order. */
+/** The verdicts on all cases of the rows, in their order. */
 export function caseVerdicts(rows: readonly BenchRow[]): CaseVerdict[] {
   return cases(rows).map(({ title, rows }) => {
     const verdict = verdictOf(rows);
@@ -26,21 +26,21 @@ export function caseVerdicts(rows: readonly BenchRow[]): CaseVerdict[] {
   });
 }
 
-/** `batch 1: fastest is 3 steps, ...`, a line for each case. */
+/** One line for each case: `batch 1: fastest is 3 steps, ...`. */
 export function verdictLines(rows: readonly BenchRow[]): string[] {
   return caseVerdicts(rows).map(({ place, text }) => `${place}: ${text}`);
 }
 
-/** Blocks that narrow an interval enough for most differences. */
+/** The number of blocks whose interval is narrow enough for most differences. */
 const ENOUGH_BLOCKS = 5;
 
-/** Why there is no interval: `2 blocks are too few for an interval; --repeat 5`. */
+/** The reason that there is no interval: `2 blocks are too few for an interval; --repeat 5`. */
 export function tooFewText(blocks: number): string {
   const are = blocks === 1 ? "1 block is" : `${blocks} blocks are`;
   return `${are} too few for an interval; --repeat ${ENOUGH_BLOCKS}`;
 }
 
-/** Why the row of the largest mean is not the one that is named; empty where it is. */
+/** The reason that the row with the largest mean is not the fastest; empty if it is. */
 function tiedText({ fastest, top }: Drafting): string {
   if (top === fastest) return "";
   const why = isAdaptive(top) ? "needs no adaptation" : "does less work a round";
@@ -51,7 +51,7 @@ function tiedText({ fastest, top }: Drafting): string {
     `${fastest.setting} ${why}`;
 }
 
-/** Which rows have a larger mean and are not shown to beat plain decoding; empty where none has. */
+/** The rows that have a larger mean but are not shown to be faster than plain decoding; empty if there are none. */
 function unsureText({ unsure, noise }: Drafting): string {
   if (unsure.length === 0) return "";
   const overlap = unsure.length === 1
@@ -63,7 +63,7 @@ function unsureText({ unsure, noise }: Drafting): string {
   return `${listText(names)} ${overlap} ${noiseRange(noise)}`;
 }
 
-/** Of plain decoding over itself, widened to hold 1. */
+/** The interval of plain decoding over itself, widened to contain 1. */
 function noiseRange({ low, high }: Interval): string {
   return `the noise [${low.toFixed(2)}, ${high.toFixed(2)}] (plain against itself)`;
 }

@@ -1,17 +1,18 @@
 import { sum } from "./statistics.ts";
 
-/** Passes in a row that show a steady rate, and the share by which they may differ. */
+/** The number of consecutive passes that show a steady rate, and the share by which they may differ. */
 const IN_A_ROW = 4;
 const ALIKE = 0.05;
-/** Seconds of a pass that warms a device by itself, and of all that passes take where they never get alike. */
+/** Seconds of a pass that is long enough to warm a device by itself, and the most seconds of all passes if their times never agree. */
 const LONG_PASS = 0.4;
 const LONGEST = 3;
 
 /**
- * Whether passes of the same work, by the seconds that each took, have warmed the device up. A GPU with little to do
- * raises its clocks only after a second: on an H200 the embedded model's first cells have a third of the later ones' rate.
+ * Have passes of the same work warmed the device up? A GPU with little work raises its clocks only after a second: on an H200 the first
+ * cells of the embedded model run at a third of the rate of later ones.
  *
- * @param spent seconds since the first of them began, with what is between their rounds, such as storing contexts.
+ * @param passes seconds that each pass took.
+ * @param spent seconds since the first pass began, including work between the passes, such as storing contexts.
  */
 export function isWarm(passes: readonly number[], spent: number = sum(passes)): boolean {
   const last = passes.slice(-IN_A_ROW);

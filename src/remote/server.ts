@@ -51,7 +51,7 @@ function kindOf(entry: Json | undefined): ServerKind {
   return KINDS.find((kind) => kind === entry?.["owned_by"]) ?? "other";
 }
 
-/** vLLM lists LoRA adapters next to their model, which is their parent. */
+/** vLLM lists LoRA adapters next to their model, which is their parent; Eyrie the names of one model. */
 function onlyOne(served: readonly Json[], { shown }: Endpoint): string {
   const names = served.filter(({ parent }) => !parent).flatMap(({ id }) => textOf(id) ?? []);
   const [first, ...others] = names;
@@ -60,7 +60,7 @@ function onlyOne(served: readonly Json[], { shown }: Endpoint): string {
       `Cannot use "${shown}": it does not say which model it serves; give --model`,
     );
   }
-  if (others.length === 0) return first;
+  if (others.length === 0 || served.every((entry) => kindOf(entry) === "eyrie")) return first;
   const more = names.length > 8 ? ", ..." : "";
   throw new UsageError(
     `Cannot use "${shown}": it serves several models; give --model ${

@@ -35,12 +35,13 @@ export function openApp(service: Service): Handler {
         const call = { service, request, signal: request.signal, trace };
         return await route.handle({ ...call, params: context.req.param() });
       } catch (error) {
-        return refused(error, { log, trace, shape: route.errors });
+        return refused(error, { log, trace, shape: route.errors ?? shapeOf(request) });
       }
     });
     app.all(route.path, ({ req, env: { trace } }) => {
       trace.route = templateOf(route);
-      return refused(notAllowed(req.method, route), { log, trace, shape: route.errors });
+      const shape = route.errors ?? shapeOf(req.raw);
+      return refused(notAllowed(req.method, route), { log, trace, shape });
     });
   }
   app.notFound(({ req, env: { trace } }) => {
@@ -88,7 +89,10 @@ export function openApp(service: Service): Handler {
   };
 }
 
-/** The shape of an error that no route answers: that of the API whose paths begin alike. */
+/**
+ * The shape of an error where the route has none of its own: that of the API whose paths begin alike, or
+ * whose header the request has.
+ */
 function shapeOf({ url, headers }: Request): NonNullable<Route["errors"]> {
   const { pathname } = new URL(url);
   if (pathname.startsWith("/api/")) return ollamaError;

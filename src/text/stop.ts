@@ -16,6 +16,9 @@ export interface StopScanner {
  */
 export function stopScanner(stops: readonly string[]): StopScanner {
   if (stops.includes("")) throw new UsageError(`Cannot stop at "": the text is empty`);
+  if (stops.length === 0) {
+    return { push: (text) => ({ text, stopped: false }), end: () => "" };
+  }
   let held = "";
   let stopped = false;
   return {

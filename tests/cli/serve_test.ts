@@ -4,7 +4,10 @@ import { runServe } from "../../src/cli/serve/serve.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 /** Runs `eyrie serve` with a fake engine until it answers, asks `path`, and interrupts it. */
-async function serveOnce(flags: readonly string[], path: string): Promise<FakeIo> {
+async function serveOnce(
+  flags: readonly string[],
+  path: string,
+): Promise<FakeIo & { readonly answer: string }> {
   const invocation = parseArguments(["serve", "--port", "0", ...flags]);
   assert.ok(invocation.command === "serve");
   const io = fakeIo();
@@ -12,11 +15,21 @@ async function serveOnce(flags: readonly string[], path: string): Promise<FakeIo
   const code = runServe(invocation.options, { open, io, version: "0.0.0" });
   await Promise.race([io.seen("http"), code]);
   while (io.out() === "") await new Promise((resolve) => setTimeout(resolve, 2));
-  await (await fetch(`${io.out().trim()}${path}`)).text();
+  const answer = await (await fetch(`${io.out().trim()}${path}`)).text();
   io.interrupt();
   assert.equal(await code, 0);
-  return io;
+  return Object.assign(io, { answer });
 }
+
+Deno.test("serve: a model of the hub has the name that was typed, without the commit of its folder", async () => {
+  const served = async (...flags: string[]) =>
+    JSON.parse((await serveOnce(["--quiet", ...flags], "/v1/models")).answer)
+      .data.map(({ id }: { readonly id: string }) => id);
+  assert.deepEqual(await served("org/toy"), ["org/toy"]);
+  assert.deepEqual(await served("hf://org/toy@v2"), ["org/toy@v2"]);
+  assert.deepEqual(await served("org/toy", "--served-model-name", "a,b"), ["a", "b"]);
+  assert.deepEqual(await served(), ["fake"]);
+});
 
 Deno.test("serve --log-format json: all of stderr is JSON, warnings of the opening included", async () => {
   const io = await serveOnce(["--log-format", "json", "--ngram-min", "2"], "/nowhere");

@@ -18,10 +18,10 @@ import {
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { FAKE_EOS, type FakeCore, fakeCore, tokenAfter, VOCAB } from "./fake_runner.ts";
+import { FAKE_EOS, type FakeRunner, fakeRunner, tokenAfter, VOCAB } from "./fake_runner.ts";
 
 export interface Fake {
-  readonly core: FakeCore;
+  readonly core: FakeRunner;
   readonly cache: PrefixCache;
   readonly scheduler: Scheduler;
   readonly loop: EngineLoop;
@@ -47,7 +47,7 @@ export function openFake(
     readonly decode?: (ids: readonly number[]) => string;
   } & Partial<Pick<SchedulerOptions, "grammars" | "speculation" | "onRound" | "onWarning">> = {},
 ): Fake {
-  const core = fakeCore({
+  const core = fakeRunner({
     batch: 3,
     shapes: [...chains([0, 1, 3, 5]), ...TREES.shapes],
     prefillRows: 16,

@@ -5,7 +5,7 @@ import type { EngineSizes } from "../../src/engine/device/buffers.ts";
 import type { DraftKind, RoundRequest } from "../../src/engine/device/runner.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
-import type { SchedulerCore } from "../../src/engine/schedule/scheduler.ts";
+import type { SchedulerRunner } from "../../src/engine/schedule/scheduler.ts";
 import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
 import { PAGE } from "../../src/model/plan/device_layout.ts";
 import { proposalFault } from "../../src/engine/device/proposals.ts";
@@ -29,7 +29,7 @@ interface Cell {
   readonly features: boolean;
 }
 
-export interface FakeCore extends SchedulerCore {
+export interface FakeRunner extends SchedulerRunner {
   readonly pool: PagePool;
   /** Called at the beginning of everything that takes time. */
   onWork: () => Promise<void>;
@@ -62,10 +62,10 @@ function drawn(text: readonly number[], depth: number): Acceptance {
 }
 
 /**
- * A core without a device. It keeps the tokens of every KV cell in pages, as the device would, and
+ * A runner without a device. It keeps the tokens of every KV cell in pages, as the device would, and
  * reads each text from the pages of the sequence's slot: a page in wrong hands is a wrong text.
  */
-export function fakeCore(capacity: EngineSizes, draft: DraftKind = "catches up"): FakeCore {
+export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up"): FakeRunner {
   const pool = pagePool(capacity.pages);
   const cells: (Cell | undefined)[] = Array(capacity.pages * PAGE);
   /** Block table by slot. */
@@ -100,7 +100,7 @@ export function fakeCore(capacity: EngineSizes, draft: DraftKind = "catches up")
   };
 
   let begun = false;
-  const core: FakeCore = {
+  const core: FakeRunner = {
     ranks: false,
     compileMs: 0,
     capacity,

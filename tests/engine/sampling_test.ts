@@ -12,7 +12,7 @@ import { gTest } from "../statistics.ts";
 import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const BATCH = 8;
-/** A true rule fails one test in ten thousand, and with these fixed seeds always or never. */
+/** The rate of false positives of each test; the seeds are fixed, so that a result repeats. */
 const LEVEL = 1e-4;
 
 /** One sampled continuation: the token after the prompt, and what one round then added. */

@@ -1,10 +1,10 @@
 import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
-import { csv } from "../../src/measure/csv.ts";
-import { columnsFor, digits } from "../../src/measure/columns.ts";
+import { columnsFor } from "../../src/measure/columns.ts";
+import { digits } from "../../src/measure/formats.ts";
 import { markdown } from "../../src/measure/markdown.ts";
 import { html } from "../../src/measure/page/page.ts";
 import { keyOfRow, rowKey } from "../../src/measure/row.ts";
-import { json, parseRows, rowLine } from "../../src/measure/row_file.ts";
+import { csv, json, parseRows, rowLine } from "../../src/measure/row_file.ts";
 import { UsageError } from "../../src/errors.ts";
 import { verdictLines } from "../../src/measure/verdict_text.ts";
 import { sampleRows, SUBJECT } from "./fake.ts";

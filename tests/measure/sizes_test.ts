@@ -13,7 +13,7 @@ const RANDOM = openWorkload("random", () => "");
 /** Bytes of an 8B on a card that holds any buffer, 64 requests in flight. */
 function need(maxKvTokens: number | undefined, tiers: readonly DraftShape[]) {
   const shape = (name: string) =>
-    new URL(`../../bench/shapes/${name}.json`, import.meta.url).pathname;
+    new URL(`../../lab/shapes/${name}.json`, import.meta.url).pathname;
   using models = openRandomModels({ target: shape("llama8b"), draft: shape("eagle8b") }, "EAGLE3");
   const limits = { maxStorageBufferBindingSize: 2 ** 40, maxBufferSize: 2 ** 40 };
   const adapter = { limits, info: { software: false, backend: "vulkan" } } as unknown as Adapter;

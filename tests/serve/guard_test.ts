@@ -164,7 +164,9 @@ Deno.test("errors of no route have the shape of the API whose path it is", () =>
       }
     }
     const anthropic = { Host: "localhost", "anthropic-version": "2023-06-01" };
-    assert.match(await rawHttp(url, getWith("/v1/nowhere", anthropic)), /\{"type":"error",/);
+    for (const path of ["/v1/nowhere", "/v1/models/nobody", "/v1/chat/completions"]) {
+      assert.match(await rawHttp(url, getWith(path, anthropic)), /\{"type":"error",/, path);
+    }
   }));
 
 Deno.test("a body may say that it is not encoded", () =>

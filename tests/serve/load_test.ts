@@ -424,3 +424,15 @@ Deno.test("texts and token lists that are too long to look at are 413 or 400", a
   }
   assert.equal(engine.prompts.length, 0);
 });
+
+Deno.test("tokens are counted of texts that fit no context, which an answer to is refused", async () => {
+  await using server = await fakeServer({}, fakeEngine({ contextLength: 100 }));
+  const content = "x ".repeat(20_000);
+  assert.equal((await server.json("/tokenize", { content })).count, 20_001);
+  const counted = { model: "fledgling", ...user(content) };
+  const { input_tokens } = await server.json("/v1/messages/count_tokens", counted);
+  assert.equal(input_tokens, 20_001);
+  const answer = await server.ask(CHAT, user(content));
+  assert.equal(answer.status, 400);
+  assert.equal((await answer.json()).error.type, "exceed_context_size_error");
+});

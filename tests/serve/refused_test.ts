@@ -53,6 +53,16 @@ const REFUSED: readonly (readonly [fields: unknown, param: string | null, messag
     "tool_choice.function.name",
     /no tool "g"/,
   ],
+  [
+    {
+      ...HELLO,
+      tools: [{ type: "function", function: { name: "f", parameters: { not: {} } } }],
+      tool_choice: "required",
+    },
+    "tools",
+    /^Cannot constrain the output: JSON schema/,
+  ],
+  [{ ...HELLO, guided_regex: "(" }, "guided_regex", /^Cannot constrain the output/],
   [{ ...HELLO, tools: [{ type: "function" }] }, "tools[0].function", /tools/],
   [{ ...HELLO, tools: [7] }, "tools[0]", /tools/],
   [{ ...HELLO, functions: [{ name: "f" }] }, "functions", /replaced by "tools"/],

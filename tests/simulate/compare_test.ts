@@ -8,7 +8,7 @@ import {
   type World,
 } from "../../src/simulate/compare/compare.ts";
 import { best, choiceOf, perBatchOracle } from "../../src/simulate/compare/oracle.ts";
-import { SCENARIOS, staged } from "../../src/simulate/compare/scenario.ts";
+import { fixedBatch, SCENARIOS, staged } from "../../src/simulate/compare/scenario.ts";
 import { SCENARIO_NAMES } from "../../src/simulate/compare/scenario_names.ts";
 import { tablePricing } from "../../src/simulate/costs/pricing.ts";
 import { batchSource } from "../../src/simulate/run/source.ts";
@@ -72,7 +72,7 @@ function worldOf(batch: number, alpha: number, seed: number): World {
     acceptance: spreadOut(geometric(alpha), { requests: 0.6, tokens: 1 }),
     source: () => batchSource(() => batch, { seed, promptTokens: 10, outputTokens: 200 }),
     machine: { ...MACHINE, maxBatch: batch },
-    until: { tokens: 4000 * batch },
+    until: { tokens: 4000 * Math.min(batch, 16) },
     seed,
   };
 }
@@ -123,6 +123,21 @@ Deno.test("scenarios: a batch over time, and phases as long for fast policies as
   assert.ok(Math.min(...sizes) < 20 && Math.max(...sizes) > 110);
   const bursty = SCENARIOS.find(({ name }) => name === "bursty")?.batch(0);
   assert.deepEqual([0, 99, 100, 200].map((round) => bursty?.(round)), [2, 2, 96, 2]);
+});
+
+Deno.test("hybrid does not go on with drafts that are a little worse than none", () => {
+  const pricing = tablePricing(COST_PRESETS["a100-13b"] ?? COSTS);
+  const scenario = fixedBatch(64, geometric(0.05));
+  const { source, acceptance, maxBatch, until } = staged(scenario, pricing, {
+    rounds: 2500,
+    seed: 0,
+  });
+  const machine = { ...MACHINE, maxBatch, noise: 0.05, confidenceNoise: 0.5 };
+  const world = { pricing, source, acceptance, machine, until, seed: 0 };
+  const arms = [policyArm("hybrid", {}), policyArm("static", { num_steps: 0 })];
+  const [hybrid = NaN, plain = NaN] = [...compare(world, arms)]
+    .map(({ result }) => result.throughput);
+  assert.ok(hybrid / plain > 0.995, `${hybrid / plain}`);
 });
 
 Deno.test("a policy that has depths without a price, or options that it does not take, is refused", () => {

@@ -1,6 +1,6 @@
 /** `eyrie bench --webgpu builtin,dawn`: a process for each WebGPU, because two of them in one crash. */
 import type { GrowthRow } from "../../measure/growth/row.ts";
-import type { PageFacts } from "../../measure/page/page.ts";
+import type { PageFacts } from "../../measure/page/parts.ts";
 import type { BenchRow } from "../../measure/row.ts";
 import { summary } from "../../measure/summary.ts";
 import type { BenchOptions } from "../options/options.ts";

@@ -1,8 +1,8 @@
-import { csv } from "../../measure/csv.ts";
 import { markdown } from "../../measure/markdown.ts";
-import { html, type PageFacts } from "../../measure/page/page.ts";
+import { html } from "../../measure/page/page.ts";
+import type { PageFacts } from "../../measure/page/parts.ts";
 import type { BenchRow } from "../../measure/row.ts";
-import { type EarlierRows, json, parseRows, rowLine } from "../../measure/row_file.ts";
+import { csv, type EarlierRows, json, parseRows, rowLine } from "../../measure/row_file.ts";
 import { reason, UsageError } from "../../errors.ts";
 import { outputFile } from "../terminal/output_file.ts";
 

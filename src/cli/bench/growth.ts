@@ -3,7 +3,7 @@ import { growthHtml } from "../../measure/growth/page.ts";
 import type { GrowthRow } from "../../measure/growth/row.ts";
 import type { Growth, GrowthEvent } from "../../measure/growth/session.ts";
 import { growthCsv, type GrowthFacts, growthMarkdown } from "../../measure/growth/text.ts";
-import type { PageFacts } from "../../measure/page/page.ts";
+import type { PageFacts } from "../../measure/page/parts.ts";
 import type { ModelRequest } from "../../measure/runner.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";

@@ -4,7 +4,7 @@ import type { LoadRow } from "../../measure/load/row.ts";
 import type { OpenLoad, OpenLoadRequest } from "../../measure/load/session.ts";
 import { type LoadEvent, measureLoad } from "../../measure/load/sweep.ts";
 import { loadMarkdown, loadTerminal } from "../../measure/load/table.ts";
-import type { PageFacts } from "../../measure/page/page.ts";
+import type { PageFacts } from "../../measure/page/parts.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { roundsOf } from "../open/open.ts";

@@ -18,7 +18,7 @@ export const CACHE = {
   noPrefixCache: {
     flag: "--no-prefix-cache",
     type: "switch",
-    help: "compute every prompt whole; else what begins as an earlier one is found in the cache",
+    help: "do not reuse the cached keys and values of earlier prompts that begin alike",
   },
 } as const;
 

@@ -54,7 +54,7 @@ export const QUANTIZE_DRAFT = {
   quantizeDraft: {
     flag: "--quantize-draft",
     type: "switch",
-    help: "the draft's matrices too, as --quantize says",
+    help: "quantize the draft's matrices as well",
     example: "--quantize q8 --quantize-draft",
   },
 } as const;
@@ -93,7 +93,7 @@ export const ADAPTER = {
     type: "choice",
     choices: ["f32", "f16"],
     help:
-      "how rows go to matrix units (--webgpu dawn): f16 is faster and less exact; the text may be another one",
+      "input precision on matrix units (--webgpu dawn): f16 is faster and less exact; the text may differ from that of f32",
     absent: "f32",
     example: "--precision f16",
   },
@@ -221,7 +221,7 @@ export const PROMPT = {
     flag: "--prompt",
     short: "-p",
     type: "text",
-    help: "the prompt, as PROMPT",
+    help: "the prompt; the same as the operand PROMPT",
     absent: "PROMPT",
     example: "-p 'Why is the sky blue?'",
   },

@@ -102,7 +102,7 @@ export const SPECULATION = {
   blockVerification: {
     flag: "--speculative-block-verification",
     type: "switch",
-    help: "the same, a chain as a whole and not draft by draft: it keeps at least as many",
+    help: "the same, but verify each chain as one block: it accepts at least as many drafts",
   },
   acceptSingle: {
     flag: "--speculative-accept-threshold-single",

@@ -1,7 +1,9 @@
 import { UsageError } from "../../errors.ts";
+import { modelArgument, parsePlace } from "../../hub/names.ts";
 import { connectionLimits } from "../../serve/http/listener.ts";
 import { type Log, type LogFormat, openLog } from "../../serve/service/log.ts";
 import { startServer } from "../../serve/server.ts";
+import { isThere } from "../open/is_there.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
 import { samplingChoice } from "../open/sampling.ts";
@@ -27,7 +29,7 @@ export async function runServe(
   const given = templateArguments(options);
   speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
-  const names = namesOf(options.servedModelName);
+  const names = namesOf(options);
   const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
   const log = openLog({ format, write: (line) => context.io.stderr.write(`${line}\n`) });
   const { open, version } = context;
@@ -101,8 +103,20 @@ function loggedIo(io: Io, log: Log): Io {
   return { ...io, stderr: { ...io.stderr, isTerminal: false, write } };
 }
 
-/** @throws UsageError for an empty name. */
-function namesOf(given: readonly string[]): string[] {
+/**
+ * The model's names in requests. Without `--served-model-name` a model of the hub has the name that was
+ * typed: its folder in the cache is named for a commit, which clients do not know. Of other models the
+ * list is empty.
+ *
+ * @throws UsageError for an empty name.
+ */
+function namesOf(
+  { servedModelName: given, model }: Pick<ServeOptions, "servedModelName" | "model">,
+): string[] {
+  if (given.length === 0) {
+    const place = model === undefined ? undefined : parsePlace(model, isThere);
+    return place?.kind === "hub" ? [modelArgument(place.name)] : [];
+  }
   const names = given.flatMap((each) => each.split(",")).map((name) => name.trim());
   if (names.includes("")) {
     throw new UsageError(`Cannot use "--served-model-name ${given.join(" ")}": a name is empty`);

@@ -14,7 +14,10 @@ import type { ElasticMemory } from "./elastic/elastic_memory.ts";
 import type { RoundResult } from "./round_result.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
+/**
+ * The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. What
+ * takes time on a device is a promise there, and the result itself in simulated time.
+ */
 export interface Runner {
   readonly gpu: Gpu;
   readonly models: Models;
@@ -83,20 +86,23 @@ export interface Runner {
     mask?: Uint32Array,
     logprobs?: number,
     onCompile?: (progress: CompileProgress) => void,
-  ): Promise<FirstToken | undefined>;
+  ): Promise<FirstToken | undefined> | FirstToken | undefined;
   /**
    * Brings the draft's keys and values of these sequences up to what is stored.
    *
    * @param chunks of `prefillRows` rows at most; default: all.
    */
-  catchUp(sequences: readonly Sequence[], chunks?: number): Promise<void>;
+  catchUp(sequences: readonly Sequence[], chunks?: number): Promise<void> | void;
   /**
    * Rounds of these sequences without the host between them, in their order; pages are reserved for
    * all of them. All tokens are added to `ids`, even where the host will not have them as output.
    */
   rounds(sequences: readonly Sequence[], asked: RoundRequest): Promise<RoundResult[]>;
   /** The same rounds submitted, so that the host may do something else before it waits for them. */
-  begin(sequences: readonly Sequence[], asked: RoundRequest): Promise<SubmittedRounds>;
+  begin(
+    sequences: readonly Sequence[],
+    asked: RoundRequest,
+  ): Promise<SubmittedRounds> | SubmittedRounds;
 }
 
 /** Rounds that the device has still to do. */
@@ -105,7 +111,7 @@ export interface SubmittedRounds {
    * What they did, in their order, before anything else is asked of the core but `closeSlot`; nothing of
    * sequences without a slot, which have left meanwhile.
    */
-  results(): Promise<RoundResult[]>;
+  results(): Promise<RoundResult[]> | RoundResult[];
 }
 
 /** Which rounds. */

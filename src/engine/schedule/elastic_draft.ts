@@ -40,11 +40,11 @@ export interface ElasticDraft {
   step(chosen: number | undefined, waiting: number): Promise<void>;
 }
 
-/** The part of a core that this needs. */
-export type ElasticCore = Pick<Runner, "pool" | "setPages" | "catchUp" | "capacity">;
+/** The part of a runner that this needs. */
+export type ElasticRunner = Pick<Runner, "pool" | "setPages" | "catchUp" | "capacity">;
 
 interface Parts {
-  readonly core: ElasticCore;
+  readonly core: ElasticRunner;
   readonly memory: ElasticMemory;
   readonly cache: PrefixCache;
   /** The sequences that hold pages. */
@@ -156,7 +156,7 @@ async function* load(parts: Parts): AsyncGenerator<void, Moved> {
 }
 
 /** Chunks of what the draft has missed. */
-function chunksOf(sequences: readonly Sequence[], { capacity }: Pick<ElasticCore, "capacity">) {
+function chunksOf(sequences: readonly Sequence[], { capacity }: Pick<ElasticRunner, "capacity">) {
   const rows = sequences.reduce((sum, { stored, draftStored }) => sum + stored - draftStored, 0);
   return Math.ceil(rows / capacity.prefillRows);
 }

@@ -1,3 +1,4 @@
+import type { CompileProgress } from "../device/first_runs.ts";
 import type { Runner } from "../device/runner.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
 import { chunkTokens } from "./run_queue.ts";
@@ -5,6 +6,7 @@ import { type RequestState, tellPrefill } from "./request_state.ts";
 import type { Requests } from "./requests.ts";
 import type { SequencePages } from "./sequence_pages.ts";
 import type { SyncInterval } from "./sync_interval.ts";
+import { settled, type Walk } from "./walk.ts";
 
 /** A chunk of a prompt: tokens `from` to `to` were stored in `ms` of wall time. */
 export interface PrefillSample {
@@ -19,9 +21,9 @@ export interface Prefill {
   readonly catchUps: number;
   readonly catchUpMs: number;
   /** One chunk of the first prompt that is not stored; the last one brings a token. */
-  step(): Promise<void>;
+  step(): Walk<void>;
   /** The draft stores what it has missed of these; the milliseconds that it took. */
-  catchUp(states: readonly RequestState[]): Promise<number>;
+  catchUp(states: readonly RequestState[]): Walk<number>;
 }
 
 interface Parts {
@@ -33,37 +35,40 @@ interface Parts {
   /** Tokens of a chunk, at most; see `chunkTokens`. */
   readonly chunkRows: number;
   readonly onPrefill: (chunk: PrefillSample) => void;
+  readonly clock: () => number;
 }
 
 export function openPrefill(
-  { core, pages, requests, syncInterval, elastic, chunkRows, onPrefill }: Parts,
+  { core, pages, requests, syncInterval, elastic, chunkRows, onPrefill, clock }: Parts,
 ): Prefill {
   let [catchUps, catchUpMs] = [0, 0];
 
-  async function step(): Promise<void> {
+  function* step(): Walk<void> {
     const state = requests.running.find(({ decoding }) => !decoding);
     if (!state) return;
     const { sequence } = state;
-    await catchUp([state]);
+    yield* catchUp([state]);
     syncInterval.pause();
     const tokens = chunkTokens(chunkRows, requests.running);
     const to = Math.min(sequence.ids.length, sequence.stored + tokens);
     let mask: Uint32Array | undefined;
     requests.attempt(state, () => void (mask = state.constraint?.mask));
     if (state.done) return;
-    const [from, began] = [sequence.stored, performance.now()];
+    const [from, began] = [sequence.stored, clock()];
     const compiledBefore = core.compileMs;
-    const token = await core.prefill(sequence, to, mask, state.request.logprobs, (progress) => {
+    const told = (progress: CompileProgress) => {
       try {
         tellPrefill(state, progress);
       } catch (thrown) {
         // The device still writes the request's pages: it ends when the next step begins.
         state.failure ??= { thrown };
       }
-    });
+    };
+    const { logprobs: likeliest } = state.request;
+    const token = yield* settled(core.prefill(sequence, to, mask, likeliest, told));
     const compileMs = core.compileMs - compiledBefore;
     state.compileMs += compileMs;
-    onPrefill({ from, to, ms: performance.now() - began - compileMs });
+    onPrefill({ from, to, ms: clock() - began - compileMs });
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return requests.attempt(state, () => tellPrefill(state));
     const { stored } = sequence;
@@ -71,22 +76,22 @@ export function openPrefill(
     requests.attempt(state, () => state.onEvent({ ...last, cached: state.cached ?? 0 }));
     if (state.done) return;
     state.decoding = true;
-    state.prefilled ??= performance.now();
+    state.prefilled ??= clock();
     pages.share(sequence);
     const logprobs = token.logprobs && [token.logprobs];
     requests.take(state, { ids: [token.id], accepted: 0, drafts: [], tier: undefined, logprobs });
   }
 
-  async function catchUp(states: readonly RequestState[]): Promise<number> {
+  function* catchUp(states: readonly RequestState[]): Walk<number> {
     // Without features there is nothing to catch up from; the lag costs acceptance only.
     if (core.draft !== "catches up" || elastic?.away) return 0;
     const behind = states.map(({ sequence }) => sequence)
       .filter(({ draftStored, stored }) => draftStored < stored);
     if (behind.length === 0) return 0;
-    const began = performance.now();
-    await core.catchUp(behind);
+    const began = clock();
+    yield* settled(core.catchUp(behind));
     syncInterval.pause();
-    const ms = performance.now() - began;
+    const ms = clock() - began;
     catchUps++;
     catchUpMs += ms;
     return ms;

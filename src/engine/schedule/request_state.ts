@@ -13,7 +13,7 @@ export interface RequestState {
   readonly onEvent: (event: EngineEvent) => void;
   /** Of the request's grammar, which is opened before it is admitted. It stays through preemption. */
   constraint: Constraint | undefined;
-  /** When it was submitted and when its first token was there, performance.now(). */
+  /** When it was submitted and when its first token was there, by the scheduler's clock. */
   readonly started: number;
   prefilled: number | undefined;
   /** Milliseconds in which the kernels of its prompt ran for the first time. */

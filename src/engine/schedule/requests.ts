@@ -10,6 +10,7 @@ import type { RunQueue } from "./run_queue.ts";
 import { type Failure, type RequestState, tellPrefill } from "./request_state.ts";
 import { requestDrafter } from "./rounds/proposing.ts";
 import type { SequencePages } from "./sequence_pages.ts";
+import type { Walk } from "./walk.ts";
 
 /**
  * The requests in flight: how they come in, get tokens and end.
@@ -31,7 +32,7 @@ export interface Requests {
    * Admits the next. Where no request runs and none can be admitted, it waits for the first grammar
    * that is open, for a request or for a cancellation; false where there is nothing to wait for.
    */
-  admit(): Promise<boolean>;
+  admit(): Walk<boolean>;
   /** Ends a request before the next round. */
   cancel(state: RequestState): void;
   /** Gives tokens to a request, which may end it. */
@@ -52,10 +53,11 @@ interface Parts {
   readonly outputs: OutputConfig;
   readonly drafter: HostDrafter | undefined;
   readonly grammars: Grammars | undefined;
+  readonly clock: () => number;
 }
 
 export function openRequests(
-  { core, pages, places, outputs, drafter, grammars }: Parts,
+  { core, pages, places, outputs, drafter, grammars, clock }: Parts,
 ): Requests {
   const { waiting, running } = places;
   let submitted = 0;
@@ -79,7 +81,7 @@ export function openRequests(
   }
 
   function finish(state: RequestState): void {
-    const ended = performance.now();
+    const ended = clock();
     const { started, cached = 0, prefilled = ended, sequence, compileMs } = state;
     const failure = leave(state);
     try {
@@ -184,7 +186,7 @@ export function openRequests(
         output: openOutput(outputs, request),
         onEvent: untilLast(onEvent, (failure) => void (state.failure ??= failure)),
         constraint: undefined,
-        started: performance.now(),
+        started: clock(),
         prefilled: undefined,
         compileMs: 0,
         decoding: false,
@@ -201,7 +203,7 @@ export function openRequests(
       return state;
     },
     endCancelled,
-    async admit() {
+    *admit() {
       while (true) {
         const changed = wake.promise;
         endCancelled();
@@ -213,7 +215,7 @@ export function openRequests(
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");
         // Others may be submitted meanwhile, but not after the last look.
         if (opening.size === 0) return false;
-        await changed;
+        yield changed;
       }
     },
     cancel(state) {

@@ -26,7 +26,7 @@ export interface Ended {
   readonly text: string;
   readonly ids: readonly number[];
   readonly rounds: readonly RoundRecord[];
-  /** When it began, had its first token and ended: milliseconds of performance.now(). */
+  /** When it began, had its first token and ended: milliseconds of the scheduler's clock. */
   readonly started: number;
   readonly prefilled: number;
   /** Milliseconds between the two in which kernels ran for the first time. */
@@ -78,7 +78,8 @@ function summary(
   rounds: readonly RoundRecord[],
 ): SpeculativeStats {
   const none = algorithm === "NONE" ? chain(0) : asked;
-  const { depth, width, rows } = distinctTiers(rounds.map(({ tier }) => tier)).at(-1) ?? none;
+  const { depth, width, rows } =
+    distinctTiers([...new Set(rounds.map(({ tier }) => tier))]).at(-1) ?? none;
   // A drafter on the host may have had nothing to propose.
   const drafting = depth > 0 || (asked.depth > 0 && isHostAlgorithm(algorithm));
   const setting = {

@@ -18,9 +18,10 @@ import { openGroupPicker, type PickedGroup } from "./rounds/group_picker.ts";
 import { takeGroup } from "./rounds/group_results.ts";
 import { openProposalGain } from "./rounds/proposal_gain.ts";
 import type { RoundSample } from "./rounds/round_sample.ts";
-import { kvAllocator, type PagesCore, sequencePages } from "./sequence_pages.ts";
+import { kvAllocator, type PagesRunner, sequencePages } from "./sequence_pages.ts";
 import type { Speculation } from "./speculation.ts";
 import { openSyncInterval, type RoundsPerSync } from "./sync_interval.ts";
+import { atOnce, settled, type Walk, whenSettled } from "./walk.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
@@ -47,15 +48,15 @@ export interface SchedulerCounts {
 /** A group on the device. */
 interface BegunGroup {
   readonly group: PickedGroup;
-  /** Once the draft had caught up, which took `catchUpMs`; performance.now(). */
+  /** Once the draft had caught up, which took `catchUpMs`; of the scheduler's clock. */
   readonly began: number;
   readonly catchUpMs: number;
   readonly rounds: SubmittedRounds;
 }
 
-/** What the scheduler needs of a core: tests give it one without a device. */
-export type SchedulerCore =
-  & PagesCore
+/** What the scheduler needs of a runner. */
+export type SchedulerRunner =
+  & PagesRunner
   & Pick<
     Runner,
     "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "compileMs" | "catchUp" | "begin"
@@ -78,15 +79,21 @@ export interface Scheduler {
    * False when there was nothing to do.
    */
   step(): Promise<boolean>;
+  /** As `step`, with a runner that gives its results at once. @throws Error where one is to be waited for. */
+  stepAtOnce(): boolean;
   /** Ends every request with this error. */
   fail(error: Error): void;
 }
 
 export interface SchedulerOptions {
-  readonly core: SchedulerCore;
+  readonly core: SchedulerRunner;
   readonly cache: PrefixCache;
   readonly outputs: OutputConfig;
   readonly speculation: Speculation;
+  /** Milliseconds, which never go back; default: performance.now(). */
+  readonly clock?: () => number;
+  /** Stores every prompt that there is room for before rounds go on; default: a chunk between two groups. */
+  readonly promptsFirst?: boolean;
   /** Asked before every group of rounds; a round of its drafts is a group of its own. */
   readonly drafter?: HostDrafter | undefined;
   /** What rounds cost here, as far as it is known by now; default: nothing is. */
@@ -109,6 +116,7 @@ export interface SchedulerOptions {
 export function openScheduler(
   { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
+  const { clock = () => performance.now(), promptsFirst = false } = options;
   const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
   const { onPrefill = () => {}, costs = () => undefined, onWarning = () => {} } = options;
   const onRound = observer("onRound", options.onRound ?? (() => {}), onWarning);
@@ -125,7 +133,7 @@ export function openScheduler(
   }, options.residency);
   const syncInterval = openSyncInterval(roundsPerSync);
   const proposalGain = openProposalGain();
-  const requests = openRequests({ core, pages, places, outputs, drafter, grammars });
+  const requests = openRequests({ core, pages, places, outputs, drafter, grammars, clock });
   const prefill = openPrefill({
     core,
     pages,
@@ -134,6 +142,7 @@ export function openScheduler(
     elastic,
     chunkRows,
     onPrefill,
+    clock,
   });
   const groups = openGroupPicker({
     core,
@@ -168,14 +177,14 @@ export function openScheduler(
   /** What the device works on; it is read before anything else runs. */
   let begun: BegunGroup | undefined;
 
-  async function begin(group: PickedGroup | undefined): Promise<BegunGroup | undefined> {
+  function* begin(group: PickedGroup | undefined): Walk<BegunGroup | undefined> {
     if (group === undefined) return undefined;
     const { states, round } = group;
-    const began = performance.now();
-    const catchUpMs = round.shape.depth > 0 ? await prefill.catchUp(states) : 0;
+    const began = clock();
+    const catchUpMs = round.shape.depth > 0 ? yield* prefill.catchUp(states) : 0;
     const sequences = states.map(({ sequence }) => sequence);
     const asked = { ...round, logprobs: mostLogprobs(states) };
-    const rounds = await core.begin(sequences, asked);
+    const rounds = yield* settled(core.begin(sequences, asked));
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 
@@ -183,19 +192,42 @@ export function openScheduler(
    * One group of rounds of everything that decodes. Where it is clear what follows, that is begun before
    * the tokens are taken: the device works meanwhile.
    */
-  async function runGroup(): Promise<void> {
-    const ran = begun ?? await begin(groups.pick());
+  function* runGroup(): Walk<void> {
+    const ran = begun ?? (yield* begin(groups.pick()));
     begun = undefined;
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
     const { states, round: { shape, count }, chosen } = group;
-    const rounds = await ran.rounds.results();
-    const ended = performance.now();
+    const rounds = yield* settled(ran.rounds.results());
+    const ended = clock();
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
-    if (!options.mail?.()) begun = await begin(groups.next(group, rounds));
+    if (!options.mail?.()) begun = yield* begin(groups.next(group, rounds));
     const taken = { ...group, rounds, began, ended, catchUpMs };
     counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
+  }
+
+  /** Admits requests and stores a chunk of a prompt, or all of those there is room for; false: nothing runs. */
+  function* storePrompts(): Walk<boolean> {
+    while (true) {
+      const { length } = waiting;
+      if (!(yield* requests.admit())) return false;
+      yield* prefill.step();
+      const more = waiting.length < length || running.some(({ decoding }) => !decoding);
+      if (!promptsFirst || !more) return true;
+    }
+  }
+
+  function* step(): Walk<boolean> {
+    if (options.mail?.()) yield receiveMail(options.mail);
+    requests.endCancelled();
+    if (begun === undefined && !(yield* storePrompts())) return false;
+    yield* runGroup();
+    if (elastic) {
+      yield elastic.step(groups.chosenSteps(), waiting.length);
+      counts.elastic = elastic.report;
+    }
+    return true;
   }
 
   return {
@@ -210,20 +242,8 @@ export function openScheduler(
         cancel: () => requests.cancel(state),
       };
     },
-    async step() {
-      if (options.mail) await receiveMail(options.mail);
-      requests.endCancelled();
-      if (begun === undefined) {
-        if (!await requests.admit()) return false;
-        await prefill.step();
-      }
-      await runGroup();
-      if (elastic) {
-        await elastic.step(groups.chosenSteps(), waiting.length);
-        counts.elastic = elastic.report;
-      }
-      return true;
-    },
+    step: () => whenSettled(step()),
+    stepAtOnce: () => atOnce(step()),
     fail: requests.fail,
   };
 }

@@ -23,13 +23,13 @@ export interface SequencePages {
   close(sequence: Sequence): void;
 }
 
-/** What this needs of a core. */
-export type PagesCore = Pick<
+/** What this needs of a runner. */
+export type PagesRunner = Pick<
   Runner,
   "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages"
 >;
 
-export function sequencePages(core: PagesCore, cache: PrefixCache): SequencePages {
+export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePages {
   const { capacity, pool } = core;
 
   function reserve(sequence: Sequence, cells: number): boolean {
@@ -88,8 +88,13 @@ interface Stored {
 
 /** What admission decides by. Nobody needs more pages than it may store until its end. */
 export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllocator<Stored> {
-  const cells = ({ sequence, request }: Stored, rounds: number) =>
-    Math.min(reservedCells(capacity, sequence.stored, rounds), cellsAtEnd(capacity, request));
+  // What `reservedCells` adds to a length, once and for each round.
+  const scratch = reservedCells(capacity, 0, 0);
+  const perRound = reservedCells(capacity, 0, 1) - scratch;
+  const cells = ({ sequence, request }: Stored, rounds: number) => {
+    const length = Math.min(request.promptIds.length + request.maxTokens, capacity.contextLength);
+    return Math.min(sequence.stored + rounds * perRound, length + perRound) + scratch;
+  };
   return {
     slots: capacity.batch,
     get available() {

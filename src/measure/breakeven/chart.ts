@@ -8,25 +8,25 @@ export interface ChartPoint {
 
 /** A curve of speed-ups over plain decoding. */
 export interface ChartSpec {
-  /** For screen readers. */
+  /** The label of the chart for screen readers. */
   readonly name: string;
-  /** Pixels. */
+  /** Width in pixels. */
   readonly width: number;
   readonly label: string;
-  /** First and last x, and where its labels are. */
+  /** The first and the last x of the axis. */
   readonly ends: readonly [number, number];
   readonly ticks: readonly number[];
   readonly line: readonly (readonly [x: number, y: number])[];
-  /** Each x of the line is a setting. */
+  /** Draws a dot at each point of the line, where each x is a setting. */
   readonly dots: boolean;
-  /** Where the sliders are. */
+  /** The point that the sliders select. */
   readonly now: readonly [x: number, y: number];
-  /** Where it begins or stops to pay: x and text. */
+  /** The x at which drafting begins or stops to pay, and the label there. */
   readonly stops: readonly (readonly [x: number, text: string])[];
   readonly measured: readonly ChartPoint[];
 }
 
-/** The curve as SVG. A closed function: the page has its source. */
+/** Draws the curve as SVG. The function uses nothing but its argument, because its source is written into the page. */
 export function chart(spec: ChartSpec): string {
   const [height, left, right, top, bottom] = [270, 40, 14, 26, 40];
   const { width, ends: [first, last], line, now, measured } = spec;

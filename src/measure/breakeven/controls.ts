@@ -1,6 +1,6 @@
 import type { Sliders, View } from "./view.ts";
 
-/** What the sliders need of the browser. */
+/** The part of the browser's `document` that the sliders use. */
 export interface ControlledPage {
   getElementById(id: string): {
     value: string;
@@ -10,7 +10,7 @@ export interface ControlledPage {
   };
 }
 
-/** Draws the view anew when a slider moves. A closed function: the page has its source. */
+/** Redraws the view when a slider moves. The function uses nothing but its arguments, because its source is written into the page. */
 export function control(page: ControlledPage, view: View): void {
   const value = (name: string) => Number(page.getElementById(name).value);
   function draw(): void {

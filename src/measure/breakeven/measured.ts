@@ -6,43 +6,43 @@ import type { BenchRow } from "../row.ts";
 import type { BenchSession, RoundSample } from "../runner.ts";
 import { median, type Ratio } from "../statistics.ts";
 
-/** What rounds of one number of steps cost and gained here. Costs in plain steps. */
+/** Measured cost and gain of rounds with one number of draft steps. Costs are in plain decoding steps. */
 export interface MeasuredSteps extends RoundCosts {
   readonly steps: number;
-  /** Median milliseconds a round: draft and draft-extend, K forwards of the head. */
+  /** Median milliseconds per round of draft and draft-extend: K forward passes of the draft head. */
   readonly draftMs: number;
-  /** Verify, and what the host adds. */
+  /** Median milliseconds per round of verify and the host's work. */
   readonly verifyMs: number;
-  /** Mean accept length, the bonus included. */
+  /** Mean accept length: tokens per round, with the bonus token. */
   readonly tokens: number;
-  /** Tokens/s over plain decoding's. */
+  /** Tokens/s over those of plain decoding. */
   readonly speedup: Ratio;
 }
 
-/** A machine and a pair of models in the terms of the equation. */
+/** The measured parameters of the equation for one machine and one pair of models. */
 export interface Measured {
   readonly alpha: number;
-  /** Share of the deepest rounds that accepted position k and all before. */
+  /** Of the rounds with the most steps, the share that accepted position k and all positions before it. */
   readonly acceptedByPosition: readonly number[];
-  /** Median milliseconds of a plain decoding step, the host's part included. */
+  /** Median milliseconds of a plain decoding step, with the host's work. */
   readonly plainMs: number;
   readonly steps: readonly MeasuredSteps[];
-  /** Plain decoding against itself. */
+  /** The speed of plain decoding measured again over that of plain decoding. */
   readonly noise: Ratio;
   readonly facts: readonly (readonly [string, string])[];
   readonly simulated: boolean;
 }
 
-/** All that is shown: alpha, rows of the equation, and what was measured where it was. */
+/** What text, JSON and page are written from: alpha, a row of the equation for each number of steps, and the measurement if there was one. */
 export interface BreakEvenReport {
   readonly alpha: number;
-  /** Those of the fastest measured steps, where the costs are measured. */
+  /** The given costs, or the measured ones of the fastest number of steps. */
   readonly costs: RoundCosts;
   readonly rows: readonly BreakEvenRow[];
   readonly measured: Measured | undefined;
 }
 
-/** The equation with one c and one v. */
+/** Evaluates the equation for each number of steps with the same draft cost c and verify cost v. */
 export function givenReport(
   alpha: number,
   costs: RoundCosts,
@@ -52,7 +52,7 @@ export function givenReport(
   return { alpha, costs, rows: steps.map((k) => row(alpha, k, costs)), measured: undefined };
 }
 
-/** The session, and the rounds of its cells from now on but those of warming up. */
+/** Wraps a session. `rounds` collects the rounds of its cells that had the whole batch in flight, warm-up excluded. */
 export function keepingRounds(
   session: BenchSession,
 ): { readonly session: BenchSession; readonly rounds: readonly RoundSample[] } {
@@ -66,9 +66,11 @@ export function keepingRounds(
 }
 
 /**
- * The equation with each number of steps' own costs. `rows` are those of a sweep of one case, with
- * plain decoding among them, `rounds` those that it ran with the whole batch in flight. Costs are
- * those of the rounds, or of a table, which holds at short contexts.
+ * Evaluates the equation with the measured costs of each number of steps.
+ *
+ * @param rows of a sweep of one case, including plain decoding.
+ * @param rounds of that sweep, with the whole batch in flight.
+ * @param costs is used in place of the times of `rounds` if given; it holds for short contexts.
  */
 export function measuredReport(
   rows: readonly BenchRow[],

@@ -1,20 +1,21 @@
 import { breakEven } from "../../speculate/break_even.ts";
-import { digits, ratioText } from "../columns.ts";
+import { digits, ratioText } from "../formats.ts";
+import { cellColumns, numbers } from "../table.ts";
 import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
-import { dateText, type PageFacts } from "../page/page.ts";
+import { figure, legend, type PageFacts, pageHeader, pageTable, tableBody } from "../page/parts.ts";
 import css from "../page/style.css" with { type: "text" };
 import own from "./breakeven.css" with { type: "text" };
 import { chart, type ChartPoint } from "./chart.ts";
 import { control } from "./controls.ts";
-import type { BreakEvenReport, Measured } from "./measured.ts";
-import { COST_TITLES, costTexts, fitText, unsplitTexts } from "./text.ts";
+import type { BreakEvenReport, Measured, MeasuredSteps } from "./measured.ts";
+import { COST_COLUMNS, fitText, unsplitTexts } from "./text.ts";
 import { type Sliders, type View, viewOf } from "./view.ts";
 import { ROW_TITLES, wording } from "./wording.ts";
 
-/** The curve goes to at least these steps. */
+/** The curve by steps goes to at least this number of steps. */
 const MOST_STEPS = 16;
 
-/** The break-even with sliders: one file, nothing to fetch; its script has this program's functions. */
+/** The HTML page of `eyrie breakeven`: one file, which loads nothing. Its script is the source of the functions that compute the table here. */
 export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string {
   const page = pageMaker();
   const sliders = slidersOf(report);
@@ -25,7 +26,15 @@ export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string
   const main = page.element(
     "main",
     {},
-    ...header(page, report, facts),
+    ...pageHeader(page, {
+      title: "eyrie breakeven",
+      simulated: report.measured?.simulated
+        ? "SIMULATED acceptance: only the costs are measured"
+        : undefined,
+      terms: report.measured?.facts ?? [],
+      facts,
+    }),
+    page.element("p", {}, EQUATION),
     ...playground(page, { view, sliders, most, report }),
     ...report.measured ? measuredSection(page, report.measured, report.rows) : [],
   );
@@ -36,7 +45,7 @@ export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string
   return documentText({ title, css: css + own, main, script }, page);
 }
 
-/** The functions of this program, as the page's browser runs them. */
+/** The source of the functions that the browser runs. */
 function scriptText(most: number, measured: readonly ChartPoint[]): string {
   return `const equation = (${breakEven})();
 const wording = (${wording})(equation);
@@ -46,7 +55,7 @@ const view = (${viewOf})({ equation, wording, chart, most, measured });
 (${control})(document, view);`;
 }
 
-/** Where the sliders begin: at the fastest steps. Three digits, as the sliders have. */
+/** The initial values of the sliders: the fastest number of steps, and alpha and costs rounded to the sliders' three decimal places. */
 function slidersOf({ alpha, costs, rows }: BreakEvenReport): Sliders {
   const steps = breakEven().best(rows)?.steps ?? rows[0]?.steps ?? 1;
   const rounded = (value: number) => Number(value.toFixed(3));
@@ -67,45 +76,13 @@ function pointsOf(measured: Measured | undefined): ChartPoint[] {
   })) ?? [];
 }
 
-function header(
-  { element }: PageMaker,
-  { measured }: BreakEvenReport,
-  facts: PageFacts,
-): PageNode[] {
-  const term = ([name, value]: readonly [string, PageNode | string], style = {}) => [
-    element("dt", style, name),
-    element("dd", {}, value),
-  ];
-  return [
-    element("h1", {}, "eyrie breakeven"),
-    ...measured?.simulated
-      ? [
-        element("div", { class: "simulated" }, "SIMULATED acceptance: only the costs are measured"),
-      ]
-      : [],
-    element(
-      "dl",
-      {},
-      ...term(["command", element("code", {}, facts.command)], { class: "line" }),
-      ...[
-        ...measured?.facts ?? [],
-        ["date", dateText(facts.date)] as const,
-        ["eyrie", facts.version] as const,
-      ]
-        .flatMap((fact) => term(fact)),
-    ),
-    element(
-      "p",
-      {},
-      "A round drafts K tokens and verifies them in one forward pass. Each draft is accepted with " +
-        "probability alpha after those before it, so a round gains n = (1 - alpha^(K+1)) / " +
-        "(1 - alpha) tokens. It takes K times the draft cost c and once the verify cost v, both in " +
-        "plain decoding steps: S\u00a0=\u00a0n\u00a0/\u00a0(K\u00a0c\u00a0+\u00a0v).",
-    ),
-  ];
-}
+const EQUATION =
+  "A round drafts K tokens and verifies them in one forward pass. Each draft is accepted with " +
+  "probability alpha after those before it, so a round gains n = (1 - alpha^(K+1)) / " +
+  "(1 - alpha) tokens. It takes K times the draft cost c and once the verify cost v, both in " +
+  "plain decoding steps: S\u00a0=\u00a0n\u00a0/\u00a0(K\u00a0c\u00a0+\u00a0v).";
 
-/** Sliders, what follows from them, the curves and the table. */
+/** The sliders, the results, the curves and the table that follow from them. */
 function playground(
   page: PageMaker,
   { view, sliders, most, report }: {
@@ -119,12 +96,8 @@ function playground(
   const parts = view(sliders);
   const filled = (tag: string, id: string, attributes: Record<string, string> = {}) =>
     element(tag, { id, ...attributes }, page.markup(parts[id] ?? ""));
-  const curve = (id: string, caption: string) =>
-    element("figure", {}, element("figcaption", {}, caption), filled("div", id));
-  const marks = [
-    ["now", "the sliders"],
-    ...report.measured ? [["measured", "measured here, 95 % interval"]] : [],
-  ];
+  const curve = (id: string, caption: string) => figure(page, caption, filled("div", id));
+  const mark = (kind: string) => element("i", { class: kind });
   return [
     element("h2", { id: "play" }, "Where it pays"),
     element(
@@ -137,27 +110,28 @@ function playground(
         filled("p", "result", { role: "status" }),
         filled("dl", "verdict"),
         ...ownCosts(page, report),
-        element(
-          "div",
-          { class: "legend" },
-          ...marks.map(([kind = "", text = ""]) =>
-            element("span", {}, element("i", { class: kind }), text)
-          ),
-        ),
+        legend(page, [
+          ["the sliders", mark("now")],
+          ...report.measured ? [["measured here, 95 % interval", mark("measured")] as const] : [],
+        ]),
       ),
       curve("by-steps", "Speed-up by steps; shaded: slower than plain decoding"),
       curve("by-alpha", "Speed-up by alpha; shaded: slower than plain decoding"),
-      table(page, {
-        id: "equation",
-        caption: "By steps",
-        titles: ROW_TITLES,
-        body: filled("tbody", "rows"),
-      }),
+      element(
+        "div",
+        {},
+        element("h3", { id: "equation" }, "By steps"),
+        pageTable(page, {
+          id: "equation",
+          columns: cellColumns(ROW_TITLES),
+          body: filled("tbody", "rows"),
+        }),
+      ),
     ),
   ];
 }
 
-/** What the cost table says, where the sliders' one c and v may say something else. */
+/** The verdict with the measured costs of each number of steps; the sliders have a single c and v. */
 function ownCosts({ element }: PageMaker, { alpha, rows, measured }: BreakEvenReport): PageNode[] {
   if (measured === undefined) return [];
   const [[, best = ""] = []] = wording(breakEven()).verdict({ alpha, rows, costs: undefined });
@@ -207,15 +181,11 @@ function measuredSection(
   rows: BreakEvenReport["rows"],
 ): PageNode[] {
   const { element } = page;
-  const lines = measured.steps.map((one, at) => {
-    const [steps = "", ...others] = [...costTexts(one), `${rows[at]?.speedup.toFixed(2)}x`];
-    return element(
-      "tr",
-      {},
-      element("th", { scope: "row", class: "right" }, steps),
-      ...others.map((text) => element("td", { class: "right" }, text)),
-    );
-  });
+  const speedups = new Map(measured.steps.map((one, at) => [one, rows[at]?.speedup]));
+  const columns = [
+    ...COST_COLUMNS,
+    numbers("S", (one: MeasuredSteps) => speedups.get(one), (value) => `${value.toFixed(2)}x`),
+  ];
   const paragraphs = [
     `${fitText(measured)}.`,
     ...unsplitTexts(measured),
@@ -230,34 +200,11 @@ function measuredSection(
   return [
     element("h2", {}, "Measured here"),
     ...paragraphs.map((text) => element("p", {}, text)),
-    table(page, {
-      id: "costs",
-      caption: "Cost table",
-      titles: [...COST_TITLES, "S"],
-      body: element("tbody", {}, ...lines),
-    }),
-  ];
-}
-
-/** A table that scrolls sideways where it is wider than the page. */
-function table(
-  { element }: PageMaker,
-  { id, caption, titles, body }: {
-    id: string;
-    caption: string;
-    titles: readonly string[];
-    body: PageNode;
-  },
-): PageNode {
-  const head = titles.map((title) => element("th", { scope: "col", class: "right" }, title));
-  return element(
-    "div",
-    {},
-    element("h3", { id }, caption),
     element(
       "div",
-      { class: "table", role: "region", "aria-labelledby": id, tabindex: "0" },
-      element("table", {}, element("thead", {}, element("tr", {}, ...head)), body),
+      {},
+      element("h3", { id: "costs" }, "Cost table"),
+      pageTable(page, { id: "costs", columns, body: tableBody(page, columns, measured.steps) }),
     ),
-  );
+  ];
 }

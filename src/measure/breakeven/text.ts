@@ -1,12 +1,12 @@
-import { markdownTable } from "markdown-table";
 import { breakEven } from "../../speculate/break_even.ts";
-import { digits, ratioText } from "../columns.ts";
+import { digits, places, ratioText } from "../formats.ts";
+import { cellColumns, type Column, markdownText, numbers } from "../table.ts";
 import type { BreakEvenReport, Measured, MeasuredSteps } from "./measured.ts";
 import { ROW_TITLES, wording } from "./wording.ts";
 
 const SIMULATED = "SIMULATED acceptance: alpha is the one given, costs are measured";
 
-/** The table for a terminal. */
+/** The report as text: the verdict, the equation's table and, if measured, the cost table. */
 export function breakEvenText(report: BreakEvenReport): string {
   const { rows, measured } = report;
   const { rowTexts, verdict } = wording(breakEven());
@@ -14,7 +14,7 @@ export function breakEvenText(report: BreakEvenReport): string {
     .map(([title, text]) => `${title.padEnd(12)}${text}`);
   return [
     ...measured ? measuredTexts(measured) : [givenText(report)],
-    markdownTable([[...ROW_TITLES], ...rows.map(rowTexts)], { align: ROW_TITLES.map(() => "r") }),
+    markdownText(cellColumns(ROW_TITLES), rows.map(rowTexts)),
     lines.join("\n"),
   ].join("\n\n") + "\n";
 }
@@ -31,19 +31,17 @@ function measuredTexts(measured: Measured): string[] {
     fitText(measured),
     ...unsplitTexts(measured),
     `plain decoding step ${digits(plainMs)} ms; against itself ${ratioText(noise)}`,
-    markdownTable([[...COST_TITLES], ...steps.map(costTexts)], {
-      align: COST_TITLES.map(() => "r"),
-    }),
+    markdownText(COST_COLUMNS, steps),
   ];
 }
 
-/** What to know where the device times no parts of a round: all of it is the host's. */
+/** A note for devices that cannot time the parts of a round; empty if the parts were timed. */
 export function unsplitTexts({ steps }: Measured): string[] {
   if (steps.some(({ draftMs }) => draftMs > 0)) return [];
   return ["The adapter has no timestamp queries: c is 0 and v the whole round, draft and all."];
 }
 
-/** How alpha was fitted, and how well its powers match. */
+/** The fitted alpha, and the measured acceptance by position beside the powers of alpha. */
 export function fitText({ alpha, acceptedByPosition }: Measured): string {
   const shares = (of: readonly number[]) => of.map((share) => share.toFixed(2)).join(" ");
   return `alpha ${alpha.toFixed(3)}: accepted over tested drafts of the rounds of ` +
@@ -52,29 +50,18 @@ export function fitText({ alpha, acceptedByPosition }: Measured): string {
     shares(acceptedByPosition.map((_, at) => alpha ** (at + 1)));
 }
 
-export const COST_TITLES = [
-  "steps K",
-  "draft ms",
-  "verify ms",
-  "c",
-  "v",
-  "measured tokens a round",
-  "measured speed-up [95 %]",
-] as const;
+/** The columns of the table of measured costs, a row for each number of steps. */
+export const COST_COLUMNS: readonly Column<MeasuredSteps>[] = [
+  { ...numbers("steps K", ({ steps }) => steps), rowHeader: true },
+  numbers("draft ms", ({ draftMs }) => draftMs, digits),
+  numbers("verify ms", ({ verifyMs }) => verifyMs, digits),
+  numbers("c", ({ draft }) => draft, places(3)),
+  numbers("v", ({ verify }) => verify, places(3)),
+  numbers("measured tokens a round", ({ tokens }) => tokens, places(2)),
+  numbers("measured speed-up [95 %]", ({ speedup }) => speedup, ratioText),
+];
 
-export function costTexts(one: MeasuredSteps): string[] {
-  return [
-    String(one.steps),
-    digits(one.draftMs),
-    digits(one.verifyMs),
-    one.draft.toFixed(3),
-    one.verify.toFixed(3),
-    one.tokens.toFixed(2),
-    ratioText(one.speedup),
-  ];
-}
-
-/** The same for programs. */
+/** The report as JSON. */
 export function breakEvenJson({ alpha, costs, rows, measured }: BreakEvenReport): string {
   const equation = breakEven();
   const best = equation.best(rows);

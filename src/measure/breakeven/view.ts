@@ -2,7 +2,7 @@ import type { BreakEven } from "../../speculate/break_even.ts";
 import type { ChartPoint, ChartSpec } from "./chart.ts";
 import type { Wording } from "./wording.ts";
 
-/** Where the sliders are. */
+/** The values of the sliders. */
 export interface Sliders {
   readonly alpha: number;
   readonly steps: number;
@@ -10,21 +10,21 @@ export interface Sliders {
   readonly verify: number;
 }
 
-/** What the view does not compute itself. */
+/** The functions and data that the view draws from. */
 export interface ViewParts {
   readonly equation: BreakEven;
   readonly wording: Wording;
   readonly chart: (spec: ChartSpec) => string;
-  /** Steps of the curve: from 1 to these. */
+  /** The last number of steps of the curve, which begins at 1. */
   readonly most: number;
-  /** Speed-ups by steps. */
+  /** Measured speed-ups by number of steps. */
   readonly measured: readonly ChartPoint[];
 }
 
-/** HTML of the page's parts by their ids. */
+/** Maps the sliders to the inner HTML of the page's elements, by their ids. */
 export type View = (sliders: Sliders) => Readonly<Record<string, string>>;
 
-/** A closed function but for its argument: the page has its source. */
+/** The view of these parts. The function uses nothing but its argument, because its source is written into the page. */
 export function viewOf({ equation, wording, chart, most, measured }: ViewParts): View {
   // Pixels, by the class that the style shows on a screen or on a phone.
   const WIDTHS = [["on-screen", 540], ["on-phone", 360]] as const;

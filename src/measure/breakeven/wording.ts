@@ -9,19 +9,19 @@ export const ROW_TITLES = [
   "pays from alpha",
 ] as const;
 
-/** What the equation says, for terminal and page. */
+/** The texts of the equation's results, the same for terminal and page. */
 export interface Wording {
   rowTexts(row: BreakEvenRow): string[];
-  /** Which steps are best, and where it stops paying: title and text. */
+  /** The best number of steps and the limits within which drafting pays, as titles and texts. */
   verdict(of: {
     readonly alpha: number;
     readonly rows: readonly BreakEvenRow[];
-    /** Undefined where each number of steps has its own. */
+    /** Undefined if each number of steps has costs of its own. */
     readonly costs: RoundCosts | undefined;
   }): [title: string, text: string][];
 }
 
-/** A closed function but for its argument: the page has its source. */
+/** The texts for an equation. The function uses nothing but its argument, because its source is written into the page. */
 export function wording(equation: BreakEven): Wording {
   const alphaText = (alpha: number) => alpha.toFixed(3);
 

@@ -2,13 +2,13 @@ import type { MeasuredCosts } from "../../engine/tune/costs/measure.ts";
 import { costsPath } from "../../engine/tune/costs/costs_file.ts";
 import { chains } from "../../speculate/round_shape.ts";
 import { costsTokens } from "../sizes.ts";
-import { openMeasured } from "../subject.ts";
+import { openMeasured } from "../bench_engine.ts";
 import type { ModelRequest } from "../runner.ts";
 
-/** What is measured, of which models. */
+/** The models whose round costs are measured, and the range of the measurement. */
 export interface CostsRequest extends ModelRequest {
   readonly maxBatch: number;
-  /** Draft steps, the most. */
+  /** The largest number of draft steps. */
   readonly numSteps: number;
 }
 
@@ -16,18 +16,19 @@ export interface CostsRequest extends ModelRequest {
 export interface CostsSession extends Disposable {
   measure(asked: {
     readonly seconds: number;
-    /** Whether the cache is to have it. */
+    /** True to write the table into the cache. */
     readonly keep: boolean;
     readonly signal: AbortSignal;
     readonly onProgress?: (done: number) => void;
   }): Promise<MeasuredCosts>;
-  /** File of the cache; undefined where no home folder is known. */
+  /** Path of the cache's file; undefined if no home folder is known. */
   readonly cache: string | undefined;
 }
 
+/** Opens a session that measures round costs. */
 export type OpenCosts = (request: CostsRequest) => Promise<CostsSession>;
 
-/** Opens model and device with every number of steps up to the most. */
+/** Opens model and device with every number of draft steps up to the largest compiled. */
 export async function openCostsSession(request: CostsRequest): Promise<CostsSession> {
   const { maxBatch, numSteps } = request;
   const engine = await openMeasured(request, {

@@ -1,15 +1,15 @@
-import { markdownTable } from "markdown-table";
 import { percentText } from "../../text/numbers.ts";
 import type { MeasuredCosts } from "../../engine/tune/costs/measure.ts";
 import { at, catchUpMs, prefillMs, roundMs } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
-import { digits } from "../columns.ts";
+import { digits } from "../formats.ts";
+import { cellColumns, markdownText } from "../table.ts";
 
-/** Tokens that a request's draft has missed, in the table of c_prefill. */
+/** Columns of the table of c_prefill: tokens by which a request's draft cache lags. */
 const LAGS = [1, 4, 16, 64] as const;
 const PROMPTS = [16, 64, 256, 1024] as const;
 
-/** What was measured, to read: parts by batch, rounds by steps, what catching up and prompts cost. */
+/** The measured costs as Markdown tables: rounds by steps, drafting and verifying by batch size, catch-up and prefill. */
 export function costsText(measured: MeasuredCosts): string {
   const { table } = measured;
   const { model, draft, adapter, host, perCell, perRowCell = 0, packing = 0, fitError } = table;
@@ -28,13 +28,12 @@ export function costsText(measured: MeasuredCosts): string {
       ]
       : [],
     "## Verifying: ms of the target's forward, and of the draft's over the same rows, by rows",
-    markdownTable([
-      ["rows", ...table.verify.map((point) => String(point.at))],
+    markdownText(cellColumns(["rows", ...table.verify.map((point) => String(point.at))]), [
       ["verify", ...table.verify.map(({ ms }) => digits(ms))],
       ...drafts
         ? [["extend", ...table.verify.map((point) => digits(at(table.extend, point.at)))]]
         : [],
-    ], { align: "r" }),
+    ]),
     ...table.catchUp.length > 0
       ? [
         "## Catching up, c_prefill(lag, batch): ms of the draft's prefill of what it missed",
@@ -65,7 +64,7 @@ function measuredText({ seconds, probes, repeats, skipped }: MeasuredCosts): str
   return `${found}; no time or room for ${some}${more}: interpolated (--seconds)`;
 }
 
-/** Steps that the table can price, to the deepest that it has rows for. */
+/** The numbers of draft steps that the table has verify rows for. */
 function stepsOf({ verify, buckets }: CostTable): number[] {
   const deepest = Math.round((verify.at(-1)?.at ?? 1) / (buckets.at(-1) ?? 1)) - 1;
   return Array.from({ length: Math.max(1, deepest) + 1 }, (_, steps) => steps);
@@ -77,17 +76,16 @@ function grid(
   of: (row: number, column: number) => number,
   [rowName, columnName]: readonly [string, string],
 ): string {
-  return markdownTable([
-    [`${rowName} \\ ${columnName}`, ...columns.map(String)],
-    ...rows.map((row) => [String(row), ...columns.map((column) => digits(of(row, column)))]),
-  ], { align: "r" });
+  return markdownText(
+    cellColumns([`${rowName} \\ ${columnName}`, ...columns.map(String)]),
+    rows.map((row) => [String(row), ...columns.map((column) => digits(of(row, column)))]),
+  );
 }
 
 function row(name: string, counts: readonly number[], of: (count: number) => number): string {
-  return markdownTable([
-    [name, ...counts.map(String)],
+  return markdownText(cellColumns([name, ...counts.map(String)]), [
     ["ms", ...counts.map((count) => digits(of(count)))],
-  ], { align: "r" });
+  ]);
 }
 
 function us(ms: number): string {

@@ -1,23 +1,23 @@
-import { dot, gridY, lineY, ruleY } from "@observablehq/plot";
-import { digits } from "../columns.ts";
+import { gridY, lineY, ruleY } from "@observablehq/plot";
+import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
-import { type Looks, seriesScales } from "../page/series.ts";
+import { type Looks, seriesMarks, seriesScales } from "../page/series.ts";
 import { type GrowthRow, valueOf } from "./row.ts";
 
 interface Drawing {
   readonly page: PageMaker;
   readonly looks: Looks;
-  /** Of its line. */
+  /** The name of the series of a row. */
   readonly nameOf: (row: GrowthRow) => string;
 }
 
-/** What a chart shows of each row; null where a row has no such number. */
+/** The value of each row that a chart shows; null if a row has no such value. */
 interface Measure {
   readonly caption: string;
   readonly label: string;
   readonly kind: GrowthRow["kind"];
   readonly value: (row: GrowthRow) => number | null;
-  /** Drawn beside it, thin. */
+  /** A second value, drawn as a thin line. */
   readonly floor?: (row: GrowthRow) => number | null;
 }
 
@@ -60,7 +60,7 @@ const WIDTH = 360;
 const HEIGHT = 240;
 const MARGIN = 52;
 
-/** The charts of an axis: a line a model. A chart of which no row has a number is left out. */
+/** The charts of one axis, with a line for each model. A chart for which no row has a value is left out. */
 export function chartsOf(
   rows: readonly GrowthRow[],
   drawing: Drawing,
@@ -87,7 +87,6 @@ function growthChart(
     });
   const measured = points(value);
   const least = floor ? points(floor) : [];
-  const byName = [...Map.groupBy(measured, ({ name }) => name)];
   const values = [...new Set(rows.map(valueOf))].toSorted((a, b) => a - b);
   return page.chart({
     width: WIDTH,
@@ -103,22 +102,7 @@ function growthChart(
       ...[...Map.groupBy(least, ({ name }) => name).values()].map((floors) =>
         lineY(floors, { x: "x", y: "y", stroke: "name", strokeWidth: 1, strokeOpacity: 0.5 })
       ),
-      ...byName.map(([name, own]) =>
-        lineY(own, {
-          x: "x",
-          y: "y",
-          stroke: "name",
-          strokeDasharray: looks.get(name)?.dash ?? "",
-        })
-      ),
-      dot(measured, {
-        x: "x",
-        y: "y",
-        r: 4,
-        fill: "name",
-        symbol: "name",
-        title: "title",
-      }),
+      ...seriesMarks(measured, { x: "x", y: "y", series: "name" }, looks),
     ],
   }, `${caption} by ${axis}`);
 }

@@ -1,36 +1,27 @@
 import { bytesText } from "../../text/numbers.ts";
-import { digits } from "../columns.ts";
+import { digits, timesText } from "../formats.ts";
+import { type Column, numbers } from "../table.ts";
 import { GROWTH_AXES, type GrowthAxis } from "./points.ts";
 import { type GrowthRow, seriesNames, valueOf } from "./row.ts";
 
-/** One column of a table for people. */
-export interface GrowthColumn {
-  readonly title: string;
-  readonly text: (row: GrowthRow) => string;
-}
-
-const optional = (value: number | null) => value === null ? "" : digits(value);
-const column = (title: string, text: GrowthColumn["text"]): GrowthColumn => ({ title, text });
-
-const FLOOR = column("floor ms", ({ floor_ms }) => optional(floor_ms));
-const OVER_FLOOR = column("over floor", ({ over_floor }) => over(over_floor));
-const MEMORY = column("memory", ({ memory }) => bytesText(memory.total));
-const DRAFT: readonly GrowthColumn[] = [
-  column("draft ms", ({ draft_ms }) => optional(draft_ms)),
-  column("verify ms", ({ verify_ms }) => optional(verify_ms)),
-  column("extend ms", ({ extend_ms }) => optional(extend_ms)),
+const FLOOR = numbers("floor ms", ({ floor_ms }: GrowthRow) => floor_ms, digits);
+const OVER_FLOOR = numbers("over floor", ({ over_floor }: GrowthRow) => over_floor, timesText);
+const DRAFT: readonly Column<GrowthRow>[] = [
+  numbers("draft ms", ({ draft_ms }) => draft_ms, digits),
+  numbers("verify ms", ({ verify_ms }) => verify_ms, digits),
+  numbers("extend ms", ({ extend_ms }) => extend_ms, digits),
 ];
 
-/** A table: the rounds of a model on an axis, or its prefills. */
+/** The rounds, or the prefills, of one model along one axis. */
 export interface GrowthTable {
   readonly title: string;
   readonly axis: GrowthAxis;
   readonly kind: GrowthRow["kind"];
   readonly rows: readonly GrowthRow[];
-  readonly columns: readonly GrowthColumn[];
+  readonly columns: readonly Column<GrowthRow>[];
 }
 
-/** Tables in the order in which their first rows were measured. */
+/** One table for each model, axis and kind, in the order in which their first rows were measured. */
 export function growthTables(rows: readonly GrowthRow[]): GrowthTable[] {
   const nameOf = seriesNames(rows);
   const groups = Map.groupBy(
@@ -48,7 +39,7 @@ export function growthTables(rows: readonly GrowthRow[]): GrowthTable[] {
   });
 }
 
-/** `batch 1, rows 1`: where the other axes stay. */
+/** The values of the axes that are not varied: `batch 1, rows 1`. */
 export function constants(group: readonly GrowthRow[]): string {
   const [first] = group;
   if (first === undefined) return "";
@@ -56,41 +47,36 @@ export function constants(group: readonly GrowthRow[]): string {
     .map((axis) => `${axis} ${first[axis]}`).join(", ");
 }
 
-function columnsOf(group: readonly GrowthRow[]): GrowthColumn[] {
+function columnsOf(group: readonly GrowthRow[]): Column<GrowthRow>[] {
   const [first] = group as [GrowthRow];
   const { axis, kind } = first;
-  const value = column(axis, (row) => String(valueOf(row)));
+  const value: Column<GrowthRow> = { ...numbers(axis, valueOf), rowHeader: true };
   const time = ({ device_ms, ms }: GrowthRow) => device_ms ?? ms;
   const floors = group.some(({ floor_ms }) => floor_ms !== null) ? [FLOOR, OVER_FLOOR] : [];
   if (kind === "prefill") {
     return [
       value,
-      column("tokens", ({ rows }) => String(rows)),
-      column("ms", ({ ms }) => digits(ms)),
-      column("tokens/s", ({ rows_per_second }) => digits(rows_per_second)),
-      column("TFLOP/s", ({ tflops }) => digits(tflops)),
+      numbers("tokens", ({ rows }) => rows),
+      numbers("ms", ({ ms }) => ms, digits),
+      numbers("tokens/s", ({ rows_per_second }) => rows_per_second, digits),
+      numbers("TFLOP/s", ({ tflops }) => tflops, digits),
       ...floors,
     ];
   }
   const timed = group.some(({ device_ms }) => device_ms !== null);
   const drafts = group.some(({ draft, rows }) => draft !== null && rows > 1);
+  const parts: Column<GrowthRow>[] = [
+    numbers("device ms", ({ device_ms }) => device_ms, digits),
+    ...drafts ? DRAFT : [],
+    numbers("host ms", ({ host_ms }) => host_ms, digits),
+  ];
   return [
     value,
-    column("step ms", ({ ms }) => digits(ms)),
-    ...timed
-      ? [
-        column("device ms", ({ device_ms }) => optional(device_ms)),
-        ...drafts ? DRAFT : [],
-        column("host ms", ({ host_ms }) => optional(host_ms)),
-      ]
-      : [],
+    numbers("step ms", ({ ms }) => ms, digits),
+    ...timed ? parts : [],
     ...floors,
-    column("over first", (row) => over(time(row) / time(first))),
-    column("rows/s", ({ rows_per_second }) => digits(rows_per_second)),
-    MEMORY,
+    numbers("over first", (row) => time(row) / time(first), timesText),
+    numbers("rows/s", ({ rows_per_second }) => rows_per_second, digits),
+    numbers("memory", ({ memory }) => memory.total, bytesText),
   ];
-}
-
-function over(value: number | null): string {
-  return value === null ? "" : `${digits(value)}x`;
 }

@@ -1,16 +1,17 @@
 import type { GrowthPoint } from "../../engine/check/growth/growth.ts";
 
-/** What grows, one at a time. */
+/** The axes, of which one at a time is varied. */
 export const GROWTH_AXES = ["context", "batch", "rows"] as const;
+/** Tokens of context, sequences in a batch, or verify rows of each sequence. */
 export type GrowthAxis = typeof GROWTH_AXES[number];
 
 /** The values of each axis. */
 export type GrowthAxes = Readonly<Record<GrowthAxis, readonly number[]>>;
 
-/** What `--depth`, `--batch-sizes` and `--rows` say. */
+/** The values given with `--depth`, `--batch-sizes` and `--rows`. */
 export type GrowthAsked = Readonly<Partial<Record<GrowthAxis, readonly number[]>>>;
 
-/** Where the other axes stay, as far as they have this value. */
+/** The value of an axis while another one is varied, if the axis has this value. */
 const USUAL: GrowthPoint = { context: 512, batch: 1, rows: 1 };
 
 const HARDWARE: GrowthAxes = {
@@ -19,7 +20,7 @@ const HARDWARE: GrowthAxes = {
   rows: [1, 2, 4, 8, 16],
 };
 
-/** A processor that plays the GPU takes a second for what a GPU does in ten milliseconds. */
+/** Fewer and smaller values: a software adapter takes about a second for what a GPU does in ten milliseconds. */
 const SOFTWARE: GrowthAxes = {
   context: [0, 128, 512, 2048],
   batch: [1, 4, 16],
@@ -27,10 +28,9 @@ const SOFTWARE: GrowthAxes = {
 };
 
 /**
- * The axes asked for, and for the others values that suit the adapter. Contexts that nobody asked for end
- * with the longest that the model has.
+ * The given axes, and default values for the others. The default contexts end with the longest that the model supports.
  *
- * @param longest tokens.
+ * @param longest context of the model, tokens.
  */
 export function growthAxes(
   asked: GrowthAsked,
@@ -45,20 +45,20 @@ export function growthAxes(
   };
 }
 
-/** The point from which one axis at a time is left: the usual value where the axis has it, else its first. */
+/** The point that every series passes through: the usual value of each axis if it has that, else its first value. */
 export function basePoint(axes: GrowthAxes): GrowthPoint {
   const at = (axis: GrowthAxis) =>
     axes[axis].includes(USUAL[axis]) ? USUAL[axis] : axes[axis][0] ?? USUAL[axis];
   return { context: at("context"), batch: at("batch"), rows: at("rows") };
 }
 
-/** The points of an axis, in the order of its values. */
+/** The points along one axis, in the order of its values. */
 export interface GrowthSeries {
   readonly axis: GrowthAxis;
   readonly points: readonly GrowthPoint[];
 }
 
-/** A series for each axis of several values; a single point is one of contexts. */
+/** One series for each axis with several values. If no axis has several, a series of contexts with a single point. */
 export function growthSeries(axes: GrowthAxes): GrowthSeries[] {
   const base = basePoint(axes);
   const varied = GROWTH_AXES.filter((axis) => axes[axis].length > 1);

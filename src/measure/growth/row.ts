@@ -8,10 +8,10 @@ import type { Subject } from "../runner.ts";
 import { median } from "../statistics.ts";
 import type { GrowthAxis } from "./points.ts";
 
-/** Of rows written to a file; another number when a field changes its meaning. */
+/** The format of rows in files. Its number changes when a field changes its meaning. */
 export const GROWTH_FORMAT = "eyrie-growth-1";
 
-/** Bytes of the GPU's memory that an engine for a point takes, as predicted before it is loaded. */
+/** GPU memory of an engine for one point in bytes, predicted before the engine is loaded. */
 export interface PredictedMemory {
   readonly weights: number;
   readonly kv: number;
@@ -19,41 +19,41 @@ export interface PredictedMemory {
   readonly total: number;
 }
 
-/** A round at a point, or a prefill. The names are those of the files; times in milliseconds. */
+/** A round at one point, or a prefill. Field names are those of the files; times are in milliseconds. */
 export interface GrowthRow {
   readonly format: typeof GROWTH_FORMAT;
   readonly model: string;
   readonly draft: string | null;
   readonly device: string;
   readonly webgpu: "builtin" | "dawn";
-  /** Of a prefill the context is where it ends. */
+  /** The context of a prefill is the position at which it ends. */
   readonly kind: "round" | "prefill";
-  /** What its series varies. */
+  /** The axis along which the row's series varies. */
   readonly axis: GrowthAxis;
   readonly context: number;
   readonly batch: number;
-  /** Verify rows of a sequence; tokens of a prefill. */
+  /** Verify rows of each sequence, or tokens of the prefill. */
   readonly rows: number;
   readonly runs: number;
-  /** By the host's clock, the median: a round that is submitted alone. */
+  /** Median time on the host's clock of a round that is submitted alone. */
   readonly ms: number;
-  /** The device's part; null where it was not measured. Of a prefill all of it. */
+  /** The median device time of a round; null for a prefill, and if the device has no timestamps. */
   readonly device_ms: number | null;
   readonly draft_ms: number | null;
   readonly verify_ms: number | null;
   readonly extend_ms: number | null;
-  /** What is not the device's. */
+  /** The median of the time that is not device time. */
   readonly host_ms: number | null;
-  /** At least read and written, everything once. */
+  /** The least bytes that have to be read and written: everything once. */
   readonly bytes: number;
   readonly flops: number;
-  /** The time of these bytes at full bandwidth; null where that is not known. */
+  /** The time for `bytes` at full bandwidth; null if the bandwidth is not known. */
   readonly floor_ms: number | null;
-  /** The device's time over the floor. */
+  /** Device time over `floor_ms`; for a prefill the whole time. */
   readonly over_floor: number | null;
-  /** 10^12 floating-point operations a second. */
+  /** 10^12 floating-point operations per second. */
   readonly tflops: number;
-  /** Verify rows of all sequences, or tokens of a prompt. */
+  /** Verify rows of all sequences, or tokens of the prefill, per second. */
   readonly rows_per_second: number;
   readonly memory: PredictedMemory;
 }
@@ -63,11 +63,11 @@ interface Place {
   readonly axis: GrowthAxis;
   readonly point: GrowthPoint;
   readonly memory: PredictedMemory;
-  /** 10^9 bytes a second. */
+  /** 10^9 bytes per second. */
   readonly bandwidth: number | undefined;
 }
 
-/** @param place.point of the rounds. */
+/** The row of the rounds measured at `place.point`. */
 export function roundRow({ rounds, work }: PointSamples, place: Place): GrowthRow {
   const of = (part: "ms" | "draftMs" | "verifyMs" | "extendMs") =>
     median(rounds.map((round) => round[part]));
@@ -97,6 +97,7 @@ export function roundRow({ rounds, work }: PointSamples, place: Place): GrowthRo
   };
 }
 
+/** The row of the prefills that end at `place.point`. */
 export function prefillRow({ count, ms, work }: PrefillSamples, place: Place): GrowthRow {
   const time = median(ms);
   return {
@@ -128,7 +129,7 @@ function rates(
     readonly ms: number;
     readonly bandwidth: number | undefined;
     readonly units: number;
-    /** What `units` take, the host's part too. */
+    /** Milliseconds for all `units`, with the host's work. */
     readonly all: number;
   },
 ) {
@@ -143,7 +144,7 @@ function rates(
   };
 }
 
-/** What a line of a chart is called: the model, and the WebGPU where there are two. */
+/** Names the series of a row: the model, followed by the WebGPU implementation if the rows are from several. */
 export function seriesNames(
   rows: readonly Pick<GrowthRow, "model" | "webgpu">[],
 ): (row: Pick<GrowthRow, "model" | "webgpu">) => string {
@@ -151,7 +152,7 @@ export function seriesNames(
   return ({ model, webgpu }) => several ? `${model}, ${webgpu}` : model;
 }
 
-/** What the row's series varies. */
+/** The row's value on the axis of its series. */
 export function valueOf({ axis, ...row }: GrowthRow): number {
   return row[axis];
 }

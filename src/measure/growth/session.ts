@@ -14,23 +14,24 @@ import {
 import { ranOutOfMemory } from "../../engine/load/fits.ts";
 import { type LocalEngine, openEngine } from "../../engine/open.ts";
 import type { ModelRequest } from "../runner.ts";
-import { engineOptions, subjectOf } from "../subject.ts";
+import { engineOptions, subjectOf } from "../bench_engine.ts";
 import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
 import { type GrowthRow, prefillRow, roundRow } from "./row.ts";
 
-/** What a growth measures of each model. */
+/** The models and the points of a growth measurement. */
 export interface GrowthRequest {
   readonly models: readonly ModelRequest[];
   readonly axes: GrowthAsked;
-  /** Rounds of a point: four times as many on hardware. */
+  /** Rounds measured at each point; four times as many on a hardware adapter. */
   readonly repeat: number;
-  /** 10^9 bytes a second; measured where absent. */
+  /** 10^9 bytes per second; measured if absent. */
   readonly bandwidth?: number;
   readonly signal: AbortSignal;
 }
 
+/** Progress of a growth measurement. */
 export type GrowthEvent =
-  /** What is measured next; `done` of `total` points are. */
+  /** The next point to be measured; `done` of `total` points are finished. */
   | {
     readonly kind: "point";
     readonly text: string;
@@ -38,20 +39,21 @@ export type GrowthEvent =
     readonly total: number;
   }
   | { readonly kind: "row"; readonly row: GrowthRow }
-  /** A point, or all of a model, that is left out. */
+  /** A point, or a whole model, that cannot be measured. */
   | { readonly kind: "skipped"; readonly what: string; readonly why: string };
 
+/** Measures growth; yields events until all points are measured. */
 export type Growth = (request: GrowthRequest) => AsyncGenerator<GrowthEvent>;
 
-/** Tokens of a prompt whose prefill is measured at each context, at most. */
+/** The most tokens of a prefill that is measured at each context. */
 const PROMPT = 512;
-/** The same on a software adapter: a chunk. */
+/** The same on a software adapter: one chunk. */
 const SOFTWARE_PROMPT = 64;
 const HARDWARE_ROUNDS = 4;
 
 /**
- * Measures model after model, axis after axis: an engine is opened for each axis, with no more memory than
- * its points need. Ends after the point in flight where the signal aborts.
+ * Measures each axis of each model. An engine is opened for each axis, with no more memory than its points need. When the signal
+ * aborts, the point in flight is the last one.
  */
 export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEvent> {
   let { bandwidth } = request;
@@ -93,19 +95,19 @@ function skipped(
   return { kind: "skipped", what: nameOf(model, axis, point), why };
 }
 
-/** A point by what it varies; a model by what it is called before it is opened. */
+/** The name of a point or a model in messages: the model as it was requested, and the value on the axis. */
 function nameOf({ randomWeights, model }: ModelRequest, axis: GrowthAxis, point: GrowthPoint) {
   return `${randomWeights ?? model ?? "fledgling"}, ${axis} ${point[axis]}`;
 }
 
 interface Fitting {
-  /** Undefined where not even the smallest point fits, or the signal aborted. */
+  /** Undefined if not even the smallest point fits, or the signal aborted. */
   readonly engine: LocalEngine | undefined;
   readonly left: readonly GrowthPoint[];
   readonly dropped: readonly GrowthPoint[];
 }
 
-/** An engine for all points, or for as many as there is memory for: the largest go first. */
+/** Opens an engine for all points, or without the largest ones if there is not enough memory. */
 async function openFitting(
   model: ModelRequest,
   room: GrowthRoom,
@@ -122,7 +124,7 @@ async function openFitting(
   return { engine: undefined, left: [], dropped: signal.aborted ? [] : points };
 }
 
-/** Undefined where the GPU ran out of memory. */
+/** The opened engine; undefined if the GPU ran out of memory. */
 async function opened(
   model: ModelRequest,
   points: readonly GrowthPoint[],
@@ -159,7 +161,7 @@ interface Run {
   readonly request: GrowthRequest;
 }
 
-/** The round of a point; in a series of contexts also the prefill that ends there. */
+/** The row of the rounds at a point, and in a series of contexts that of the prefill which ends there. */
 async function rowsOf(point: GrowthPoint, run: Run): Promise<GrowthRow[]> {
   const { engine: { core, chunkRows }, engine, room, axis, bandwidth, model } = run;
   const { request: { repeat, signal } } = run;

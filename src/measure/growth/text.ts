@@ -1,19 +1,18 @@
-// @ts-types="npm:@types/d3-dsv@3.0.7"
-import { csvFormat } from "d3-dsv";
-import { markdownTable } from "markdown-table";
-import { digits } from "../columns.ts";
+import { csvText } from "../csv.ts";
+import { digits } from "../formats.ts";
+import { markdownText } from "../table.ts";
 import { growthTables } from "./columns.ts";
 import type { GrowthRow } from "./row.ts";
 
-/** What is said of a growth besides its rows. */
+/** What the outputs of a growth measurement have besides its rows. */
 export interface GrowthFacts {
-  /** 10^9 bytes a second. */
+  /** 10^9 bytes per second; `given` on the command line or measured. */
   readonly bandwidth: { readonly gbps: number | null; readonly given: boolean };
-  /** Points that were left out, a line each. */
+  /** A line for each point that was left out. */
   readonly skipped: readonly string[];
 }
 
-/** What the columns are. */
+/** What the columns of the tables mean. */
 export const GROWTH_NOTES: readonly string[] = [
   "One axis at a time is varied, the others stay. A step is a round that is submitted alone, by the " +
   "host's clock; its device time is of timestamps, host is what is left. Medians.",
@@ -23,17 +22,11 @@ export const GROWTH_NOTES: readonly string[] = [
   "Memory is predicted for an engine with this point alone.",
 ];
 
-/** Tables to read or to paste into an issue. */
+/** The rows as Markdown tables, with device, bandwidth and notes above them and the points that were left out below. */
 export function growthMarkdown(rows: readonly GrowthRow[], facts: GrowthFacts): string {
   const tables = growthTables(rows).flatMap(({ title, rows, columns }) => [
     `## ${title}`,
-    markdownTable(
-      [
-        columns.map(({ title }) => title),
-        ...rows.map((row) => columns.map(({ text }) => text(row))),
-      ],
-      { align: columns.map(() => "r") },
-    ),
+    markdownText(columns, rows),
   ]);
   const skipped = facts.skipped.map((line) => `left out: ${line}`).join("\n");
   return [
@@ -45,7 +38,7 @@ export function growthMarkdown(rows: readonly GrowthRow[], facts: GrowthFacts): 
   ].join("\n\n") + "\n";
 }
 
-/** `model m, draft d, device x`, each once. */
+/** `model m, draft d, device x` for each combination in the rows. */
 export function deviceLines(rows: readonly GrowthRow[]): string[] {
   return [
     ...new Set(
@@ -56,20 +49,14 @@ export function deviceLines(rows: readonly GrowthRow[]): string[] {
   ];
 }
 
+/** The bandwidth and where it is from, or how to give it if it is not known. */
 export function bandwidthText({ gbps, given }: GrowthFacts["bandwidth"]): string {
   return gbps === null
     ? "bandwidth not known: give --bandwidth for the floor of each step"
     : `bandwidth ${digits(gbps)} GB/s (${given ? "given" : "measured"})`;
 }
 
-/** All numbers of the rows, flat, one header line; the names are those of the JSON rows. */
+/** All numbers of the rows as CSV; the names of the columns are those of the JSON rows. */
 export function growthCsv(rows: readonly GrowthRow[]): string {
-  const flat = rows.map(({ format: _, memory, ...row }) => ({
-    ...row,
-    memory_weights: memory.weights,
-    memory_kv: memory.kv,
-    memory_scratch: memory.scratch,
-    memory_total: memory.total,
-  }));
-  return `${csvFormat(flat)}\n`;
+  return csvText(rows.map(({ format: _, ...row }) => row));
 }

@@ -1,35 +1,37 @@
-import { areaY, cell, dot, gridY, lineY, ruleY, text } from "@observablehq/plot";
+import { areaY, cell, gridY, lineY, ruleY, text } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
-import { digits } from "../columns.ts";
+import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
-import { type Looks, seriesScales } from "../page/series.ts";
+import { type Looks, seriesMarks, seriesScales } from "../page/series.ts";
 import type { LoadSummary } from "./summary.ts";
 import type { LoadTimeline } from "./timeline.ts";
 
+/** What all charts of a page are drawn with. */
 export interface Drawing {
   readonly page: PageMaker;
   readonly looks: Looks;
 }
 
 interface Sized {
-  /** Pixels. */
+  /** Width in pixels. */
   readonly width: number;
-  /** For screen readers. */
+  /** The label of the chart for screen readers. */
   readonly name: string;
 }
 
 const HEIGHT = 220;
 const MARGIN = 48;
 
-/** What is drawn over time, a line a policy. */
+/** A value that is drawn over time, with a line for each policy. */
 export interface Track {
   readonly caption: string;
   readonly label: string;
   readonly values: (timeline: LoadTimeline) => readonly (number | null)[];
-  /** A value lasts until the next, also while nothing runs. */
+  /** A value holds until the next one, also while no request runs. */
   readonly lasting?: true;
 }
 
+/** The charts over time. */
 export const TRACKS: readonly Track[] = [
   {
     caption: "Throughput",
@@ -54,7 +56,7 @@ export const TRACKS: readonly Track[] = [
   },
 ];
 
-/** Requests that arrived; the same for all policies. */
+/** A chart of the arrivals per second, which are the same for all policies. */
 export function arrivalsChart(
   timeline: LoadTimeline,
   { page, width, name }: Drawing & Sized,
@@ -76,7 +78,7 @@ export function arrivalsChart(
   }, name);
 }
 
-/** One track of all policies, of their first block. */
+/** A chart of one track with a line for each policy, from its first block. */
 export function trackChart(
   all: readonly LoadSummary[],
   track: Track,
@@ -118,12 +120,12 @@ function valuesOf(timeline: LoadTimeline, { values, lasting }: Track) {
   });
 }
 
-/** At the beginning of each interval, seconds; a gap where nothing was measured. */
+/** A point at the beginning of each interval, in seconds; NaN, which draws a gap, if nothing was measured. */
 function pointsOf({ width_ms }: LoadTimeline, values: readonly (number | null)[]) {
   return values.map((value, i) => ({ t: i * width_ms / 1000, value: value ?? NaN }));
 }
 
-/** Share of the rounds of a batch size that had these steps. */
+/** A chart of the share of rounds with each number of draft steps, by batch size. */
 export function choicesChart(
   { label, stepsByBatch }: LoadSummary,
   { page, steps, name }: Drawing & { readonly steps: readonly number[]; readonly name: string },
@@ -167,13 +169,14 @@ export function choicesChart(
   }, name);
 }
 
-/** What is compared between loads. */
+/** A value that is compared between loads. */
 export interface Measure {
   readonly caption: string;
   readonly label: string;
   readonly value: (one: LoadSummary) => number | null;
 }
 
+/** The charts by load. */
 export const MEASURES: readonly Measure[] = [
   {
     caption: "Throughput",
@@ -190,7 +193,7 @@ export const MEASURES: readonly Measure[] = [
   },
 ];
 
-/** A measure by load, in the order of the loads, a line a policy. */
+/** A chart of one measure by load, in the order of the loads, with a line for each policy. */
 export function byLoadChart(
   all: readonly LoadSummary[],
   measure: Measure,
@@ -212,22 +215,7 @@ export function byLoadChart(
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      ...[...Map.groupBy(points, ({ label }) => label)].map(([label, points]) =>
-        lineY(points, {
-          x: "load",
-          y: "value",
-          stroke: "label",
-          strokeDasharray: looks.get(label)?.dash ?? "",
-        })
-      ),
-      dot(points, {
-        x: "load",
-        y: "value",
-        r: 4,
-        fill: "label",
-        symbol: "label",
-        title: "title",
-      }),
+      ...seriesMarks(points, { x: "load", y: "value", series: "label" }, looks),
     ],
   }, name);
 }

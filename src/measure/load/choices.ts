@@ -1,9 +1,10 @@
 import { sum } from "../statistics.ts";
 import type { LoadRound } from "./session.ts";
 
-/** Rounds by batch size and, within, by draft steps: `{ "4": { "0": 10, "3": 25 } }`. */
+/** Numbers of rounds by batch size and then by draft steps: `{ "4": { "0": 10, "3": 25 } }`. */
 export type StepsByBatch = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
+/** Counts the rounds by batch size and draft steps. */
 export function stepsByBatch(rounds: readonly LoadRound[]): StepsByBatch {
   const counts: Record<string, Record<string, number>> = {};
   for (const { batch, numSteps } of rounds) {
@@ -13,7 +14,7 @@ export function stepsByBatch(rounds: readonly LoadRound[]): StepsByBatch {
   return counts;
 }
 
-/** Several of them added up. */
+/** The sums of several counts. */
 export function addedSteps(all: readonly StepsByBatch[]): StepsByBatch {
   const counts: Record<string, Record<string, number>> = {};
   for (const [batch, steps] of all.flatMap((each) => Object.entries(each))) {
@@ -23,7 +24,7 @@ export function addedSteps(all: readonly StepsByBatch[]): StepsByBatch {
   return counts;
 }
 
-/** Batch sizes from one power of 2 to the next, with the mean of the steps chosen there. */
+/** The batch sizes above one power of 2 up to the next, with the mean number of draft steps chosen there. */
 export interface BatchRange {
   /** `1`, `2`, `3-4`, `5-8`. */
   readonly name: string;
@@ -31,6 +32,7 @@ export interface BatchRange {
   readonly meanSteps: number;
 }
 
+/** Groups counts by ranges of batch sizes, smallest first. */
 export function batchRanges(counts: StepsByBatch): BatchRange[] {
   const cells = Object.entries(counts).flatMap(([batch, steps]) =>
     Object.entries(steps).map(([step, rounds]) => ({ batch: +batch, step: +step, rounds }))

@@ -1,51 +1,52 @@
 import { setTimeout } from "node:timers/promises";
 import type { Answer, PreparedRequest } from "./request.ts";
 
-/** Milliseconds. */
+/** A clock in milliseconds. */
 export interface Clock {
   now(): number;
-  /** Resolves after so many milliseconds, or once the signal aborts. */
+  /** Resolves after `ms` milliseconds, or when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 
+/** The clock of this process. */
 export const REAL_CLOCK: Clock = {
   now: () => performance.now(),
   sleep: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
 };
 
-/** A request that is due at a time after the start. */
+/** A prepared request and when it is due. */
 export interface Due {
   readonly atMs: number;
   readonly prepared: PreparedRequest;
 }
 
-/** What became of a request; milliseconds from the start. */
+/** The times of a request, in milliseconds from the start, and its answer. */
 export interface RequestRecord extends Answer {
-  /** When it arrived. Times count from here, however late it could be sent. */
+  /** When the request arrived. Latencies count from here, however late it was sent. */
   readonly dueMs: number;
-  /** When it got its place; the end where it got none. */
+  /** When the request began to run; its end if it never ran. */
   readonly runsMs: number;
-  /** When tokens came, and how many. */
+  /** When tokens were received, and how many. */
   readonly came: readonly { readonly atMs: number; readonly tokens: number }[];
   readonly endMs: number;
 }
 
+/** How requests are sent. */
 export interface DriveOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Most requests in flight; absent: no limit, an open loop. */
+  /** The most requests in flight, a closed loop; absent for no limit, an open loop. */
   readonly concurrency?: number;
-  /** Called as requests end, with how many have. */
+  /** Called whenever a request ends, with the number of requests that have ended. */
   readonly onEnded?: (ended: number) => void;
 }
 
 /**
- * Sends requests when they are due, in their order, and waits for all answers. Of an open loop the
- * time of a request begins when it is due (no coordinated omission), of a closed loop when there is
- * a place for it.
+ * Sends requests in their order when they are due, and waits for all answers. The latency of a request counts from when it is due in
+ * an open loop (no coordinated omission), and from when a request may be sent in a closed loop.
  *
- * Whoever answers may keep this thread while it works: what has become due meanwhile is sent as soon
- * as anything is heard of any request, before more work begins.
+ * An engine may occupy this thread while it works. Requests that became due meanwhile are sent at the next report about any request,
+ * before the engine goes on.
  */
 export async function drive(
   dues: readonly Due[],

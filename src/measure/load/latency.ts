@@ -1,18 +1,19 @@
 import { average, median, percentiles } from "../statistics.ts";
 import type { RequestRecord } from "./drive.ts";
 
-/** Milliseconds of one request. */
+/** The latencies of one request in milliseconds. */
 export interface RequestTimes {
-  /** Time to the first token, from its arrival. */
+  /** Time from the arrival to the first token. */
   readonly ttft: number;
-  /** Time per output token after the first; null of a single token. */
+  /** Time per output token after the first; null if there is a single token. */
   readonly tpot: number | null;
-  /** Times between tokens; 0 within those that came at once. */
+  /** Times between tokens; 0 between tokens that were received together. */
   readonly itl: readonly number[];
-  /** End to end, from its arrival. */
+  /** Time from the arrival to the end of the answer. */
   readonly e2el: number;
 }
 
+/** The latencies of a request from its record. */
 export function requestTimes({ dueMs, came, endMs, outputTokens }: RequestRecord): RequestTimes {
   const first = came[0]?.atMs ?? endMs;
   const itl = came.flatMap(({ atMs, tokens }, i) =>
@@ -28,28 +29,29 @@ export function requestTimes({ dueMs, came, endMs, outputTokens }: RequestRecord
   };
 }
 
-/** Service-level objectives, milliseconds; absent: any time will do. */
+/** Service-level objectives in milliseconds; an absent one is always met. */
 export interface Slo {
   readonly ttftMs?: number;
   readonly tpotMs?: number;
 }
 
-/** vLLM's rule: every objective is met; the TPOT of a single token is 0. */
+/** Does a request meet every objective? As in vLLM the TPOT of a single token is 0. */
 export function meets({ ttft, tpot }: RequestTimes, slo: Slo): boolean {
   return ttft <= (slo.ttftMs ?? Infinity) && (tpot ?? 0) <= (slo.tpotMs ?? Infinity);
 }
 
-/** What vLLM's and SGLang's bench_serving report of a list of times; null where it is empty. */
+/** The statistics that the bench_serving of vLLM and SGLang report for a list of times; null if the list is empty. */
 export interface LatencyFields {
   readonly mean: number | null;
   readonly median: number | null;
-  /** Of the population, as numpy's. */
+  /** Standard deviation of the population, as numpy computes it. */
   readonly std: number | null;
   readonly p50: number | null;
   readonly p90: number | null;
   readonly p99: number | null;
 }
 
+/** The statistics of a list of times. */
 export function latencyFields(values: readonly number[]): LatencyFields {
   const around = percentiles(values);
   if (values.length === 0) return { mean: null, median: null, std: null, ...around };

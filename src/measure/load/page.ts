@@ -1,5 +1,6 @@
-import { documentText, pageMaker, type PageNode } from "../page/dom.ts";
-import { dateText, type PageFacts } from "../page/page.ts";
+import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
+import { figure, legend, type PageFacts, pageHeader, pageTable } from "../page/parts.ts";
+import { tableBody, wideFigure } from "../page/parts.ts";
 import { swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
 import {
@@ -16,10 +17,7 @@ import type { LoadRow } from "./row.ts";
 import { type LoadSummary, summaries } from "./summary.ts";
 import { loadColumns, loadFacts, noteLines } from "./table.ts";
 
-/** Pixels that charts over time are drawn for: half the page, or all of a phone. */
-const WIDTHS = { "on-screen": 540, "on-phone": 360 } as const;
-
-/** The whole page: one file, no script, nothing to fetch. */
+/** The HTML page of `eyrie bench load`: one file without a script, which loads nothing. */
 export function loadHtml(rows: readonly LoadRow[], facts: PageFacts): string {
   const page = pageMaker();
   const all = summaries(rows);
@@ -28,34 +26,20 @@ export function loadHtml(rows: readonly LoadRow[], facts: PageFacts): string {
   const main = page.element(
     "main",
     {},
-    ...header(rows, facts, drawing),
+    ...pageHeader(page, {
+      title: "eyrie bench load",
+      simulated: rows.some((row) => row.simulated)
+        ? "SIMULATED acceptance: timing only, no real text"
+        : undefined,
+      terms: loadFacts(rows),
+      facts,
+    }),
     ...loads.length > 1 ? byLoad(all, drawing) : [],
     ...loads.flatMap(([load, all]) => overTime(load, all, drawing)),
-    ...table(all, drawing),
+    ...table(all, page),
   );
   const title = `eyrie bench load: ${rows[0]?.model_id ?? ""}, ${rows[0]?.device ?? ""}`;
   return documentText({ title, css, main }, page);
-}
-
-function header(
-  rows: readonly LoadRow[],
-  { command, date, version }: PageFacts,
-  { page: { element } }: Drawing,
-): PageNode[] {
-  const terms = [...loadFacts(rows), ["date", dateText(date)], ["eyrie", version]] as const;
-  return [
-    element("h1", {}, "eyrie bench load"),
-    ...rows.some((row) => row.simulated)
-      ? [element("div", { class: "simulated" }, "SIMULATED acceptance: timing only, no real text")]
-      : [],
-    element(
-      "dl",
-      {},
-      element("dt", { class: "line" }, "command"),
-      element("dd", {}, element("code", {}, command)),
-      ...terms.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]),
-    ),
-  ];
 }
 
 /** Loads side by side. */
@@ -65,13 +49,13 @@ function byLoad(all: readonly LoadSummary[], drawing: Drawing): PageNode[] {
   const measures = MEASURES.filter(({ value }) => shown.some((one) => value(one) !== null));
   return [
     element("h2", {}, "By load"),
-    legend(shown, drawing),
+    policyLegend(shown, drawing),
     element(
       "div",
       { class: "small" },
       ...measures.map((measure) =>
         figure(
-          drawing,
+          drawing.page,
           measure.caption,
           byLoadChart(shown, measure, {
             ...drawing,
@@ -92,17 +76,11 @@ function overTime(load: string, all: readonly LoadSummary[], drawing: Drawing): 
     shown.some(({ rows: [row] }) => row && values(row.timeline).some((value) => value !== null))
   );
   const both = (caption: string, draw: (width: number, name: string) => PageNode) =>
-    figure(
-      drawing,
-      caption,
-      ...Object.entries(WIDTHS).map(([style, width]) =>
-        element("div", { class: style }, draw(width, `${caption}, ${load}`))
-      ),
-    );
+    wideFigure(drawing.page, caption, (width) => draw(width, `${caption}, ${load}`));
   return [
     element("h2", {}, `Over time: ${load}`),
     element("p", {}, "The first block. Requests arrive at the same times for all policies."),
-    legend(shown, drawing),
+    policyLegend(shown, drawing),
     element(
       "div",
       { class: "wide" },
@@ -133,7 +111,7 @@ function choices(load: string, all: readonly LoadSummary[], drawing: Drawing): P
       { class: "small" },
       ...choosing.map((one) =>
         figure(
-          drawing,
+          drawing.page,
           one.label,
           choicesChart(one, {
             ...drawing,
@@ -146,50 +124,22 @@ function choices(load: string, all: readonly LoadSummary[], drawing: Drawing): P
   ];
 }
 
-function table(all: readonly LoadSummary[], { page: { element } }: Drawing): PageNode[] {
+function table(all: readonly LoadSummary[], page: PageMaker): PageNode[] {
   const columns = loadColumns(all);
-  const align = (at: number) => columns[at]?.align === "right" ? { class: "right" } : {};
-  const head = columns.map(({ title }, at) => element("th", { scope: "col", ...align(at) }, title));
-  const lines = all.map((one) =>
-    element(
-      "tr",
-      {},
-      ...columns.map(({ title, text }, at) =>
-        title === "policy"
-          ? element("th", { scope: "row" }, text(one))
-          : element("td", align(at), text(one))
-      ),
-    )
-  );
   return [
-    element("h2", { id: "rows" }, "All policies"),
-    ...noteLines(all).map((line) => element("p", {}, `${line}.`)),
-    element(
-      "div",
-      { class: "table", role: "region", "aria-labelledby": "rows", tabindex: "0" },
-      element(
-        "table",
-        {},
-        element("thead", {}, element("tr", {}, ...head)),
-        element("tbody", {}, ...lines),
-      ),
-    ),
+    page.element("h2", { id: "rows" }, "All policies"),
+    ...noteLines(all).map((line) => page.element("p", {}, `${line}.`)),
+    pageTable(page, { id: "rows", columns, body: tableBody(page, columns, all) }),
   ];
 }
 
-function legend(all: readonly LoadSummary[], { page, looks }: Drawing): PageNode {
+function policyLegend(all: readonly LoadSummary[], { page, looks }: Drawing): PageNode {
   const labels = [...new Set(all.map(({ label }) => label))];
-  const items = labels.flatMap((label) => {
-    const look = looks.get(label);
-    return look ? [page.element("span", {}, swatch(look, page), label)] : [];
-  });
-  return page.element("div", { class: "legend" }, ...items);
-}
-
-function figure(
-  { page: { element } }: Drawing,
-  caption: string,
-  ...charts: readonly PageNode[]
-): PageNode {
-  return element("figure", {}, element("figcaption", {}, caption), ...charts);
+  return legend(
+    page,
+    labels.flatMap((label) => {
+      const look = looks.get(label);
+      return look ? [[label, swatch(look, page)] as const] : [];
+    }),
+  );
 }

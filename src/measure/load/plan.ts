@@ -5,21 +5,21 @@ import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { hash32 } from "../../speculate/noise.ts";
 import type { LoadWork } from "./request.ts";
 
-/** How requests arrive in one part of a run. */
+/** How requests arrive in one case of a run. */
 export interface LoadCase {
-  /** `4 req/s`, `8 in flight`. */
+  /** The case in words: `4 req/s`, `8 in flight`. */
   readonly name: string;
-  /** Requests a second as asked; null where none is or where it changes. */
+  /** The requested rate per second; null if there is none or it changes. */
   readonly requestRate: number | null;
-  /** Null where gaps are not drawn. */
+  /** Null if the gaps between arrivals are not drawn at random. */
   readonly burstiness: number | null;
-  /** Requests in flight of a closed loop; null: open. */
+  /** Requests in flight of a closed loop; null for an open loop. */
   readonly concurrency: number | null;
-  /** The same list for every policy of a block. */
+  /** The arrivals of a block, the same for every policy. */
   arrivals(seed: number): Arrival[];
 }
 
-/** A policy under the name that its rows have. */
+/** A policy and the name that its rows have. */
 export interface LoadArm {
   readonly label: string;
   readonly policy: NamedPolicy;
@@ -27,14 +27,14 @@ export interface LoadArm {
   readonly again: boolean;
 }
 
-/** In each case `blocks` times all arms, one after the other in an order that rotates. */
+/** What a run measures: in each case all arms in turn, `blocks` times, in an order that rotates. */
 export interface LoadPlan {
   readonly cases: readonly LoadCase[];
-  /** The first is what the others are compared with. */
+  /** The arms; the others are compared with the first. */
   readonly arms: readonly LoadArm[];
   readonly work: LoadWork;
   readonly blocks: number;
-  /** Requests of each measurement that are sent before the clock runs. */
+  /** The number of requests that are sent before each measurement begins. */
   readonly warmup: number;
   readonly seed: number;
 }
@@ -43,13 +43,13 @@ export interface LoadPlan {
 export interface LoadCellSpec {
   readonly one: LoadCase;
   readonly arm: LoadArm;
-  /** From 0; -1 is the warm-up alone. */
+  /** The number of the block from 0; -1 for the warm-up. */
   readonly block: number;
-  /** Of arrivals, prompts and policies: the same for all arms of a block. */
+  /** The seed of arrivals, prompts and policies, the same for all arms of a block. */
   readonly seed: number;
 }
 
-/** Gaps as vLLM draws them, at a rate that does not change. */
+/** Arrivals at a constant mean rate, with gaps drawn as vLLM draws them. */
 export function rateCase(perSecond: number, burstiness: number, extent: Extent): LoadCase {
   return {
     name: `${perSecond} req/s`,
@@ -61,6 +61,7 @@ export function rateCase(perSecond: number, burstiness: number, extent: Extent):
   };
 }
 
+/** Arrivals at a rate that changes over time. */
 export function scheduleCase(
   schedule: RateSchedule,
   { text, burstiness, extent }: { text: string; burstiness: number; extent: Extent },
@@ -75,9 +76,9 @@ export function scheduleCase(
 }
 
 /**
- * Times and lengths of a trace in every block, other prompts in each.
+ * Arrivals with the times and lengths of a trace, the same in every block; the prompts differ between blocks.
  *
- * @param lengthScale factor of its token counts, which stay 1 or more.
+ * @param lengthScale factor for its token counts, which are at least 1.
  */
 export function traceCase(
   arrivals: readonly Arrival[],
@@ -99,6 +100,7 @@ export function traceCase(
   };
 }
 
+/** A closed loop with this number of requests in flight. */
 export function closedCase(concurrency: number, requests: number): LoadCase {
   return {
     name: `${concurrency} in flight`,
@@ -109,7 +111,7 @@ export function closedCase(concurrency: number, requests: number): LoadCase {
   };
 }
 
-/** Arms of these policies, doubles once, and the first one again. */
+/** The arms of these policies without repetitions, and the first one again. */
 export function loadArms(
   policies: readonly { readonly label: string; readonly policy: NamedPolicy }[],
 ): LoadArm[] {
@@ -120,12 +122,13 @@ export function loadArms(
   );
 }
 
-/** Each block begins with another arm, so that no place in the order is always the same arm's. */
+/** The arms in the order of one block. Each block begins with another arm, so that no arm is always at the same place. */
 export function armOrder(arms: readonly LoadArm[], block: number): LoadArm[] {
   const first = block % arms.length;
   return [...arms.slice(first), ...arms.slice(0, first)];
 }
 
+/** The seed of a block. */
 export function cellSeed(seed: number, block: number): number {
   return hash32(seed, block, 0);
 }

@@ -5,9 +5,9 @@ import type { LoadCellSpec } from "./plan.ts";
 import type { LoadCellResult } from "./session.ts";
 
 /**
- * A measurement as `eyrie simulate --recorded` reads it; undefined where no rounds were seen.
+ * A measurement in the format that `eyrie simulate --recorded` reads; undefined if there are no rounds.
  *
- * @param policy as `--policies` takes it.
+ * @param policy in the syntax of `--policies`.
  */
 export function recordingOf(
   result: LoadCellResult,
@@ -26,7 +26,7 @@ export function recordingOf(
   };
 }
 
-/** The table with factors that give this measurement's mean times. */
+/** The cost table, refined so that it gives the mean times of this measurement. */
 function costsOf({ machine, requests, rounds, prefills = [] }: LoadCellResult): CostTable | null {
   const costs = machine?.costs ?? null;
   if (costs === null) return null;
@@ -43,7 +43,7 @@ function costsOf({ machine, requests, rounds, prefills = [] }: LoadCellResult): 
   return refinedTo(costs, { rounds: priced, prefills });
 }
 
-/** Name of a measurement's file: load, policy and block, such as `4-req-s_ema_1.jsonl`. */
+/** The name of a measurement's file, from load, policy and block: `4-req-s_ema_1.jsonl`. */
 export function recordingName({ one, arm, block }: LoadCellSpec): string {
   const plain = (text: string) => text.replaceAll(/[^\w.=]+/g, "-").replaceAll(/^-|-$/g, "");
   return `${plain(one.name)}_${plain(arm.label)}_${block + 1}.jsonl`;

@@ -7,12 +7,12 @@ import { acceptanceBetween, type Reading, readServer, settingText } from "../../
 import { openServer, type Server } from "../../remote/server.ts";
 import { randomIds } from "../workload/draw.ts";
 import { drive, REAL_CLOCK } from "./drive.ts";
-import { earlyRequests } from "./warmup_requests.ts";
+import { warmupRequests } from "./warmup_requests.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
 import type { LoadCellResult, OpenLoad, Served } from "./session.ts";
 
-/** Measures the server at `endpoint`; the plan's policies are not used. */
+/** A session that measures the server at `endpoint`. It does not use the policies of the plan. */
 export function remoteLoad(endpoint: Endpoint, signal: AbortSignal): OpenLoad {
   return async ({ model, plan }) => {
     const server = await openServer(endpoint, { model, signal });
@@ -32,7 +32,7 @@ export function remoteLoad(endpoint: Endpoint, signal: AbortSignal): OpenLoad {
   };
 }
 
-/** Undefined where the server says that it does not draft. */
+/** How the server speculates, in words; undefined if it says that it does not. */
 function draftText({ speculation, counters }: Reading): string | undefined {
   if (speculation === undefined) {
     return counters === undefined ? "not reported" : "counted, not named";
@@ -65,7 +65,7 @@ async function runCell(
   const sender = remoteSender(server, (answer) => void answers.push(answer));
   const arrivals = block < 0 ? [] : one.arrivals(seed);
   const dues = prepared(requestsOf(arrivals, plan.work, seed), sender);
-  await drive(prepared(earlyRequests(plan, seed), remoteSender(server)), { clock, signal });
+  await drive(prepared(warmupRequests(plan, seed), remoteSender(server)), { clock, signal });
   const before = await readServer(server, signal);
   const start = clock.now();
   const { concurrency } = one;
@@ -92,7 +92,7 @@ async function runCell(
   };
 }
 
-/** Sends to a server, greedily. @param ended hears of every answer. */
+/** A sender of greedy requests to a server. @param ended is called with every answer. */
 export function remoteSender(
   server: Server,
   ended: (answer: Completed) => void = () => {},
@@ -130,7 +130,7 @@ export function remoteSender(
   };
 }
 
-/** Ids that every vocabulary has and that are seldom special tokens: above the bytes, below 1024. */
+/** Token ids that every vocabulary has and that are seldom special tokens: above the bytes, below 1024. */
 const IDS = { first: 256, count: 768 } as const;
 
 function promptOf({ prompt, promptTokens }: LoadRequest): RemotePrompt {

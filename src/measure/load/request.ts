@@ -2,59 +2,61 @@ import type { Arrival } from "../../arrivals/arrival.ts";
 import type { Prompt } from "../workload/prompt.ts";
 import type { Workload } from "../workload/workload.ts";
 
-/** One request of a load: when it is due and what it asks. */
+/** One request of a load. */
 export interface LoadRequest {
-  /** Milliseconds from the start. */
+  /** When the request is due, in milliseconds from the start. */
   readonly atMs: number;
   readonly prompt: Prompt;
-  /** Of a prompt of random ids. */
+  /** The length of the prompt if it is of random ids. */
   readonly promptTokens: number;
-  /** Most tokens of the answer; exactly so many with `ignoreEos`. */
+  /** The most tokens of the answer; exactly this number with `ignoreEos`. */
   readonly maxTokens: number;
   readonly ignoreEos: boolean;
-  /** u32. */
+  /** A u32. */
   readonly seed: number;
 }
 
-/** What a load is put on: the engine of this process, or a server. */
+/** What answers the requests: the engine of this process, or a server. */
 export interface RequestSender {
-  /** Does all that can be done before the clock runs. @throws UsageError for what cannot be sent. */
+  /** Prepares a request before the measurement begins. @throws UsageError if it cannot be sent. */
   prepare(request: LoadRequest): PreparedRequest;
 }
 
+/** A request that is ready to be sent. */
 export interface PreparedRequest {
   /**
-   * Sends it before it returns; resolves once the answer has ended.
+   * Sends the request before it returns; resolves when the answer has ended.
    *
-   * @param heard called with the tokens that came at that moment. The first call says that the
-   * request runs and waits no more, maybe with 0 tokens; later ones with 0 say that it goes on.
+   * @param heard is called with the number of tokens received. The first call means that the request has begun to run, and may have 0
+   * tokens; a later call with 0 tokens means that the request is still running.
    */
   send(heard: (tokens: number) => void, signal: AbortSignal): Promise<Answer>;
 }
 
+/** The lengths and the hash of an answer. */
 export interface Answer {
   readonly promptTokens: number;
   readonly outputTokens: number;
-  /** Of the prompt, those that were stored before it came; absent: not known. */
+  /** Prompt tokens that were in the prefix cache; absent if not known. */
   readonly cachedTokens?: number;
-  /** Of the output ids, or of the text where those are not told. */
+  /** Hash of the output ids, or of the text if the ids are not known. */
   readonly outputHash: string;
-  /** False where the signal ended it. */
+  /** False if the signal ended the answer. */
   readonly complete: boolean;
 }
 
-/** What all requests of a load have in common. */
+/** What all requests of a load share. */
 export interface LoadWork {
   readonly workload: Workload;
-  /** Of prompts of random ids, where the arrivals do not say. */
+  /** The length of prompts of random ids, if the arrivals have no lengths. */
   readonly promptTokens: number;
-  /** Tokens of every answer; absent: answers end by themselves. */
+  /** Tokens of every answer; absent if answers end with the end token. */
   readonly outputTokens?: number;
-  /** Of answers that end by themselves, the most. */
+  /** The most tokens of an answer that ends with the end token. */
   readonly maxTokens: number;
 }
 
-/** A request for each arrival, with the workload's prompts in their order; of chats the first turn. */
+/** One request for each arrival, with the prompts of the workload in their order. Only the first turn of a chat is sent. */
 export function requestsOf(
   arrivals: readonly Arrival[],
   { workload, ...work }: LoadWork,
@@ -74,7 +76,7 @@ export function requestsOf(
   });
 }
 
-/** A workload has a number of prompts for each place of a batch, in phases as long as that asks. */
+/** At least `count` prompts of the workload, which makes a fixed number for each slot of a batch. */
 function promptsFor(workload: Workload, count: number, seed: number): readonly Prompt[] {
   if (count === 0) return [];
   const each = workload.prompts({ batch: 1, seed }).length;

@@ -13,23 +13,23 @@ type Fields<Name extends string> = {
 };
 
 /**
- * One policy under one load in one block: a public format. Names are those of vLLM's `vllm bench
- * serve` and SGLang's `bench_serving` where they have one; lists are in the order of the arrivals.
+ * The measurement of one policy under one load in one block, a public format. Fields that `vllm bench serve` or SGLang's
+ * `bench_serving` have too have the same names. Lists are in the order of the arrivals.
  */
 export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_latency"> {
-  /** What answers: eyrie in this process, or a server, `vllm`. */
+  /** What answered the requests: `eyrie` in this process, or the kind of the server, `vllm`. */
   readonly backend: string;
-  /** The policy, as asked for. */
+  /** The policy as it was given. */
   readonly label: string;
   readonly policy: string;
-  /** The first policy measured again. */
+  /** True for the second measurement of the first policy. */
   readonly again: boolean;
-  /** The same number of draft steps in every round. */
+  /** True if every round has the same number of draft steps. */
   readonly fixed: boolean;
   readonly model_id: string;
   readonly draft_id: string | null;
   readonly device: string;
-  /** Accepted counts are drawn, not verified. */
+  /** True if accepted counts were drawn at random rather than verified. */
   readonly simulated: boolean;
   readonly date: string;
   readonly workload: string;
@@ -38,37 +38,37 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly block: number;
   readonly seed: number;
   readonly num_prompts: number;
-  /** As asked; null where it changes or nothing is asked. */
+  /** The requested rate per second; null if there is none or it changes. */
   readonly request_rate: number | null;
   readonly burstiness: number | null;
   readonly max_concurrency: number | null;
-  /** Requests that run at a time; null where a server does not say. */
+  /** The most requests that run at a time; null if a server does not say. */
   readonly max_batch: number | null;
-  /** Seconds from the start to the last answer's end. */
+  /** Seconds from the start to the end of the last answer. */
   readonly duration: number;
   readonly completed: number;
   readonly total_input_tokens: number;
   readonly total_output_tokens: number;
   readonly request_throughput: number;
-  /** Requests a second that met the objectives; null without any. */
+  /** Requests per second that met the objectives; null if there are none. */
   readonly request_goodput: number | null;
   readonly slo_ttft_ms: number | null;
   readonly slo_tpot_ms: number | null;
   readonly output_throughput: number;
   readonly total_token_throughput: number;
-  /** Requests in flight, mean over the time. */
+  /** Mean number of requests in flight. */
   readonly concurrency: number;
   readonly max_concurrent_requests: number;
-  /** Most requests that had arrived and did not run yet; null of a server. */
+  /** The most requests that had arrived and did not run yet; null for a server. */
   readonly peak_queue: number | null;
-  /** Tokens a sequence gains in a round; null where that is not known. */
+  /** Mean tokens that a sequence gains in a round; null if not known. */
   readonly accept_length: number | null;
   readonly spec_decode_num_drafts: number | null;
   readonly spec_decode_draft_tokens: number | null;
   readonly spec_decode_accepted_tokens: number | null;
   /** Per cent. */
   readonly spec_decode_acceptance_rate: number | null;
-  /** Of rounds that drafted. */
+  /** Accept length of the rounds that drafted. */
   readonly spec_decode_acceptance_length: number | null;
   readonly rounds: number;
   readonly mean_num_steps: number | null;
@@ -78,18 +78,19 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly timeline: LoadTimeline;
   readonly input_lens: readonly number[];
   readonly output_lens: readonly number[];
-  /** Seconds from the start, by which requests arrived. */
+  /** When each request arrived, in seconds from the start. */
   readonly start_times: readonly number[];
-  /** Seconds until they ran. */
+  /** Seconds from the arrival until each request ran. */
   readonly queue_times: readonly number[];
-  /** Seconds. */
+  /** Seconds from the arrival to the first token of each request. */
   readonly ttfts: readonly number[];
   readonly itls: readonly (readonly number[])[];
   readonly latencies: readonly number[];
-  /** Of the output ids. */
+  /** Hashes of the output ids. */
   readonly output_hashes: readonly string[];
 }
 
+/** What the rows of a run have in common. */
 export interface RowContext {
   readonly subject: Subject;
   readonly backend: string;
@@ -99,6 +100,7 @@ export interface RowContext {
   readonly date: Date;
 }
 
+/** The row of one measurement. */
 export function rowOf(
   { one, arm, block, seed }: LoadCellSpec,
   result: LoadCellResult,
@@ -149,7 +151,7 @@ export function rowOf(
     concurrency: sum(times.map(({ e2el }) => e2el)) / 1000 / seconds,
     max_concurrent_requests: peak(requests.map(({ dueMs, endMs }) => [dueMs, endMs])),
     peak_queue: served ? null : peak(requests.map(({ dueMs, runsMs }) => [dueMs, runsMs])),
-    ...served ? toldAcceptance(acceptance) : acceptanceOf(rounds),
+    ...served ? serverAcceptance(acceptance) : acceptanceOf(rounds),
     num_steps_by_batch: stepsByBatch(rounds),
     switches: result.switches.length,
     preemptions: result.preemptions,
@@ -165,7 +167,7 @@ export function rowOf(
   };
 }
 
-/** Does it always draft alike? These are what regret is counted against. */
+/** Does the policy draft the same number of steps in every round? Regret is counted against these policies. */
 function isFixed({ policy: { policy } }: LoadCellSpec["arm"]): boolean {
   return policy === "static" || policy === "off";
 }
@@ -176,13 +178,13 @@ function named<Name extends string>(name: Name, values: readonly number[]) {
   return Object.fromEntries(fields) as Fields<Name>;
 }
 
-/** To the microsecond: the lists are long. */
+/** Seconds rounded to the microsecond, because the lists are long. */
 function inSeconds(ms: number): number {
   return Math.round(ms * 1000) / 1e6;
 }
 
-/** What a server told, in the same fields. */
-function toldAcceptance(acceptance: Acceptance | null): AcceptanceFields {
+/** The acceptance that a server reports, in the same fields. */
+function serverAcceptance(acceptance: Acceptance | null): AcceptanceFields {
   const { drafts, draftTokens, acceptedTokens, acceptLength } = acceptance ?? {};
   const rate = acceptance === null ? undefined : acceptanceRate(acceptance);
   return {

@@ -5,7 +5,7 @@ import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import type { PrefillSample } from "../../engine/schedule/prefill.ts";
-import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
+import { openScheduler, type SchedulerRunner } from "../../engine/schedule/scheduler.ts";
 import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
@@ -16,99 +16,101 @@ import type { CostTable } from "../../speculate/costs/table.ts";
 import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import type { ModelRequest, Subject, Switch } from "../runner.ts";
-import { openMeasured, subjectOf } from "../subject.ts";
+import { openMeasured, subjectOf } from "../bench_engine.ts";
 import { randomIds } from "../workload/draw.ts";
 import { type Clock, drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
-import { earlyRequests } from "./warmup_requests.ts";
+import { warmupRequests } from "./warmup_requests.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type Answer, type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
 
-/** A round while the clock ran. */
+/** A round within the measured time. */
 export interface LoadRound {
-  /** From the start; milliseconds. */
+  /** When the round began, in milliseconds from the start. */
   readonly beganMs: number;
   readonly ms: number;
-  /** Draft steps that were chosen; 0 = plain decoding. */
+  /** The chosen number of draft steps; 0 is plain decoding. */
   readonly numSteps: number;
-  /** Drafts of each sequence that there were rows for. */
+  /** Drafts of each sequence that had verify rows. */
   readonly drafted: number;
-  /** Rounds that were submitted at once, this one among them. */
+  /** Rounds that were submitted together, with this one. */
   readonly together: number;
-  /** Sequences that it brought tokens for. */
+  /** The number of sequences in the round. */
   readonly batch: number;
-  /** Which they are, in the order of the arrivals. */
+  /** The request of each sequence, numbered in the order of the arrivals. */
   readonly requests: readonly number[];
-  /** Drafts verified for each of them, and how many of these were accepted. */
+  /** Drafts verified for each sequence; `accepted` is the number of these that were accepted. */
   readonly drafts: readonly number[];
   readonly accepted: readonly number[];
 }
 
-/** What `eyrie simulate` has to know of the engine that was measured. */
+/** The parameters of the measured engine that `eyrie simulate` needs. */
 export interface LoadMachine {
   readonly maxBatch: number;
-  /** KV cells in all. */
+  /** Capacity of the KV cache in tokens. */
   readonly kvTokens: number;
-  /** Tokens of a prompt between two rounds. */
+  /** Prompt tokens that are prefilled between two rounds. */
   readonly prefillRows: number;
   readonly roundsPerSync: RoundsPerSync;
-  /** What rounds cost by the end of the measurement; null where that is not known. */
+  /** The cost table at the end of the measurement; null if there is none. */
   readonly costs: CostTable | null;
 }
 
-/** What one measurement came to. */
+/** The result of one measurement. */
 export interface LoadCellResult {
-  /** In the order of the arrivals. */
+  /** The requests in the order of their arrival. */
   readonly requests: readonly RequestRecord[];
-  /** In their order; none where they are not seen, as of a server. */
+  /** The rounds in their order; empty for a server, whose rounds are not known. */
   readonly rounds: readonly LoadRound[];
-  /** From the start to the last answer's end. */
+  /** Seconds from the start to the end of the last answer. */
   readonly seconds: number;
   readonly switches: readonly Switch[];
   readonly preemptions: number;
-  /** Chunks of prompts while the clock ran; absent where they are not seen. */
+  /** Prefilled chunks within the measured time; absent for a server. */
   readonly prefills?: readonly PrefillSample[];
-  /** Absent where the engine is not seen. */
+  /** Absent for a server. */
   readonly machine?: LoadMachine;
-  /** What a server tells of its drafts, null for nothing; absent where rounds are seen. */
+  /** The acceptance that a server reports, null if it reports none; absent for the engine of this process. */
   readonly acceptance?: Acceptance | null;
 }
 
-/** What takes the place of the plan's policies where a server is measured. */
+/** What a measured server has in place of the policies of the plan. */
 export interface Served {
-  /** How it speculates. */
+  /** The arm of the rows, whose label says how the server speculates. */
   readonly arm: LoadArm;
-  /** What it is: `vllm`. */
+  /** The kind of the server: `vllm`. */
   readonly backend: string;
-  /** Requests that it answers at once; null: it does not say. */
+  /** The most requests that the server runs at a time; null if it does not say. */
   readonly maxBatch: number | null;
 }
 
-/** What is measured, opened for a whole run. */
+/** An engine or a server, opened for a whole run. */
 export interface LoadSession extends Disposable {
   readonly subject: Subject;
-  /** Absent where policies are measured. */
+  /** Present if a server is measured. */
   readonly served?: Served;
-  /** @throws UsageError for a request that could not be answered. */
+  /** @throws UsageError if one of the requests cannot be answered. */
   check(requests: readonly LoadRequest[]): void;
-  /** Undefined where the signal aborted before its end. */
+  /** Runs one measurement; undefined if the signal aborted before its end. */
   runCell(
     spec: LoadCellSpec,
     options: { readonly signal: AbortSignal; readonly onEnded: (ended: number) => void },
   ): Promise<LoadCellResult | undefined>;
 }
 
+/** What a load session is opened with. */
 export interface OpenLoadRequest extends ModelRequest {
   readonly plan: LoadPlan;
-  /** Requests that run at a time; the others wait. */
+  /** The most requests that run at a time; the others wait. */
   readonly maxBatch: number;
   readonly maxKvTokens?: number;
   readonly contextLength?: number;
   readonly roundsPerSync?: RoundsPerSync;
 }
 
+/** Opens a load session. */
 export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
 
-/** Opens model and device once, with the tiers of all policies built at every batch size. */
+/** Opens model and device, with the tiers of all policies compiled at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const { plan, maxBatch, maxKvTokens, contextLength } = request;
   const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
@@ -127,12 +129,12 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   };
 }
 
-/** What measurements need of an engine: tests have one without a device. */
+/** The part of an engine that measurements use; tests have one without a device. */
 export interface LoadEngine extends Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows"> {
-  readonly core: SchedulerCore & Pick<LocalEngine["core"], "pool" | "draft">;
+  readonly core: SchedulerRunner & Pick<LocalEngine["core"], "pool" | "draft">;
 }
 
-/** Measurements on an engine whose tiers hold those of the policies. */
+/** A session on an opened engine, whose tiers include those of the policies. */
 export function loadSession(
   engine: LoadEngine,
   request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync" | "onWarning">,
@@ -145,12 +147,12 @@ export function loadSession(
   };
 }
 
-/** The deepest last: the engine takes that one for requests that ask for nothing. */
+/** The tiers with the deepest last, which is the engine's default. */
 function byDepth(tiers: readonly DraftShape[]): DraftShape[] {
   return tiers.toSorted((a, b) => a.depth - b.depth);
 }
 
-/** A new one for each measurement: a policy starts knowing nothing. */
+/** The plan of a policy. Each measurement has a new one, because a policy learns while it runs. */
 function planFor(
   policy: NamedPolicy,
   { maxBatch, engine, onWarning = () => {} }: {
@@ -224,7 +226,7 @@ async function runCell(
   const arrivals = block < 0 ? [] : one.arrivals(seed);
   const dues = prepared(requestsOf(arrivals, work, seed));
   const clock: Clock = REAL_CLOCK;
-  await drive(prepared(earlyRequests(request.plan, seed)), { clock, signal });
+  await drive(prepared(warmupRequests(request.plan, seed)), { clock, signal });
   const { report: before } = speculation;
   const { preemptions } = scheduler.counts;
   const switched = before.switches.length;
@@ -258,7 +260,7 @@ async function runCell(
   };
 }
 
-/** Sends to the engine of this thread. */
+/** A sender of requests to the engine of this thread. */
 export function engineSender(
   engine: Pick<LocalEngine, "text" | "outputs">,
   loop: Pick<EngineLoop, "submit">,
@@ -297,7 +299,7 @@ export function engineSender(
   };
 }
 
-/** @throws UsageError where prompt and an answer of a fixed length do not fit the context. */
+/** @throws UsageError if prompt and an answer of fixed length do not fit the context. */
 function promptIdsOf(
   engine: Pick<LocalEngine, "text" | "outputs">,
   { prompt, promptTokens, maxTokens, ignoreEos }: LoadRequest,

@@ -2,40 +2,40 @@ import { average, pairedRatio, type Percentiles, percentiles, type Ratio } from 
 import { addedSteps, type StepsByBatch } from "./choices.ts";
 import type { LoadRow } from "./row.ts";
 
-/** One policy under one load, over its blocks. */
+/** The measurements of one policy under one load, over all blocks. */
 export interface LoadSummary {
   readonly load: string;
   readonly label: string;
   readonly again: boolean;
   readonly fixed: boolean;
-  /** A block each. */
+  /** One row for each block. */
   readonly rows: readonly LoadRow[];
-  /** Means over the blocks. */
+  /** Output tokens per second; this and the next five are means over the blocks. */
   readonly outputThroughput: number;
   readonly requestThroughput: number;
   readonly goodput: number | null;
   readonly acceptLength: number | null;
   readonly meanSteps: number | null;
   readonly switches: number;
-  /** The highest of all blocks; null of a server. */
+  /** The highest of all blocks; null for a server. */
   readonly peakQueue: number | null;
   readonly preemptions: number;
-  /** Milliseconds, of all requests. */
+  /** Milliseconds; this and the next three are percentiles of the requests of all blocks. */
   readonly ttft: Percentiles;
   readonly tpot: Percentiles;
   readonly itl: Percentiles;
   readonly e2el: Percentiles;
   readonly stepsByBatch: StepsByBatch;
-  /** Over the first policy, by paired blocks; null for itself. */
+  /** Output throughput over that of the first policy, paired by block; null for the first policy. */
   readonly throughputRatio: Ratio | null;
-  /** Of the mean end-to-end latency: below 1 is faster. */
+  /** Mean end-to-end latency over that of the first policy: below 1 is faster. */
   readonly latencyRatio: Ratio | null;
-  /** Over the best of those with fixed steps in this run, null where there is none. */
+  /** Output throughput over that of the best policy with fixed steps; null if there is none. */
   readonly throughputRegret: Ratio | null;
   readonly latencyRegret: Ratio | null;
 }
 
-/** A line a load and policy, loads and policies in the order in which they were measured first. */
+/** One summary for each load and policy, in the order in which they were first measured. */
 export function summaries(rows: readonly LoadRow[]): LoadSummary[] {
   return [...Map.groupBy(rows, ({ load }) => load).values()].flatMap(ofLoad);
 }
@@ -112,7 +112,7 @@ function tpots({ ttfts, latencies, output_lens }: LoadRow): number[] {
   );
 }
 
-/** Over the blocks that both have: after Ctrl+C one may have a block more. */
+/** The ratio over the blocks that both have; after Ctrl+C one arm may have a block more. */
 function paired(arm: Arm, other: Arm | undefined, value: (row: LoadRow) => number): Ratio | null {
   if (other === undefined) return null;
   const byBlock = new Map(other.map((row) => [row.block, row]));

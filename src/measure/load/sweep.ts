@@ -6,7 +6,7 @@ import type { LoadCellResult, LoadSession } from "./session.ts";
 /** Progress of a run. */
 export type LoadEvent =
   | { readonly kind: "warm-up"; readonly one: LoadCase; readonly label: string }
-  /** Requests answered since the run began, and how many there will be. */
+  /** `done` of `total` requests of the run are answered. */
   | {
     readonly kind: "requests";
     readonly done: number;
@@ -20,18 +20,19 @@ export type LoadEvent =
     readonly spec: LoadCellSpec;
     readonly result: LoadCellResult;
   }
-  /** Two policies gave different greedy outputs: the run ends. */
+  /** Two policies gave different greedy outputs, which ends the run. */
   | { readonly kind: "different"; readonly message: string };
 
+/** How a run is measured. */
 export interface LoadOptions extends Pick<RowContext, "slo"> {
-  /** Requests that run at a time here. */
+  /** The most requests that run at a time in this process. */
   readonly maxBatch: number;
   readonly signal: AbortSignal;
   readonly now: () => Date;
   readonly onEvent: (event: LoadEvent) => void;
 }
 
-/** Measures case after case; see LoadPlan. Stops, without the measurement in flight, by the signal. */
+/** Measures all cases of the plan. When the signal aborts, the measurement in flight is discarded and the run ends. */
 export async function measureLoad(
   plan: LoadPlan,
   session: LoadSession,
@@ -78,7 +79,7 @@ interface Going {
   readonly options: LoadOptions;
 }
 
-/** The programs that each policy's rounds want are made before the first is measured. */
+/** Compiles the programs of the rounds of each policy before the first measurement. */
 async function warmUp(one: LoadCase, { plan, session, options }: Going): Promise<boolean> {
   for (const arm of plan.arms.filter(({ again }) => !again)) {
     options.onEvent({ kind: "warm-up", one, label: arm.label });
@@ -101,7 +102,7 @@ function contextOf({ plan, session, options: { maxBatch, slo, now } }: Going): R
   };
 }
 
-/** Undefined when the signal aborted before its end. */
+/** The result of a measurement; undefined if the signal aborted before its end. */
 async function run(
   session: LoadSession,
   spec: LoadCellSpec,
@@ -118,7 +119,7 @@ async function run(
   }
 }
 
-/** Index of the first request whose outputs differ; -1: none does. */
+/** Index of the first request whose outputs differ; -1 if there is none. */
 function firstDifference(a: LoadCellResult, b: LoadCellResult): number {
   return a.requests.findIndex(({ outputHash }, at) => outputHash !== b.requests[at]?.outputHash);
 }

@@ -1,78 +1,71 @@
-import { markdownTable } from "markdown-table";
-import { digits, ratioText, shortName } from "../columns.ts";
-import type { Percentiles, Ratio } from "../statistics.ts";
-import { fittedTable, type TextColumn, wrapped } from "../terminal_table.ts";
-import { type BatchRange, batchRanges } from "./choices.ts";
+import { digits, percentilesText, places, ratioText, shortName, slashed } from "../formats.ts";
+import type { Percentiles } from "../statistics.ts";
+import { type Column, filledColumns, fittedTable, markdownText } from "../table.ts";
+import { numbers, words, wrapped } from "../table.ts";
+import { batchRanges } from "./choices.ts";
 import type { LoadRow } from "./row.ts";
 import { type LoadSummary, summaries } from "./summary.ts";
 import { loadVerdicts } from "./verdict.ts";
 
-/** A column of the tables for people. */
-export type LoadColumn = TextColumn<LoadSummary>;
+type LoadColumn = Column<LoadSummary>;
 
-const number = (title: string, text: LoadColumn["text"]): LoadColumn => (
-  { title, align: "right", text }
-);
-const times = (name: string, of: (one: LoadSummary) => Percentiles) =>
-  number(`${name} p50/p90/p99 ms`, (one) => percentilesText(of(one)));
+const LOAD: LoadColumn = words("load", ({ load }) => load);
+const POLICY: LoadColumn = {
+  ...words("policy", ({ label }: LoadSummary) => label),
+  rowHeader: true,
+};
 
-const LOAD: LoadColumn = { title: "load", align: "left", text: ({ load }) => load };
-const POLICY: LoadColumn = { title: "policy", align: "left", text: ({ label }) => label };
+const half = ({ p50, p99 }: Percentiles) => slashed([p50, p99]);
 
-const half = (name: string, of: (one: LoadSummary) => Percentiles) =>
-  number(`${name} ms p50/p99`, (one) => {
-    const { p50, p99 } = of(one);
-    return [p50, p99].map((value) => value === null ? "-" : digits(value)).join("/");
-  });
+const SPEED: LoadColumn = numbers("tokens/s", (one) => one.outputThroughput, digits);
+const GOODPUT: LoadColumn = numbers("goodput req/s", ({ goodput }) => goodput, digits);
+const OVER: LoadColumn = numbers("over first [95 %]", (one) => one.throughputRatio, ratioText);
+const E2E_OVER: LoadColumn = numbers("E2E over first [95 %]", (one) => one.latencyRatio, ratioText);
+const TTFT: LoadColumn = numbers("TTFT ms p50/p99", ({ ttft }) => ttft, half);
+const TPOT: LoadColumn = numbers("TPOT ms p50/p99", ({ tpot }) => tpot, half);
+const ITL: LoadColumn = numbers("ITL ms p50/p99", ({ itl }) => itl, half);
+const E2E: LoadColumn = numbers("E2E ms p50", ({ e2el }) => slashed([e2el.p50]));
+const ACCEPT: LoadColumn = numbers("accept length", (one) => one.acceptLength, places(2));
+const STEPS: LoadColumn = numbers("steps", ({ meanSteps }) => meanSteps, places(2));
+const QUEUE: LoadColumn = numbers("peak queue", ({ peakQueue }) => peakQueue);
 
-const SPEED = number("tokens/s", (one) => digits(one.outputThroughput));
-const GOODPUT = number("goodput req/s", ({ goodput }) => goodput === null ? "" : digits(goodput));
-const OVER = number("over first [95 %]", (one) => changeText(one.throughputRatio));
-const E2E_OVER = number("E2E over first [95 %]", (one) => changeText(one.latencyRatio));
-const TTFT = half("TTFT", ({ ttft }) => ttft);
-const TPOT = half("TPOT", ({ tpot }) => tpot);
-const ITL = half("ITL", ({ itl }) => itl);
-const E2E = number("E2E ms p50", ({ e2el: { p50 } }) => p50 === null ? "-" : digits(p50));
-const ACCEPT = number("accept length", ({ acceptLength }) => acceptLength?.toFixed(2) ?? "");
-const STEPS = number("steps", ({ meanSteps }) => meanSteps?.toFixed(2) ?? "");
-const QUEUE = number("peak queue", ({ peakQueue }) => peakQueue === null ? "" : String(peakQueue));
-
-/** Of a terminal. */
+/** The columns on a terminal, besides load and policy. */
 const NARROW = [SPEED, TTFT, TPOT, E2E, E2E_OVER, OVER, GOODPUT, ACCEPT, STEPS, ITL, QUEUE];
-/** Those of `NARROW` that go first where the terminal is narrow; the others always stay. */
+/** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
 const DROPPED = [QUEUE, ITL, STEPS, ACCEPT, OVER, E2E_OVER, GOODPUT];
 
-/** The columns that these lines have something to say in. */
+/** The columns of the Markdown table and of the page that have a value for at least one of the summaries. */
 export function loadColumns(all: readonly LoadSummary[]): LoadColumn[] {
   const base = all.find(({ throughputRatio }) => throughputRatio === null)?.label ?? "the first";
-  const columns = [
+  const columns: LoadColumn[] = [
     SPEED,
-    number("req/s", (one) => digits(one.requestThroughput)),
+    numbers("req/s", (one) => one.requestThroughput, digits),
     GOODPUT,
-    number(`tokens/s over ${base} [95 %]`, (one) => changeText(one.throughputRatio)),
-    number(`E2E over ${base} [95 %]`, (one) => changeText(one.latencyRatio)),
-    number("tokens/s over best fixed", (one) => changeText(one.throughputRegret)),
-    number("E2E over best fixed", (one) => changeText(one.latencyRegret)),
-    times("TTFT", ({ ttft }) => ttft),
-    times("TPOT", ({ tpot }) => tpot),
-    times("ITL", ({ itl }) => itl),
-    times("E2E", ({ e2el }) => e2el),
+    numbers(`tokens/s over ${base} [95 %]`, (one) => one.throughputRatio, ratioText),
+    numbers(`E2E over ${base} [95 %]`, (one) => one.latencyRatio, ratioText),
+    numbers("tokens/s over best fixed", (one) => one.throughputRegret, ratioText),
+    numbers("E2E over best fixed", (one) => one.latencyRegret, ratioText),
+    numbers("TTFT p50/p90/p99 ms", ({ ttft }) => ttft, percentilesText),
+    numbers("TPOT p50/p90/p99 ms", ({ tpot }) => tpot, percentilesText),
+    numbers("ITL p50/p90/p99 ms", ({ itl }) => itl, percentilesText),
+    numbers("E2E p50/p90/p99 ms", ({ e2el }) => e2el, percentilesText),
     ACCEPT,
     STEPS,
-    number("switches", ({ switches, peakQueue }) => peakQueue === null ? "" : digits(switches)),
+    numbers("switches", ({ switches, peakQueue }) => peakQueue === null ? null : switches, digits),
     QUEUE,
-    number("preempted", ({ preemptions }) => preemptions === 0 ? "" : digits(preemptions)),
-    number("blocks", ({ rows }) => String(rows.length)),
+    numbers("preempted", ({ preemptions }) => preemptions || null, digits),
+    numbers("blocks", ({ rows }) => rows.length),
   ];
-  const loads = new Set(all.map(({ load }) => load)).size;
-  return [
-    ...loads > 1 ? [LOAD] : [],
-    POLICY,
-    ...columns.filter(({ text }) => all.some((one) => text(one) !== "")),
-  ];
+  return [...namesOf(all), ...filledColumns(columns, all)];
 }
 
-/** What all rows share: name and text. */
+/** The load, where there are several, and the policy. */
+function namesOf(all: readonly LoadSummary[]): LoadColumn[] {
+  const loads = new Set(all.map(({ load }) => load)).size;
+  return loads > 1 ? [LOAD, POLICY] : [POLICY];
+}
+
+/** Names and values of what all rows share. */
 export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])[] {
   const [row] = rows;
   if (row === undefined) return [];
@@ -97,7 +90,7 @@ export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])
   ];
 }
 
-/** Tables to paste into an issue: what was measured, the policies, what they chose, who won. */
+/** The rows as Markdown: what was measured, the table of policies, their mean draft steps, noise and verdicts. */
 export function loadMarkdown(rows: readonly LoadRow[]): string {
   const all = summaries(rows);
   const simulated = rows.some((row) => row.simulated) ? ["SIMULATED acceptance: timing only"] : [];
@@ -106,22 +99,21 @@ export function loadMarkdown(rows: readonly LoadRow[]): string {
   return [
     ...simulated,
     facts,
-    tableOf(loadColumns(all), all),
-    ...steps === undefined ? [] : [STEPS_TITLE, tableOf(steps.columns, steps.rows)],
+    markdownText(loadColumns(all), all),
+    ...steps === undefined ? [] : [STEPS_TITLE, markdownText(steps.columns, steps.rows)],
     ...noteLines(all),
     ...loadVerdicts(all),
   ].join("\n\n") + "\n";
 }
 
-/** What a terminal shows, in lines of at most `columns` characters: the same, of the columns what fits. */
+/** The same for a terminal of `columns` characters, with the columns that fit. */
 export function loadTerminal(
   rows: readonly LoadRow[],
   { columns: width }: { readonly columns: number },
 ): string {
   const all = summaries(rows);
-  const loads = new Set(all.map(({ load }) => load)).size;
   const named = { ...POLICY, text: (one: LoadSummary) => shortName(one.label) };
-  const columns = [...loads > 1 ? [LOAD] : [], named, ...NARROW];
+  const columns = [...namesOf(all).with(-1, named), ...NARROW];
   const texts = (lines: readonly string[]) => lines.flatMap((line) => wrapped(line, width));
   const steps = stepsColumns(all);
   const lines = [
@@ -142,16 +134,9 @@ export function loadTerminal(
   return lines.map((line) => `${line}\n`).join("");
 }
 
-function tableOf(columns: readonly LoadColumn[], all: readonly LoadSummary[]): string {
-  return markdownTable(
-    [columns.map(({ title }) => title), ...all.map((one) => columns.map(({ text }) => text(one)))],
-    { align: columns.map(({ align }) => align) },
-  );
-}
-
 const STEPS_TITLE = "Mean draft steps by requests in a round:";
 
-/** Mean steps in each range of batch sizes; undefined where nobody had a choice. */
+/** The table of mean draft steps by range of batch sizes; undefined if no policy chooses its steps. */
 function stepsColumns(
   all: readonly LoadSummary[],
 ): { readonly columns: readonly LoadColumn[]; readonly rows: readonly LoadSummary[] } | undefined {
@@ -164,29 +149,15 @@ function stepsColumns(
     .toSorted((a, b) => parseInt(a) - parseInt(b));
   const column = (name: string): LoadColumn => {
     const of = new Map(ranges.map(([one, list]) => [one, list.find((each) => each.name === name)]));
-    return number(name, (one) => rangeText(of.get(one)));
+    return numbers(name, (one) => of.get(one)?.meanSteps, places(2));
   };
-  const loads = new Set(all.map(({ load }) => load)).size;
-  const columns = [...loads > 1 ? [LOAD] : [], POLICY, ...names.map(column)];
-  return { columns, rows: choosing };
+  return { columns: [...namesOf(all), ...names.map(column)], rows: choosing };
 }
 
-function rangeText(range: BatchRange | undefined): string {
-  return range === undefined ? "" : range.meanSteps.toFixed(2);
-}
-
-/** What noise is, and what the intervals are of. */
+/** A line with the ratios of the first policy against itself; empty if it was not measured again. */
 export function noteLines(all: readonly LoadSummary[]): string[] {
   const noise = all.filter(({ again }) => again).flatMap((
     { load, throughputRatio: tokens, latencyRatio: e2e },
   ) => tokens && e2e ? [`${load}: tokens/s ${ratioText(tokens)}, E2E ${ratioText(e2e)}`] : []);
   return noise.length === 0 ? [] : [`Noise, the first policy against itself: ${noise.join("; ")}`];
-}
-
-function changeText(ratio: Ratio | null): string {
-  return ratio === null ? "" : ratioText(ratio);
-}
-
-function percentilesText({ p50, p90, p99 }: Percentiles): string {
-  return [p50, p90, p99].map((value) => value === null ? "-" : digits(value)).join("/");
 }

@@ -2,25 +2,26 @@
 import { max, tickStep } from "d3-array";
 import type { LoadCellResult, LoadRound } from "./session.ts";
 
-/** How a measurement went, in intervals of equal width: a list of numbers each, one an interval. */
+/** A measurement over time, in intervals of equal width. Each list has one number for each interval. */
 export interface LoadTimeline {
-  /** Milliseconds of an interval. */
+  /** Width of an interval in milliseconds. */
   readonly width_ms: number;
-  /** Requests that arrived, a second. */
+  /** Requests that arrived per second. */
   readonly arrival_rate: readonly number[];
-  /** Output tokens a second. */
+  /** Output tokens per second. */
   readonly output_throughput: readonly number[];
-  /** Requests that had arrived and did not run yet, mean over the interval; null of a server. */
+  /** Mean number of requests that had arrived and did not run yet; null for a server. */
   readonly queue: readonly (number | null)[];
-  /** Sequences in a round, weighted by the rounds' time; 0 where none ran, null where none are seen. */
+  /** Mean sequences in a round, weighted by the time of the rounds; 0 if no round ran, null for a server. */
   readonly batch: readonly (number | null)[];
-  /** Draft steps of a round, weighted alike; null where none ran. */
+  /** Mean draft steps of a round, weighted in the same way; null if no round ran. */
   readonly num_steps: readonly (number | null)[];
 }
 
-/** Intervals of the time in which requests arrive, about: a few requests in each, and not too many. */
+/** About the least and the most intervals of the time in which requests arrive, and the mean number of requests in each. */
 const [FEWEST, MOST, REQUESTS] = [12, 60, 3];
 
+/** The timeline of a measurement. */
 export function timelineOf(
   { requests, rounds, seconds, acceptance }: LoadCellResult,
 ): LoadTimeline {
@@ -75,7 +76,7 @@ function spanOf({ beganMs, ms }: LoadRound): Omit<Span, "weight"> {
   return { from: beganMs, to: beganMs + ms };
 }
 
-/** Of each interval the sum of weight times the milliseconds that lie within it. */
+/** For each interval the sum over the spans of weight times the milliseconds that lie within the interval. */
 function overlaps(
   spans: readonly Span[],
   { width, count, index }: { width: number; count: number; index: (ms: number) => number },
@@ -93,7 +94,7 @@ function overlaps(
   );
 }
 
-/** Most requests that were within [from, to) at once. */
+/** The most spans [from, to) that overlap at any time. */
 export function peak(spans: readonly (readonly [from: number, to: number])[]): number {
   const changes = spans.flatMap(([from, to]) => [[from, 1], [to, -1]] as const)
     // Whoever leaves makes place for who comes at that moment.

@@ -1,12 +1,12 @@
-import { ratioText } from "../columns.ts";
+import { ratioText } from "../formats.ts";
 import type { Ratio } from "../statistics.ts";
 import { tooFewText } from "../verdict_text.ts";
 import type { LoadSummary } from "./summary.ts";
 
-/** What decides under a load: larger is better in `gain`. */
+/** The measure that decides the verdict under a load; a larger `gain` is better. */
 interface Measure {
   readonly name: string;
-  /** As the table has it. */
+  /** The ratio to the first policy, as the table shows it. */
   readonly ratioOf: (one: LoadSummary) => Ratio | null;
   readonly gain: (ratio: Ratio) => Ratio;
 }
@@ -16,7 +16,7 @@ const THROUGHPUT: Measure = {
   ratioOf: ({ throughputRatio }) => throughputRatio,
   gain: (ratio) => ratio,
 };
-/** Where requests arrive at their own rate, all policies that keep up have the same tokens/s. */
+/** The measure of open loops, where all policies that keep up with the arrivals have the same tokens/s. */
 const LATENCY: Measure = {
   name: "mean E2E",
   ratioOf: ({ latencyRatio }) => latencyRatio,
@@ -27,19 +27,19 @@ const LATENCY: Measure = {
   }),
 };
 
-/** A policy against the first. */
+/** A policy compared with the first one. */
 interface Standing {
   readonly label: string;
-  /** As the table has it, in words: `0.71x [0.65, 0.78]`. */
+  /** The ratio as the table shows it: `0.71x [0.65, 0.78]`. */
   readonly text: string;
-  /** Above 1 is better than the first. */
+  /** The ratio turned so that above 1 is better than the first policy. */
   readonly gain: Ratio;
 }
 
 /**
- * Who won under each load, a line each: by tokens/s in a closed loop, by the mean end-to-end latency where
- * requests arrive by themselves. A policy is shown to be faster than the first where its 95 % interval lies
- * beyond the noise: the interval of the first against itself, widened to hold 1.
+ * One line for each load that names the fastest policy: by tokens/s in a closed loop, by mean end-to-end latency in an open loop. A
+ * policy is shown to be faster than the first one if its 95 % interval lies beyond the noise, which is the interval of the first policy
+ * against itself, widened to contain 1.
  */
 export function loadVerdicts(all: readonly LoadSummary[]): string[] {
   return [...Map.groupBy(all, ({ load }) => load)].flatMap(([load, ofLoad]) => {
@@ -48,7 +48,7 @@ export function loadVerdicts(all: readonly LoadSummary[]): string[] {
   });
 }
 
-/** Undefined where there is nothing to compare. */
+/** The verdict in words; undefined if there is nothing to compare. */
 function verdictText(all: readonly LoadSummary[]): string | undefined {
   const [base] = all;
   if (base === undefined) return undefined;

@@ -1,11 +1,11 @@
 import type { LoadPlan } from "./plan.ts";
 import { type LoadRequest, requestsOf } from "./request.ts";
 
-/** Seed of what is sent before the clock runs: no request of a block has it. */
+/** The seed of the warm-up requests; no request of a block has it. */
 const WARM = 0x3a7;
 
-/** What is sent, all at once, before the clock runs. */
-export function earlyRequests(
+/** The requests that are sent, all at once, before the measured time begins. */
+export function warmupRequests(
   { work, warmup }: Pick<LoadPlan, "work" | "warmup">,
   seed: number,
 ): LoadRequest[] {

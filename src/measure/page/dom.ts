@@ -2,25 +2,26 @@ import type { PlotOptions } from "@observablehq/plot";
 import { plot } from "@observablehq/plot";
 import { DOMImplementation, DOMParser, type Node, XMLSerializer } from "@xmldom/xmldom";
 
-/** A node of one page: Deno has no DOM, xmldom's stands in for it. */
+/** A node of a page. Deno has no DOM, so it is one of xmldom. */
 export type PageNode = Node;
 
-/** Makes elements and charts of one page. Text is escaped where the page is written out. */
+/** Makes the elements and charts of one page. Text is escaped when the page is serialized. */
 export interface PageMaker {
   element(
     tag: string,
     attributes: Readonly<Record<string, string>>,
     ...children: readonly (PageNode | string)[]
   ): PageNode;
-  /** The nodes that well-formed HTML is made of. */
+  /** Parses well-formed HTML into nodes. */
   markup(html: string): PageNode;
   /**
-   * A chart as SVG: no script, colours and font are those of the page. Screen readers get its
-   * `name`; without one it is decoration.
+   * A chart as SVG without a script, in the colours and font of the page. `name` is its label for screen readers, which skip a chart
+   * without one.
    */
   chart(options: PlotOptions, name?: string): PageNode;
 }
 
+/** A maker of the nodes of a new page. */
 export function pageMaker(): PageMaker {
   const document = new DOMImplementation().createHTMLDocument("");
   return {
@@ -55,7 +56,7 @@ export function pageMaker(): PageMaker {
   };
 }
 
-/** The whole file around `main`. `css` and `script` are ours, the title is text. */
+/** The HTML file with `main` in its body. The title is escaped; `css` and `script` are not. */
 export function documentText(
   { title, css, main, script }: {
     readonly title: string;

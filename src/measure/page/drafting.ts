@@ -1,20 +1,20 @@
-import { areaY, barX, dot, gridX, gridY, lineY, ruleX, ruleY } from "@observablehq/plot";
+import { areaY, barX, gridX, gridY, lineY, ruleX, ruleY } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
-import { digits } from "../columns.ts";
+import { digits } from "../formats.ts";
 import type { BenchRow } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
-import { type Looks, namesAxis, seriesScales } from "./series.ts";
+import { type Looks, namesAxis, seriesMarks, seriesScales } from "./series.ts";
 
 /** Small charts stand side by side, one below the other on a phone. */
 const SMALL = { width: 360, height: 220 } as const;
 
 interface Named {
   readonly page: PageMaker;
-  /** Of the chart, for screen readers. */
+  /** The label of the chart for screen readers. */
   readonly name: string;
 }
 
-/** Accept length over time as a line, above the tier as steps. */
+/** A chart of a row over time: the accept length as a line, the draft steps of the tier as an area. */
 export function timelineChart(
   row: BenchRow,
   { page, looks, top, name }: Named & { looks: Looks; top: number },
@@ -39,7 +39,7 @@ export function timelineChart(
   }, name);
 }
 
-/** Share of rounds that accepted the draft at each position. */
+/** A chart of the share of rounds that accepted the draft at each position, with a line for each setting. */
 export function positionChart(
   rows: readonly BenchRow[],
   { page, looks, name }: Named & { looks: Looks },
@@ -61,30 +61,15 @@ export function positionChart(
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      ...[...Map.groupBy(points, ({ setting }) => setting)].map(([setting, points]) =>
-        lineY(points, {
-          x: "position",
-          y: "share",
-          stroke: "setting",
-          strokeDasharray: looks.get(setting)?.dash ?? "",
-        })
-      ),
-      dot(points, {
-        x: "position",
-        y: "share",
-        r: 4,
-        fill: "setting",
-        symbol: "setting",
-        title: "title",
-      }),
+      ...seriesMarks(points, { x: "position", y: "share", series: "setting" }, looks),
     ],
   }, name);
 }
 
-/** The parts of a round in the order they happen. */
+/** The parts of a round in their order. */
 export const PARTS = ["draft", "verify", "extend", "host"] as const;
 
-/** Milliseconds of a round by part, a bar a setting. */
+/** A chart of the milliseconds of a round by part, with a bar for each setting. */
 export function timeSplitChart(
   rows: readonly BenchRow[],
   { page, top, name }: Named & { top: number },

@@ -2,38 +2,36 @@ import type { Group } from "../cases.ts";
 import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import { sum } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
+import { figure, legend, wideFigure } from "./parts.ts";
 import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.ts";
 import { type Looks, swatch } from "./series.ts";
 import { speedupChart, throughputChart } from "./speed.ts";
 
-/** Timelines shown at most in a section: later ones look the same. */
+/** The most timelines in a section; later ones look the same. */
 const TIMELINES = 12;
-/** Pixels that wide charts are drawn for: half the page, or all of a phone. The style shows one. */
-const WIDTHS = { "on-screen": 540, "on-phone": 360 } as const;
 
 interface Drawing {
   readonly page: PageMaker;
   readonly looks: Looks;
 }
 
-/** The charts of rows that differ in batch size and setting only. */
+/** The section of charts for rows that differ only in batch size and setting. */
 export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
   const { page: { element }, looks } = drawing;
-  const both = (caption: string, draw: typeof speedupChart) =>
-    figure(
+  const both = (caption: string, draw: typeof speedupChart) => {
+    const name = title === "" ? caption : `${caption}, ${title}`;
+    return wideFigure(
+      drawing.page,
       caption,
-      drawing,
-      ...Object.entries(WIDTHS).map(([style, width]) => {
-        const name = title === "" ? caption : `${caption}, ${title}`;
-        return element("div", { class: style }, draw(rows, { ...drawing, width, name }));
-      }),
+      (width) => draw(rows, { ...drawing, width, name }),
     );
+  };
   const drawn = rows.filter(({ setting_kind }) => setting_kind !== "plain again");
   const entries = [...looks].filter(([name]) => drawn.some(({ setting }) => setting === name))
     .map(([name, look]) => [name, swatch(look, drawing.page)] as const);
   return [
     element("h2", {}, title === "" ? "Speed" : `Speed: ${title}`),
-    legend(entries, drawing),
+    legend(drawing.page, entries),
     element(
       "div",
       { class: "wide" },
@@ -51,7 +49,7 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
   ];
 }
 
-/** Of presets and policies; of the widest fixed setting where none was measured. */
+/** Timelines of presets and policies, or of the fixed setting with the most steps if there are none. */
 function timelines(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
   const adaptive = rows.filter(isAdaptive);
   const most = Math.max(...rows.map(({ num_steps }) => num_steps ?? 0));
@@ -96,7 +94,7 @@ function timeSplits(rows: readonly BenchRow[], drawing: Drawing): PageNode | und
   return part(drawing, {
     title: "Where a round's time goes",
     text: `Each bar from left to right: ${PARTS.join(", ")}.`,
-    legend: legend(entries, drawing),
+    legend: legend(drawing.page, entries),
     charts: byBatch(rows, (rows, name) => timeSplitChart(rows, { ...drawing, top, name })),
   });
 }
@@ -116,7 +114,7 @@ function byBatch(
   }));
 }
 
-/** Small charts under a heading; undefined where there is none. */
+/** Small charts under a heading; undefined if there are no charts. */
 function part(
   drawing: Drawing,
   { title, text, legend, charts }: {
@@ -129,7 +127,7 @@ function part(
   if (charts.length === 0) return undefined;
   const { element } = drawing.page;
   const figures = charts.map(({ caption, draw }) =>
-    figure(caption, drawing, draw(`${title}, ${caption}`))
+    figure(drawing.page, caption, draw(`${title}, ${caption}`))
   );
   return element(
     "section",
@@ -139,20 +137,4 @@ function part(
     ...legend === undefined ? [] : [legend],
     element("div", { class: "small" }, ...figures),
   );
-}
-
-function figure(
-  caption: string,
-  { page: { element } }: Drawing,
-  ...charts: readonly PageNode[]
-): PageNode {
-  return element("figure", {}, element("figcaption", {}, caption), ...charts);
-}
-
-function legend(
-  entries: readonly (readonly [string, PageNode])[],
-  { page: { element } }: Drawing,
-): PageNode {
-  const items = entries.map(([name, mark]) => element("span", {}, mark, name));
-  return element("div", { class: "legend" }, ...items);
 }

@@ -1,28 +1,49 @@
-import { dot, lineX, type SymbolType } from "@observablehq/plot";
-import { shortName } from "../columns.ts";
+import { dot, lineX, lineY, type Markish, type SymbolType } from "@observablehq/plot";
+import { shortName } from "../formats.ts";
 import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 
-/** How a setting is drawn: told by shape and dashes as well as by colour. */
+/** How a series is drawn. Symbols and dashes tell series apart as well as colours do. */
 export interface Look {
   /** A CSS value that follows the page's theme. */
   readonly colour: string;
   readonly symbol: SymbolType;
-  /** SVG's stroke-dasharray; empty is a whole line. */
+  /** SVG's stroke-dasharray; empty for a solid line. */
   readonly dash: string;
 }
 
-/** By the name of the setting. */
+/** Looks by the name of the series. */
 export type Looks = ReadonlyMap<string, Look>;
 
-/** Hues of presets and policies in style.css; more begin again. */
-const PRESET_HUES = 4;
-/** Of settings that draft; more begin again, with other dashes: 6 and 5 have no common factor. */
+/** The number of hues in style.css for series without an order. Further series begin again with other dashes. */
+const HUES = 4;
 const SYMBOLS = ["square", "triangle", "diamond", "star", "cross", "wye"] as const;
 const DASHES = ["", "6 3", "2 2", "8 3 2 3", "10 4"] as const;
 
+/** The symbol and the dashes of plain decoding. */
+export const PLAIN_PATTERN = { symbol: "circle", dash: "1 3" } as const;
+
+/** The hue of the series at this place. */
+export function hueAt(at: number): string {
+  return `var(--preset-${at % HUES + 1})`;
+}
+
 /**
- * Plain is grey, fixed steps and trees go from light to dark with what they verify, presets and
+ * The symbol and the dashes of the series at this place. Both begin again after the last one; as there are 6 symbols and 5 dashes,
+ * which have no common factor, no two of 30 series have the same of both.
+ */
+export function patternAt(
+  at: number,
+  symbols: readonly SymbolType[] = SYMBOLS,
+): Pick<Look, "symbol" | "dash"> {
+  return {
+    symbol: symbols[at % symbols.length] ?? "square",
+    dash: DASHES[at % DASHES.length] ?? "",
+  };
+}
+
+/**
+ * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the rows, presets and
  * policies have hues of their own.
  */
 export function looksOf(rows: readonly BenchRow[]): Looks {
@@ -31,9 +52,7 @@ export function looksOf(rows: readonly BenchRow[]): Looks {
   return new Map(settings.map((row) => {
     const colour = colourOf(row, settings);
     const at = drafting.indexOf(row);
-    if (at < 0) return [row.setting, { colour, symbol: "circle", dash: "1 3" }];
-    const symbol = SYMBOLS[at % SYMBOLS.length] ?? "square";
-    return [row.setting, { colour, symbol, dash: DASHES[at % DASHES.length] ?? "" }];
+    return [row.setting, { colour, ...at < 0 ? PLAIN_PATTERN : patternAt(at) }];
   }));
 }
 
@@ -53,16 +72,17 @@ function colourOf(row: BenchRow, settings: readonly BenchRow[]): string {
       return ramp(at, alike.length, ["--few-rows", "--many-rows"]);
     case "preset":
     case "policy":
-      return `var(--preset-${at % PRESET_HUES + 1})`;
+      return hueAt(at);
   }
 }
 
-function ramp(at: number, count: number, [from, to]: readonly [string, string]): string {
+/** The colour at this place of `count` from the first colour to the last; names of CSS variables. */
+export function ramp(at: number, count: number, [from, to]: readonly [string, string]): string {
   const part = count < 2 ? 50 : Math.round(at / (count - 1) * 100);
   return `color-mix(in oklab, var(${to}) ${part}%, var(${from}))`;
 }
 
-/** The scales of a chart whose marks are told apart by setting. */
+/** The colour and symbol scales of a chart whose marks differ by series. */
 export function seriesScales(looks: Looks): {
   color: { type: "ordinal"; domain: string[]; range: string[] };
   symbol: { type: "ordinal"; domain: string[]; range: SymbolType[] };
@@ -75,10 +95,29 @@ export function seriesScales(looks: Looks): {
   };
 }
 
-/** Pixels of a character of a chart's text, and of a tick. */
+/**
+ * A line with its dashes for each series, and a dot with its symbol for each point.
+ *
+ * @param names fields of the points: x, y and the name of the series; their field `title` is shown at a dot.
+ */
+export function seriesMarks<Point extends object>(
+  points: readonly Point[],
+  { x, y, series }: Readonly<Record<"x" | "y" | "series", keyof Point & string>>,
+  looks: Looks,
+): Markish[] {
+  const lines = [...Map.groupBy(points, (point) => String(point[series]))].map(([name, own]) =>
+    lineY(own, { x, y, stroke: series, strokeDasharray: looks.get(name)?.dash ?? "" })
+  );
+  return [
+    ...lines,
+    dot(points, { x, y, r: 4, fill: series, symbol: series, title: "title" }),
+  ];
+}
+
+/** Width of a character of a chart's text and of a tick, in pixels. */
 const [CHARACTER, TICK] = [6.5, 14];
 
-/** The settings' names beside their bars, and the room they take. */
+/** The axis with the names of the settings beside their bars, and the margin that it takes. */
 export function namesAxis(bars: readonly { readonly setting: string }[]): {
   marginLeft: number;
   y: { type: "band"; label: null; domain: string[]; tickFormat: (name: string) => string };
@@ -89,7 +128,7 @@ export function namesAxis(bars: readonly { readonly setting: string }[]): {
   return { marginLeft: Math.ceil(TICK + CHARACTER * longest), y };
 }
 
-/** A stretch of a setting's line with its symbol, for a legend. */
+/** A short piece of a line with its symbol, for a legend. */
 export function swatch({ colour, symbol, dash }: Look, { chart }: PageMaker): PageNode {
   const size = { width: 34, height: 14, margin: 2, marginBottom: 2 };
   return chart({

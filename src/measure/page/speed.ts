@@ -1,24 +1,24 @@
 import { barX, dot, gridX, gridY, lineY, type Markish, rect } from "@observablehq/plot";
 import { ruleX, ruleY, tickX } from "@observablehq/plot";
-import { digits, ratioText } from "../columns.ts";
+import { digits, ratioText } from "../formats.ts";
 import { type BenchRow, isDrafting } from "../row.ts";
 import { positiveInterval } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 import { type Looks, namesAxis, seriesScales } from "./series.ts";
 
-/** What a chart of a section's speeds is drawn with. */
+/** What a chart of speeds is drawn with. */
 export interface SpeedOptions {
   readonly page: PageMaker;
   readonly looks: Looks;
-  /** Pixels. */
+  /** Width in pixels. */
   readonly width: number;
-  /** For screen readers. */
+  /** The label of the chart for screen readers. */
   readonly name: string;
 }
 
-/** Most pixels between the settings of one batch size, so that their intervals do not overlap. */
+/** The most pixels between settings of one batch size, which are moved apart so that their intervals do not overlap. */
 const DODGE = 12;
-/** Of the room of a batch size, the part that its settings spread over. */
+/** The part of the space of a batch size over which its settings are spread. */
 const SPREAD = 0.6;
 const MARGIN = 52;
 const TALL = 320;
@@ -27,7 +27,7 @@ const ratioTick = (value: number) => `${Number(value.toFixed(2))}x`;
 const heightOf = (bars: number) => 60 + 32 * bars;
 const HALO = { stroke: "var(--paper)", strokeWidth: 4 } as const;
 
-/** Tokens/s with 95 % intervals of the mean. */
+/** A chart of tokens/s with 95 % intervals of the mean: bars for one batch size, lines for several. */
 export function throughputChart(rows: readonly BenchRow[], options: SpeedOptions): PageNode {
   const speeds = rows.filter(({ setting_kind }) => setting_kind !== "plain again").map(speedOf);
   return sizesOf(rows).length === 1 ? speedBars(speeds, options) : speedLines(speeds, options);
@@ -147,7 +147,7 @@ function sizesOf(rows: readonly BenchRow[]): number[] {
   return [...new Set(rows.map(({ batch }) => batch))];
 }
 
-/** Speed over plain decoding with 95 % intervals; the band is plain against itself. */
+/** A chart of the speed over plain decoding with 95 % intervals; the band is that of plain decoding against itself. */
 export function speedupChart(rows: readonly BenchRow[], options: SpeedOptions): PageNode {
   const speedups = speedupsOf(rows);
   return sizesOf(rows).length === 1 ? speedupRows(speedups, options) : facets(speedups, options);

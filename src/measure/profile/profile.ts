@@ -4,46 +4,47 @@ import { median, sum } from "../statistics.ts";
 /** All dispatches of a part that have one label (layers taken together) and one kernel. */
 export interface ProfileRow {
   readonly part: PartSamples["part"];
-  /** "layers.*.qkv" */
+  /** The label with numbers of layers and steps replaced: `layers.*.qkv`. */
   readonly label: string;
   readonly kernel: string;
-  /** Dispatches a round. */
+  /** Dispatches per round. */
   readonly calls: number;
-  /** Median device time of a dispatch, microseconds. */
+  /** Median device time of a dispatch in microseconds. */
   readonly us: number;
-  /** Device time a round, the median over rounds. */
+  /** Median device time per round in milliseconds. */
   readonly ms: number;
-  /** Of the part's sum, 0 to 1. */
+  /** Share of the part's device time, 0 to 1. */
   readonly share: number;
-  /** At least moved a round; null where no kernel said. */
+  /** The least bytes moved per round; null if no kernel states them. */
   readonly bytes: number | null;
   readonly flops: number | null;
-  /** 10^9 a second. */
+  /** 10^9 bytes per second. */
   readonly gbps: number | null;
   readonly gflops: number | null;
-  /** Time that `bytes` take at full bandwidth over the time taken, 0 to 1. */
+  /** Time for `bytes` at full bandwidth over the measured time, 0 to 1. */
   readonly ofFloor: number | null;
 }
 
+/** The dispatches of one part of a round, or of a prefill. */
 export interface ProfilePart {
   readonly part: PartSamples["part"];
   readonly dispatches: number;
   /** Sum of the dispatches' times, each in a pass of its own; the median over rounds. */
   readonly kernelMs: number;
-  /** All dispatches in one pass: with the gaps between them, without the passes' own cost. */
+  /** Time of all dispatches in one pass: with the gaps between them, without the cost of a pass for each. */
   readonly passMs: number;
-  /** Time that the bytes of all dispatches take at full bandwidth, where that is known. */
+  /** Time for the bytes of all dispatches at full bandwidth; null if it is not known. */
   readonly floorMs: number | null;
   /** Longest first. */
   readonly rows: readonly ProfileRow[];
 }
 
-/** "layers.3.qkv" is "layers.*.qkv": numbers that count layers or steps go. */
+/** The label without the numbers of layers and steps: `layers.3.qkv` becomes `layers.*.qkv`. */
 export function withoutNumbers(label: string): string {
   return label.replaceAll(/\.\d+(?=\.|$)/g, ".*");
 }
 
-/** Sums a part's dispatches up by label and kernel; `bandwidth` in 10^9 bytes a second. */
+/** Sums the dispatches of a part by label and kernel. `bandwidth` is in 10^9 bytes per second. */
 export function profilePart(samples: PartSamples, bandwidth: number | undefined): ProfilePart {
   const { part, launches, launchMs, passMs } = samples;
   const kernelMs = median(launchMs.map(sum));
@@ -83,7 +84,7 @@ export function profilePart(samples: PartSamples, bandwidth: number | undefined)
   };
 }
 
-/** Null where no launch of the group said. */
+/** The sum over a group; null if no dispatch of it states the value. */
 function total<K extends "bytes" | "flops">(
   group: readonly { readonly [key in K]: number | undefined }[],
   key: K,
@@ -92,7 +93,7 @@ function total<K extends "bytes" | "flops">(
   return said.length === 0 ? null : sum(said);
 }
 
-/** Null where one of them is not known or took no time that the clock could see. */
+/** The quotient; null if the value is not known or the time is 0. */
 function over(value: number | null, by: number): number | null {
   return value === null || by <= 0 ? null : value / by;
 }

@@ -14,52 +14,54 @@ import { randomIds } from "../workload/draw.ts";
 import { median } from "../statistics.ts";
 import { type ProfilePart, profilePart } from "./profile.ts";
 import type { ModelRequest, Subject } from "../runner.ts";
-import { openMeasured, subjectOf } from "../subject.ts";
+import { openMeasured, subjectOf } from "../bench_engine.ts";
 import { chains, distinctTiers } from "../../speculate/round_shape.ts";
 
-/** What a profile runs: all combinations, and a prefill for each depth. */
+/** What a profile measures: rounds in all combinations, and a prefill for each depth. */
 export interface ProfileRequest extends ModelRequest {
   readonly batchSizes: readonly number[];
   readonly numSteps: readonly number[];
-  /** Tokens in the cache; 0 = 512, or what fits. */
+  /** Tokens in the cache; 0 stands for 512, or for what fits. */
   readonly depths: readonly number[];
-  /** Groups of rounds, and runs of a prefill. */
+  /** The number of groups of rounds, and of runs of a prefill. */
   readonly repeat: number;
   readonly seed: number;
-  /** 10^9 bytes a second; measured where absent. */
+  /** 10^9 bytes per second; measured if absent. */
   readonly bandwidth?: number;
 }
 
-/** The kernels of one setting, or of a prefill. */
+/** The profile of the rounds of one setting, or of a prefill. */
 export interface ProfileTable {
   readonly kind: "round" | "prefill";
   readonly batch: number;
-  /** Undefined in a prefill. */
+  /** Undefined for a prefill. */
   readonly numSteps: number | undefined;
   /** Tokens in the cache, or of the prompt. */
   readonly context: number;
-  /** Rounds or prefills that were measured. */
+  /** The number of rounds or prefills that were measured. */
   readonly runs: number;
-  /** Median device time of the whole, a pass a part. */
+  /** Median device time in milliseconds, with one pass for each part. */
   readonly wholeMs: number;
   readonly parts: readonly ProfilePart[];
 }
 
+/** An engine opened for profiling. */
 export interface ProfileSession extends Disposable {
   readonly subject: Subject;
-  /** 10^9 bytes a second; undefined where it was neither given nor can be measured. */
+  /** 10^9 bytes per second; undefined if it was not given and cannot be measured. */
   readonly bandwidth: number | undefined;
-  /** Measures table by table. */
+  /** Measures one table after the other. */
   tables(): AsyncGenerator<ProfileTable>;
 }
 
+/** Opens a profile session. */
 export type OpenProfile = (request: ProfileRequest) => Promise<ProfileSession>;
 
 const DEFAULT_DEPTH = 512;
-/** Tokens whose prefill is measured `repeat` times; longer ones, which have many chunks alike, fewer times. */
+/** The longest prefill that is measured `repeat` times. Longer ones, which have many equal chunks, are measured fewer times. */
 const REPEATED_TOKENS = 2048;
 
-/** Opens model, device and profiler. @throws UsageError where the adapter has no timestamps. */
+/** Opens model, device and profiler. @throws UsageError if the adapter has no timestamp queries. */
 export async function openProfile(request: ProfileRequest): Promise<ProfileSession> {
   using stack = new DisposableStack();
   const { batchSizes, numSteps, depths } = request;
@@ -124,7 +126,7 @@ interface Measured {
   };
 }
 
-/** Whether cells count as a prompt's: what random weights make of one is no more like a text's than random numbers. */
+/** Takes the KV cells as they are instead of prefilling them if the weights are random: a prompt's keys and values would then be no more realistic. */
 function filledOf({ randomWeights }: Measured["request"]): boolean {
   return randomWeights !== undefined;
 }
@@ -156,7 +158,7 @@ async function roundTable(
   };
 }
 
-/** Measured after the rounds, which have warmed the clocks. */
+/** The profile of a prefill. It is measured after the rounds, when the clocks of the GPU are up. */
 async function prefillTable(
   { engine, profiler, request }: Measured,
   ids: readonly number[],

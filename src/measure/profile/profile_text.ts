@@ -1,32 +1,39 @@
-import { markdownTable } from "markdown-table";
 import { percentText } from "../../text/numbers.ts";
-import { digits } from "../columns.ts";
+import { digits, places } from "../formats.ts";
+import { type Column, markdownText, numbers, words } from "../table.ts";
 import type { ProfilePart, ProfileRow } from "./profile.ts";
 import type { ProfileTable } from "./profile_session.ts";
 import type { Subject } from "../runner.ts";
 
 interface Facts {
   readonly subject: Subject;
-  /** 10^9 bytes a second; null where it is not known. */
+  /** 10^9 bytes per second; null if it is not known. */
   readonly bandwidth: { readonly gbps: number | null; readonly given: boolean };
 }
 
-const KERNEL_HEADS = [
-  "part",
-  "label",
-  "kernel",
-  "calls",
-  "us a call",
-  "ms in all",
-  "share",
-  "MB a call",
-  "GB/s",
-  "GFLOP/s",
-  "of floor",
+const KERNEL_COLUMNS: readonly Column<ProfileRow>[] = [
+  words("part", ({ part }) => part),
+  words("label", ({ label }) => label),
+  words("kernel", ({ kernel }) => kernel),
+  numbers("calls", ({ calls }) => calls),
+  numbers("us a call", ({ us }) => us, places(1)),
+  numbers("ms in all", ({ ms }) => ms, places(3)),
+  numbers("share", ({ share }) => share, percentText),
+  numbers("MB a call", ({ bytes, calls }) => bytes ? bytes / calls / 1e6 : null, digits),
+  numbers("GB/s", ({ gbps }) => gbps || null, digits),
+  numbers("GFLOP/s", ({ gflops }) => gflops || null, digits),
+  numbers("of floor", ({ ofFloor }) => ofFloor, percentText),
 ];
-const PART_HEADS = ["part", "dispatches", "sum ms", "one pass ms", "gaps ms", "floor ms"];
+const PART_COLUMNS: readonly Column<ProfilePart>[] = [
+  words("part", ({ part }) => part),
+  numbers("dispatches", ({ dispatches }) => dispatches),
+  numbers("sum ms", ({ kernelMs }) => kernelMs, places(3)),
+  numbers("one pass ms", ({ passMs }) => passMs, places(3)),
+  numbers("gaps ms", ({ passMs, kernelMs }) => passMs - kernelMs, places(3)),
+  numbers("floor ms", ({ floorMs }) => floorMs, places(3)),
+];
 
-/** Tables to read or to paste into an issue. */
+/** The profile as Markdown: for each table the kernels and the parts. */
 export function profileText(tables: readonly ProfileTable[], facts: Facts): string {
   const { subject: { model, draft, device, simulated }, bandwidth } = facts;
   const head = [
@@ -52,32 +59,9 @@ function tableTexts(table: ProfileTable): string[] {
     ? `Prefill of ${context} tokens, median of ${runs}: ${digits(wholeMs)} ms`
     : `Round: batch ${batch}, ${numSteps} draft steps, ${context} tokens of context, ` +
       `median of ${runs}: ${digits(wholeMs)} ms`;
-  const rows = parts.flatMap(({ rows }) => rows).map(kernelCells);
   return [
     `## ${title}`,
-    markdownTable([KERNEL_HEADS, ...rows], { align: ["l", "l", "l", ...Array(8).fill("r")] }),
-    markdownTable([PART_HEADS, ...parts.map(partCells)], { align: ["l", ...Array(5).fill("r")] }),
+    markdownText(KERNEL_COLUMNS, parts.flatMap(({ rows }) => rows)),
+    markdownText(PART_COLUMNS, parts),
   ];
-}
-
-function kernelCells(row: ProfileRow): string[] {
-  const optional = (value: number | null) => value ? digits(value) : "";
-  return [
-    row.part,
-    row.label,
-    row.kernel,
-    String(row.calls),
-    row.us.toFixed(1),
-    row.ms.toFixed(3),
-    percentText(row.share),
-    optional(row.bytes === null ? null : row.bytes / row.calls / 1e6),
-    optional(row.gbps),
-    optional(row.gflops),
-    row.ofFloor === null ? "" : percentText(row.ofFloor),
-  ];
-}
-
-function partCells({ part, dispatches, kernelMs, passMs, floorMs }: ProfilePart): string[] {
-  const times = [kernelMs, passMs, passMs - kernelMs].map((ms) => ms.toFixed(3));
-  return [part, String(dispatches), ...times, floorMs === null ? "" : floorMs.toFixed(3)];
 }

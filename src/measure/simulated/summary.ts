@@ -2,17 +2,17 @@ import type { ArmKind, ArmResult } from "../../simulate/compare/compare.ts";
 import type { SimulationResult } from "../../simulate/run/tally.ts";
 import { average, pairedRatio, type Percentiles, percentiles, type Ratio } from "../statistics.ts";
 
-/** One policy in one world, over all repeats; its JSON is a public format. */
+/** The results of one policy in one world, over all repeats. Its JSON is a public format. */
 export interface SimulatedRow {
   readonly policy: string;
   readonly kind: ArmKind;
-  /** Tokens a second, mean over the repeats. */
+  /** Tokens per second, mean over the repeats. */
   readonly throughput: number;
-  /** Over the best static depth, paired by repeat. */
+  /** Throughput over that of the best static depth, paired by repeat. */
   readonly relative: Ratio;
-  /** Part of its throughput that each oracle has more, of the oracle's. */
+  /** 1 - throughput / throughput of each oracle. */
   readonly regret: Regret;
-  /** Tokens that the dynamic oracle has more at equal time. */
+  /** Tokens that the dynamic oracle generates more in the same time. */
   readonly regret_tokens: number;
   readonly rounds: number;
   readonly switches: number;
@@ -31,28 +31,29 @@ export interface SimulatedRow {
   readonly rounds_by_depth: Readonly<Record<string, number>>;
 }
 
+/** Regret to each of three oracles. */
 export interface Regret {
-  /** To the oracle that knows every draft's chance. */
+  /** Regret to the oracle that knows the acceptance probability of every draft. */
   readonly dynamic: number;
-  /** To the best depth for every batch size. */
+  /** Regret to the best depth for each batch size. */
   readonly per_batch: number;
-  /** To the best depth. */
+  /** Regret to the best single depth. */
   readonly static: number;
 }
 
-/** What one world came to. */
+/** The results of all policies in one world. */
 export interface SimulatedTable {
   readonly world: string;
   readonly about: string;
   readonly best_static: string;
-  /** Policies first, as asked for. */
+  /** The rows, with the given policies first. */
   readonly rows: readonly SimulatedRow[];
 }
 
 /**
- * Rows of all arms.
+ * The table of one world.
  *
- * @param repeats what the arms came to in the same world with different seeds, [repeats][arms].
+ * @param repeats results of the arms in the same world with different seeds, [repeats][arms].
  */
 export function simulatedTable(
   repeats: readonly (readonly ArmResult[])[],

@@ -1,75 +1,70 @@
-import { markdownTable } from "markdown-table";
-import { fittedTable, splitTable, type TextColumn, wrapped } from "../terminal_table.ts";
+import { cellColumns, type Column, fittedTable, markdownText, numbers } from "../table.ts";
+import { splitTable, words, wrapped } from "../table.ts";
+import { places } from "../formats.ts";
 import type { SimulatedRow, SimulatedTable } from "./summary.ts";
 
-/** What all tables have in common, for above them. */
+/** What all tables have in common, written above them. */
 export interface SimulatedFacts {
   readonly costs: string;
   readonly repeats: number;
   readonly seed: number;
 }
 
-type Column = TextColumn<SimulatedRow>;
+type SimulatedColumn = Column<SimulatedRow>;
 
-const column = (title: string, text: Column["text"]): Column => ({ title, align: "right", text });
-
-const POLICY: Column = { title: "policy", align: "left", text: ({ policy }) => policy };
-const SPEED = column("tok/s", ({ throughput }) => number(throughput));
-const OF_BEST = column(
+const POLICY: SimulatedColumn = words("policy", ({ policy }) => policy);
+const SPEED: SimulatedColumn = numbers("tok/s", (row) => row.throughput, shortNumber);
+const OF_BEST: SimulatedColumn = numbers(
   "of best static",
   ({ relative: { ratio, low, high } }) =>
     ratio.toFixed(3) +
     (low === null || high === null ? "" : ` (${low.toFixed(3)}-${high.toFixed(3)})`),
 );
-const REGRET = column("regret: oracle", ({ regret }) => share(regret.dynamic));
-const BY_BATCH = column("by batch", ({ regret }) => share(regret.per_batch));
-const STATIC = column("static", ({ regret }) => share(regret.static));
-const DEPTH = column("depth", ({ mean_depth }) => mean_depth.toFixed(2));
-const ACCEPT = column("accept length", (row) => row.mean_accept_length.toFixed(2));
-const SWITCHES = column("switches", ({ switches }) => switches.toFixed(0));
-const PREEMPTED = column("preemptions", ({ preemptions }) => preemptions.toFixed(0));
-const TTFT = column("TTFT p50 ms", ({ ttft_ms }) => number(ttft_ms.p50));
-const TPOT = column("TPOT p50 ms", ({ tpot_ms }) => number(tpot_ms.p50));
-const E2E = column("E2E p50 ms", ({ e2e_ms }) => number(e2e_ms.p50));
-const E2E_P99 = column("E2E p99 ms", ({ e2e_ms }) => number(e2e_ms.p99));
+const REGRET: SimulatedColumn = numbers("regret: oracle", ({ regret }) => regret.dynamic, share);
+const BY_BATCH: SimulatedColumn = numbers("by batch", ({ regret }) => regret.per_batch, share);
+const STATIC: SimulatedColumn = numbers("static", ({ regret }) => regret.static, share);
+const DEPTH: SimulatedColumn = numbers("depth", (row) => row.mean_depth, places(2));
+const ACCEPT: SimulatedColumn = numbers(
+  "accept length",
+  (row) => row.mean_accept_length,
+  places(2),
+);
+const SWITCHES: SimulatedColumn = numbers("switches", ({ switches }) => switches, places(0));
+const PREEMPTED: SimulatedColumn = numbers("preemptions", (row) => row.preemptions, places(0));
+const TTFT: SimulatedColumn = numbers("TTFT p50 ms", (row) => row.ttft_ms.p50, shortNumber);
+const TPOT: SimulatedColumn = numbers("TPOT p50 ms", (row) => row.tpot_ms.p50, shortNumber);
+const E2E: SimulatedColumn = numbers("E2E p50 ms", (row) => row.e2e_ms.p50, shortNumber);
+const E2E_P99: SimulatedColumn = numbers("E2E p99 ms", (row) => row.e2e_ms.p99, shortNumber);
 
 const COLUMNS = [
   ...[POLICY, SPEED, OF_BEST, REGRET, BY_BATCH, STATIC, DEPTH, ACCEPT, SWITCHES, PREEMPTED],
   ...[TTFT, TPOT, E2E, E2E_P99],
 ];
-/** What goes first where a terminal is narrow; the others always stay. */
+/** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
 const DROPPED = [STATIC, BY_BATCH, SWITCHES, PREEMPTED, E2E_P99, DEPTH, REGRET, ACCEPT];
 
-/** A column of these says nothing. */
+/** A column is left out if all its cells are among these. */
 const NOTHING: ReadonlySet<string> = new Set(["", "0"]);
 
-/** The worlds side by side where there are several, then a table for each. */
+/** The tables as Markdown: all worlds side by side if there are several, then one table for each. */
 export function simulatedText(
   tables: readonly SimulatedTable[],
   { costs, repeats, seed }: SimulatedFacts,
 ): string {
   const facts = `costs: ${costs}; repeats ${repeats}, seed ${seed}`;
-  const side = acrossWorlds(tables).map(({ titles, rows }) => {
-    const align = titles.map((_, at) => at > 0 ? "r" : "l");
-    return markdownTable([[...titles], ...rows.map((row) => [...row])], { align });
-  });
+  const side = acrossWorlds(tables).map(({ columns, rows }) => markdownText(columns, rows));
   return [facts, ...side, ...tables.map(oneTable)].join("\n\n") + "\n";
 }
 
-/** The same for a terminal: no line is longer than `columns` characters, of the columns what fits. */
+/** The same for a terminal of `columns` characters, with the columns that fit. */
 export function simulatedTerminal(
   tables: readonly SimulatedTable[],
   { costs, repeats, seed }: SimulatedFacts,
   { columns: width }: { readonly columns: number },
 ): string {
-  const side = acrossWorlds(tables).flatMap(({ titles, rows }) => {
-    const [first = "", ...others] = titles;
-    const worlds = others.map((title, at): TextColumn<readonly string[]> => (
-      { title, align: "right", text: (row) => row[at + 1] ?? "" }
-    ));
-    const name = { title: first, align: "left", text: (row: readonly string[]) => row[0] ?? "" };
-    return splitTable([name as TextColumn<readonly string[]>, ...worlds], rows, { width });
-  });
+  const side = acrossWorlds(tables).flatMap(({ columns, rows }) =>
+    splitTable(columns, rows, { width })
+  );
   const each = tables.map((table) => {
     const { columns, rows } = shownOf(table);
     return [
@@ -86,13 +81,13 @@ export function simulatedTerminal(
   ].map((lines) => lines.map((line) => `${line}\n`).join("")).join("\n");
 }
 
-/** A table of ratios: the first column has the policies, then a column a world. */
+/** A table of ratios: the first column has the policies, each other one a world. */
 interface Across {
-  readonly titles: readonly string[];
+  readonly columns: readonly Column<readonly string[]>[];
   readonly rows: readonly (readonly string[])[];
 }
 
-/** The worlds side by side, over the best static depth and over plain decoding; nothing of a single one. */
+/** The worlds side by side, over the best static depth and over plain decoding; empty for a single world. */
 function acrossWorlds(tables: readonly SimulatedTable[]): Across[] {
   return tables.length > 1 ? [sideBySide(tables), ...overPlain(tables)] : [];
 }
@@ -104,7 +99,7 @@ function sideBySide(tables: readonly SimulatedTable[]): Across {
   return ratiosOf(tables, { title: "of best static", ratio, last: [best] });
 }
 
-/** Throughput over that of plain decoding, where there are prices of that. */
+/** Throughput over that of plain decoding; empty if a world has no result of plain decoding. */
 function overPlain(tables: readonly SimulatedTable[]): Across[] {
   const plain = new Map(
     tables.map((table) => [table, table.rows.find(({ policy }) => policy === "static:0")]),
@@ -115,7 +110,7 @@ function overPlain(tables: readonly SimulatedTable[]): Across[] {
   return [ratiosOf(tables, { title: "of plain decoding", ratio, last: [] })];
 }
 
-/** A column a world, and the geometric mean of all. */
+/** A table with a column for each world and one for the geometric mean of all worlds. */
 function ratiosOf(
   tables: readonly SimulatedTable[],
   { title, ratio, last }: {
@@ -134,23 +129,18 @@ function ratiosOf(
     return [policy, ...[...ratios, mean].map((ratio) => ratio.toFixed(3))];
   });
   const names = tables.map(({ world }) => world);
-  return { titles: [title, ...names, "mean"], rows: [...rows, ...last] };
+  return { columns: cellColumns([title, ...names, "mean"], [title]), rows: [...rows, ...last] };
 }
 
 function oneTable(table: SimulatedTable): string {
-  const { world, about } = table;
   const { columns, rows } = shownOf(table);
-  const lines = rows.map((row) => columns.map(({ text }) => text(row)));
-  const align = columns.map((_, at) => at > 0 ? "r" : "l");
-  return `${world}: ${about}\n\n${
-    markdownTable([columns.map(({ title }) => title), ...lines], { align })
-  }`;
+  return `${table.world}: ${table.about}\n\n${markdownText(columns, rows)}`;
 }
 
-/** The rows of a world's table and the columns that say something. */
+/** The rows of a world's table and the columns that are not empty. */
 function shownOf(
   table: SimulatedTable,
-): { readonly columns: readonly Column[]; readonly rows: readonly SimulatedRow[] } {
+): { readonly columns: readonly SimulatedColumn[]; readonly rows: readonly SimulatedRow[] } {
   const rows = shownRows(table);
   const columns = COLUMNS.filter((column) =>
     column === POLICY || column === SPEED || rows.some((row) => !NOTHING.has(column.text(row)))
@@ -158,14 +148,13 @@ function shownOf(
   return { columns, rows };
 }
 
-/** Of the static depths the best alone; JSON has all. */
+/** The rows without static depths other than the best; JSON has them all. */
 function shownRows(table: SimulatedTable | undefined): readonly SimulatedRow[] {
   if (table === undefined) return [];
   return table.rows.filter(({ kind, policy }) => kind !== "static" || policy === table.best_static);
 }
 
-function number(value: number | null): string {
-  if (value === null) return "";
+function shortNumber(value: number): string {
   return value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3)).toString();
 }
 

@@ -1,15 +1,15 @@
 import { hash32 } from "../../speculate/noise.ts";
 
-/** A stream of choices from a seed. */
+/** A stream of random choices. */
 export interface Draw {
-  /** An integer from `low` to `high`, both included. */
+  /** A random integer from `low` to `high`, both included. */
   integer(low: number, high: number): number;
   one<T>(items: readonly T[]): T;
   /** `count` different items, in random order. */
   some<T>(items: readonly T[], count: number): T[];
 }
 
-/** Choices from the counter-based noise that sampling uses; `stream` numbers the streams of a seed. */
+/** A stream of choices from the counter-based noise that sampling uses. `stream` is the number of the stream of this seed. */
 export function drawFrom(seed: number, stream: number): Draw {
   let turn = 0;
   const below = (limit: number) => Math.floor(hash32(seed, stream, turn++) / 2 ** 32 * limit);

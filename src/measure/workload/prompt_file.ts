@@ -4,7 +4,7 @@ import type { Prompt } from "./prompt.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `{"prompt": TEXT}` or `{"messages": [...]}` a line; other fields are left alone. @throws UsageError */
+/** Prompts of a file with `{"prompt": TEXT}` or `{"messages": [...]}` in each line; other fields are ignored. @throws UsageError */
 export function fileExamples(path: string, text: string): Prompt[] {
   return examples(path, text, ({ prompt, messages }) => {
     if (typeof prompt === "string" && prompt !== "" && messages === undefined) {
@@ -17,7 +17,7 @@ export function fileExamples(path: string, text: string): Prompt[] {
   });
 }
 
-/** Spec-Bench's `{"question_id", "category", "turns": [TEXT, ...]}` a line. @throws UsageError */
+/** Prompts of a file of Spec-Bench, with `{"question_id", "category", "turns": [TEXT, ...]}` in each line. @throws UsageError */
 export function specBenchExamples(path: string, text: string): Prompt[] {
   return examples(path, text, ({ category, turns }) => {
     if (!isTexts(turns)) return "expected turns, a list of texts";
@@ -27,7 +27,7 @@ export function specBenchExamples(path: string, text: string): Prompt[] {
   });
 }
 
-/** `parse` gives a prompt, or says what is wrong with the line. */
+/** The prompts of all lines. `parse` returns a prompt, or the reason that a line has none. */
 function examples(
   path: string,
   text: string,
@@ -49,7 +49,7 @@ function examples(
   return found;
 }
 
-/** The object of a line, or what is wrong with it. */
+/** The object of a line, or the reason that it is not one. */
 export function parseLine(line: string): Fields | string {
   try {
     const value: unknown = JSON.parse(line);

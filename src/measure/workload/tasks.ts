@@ -30,7 +30,7 @@ const CHAT = [
   "What is an EAGLE draft model?",
 ];
 
-/** Prompts of the kinds that the fledgling was trained on, from nearly certain to nearly random. */
+/** Makers of prompts of the kinds that the embedded model was trained on, from predictable to nearly random answers. */
 const GRAMMARS = {
   count(draw: Draw): string {
     const step = draw.one([1, 1, 1, 1, 2, 3, 5, 10]);
@@ -102,8 +102,10 @@ const GRAMMARS = {
   chat: (draw: Draw): string => draw.one(CHAT),
 };
 
+/** The name of a task. */
 export type TaskName = keyof typeof GRAMMARS;
 
+/** The names of all tasks. */
 export const TASKS: readonly TaskName[] = Object.keys(GRAMMARS) as TaskName[];
 
 /** Tasks whose answers follow from the prompt: most drafts are accepted. */
@@ -111,7 +113,7 @@ export const EASY: readonly TaskName[] = ["count", "table", "to_json", "reverse"
 /** Tasks whose answers are close to random: few drafts are accepted. */
 export const HARD: readonly TaskName[] = ["random_words", "random_numbers", "poem"];
 
-/** One prompt of a task. */
+/** A random prompt of a task. */
 export function taskPrompt(task: TaskName, draw: Draw): string {
   return GRAMMARS[task](draw);
 }

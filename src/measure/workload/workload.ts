@@ -4,26 +4,26 @@ import type { Prompt } from "./prompt.ts";
 import { fileExamples, specBenchExamples } from "./prompt_file.ts";
 import { EASY, HARD, type TaskName, taskPrompt, TASKS } from "./tasks.ts";
 
-/** Where the prompts of a cell come from. */
+/** A source of the prompts of cells. */
 export interface Workload {
-  /** As written on the command line. */
+  /** The name as it is written on the command line. */
   readonly name: string;
-  /** Answers are not texts: they end at the most tokens only. */
+  /** True if answers are not texts and end only at the most tokens. */
   readonly ignoreEos: boolean;
-  /** Prompts have the length that the case says. */
+  /** True if prompts have the length of the case. */
   readonly sized: boolean;
-  /** The requests of a cell in order; `batch` of them run at a time. Same seed, same prompts. */
+  /** The prompts of a cell in their order, of which `batch` run at a time. The same seed gives the same prompts. */
   prompts(cell: { readonly batch: number; readonly seed: number }): Prompt[];
 }
 
 const RANDOM = "random";
-/** Requests that follow each other in each place of the batch: answers may be short. */
+/** The number of requests in each slot of the batch, one after the other, because answers may be short. */
 const PER_PLACE = 4;
-/** Requests of a phase in each place, and phases of a cell: easy, hard, easy, hard. */
+/** The number of requests of a phase in each slot; a cell has the phases easy, hard, easy, hard. */
 const PHASE = 4;
 const PHASES = 4;
 
-/** Reads what `--workload` says; `read` gives the text of a file. @throws UsageError */
+/** The workload of `--workload`. `read` returns the text of a file. @throws UsageError */
 export function openWorkload(name: string, read: (path: string) => string): Workload {
   const [kind, rest] = splitOnce(name);
   switch (kind) {
@@ -42,7 +42,7 @@ export function openWorkload(name: string, read: (path: string) => string): Work
   );
 }
 
-/** The workload of a case: random prompts where it names them, else that of the sweep. */
+/** The workload of a case: random prompts if the case names them, else the workload of the sweep. */
 export function workloadOf(
   { workload: name }: { readonly workload: string },
   of: Workload,
@@ -100,7 +100,7 @@ function random(name: string): Workload {
   };
 }
 
-/** Examples in their order, from a place that the seed draws, round and round. */
+/** A workload of examples in their order, from one that the seed draws, beginning again after the last. */
 function fromExamples(name: string, examples: readonly Prompt[]): Workload {
   return textWorkload(name, ({ batch, seed }) => {
     const first = drawFrom(seed, 0).integer(0, examples.length - 1);

@@ -66,14 +66,14 @@ export interface RelayScratch {
   readonly sums: Operand;
 }
 
-/** Inputs of matmuls whose rows' scales are noted by who writes them. */
+/** Inputs of matmuls for which the kernel that writes them also writes one scale for each row. */
 export type ScaledInput = "normed" | "attentionOutput" | "act";
 
 /** Most rows whose attention lowers scales where each of its invocations does. */
 const MOST_LOWERED = 16;
 
 /**
- * Scales of the rows of an input, f32 [rows], of `act` [jobs]; undefined where nobody notes them.
+ * Scales of the rows of an input, f32 [rows], of `act` [jobs]; undefined where its writer stores none.
  *
  * @param most rows whose attention lowers them.
  */

@@ -42,6 +42,11 @@ export async function encodePrompt(
   prompt: Prompt,
   signal: AbortSignal,
 ): Promise<readonly number[]> {
+  const { contextLength } = ready.engine.info;
+  const length = textLength(prompt);
+  if (length > contextLength * MOST_CHARACTERS) {
+    throw promptTooLong(Math.ceil(length / MOST_CHARACTERS), contextLength);
+  }
   const ids = await promptTokens(ready, prompt, signal);
   const most = mostTokens(ready.engine.info);
   if (ids.length >= most) throw promptTooLong(ids.length, most);
@@ -52,8 +57,8 @@ export async function encodePrompt(
  * Token ids of a prompt, also of one that does not fit.
  *
  * @param signal ends the rendering and tokenizing of the prompt.
- * @throws ApiError for one that is far too long to look at (400, 413), or that the template refuses
- * (400); 499 where the signal aborts.
+ * @throws ApiError for one that is far too long to look at (413), or that the template refuses (400);
+ * 499 where the signal aborts.
  */
 export async function promptTokens(
   { engine }: Ready,
@@ -62,9 +67,6 @@ export async function promptTokens(
 ): Promise<readonly number[]> {
   const { contextLength } = engine.info;
   const length = textLength(prompt);
-  if (length > contextLength * MOST_CHARACTERS) {
-    throw promptTooLong(Math.ceil(length / MOST_CHARACTERS), contextLength);
-  }
   const most = Math.max(contextLength * USUAL_CHARACTERS, FEWEST_MOST_CHARACTERS);
   if (length > most) throw tooManyOf("characters", length, most);
   return "ids" in prompt ? prompt.ids : await encoded(engine, prompt, signal);

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { ApiError, invalid } from "./errors.ts";
+import { reasonOf } from "./reasons.ts";
 
 /** Largest body, bytes. */
 export const MOST_BYTES: number = 8 * 2 ** 20;
@@ -38,7 +39,7 @@ export async function readJson(request: Request): Promise<unknown> {
 
 /** @throws ApiError naming the first field that does not fit the schema. */
 export function checked<T>(schema: z.ZodType<T>, value: unknown): T {
-  const { data, error, success } = schema.safeParse(value, { reportInput: true });
+  const { data, error, success } = schema.safeParse(value, { reportInput: true, error: reasonOf });
   if (success) return data;
   throw fieldError(error.issues);
 }

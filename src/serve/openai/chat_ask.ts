@@ -111,11 +111,13 @@ function oneGrammar(
   forced: ForcedCall | undefined,
 ): Pick<Ask, "grammar" | "grammarField"> {
   const { response_format: format } = request;
-  return onlyGrammar([
+  const only = onlyGrammar([
     ["response_format", format ? formatGrammar(format) : undefined],
     [request.regex ? "regex" : "grammar", askOf(request).grammar],
     ["tool_choice", forced && { kind: "forms", forms: forced.forms }],
   ]);
+  // What can be wrong with a forced call's grammar is the schema of a tool.
+  return forced ? { grammar: only.grammar, grammarField: "tools" } : only;
 }
 
 function logprobsOf({ logprobs, top_logprobs: top }: ChatRequest): Pick<Ask, "logprobs"> {

@@ -1,4 +1,4 @@
-import type { Decision, Policy, PolicyReport } from "../../speculate/policy.ts";
+import type { Decision, Policy, PolicyReport, SequenceContext } from "../../speculate/policy.ts";
 import { chain, chains } from "../../speculate/round_shape.ts";
 import { type Pricing, totalMs } from "../costs/pricing.ts";
 import type { SimulatedPolicy, SimulationView } from "../run/simulation.ts";
@@ -50,7 +50,7 @@ function oraclePolicy(pricing: Pricing, view: SimulationView, ranks: boolean): P
     start: null,
     pick(_, { sequences }) {
       const batch = sequences.length;
-      const survival = sequences.map(({ id }) => survivalOf(view, id, depths.at(-1) ?? 0));
+      const survival = sequences.map((each) => survivalOf(view, each, depths.at(-1) ?? 0));
       const lag = sequences.reduce((sum, each) => sum + each.lag, 0);
       const cells = sequences.reduce((sum, { position }) => sum + position, 0);
       const price = (steps: number, verified: number) => {
@@ -78,12 +78,16 @@ function oraclePolicy(pricing: Pricing, view: SimulationView, ranks: boolean): P
 const NOTHING: PolicyReport = { json: {}, rows: [] };
 
 /** Chances that the first 1, 2, ... drafts of a request are all accepted, if it drafts now. */
-function survivalOf(view: SimulationView, id: number, most: number): number[] {
-  const { acceptance, stored } = view.request(id);
+function survivalOf(
+  view: SimulationView,
+  { id, position }: Pick<SequenceContext, "id" | "position">,
+  most: number,
+): number[] {
+  const { acceptance } = view.request(id);
   const { now } = view;
   let survives = 1;
   return Array.from({ length: most }, (_, step) => {
-    survives *= acceptance.chance(stored + 1 + step, step, now);
+    survives *= acceptance.chance(position + 1 + step, step, now);
     return survives;
   });
 }

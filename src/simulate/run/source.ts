@@ -11,6 +11,8 @@ export interface Source {
   due(ms: number, inFlight: number): readonly Coming[];
   /** Requests in flight that are too many by now: the youngest leave. */
   surplus(ms: number, inFlight: number): number;
+  /** Whether `due` or `surplus` has something by now. */
+  pending(ms: number, inFlight: number): boolean;
   /** When the next one comes if none is in flight; undefined: none ever does. */
   next(ms: number): number | undefined;
   /** Prompts are stored when requests come: rounds are all that takes time. */
@@ -29,6 +31,7 @@ export function openSource(arrivals: readonly Arrival[], lengths: Lengths): Sour
   return {
     stored: false,
     surplus: () => 0,
+    pending: (ms) => (arrivals[at]?.atMs ?? Infinity) <= ms,
     next: () => arrivals[at]?.atMs,
     due(ms) {
       const from = at;
@@ -48,6 +51,7 @@ export function closedSource(
   return {
     stored: false,
     surplus: () => 0,
+    pending: (_, inFlight) => at < arrivals.length && inFlight < concurrency,
     next: (ms) => at < arrivals.length ? ms : undefined,
     due(ms, inFlight) {
       const from = at;
@@ -66,6 +70,7 @@ export function batchSource(
   return {
     stored: true,
     surplus: (ms, inFlight) => Math.max(0, inFlight - batchAt(ms)),
+    pending: (ms, inFlight) => inFlight !== batchAt(ms),
     next: (ms) => ms,
     due(ms, inFlight) {
       const missing = Math.max(0, batchAt(ms) - inFlight);

@@ -13,8 +13,6 @@ export interface SimulatedSample {
   /** Tokens that requests took: none of what comes after their end. */
   readonly tokens: number;
   readonly ms: number;
-  /** Requests that wait. */
-  readonly waiting: number;
 }
 
 /** A request that is over. */
@@ -70,6 +68,12 @@ export interface SimulationResult {
 
 type DepthSum = { -readonly [Key in keyof DepthShare]: DepthShare[Key] };
 
+/** What the scheduler counted. */
+type Run = Pick<
+  SimulationResult,
+  "policy" | "ms" | "preemptions" | "waits" | "catchUps" | "catchUpMs" | "wasted"
+>;
+
 /** Counts while a simulation runs. */
 export interface Tally {
   readonly rounds: number;
@@ -77,17 +81,14 @@ export interface Tally {
   round(sample: SimulatedSample): void;
   /** A token that a prompt's prefill gave. */
   first(): void;
-  wasted(): void;
-  caughtUp(ms: number): void;
   finish(request: SimulatedRequest, ms: number): void;
-  result(of: Pick<SimulationResult, "policy" | "ms" | "preemptions" | "waits">): SimulationResult;
+  result(of: Run): SimulationResult;
 }
 
 export function openTally(): Tally {
   const finished: FinishedRequest[] = [];
   const depths = new Map<number, DepthSum>();
-  let [rounds, tokens, switches, drafts, accepted, lanes, wasted] = [0, 0, 0, 0, 0, 0, 0];
-  let [catchUps, catchUpMs] = [0, 0];
+  let [rounds, tokens, switches, drafts, accepted, lanes] = [0, 0, 0, 0, 0, 0];
   let last: number | undefined;
   return {
     get rounds() {
@@ -113,22 +114,20 @@ export function openTally(): Tally {
       cell.ms += sample.ms;
     },
     first: () => void tokens++,
-    wasted: () => void wasted++,
-    caughtUp(ms) {
-      catchUps++;
-      catchUpMs += ms;
-    },
     finish({ atMs, promptTokens, outputTokens, firstMs = atMs }, ms) {
       const [ttftMs, e2eMs] = [firstMs - atMs, ms - atMs];
       const tpotMs = outputTokens > 1 ? (ms - firstMs) / (outputTokens - 1) : undefined;
       finished.push({ atMs, promptTokens, outputTokens, ttftMs, e2eMs, tpotMs });
     },
-    result(of) {
+    result({ policy, ms, preemptions, waits, catchUps, catchUpMs, wasted }) {
       return {
-        ...of,
+        policy,
+        ms,
+        preemptions,
+        waits,
         rounds,
         tokens,
-        throughput: of.ms > 0 ? 1000 * tokens / of.ms : 0,
+        throughput: ms > 0 ? 1000 * tokens / ms : 0,
         switches,
         meanDepth: lanes > 0 ? drafts / lanes : 0,
         meanAcceptLength: lanes > 0 ? 1 + accepted / lanes : 0,

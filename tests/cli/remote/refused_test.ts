@@ -157,6 +157,9 @@ Deno.test("generate --remote: nobody there, a wrong key, no model, several model
   const several = await eyrie(["generate", "--remote", many.url, "Hi."]);
   assert.equal(several.code, 2);
   assert.match(several.err, /it serves several models; give --model a, b\n$/);
+  await using aliased = await fakeServer({ modelName: "a", otherNames: ["b"] });
+  const byAlias = await eyrie(["generate", "--remote", aliased.url, "Hi."]);
+  assert.deepEqual([byAlias.code, byAlias.out], [0, "answer 1\n"]);
   await using none = playback(() => "it works!");
   const page = await eyrie(["generate", "--remote", none.url, "Hi."]);
   assert.equal(page.code, 1);

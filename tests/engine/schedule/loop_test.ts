@@ -28,6 +28,7 @@ Deno.test("loop: what an event submits before the first step has returned waits 
       inStep--;
       return steps < 6;
     },
+    stepAtOnce: () => assert.fail(),
     fail: (error) => assert.fail(error),
   };
   const { submit, idle } = engineLoop(scheduler);

@@ -12,7 +12,7 @@ import type { Grammars } from "../../../src/grammar/grammars.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { NO_PROPOSAL } from "../../../src/speculate/trees.ts";
-import { FAKE_EOS, fakeCore, VOCAB } from "../fake_runner.ts";
+import { FAKE_EOS, fakeRunner, VOCAB } from "../fake_runner.ts";
 
 const ASKED: GenerateRequest = {
   promptIds: [5, 6, 7],
@@ -41,14 +41,14 @@ function anything(): Constraint & { open: boolean } {
 }
 
 function openFake() {
-  const core = fakeCore(
+  const core = fakeRunner(
     {
       batch: 3,
       shapes: chains([0, 1, 3]),
       prefillRows: 16,
       contextLength: 128,
       pages: 30,
-    } as Parameters<typeof fakeCore>[0],
+    } as Parameters<typeof fakeRunner>[0],
   );
   const asked: PromiseWithResolvers<Constraint>[] = [];
   const signals: AbortSignal[] = [];

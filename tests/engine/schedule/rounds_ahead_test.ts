@@ -6,7 +6,7 @@ import { openScheduler } from "../../../src/engine/schedule/scheduler.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
-import { FAKE_EOS, fakeCore, VOCAB } from "../fake_runner.ts";
+import { FAKE_EOS, fakeRunner, VOCAB } from "../fake_runner.ts";
 
 const REQUEST: GenerateRequest = {
   promptIds: [9, 8, 7],
@@ -25,7 +25,7 @@ async function log(
     readonly onBegin?: (submit: (more: Partial<GenerateRequest>) => void) => void;
   } = {},
 ): Promise<string[]> {
-  const core = fakeCore({
+  const core = fakeRunner({
     batch: 2,
     shapes: chains([0, 1]),
     prefillRows: 16,

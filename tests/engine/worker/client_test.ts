@@ -107,6 +107,7 @@ Deno.test("an engine in a worker", async (t) => {
     ]);
     assert.deepEqual(left, { status: "fulfilled", value: 1 });
     assert.ok(refused?.status === "rejected" && refused.reason instanceof UsageError);
+    assert.equal(refused.reason.field, "promptIds");
     for (const [i, end] of finished.entries()) {
       const expected = await resultOf(here.submit(request(ids[i + 1] ?? [])));
       assert.ok(end.status === "fulfilled");

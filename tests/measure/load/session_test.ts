@@ -11,7 +11,7 @@ import {
 } from "../../../src/measure/load/session.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
-import { FAKE_EOS, type FakeCore, fakeCore, VOCAB } from "../../engine/fake_runner.ts";
+import { FAKE_EOS, type FakeRunner, fakeRunner, VOCAB } from "../../engine/fake_runner.ts";
 import { planOf } from "./fake.ts";
 
 const NEVER = new AbortController().signal;
@@ -21,8 +21,8 @@ const POLICIES = ["static:num_steps=0", "static:num_steps=3", "ema:candidate_ste
 function fakeEngineSession(
   plan: LoadPlan,
   { pages = 60 } = {},
-): { readonly core: FakeCore; readonly session: ReturnType<typeof loadSession> } {
-  const core = fakeCore({
+): { readonly core: FakeRunner; readonly session: ReturnType<typeof loadSession> } {
+  const core = fakeRunner({
     batch: 3,
     shapes: chains([0, 1, 3]),
     prefillRows: 16,

@@ -12,7 +12,7 @@ import type { RoundSample } from "./round_sample.ts";
 export interface RanGroup extends PickedGroup {
   /** In the order they ran; their sequences are those of `states`. */
   readonly rounds: readonly RoundResult[];
-  /** Once the draft had caught up, which took `catchUpMs`; performance.now(). */
+  /** Once the draft had caught up, which took `catchUpMs`; of the scheduler's clock. */
   readonly began: number;
   readonly ended: number;
   readonly catchUpMs: number;
@@ -73,7 +73,7 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
       const byDevice = proposal === undefined && drafted > 0;
       if (byDevice) attempt(state, () => state.drafter?.learn?.({ drafted, accepted }));
       // A chain may be shorter than the round's shape.
-      const tier = isChain(shape) ? chain(drafted) : shape;
+      const tier = isChain(shape) && drafted < shape.depth ? chain(drafted) : shape;
       take(state, { ...result, tier, predicted: proposal?.predicted });
     }
   }

@@ -17,6 +17,6 @@ export interface RoundSample extends Omit<RoundResult, "sequences"> {
   readonly together: number;
   /** Wall time: its device time, and an equal part of what its group took beyond device times. */
   readonly ms: number;
-  /** When it ended, performance.now(). */
+  /** When it ended, by the scheduler's clock. */
   readonly at: number;
 }

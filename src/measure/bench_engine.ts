@@ -7,14 +7,14 @@ import { UsageError } from "../errors.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";
 
-/** What plans ask of an engine beside their tiers. */
+/** What a speculation plan needs prepared in an engine besides the tiers. */
 export type Prepared = Pick<SpeculationPlan, "confident" | "packs" | "costs">;
 
 /**
- * Opens what a bench measures, for rounds of these tiers.
+ * Opens the engine that a benchmark measures, with rounds of these tiers compiled.
  *
- * @param of.plans all of what they need is prepared.
- * @throws UsageError where one drafts and there is no draft.
+ * @param of.plans everything that any of these plans needs is prepared.
+ * @throws UsageError if a tier drafts and the engine has no draft model.
  */
 export async function openMeasured(
   request: ModelRequest,
@@ -45,7 +45,7 @@ export async function openMeasured(
   return engine;
 }
 
-/** What of a request says which models are opened, and how. */
+/** The options of an engine that a request for a benchmark names: models, precision, adapter and callbacks. */
 export function engineOptions(request: ModelRequest): EngineOptions {
   const { model, draft, draftRopeTheta, quantize, quantizeDraft, algorithm } = request;
   const { adapter, webgpu, precision, autotune, costs, randomWeights, randomDraft } = request;
@@ -69,7 +69,7 @@ function preparedOf(plans: readonly Prepared[]): Prepared {
   };
 }
 
-/** What was opened, for rows and tables. */
+/** The names of the models and the device of an opened engine, as rows and tables have them. */
 export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
   return {
     model: [quantizedName(engine.info.name, engine.info.weights.quantize), ...keptAs(engine)].join(
@@ -83,12 +83,12 @@ export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
   };
 }
 
-/** Rows of Dawn are not those of the built-in WebGPU, which goes without saying. */
+/** Adapter and backend; the WebGPU implementation is named only if it is not the built-in one. */
 function deviceText({ info: { device: { adapter, backend, webgpu } } }: LocalEngine): string {
   return [adapter, backend, ...webgpu === "builtin" ? [] : [webgpu]].join(", ");
 }
 
-/** How numbers are kept and multiplied where that is not the default. */
+/** The type of keys and values and the precision, each only if it is not the default. */
 function keptAs({ info: { kvDtype, units } }: LocalEngine): string[] {
   return [
     ...kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`],
@@ -96,7 +96,7 @@ function keptAs({ info: { kvDtype, units } }: LocalEngine): string[] {
   ];
 }
 
-/** Rows of a quantized model are not those of the checkpoint. */
+/** The name with the type that the weights were quantized to, so that its rows are not taken for those of the checkpoint. */
 function quantizedName(name: string, to: string | undefined): string {
   return to === undefined ? name : `${name} ${to}`;
 }

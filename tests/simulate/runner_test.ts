@@ -1,4 +1,4 @@
-// The simulator and the engine's scheduler, on a core without a device: the same schedule.
+// The scheduler on a runner in simulated time, and on one that keeps the tokens of every page: the same schedule.
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { cacheOf } from "../../src/engine/schedule/prefix_cache.ts";
@@ -6,10 +6,11 @@ import { openScheduler } from "../../src/engine/schedule/scheduler.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { closedSource } from "../../src/simulate/run/source.ts";
 import { simulate } from "../../src/simulate/run/simulation.ts";
+import type { SimulatedSample } from "../../src/simulate/run/tally.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { fakeCore, POISON, VOCAB } from "../engine/fake_runner.ts";
+import { fakeRunner, POISON, VOCAB } from "../engine/fake_runner.ts";
 import { MACHINE, simulationOf, statically } from "./worlds.ts";
 
 interface Asked {
@@ -35,7 +36,7 @@ async function scheduled(
   asked: readonly Asked[],
   { maxBatch, pages, chunkRows, roundsPerSync }: Machine,
 ): Promise<Schedule> {
-  const core = fakeCore({
+  const core = fakeRunner({
     batch: maxBatch,
     shapes: [chain(0)],
     prefillRows: chunkRows,
@@ -102,7 +103,7 @@ function simulated(
   return { batches, preemptions, waits };
 }
 
-Deno.test("the simulator admits, preempts and groups rounds as the scheduler does", async () => {
+Deno.test("in simulated time requests are admitted, preempted and grouped as with real pages", async () => {
   const asked = fc.array(
     fc.record({
       promptTokens: fc.integer({ min: 1, max: 70 }),
@@ -124,7 +125,35 @@ Deno.test("the simulator admits, preempts and groups rounds as the scheduler doe
       seen.preemptions += expected.preemptions;
       seen.waits += expected.waits;
     }),
-    { seed: 20261122, numRuns: 200 },
+    { seed: 20261122, numRuns: 80 },
   );
   assert.ok(seen.preemptions > 20 && seen.waits > 20, JSON.stringify(seen));
+});
+
+Deno.test("tokens of a prompt that others have stored take no time, in whole pages", () => {
+  const ttft = (cachedTokens: number, kvTokens: number) => {
+    const { finished: [first] } = simulate(simulationOf([{ promptTokens: 64, cachedTokens }], {
+      machine: { ...MACHINE, kvTokens },
+    }));
+    return first?.ttftMs;
+  };
+  // Half a millisecond a token.
+  for (const kvTokens of [Infinity, 256]) {
+    assert.deepEqual([0, 32, 40].map((cached) => ttft(cached, kvTokens)), [32, 16, 16]);
+  }
+});
+
+Deno.test("what a group brings beyond a request's end is counted nowhere", () => {
+  const rounds: SimulatedSample[] = [];
+  const { tokens, finished, wasted } = simulate(simulationOf(
+    [{ outputTokens: 3 }, { outputTokens: 7, atMs: 1 }],
+    {
+      machine: { ...MACHINE, roundsPerSync: 8 },
+      onRound: (sample) => void rounds.push(sample),
+    },
+  ));
+  assert.equal(tokens, 10);
+  assert.equal(finished.length, 2);
+  assert.equal(wasted, 0);
+  assert.deepEqual(rounds.map(({ batch }) => batch), rounds.map(({ tokens }) => tokens));
 });
