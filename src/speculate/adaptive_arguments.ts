@@ -82,12 +82,12 @@ function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
   const tier = tiers.find(({ depth }) => depth === numSteps);
   if (tier === undefined) {
     throw new AdaptiveConfigError(
-      `Cannot use "--speculative-num-steps ${numSteps}": the adaptive config's steps are ` +
+      `Cannot use "--num-steps ${numSteps}": the adaptive config's steps are ` +
         steps.join(", "),
     );
   }
   const added = `the adaptive config's steps ${listed.join(", ")} take in ${numSteps}, which ` +
-    "--speculative-num-steps starts with";
+    "--num-steps starts with";
   const warnings = chainWarnings(args, numSteps);
   return {
     policy: "adaptive",
@@ -123,7 +123,7 @@ function staticSpeculation(
 function refuseBeside({ numSteps, eagleTopk, numDraftTokens }: SpeculationArguments): void {
   if ((numSteps ?? eagleTopk ?? numDraftTokens) === undefined) return;
   throw new AdaptiveConfigError(
-    "Cannot use --draft-tree with --speculative-num-steps, --speculative-eagle-topk or " +
+    "Cannot use --draft-tree with --num-steps, --speculative-eagle-topk or " +
       "--speculative-num-draft-tokens: it says all three",
   );
 }
@@ -137,7 +137,7 @@ function refuseWithoutSteps({ eagleTopk, numDraftTokens }: SpeculationArguments)
     : undefined;
   if (given === undefined) return;
   throw new AdaptiveConfigError(
-    `Cannot use ${given} without --speculative-num-steps: all three are chosen, or none`,
+    `Cannot use ${given} without --num-steps: all three are chosen, or none`,
   );
 }
 

@@ -32,7 +32,7 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
 
 /** Flags of `breakeven` that stand without `--measure`. */
 const BREAKEVEN_ALWAYS = new Set(
-  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --force --json --quiet"
+  "--alpha --draft-cost --verify-cost --num-steps --measure --output --output-file --force --json --quiet"
     .split(" "),
 );
 
@@ -345,8 +345,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["breakeven --repeat 3", 'Cannot use "--repeat": it needs --measure'],
   ["breakeven --measure --alpha 1", 'Cannot use "--alpha" with "--measure": it is measured'],
   [
-    "breakeven --measure --steps 1,64",
-    `Cannot use "--steps 1,64" with "--measure": allowed is integers from 1 to ${BENCH_AXES.numSteps.max}`,
+    "breakeven --measure --num-steps 1,64",
+    `Cannot use "--num-steps 1,64" with "--measure": allowed is integers from 1 to ${BENCH_AXES.numSteps.max}`,
   ],
   [
     "breakeven --json --output html",
@@ -359,10 +359,6 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --temp 0",
     'Cannot use "--temp": generate has no such flag, did you mean --temperature, --template-arg? (eyrie generate --help all lists them)',
-  ],
-  [
-    "generate --steps 3",
-    'Cannot use "--steps": generate has no such flag, did you mean --num-steps, --speculative-num-steps? (eyrie generate --help all lists them)',
   ],
   [
     "generate -model x",
@@ -420,11 +416,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --draft none --num-steps 2",
-    'Cannot use "--speculative-num-steps 2" with "--draft none": nothing drafts; allowed is 0',
+    'Cannot use "--num-steps 2" with "--draft none": nothing drafts; allowed is 0',
   ],
   [
     "generate --model m --num-steps 2",
-    'Cannot use "--speculative-num-steps 2" with "--model": it needs a draft; give --draft MODEL',
+    'Cannot use "--num-steps 2" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
     "bench --batch-sizes 0",

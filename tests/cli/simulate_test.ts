@@ -128,7 +128,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     const request = { atMs: 0, promptTokens: 8, outputTokens: 21 };
     await Deno.writeTextFile(recorded, [JSON.stringify(request), ...rounds].join("\n"));
     const line =
-      `--costs ${costs} --recorded ${recorded} --policies static:num_steps=1 --noise 0 --repeat 1`;
+      `--costs ${costs} --recording ${recorded} --policies static:num_steps=1 --noise 0 --repeat 1`;
     const { validation } = await tablesOf(line);
     // Where the drafts of a bonus were never graded the chance is that of all, here 1.
     assert.deepEqual([validation?.policy, validation?.ratio], ["static:num_steps=1", 1]);
@@ -139,14 +139,14 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     const replay = `--acceptance replay:${recorded} --concurrency 1 --num-requests 2 --repeat 1`;
     assert.equal((await tablesOf(`${replay} --policies ema`)).tables[0]?.rows[0]?.completed, 2);
     await Deno.writeTextFile(recorded, "no JSON");
-    assert.match(await refused(line), /Cannot use "--recorded .*": line 1 is neither/);
+    assert.match(await refused(line), /Cannot use "--recording .*": line 1 is neither/);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 });
 
 Deno.test("simulate: fixed batches by acceptance, over plain decoding", async () => {
-  const line = "--policies hybrid --batches 1,16 --rounds 300 --repeat 1 --acceptance";
+  const line = "--policies hybrid --batch-sizes 1,16 --rounds 300 --repeat 1 --acceptance";
   const { tables } = await tablesOf(`${line} geometric:0;geometric:0.9`);
   assert.deepEqual(tables.map(({ world }) => world), [
     ...["geometric:0", "geometric:0.9"].flatMap((name) => [`1, ${name}`, `16, ${name}`]),
@@ -163,8 +163,8 @@ Deno.test("simulate: fixed batches by acceptance, over plain decoding", async ()
   const row = ratios.map((ratio) => ratio.toFixed(3)).join(" | +");
   assert.match(text, new RegExp(`of plain decoding [^]*hybrid +\\| +${row}`));
   assert.match(
-    await refused("--batches 1 --duration 3"),
-    /^Cannot use "--batches" with "--duration"/,
+    await refused("--batch-sizes 1 --duration 3"),
+    /^Cannot use "--batch-sizes" with "--duration"/,
   );
 });
 
@@ -179,7 +179,7 @@ Deno.test("simulate: what cannot be used is one line", async () => {
     "--trace a --concurrency 3":
       'Cannot use "--trace" with "--concurrency": allowed is one of them',
     "--acceptance geometric:0.5": 'Cannot use "--acceptance" alone: it needs a load',
-    "--recorded a --acceptance geometric:1": 'Cannot use "--recorded" with "--acceptance"',
+    "--recording a --acceptance geometric:1": 'Cannot use "--recording" with "--acceptance"',
     "--request-rate 1 --acceptance coin:1":
       'Cannot use "--acceptance coin:1": allowed is geometric',
     "--rate-schedule 1:2": 'Cannot use "--rate-schedule 1:2": allowed is SECONDS:RATE',

@@ -73,7 +73,7 @@ Deno.test("flags of speculation are plain data, which says all", async () => {
   });
   assert.throws(() => planned(["--draft-tree", "auto", "--num-steps", "3"]), {
     name: "UsageError",
-    message: /^Cannot use --draft-tree with --speculative-num-steps/,
+    message: /^Cannot use --draft-tree with --num-steps/,
   });
   await withConfig((file) => {
     const own = planned(["--speculative-adaptive-config", file, "--speculative-adaptive"]);

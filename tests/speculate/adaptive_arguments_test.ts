@@ -46,7 +46,7 @@ Deno.test("adaptive arguments: initial steps must be a candidate of some slot", 
   }
   assert.throws(() => resolve({ numSteps: 2 }), {
     name: "AdaptiveConfigError",
-    message: 'Cannot use "--speculative-num-steps 2": ' +
+    message: 'Cannot use "--num-steps 2": ' +
       "the adaptive config's steps are 0, 1, 3, 5, 7",
   });
 });
@@ -55,12 +55,12 @@ Deno.test("adaptive arguments: a flat config takes other initial steps in", () =
   const resolved = resolve({ config: FLAT, numSteps: 2 });
   assert.deepEqual([resolved.tier, resolved.tiers], [chain(2), chains([1, 2, 3, 7])]);
   assert.deepEqual(resolved.warnings, [
-    "the adaptive config's steps 1, 3, 7 take in 2, which --speculative-num-steps starts with",
+    "the adaptive config's steps 1, 3, 7 take in 2, which --num-steps starts with",
   ]);
   assert.deepEqual(resolve({ config: FLAT, numSteps: 7 }).warnings, []);
   assert.throws(
     () => resolve({ config: FLAT, numSteps: 0 }),
-    /Cannot use "--speculative-num-steps 0"/,
+    /Cannot use "--num-steps 0"/,
   );
 });
 
@@ -118,7 +118,7 @@ Deno.test("adaptive arguments: static", () => {
 Deno.test("adaptive arguments: topk and draft tokens need a number of steps", () => {
   for (const given of [{ eagleTopk: 4 }, { numDraftTokens: 8 }, { eagleTopk: 1 }]) {
     assert.throws(() => resolve({ adaptive: false, ...given }), {
-      message: /^Cannot use --speculative-\S+ without --speculative-num-steps: /,
+      message: /^Cannot use --speculative-\S+ without --num-steps: /,
     });
   }
   const none = resolve({ adaptive: false, algorithm: "NONE", eagleTopk: 4 });

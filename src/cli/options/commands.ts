@@ -217,7 +217,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
   },
   "token-map": {
-    summary: "list the tokens that a corpus has most often, for --speculative-token-map",
+    summary: "list the tokens that a corpus has most often, for --token-map",
     usage: "eyrie token-map --corpus FILES --output FILE [flags]",
     groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
   },

@@ -5,8 +5,6 @@ import { type LogitBias, MOST_BIAS, parseBias } from "./logit_bias.ts";
 interface Named {
   /** Long spelling with its dashes. */
   readonly flag: string;
-  /** A second long spelling. */
-  readonly alias?: string;
   /** A spelling of one letter, `-m`. */
   readonly short?: string;
   readonly help: string;
@@ -82,9 +80,9 @@ export type Flag =
 /** A group of flags by the name that their value has in the program. */
 export type FlagTable = Readonly<Record<string, Flag>>;
 
-/** All spellings of a flag, a short one first. */
-export function spellingsOf({ short, flag, alias }: Flag): string[] {
-  return [short, flag, alias].filter((spelling) => spelling !== undefined);
+/** The spellings of a flag, a short one first; aliases.ts has others. */
+export function spellingsOf({ short, flag }: Flag): string[] {
+  return short === undefined ? [flag] : [short, flag];
 }
 
 /** The type of the value that a row of the table stands for. */

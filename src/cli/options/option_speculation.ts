@@ -31,9 +31,8 @@ export const SPECULATION = {
     example: "--speculative-algorithm SUFFIX",
   },
   numSteps: {
-    flag: "--speculative-num-steps",
+    flag: "--num-steps",
     common: true,
-    alias: "--num-steps",
     type: "integer",
     min: 0,
     max: MOST_STEPS as number,
@@ -86,12 +85,12 @@ export const SPECULATION = {
     example: "--draft-tree 5:4:8",
   },
   tokenMap: {
-    flag: "--speculative-token-map",
+    flag: "--token-map",
     type: "file",
     help:
       "tokens that an EAGLE-1/2 draft scores, most frequent first (FR-Spec): a .pt, .safetensors or .json, also org/name/FILE of the hub",
     absent: "all",
-    example: "--speculative-token-map freq_32768.pt",
+    example: "--token-map freq_32768.pt",
   },
   rejection: {
     flag: "--speculative-rejection",

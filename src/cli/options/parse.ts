@@ -310,13 +310,13 @@ function refuseImpossible(
     );
   }
   if (without === undefined && lacking && !host && drafts(numSteps)) {
-    clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
+    clash(`--num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
   }
   if ((alone || algorithm === "NONE") && draft !== undefined && draft !== "none") {
     clash(`--speculative-algorithm ${algorithm}`, `--draft ${draft}`, "allowed is --draft none");
   }
   if (without !== undefined && drafts(numSteps)) {
-    clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
+    clash(`--num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
   refuseBesidePolicy(given);
   const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };

@@ -118,7 +118,7 @@ function bySize(
 function lacking({ options }: LaunchRequest): string[] {
   const { tokenMap, acceptSingle, acceptAcc } = options;
   return [
-    ...tokenMap === undefined ? [] : ["--speculative-token-map"],
+    ...tokenMap === undefined ? [] : ["--token-map"],
     ...acceptSingle === undefined ? [] : ["--speculative-accept-threshold-single"],
     ...acceptAcc === undefined ? [] : ["--speculative-accept-threshold-acc"],
   ].map((name) => `${name} has no equivalent in vLLM`);

@@ -17,7 +17,7 @@ export interface Recorded {
 }
 
 /** Reads the file. @throws UsageError */
-export function readRecorded(path: string, flag = "--recorded"): Recorded {
+export function readRecorded(path: string, flag = "--recording"): Recorded {
   const text = readNamed(path);
   try {
     return { path, recording: readRecording(text) };

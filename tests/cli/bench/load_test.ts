@@ -111,9 +111,9 @@ Deno.test("rates, schedules and closed loops become cases", async () => {
   assert.equal(both.request.plan.cases[0]?.arrivals(1).length, 3);
 });
 
-Deno.test("--record: a recording of each measurement, which simulate reads; a file of a single one", async () => {
+Deno.test("--recording: a recording of each measurement, which simulate reads; a file of a single one", async () => {
   await inFolder(async (path) => {
-    const { session } = await run(`${QUICK} --request-rate 4,16 --record ${path("runs")}`);
+    const { session } = await run(`${QUICK} --request-rate 4,16 --recording ${path("runs")}`);
     const names = [...Deno.readDirSync(path("runs"))].map(({ name }) => name).sort();
     assert.deepEqual(names, [
       ...["16", "4"].flatMap((rate) => [
@@ -134,22 +134,25 @@ Deno.test("--record: a recording of each measurement, which simulate reads; a fi
     }
     assert.ok(session.disposed());
     const single = "--repeat 1 --num-requests 8 --policies ema";
-    await run(`${single} --record ${path("one.jsonl")}`);
+    await run(`${single} --recording ${path("one.jsonl")}`);
     for (const there of ["one.jsonl", "runs"]) {
-      assert.match(await refused(`${single} --record ${path(there)}`), /^Cannot .* give --force/);
-      await run(`${single} --record ${path(there)} --force`);
+      assert.match(
+        await refused(`${single} --recording ${path(there)}`),
+        /^Cannot .* give --force/,
+      );
+      await run(`${single} --recording ${path(there)} --force`);
     }
     const [{ accepted = [] } = {}] = readRecording(Deno.readTextFileSync(path("one.jsonl"))).rounds;
     assert.ok(accepted.length > 0);
-    const file = `--record ${path("many.jsonl")}`;
+    const file = `--recording ${path("many.jsonl")}`;
     assert.match(
       await refused(`${QUICK} --request-rate 4,16 ${file}`),
-      /^Cannot use "--record .*many\.jsonl": a file has one load, policy and block, not 2, 2 and 1; give a folder$/,
+      /^Cannot use "--recording .*many\.jsonl": a file has one load, policy and block, not 2, 2 and 1; give a folder$/,
     );
     assert.ok(![...Deno.readDirSync(path(""))].some(({ name }) => name === "many.jsonl"));
     assert.match(
-      await refused(`${single} --record ${path("one.jsonl")}/x`),
-      /^Cannot use "--record/,
+      await refused(`${single} --recording ${path("one.jsonl")}/x`),
+      /^Cannot use "--recording/,
     );
   });
 });

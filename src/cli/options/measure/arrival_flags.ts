@@ -40,7 +40,6 @@ const ARRIVALS = {
   numRequests: {
     flag: "--num-requests",
     common: true,
-    alias: "--num-prompts",
     type: "integer",
     min: 1,
     max: 1_000_000,

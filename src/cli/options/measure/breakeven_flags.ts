@@ -36,7 +36,7 @@ export const BREAKEVEN = {
     example: "--verify-cost 1.2",
   },
   steps: {
-    flag: "--steps",
+    flag: "--num-steps",
     common: true,
     type: "axis",
     min: 1,
@@ -44,7 +44,7 @@ export const BREAKEVEN = {
     whole: true,
     help: "K: tokens drafted a round",
     absent: "1-16, or 1-7 with --measure",
-    example: "--steps 1-16",
+    example: "--num-steps 1-16",
   },
 } as const;
 
@@ -58,14 +58,14 @@ export const BREAKEVEN_MEASURE = {
     example: "--measure",
   },
   batchSize: {
-    flag: "--batch-size",
+    flag: "--batch-sizes",
     common: true,
     type: "integer",
     min: 1,
     max: 128,
     default: 1,
     help: "requests in flight: verification costs more the more there are",
-    example: "--batch-size 8",
+    example: "--batch-sizes 8",
   },
   outputTokens: {
     flag: "--output-tokens",
@@ -127,7 +127,7 @@ export function refuseImpossibleBreakeven(
   const most = BENCH_AXES.numSteps.max;
   if (Array.isArray(steps) && steps.some((one) => one > most)) {
     throw new UsageError(
-      `Cannot use "--steps ${steps}" with "--measure": allowed is integers from 1 to ${most}`,
+      `Cannot use "--num-steps ${steps}" with "--measure": allowed is integers from 1 to ${most}`,
     );
   }
   refuseImpossibleBench(given);

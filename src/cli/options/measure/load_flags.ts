@@ -148,12 +148,12 @@ export const LOAD_RUN = {
 
 export const LOAD_OUTPUT = {
   record: {
-    flag: "--record",
+    flag: "--recording",
     type: "file",
     help:
-      "folder for a recording of each measurement, which eyrie simulate --recorded reads; a file (.jsonl) of a single one",
+      "folder for a recording of each measurement, which eyrie simulate --recording reads; a file (.jsonl) of a single one",
     absent: "none",
-    example: "--record runs",
+    example: "--recording runs",
   },
   output: {
     flag: "--output",

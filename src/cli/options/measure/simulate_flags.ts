@@ -39,7 +39,6 @@ export const SIMULATE_MACHINE = {
   },
   maxKvTokens: {
     flag: "--max-kv-tokens",
-    alias: "--kv-tokens",
     type: "integer",
     min: 1,
     max: 1_000_000_000,
@@ -88,7 +87,7 @@ const LOAD = {
     example: "--scenario bursty,phases-1",
   },
   batches: {
-    flag: "--batches",
+    flag: "--batch-sizes",
     type: "axis",
     min: 1,
     max: 1024,
@@ -96,7 +95,7 @@ const LOAD = {
     help:
       "requests in flight all the time, their prompts stored: a world for each number and acceptance",
     absent: "none",
-    example: "--batches 1,4,16,64",
+    example: "--batch-sizes 1,4,16,64",
   },
   requestRate: {
     type: "number",
@@ -174,12 +173,12 @@ export const SIMULATE_RUN = {
     example: "--policies ema,static:num_steps=3",
   },
   recorded: {
-    flag: "--recorded",
+    flag: "--recording",
     type: "file",
     help:
-      "a run that bench load --record wrote: its arrivals, acceptance, machine and policy; tells simulated over measured throughput of the first policy",
+      "a run that bench load --recording wrote: its arrivals, acceptance, machine and policy; tells simulated over measured throughput of the first policy",
     absent: "none",
-    example: "--recorded run.jsonl",
+    example: "--recording run.jsonl",
   },
   repeat: {
     flag: "--repeat",
@@ -251,7 +250,7 @@ export function refuseImpossibleSimulation(
   if (first === undefined && own !== undefined) {
     throw new UsageError(
       `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --rate-schedule, ` +
-        "--trace, --concurrency or --batches",
+        "--trace, --concurrency or --batch-sizes",
     );
   }
   const arriving = ARRIVING.find((key) => given[key] !== undefined);

@@ -1,0 +1,65 @@
+/**
+ * Other spellings of flags: SGLang's, and those that Eyrie had before. They are replaced before the
+ * option table is looked at, so the rest of the program knows one spelling of each flag, and help and
+ * completion list that one.
+ */
+import type { CommandName } from "./command.ts";
+import type { Flag, FlagTable } from "./flag.ts";
+
+/** What a spelling stands for. */
+export interface Alias {
+  /** The flag, by its long spelling. */
+  readonly flag: string;
+  /** The flag's value, of what was given; default: the same. */
+  readonly value?: (given: string) => string;
+  /** It is a switch. */
+  readonly bare?: true;
+  /**
+   * The flag's value where it has one already, of its own or of another alias; undefined where the two
+   * contradict each other. Absent: the later one counts, as for a flag that is repeated.
+   */
+  readonly join?: (before: string, value: string) => string | undefined;
+  /** The values that are meant; others belong to the flag that has this spelling. */
+  readonly when?: (given: string) => boolean;
+  /** The commands that have it, on their command lines only; default: all that have the flag. */
+  readonly commands?: readonly CommandName[];
+}
+
+/** An alias of a command, and the row of the option table that it stands for. */
+export interface AliasRow {
+  readonly alias: Alias;
+  /** The flag's name in the program. */
+  readonly key: string;
+  readonly flag: Flag;
+}
+
+export const ALIASES: Readonly<Record<string, Alias>> = {
+  "--speculative-draft-model-path": { flag: "--draft" },
+  "--speculative-num-steps": { flag: "--num-steps" },
+  "--speculative-token-map": { flag: "--token-map" },
+  "--steps": { flag: "--num-steps" },
+  "--batch-size": { flag: "--batch-sizes" },
+  "--batches": { flag: "--batch-sizes" },
+  "--num-prompts": { flag: "--num-requests" },
+  "--kv-tokens": { flag: "--max-kv-tokens" },
+  "--record": { flag: "--recording" },
+  "--recorded": { flag: "--recording" },
+};
+
+/** The aliases of a command by their spelling. */
+export function aliasesOf(command: CommandName, flags: FlagTable): Map<string, AliasRow> {
+  const rows = new Map(Object.entries(flags).map(([key, flag]) => [flag.flag, { key, flag }]));
+  return new Map(
+    Object.entries(ALIASES).flatMap(([spelling, alias]): [string, AliasRow][] => {
+      const row = rows.get(alias.flag);
+      const own = rows.has(spelling) && alias.when === undefined;
+      if (row === undefined || own || alias.commands?.includes(command) === false) return [];
+      return [[spelling, { alias, key: row.key, flag: row.flag }]];
+    }),
+  );
+}
+
+/** The value that one use of an alias gives its flag. */
+export function aliasValue({ value, bare }: Alias, given: string): string {
+  return value === undefined ? given : value(bare ? "" : given);
+}

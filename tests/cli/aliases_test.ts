@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { ALIASES } from "../../src/cli/options/aliases.ts";
+import type { CommandName } from "../../src/cli/options/command.ts";
+import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
+import type { Settings } from "../../src/cli/options/settings.ts";
+
+/** What the command is run with; its flags are the words of the line. */
+function optionsOf(line: string, settings?: Partial<Settings>): unknown {
+  const none = { env: () => undefined, path: undefined, text: undefined };
+  const invocation = parseArguments(line.split(" "), () => ({ ...none, ...settings }));
+  assert.ok("options" in invocation, line);
+  return invocation;
+}
+
+/** Two ways to type the same: with aliases, and with the flags that they stand for. */
+const SAME: readonly (readonly [string, string])[] = [
+  ["generate --speculative-draft-model-path a --model b", "generate --draft a --model b"],
+  ["generate --speculative-num-steps 2", "generate --num-steps 2"],
+  ["generate --speculative-num-steps=2", "generate --num-steps 2"],
+  ["generate --speculative-token-map x.pt", "generate --token-map x.pt"],
+  ["generate --num-steps 2 --speculative-num-steps 3", "generate --num-steps 3"],
+  ["breakeven --alpha 0.5 --steps 1-3", "breakeven --alpha 0.5 --num-steps 1-3"],
+  ["breakeven --measure --batch-size 4", "breakeven --measure --batch-sizes 4"],
+  ["simulate --batches 1,4", "simulate --batch-sizes 1,4"],
+  ["simulate --recorded x.jsonl", "simulate --recording x.jsonl"],
+  ["simulate --request-rate 2 --kv-tokens 64", "simulate --request-rate 2 --max-kv-tokens 64"],
+  ["bench load --record x", "bench load --recording x"],
+  ["bench load --num-prompts 8", "bench load --num-requests 8"],
+];
+
+for (const [typed, meant] of SAME) {
+  Deno.test(`aliases: "${typed}" is "${meant}"`, () => {
+    assert.deepEqual(optionsOf(typed), optionsOf(meant));
+  });
+}
+
+Deno.test("aliases: in the config file and in variables as on the command line", () => {
+  const env = (name: string) => ({ EYRIE_SPECULATIVE_NUM_STEPS: "2" })[name];
+  assert.deepEqual(optionsOf("generate", { env }), optionsOf("generate --num-steps 2"));
+  const text = JSON.stringify({ speculative_num_steps: 2 });
+  const file = { path: "eyrie.json", text };
+  assert.deepEqual(optionsOf("generate", file), optionsOf("generate --num-steps 2"));
+  assert.deepEqual(optionsOf("generate --steps 3", file), optionsOf("generate --num-steps 3"));
+});
+
+Deno.test("aliases: each stands for a flag, is tested here, and help leaves it out", () => {
+  const commands = Object.keys(COMMANDS) as CommandName[];
+  const flags = new Set(
+    commands.flatMap((name) => Object.values(flagsOf(name)).map(({ flag }) => flag)),
+  );
+  for (const [spelling, { flag, when, commands: own }] of Object.entries(ALIASES)) {
+    assert.ok(flags.has(flag), `${spelling}: ${flag}`);
+    const typed = SAME.some(([line]) => line.split(/[ =]/).includes(spelling));
+    assert.ok(typed, `${spelling} is in no line of SAME`);
+    if (when !== undefined || own !== undefined) continue;
+    assert.ok(!flags.has(spelling), `${spelling} is a flag too`);
+    for (const command of commands) {
+      const help = parseArguments([...command.split(" "), "--help", "all"]);
+      assert.ok(help.command === "print" && !help.text.includes(`\n  ${spelling} `), spelling);
+    }
+  }
+});
