@@ -11,7 +11,6 @@ import type { Engine } from "../src/engine/engine.ts";
 import type { EngineHooks } from "../src/engine/options.ts";
 import type { SpeculationChoice } from "../src/engine/schedule/speculation_choice.ts";
 import { FALLBACK } from "../src/engine/sampling.ts";
-import { presetConfig } from "../src/engine/schedule/presets.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
 import { engineInWorker } from "../src/engine/worker/client.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
@@ -31,12 +30,7 @@ const tokens = Number(values.tokens);
 const openEngine = engineInWorker(new URL("../main.ts", import.meta.url));
 /** Three draft steps, always: how requests are drafted does not depend on the load. */
 const speculate: SpeculationChoice = {
-  adaptive: false,
-  config: presetConfig("conservative"),
-  configGiven: false,
-  eagleTopk: undefined,
   numSteps: 3,
-  numDraftTokens: undefined,
   allSteps: false,
 };
 

@@ -111,7 +111,7 @@ export function drafterOf(
 ): HostDrafter | undefined {
   if (!isHostAlgorithm(algorithm)) return undefined;
   const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
-    speculate && "adaptive" in speculate ? speculate : {};
+    speculate && !("policy" in speculate) ? speculate : {};
   // Beside a draft model the steps are the model's.
   const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
   const depth = Math.min(numDraftTokens - 1, most ?? Infinity);

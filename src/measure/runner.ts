@@ -10,8 +10,6 @@ export type Setting =
   | { readonly kind: "plain" }
   | { readonly kind: "static"; readonly numSteps: number }
   | { readonly kind: "tree"; readonly tier: DraftShape }
-  /** The name of a preset, or the path of an adaptive config. */
-  | { readonly kind: "preset"; readonly name: string }
   /** Random choices of the policy depend on the cell's seed. */
   | { readonly kind: "policy"; readonly policy: NamedPolicy };
 

@@ -1,16 +1,12 @@
 import { createHash } from "node:crypto";
-import { batchBuckets } from "../engine/device/programs.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
 import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import type { LocalEngine } from "../engine/open.ts";
 import { cacheOf } from "../engine/schedule/prefix_cache.ts";
-import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
 import { learningCosts } from "../engine/tune/costs/learning.ts";
-import { openSpeculation, type SpeculationPlan } from "../engine/schedule/speculation.ts";
+import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts";
-import { middleSteps, unionTiers } from "../speculate/adaptive_config.ts";
-import { ema } from "../speculate/policies/ema.ts";
 import { chain, distinctTiers, type DraftShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
@@ -69,13 +65,7 @@ function planOf(
     readonly onWarning?: (line: string) => void;
   },
 ): Prepared & Pick<SpeculationPlan, "tiers" | "speculation"> {
-  const buckets = batchBuckets(maxBatch);
   switch (setting.kind) {
-    case "preset": {
-      const config = presetConfig(setting.name);
-      const policy = ema(config, { initialSteps: middleSteps(config), buckets });
-      return { tiers: unionTiers(config), speculation: openSpeculation("ema", policy) };
-    }
     case "policy":
       return namedPlan({ seed, ...setting.policy }, { maxBatch, onWarning });
     default:

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { ALIASES } from "../../src/cli/options/aliases.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
 import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
-import { parseArguments } from "../../src/cli/options/parse.ts";
+import { messageAsTyped, parseArguments } from "../../src/cli/options/parse.ts";
+import { UsageError } from "../../src/errors.ts";
 import type { Settings } from "../../src/cli/options/settings.ts";
 
 /** What the command is run with; its flags are the words of the line. */
@@ -20,6 +21,36 @@ const SAME: readonly (readonly [string, string])[] = [
   ["generate --speculative-num-steps=2", "generate --num-steps 2"],
   ["generate --speculative-token-map x.pt", "generate --token-map x.pt"],
   ["generate --num-steps 2 --speculative-num-steps 3", "generate --num-steps 3"],
+  [
+    "generate --num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16",
+    "generate --num-steps 5 --draft-tree topk=4,tokens=16",
+  ],
+  [
+    "generate --speculative-eagle-topk=4 --num-steps 5",
+    "generate --num-steps 5 --draft-tree topk=4",
+  ],
+  [
+    "chat --speculative-adaptive --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4",
+    "chat --policy ema --num-steps 3 --draft-tree topk=1,tokens=4",
+  ],
+  ["generate --speculative-adaptive", "generate --policy ema"],
+  [
+    "generate --speculative-adaptive --policy ema:generation=doc",
+    "generate --policy ema:generation=doc",
+  ],
+  [
+    "serve --speculative-adaptive-config c.json --speculative-adaptive",
+    "serve --policy ema:config=c.json",
+  ],
+  [
+    "serve --speculative-adaptive --speculative-adaptive-config=c.json",
+    "serve --policy ema:config=c.json",
+  ],
+  ["generate --preset aggressive", "generate --policy ema:config=aggressive"],
+  [
+    "bench --presets aggressive,mine.json --policies dsd:steps=1/3",
+    "bench --policies dsd:steps=1/3,ema:config=aggressive,ema:config=mine.json",
+  ],
   ["breakeven --alpha 0.5 --steps 1-3", "breakeven --alpha 0.5 --num-steps 1-3"],
   ["breakeven --measure --batch-size 4", "breakeven --measure --batch-sizes 4"],
   ["simulate --batches 1,4", "simulate --batch-sizes 1,4"],
@@ -42,6 +73,40 @@ Deno.test("aliases: in the config file and in variables as on the command line",
   const file = { path: "eyrie.json", text };
   assert.deepEqual(optionsOf("generate", file), optionsOf("generate --num-steps 2"));
   assert.deepEqual(optionsOf("generate --steps 3", file), optionsOf("generate --num-steps 3"));
+  const adaptive = JSON.stringify({
+    "speculative-adaptive": true,
+    "speculative-adaptive-config": "c.json",
+    "speculative-eagle-topk": 1,
+  });
+  assert.deepEqual(
+    optionsOf("generate --num-steps 3", { path: "eyrie.json", text: adaptive }),
+    optionsOf("generate --num-steps 3 --policy ema:config=c.json --draft-tree topk=1"),
+  );
+  const off = { path: "eyrie.json", text: JSON.stringify({ "speculative-adaptive": false }) };
+  assert.deepEqual(optionsOf("generate", off), optionsOf("generate"));
+});
+
+Deno.test("aliases: an error is about what was typed", () => {
+  const said = (line: string) => {
+    const words = line.split(" ");
+    try {
+      parseArguments(words);
+    } catch (error) {
+      assert.ok(error instanceof UsageError);
+      return messageAsTyped(error.message, words);
+    }
+    return "";
+  };
+  assert.match(
+    said("generate --speculative-algorithm SUFFIX --speculative-adaptive --preset aggressive"),
+    /^Cannot use "--speculative-adaptive --preset aggressive" with "--\S+ SUFFIX"/,
+  );
+  assert.match(
+    said("generate --policy dsd --num-steps 3 --speculative-eagle-topk 4"),
+    /^Cannot use "--policy dsd" with "--speculative-eagle-topk 4"/,
+  );
+  assert.match(said("generate --speculative-adaptive=1"), /takes no value/);
+  assert.match(said("generate --preset"), /^Cannot use "--preset": TEXT is missing/);
 });
 
 Deno.test("aliases: each stands for a flag, is tested here, and help leaves it out", () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { BenchRequest, CellSpec } from "../../src/measure/runner.ts";
 import type { BenchRow } from "../../src/measure/row.ts";
 import { runBench } from "../../src/cli/bench/bench.ts";
+import { presetJson } from "../../src/engine/schedule/presets.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { fakeCell, fakeSession, SUBJECT } from "../measure/fake.ts";
@@ -81,7 +82,9 @@ Deno.test("the axes make all combinations; doubles count once", async () => {
       2,
     ]],
   );
-  assert.deepEqual(requests[0]?.settings.at(-1), { kind: "preset", name: "aggressive" });
+  const options = presetJson("aggressive");
+  const policy = { policy: "ema", options };
+  assert.deepEqual(requests[0]?.settings.at(-1), { kind: "policy", policy });
 });
 
 Deno.test("policies are an axis, a comma may be within one", async () => {
@@ -395,7 +398,7 @@ Deno.test("greedy outputs that differ fail the bench and name the cell", async (
   assert.equal(out.split("\n").filter((line) => line.startsWith("|")).length, 2 + 3);
 });
 
-Deno.test("--emit-config writes what the presets axis takes", async () => {
+Deno.test("--emit-config writes what --policies takes", async () => {
   await inFolder(async (path) => {
     const file = path("mine.json");
     const args = ["--batch-sizes", "1,64", "--num-steps", "0,3", "--repeat", "3"];
@@ -406,8 +409,8 @@ Deno.test("--emit-config writes what the presets axis takes", async () => {
     assert.deepEqual(config["64"].candidate_steps, [0]);
     assert.ok(
       err.endsWith(
-        `wrote ${file}, steps 3 at batch 1, 0 at batch 64: --preset ${file} uses it in generate, chat and serve, ` +
-          `bench --presets ${file} measures it\n`,
+        `wrote ${file}, steps 3 at batch 1, 0 at batch 64: --policy ema:config=${file} uses it in generate, chat and serve, ` +
+          `bench --policies ema:config=${file} measures it\n`,
       ),
     );
   });

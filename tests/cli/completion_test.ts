@@ -50,7 +50,7 @@ Deno.test({
     assert.deepEqual(await offered("completion", "f"), ["fish"]);
     assert.deepEqual(await offered("be"), ["bench"]);
     assert.deepEqual(await offered("simulate", "--costs", "rtx"), ["rtx4090-7b"]);
-    assert.deepEqual(await offered("serve", "--preset", "c"), ["conservative"]);
+    assert.deepEqual(await offered("serve", "--policy", "d"), ["dsd"]);
     assert.deepEqual(await offered("bench", "l"), ["load"]);
     assert.deepEqual(await offered("bench", "load", "--output", ""), [
       "md",

@@ -183,16 +183,11 @@ Deno.test("defaults of generate", () => {
       maxKvTokens: undefined,
       algorithm: undefined,
       numSteps: undefined,
-      eagleTopk: undefined,
-      numDraftTokens: undefined,
       ngramMin: undefined,
       ngramMax: undefined,
       acceptSingle: undefined,
       blockVerification: false,
       acceptAcc: undefined,
-      adaptive: false,
-      adaptiveConfig: undefined,
-      preset: undefined,
       policy: undefined,
       precision: undefined,
       elasticDraft: false,
@@ -330,8 +325,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--tempratur": generate has no such flag, did you mean --temperature? (eyrie generate --help all lists them)',
   ],
   [
-    "generate --preset=x --preest=fast",
-    'Cannot use "--preest": generate has no such flag, did you mean --preset? (eyrie generate --help all lists them)',
+    "generate --policy=x --poliyc=fast",
+    'Cannot use "--poliyc": generate has no such flag, did you mean --policy? (eyrie generate --help all lists them)',
   ],
   [
     "check --draf d",
@@ -439,8 +434,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--temperature 0,x": allowed is numbers from 0 to 100, as in 0,0.7',
   ],
   [
-    "bench --presets a,,b",
-    'Cannot use "--presets a,,b": allowed is names with commas between them',
+    "bench --policies a,,b",
+    'Cannot use "--policies a,,b": allowed is names with commas between them',
   ],
   ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
   [
@@ -465,36 +460,32 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--num-steps 0,3" with "--draft none": nothing drafts; allowed is --num-steps 0',
   ],
   [
-    "bench --model m --presets aggressive",
-    'Cannot use "--presets aggressive" with "--model": it needs a draft; give --draft MODEL',
-  ],
-  [
     "bench --model m --policies ema",
     'Cannot use "--policies ema" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
-    "generate --policy ema --preset aggressive",
-    'Cannot use "--policy ema" with "--preset aggressive": it is --policy ema:config=aggressive',
+    "generate --preset aggressive --policy dsd",
+    'Cannot use "--preset aggressive" with "--policy dsd": it means --policy ema:config=aggressive',
   ],
   [
-    "generate --policy ema --speculative-adaptive",
-    'Cannot use "--policy ema" with "--speculative-adaptive": it is --policy ema',
+    "generate --policy dsd --speculative-adaptive",
+    'Cannot use "--speculative-adaptive" with "--policy dsd": it means --policy ema',
   ],
   [
-    "generate --policy ema --speculative-adaptive-config c.json",
-    'Cannot use "--policy ema" with "--speculative-adaptive-config c.json": it is --policy ema:config=c.json',
+    "generate --preset a --speculative-adaptive-config b",
+    'Cannot use "--speculative-adaptive-config b" with "--preset a": it means --policy ema:config=b',
+  ],
+  [
+    "generate --draft-tree auto --speculative-eagle-topk 4",
+    'Cannot use "--speculative-eagle-topk 4" with "--draft-tree auto": it means --draft-tree topk=4',
   ],
   [
     "chat --policy static --draft-tree auto",
     'Cannot use "--policy static" with "--draft-tree auto": it is one fixed shape, a policy chooses each round\'s',
   ],
   [
-    "chat --policy static --speculative-eagle-topk 4",
-    'Cannot use "--policy static" with "--speculative-eagle-topk 4": it is one fixed shape, a policy chooses each round\'s',
-  ],
-  [
-    "chat --policy static --speculative-num-draft-tokens 4",
-    'Cannot use "--policy static" with "--speculative-num-draft-tokens 4": it is one fixed shape, a policy chooses each round\'s',
+    "chat --policy static --draft-tree topk=1,tokens=4,topk=2",
+    'Cannot use "--policy static" with "--draft-tree topk=1,tokens=4,topk=2": it is one fixed shape, a policy chooses each round\'s',
   ],
   [
     "generate --policy static --speculative-algorithm SUFFIX",

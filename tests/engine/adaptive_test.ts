@@ -9,29 +9,20 @@ import {
 import { statically } from "../../src/engine/drafting.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import type { RoundsPerSync } from "../../src/engine/schedule/sync_interval.ts";
-import { presetConfig } from "../../src/engine/schedule/presets.ts";
+import { presetJson } from "../../src/engine/schedule/presets.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
-import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
-import { type AdaptiveConfig, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
+import type { NamedPolicy } from "../../src/engine/schedule/speculation_choice.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { slotsOf } from "./slots.ts";
 
-function adaptive(config: AdaptiveConfig, numSteps: number): SpeculationChoice {
-  return {
-    adaptive: true,
-    config,
-    configGiven: true,
-    numSteps,
-    allSteps: false,
-    eagleTopk: undefined,
-    numDraftTokens: undefined,
-  };
+function adaptive(options: unknown, numSteps: number): NamedPolicy {
+  return { policy: "ema", options, numSteps };
 }
 
 /** Decides every `update_interval` rounds, and tries drafts again wherever there were none. */
-function restless(update_interval: number): AdaptiveConfig {
+function restless(update_interval: number) {
   const slot = { candidate_steps: [0, 1, 3], warmup_batches: 0, down_hysteresis: 0 };
-  return parseAdaptiveConfig({ "1": { ...slot, update_interval } });
+  return { "1": { ...slot, update_interval } };
 }
 
 const GROUPED: readonly RoundsPerSync[] = [4, "auto"];
@@ -82,7 +73,7 @@ const PHASES = Array.from({ length: 3 }, (_, phase) =>
   })).flat();
 
 Deno.test("the tier falls in hard phases and rises in easy ones, and the text stays", async () => {
-  const speculate = adaptive(presetConfig("aggressive"), 3);
+  const speculate = adaptive(presetJson("aggressive"), 3);
   const request = () => ({ maxTokens: 64 });
   const { texts, steps, switches, slots } = await played({ speculation: { speculate } }, PHASES, {
     request,
@@ -146,7 +137,7 @@ Deno.test("tiers change at the same rounds however many are submitted at once", 
 
 Deno.test("requests that ask for no drafts get none, and teach nothing", async () => {
   using engine = await openEngine({
-    speculation: { speculate: adaptive(presetConfig("aggressive"), 7) },
+    speculation: { speculate: adaptive(presetJson("aggressive"), 7) },
     limits: { roundsPerSync: 3 },
   });
   const easy = requestOf(engine, EASY, { maxTokens: 80 });

@@ -1,6 +1,5 @@
 import type { EngineOptions } from "../../src/engine/options.ts";
 import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
-import { presetConfig } from "../../src/engine/schedule/presets.ts";
 import { FALLBACK } from "../../src/engine/sampling.ts";
 import { connectionLimits } from "../../src/serve/http/listener.ts";
 import { openLog } from "../../src/serve/service/log.ts";
@@ -8,12 +7,7 @@ import { type Server, type ServerOptions, startServer } from "../../src/serve/se
 import { open } from "../engine/worker/open.ts";
 
 const SPECULATE: SpeculationChoice = {
-  adaptive: false,
-  config: presetConfig("conservative"),
-  configGiven: false,
-  eagleTopk: undefined,
   numSteps: 3,
-  numDraftTokens: undefined,
   allSteps: false,
 };
 

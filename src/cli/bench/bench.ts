@@ -84,8 +84,7 @@ export function workloadName(
 
 /** What the axes ask to be measured. @throws UsageError */
 export function planOf(options: BenchOptions, workload: Workload): Plan {
-  const { promptTokens, batchSizes = [1], outputTokens, temperatures, depths = [0], presets } =
-    options;
+  const { promptTokens, batchSizes = [1], outputTokens, temperatures, depths = [0] } = options;
   const roundsPerSync = roundsAxis(options.roundsPerSync);
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
@@ -115,7 +114,7 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
   const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
   const policies = policyTexts(options.policies)
     .map((text) => [text, policyOf(text, "--policies")] as const);
-  const arms = armsOf({ numSteps, trees, presets, policies });
+  const arms = armsOf({ numSteps, trees, policies });
   return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
 
@@ -215,7 +214,7 @@ function writeConfig(file: OutputFile, rows: readonly BenchRow[], io: Io): void 
   io.stderr.write(
     `wrote ${path}, steps ${
       slots.join(", ")
-    }: --preset ${path} uses it in generate, chat and serve, ` +
-      `bench --presets ${path} measures it\n`,
+    }: --policy ema:config=${path} uses it in generate, chat and serve, ` +
+      `bench --policies ema:config=${path} measures it\n`,
   );
 }

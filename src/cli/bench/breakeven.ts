@@ -107,5 +107,5 @@ function planOf(options: BreakevenOptions, workload: { name: string; sized: bool
     ...workload.sized ? { promptTokens } : {},
   };
   const numSteps = stepsOf(options, MOST_MEASURED);
-  return { cases: [one], arms: armsOf({ numSteps, presets: [] }), blocks, seed };
+  return { cases: [one], arms: armsOf({ numSteps }), blocks, seed };
 }

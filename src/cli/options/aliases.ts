@@ -38,6 +38,21 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--speculative-num-steps": { flag: "--num-steps" },
   "--speculative-token-map": { flag: "--token-map" },
   "--steps": { flag: "--num-steps" },
+  "--speculative-eagle-topk": treePart("topk"),
+  "--speculative-num-draft-tokens": treePart("tokens"),
+  "--speculative-adaptive": {
+    flag: "--policy",
+    bare: true,
+    value: () => "ema",
+    join: (before) => /^ema(:|$)/.test(before) ? before : undefined,
+  },
+  "--speculative-adaptive-config": emaConfig(),
+  "--preset": emaConfig(),
+  "--presets": {
+    flag: "--policies",
+    value: (names) => names.split(",").map((name) => `ema:config=${name}`).join(","),
+    join: (before, value) => `${before},${value}`,
+  },
   "--batch-size": { flag: "--batch-sizes" },
   "--batches": { flag: "--batch-sizes" },
   "--num-prompts": { flag: "--num-requests" },
@@ -45,6 +60,23 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--record": { flag: "--recording" },
   "--recorded": { flag: "--recording" },
 };
+
+function emaConfig(): Alias {
+  return {
+    flag: "--policy",
+    value: (config) => `ema:config=${config}`,
+    join: (before, value) => before === "ema" ? value : undefined,
+  };
+}
+
+/** A part of a tree, beside others and --num-steps. */
+function treePart(key: "topk" | "tokens"): Alias {
+  return {
+    flag: "--draft-tree",
+    value: (given) => `${key}=${given}`,
+    join: (before, value) => before.includes("=") ? `${before},${value}` : undefined,
+  };
+}
 
 /** The aliases of a command by their spelling. */
 export function aliasesOf(command: CommandName, flags: FlagTable): Map<string, AliasRow> {

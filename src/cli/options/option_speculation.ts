@@ -1,7 +1,6 @@
 // Rows of the option table: who drafts, and how far.
-import { PRESET_NAMES } from "../../engine/schedule/presets.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
-import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
+import { MOST_STEPS } from "../../speculate/round_shape.ts";
 
 /** Names that `--policy` takes. */
 export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
@@ -37,26 +36,8 @@ export const SPECULATION = {
     min: 0,
     max: MOST_STEPS as number,
     help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
-    absent: "3, or the middle candidate of an adaptive config",
+    absent: "3, or where the policy begins",
     example: "--num-steps 5",
-  },
-  eagleTopk: {
-    flag: "--speculative-eagle-topk",
-    type: "integer",
-    min: 1,
-    max: MOST_TOPK as number,
-    help: "candidates of each drafted token: 1 drafts a chain, more a tree",
-    absent: "1",
-    example: "--num-steps 5 --speculative-eagle-topk 4",
-  },
-  numDraftTokens: {
-    flag: "--speculative-num-draft-tokens",
-    type: "integer",
-    min: 1,
-    max: MOST_ROWS as number,
-    help: "rows a round verifies: of a tree the best candidates; always num-steps + 1 for a chain",
-    absent: "num-steps + 1; of a tree 8, or that where it is more; 12 with NGRAM, SUFFIX, HYBRID",
-    example: "--speculative-num-draft-tokens 16",
   },
   ngramMin: {
     flag: "--ngram-min",
@@ -80,8 +61,8 @@ export const SPECULATION = {
     flag: "--draft-tree",
     type: "text",
     help:
-      "topk, steps and draft tokens at once, as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
-    absent: "what the flags above say",
+      "draft a tree instead of a chain: STEPS:TOPK:TOKENS (levels, candidates of each drafted token, rows that are verified); topk=N,tokens=N beside --num-steps; EAGLE's total_token=60,depth=7,top_k=10; or auto, SGLang's for the architecture",
+    absent: "a chain; tokens: 8 or num-steps + 1, 12 with NGRAM, SUFFIX, HYBRID",
     example: "--draft-tree 5:4:8",
   },
   tokenMap: {
@@ -123,35 +104,14 @@ export const SPECULATION = {
     absent: "1",
     example: "--temperature 1 --speculative-accept-threshold-acc 0.5",
   },
-  adaptive: {
-    flag: "--speculative-adaptive",
-    type: "switch",
-    help: "choose num-steps while it runs, by what is accepted at each batch size",
-  },
-  adaptiveConfig: {
-    flag: "--speculative-adaptive-config",
-    type: "file",
-    help: "adaptive config in SGLang's JSON format",
-    absent: "the conservative preset",
-    example: "--speculative-adaptive-config tuned.json",
-  },
-  preset: {
-    flag: "--preset",
-    type: "text",
-    words: PRESET_NAMES as readonly string[],
-    help:
-      "adaptive config by name (conservative, aggressive) or file; implies --speculative-adaptive",
-    absent: "none",
-    example: "--preset aggressive",
-  },
   policy: {
     flag: "--policy",
     type: "text",
     words: POLICY_NAMES as readonly string[],
     help:
-      `chooses how far each round drafts: NAME or NAME:key=value,..., a value maybe a list as in steps=0/1/3; the text is the same for all; there are ${POLICY_TEXT}` as string,
-    absent: "static; ema with --speculative-adaptive",
-    example: "--policy ema:config=tuned.json",
+      `chooses how far each round drafts: NAME or NAME:key=value,..., a value maybe a list as in steps=0/1/3; config=FILE is an adaptive config in SGLang's JSON format, or conservative or aggressive; the text is the same for all; there are ${POLICY_TEXT}` as string,
+    absent: "static",
+    example: "--policy ema:config=aggressive",
   },
   elasticDraft: {
     flag: "--elastic-draft",

@@ -1,11 +1,10 @@
 import { HOST_DRAFT_TOKENS } from "../../draft/algorithms.ts";
-import { usage } from "../../engine/schedule/presets.ts";
 import { UsageError } from "../../errors.ts";
 import { MAIN, parsePlace } from "../../hub/names.ts";
 import { chain } from "../../speculate/round_shape.ts";
-import { treeNamed } from "../../speculate/tree_shape.ts";
 import { knownPair } from "../open/drafts.ts";
 import { isThere } from "../open/is_there.ts";
+import { treeOf } from "../open/speculation.ts";
 import type { ServeCommandOptions } from "../options/options.ts";
 import { type Depth, depthOf, PLAIN } from "./depth.ts";
 
@@ -109,11 +108,10 @@ function draftingOf(
 }
 
 /** Chains, whatever `--draft-tree` makes of the rows. */
-function hostDepth({ numSteps, numDraftTokens, draftTree }: ServeCommandOptions): Depth {
-  const tree = draftTree === undefined || draftTree === "auto"
-    ? undefined
-    : usage(() => treeNamed(draftTree), "--draft-tree: ");
-  const rows = tree?.rows ?? numDraftTokens ??
+function hostDepth({ numSteps, draftTree }: ServeCommandOptions): Depth {
+  const { tree, numDraftTokens } = treeOf(draftTree);
+  const whole = tree === "auto" ? undefined : tree?.rows;
+  const rows = whole ?? numDraftTokens ??
     (numSteps === undefined ? HOST_DRAFT_TOKENS : numSteps + 1);
   return { kind: "fixed", tier: chain(rows - 1) };
 }

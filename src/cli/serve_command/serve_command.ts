@@ -37,7 +37,7 @@ export function runServeCommand(options: ServeCommandOptions, io: Io): number {
   if (configFile !== undefined && config === undefined) {
     throw new UsageError(
       `Cannot use "--config-file ${configFile}": this command has no config file; ` +
-        "--preset, --speculative-adaptive and --policy ema make one of SGLang's",
+        "--policy ema makes one of SGLang's",
     );
   }
   const text = config && configText(config);

@@ -12,7 +12,6 @@ const [BUILTIN, DAWN] = await Promise.all(
     sampleRows({
       batch: [1],
       numSteps: [0, 3],
-      presets: [],
       blocks: 3,
       subject: { ...SUBJECT, webgpu, device: `Fake GPU by ${webgpu}` },
     })

@@ -7,17 +7,11 @@ import { openEngine } from "../open.ts";
 import { open } from "./open.ts";
 import { engineInWorker } from "../../../src/engine/worker/client.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
-import { presetConfig } from "../../../src/engine/schedule/presets.ts";
 
 const TARGET = new URL("../../../models/fledgling/target/", import.meta.url);
 
 const THREE_STEPS: SpeculationChoice = {
-  adaptive: false,
-  config: presetConfig("conservative"),
-  configGiven: false,
-  eagleTopk: undefined,
   numSteps: 3,
-  numDraftTokens: undefined,
   allSteps: false,
 };
 

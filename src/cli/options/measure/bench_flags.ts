@@ -1,4 +1,3 @@
-import { PRESET_NAMES } from "../../../engine/schedule/presets.ts";
 import { POLICY_NAMES, POLICY_TEXT } from "../option_speculation.ts";
 import { MOST_STEPS } from "../../../speculate/round_shape.ts";
 
@@ -33,14 +32,6 @@ export const BENCH_AXES = {
     absent: "none",
     example: "--trees 5:4:8,6:10:32",
   },
-  presets: {
-    flag: "--presets",
-    type: "names",
-    words: PRESET_NAMES as readonly string[],
-    help: "adaptive settings to measure: conservative, aggressive, or files of adaptive configs",
-    absent: "none",
-    example: "--presets conservative,aggressive",
-  },
   policies: {
     flag: "--policies",
     common: true,
@@ -49,7 +40,7 @@ export const BENCH_AXES = {
     help:
       `policies to measure, each as NAME or NAME:key=value,...; there are ${POLICY_TEXT}` as string,
     absent: "none",
-    example: "--policies ema,ema:config=tuned.json",
+    example: "--policies ema:config=aggressive,ema:config=tuned.json",
   },
   promptTokens: {
     flag: "--prompt-tokens",

@@ -5,7 +5,6 @@ import { BENCH_AXES, BENCH_OUTPUT, BENCH_RANDOM, BENCH_RUN, hasDraft } from "./b
 /** Flags that mean nothing to `--profile` and `--growth`. */
 const SWEEP_ONLY = {
   trees: BENCH_AXES.trees,
-  presets: BENCH_AXES.presets,
   policies: BENCH_AXES.policies,
   promptTokens: BENCH_AXES.promptTokens,
   outputTokens: BENCH_AXES.outputTokens,
@@ -25,7 +24,7 @@ const STEPS_ONLY = {
 
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
-  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees, presets } = given;
+  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees } = given;
   const { policies } = given;
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
@@ -43,8 +42,6 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     ? `--num-steps ${numSteps}`
     : trees !== undefined
     ? `--trees ${trees}`
-    : presets !== undefined
-    ? `--presets ${presets}`
     : policies !== undefined
     ? `--policies ${policies}`
     : undefined;
