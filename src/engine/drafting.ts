@@ -55,12 +55,6 @@ export function statically(
   return (algorithm) => algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, tiers);
 }
 
-/** The flags of the two rules. */
-const RULE_FLAGS: Readonly<Record<RejectionRule, string>> = {
-  token: "--speculative-rejection",
-  block: "--speculative-block-verification",
-};
-
 /** @throws UsageError where what drafts were drawn from is not known. */
 export function checkRejection(
   rule: RejectionRule,
@@ -68,10 +62,10 @@ export function checkRejection(
   tiers: readonly DraftShape[],
   relaxed: AcceptThresholds | undefined,
 ): void {
-  const flag = RULE_FLAGS[rule];
+  const flag = `--acceptance ${rule}`;
   if (relaxed) {
     throw new UsageError(
-      `Cannot use ${flag} with --speculative-accept-threshold-*: they are two rules of acceptance`,
+      `Cannot use ${flag} with relaxed acceptance: they are two rules of acceptance`,
     );
   }
   const found = algorithm !== "STANDALONE"
@@ -104,7 +98,7 @@ export function mayLeave(
   return why === undefined;
 }
 
-/** What `--speculative-algorithm` names, where that drafts on the host. */
+/** What `--drafter` names, where that drafts on the host. */
 export function drafterOf(
   { algorithm, draft }: ModelChoice,
   { speculate, ngram }: SpeculationOptions,

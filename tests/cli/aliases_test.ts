@@ -33,6 +33,30 @@ const SAME: readonly (readonly [string, string])[] = [
     "chat --speculative-adaptive --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4",
     "chat --policy ema --num-steps 3 --draft-tree topk=1,tokens=4",
   ],
+  ["generate --draft d --speculative-algorithm EAGLE", "generate --draft d --drafter EAGLE"],
+  [
+    "generate --ngram-min 20 --ngram-max 30 --speculative-algorithm NGRAM",
+    "generate --drafter NGRAM:min=20,max=30",
+  ],
+  ["generate --drafter HYBRID:min=2 --ngram-max 5", "generate --drafter HYBRID:min=2,max=5"],
+  ["generate --speculative-rejection", "generate --acceptance token"],
+  ["generate --speculative-block-verification", "generate --acceptance block"],
+  [
+    "generate --speculative-use-rejection-sampling --speculative-use-block-verification",
+    "generate --acceptance block",
+  ],
+  [
+    "generate --speculative-block-verification --speculative-rejection",
+    "generate --acceptance block",
+  ],
+  [
+    "generate --speculative-accept-threshold-single 0.3 --speculative-accept-threshold-acc=.5",
+    "generate --acceptance relaxed:single=0.3,acc=.5",
+  ],
+  [
+    "simulate --request-rate 2 --acceptance geometric:0.5",
+    "simulate --request-rate 2 --simulate-acceptance geometric:0.5",
+  ],
   ["generate --speculative-adaptive", "generate --policy ema"],
   [
     "generate --speculative-adaptive --policy ema:generation=doc",
@@ -106,6 +130,19 @@ Deno.test("aliases: an error is about what was typed", () => {
     /^Cannot use "--policy dsd" with "--speculative-eagle-topk 4"/,
   );
   assert.match(said("generate --speculative-adaptive=1"), /takes no value/);
+  assert.match(
+    said("generate --acceptance token --speculative-accept-threshold-acc 0.5"),
+    /^Cannot use "--speculative-accept-threshold-acc 0.5" with "--acceptance token": it means/,
+  );
+  assert.match(
+    said("generate --speculative-accept-threshold-single 0.5 --speculative-accept-threshold-acc 2"),
+    /^Cannot use "--speculative-accept-threshold-single 0.5 --speculative-accept-threshold-acc 2": /,
+  );
+  assert.match(said("generate --ngram-min 2"), /^Cannot use "--ngram-min 2": allowed is one of/);
+  assert.match(
+    said("generate --speculative-algorithm SUFFIX --ngram-min 2"),
+    /^Cannot use "--speculative-algorithm SUFFIX --ngram-min 2": allowed is one of/,
+  );
   assert.match(said("generate --preset"), /^Cannot use "--preset": TEXT is missing/);
 });
 

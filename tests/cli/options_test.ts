@@ -38,7 +38,7 @@ const BREAKEVEN_ALWAYS = new Set(
 
 /** Flags of `simulate` that no scenario has. */
 const SIMULATE_LOADED = new Set([
-  ...["--acceptance", "--burstiness", "--time-scale", "--num-requests", "--duration"],
+  ...["--simulate-acceptance", "--burstiness", "--time-scale", "--num-requests", "--duration"],
   ...["--prompt-tokens", "--output-tokens"],
 ]);
 
@@ -84,9 +84,10 @@ const GOOD: Record<Flag["type"], string> = {
   switch: "",
 };
 
-/** The names of the WebGPUs are checked with the rest of the command. */
-function goodText({ flag, type }: Flag): string {
-  return flag === "--webgpu" ? "builtin,dawn" : GOOD[type];
+function goodText(flag: Flag): string {
+  // The names of the WebGPUs are checked with the rest of the command.
+  if (flag.flag === "--webgpu") return "builtin,dawn";
+  return "valid" in flag ? flag.words?.[0] ?? "" : GOOD[flag.type];
 }
 
 for (const { command, key, flag } of ALL) {
@@ -140,8 +141,8 @@ for (const { command, key, flag } of ALL) {
 
 Deno.test("choices outside the list are refused by name", () => {
   assert.equal(
-    message(["generate", "--speculative-algorithm", "eagle"]),
-    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM, SUFFIX, HYBRID, NONE',
+    message(["generate", "--drafter", "eagel"]),
+    'Cannot use "--drafter eagel": allowed is one of EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM, SUFFIX, HYBRID, NONE; NGRAM and HYBRID with :min=N,max=N from 1 to 64',
   );
 });
 
@@ -181,13 +182,9 @@ Deno.test("defaults of generate", () => {
       output: undefined,
       maxBatch: 8,
       maxKvTokens: undefined,
-      algorithm: undefined,
+      drafter: undefined,
       numSteps: undefined,
-      ngramMin: undefined,
-      ngramMax: undefined,
-      acceptSingle: undefined,
-      blockVerification: false,
-      acceptAcc: undefined,
+      acceptance: undefined,
       policy: undefined,
       precision: undefined,
       elasticDraft: false,
@@ -198,7 +195,6 @@ Deno.test("defaults of generate", () => {
       roundsPerSync: undefined,
       generationConfig: undefined,
       tokenMap: undefined,
-      rejection: false,
       temperature: undefined,
       topK: undefined,
       topP: undefined,
@@ -271,7 +267,7 @@ Deno.test("second names: run MODEL, run MODEL PROMPT, ls, inspect MODEL", () => 
 });
 
 Deno.test("chat and serve look for a draft: steps and kinds of heads need none to be named", () => {
-  for (const line of ["--num-steps 3", "--speculative-algorithm EAGLE3"]) {
+  for (const line of ["--num-steps 3", "--drafter EAGLE3"]) {
     for (const command of ["run", "chat", "serve"]) {
       assert.doesNotThrow(() => parseArguments(`${command} -m m ${line}`.split(" ")));
     }
@@ -281,7 +277,7 @@ Deno.test("chat and serve look for a draft: steps and kinds of heads need none t
     );
   }
   assert.match(
-    message("chat -m m --speculative-algorithm STANDALONE".split(" ")),
+    message("chat -m m --drafter STANDALONE".split(" ")),
     /it needs a draft; give --draft MODEL/,
   );
 });
@@ -390,24 +386,24 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --top-p 0", 'Cannot use "--top-p 0": allowed is a number above 0, at most 1'],
   ["generate --num-steps -1", 'Cannot use "--num-steps -1": allowed is an integer from 0 to 16'],
   [
-    "generate --draft none --speculative-algorithm EAGLE3",
-    'Cannot use "--speculative-algorithm EAGLE3" with "--draft none": it needs a draft; allowed is NONE',
+    "generate --draft none --drafter EAGLE3",
+    'Cannot use "--drafter EAGLE3" with "--draft none": it needs a draft; allowed is NONE',
   ],
   [
-    "generate --speculative-algorithm STANDALONE",
-    'Cannot use "--speculative-algorithm STANDALONE": it needs a draft; give --draft MODEL',
+    "generate --drafter STANDALONE",
+    'Cannot use "--drafter STANDALONE": it needs a draft; give --draft MODEL',
   ],
   [
-    "generate --model m --speculative-algorithm EAGLE",
-    'Cannot use "--speculative-algorithm EAGLE" with "--model": it needs a draft; give --draft MODEL',
+    "generate --model m --drafter EAGLE",
+    'Cannot use "--drafter EAGLE" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
-    "generate --draft d --speculative-algorithm SUFFIX",
-    'Cannot use "--speculative-algorithm SUFFIX" with "--draft d": allowed is --draft none',
+    "generate --draft d --drafter SUFFIX",
+    'Cannot use "--drafter SUFFIX" with "--draft d": allowed is --draft none',
   ],
   [
-    "generate --draft d --speculative-algorithm NONE",
-    'Cannot use "--speculative-algorithm NONE" with "--draft d": allowed is --draft none',
+    "generate --draft d --drafter NONE",
+    'Cannot use "--drafter NONE" with "--draft d": allowed is --draft none',
   ],
   [
     "generate --draft none --num-steps 2",
@@ -440,7 +436,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
   [
     "generate --simulate-acceptance 0.5",
-    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven',
+    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven, simulate',
   ],
   ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
   [
@@ -488,8 +484,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--policy static" with "--draft-tree topk=1,tokens=4,topk=2": it is one fixed shape, a policy chooses each round\'s',
   ],
   [
-    "generate --policy static --speculative-algorithm SUFFIX",
-    'Cannot use "--policy static" with "--speculative-algorithm SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
+    "generate --policy static --drafter SUFFIX",
+    'Cannot use "--policy static" with "--drafter SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
   ],
   [
     "bench --random-weights c --num-steps 1",
@@ -522,9 +518,9 @@ Deno.test("possible combinations are possible", () => {
   for (
     const line of [
       "generate --draft none --num-steps 0",
-      "generate --draft none --speculative-algorithm NONE",
-      "generate --model m --draft d --speculative-algorithm EAGLE",
-      "generate --speculative-algorithm EAGLE3 --num-steps 7",
+      "generate --draft none --drafter NONE",
+      "generate --model m --draft d --drafter EAGLE",
+      "generate --drafter EAGLE3 --num-steps 7",
       "generate --model m --num-steps 0",
       "generate --model m --draft d --num-steps 7",
       "generate --json --stats",

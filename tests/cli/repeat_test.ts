@@ -65,7 +65,7 @@ Deno.test("a run tells the commits of models from the cache, and whole paths of 
   assert.deepEqual(flags, {
     "model": `org/some--name@${commit}`,
     "draft": folder,
-    "speculative-num-steps": 2,
+    "num-steps": 2,
     "raw": true,
   });
   assert.equal(shownName(snapshot), "org/some--name@0123456");

@@ -103,7 +103,7 @@ Deno.test("simulate: a trace, a schedule, a closed loop", async () => {
     const loads = {
       [`--trace ${trace} --time-scale 0.01`]: 2,
       "--rate-schedule 0:50,1:500 --num-requests 9": 9,
-      "--concurrency 2 --num-requests 5 --acceptance phases:0.2/0.9": 5,
+      "--concurrency 2 --num-requests 5 --simulate-acceptance phases:0.2/0.9": 5,
     };
     for (const [load, count] of Object.entries(loads)) {
       const { tables: [table] } = await tablesOf(`--policies ema --repeat 1 ${load}`);
@@ -136,7 +136,8 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
       (await run(line)).out,
       /simulated 210\.0 tok\/s, measured 210\.0 tok\/s, \+0\.0 %\n$/,
     );
-    const replay = `--acceptance replay:${recorded} --concurrency 1 --num-requests 2 --repeat 1`;
+    const replay =
+      `--simulate-acceptance replay:${recorded} --concurrency 1 --num-requests 2 --repeat 1`;
     assert.equal((await tablesOf(`${replay} --policies ema`)).tables[0]?.rows[0]?.completed, 2);
     await Deno.writeTextFile(recorded, "no JSON");
     assert.match(await refused(line), /Cannot use "--recording .*": line 1 is neither/);
@@ -146,7 +147,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
 });
 
 Deno.test("simulate: fixed batches by acceptance, over plain decoding", async () => {
-  const line = "--policies hybrid --batch-sizes 1,16 --rounds 300 --repeat 1 --acceptance";
+  const line = "--policies hybrid --batch-sizes 1,16 --rounds 300 --repeat 1 --simulate-acceptance";
   const { tables } = await tablesOf(`${line} geometric:0;geometric:0.9`);
   assert.deepEqual(tables.map(({ world }) => world), [
     ...["geometric:0", "geometric:0.9"].flatMap((name) => [`1, ${name}`, `16, ${name}`]),
@@ -178,10 +179,12 @@ Deno.test("simulate: what cannot be used is one line", async () => {
     "--scenario walk --request-rate 3": 'Cannot use "--scenario" with "--request-rate"',
     "--trace a --concurrency 3":
       'Cannot use "--trace" with "--concurrency": allowed is one of them',
-    "--acceptance geometric:0.5": 'Cannot use "--acceptance" alone: it needs a load',
-    "--recording a --acceptance geometric:1": 'Cannot use "--recording" with "--acceptance"',
-    "--request-rate 1 --acceptance coin:1":
-      'Cannot use "--acceptance coin:1": allowed is geometric',
+    "--simulate-acceptance geometric:0.5":
+      'Cannot use "--simulate-acceptance" alone: it needs a load',
+    "--recording a --simulate-acceptance geometric:1":
+      'Cannot use "--recording" with "--simulate-acceptance"',
+    "--request-rate 1 --simulate-acceptance coin:1":
+      'Cannot use "--simulate-acceptance coin:1": allowed is geometric',
     "--rate-schedule 1:2": 'Cannot use "--rate-schedule 1:2": allowed is SECONDS:RATE',
     "--costs sglang-glm-4.7 --policies static:num_steps=6 --scenario phases-1 --rounds 9":
       'Cannot use policy "static:num_steps=6": it has 6 steps, prices are known of 1, 2, 3, 4',

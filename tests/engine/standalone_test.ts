@@ -274,13 +274,13 @@ Deno.test("rejection sampling is for chains of standalone drafts", async () => {
         speculation: { ...options.speculation, rejection: "token" },
       }),
       new UsageError(
-        `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${why}`,
+        `Cannot use --acceptance token: it is for chains of a STANDALONE draft, ${why}`,
       ),
     );
   await refused({}, "here is EAGLE3");
   await assert.rejects(
     openEngine({ hooks: { plan: statically(3) }, speculation: { rejection: "block" } }),
-    /^UsageError: Cannot use --speculative-block-verification: it is for chains of /,
+    /^UsageError: Cannot use --acceptance block: it is for chains of /,
   );
   await refused({ model: { draft: "none" } }, "here is no draft");
   await refused(
@@ -293,7 +293,7 @@ Deno.test("rejection sampling is for chains of standalone drafts", async () => {
       speculation: { acceptThresholds: { single: 0.3 }, rejection: "token" },
       hooks: { plan: statically(3) },
     }),
-    /^UsageError: Cannot use --speculative-rejection with --speculative-accept-threshold-\*: /,
+    /^UsageError: Cannot use --acceptance token with relaxed acceptance: /,
   );
 });
 

@@ -10,6 +10,7 @@ import { sweep, type SweepEvent } from "../../measure/sweep.ts";
 import { openWorkload, type Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { openRowFile, readNamed } from "./files.ts";
+import { drafterOf, MODEL_DRAFTERS } from "../options/drafter_option.ts";
 import { oneBackend } from "../options/measure/backend_flags.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
@@ -151,7 +152,8 @@ export function modelRequest(
     & { readonly webgpu?: string | readonly string[] | undefined },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, draftRopeTheta, algorithm, adapter, precision } = options;
+  const { model, draft, draftRopeTheta, adapter, precision } = options;
+  const algorithm = drafterOf(options.drafter, MODEL_DRAFTERS)?.name;
   const webgpu = oneBackend(options.webgpu);
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;

@@ -14,6 +14,7 @@ import type { Case } from "../../measure/runner.ts";
 import { sweep } from "../../measure/sweep.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
+import { drafterOf } from "../options/drafter_option.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { DEFAULT_PROMPT_TOKENS, modelRequest, talkOf, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
@@ -65,7 +66,7 @@ async function measured(
   options: BreakevenOptions,
   { io, open }: BenchContext,
 ): Promise<BreakEvenReport | number> {
-  if (!hasDraft({ ...options }) && options.algorithm !== "NEXTN") {
+  if (!hasDraft({ ...options }) && drafterOf(options.drafter)?.name !== "NEXTN") {
     throw new UsageError('Cannot use "--measure" without a draft: give --draft MODEL');
   }
   const workload = openWorkload(workloadName(options), readNamed);

@@ -5,9 +5,11 @@ import { relaxing } from "../../speculate/accept_thresholds.ts";
 import type { Engine, OpenEngine } from "../../engine/engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { EngineOptions } from "../../engine/options.ts";
+import { acceptanceOf } from "../options/acceptance_option.ts";
+import { drafterOf } from "../options/drafter_option.ts";
 import type { OpeningOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { ngramOf, speculateOf } from "./speculation.ts";
+import { speculateOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -41,16 +43,18 @@ export function engineOptions(
     readonly predictions?: boolean;
   } = {},
 ): Required<Omit<EngineOptions, "hooks">> {
-  const { model, draft, draftRopeTheta, tokenMap, algorithm, quantize } = options;
+  const { model, draft, draftRopeTheta, tokenMap, quantize } = options;
+  const drafter = drafterOf(options.drafter);
+  const { rejection, relaxed } = acceptanceOf(options.acceptance) ?? {};
   const { adapter, webgpu, precision, costs, contextLength, maxKvTokens, kvDtype } = options;
-  const { acceptSingle, acceptAcc, roundsPerSync, maxBatch = 1, autotune = "on" } = options;
+  const { roundsPerSync, maxBatch = 1, autotune = "on" } = options;
   return {
     model: defined({
       model,
       draft,
       draftRopeTheta,
       tokenMap,
-      algorithm,
+      algorithm: drafter?.name,
       quantize,
       quantizeDraft: options.quantizeDraft || undefined,
       allowSpecial: options.allowSpecial || undefined,
@@ -69,16 +73,11 @@ export function engineOptions(
     }),
     speculation: defined({
       speculate: speculateOf(options, { allSteps }),
-      ngram: matches(options) ? ngramOf(options) : undefined,
-      rejection: options.blockVerification ? "block" : options.rejection ? "token" : undefined,
-      acceptThresholds: relaxing({ single: acceptSingle, acc: acceptAcc }),
+      ngram: drafter?.ngram,
+      rejection,
+      acceptThresholds: relaxing(relaxed),
     }),
   };
-}
-
-/** Whether there is a drafter that takes --ngram-min and --ngram-max. */
-function matches({ algorithm }: Pick<OpeningOptions, "algorithm">): boolean {
-  return algorithm === "NGRAM" || algorithm === "HYBRID";
 }
 
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
@@ -92,11 +91,6 @@ export async function openWithProgress(
 ): Promise<Engine | undefined> {
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status, quiet: options.quiet });
-  if (!matches(options) && (options.ngramMin ?? options.ngramMax) !== undefined) {
-    onWarning(
-      "--ngram-min and --ngram-max are not used: they need --speculative-algorithm NGRAM or HYBRID",
-    );
-  }
   const opening = open({
     ...engineOptions(options, requests),
     hooks: {

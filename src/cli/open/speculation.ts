@@ -3,7 +3,6 @@ import { usage } from "../../engine/schedule/presets.ts";
 import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
 import { MOST_ROWS, MOST_TOPK } from "../../speculate/round_shape.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
-import { NGRAM_RANGE, type NgramRange } from "../../draft/ngram.ts";
 import { UsageError } from "../../errors.ts";
 import type { ChatOptions, OpeningOptions } from "../options/options.ts";
 import { policyOf } from "../options/policy_option.ts";
@@ -68,15 +67,4 @@ export function namedPolicy(
     ...policyOf(policy),
     ...defined({ numSteps, seed }),
   };
-}
-
-/** How many tokens NGRAM, and HYBRID's, must and may match. */
-export function ngramOf(
-  { ngramMin: min = NGRAM_RANGE.min, ngramMax: max = NGRAM_RANGE.max }: Pick<
-    OpeningOptions,
-    "ngramMin" | "ngramMax"
-  >,
-): NgramRange {
-  if (min <= max) return { min, max };
-  throw new UsageError(`Cannot use "--ngram-min ${min}": it is more than --ngram-max ${max}`);
 }

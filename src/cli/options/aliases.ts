@@ -3,6 +3,7 @@
  * option table is looked at, so the rest of the program knows one spelling of each flag, and help and
  * completion list that one.
  */
+import { acceptanceOf } from "./acceptance_option.ts";
 import type { CommandName } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 
@@ -37,6 +38,15 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--speculative-draft-model-path": { flag: "--draft" },
   "--speculative-num-steps": { flag: "--num-steps" },
   "--speculative-token-map": { flag: "--token-map" },
+  "--speculative-algorithm": { flag: "--drafter" },
+  "--ngram-min": matching("min"),
+  "--ngram-max": matching("max"),
+  "--speculative-rejection": rejection("token"),
+  "--speculative-block-verification": rejection("block"),
+  "--speculative-use-rejection-sampling": rejection("token"),
+  "--speculative-use-block-verification": rejection("block"),
+  "--speculative-accept-threshold-single": relaxed("single"),
+  "--speculative-accept-threshold-acc": relaxed("acc"),
   "--steps": { flag: "--num-steps" },
   "--speculative-eagle-topk": treePart("topk"),
   "--speculative-num-draft-tokens": treePart("tokens"),
@@ -59,6 +69,11 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--kv-tokens": { flag: "--max-kv-tokens" },
   "--record": { flag: "--recording" },
   "--recorded": { flag: "--recording" },
+  "--acceptance": {
+    flag: "--simulate-acceptance",
+    when: (given) => acceptanceOf(given) === undefined,
+    commands: ["simulate"],
+  },
 };
 
 function emaConfig(): Alias {
@@ -66,6 +81,34 @@ function emaConfig(): Alias {
     flag: "--policy",
     value: (config) => `ema:config=${config}`,
     join: (before, value) => before === "ema" ? value : undefined,
+  };
+}
+
+/** How many tokens a drafter must or may match. */
+function matching(key: "min" | "max"): Alias {
+  return {
+    flag: "--drafter",
+    value: (given) => `${key}=${given}`,
+    join: (before, value) => `${before}${/[:=]/.test(before) ? "," : ":"}${value}`,
+  };
+}
+
+/** Verifying chains as a block is rejection sampling too. */
+function rejection(rule: "token" | "block"): Alias {
+  return {
+    flag: "--acceptance",
+    bare: true,
+    value: () => rule,
+    join: (before, value) => before === "token" ? value : before === "block" ? before : undefined,
+  };
+}
+
+function relaxed(key: "single" | "acc"): Alias {
+  return {
+    flag: "--acceptance",
+    value: (given) => `relaxed:${key}=${given}`,
+    join: (before, value) =>
+      before.startsWith("relaxed:") ? `${before},${value.slice("relaxed:".length)}` : undefined,
   };
 }
 

@@ -16,7 +16,7 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
   ],
   "serve-command": [
     "eyrie serve-command --engine sglang -m Qwen/Qwen3-8B --draft auto",
-    "eyrie serve-command --engine vllm -m ./model --speculative-algorithm NGRAM",
+    "eyrie serve-command --engine vllm -m ./model --drafter NGRAM",
   ],
   bench: [
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",
@@ -32,7 +32,7 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
   ],
   simulate: [
     "eyrie simulate --costs rtx4090-7b --policies ema",
-    "eyrie simulate --request-rate 4 --max-batch 32 --acceptance beta:6/3",
+    "eyrie simulate --request-rate 4 --max-batch 32 --simulate-acceptance beta:6/3",
   ],
   profile: [
     "eyrie profile",

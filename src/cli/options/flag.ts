@@ -27,6 +27,10 @@ interface NumberFlag extends Named {
 
 interface TextFlag extends Named {
   readonly type: "text" | "model" | "file";
+  /** Whether a text is allowed; default: all but the empty one are. */
+  readonly valid?: (text: string) => boolean;
+  /** What is allowed, as a phrase. */
+  readonly allows?: string;
   /** What shells offer to begin with. */
   readonly words?: readonly string[];
 }
@@ -127,6 +131,8 @@ export function allowed(flag: Flag): string {
       return "a folder or org/name[@revision]";
     case "file":
       return "a file";
+    case "text":
+      return flag.allows ?? "text, not empty";
     default:
       return "text, not empty";
   }
@@ -180,5 +186,6 @@ export function parseValue(
     return names;
   }
   if (text === "" || (flag.type === "choice" && !flag.choices.includes(text))) throw refuse();
+  if ("valid" in flag && flag.valid?.(text) === false) throw refuse();
   return text;
 }

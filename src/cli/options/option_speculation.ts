@@ -1,4 +1,6 @@
 // Rows of the option table: who drafts, and how far.
+import { ACCEPTANCE_TEXT, acceptanceOf } from "./acceptance_option.ts";
+import { DRAFTER_TEXT, drafterOf, DRAFTERS, MODEL_DRAFTERS } from "./drafter_option.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { MOST_STEPS } from "../../speculate/round_shape.ts";
 
@@ -6,28 +8,32 @@ import { MOST_STEPS } from "../../speculate/round_shape.ts";
 export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
 export const POLICY_TEXT: string = POLICY_NAMES.join(", ");
 
-/** Kinds of draft models. */
-export const DRAFT_ALGORITHM = {
-  algorithm: {
-    flag: "--speculative-algorithm",
-    type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NONE"],
+/** Which kind of draft model. */
+export const DRAFT_MODEL = {
+  drafter: {
+    flag: "--drafter",
+    type: "text",
+    words: MODEL_DRAFTERS as readonly string[],
+    valid: ((text) => drafterOf(text, MODEL_DRAFTERS) !== undefined) as (text: string) => boolean,
+    allows: `one of ${MODEL_DRAFTERS.join(", ")}` as string,
     help:
       "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
     absent: "read from the draft checkpoint",
-    example: "--speculative-algorithm EAGLE3",
+    example: "--drafter EAGLE3",
   },
 } as const;
 
 export const SPECULATION = {
-  algorithm: {
-    flag: "--speculative-algorithm",
-    type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "SUFFIX", "HYBRID", "NONE"],
+  drafter: {
+    flag: "--drafter",
+    type: "text",
+    words: DRAFTERS as readonly string[],
+    valid: ((text) => drafterOf(text) !== undefined) as (text: string) => boolean,
+    allows: DRAFTER_TEXT as string,
     help:
-      "kind of draft (NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further); STANDALONE: a small model of the same vocabulary; NGRAM, SUFFIX: from the text alone; HYBRID: head or text, whichever promises more",
-    absent: "read from the draft checkpoint",
-    example: "--speculative-algorithm SUFFIX",
+      "who drafts: an EAGLE head; NEXTN, the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE, a small model of the same vocabulary; NGRAM or SUFFIX, from the text alone (:min=N,max=N tokens must and may match); HYBRID, head or text, whichever promises more",
+    absent: "read from the draft checkpoint; NGRAM and HYBRID match 1 to 12 tokens",
+    example: "--drafter NGRAM:min=2,max=5",
   },
   numSteps: {
     flag: "--num-steps",
@@ -38,24 +44,6 @@ export const SPECULATION = {
     help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
     absent: "3, or where the policy begins",
     example: "--num-steps 5",
-  },
-  ngramMin: {
-    flag: "--ngram-min",
-    type: "integer",
-    min: 1,
-    max: 64,
-    help: "last tokens that must occur before, with NGRAM and HYBRID",
-    absent: "1",
-    example: "--ngram-min 2",
-  },
-  ngramMax: {
-    flag: "--ngram-max",
-    type: "integer",
-    min: 1,
-    max: 64,
-    help: "last tokens that are looked for; the longest match is taken",
-    absent: "12",
-    example: "--ngram-max 5",
   },
   draftTree: {
     flag: "--draft-tree",
@@ -73,36 +61,16 @@ export const SPECULATION = {
     absent: "all",
     example: "--token-map freq_32768.pt",
   },
-  rejection: {
-    flag: "--speculative-rejection",
-    type: "switch",
+  acceptance: {
+    flag: "--acceptance",
+    type: "text",
+    words: ["exact", "token", "block", "relaxed:single=", "relaxed:acc="] as readonly string[],
+    valid: ((text) => acceptanceOf(text) !== undefined) as (text: string) => boolean,
+    allows: ACCEPTANCE_TEXT as string,
     help:
-      "verify a STANDALONE draft's chains by rejection sampling: lossless, but the text is no function of the seed alone",
-  },
-  blockVerification: {
-    flag: "--speculative-block-verification",
-    type: "switch",
-    help: "the same, but verify each chain as one block: it accepts at least as many drafts",
-  },
-  acceptSingle: {
-    flag: "--speculative-accept-threshold-single",
-    type: "number",
-    min: 0,
-    max: 1,
-    help:
-      "when sampling, accept a draft that has at least this probability; below 1 NOT LOSSLESS: the text is no longer the model's own",
-    absent: "1",
-    example: "--temperature 1 --speculative-accept-threshold-single 0.3",
-  },
-  acceptAcc: {
-    flag: "--speculative-accept-threshold-acc",
-    type: "number",
-    min: 0,
-    max: 1,
-    help:
-      "when sampling, accept a draft of probability p as if it were p / this; below 1 NOT LOSSLESS",
-    absent: "1",
-    example: "--temperature 1 --speculative-accept-threshold-acc 0.5",
+      "exact: drafts that the target chooses too; token, block: rejection sampling of a STANDALONE draft's chains, token by token or as a whole, lossless, but the text is no function of the seed alone; relaxed: when sampling also drafts of at least the probability single, or p / acc for a probability p, NOT LOSSLESS below 1",
+    absent: "exact",
+    example: "--temperature 1 --acceptance relaxed:single=0.3,acc=0.5",
   },
   policy: {
     flag: "--policy",

@@ -2,6 +2,7 @@ import { DEFAULT_PRESET, presetJson, usage } from "../../engine/schedule/presets
 import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
+import { drafterOf } from "./drafter_option.ts";
 import { decimal } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { POLICY_NAMES } from "./option_speculation.ts";
@@ -62,14 +63,15 @@ function defaultConfig(name: string, given = ""): string | undefined {
  * @throws UsageError
  */
 export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): void {
-  const { policy, algorithm, draftTree } = given;
+  const { policy, drafter, draftTree } = given;
+  const alone = typeof drafter === "string" ? drafterOf(drafter)?.name : undefined;
   if (policy === undefined) return;
   const clash = (other: string, why: string) => {
     throw new UsageError(`Cannot use "--policy ${policy}" with "${other}": ${why}`);
   };
-  if (algorithm === "NGRAM" || algorithm === "SUFFIX") {
+  if (alone === "NGRAM" || alone === "SUFFIX") {
     const why = "a policy chooses the steps of a draft model; allowed is HYBRID";
-    clash(`--speculative-algorithm ${algorithm}`, why);
+    clash(`--drafter ${drafter}`, why);
   }
   // SGLang's adaptive mode is started with topk 1: that is a chain.
   const chain = typeof draftTree === "string" && /^(topk=1|tokens=\d+)(,|$)/.test(draftTree) &&

@@ -140,14 +140,14 @@ export function asTyped(message: string, name: CommandName, args: readonly strin
       arg === spelling || arg.startsWith(`${spelling}=`) || short && arg.startsWith(spelling);
     if (args.some(has)) typed.set(flag, (typed.get(flag) ?? new Set()).add(spelling));
   }
-  const spelled = typed.entries().reduce((text, [{ flag }, [spelling = flag, ...others]]) => {
+  const unfolded = foldedIn(name, args).reduce(
+    (text, { flag, text: value, typed }) => text.replaceAll(`${flag.flag} ${value}`, () => typed),
+    message,
+  );
+  return typed.entries().reduce((text, [{ flag }, [spelling = flag, ...others]]) => {
     if (spelling === flag || others.length > 0) return text;
     return text.replaceAll(new RegExp(`(?<![\\w-])${flag}(?![\\w-])`, "g"), () => spelling);
-  }, message);
-  return foldedIn(name, args).reduce(
-    (text, { flag, text: value, typed }) => text.replaceAll(`${flag.flag} ${value}`, () => typed),
-    spelled,
-  );
+  }, unfolded);
 }
 
 /** What aliases were put together; nothing where the arguments cannot be read. */

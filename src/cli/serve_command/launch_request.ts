@@ -5,6 +5,7 @@ import { chain } from "../../speculate/round_shape.ts";
 import { knownPair } from "../open/drafts.ts";
 import { isThere } from "../open/is_there.ts";
 import { treeOf } from "../open/speculation.ts";
+import { type DrafterName, drafterOf } from "../options/drafter_option.ts";
 import type { ServeCommandOptions } from "../options/options.ts";
 import { type Depth, depthOf, PLAIN } from "./depth.ts";
 
@@ -14,7 +15,7 @@ export interface Checkpoint {
   readonly revision: string | undefined;
 }
 
-type Algorithm = Exclude<NonNullable<ServeCommandOptions["algorithm"]>, "NONE" | "HYBRID">;
+type Algorithm = Exclude<DrafterName, "NONE" | "HYBRID">;
 
 /** Who drafts. */
 export interface Drafting {
@@ -35,7 +36,8 @@ export interface LaunchRequest {
 
 /** Reads the flags as `eyrie serve` does. @throws UsageError */
 export function launchRequestOf(options: ServeCommandOptions): LaunchRequest {
-  const { model, draft, algorithm, numSteps, policy } = options;
+  const { model, draft, numSteps, policy } = options;
+  const algorithm = drafterOf(options.drafter)?.name;
   if (model === undefined) {
     throw new UsageError(
       'Cannot run "serve-command": --model is missing; other engines have not the embedded model',
@@ -77,9 +79,10 @@ export function isHost({ algorithm }: Drafting): boolean {
 }
 
 function draftingOf(
-  { draft, algorithm }: ServeCommandOptions,
+  { draft, drafter }: ServeCommandOptions,
   target: string,
 ): Drafting | undefined {
+  const algorithm = drafterOf(drafter)?.name;
   if (algorithm === "NONE") return undefined;
   if (algorithm === "NGRAM" || algorithm === "SUFFIX") return { algorithm, draft: undefined };
   if (draft === undefined || draft === "none") {
@@ -100,7 +103,7 @@ function draftingOf(
   const kind = asked ?? pair?.algorithm;
   if (kind === undefined) {
     throw new UsageError(
-      `Cannot tell what the draft "${draft}" is: give --speculative-algorithm EAGLE3, EAGLE or ` +
+      `Cannot tell what the draft "${draft}" is: give --drafter EAGLE3, EAGLE or ` +
         "STANDALONE",
     );
   }

@@ -148,7 +148,7 @@ Deno.test("breakeven --measure: every number of steps and plain decoding on the 
 
 Deno.test("breakeven --measure: NEXTN drafts from the model's own files", async () => {
   const { requests } = await run(
-    "--measure --model m --speculative-algorithm NEXTN --num-steps 1 --repeat 1",
+    "--measure --model m --drafter NEXTN --num-steps 1 --repeat 1",
   );
   assert.deepEqual([requests[0]?.model, requests[0]?.algorithm], ["m", "NEXTN"]);
 });

@@ -140,13 +140,13 @@ export const SIMULATE_LOAD: ArrivalFlags<typeof LOAD> = arrivalFlags(LOAD);
 /** What is accepted of drafts. */
 export const SIMULATE_ACCEPTANCE = {
   acceptance: {
-    flag: "--acceptance",
+    flag: "--simulate-acceptance",
     common: true,
     type: "text",
     help:
       "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens; several with ; between",
     absent: "geometric:0.7,spread=0.6,tokens=1, or the scenario's",
-    example: "--acceptance phases:0.35/0.85,dwell=150",
+    example: "--simulate-acceptance phases:0.35/0.85,dwell=150",
   },
   confidenceNoise: {
     flag: "--confidence-noise",
