@@ -32,7 +32,7 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
 
 /** Flags of `breakeven` that stand without `--measure`. */
 const BREAKEVEN_ALWAYS = new Set(
-  "--alpha --draft-cost --verify-cost --num-steps --measure --output --output-file --force --json --quiet"
+  "--alpha --draft-cost --verify-cost --num-steps --measure --format --output --force --quiet"
     .split(" "),
 );
 
@@ -340,8 +340,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     `Cannot use "--num-steps 1,64" with "--measure": allowed is integers from 1 to ${BENCH_AXES.numSteps.max}`,
   ],
   [
-    "breakeven --json --output html",
-    'Cannot use "--json" with "--output html": allowed is one of them',
+    "breakeven --alpha 0.5 --json --format html",
+    'Cannot use "--json" with "--format html": it means --format json',
   ],
   [
     "breakeven --measure --random-weights c --model m",
@@ -377,7 +377,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --fix", 'Cannot use "--fix" with generate: it is allowed with doctor'],
   [
     "chat --json",
-    'Cannot use "--json" with chat: it is allowed with generate, breakeven, profile, check, inspect, convert, models, doctor',
+    'Cannot use "--json" with chat: it is allowed with generate, profile, check, inspect, convert, models, doctor',
   ],
   ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
   ["models hello", 'Cannot run "models": too many arguments, allowed is none'],
@@ -433,7 +433,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     "bench --policies a,,b",
     'Cannot use "--policies a,,b": allowed is names with commas between them',
   ],
-  ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
+  ["bench --format xml", 'Cannot use "--format xml": allowed is one of md, csv, json, jsonl, html'],
   [
     "generate --simulate-acceptance 0.5",
     'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven, simulate',

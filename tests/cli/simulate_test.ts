@@ -19,7 +19,7 @@ interface Printed {
 }
 
 async function tablesOf(line: string): Promise<Printed> {
-  const { code, out } = await run(`${line} --output json`);
+  const { code, out } = await run(`${line} --format json`);
   assert.equal(code, 0);
   return JSON.parse(out) as Printed;
 }
@@ -197,7 +197,7 @@ Deno.test("simulate: what cannot be used is one line", async () => {
   }
 });
 
-Deno.test("simulate: on a terminal of 80 columns no line is longer; --output md is whole", async () => {
+Deno.test("simulate: on a terminal of 80 columns no line is longer; --format md is whole", async () => {
   const terminal = () => fakeIo({ terminal: true, columns: 80 });
   const line = "--rounds 3 --repeat 3 --policies ema,static:num_steps=2,hybrid";
   const { out } = await run(line, terminal());
@@ -207,7 +207,7 @@ Deno.test("simulate: on a terminal of 80 columns no line is longer; --output md 
   assert.match(out, /^policy +tok\/s +static +oracle /m);
   const whole = (await run(line)).out;
   assert.match(whole, /^\| policy /m);
-  assert.equal((await run(`${line} --output md`, terminal())).out, whole);
+  assert.equal((await run(`${line} --format md`, terminal())).out, whole);
   const loaded = await run("--request-rate 9 --num-requests 9 --policies ema", terminal());
   assert.deepEqual(loaded.out.split("\n").filter((line) => line.length > 80), []);
   assert.match(loaded.out, /^ .*TPOT p50 +E2E p50/m);
@@ -216,13 +216,13 @@ Deno.test("simulate: on a terminal of 80 columns no line is longer; --output md 
 Deno.test("simulate: a file that is there is replaced with --force alone", async () => {
   const file = await Deno.makeTempFile({ prefix: "eyrie-simulate-" });
   try {
-    const line = `--policies ema --scenario phases-1 --rounds 9 --repeat 1 --output-file ${file}`;
+    const line = `--policies ema --scenario phases-1 --rounds 9 --repeat 1 --output ${file}`;
     assert.equal((await run(line)).out, "");
     const text = await Deno.readTextFile(file);
     assert.match(text, /phases-1/);
-    assert.match(await refused(`${line} --output json`), /^Cannot write .* give --force/);
+    assert.match(await refused(`${line} --format json`), /^Cannot write .* give --force/);
     assert.equal(await Deno.readTextFile(file), text);
-    await run(`${line} --output json --force`);
+    await run(`${line} --format json --force`);
     JSON.parse(await Deno.readTextFile(file));
   } finally {
     await Deno.remove(file);

@@ -65,14 +65,14 @@ export async function runBench(
 
 /** Undefined also where `--resume` names the same file: the rows go into it anyway. @throws UsageError */
 function resultFile(options: BenchOptions): OutputFile | undefined {
-  const { outputFile, resume, output } = options;
-  const same = outputFile !== undefined && resume !== undefined &&
-    resolve(outputFile) === resolve(resume);
-  if (!same) return optionalOutput(outputFile, options);
-  if (output === "jsonl") return undefined;
+  const { output, resume, format } = options;
+  const same = output !== undefined && resume !== undefined &&
+    resolve(output) === resolve(resume);
+  if (!same) return optionalOutput(output, options);
+  if (format === "jsonl") return undefined;
   throw new UsageError(
-    `Cannot use "--resume ${resume}" with "--output-file ${outputFile}": the file has a row on each line; ` +
-      `name another or give --output jsonl`,
+    `Cannot use "--resume ${resume}" with "--output ${output}": the file has a row on each line; ` +
+      `name another or give --format jsonl`,
   );
 }
 

@@ -33,8 +33,8 @@ export async function runBreakeven(
   context: BenchContext,
 ): Promise<number> {
   const { io, args, version, now = () => new Date() } = context;
-  const { json, output = json ? "json" : "text" } = options;
-  const file = optionalOutput(options.outputFile, options);
+  const { format = "text" } = options;
+  const file = optionalOutput(options.output, options);
   const report = options.measure ? await measured(options, context) : given(options);
   if (typeof report === "number") return report;
   const facts = { command: commandText("breakeven", args), date: now(), version };
@@ -42,7 +42,7 @@ export async function runBreakeven(
     text: () => breakEvenText(report),
     json: () => breakEvenJson(report),
     html: () => breakEvenPage(report, facts),
-  }[output]();
+  }[format]();
   file?.write(text);
   io.stdout.write(file === undefined ? text : breakEvenText(report));
   return 0;

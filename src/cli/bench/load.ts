@@ -28,7 +28,7 @@ export interface LoadContext {
   readonly now?: () => Date;
 }
 
-type LoadFormat = NonNullable<LoadOptions["output"]>;
+type LoadFormat = NonNullable<LoadOptions["format"]>;
 
 /** `eyrie bench load`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<number> {
@@ -36,7 +36,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const { maxBatch, sloTtftMs, sloTpotMs } = options;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = loadPlan(options, workload);
-  const file = optionalOutput(options.outputFile, options);
+  const file = optionalOutput(options.output, options);
   const recorder = openRecorder(options.record, { plan, force: options.force });
   const status = statusLine(io.stderr, { shown: !options.quiet });
   if (options.trace !== undefined && !workload.sized && !options.quiet) {
@@ -105,11 +105,11 @@ function sizes(
 
 /** Keeps the rows and writes them: JSONL row by row, files after each row, the rest at the end. */
 function openLoadResults(
-  { output }: LoadOptions,
+  { format: given }: LoadOptions,
   file: OutputFile | undefined,
   { io: { stdout }, args, version, now = () => new Date() }: LoadContext,
 ): { add(row: LoadRow): void; end(): void } {
-  const format = output ?? "md";
+  const format = given ?? "md";
   const facts = { command: commandText("bench load", args), date: now(), version };
   const rows: LoadRow[] = [];
   const text = (format: LoadFormat) => formatRows(rows, format, facts);
@@ -123,7 +123,7 @@ function openLoadResults(
     end() {
       if (rows.length === 0 || streams) return;
       const shown = file === undefined ? format : "md";
-      const narrow = stdout.isTerminal && (output === undefined || shown !== format);
+      const narrow = stdout.isTerminal && (given === undefined || shown !== format);
       stdout.write(narrow ? loadTerminal(rows, { columns: stdout.columns() }) : text(shown));
     },
   };

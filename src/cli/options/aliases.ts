@@ -34,6 +34,9 @@ export interface AliasRow {
   readonly flag: Flag;
 }
 
+/** What `--output` took as a format, before there was `--format`. */
+const FORMATS: readonly string[] = ["md", "csv", "json", "jsonl", "html", "text"];
+
 export const ALIASES: Readonly<Record<string, Alias>> = {
   "--speculative-draft-model-path": { flag: "--draft" },
   "--speculative-num-steps": { flag: "--num-steps" },
@@ -69,6 +72,15 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--kv-tokens": { flag: "--max-kv-tokens" },
   "--record": { flag: "--recording" },
   "--recorded": { flag: "--recording" },
+  "--output-file": { flag: "--output" },
+  "--output": { flag: "--format", when: (given) => FORMATS.includes(given) },
+  "--json": {
+    flag: "--format",
+    bare: true,
+    value: () => "json",
+    join: (before) => before === "json" ? before : undefined,
+  },
+  "--wide": { flag: "--format", bare: true, value: () => "md", join: (before) => before },
   "--acceptance": {
     flag: "--simulate-acceptance",
     when: (given) => acceptanceOf(given) === undefined,

@@ -151,9 +151,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Measure: { ...BREAKEVEN_MEASURE, workload: BENCH_RUN.workload, seed: BENCH_RUN.seed },
       Model: { ...MEASURED, ...COSTS },
       Output: {
-        ...JSON_OUTPUT,
         ...BREAKEVEN_OUTPUT,
-        outputFile: BENCH_OUTPUT.outputFile,
+        output: BENCH_OUTPUT.output,
         ...OVERWRITE,
         quiet: TALK.quiet,
       },

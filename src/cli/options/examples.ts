@@ -23,12 +23,12 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie bench --batch-sizes 1,4 --num-steps 0-3 --emit-config tuned.json",
   ],
   "bench load": [
-    "eyrie bench load --request-rate 1,4,16 --output html --output-file load.html",
+    "eyrie bench load --request-rate 1,4,16 --format html --output load.html",
     "eyrie bench load --rate-schedule 0:2,60:20,120:2 --duration 180",
   ],
   breakeven: [
     "eyrie breakeven --alpha 0.6 --draft-cost 0.05",
-    "eyrie breakeven --measure --output html --output-file breakeven.html",
+    "eyrie breakeven --measure --format html --output breakeven.html",
   ],
   simulate: [
     "eyrie simulate --costs rtx4090-7b --policies ema",

@@ -29,7 +29,7 @@ const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
     ...["remote", "model", "workload", "promptTokens", "outputTokens", "maxTokens", "seed"],
     ...["requestRate", "burstiness", "rateSchedule", "trace", "timeScale", "lengthScale"],
     ...["concurrency", "numRequests", "duration", "warmup", "repeat", "sloTtftMs", "sloTpotMs"],
-    ...["output", "outputFile", "force", "quiet"],
+    ...["format", "output", "force", "quiet"],
   ],
 };
 

@@ -132,7 +132,7 @@ function fold(
 export function asTyped(message: string, name: CommandName, args: readonly string[]): string {
   const typed = new Map<Flag, Set<string>>();
   const renamed = aliasesOf(name, flagsOf(name)).entries()
-    .filter(([, { alias }]) => alias.value === undefined);
+    .filter(([, { alias }]) => alias.value === undefined && alias.when === undefined);
   for (const [spelling, { flag }] of [...spellings(name), ...renamed]) {
     // `-m=x`, `-mx` and `--model=x` begin with the spelling.
     const short = !spelling.startsWith("--");
@@ -220,7 +220,9 @@ function unknownFlag(name: CommandName, typed: string): UsageError {
     spellings(command).has(flag) || aliasesOf(command, flagsOf(command)).has(flag);
   if (knows(name)) return new UsageError(`Cannot use "${typed}": ${flag} takes no value`);
   const near = nearest(flag, [...spellings(name).keys()]);
-  const others = (Object.keys(COMMANDS) as CommandName[]).filter(knows);
+  const commands = Object.keys(COMMANDS) as CommandName[];
+  const own = commands.filter((command) => spellings(command).has(flag));
+  const others = own.length > 0 ? own : commands.filter(knows);
   if (others.length > 0) {
     const those = others.join(", ");
     return new UsageError(`Cannot use "${flag}" with ${name}: it is allowed with ${those}`);

@@ -77,7 +77,7 @@ Deno.test("breakeven: JSON has the numbers whole", async () => {
   assert.ok(Math.abs(tokens - 2.3056) < 1e-12 && cost === 1.2 && speedup === tokens / cost);
   assert.ok(Math.abs(least_alpha - 0.1669) < 1e-3);
   assert.deepEqual([found.limit, found.best_steps, found.paying], [2.5, 4, { first: 1, last: 29 }]);
-  const none = JSON.parse((await run("--alpha 1 --draft-cost 0 --output json")).out);
+  const none = JSON.parse((await run("--alpha 1 --draft-cost 0 --format json")).out);
   assert.deepEqual([none.limit, none.paying], [null, { first: 1, last: null }]);
 });
 
@@ -85,13 +85,13 @@ Deno.test("breakeven: a page in a file, and still the table on standard output",
   const folder = await Deno.makeTempDir({ prefix: "eyrie-breakeven-" });
   try {
     const file = `${folder}/page.html`;
-    const { out } = await run(`--alpha 0.6 --draft-cost 0.05 --output html --output-file ${file}`);
+    const { out } = await run(`--alpha 0.6 --draft-cost 0.05 --format html --output ${file}`);
     assert.match(out, /^\| steps K \|/m);
     const page = await Deno.readTextFile(file);
     assert.ok(page.startsWith("<!doctype html>") && page.includes(`eyrie breakeven --alpha 0.6`));
-    const there = await refused(`--alpha 0.6 --draft-cost 0.05 --output-file ${folder}`);
+    const there = await refused(`--alpha 0.6 --draft-cost 0.05 --output ${folder}`);
     assert.equal(there, `Cannot write "${folder}": it is a folder`);
-    const line = `--alpha 0.6 --draft-cost 0.05 --output-file ${file}`;
+    const line = `--alpha 0.6 --draft-cost 0.05 --output ${file}`;
     assert.match(await refused(line), /^Cannot write ".*": there is such a file; .*--force/);
     assert.equal(await Deno.readTextFile(file), page);
     assert.equal((await run(`${line} --force`)).out, await Deno.readTextFile(file));

@@ -217,12 +217,12 @@ Deno.test("options of a policy may have commas, between its own and the next", a
 Deno.test("each format to standard output and to a file; JSONL rows come as they are measured", async () => {
   const starts = { md: /^model /, json: /^\[\n/, jsonl: /^\{"backend"/, html: /^<!doctype/ };
   for (const [format, start] of Object.entries(starts)) {
-    assert.match((await run(`${QUICK} --output ${format}`)).out, start);
+    assert.match((await run(`${QUICK} --format ${format}`)).out, start);
     await inFolder(async (path) => {
-      const { out } = await run(`${QUICK} --output ${format} --output-file ${path("out")}`);
+      const { out } = await run(`${QUICK} --format ${format} --output ${path("out")}`);
       assert.match(await Deno.readTextFile(path("out")), start);
       assert.match(out, starts.md, "the table is shown all the same");
-      const again = await refused(`${QUICK} --output-file ${path("out")}`);
+      const again = await refused(`${QUICK} --output ${path("out")}`);
       assert.match(again, /^Cannot write ".*": there is such a file; .*--force/);
     });
   }
@@ -232,7 +232,7 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
     if (spec.block >= 0) seen.push(io.out().split("\n").length - 1);
     return Promise.resolve(fakeLoadCell(spec));
   });
-  const { out } = await run(`${QUICK} --request-rate 5,9 --output jsonl`, { session, io });
+  const { out } = await run(`${QUICK} --request-rate 5,9 --format jsonl`, { session, io });
   assert.deepEqual(seen, [0, 1, 2, 3, 4, 5]);
   const rows = out.trimEnd().split("\n").map((line) => JSON.parse(line) as LoadRow);
   assert.deepEqual(rows.map(({ request_rate }) => request_rate), [5, 5, 5, 9, 9, 9]);
@@ -240,7 +240,7 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
 
 Deno.test("objectives make goodput", async () => {
   const rows = async (line: string) =>
-    JSON.parse((await run(`${QUICK} --output json ${line}`)).out) as LoadRow[];
+    JSON.parse((await run(`${QUICK} --format json ${line}`)).out) as LoadRow[];
   assert.ok((await rows("")).every(({ request_goodput }) => request_goodput === null));
   const [all] = await rows("--slo-ttft-ms 1e6 --slo-tpot-ms 1e6");
   assert.equal(all?.request_goodput, all?.request_throughput);
@@ -279,7 +279,7 @@ Deno.test("on a terminal a bar says how many requests have been answered", async
   const io = fakeIo({ terminal: true, columns: 100 });
   const { err } = await run(`${QUICK} --request-rate 5`, { io });
   assert.match(err, /bench \[#+-*\] 1[0-9] of 24, .*5 req\/s, static:num_steps=0/);
-  assert.match(err + io.out(), /--output md: all columns/);
+  assert.match(err + io.out(), /--format md: all columns/);
   const quiet = await run(`${QUICK} --quiet`);
   assert.equal(quiet.err, "");
 });
@@ -303,8 +303,8 @@ Deno.test("flags that contradict each other are refused in one line", async () =
     ["--request-rate 0", /"--request-rate 0": allowed is numbers from 0\.001/],
     ["--policies nix", /"--policies nix": no such policy/],
     ["--policies static:num_steps=x", /"--policies static:num_steps=x": /],
-    ["--output csv", /"--output csv": allowed is one of md, json, jsonl, html/],
-    ["--output-file /none/x.html", /"\/none\/x\.html"/],
+    ["--format csv", /"--format csv": allowed is one of md, json, jsonl, html/],
+    ["--output /none/x.html", /"\/none\/x\.html"/],
     ["--random-draft d.json", /"--random-draft": it needs --random-weights/],
   ];
   for (const [line, message] of cases) assert.match(await refused(line), message, line);

@@ -196,28 +196,22 @@ export const OVERWRITE = {
 
 /** Where results go. */
 export const BENCH_OUTPUT = {
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["md", "csv", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts",
-    absent: "md, on a terminal a short table that fits",
-    example: "--output html",
+    absent: "md; on a terminal a short table that fits, where md has all columns",
+    example: "--format html",
   },
-  wide: {
-    flag: "--wide",
-    type: "switch",
-    help: "all columns on a terminal too, as in files and pipes",
-    example: "--wide",
-  },
-  outputFile: {
-    flag: "--output-file",
+  output: {
+    flag: "--output",
     common: true,
     type: "file",
     help: "file for the results, kept up to date; the table still goes to standard output",
     absent: "standard output",
-    example: "--output-file bench.html",
+    example: "--format html --output bench.html",
   },
   resume: {
     flag: "--resume",

@@ -11,7 +11,6 @@ const SWEEP_ONLY = {
   temperatures: BENCH_AXES.temperatures,
   roundsPerSync: BENCH_AXES.roundsPerSync,
   workload: BENCH_RUN.workload,
-  wide: BENCH_OUTPUT.wide,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
@@ -73,13 +72,12 @@ const NOT_LLAMA = {
   roundsPerSync: BENCH_AXES.roundsPerSync,
   profile: { flag: "--profile" },
   growth: { flag: "--growth" },
-  wide: BENCH_OUTPUT.wide,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
 
 function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
-  const { llamaBench, output, webgpu } = given;
+  const { llamaBench, format, webgpu } = given;
   if (llamaBench !== true) return;
   for (const [key, { flag }] of Object.entries(NOT_LLAMA)) {
     if (given[key] === undefined || given[key] === false) continue;
@@ -87,9 +85,9 @@ function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
       `Cannot use "${flag}" with "--llama-bench": its tests are pp512 and tg128`,
     );
   }
-  if (output !== undefined && !["md", "json", "jsonl"].includes(String(output))) {
+  if (format !== undefined && !["md", "json", "jsonl"].includes(String(format))) {
     throw new UsageError(
-      `Cannot use "--output ${output}" with "--llama-bench": allowed is md, json, jsonl`,
+      `Cannot use "--format ${format}" with "--llama-bench": allowed is md, json, jsonl`,
     );
   }
   if (Array.isArray(webgpu) && webgpu.length > 1) {
@@ -100,7 +98,7 @@ function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
 }
 
 function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
-  const { profile, growth, bandwidth, rows, output } = given;
+  const { profile, growth, bandwidth, rows, format } = given;
   if (growth !== true && rows !== undefined) {
     throw new UsageError('Cannot use "--rows": it needs --growth');
   }
@@ -118,8 +116,8 @@ function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void
     throw new UsageError(`Cannot use "${flag}" with "${mode}": it belongs to a sweep`);
   }
   if (growth === true) return refuseSeveralModels(given);
-  if (output === undefined || output === "md" || output === "json") return;
-  throw new UsageError(`Cannot use "--output ${output}" with "--profile": allowed is md, json`);
+  if (format === undefined || format === "md" || format === "json") return;
+  throw new UsageError(`Cannot use "--format ${format}" with "--profile": allowed is md, json`);
 }
 
 /** A draft is of one model. */

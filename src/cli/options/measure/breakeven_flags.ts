@@ -88,21 +88,21 @@ export const BREAKEVEN_MEASURE = {
 } as const;
 
 export const BREAKEVEN_OUTPUT = {
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["text", "json", "html"],
     help: "format; html is a page with sliders",
     absent: "text",
-    example: "--output html",
+    example: "--format html",
   },
 } as const;
 
 /** Flags of `breakeven` that are of use without `--measure`. */
 const ALWAYS = new Set([
   ...Object.keys(BREAKEVEN),
-  ...["output", "outputFile", "force", "json"],
+  ...["format", "output", "force"],
   "quiet",
 ]);
 
@@ -111,10 +111,7 @@ export function refuseImpossibleBreakeven(
   given: Readonly<Record<string, unknown>>,
   flagOf: (key: string) => string,
 ): void {
-  const { measure, steps, json, output } = given;
-  if (json === true && output !== undefined && output !== "json") {
-    throw new UsageError(`Cannot use "--json" with "--output ${output}": allowed is one of them`);
-  }
+  const { measure, steps } = given;
   if (measure !== true) {
     const [other] = Object.keys(given).filter((key) => !ALWAYS.has(key));
     if (other === undefined) return;

@@ -155,22 +155,22 @@ export const LOAD_OUTPUT = {
     absent: "none",
     example: "--recording runs",
   },
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["md", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts over time",
     absent: "md",
-    example: "--output html",
+    example: "--format html",
   },
-  outputFile: {
-    flag: "--output-file",
+  output: {
+    flag: "--output",
     common: true,
     type: "file",
     help: "file for the results, kept up to date; the table still goes to standard output",
     absent: "standard output",
-    example: "--output-file load.html",
+    example: "--format html --output load.html",
   },
 } as const;
 

@@ -202,22 +202,22 @@ export const SIMULATE_RUN = {
 } as const;
 
 export const SIMULATE_OUTPUT = {
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["md", "json"],
     help: "format",
     absent: "md",
-    example: "--output json",
+    example: "--format json",
   },
-  outputFile: {
-    flag: "--output-file",
+  output: {
+    flag: "--output",
     common: true,
     type: "file",
     help: "where the tables go",
     absent: "standard output",
-    example: "--output-file simulated.json",
+    example: "--format json --output simulated.json",
   },
 } as const;
 
