@@ -87,6 +87,13 @@ const SAME: readonly (readonly [string, string])[] = [
   ["bench --wide --output html", "bench --format html"],
   ["breakeven --alpha 0.5 --json", "breakeven --alpha 0.5 --format json"],
   ["generate --batch - --output json", "generate --batch - --output json"],
+  ["bench load --slo-ttft-ms 200 --slo-tpot-ms=50", "bench load --goodput ttft:200,tpot:50"],
+  ["serve --any-model --served-model-name a", "serve --served-model-name * --served-model-name a"],
+  [
+    "serve-command --engine sglang --config-file x",
+    "serve-command --engine sglang --emit-config x",
+  ],
+  ["rm --yes org/name", "rm --force org/name"],
   ["bench load --record x", "bench load --recording x"],
   ["bench load --num-prompts 8", "bench load --num-requests 8"],
 ];

@@ -87,7 +87,7 @@ const GOOD: Record<Flag["type"], string> = {
 function goodText(flag: Flag): string {
   // The names of the WebGPUs are checked with the rest of the command.
   if (flag.flag === "--webgpu") return "builtin,dawn";
-  return "valid" in flag ? flag.words?.[0] ?? "" : GOOD[flag.type];
+  return "valid" in flag ? flag.example?.split(" ").at(-1) ?? "" : GOOD[flag.type];
 }
 
 for (const { command, key, flag } of ALL) {

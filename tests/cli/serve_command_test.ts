@@ -98,11 +98,11 @@ Deno.test("serve-command, SGLang: presets and adaptive policies are written as i
   assert.equal(flags(begin.out)["--speculative-num-steps"], "7");
 });
 
-Deno.test("serve-command --config-file writes the file that the command names", async () => {
+Deno.test("serve-command --emit-config writes the file that the command names", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const path = `${folder}/adaptive.json`;
-    const line = `--engine sglang ${HEAD} --preset aggressive --config-file ${path}`;
+    const line = `--engine sglang ${HEAD} --preset aggressive --emit-config ${path}`;
     const { code, out } = await run(line);
     assert.equal(code, 0);
     assert.ok(out.startsWith("python3 -m"), out);
@@ -117,10 +117,10 @@ Deno.test("serve-command --config-file writes the file that the command names", 
     const trees = await run(`--engine sglang ${HEAD} --preset ${tree}`);
     assert.deepEqual(heredoc(trees.out), { "1": { candidate_steps: [1, 4] } });
     assert.match(trees.err, /^warning: candidate_trees have no equivalent in SGLang/);
-    const none = await run(`--engine vllm ${HEAD} --preset aggressive --config-file ${folder}/x`);
+    const none = await run(`--engine vllm ${HEAD} --preset aggressive --emit-config ${folder}/x`);
     assert.equal(none.code, 2);
-    assert.match(none.err, /"--config-file .*": this command has no config file/);
-    const nowhere = await run(`--engine sglang ${HEAD} --preset aggressive --config-file /no/x`);
+    assert.match(none.err, /"--emit-config .*": this command has no config file/);
+    const nowhere = await run(`--engine sglang ${HEAD} --preset aggressive --emit-config /no/x`);
     assert.deepEqual([nowhere.code, nowhere.out], [2, ""]);
   } finally {
     await Deno.remove(folder, { recursive: true });

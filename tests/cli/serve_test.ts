@@ -34,6 +34,8 @@ Deno.test("serve: a model of the hub has the name that was typed, without the co
   assert.deepEqual(await served("org/toy"), ["org/toy"]);
   assert.deepEqual(await served("hf://org/toy@v2"), ["org/toy@v2"]);
   assert.deepEqual(await served("org/toy", "--served-model-name", "a,b"), ["a", "b"]);
+  assert.deepEqual(await served("org/toy", "--served-model-name", "a,*"), ["a"]);
+  assert.deepEqual(await served("org/toy", "--served-model-name", "*"), ["org/toy"]);
   assert.deepEqual(await served(), ["fake"]);
 });
 

@@ -30,7 +30,7 @@ Deno.test("a model of several names answers to each of them", async () => {
   await response.body?.cancel();
 });
 
-Deno.test("with --any-model every name is the model's", async () => {
+Deno.test("with the name * every name is the model's", async () => {
   await using server = await fakeServer({ anyModel: true });
   for (const model of ["gpt-5", "claude-opus-4-5-20251101"]) {
     assert.equal((await server.json("/v1/chat/completions", { ...HELLO, model })).model, model);

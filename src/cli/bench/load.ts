@@ -6,6 +6,7 @@ import { type LoadEvent, measureLoad } from "../../measure/load/sweep.ts";
 import { loadMarkdown, loadTerminal } from "../../measure/load/table.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
+import { goodputOf } from "../options/measure/goodput_option.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { roundsOf } from "../open/open.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -33,7 +34,7 @@ type LoadFormat = NonNullable<LoadOptions["format"]>;
 /** `eyrie bench load`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<number> {
   const { io, now = () => new Date() } = context;
-  const { maxBatch, sloTtftMs, sloTpotMs } = options;
+  const { maxBatch } = options;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = loadPlan(options, workload);
   const file = optionalOutput(options.output, options);
@@ -65,9 +66,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     maxBatch,
     now,
     signal: io.signal,
-    slo: {
-      ...defined({ ttftMs: sloTtftMs, tpotMs: sloTpotMs }),
-    },
+    slo: goodputOf(options.goodput) ?? {},
     onEvent(event) {
       talk(event);
       if (event.kind === "row") {

@@ -22,7 +22,7 @@ export interface Alias {
   readonly join?: (before: string, value: string) => string | undefined;
   /** The values that are meant; others belong to the flag that has this spelling. */
   readonly when?: (given: string) => boolean;
-  /** The commands that have it, on their command lines only; default: all that have the flag. */
+  /** The commands that have it; default: all that have the flag. */
   readonly commands?: readonly CommandName[];
 }
 
@@ -72,6 +72,11 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--kv-tokens": { flag: "--max-kv-tokens" },
   "--record": { flag: "--recording" },
   "--recorded": { flag: "--recording" },
+  "--slo-ttft-ms": goodput("ttft"),
+  "--slo-tpot-ms": goodput("tpot"),
+  "--any-model": { flag: "--served-model-name", bare: true, value: () => "*", commands: ["serve"] },
+  "--config-file": { flag: "--emit-config", commands: ["serve-command"] },
+  "--yes": { flag: "--force", bare: true, commands: ["rm"] },
   "--output-file": { flag: "--output" },
   "--output": { flag: "--format", when: (given) => FORMATS.includes(given) },
   "--json": {
@@ -121,6 +126,14 @@ function relaxed(key: "single" | "acc"): Alias {
     value: (given) => `relaxed:${key}=${given}`,
     join: (before, value) =>
       before.startsWith("relaxed:") ? `${before},${value.slice("relaxed:".length)}` : undefined,
+  };
+}
+
+function goodput(key: "ttft" | "tpot"): Alias {
+  return {
+    flag: "--goodput",
+    value: (ms) => `${key}:${ms}`,
+    join: (before, value) => `${before},${value}`,
   };
 }
 

@@ -59,7 +59,7 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie pull Qwen/Qwen3-4B@main",
   ],
   models: ["eyrie ls", "eyrie models --known"],
-  rm: ["eyrie rm Qwen/Qwen3-4B", "eyrie rm --yes Qwen/Qwen3-4B@main"],
+  rm: ["eyrie rm Qwen/Qwen3-4B", "eyrie rm --force Qwen/Qwen3-4B@main"],
   doctor: ["eyrie doctor", "eyrie doctor --fix"],
   completion: [
     "eyrie completion bash > ~/.local/share/bash-completion/completions/eyrie",

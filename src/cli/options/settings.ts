@@ -93,11 +93,8 @@ export function withSettings(
   check: (given: Readonly<Record<string, unknown>>) => void,
 ): Readonly<Record<string, unknown>> {
   const flags = flagsOf(name);
-  // What a command alone calls something else would be read from a file that is for all of them.
   const aliases = new Map(
-    aliasesOf(name, flags).entries()
-      .filter(([, { alias }]) => alias.commands === undefined)
-      .map(([spelling, row]) => [spelling.slice(2), row]),
+    aliasesOf(name, flags).entries().map(([spelling, row]) => [spelling.slice(2), row]),
   );
   const variables = variablesOf(flags, aliases, settings.env);
   const file = fileOf(settings, flags, aliases);

@@ -242,9 +242,9 @@ Deno.test("objectives make goodput", async () => {
   const rows = async (line: string) =>
     JSON.parse((await run(`${QUICK} --format json ${line}`)).out) as LoadRow[];
   assert.ok((await rows("")).every(({ request_goodput }) => request_goodput === null));
-  const [all] = await rows("--slo-ttft-ms 1e6 --slo-tpot-ms 1e6");
+  const [all] = await rows("--goodput ttft:1e6,tpot:1e6");
   assert.equal(all?.request_goodput, all?.request_throughput);
-  const [none] = await rows("--slo-tpot-ms 0.001");
+  const [none] = await rows("--goodput tpot:0.001");
   assert.deepEqual([none?.request_goodput, none?.slo_tpot_ms], [0, 0.001]);
 });
 

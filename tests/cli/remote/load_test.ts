@@ -11,7 +11,13 @@ const load = (url: string, ...flags: readonly string[]) =>
 
 Deno.test("bench load --remote with eyrie serve: one column, its tokens and acceptance exact", async () => {
   await using server = await serve();
-  const { code, out, err } = await load(server.url, "--max-tokens", "24", "--slo-ttft-ms", "60000");
+  const { code, out, err } = await load(
+    server.url,
+    "--max-tokens",
+    "24",
+    "--goodput",
+    "ttft:60000",
+  );
   assert.equal(code, 0, err);
   const rows = JSON.parse(out);
   assert.equal(rows.length, 1);

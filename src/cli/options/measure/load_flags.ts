@@ -1,6 +1,7 @@
 import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
+import { goodputOf } from "./goodput_option.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
 
 const ARRIVALS = {
@@ -122,27 +123,17 @@ export const LOAD_RUN = {
     help: "blocks; each measures every policy once, beginning with another",
     example: "--repeat 10",
   },
-  sloTtftMs: {
-    flag: "--slo-ttft-ms",
+  goodput: {
+    flag: "--goodput",
     common: true,
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000_000,
-    help: "most milliseconds to the first token of a request that counts as goodput",
-    absent: "any",
-    example: "--slo-ttft-ms 200",
-  },
-  sloTpotMs: {
-    flag: "--slo-tpot-ms",
-    common: true,
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000_000,
-    help: "most milliseconds per output token after the first of such a request",
-    absent: "any",
-    example: "--slo-tpot-ms 50",
+    type: "text",
+    valid: ((text) => goodputOf(text) !== undefined) as (text: string) => boolean,
+    allows: "ttft:MS, tpot:MS or both with a comma between, in milliseconds above 0",
+    words: ["ttft:", "tpot:"] as readonly string[],
+    help:
+      "what a request has to meet to count as goodput: most milliseconds to its first token, and per output token after that",
+    absent: "nothing",
+    example: "--goodput ttft:200,tpot:50",
   },
 } as const;
 
