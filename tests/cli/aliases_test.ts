@@ -180,3 +180,14 @@ Deno.test("aliases: each stands for a flag, is tested here, and help leaves it o
     }
   }
 });
+
+Deno.test("aliases: the table of docs/environment.md has each of them, and the flag that it stands for", async () => {
+  const page = await Deno.readTextFile(new URL("../../docs/environment.md", import.meta.url));
+  const rows = page.slice(page.indexOf("## Other spellings of flags")).split("\n")
+    .map((line) => line.split("|")).filter((cells) => cells.length === 4);
+  const words = (cell = ""): string[] => [...cell.match(/--[a-z-]+/g) ?? []];
+  for (const [spelling, { flag }] of Object.entries(ALIASES)) {
+    const row = rows.find(([, typed]) => words(typed).includes(spelling));
+    assert.ok(words(row?.[2]).includes(flag), `${spelling} is ${flag}`);
+  }
+});

@@ -44,7 +44,6 @@ export const BENCH_AXES = {
   },
   promptTokens: {
     flag: "--prompt-tokens",
-    common: true,
     type: "axis",
     min: 1,
     max: 1_000_000,
