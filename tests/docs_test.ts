@@ -8,6 +8,7 @@ import {
   anchorOf,
   brokenLinks,
   brokenPaths,
+  brokenRevisions,
   checkoutPaths,
   commandsIn,
   flagsIn,
@@ -29,6 +30,11 @@ Deno.test("every link leads to a file that is there, and to a heading of it", as
 Deno.test("every path in code is one of this checkout", async () => {
   const paths = await checkoutPaths();
   deepEqual([...pages].flatMap(([page, text]) => brokenPaths(page, text, paths)), []);
+});
+
+Deno.test("every COMMIT:path is a file of that commit", async () => {
+  const broken = await Promise.all([...pages].map(([page, text]) => brokenRevisions(page, text)));
+  deepEqual(broken.flat(), []);
 });
 
 Deno.test("every flag in code is in the option table", () => {
@@ -73,6 +79,8 @@ Deno.test("what is wrong on a page is found", async () => {
     "README.md: lab/none",
     "README.md: none.wgsl",
   ]);
+  const none = "`0000000:lab/x.ts`";
+  deepEqual(await brokenRevisions("README.md", none), []);
   const code = "```sh\neyrie chat \\\n  --system 'Be brief.' # why\n```\n`--json-` or `eyrie\nls`";
   deepEqual(commandsIn(code), [["chat", "--system", "Be brief."], ["ls"]]);
   deepEqual(flagsIn(code), ["--system", "--json-"]);

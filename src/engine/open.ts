@@ -2,9 +2,8 @@ import { defined } from "../defined.ts";
 import { UsageError } from "../errors.ts";
 import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/device.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
-import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize } from "../model/config/quantize_choice.ts";
-import { DEFAULT_CONTEXT, PAGE } from "../model/plan/device_layout.ts";
+import { DEFAULT_CONTEXT } from "../model/plan/device_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";
@@ -18,6 +17,7 @@ import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { OutputConfig } from "./schedule/output.ts";
 import { checkDrafter } from "./schedule/rounds/proposing.ts";
 import { quantizeWarnings, weightReport } from "./load/quantize.ts";
+import { openPaper } from "./load/paper.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
 import { observer } from "./schedule/observer.ts";
@@ -131,11 +131,22 @@ export async function openEngine(
     confident,
   };
   const capacity = capacityOf(settings, gpu, allLayers(models));
-  const asked = { models, settings, gpu };
+  const plain = capacityOf({ ...settings, tiers: [chain(0)] }, gpu, allLayers(models));
   const elasticDraft = limits.elasticDraft &&
     mayLeave(draftAlgorithm, capacity.shapes, onWarning);
   const { precision, autotune } = device;
-  const loading = { ...model, precision, maxBatch, elasticDraft, onProgress };
+  const relaxed = acceptThresholds !== undefined;
+  const allocated = { ...settings, precision, elasticDraft, relaxed };
+  const paper = openPaper(models, allocated, gpu);
+  const loading = {
+    ...model,
+    precision,
+    maxBatch,
+    elasticDraft,
+    measured: paper.measured,
+    onProgress,
+  };
+  const asked = { models, settings: allocated, gpu, paper };
   await checkMemory(asked, machine.gpuMemory);
   const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
@@ -178,7 +189,7 @@ export async function openEngine(
   const { roundsPerSync = "auto", residency } = limits;
   const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(core, draftAlgorithm);
   const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
-  const weights = weightReport(models, model);
+  const weights = weightReport(models, model, paper.measured.tensorBytes);
   const costs = openCosts({
     core,
     chunkRows,
@@ -236,11 +247,7 @@ export async function openEngine(
     tier,
     tiers: {
       shapes: tiers,
-      bytes: tierBytes(config, models.draft?.config, {
-        tiers,
-        batch: capacity.batch,
-        kvTokens: capacity.pages * PAGE,
-      }),
+      bytes: paper.need(capacity).scratch - paper.need(plain).scratch,
     },
     hasChatTemplate,
     chatTemplate,

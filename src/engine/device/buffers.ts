@@ -137,6 +137,11 @@ export function firstRowsAt(capacity: Pick<EngineSizes, "shapes" | "batch">): nu
   return KEPT_ROWS_AT + keptRowCount(capacity);
 }
 
+/** Words of the results of the widest round without confidences, for which the readback grows when they are wanted. */
+export function mostResultWords(capacity: Pick<EngineSizes, "batch" | "shapes">): number {
+  return capacity.batch * resultWords(mostRows(capacity));
+}
+
 /** Rounded up to whole matmul tiles. */
 export function whole(rows: number): number {
   return Math.ceil(rows / 8) * 8;

@@ -9,6 +9,7 @@ import { slicePartialWords } from "../../../kernels/sample/slice_partials.ts";
 import type { RowScales } from "../../../kernels/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
+import type { Operand } from "../../gpu/kernel.ts";
 import {
   type AttentionUnits,
   type Launches,
@@ -40,7 +41,7 @@ import { mixtureTileWords } from "../../model/plan/mixture_sizes.ts";
 import { ropeTable } from "../../model/plan/rope.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import { PAGE } from "../../model/plan/device_layout.ts";
-import { vectorBuffer } from "../../model/weights/weights.ts";
+import { write } from "../../model/weights/weights.ts";
 import {
   type EngineSizes,
   maxRows,
@@ -100,11 +101,6 @@ export function decoderContext(
   capacity: EngineSizes,
   shared: SharedBuffers,
 ): DecoderContext {
-  const lengths = {
-    positions: tablePages(capacity) * PAGE,
-    context: capacity.contextLength,
-  };
-  const width = ropeWidth((config.layers[0] as LayerConfig).attention);
   const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
   return {
     config,
@@ -121,13 +117,33 @@ export function decoderContext(
       partial: shared.partial,
       scales: shared.tensor && rowScales(gpu, name, config, maxRows(capacity)),
     },
-    ropes: config.ropes.map((rope, i) =>
-      vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
+    ropes: config.ropes.map((_, i) =>
+      storageBuffer(gpu, `${name}.ropes.${i}`, ropePositions(capacity) * ropeCols(config))
     ),
     pages: shared.pages,
     tablePages: tablePages(capacity),
     kvDtype: capacity.kvDtype ?? "f32",
   };
+}
+
+/** Writes the rope tables of a decoder; until then they are zeros. */
+export function writeRopes(
+  gpu: Gpu,
+  { config, ropes }: Pick<DecoderContext, "config" | "ropes">,
+  capacity: EngineSizes,
+): void {
+  const lengths = { positions: ropePositions(capacity), context: capacity.contextLength };
+  for (const [i, rope] of config.ropes.entries()) {
+    write(gpu, ropes[i] as Operand, ropeTable(rope, ropeCols(config), lengths));
+  }
+}
+
+function ropePositions(capacity: EngineSizes): number {
+  return tablePages(capacity) * PAGE;
+}
+
+function ropeCols({ layers }: ModelConfig): number {
+  return ropeWidth((layers[0] as LayerConfig).attention);
 }
 
 /** Room for the partial sums of either model's attention: they never run at once. */

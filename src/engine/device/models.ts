@@ -10,11 +10,7 @@ import { featureWidth } from "../../model/plan/eagle.ts";
 import type { Draft, DraftWeights } from "../../model/plan/draft_types.ts";
 import type { StandaloneWeights } from "../../model/plan/standalone.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
-import {
-  attentionSizes,
-  type AttentionSpec,
-  type LayerConfig,
-} from "../../model/config/layer_config.ts";
+import { attentionSizes, type LayerConfig } from "../../model/config/layer_config.ts";
 import { PAGE, ROW_WORDS } from "../../model/plan/device_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
@@ -28,7 +24,13 @@ import {
   verifyRowCount,
   whole,
 } from "./buffers.ts";
-import { causalModel, decoderContext, partialSums, type SharedBuffers } from "./decoder_buffers.ts";
+import {
+  causalModel,
+  decoderContext,
+  partialSums,
+  type SharedBuffers,
+  writeRopes,
+} from "./decoder_buffers.ts";
 import { choiceScratch, treeScratch } from "./draft_scratch.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
@@ -82,6 +84,21 @@ export interface LoadedWeights {
 
 /** Gives the loaded weights their scratch, KV pages and rope tables. */
 export function prepareModels(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  capacity: EngineSizes,
+  buffers: RoundBuffers,
+): Models {
+  const models = allocateModels(gpu, loaded, capacity, buffers);
+  const { target, draft, standalone } = models;
+  for (const decoder of [target, draft, standalone?.model]) {
+    if (decoder) writeRopes(gpu, decoder, capacity);
+  }
+  return models;
+}
+
+/** The same without anything in it: rope tables are zeros. */
+export function allocateModels(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: EngineSizes,
@@ -191,8 +208,7 @@ function elasticKvOf(
   capacity: EngineSizes,
 ): LayerKv[][] {
   const { layers } = target as ModelConfig;
-  const make = (arena: Arena) =>
-    layers.map(({ attention }, layer) => layerKv(arena, `kv.${layer}`, attention, capacity));
+  const make = (arena: Arena) => allocateKv(arena, layers, capacity);
   const measure = measuringArena();
   make(measure);
   checkBinding(gpu, Math.max(...measure.items), capacity);
@@ -207,10 +223,12 @@ function kvOf(
   first = 0,
 ): LayerKv[][] {
   const make = (arena: Arena) => {
-    let layer = first;
-    return configs.map(({ layers }) =>
-      layers.map(({ attention }) => layerKv(arena, `kv.${layer++}`, attention, capacity))
-    );
+    let from = first;
+    return configs.map(({ layers }) => {
+      const made = allocateKv(arena, layers, capacity, from);
+      from += layers.length;
+      return made;
+    });
   };
   const measure = measuringArena();
   make(measure);
@@ -218,12 +236,20 @@ function kvOf(
   return make(openArena(gpu, "kv", measure.items));
 }
 
-function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: EngineSizes): LayerKv {
-  const { pages, kvDtype = "f32" } = capacity;
-  const sizes = attentionSizes(spec);
-  const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
-  const keys = arena.allocate(`${label}.keys`, bytes);
-  return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
+/** Keys and values of these layers; in labels the first has the number `first`. */
+export function allocateKv(
+  arena: Arena,
+  layers: readonly Pick<LayerConfig, "attention">[],
+  { pages, kvDtype = "f32" }: Pick<EngineSizes, "pages" | "kvDtype">,
+  first = 0,
+): LayerKv[] {
+  return layers.map(({ attention }, i) => {
+    const sizes = attentionSizes(attention);
+    const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
+    const label = `kv.${first + i}`;
+    const keys = arena.allocate(`${label}.keys`, bytes);
+    return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
+  });
 }
 
 /** @throws UsageError where a layer's keys are more than a binding takes. */

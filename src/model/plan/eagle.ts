@@ -20,17 +20,18 @@ import type { Loader } from "../weights/loader.ts";
 /** Loads an EAGLE head. The tensors were checked before (checkTensors). */
 export function loadDraft(
   load: Loader,
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, "name" | "tensors" | "read">,
   config: DraftConfig,
-  target: TargetWeights,
+  target: Pick<TargetWeights, "embed" | "head">,
 ): DraftWeights {
   const specs = draftTensors(config);
   const tensor = byRole(checkpoint, specs);
   const vector = (role: string) => load.vector(`draft.${role}`, tensor(role));
   const matrix = (role: string) => load.matrix(`draft.${role}`, [tensor(role)]);
-  const offsets = config.reducedVocab
-    ? readOffsets(checkpoint, tensor("d2t"), config)
-    : new Int32Array(config.draftVocabSize);
+  const offsets = () =>
+    config.reducedVocab
+      ? readOffsets(checkpoint, tensor("d2t"), config)
+      : new Int32Array(config.draftVocabSize);
   return {
     embed: config.ownEmbedding ? load.table("draft.embed", tensor("embed")) : target.embed,
     fc: matrix("fc"),
@@ -44,7 +45,7 @@ export function loadDraft(
     inputNorms: specs.map(({ role }) => role).filter((role) => role.startsWith("inputNorms."))
       .map(vector),
     head: config.ownHead ? matrix("head") : target.head,
-    offsets: load.ids("d2t", offsets),
+    offsets: load.ids("d2t", config.draftVocabSize, offsets),
   };
 }
 
@@ -65,7 +66,7 @@ function loadDraftLayer(
  * @throws UsageError where an id would leave the target's vocabulary.
  */
 export function readOffsets(
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, "name" | "read">,
   tensor: TensorInfo,
   config: DraftConfig,
 ): Int32Array<ArrayBuffer> {

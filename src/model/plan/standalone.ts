@@ -12,12 +12,11 @@ export interface StandaloneWeights {
 }
 
 /** Loads it as a target is. The tensors were checked before (checkDraft). */
-export async function loadStandalone(
+export function* loadStandalone(
   load: Loader,
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, "name" | "tensors">,
   { layer, draftVocabSize }: StandaloneConfig,
-  pause: () => Promise<void>,
-): Promise<StandaloneWeights> {
-  const offsets = load.ids("draft.offsets", new Int32Array(draftVocabSize));
-  return { model: await loadTarget(load, checkpoint, layer, pause), offsets };
+): Generator<void, StandaloneWeights> {
+  const offsets = load.ids("draft.offsets", draftVocabSize, () => new Int32Array(draftVocabSize));
+  return { model: yield* loadTarget(load, checkpoint, layer), offsets };
 }

@@ -40,7 +40,7 @@ export interface TargetWeights {
 
 /** Finds a checkpoint's tensor by the role a spec gives it. */
 export function byRole(
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, "name" | "tensors">,
   specs: readonly TensorSpec[],
 ): (role: string) => TensorInfo {
   const roles = new Map(specs.map((spec) => [spec.role, spec]));
@@ -53,22 +53,20 @@ export function byRole(
 }
 
 /**
- * Loads the target. The tensors were checked before (checkTensors).
- *
- * @param pause awaited between layers, so that the caller can let others run.
+ * Loads the target. The tensors were checked before (checkTensors). It yields between layers, so that the
+ * caller can let others run.
  */
-export async function loadTarget(
+export function* loadTarget(
   load: Loader,
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, "name" | "tensors">,
   config: ModelConfig,
-  pause: () => Promise<void>,
-): Promise<TargetWeights> {
+): Generator<void, TargetWeights> {
   const tensor = byRole(checkpoint, targetTensors(config));
   const table = load.table("embed", tensor("embed"));
   const { normOffset } = config;
   const layers: TargetWeights["layers"][number][] = [];
   for (const [i, spec] of config.layers.entries()) {
-    await pause();
+    yield;
     const label = `layers.${i}`;
     const ofLayer = (role: string) => tensor(`${label}.${role}`);
     layers.push({
@@ -78,7 +76,7 @@ export async function loadTarget(
         : load.norm(`${label}.inputNorm`, normOffset, ofLayer("inputNorm")),
     });
   }
-  await pause();
+  yield;
   return {
     embed: table,
     layers,

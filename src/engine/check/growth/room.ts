@@ -5,10 +5,11 @@ import { PAGE } from "../../../model/plan/device_layout.ts";
 import { chain, chains } from "../../../speculate/round_shape.ts";
 import { bytesText } from "../../../text/numbers.ts";
 import { openModels } from "../../load/load.ts";
+import { type MemoryNeed, openPaper } from "../../load/paper.ts";
 import { openRandomModels } from "../../load/random_models.ts";
-import { allLayers, capacityOf, type MemoryNeed, memoryNeed } from "../../load/sizes.ts";
-import type { Machine } from "../../open.ts";
 import type { MakePlan } from "../../drafting.ts";
+import { allLayers, capacityOf } from "../../load/sizes.ts";
+import type { Machine } from "../../open.ts";
 import type { EngineOptions, LimitOptions } from "../../options.ts";
 import { staticPlan } from "../../schedule/speculation_choice.ts";
 import { type GrowthPoint, pointCells } from "./growth.ts";
@@ -72,7 +73,9 @@ export async function growthRoom(
       allLayers(models),
     );
   };
-  const needOf = (point: GrowthPoint) => memoryNeed(models, capacity(point), model, adapter);
+  const { elasticDraft } = given;
+  const paper = openPaper(models, { ...model, precision: device.precision, elasticDraft }, adapter);
+  const needOf = (point: GrowthPoint) => paper.need(capacity(point));
   const owned = stack.move();
   return {
     device: info,

@@ -18,8 +18,12 @@ export function openRelaxed(
   thresholds: AcceptThresholds,
   capacity: EngineSizes,
 ): Relaxed {
-  const kept = storageBuffer(gpu, "kept", verifyRowCount(capacity) * KEPT_MASS_WORDS);
-  return { thresholds, kept };
+  return { thresholds, kept: allocateKept(gpu, capacity) };
+}
+
+/** What the target's probabilities of drafts are kept in. */
+export function allocateKept(gpu: Gpu, capacity: EngineSizes): Operand {
+  return storageBuffer(gpu, "kept", verifyRowCount(capacity) * KEPT_MASS_WORDS);
 }
 
 /** Between `chooseRows` and acceptance: nothing where acceptance is lossless or nothing is drafted. */
