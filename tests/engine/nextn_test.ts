@@ -160,7 +160,7 @@ Deno.test("NEXTN with an EAGLE head for a draft is a usage error", () => {
   const wrong = () => openModels({ model: MODEL, draft, algorithm: "NEXTN" });
   assert.throws(wrong, {
     name: "UsageError",
-    message: `Cannot use --speculative-algorithm NEXTN: the draft "${draft}" is an EAGLE head; ` +
+    message: `Cannot use --drafter NEXTN: the draft "${draft}" is an EAGLE head; ` +
       "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
   });
 });

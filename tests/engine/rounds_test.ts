@@ -137,13 +137,11 @@ async function run(
 ): Promise<{ results: GenerateResult[]; wasted: number; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   using engine = await openEngine({
-    speculate: statically(2),
-    maxBatch: requests.length,
-    roundsPerSync,
-    onRound: (round) => rounds.push(round),
+    hooks: { plan: statically(2), onRound: (round) => rounds.push(round) },
+    limits: { maxBatch: requests.length, roundsPerSync },
   });
   const results = await Promise.all(requests.map((request) =>
-    resultOf(engine.generate({
+    resultOf(engine.submit({
       promptIds: PROMPT,
       sampling: GREEDY,
       maxTokens: 40,

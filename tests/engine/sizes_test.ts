@@ -6,7 +6,8 @@ import { checkModels, loadWeights, openModels } from "../../src/engine/load/load
 import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Machine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Machine, openEngine } from "../../src/engine/open.ts";
+import type { LocalOptions } from "../../src/engine/options.ts";
 import { openPaper } from "../../src/engine/load/paper.ts";
 import { resultOf } from "../../src/engine/schedule/events.ts";
 import { allLayers, capacityOf, type SizeSettings } from "../../src/engine/load/sizes.ts";
@@ -83,7 +84,7 @@ function machine(
   return made;
 }
 
-async function failure(options: OpenOptions, on: Machine): Promise<string> {
+async function failure(options: LocalOptions, on: Machine): Promise<string> {
   const error = await openEngine(options, on).then(
     (engine) => engine[Symbol.dispose](),
     (error: unknown) => error,
@@ -92,7 +93,7 @@ async function failure(options: OpenOptions, on: Machine): Promise<string> {
   return error.message;
 }
 
-const OPTIONS: OpenOptions = { maxBatch: 8, speculate: statically(3) };
+const OPTIONS: LocalOptions = { limits: { maxBatch: 8 }, hooks: { plan: statically(3) } };
 
 const TREES = { depth: 8, width: 2, rows: 32 };
 
@@ -324,7 +325,10 @@ Deno.test("sizes: with a whole model as the draft", async () => {
 Deno.test("sizes: what is checked before loading is what an engine that has answered holds", async () => {
   let gpu: ReturnType<typeof small> | undefined;
   const needs: number[] = [];
-  const options = { speculate: statically(1), acceptThresholds: { single: 0.5, acc: 0.9 } };
+  const options: LocalOptions = {
+    speculation: { acceptThresholds: { single: 0.5, acc: 0.9 } },
+    hooks: { plan: statically(1) },
+  };
   using engine = await openEngine(options, {
     openGpu: async () => gpu = small(await openGpu(), Infinity),
     gpuMemory: (_info, need) => {
@@ -332,9 +336,9 @@ Deno.test("sizes: what is checked before loading is what an engine that has answ
       return Promise.resolve(undefined);
     },
   });
-  const promptIds = engine.encodePrompt({ raw: "One day" });
+  const promptIds = engine.text.encodePrompt({ raw: "One day" });
   const request = { promptIds, sampling: GREEDY, maxTokens: 3, stop: [], ignoreEos: false };
-  await resultOf(engine.generate(request));
+  await resultOf(engine.submit(request));
   assert.deepEqual(needs, [held(gpu as ReturnType<typeof small>, /./)]);
 });
 

@@ -74,7 +74,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   const algorithm = choice.algorithm === "HYBRID" ? undefined : choice.algorithm;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
-      `Cannot use --speculative-algorithm ${algorithm}: the draft ` +
+      `Cannot use --drafter ${algorithm}: the draft ` +
         `"${models.draft.checkpoint.name}" is ${models.draft.config.algorithm}`,
     );
   }
@@ -172,7 +172,7 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
   }
   if (algorithm === undefined || algorithm === "HYBRID") return undefined;
   throw new UsageError(
-    `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft MODEL`,
+    `Cannot use --drafter ${algorithm}: no draft is given, add --draft MODEL`,
   );
 }
 

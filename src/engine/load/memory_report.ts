@@ -7,7 +7,7 @@ import { PAPER_ADAPTER } from "../../gpu/paper.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT } from "../../model/device_layout.ts";
 import type { AllMemory, MemoryReport } from "../../model/report/report.ts";
-import { DEFAULT_NUM_STEPS } from "../../speculate/adaptive_arguments.ts";
+import { DEFAULT_NUM_STEPS } from "../../speculate/fixed_shape.ts";
 import { chain, chains, type DraftShape } from "../../speculate/round_shape.ts";
 import type { EngineSizes } from "../device/buffers.ts";
 import {

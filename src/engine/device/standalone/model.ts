@@ -103,7 +103,7 @@ function rejection(
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   if (bytes > limit) {
     throw new UsageError(
-      `Cannot use --speculative-rejection: the logits of ${slots} x ${steps} drafts take ${bytes} ` +
+      `Cannot use --acceptance ${rule}: the logits of ${slots} x ${steps} drafts take ${bytes} ` +
         `bytes, the adapter binds ${limit}; use a smaller --max-batch or fewer steps`,
     );
   }

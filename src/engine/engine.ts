@@ -1,20 +1,19 @@
 import type { DeviceInfo } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
-import type { EngineEvent, GenerateRequest } from "./schedule/events.ts";
-import type { LoadProgress } from "./load/load.ts";
-import type { EngineText, PromptInput } from "./load/text.ts";
-import type { OpenOptions } from "./open.ts";
+import type { EventStream } from "./schedule/event_stream.ts";
+import type { GenerateRequest } from "./schedule/events.ts";
+import type { DecodedTokens, EngineText, PromptInput } from "./load/text.ts";
+import type { EngineOptions } from "./options.ts";
 import type { WeightReport } from "./load/quantize.ts";
 import type { UnitsReport } from "./matrices/units_report.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
-import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
 import type { AcceptThresholds } from "../speculate/accept_thresholds.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
-/** What is known of an engine once it is open. Plain data. */
-export interface EngineFacts
+/** What is known of an engine once it is open: plain data, which structuredClone copies. */
+export interface EngineInfo
   extends Pick<EngineText, "hasChatTemplate" | "chatTemplate" | "reasoning" | "generation"> {
   /** The target's checkpoint. */
   readonly name: string;
@@ -24,13 +23,13 @@ export interface EngineFacts
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;
-  /** As in Engine. */
+  /** What the device's matrix units multiply; undefined where there are none, or they are not used. */
   readonly units?: UnitsReport | undefined;
-  /** As in Engine. */
+  /** What rounds cost, in a line, where that was measured for the policy. */
   readonly costsLine?: string | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
-  /** As in Engine. */
+  /** Where acceptance is relaxed: the text is not lossless. */
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
@@ -54,40 +53,39 @@ export interface EngineStatus {
   readonly pages: { readonly free: number; readonly total: number };
 }
 
-/** Tokens as text. */
-export interface DecodedTokens {
-  readonly text: string;
-  /** Of each token alone; half a character is U+FFFD. */
-  readonly pieces: readonly string[];
-}
-
 /**
- * An engine in another thread: nothing that it does keeps the caller's thread busy.
+ * A target, its draft and a device, ready for requests: in this thread (`openEngine`) or in another one
+ * (`engineInWorker`), where nothing that it does keeps the caller's thread busy.
  *
- * Disposing it stops the engine and waits until its thread is idle, unless an abort found that the
- * thread does not answer. The thread itself goes on until the process ends or `terminate` is called:
- * with NVIDIA's driver 580 a process that ends while a thread with a device is busy, or is being
- * ended, crashes.
+ * Disposing it stops the engine. One in another thread is waited for until that thread is idle, unless
+ * an abort found that the thread does not answer; the thread itself goes on until the process ends or
+ * `terminate` is called: with NVIDIA's driver 580 a process that ends while a thread with a device is
+ * busy, or is being ended, crashes.
  */
-export interface EngineClient extends EngineFacts, AsyncDisposable {
+export interface Engine extends AsyncDisposable {
+  readonly info: EngineInfo;
   /**
-   * Token ids of a prompt. It is encoded in a thread of its own, one prompt after the other: nothing of
-   * it keeps the engine from its rounds.
+   * Token ids of a prompt. An engine in another thread encodes it in a thread of its own, one prompt
+   * after the other: nothing of it keeps the engine from its rounds.
    *
-   * @throws UsageError as Engine.encodePrompt; the signal's reason where it aborts first.
+   * @throws UsageError for a prompt that cannot be encoded; the signal's reason where it aborts first.
    */
   encodePrompt(input: PromptInput, signal?: AbortSignal): Promise<readonly number[]>;
   /**
-   * The text of token ids, special tokens included; in the thread of `encodePrompt`.
+   * The text of token ids, special tokens included; computed where `encodePrompt` is.
    *
    * @throws UsageError for what is no token and for more than a million of them.
    */
   decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens>;
-  /** As Engine.generate. An abort ends it within INTERRUPT_MS, whatever the device is at. */
-  generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
-  /** As of the last request that ended. */
+  /**
+   * Runs a request together with all others. Its text depends on nothing but the request. What cannot
+   * be used ends with a UsageError. An engine in another thread ends it within INTERRUPT_MS of an
+   * abort, whatever the device is at.
+   */
+  submit(request: GenerateRequest): EventStream;
+  /** As of now, or of the last request that ended where the engine is in another thread. */
   readonly status: EngineStatus;
-  /** As of now: the engine answers between two rounds. */
+  /** As of now: an engine in another thread answers between two rounds. */
   readStatus(): Promise<EngineStatus>;
   /**
    * Measures how long the engine's thread is silent: it answers from its message loop, between two
@@ -101,16 +99,5 @@ export interface EngineClient extends EngineFacts, AsyncDisposable {
   terminate(): Promise<void>;
 }
 
-/** Options that can be sent to another thread. */
-export type SentOptions =
-  & Omit<OpenOptions, "speculate" | "drafter" | "onRound" | "onProgress" | "onWarning" | "mail">
-  & { readonly speculate?: SpeculationChoice | NamedPolicy };
-
-export interface ClientOptions extends SentOptions {
-  /** Aborting it ends the opening. */
-  readonly signal?: AbortSignal;
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
-}
-
-export type OpenClient = (options: ClientOptions) => Promise<EngineClient>;
+/** Opens an engine, or a scripted one in tests. */
+export type OpenEngine = (options: EngineOptions) => Promise<Engine>;
