@@ -104,6 +104,8 @@ Deno.test("growth: what there is no room for is known before anything is loaded"
   );
   assert.match(room.faultOf(at(512, 64)) ?? "", /^it takes .* MB, the GPU has 40\.0 MB free of/);
   // What grows with a point: cells with its batch, logits with its rows.
+  // Rows of files have these as they are.
+  assert.deepEqual(Object.keys(room.needOf(at(512))), ["weights", "kv", "scratch", "total"]);
   assert.ok(room.needOf(at(512, 2)).kv > 1.9 * room.needOf(at(512)).kv);
   assert.ok(room.needOf(at(512, 1, 16)).scratch > room.needOf(at(512)).scratch);
   assert.equal(pointCells(at(0, 1, 1)), 67);

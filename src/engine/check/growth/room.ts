@@ -20,7 +20,7 @@ export interface GrowthRoom extends Disposable {
   /** Tokens of the longest context that a round of one row can be measured at. */
   readonly longest: number;
   /** What an engine for this point alone takes of the GPU's memory. */
-  needOf(point: GrowthPoint): MemoryNeed;
+  needOf(point: GrowthPoint): Omit<MemoryNeed, "buffers">;
   /** Why a point cannot be measured; undefined where it can, as far as is known. */
   faultOf(point: GrowthPoint): string | undefined;
 }
@@ -75,7 +75,10 @@ export async function growthRoom(
   };
   const { elasticDraft } = given;
   const paper = openPaper(models, { ...model, precision: device.precision, elasticDraft }, adapter);
-  const needOf = (point: GrowthPoint) => paper.need(capacity(point));
+  const needOf = (point: GrowthPoint) => {
+    const { buffers: _, ...need } = paper.need(capacity(point));
+    return need;
+  };
   const owned = stack.move();
   return {
     device: info,
