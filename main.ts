@@ -2,7 +2,7 @@
 import "./src/cli/old_deno.ts";
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenLoad } from "./src/measure/load/session.ts";
-import type { OpenEngine } from "./src/cli/open/engine.ts";
+import type { OpenEngine } from "./src/engine/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
 import { visible } from "./src/cli/terminal/visible.ts";
 import { endSignals } from "./src/cli/terminal/signals.ts";
@@ -179,7 +179,7 @@ async function run(
       return await runCosts(invocation.options, { open, io });
     }
     case "check": {
-      const { located } = await import("./src/cli/open/locate.ts");
+      const { located, locatedModel } = await import("./src/cli/open/locate.ts");
       const { checkModel } = await import("./src/engine/check/check.ts");
       const { checkQuantized } = await import("./src/engine/check/check_quantized.ts");
       const { checkDraft } = await import("./src/engine/check/check_draft.ts");
@@ -188,8 +188,8 @@ async function run(
       const { quiet } = invocation.options;
       return await runCheck(invocation.options, {
         check: located(checkModel, { io, quiet }),
-        checkQuantized: located(checkQuantized, { io, quiet }),
-        checkDraft: located((options: DraftCheck) => checkDraft(options, openEngine), {
+        checkQuantized: locatedModel(checkQuantized, { io, quiet }),
+        checkDraft: locatedModel((options: DraftCheck) => checkDraft(options, openEngine), {
           io,
           quiet,
         }),
@@ -269,8 +269,8 @@ async function engineOpener(
     const { draftingByDefault } = await import("./src/cli/open/default_draft.ts");
     return draftingByDefault(open, notices);
   }
-  const { located } = await import("./src/cli/open/locate.ts");
-  return located(open, notices);
+  const { locatedModel } = await import("./src/cli/open/locate.ts");
+  return locatedModel(open, notices);
 }
 
 /** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */

@@ -10,6 +10,7 @@ import {
   type WeightFormat,
 } from "../src/gpu/matrix.ts";
 import { compiler, encode } from "../src/gpu/program.ts";
+import { ScratchPool } from "../src/gpu/scratch_pool.ts";
 
 /** Buffers of one case, all freed together. */
 export interface Allocations extends Disposable {
@@ -19,6 +20,8 @@ export interface Allocations extends Disposable {
   random(count: number): Operand;
   /** A matrix [rows, cols], rows even, cut where one binding does not hold it. */
   matrix(rows: number, cols: number, format: WeightFormat): Matrix;
+  /** Scratch memory of graphs: its buffers are made as values need them. */
+  scratch(): ScratchPool;
   /** Runs what fills the buffers. */
   filled(): Promise<void>;
 }
@@ -28,8 +31,9 @@ export function openAllocations(gpu: Gpu): Allocations {
   const stack = new DisposableStack();
   const fills: ReturnType<typeof fillRandom>[] = [];
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
-  const buffer = (size: number) =>
-    stack.adopt(device.createBuffer({ label: "bench", size, usage }), (made) => made.destroy());
+  const createBuffer = (of: GPUBufferDescriptor) =>
+    stack.adopt(device.createBuffer(of), (made) => made.destroy());
+  const buffer = (size: number) => createBuffer({ label: "bench", size, usage });
 
   function words(values: Uint32Array<ArrayBuffer>): Operand {
     const made = buffer(Math.max(16, values.byteLength));
@@ -49,6 +53,11 @@ export function openAllocations(gpu: Gpu): Allocations {
     words,
     random,
     matrix: (rows, cols, format) => randomMatrix(gpu, { random, words }, { rows, cols, format }),
+    scratch() {
+      const pool = new ScratchPool({ ...gpu, device: { createBuffer } as GPUDevice }, "bench");
+      pool.allocate();
+      return pool;
+    },
     async filled() {
       const encoder = device.createCommandEncoder();
       const pass = encoder.beginComputePass();

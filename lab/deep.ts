@@ -40,10 +40,9 @@ const [rows, times, labels] = [flags.rows, flags.times, flags.labels].map(Number
 const longest = Math.max(...contexts);
 const kvDtype = ["f32", "f16", "bf16"].find((name) => name === flags.kv) as "f32" | undefined;
 using engine = await openEngine({
-  ...flags.target === undefined ? { draft: "none" } : { random: { target: flags.target } },
-  ...kvDtype ? { kvDtype } : {},
-  contextLength: longest + 64,
-  autotune: "off",
+  model: flags.target === undefined ? { draft: "none" } : { random: { target: flags.target } },
+  device: { autotune: "off" },
+  limits: { contextLength: longest + 64, ...kvDtype ? { kvDtype } : {} },
 });
 const { core } = engine;
 await fillCells(core);
@@ -94,7 +93,7 @@ async function chunk(context: number) {
 const SHORT = 512;
 let shortMs: number | undefined;
 const say = (text: string) => process.stdout.write(`${text}\n\n`);
-say(`${engine.device.adapter}, chunks of ${rows} rows, keys and values in ${flags.kv}`);
+say(`${engine.info.device.adapter}, chunks of ${rows} rows, keys and values in ${flags.kv}`);
 const measured: (readonly [context: number, ms: number])[] = [];
 for (const context of contexts.toSorted((a, b) => a - b)) {
   const { found, whole, count } = await chunk(context);

@@ -13,7 +13,7 @@ import { drawFrom } from "../src/measure/workload/draw.ts";
 import { taskPrompt, TASKS } from "../src/measure/workload/tasks.ts";
 import { HOST_DRAFT_TOKENS, type HostAlgorithm, hostDrafter } from "../src/draft/algorithms.ts";
 import { statically } from "../src/engine/drafting.ts";
-import { type Engine, openEngine } from "../src/engine/open.ts";
+import { type LocalEngine, openEngine } from "../src/engine/open.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
 import type { ChatMessage } from "../src/text/chat_template.ts";
@@ -61,13 +61,13 @@ function tasks(count: number): Task[] {
   return [...golden, turns("to_json"), turns("code"), turns("table")];
 }
 
-async function answer(engine: Engine, chat: Chat, rounds: Rounds): Promise<string[]> {
+async function answer(engine: LocalEngine, chat: Chat, rounds: Rounds): Promise<string[]> {
   const messages: ChatMessage[] = [];
   const answers: string[] = [];
   for (const content of chat) {
     messages.push({ role: "user", content });
-    const { text, outputIds, speculative } = await resultOf(engine.generate({
-      promptIds: engine.encodePrompt({ messages }),
+    const { text, outputIds, speculative } = await resultOf(engine.submit({
+      promptIds: engine.text.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: Number(flags.temperature), seed: 7 },
       maxTokens: 160,
       stop: [],
@@ -81,15 +81,17 @@ async function answer(engine: Engine, chat: Chat, rounds: Rounds): Promise<strin
   return answers;
 }
 
-function open(algorithm: typeof ALGORITHMS[number] | "NONE"): Promise<Engine> {
+function open(algorithm: typeof ALGORITHMS[number] | "NONE"): Promise<LocalEngine> {
   return openEngine({
-    algorithm,
-    ...algorithm === "NONE" ? {} : { speculate: statically(3, [0, 3]) },
+    model: { algorithm },
+    hooks: algorithm === "NONE" ? {} : { plan: statically(3, [0, 3]) },
   });
 }
 
 /** A file, the file with a name changed and a line gone; a list of objects, the same with some changed. */
-function replays(engine: Engine): { readonly name: string; readonly ids: [number[], number[]] }[] {
+function replays(
+  engine: LocalEngine,
+): { readonly name: string; readonly ids: [number[], number[]] }[] {
   const file = Deno.readTextFileSync(new URL("../src/draft/ngram.ts", import.meta.url));
   const edited = file.replaceAll("longestMatch", "findMatch").replace(/\n.*const last.*\n/, "\n");
   const objects = Array.from(
@@ -104,7 +106,7 @@ function replays(engine: Engine): { readonly name: string; readonly ids: [number
     ["JSON, copied (replay)", json(objects), json(objects)],
   ];
   return pairs.map(([name, ...texts]) => {
-    const [before, after] = texts.map((raw) => engine.encodePrompt({ raw })) as [
+    const [before, after] = texts.map((raw) => engine.text.encodePrompt({ raw })) as [
       number[],
       number[],
     ];

@@ -7,9 +7,10 @@
  */
 import { parseArgs } from "node:util";
 import { max, median, min } from "d3-array";
-import type { ClientOptions, EngineClient } from "../src/engine/client.ts";
+import type { Engine } from "../src/engine/engine.ts";
+import type { EngineHooks } from "../src/engine/options.ts";
+import type { SpeculationChoice } from "../src/engine/schedule/speculation_choice.ts";
 import { FALLBACK } from "../src/engine/sampling.ts";
-import { presetConfig } from "../src/engine/schedule/presets.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
 import { engineInWorker } from "../src/engine/worker/client.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
@@ -28,13 +29,8 @@ const { values } = parseArgs({
 const tokens = Number(values.tokens);
 const openEngine = engineInWorker(new URL("../main.ts", import.meta.url));
 /** Three draft steps, always: how requests are drafted does not depend on the load. */
-const speculate: NonNullable<ClientOptions["speculate"]> = {
-  adaptive: false,
-  config: presetConfig("conservative"),
-  configGiven: false,
-  eagleTopk: undefined,
+const speculate: SpeculationChoice = {
   numSteps: 3,
-  numDraftTokens: undefined,
   allSteps: false,
 };
 
@@ -49,19 +45,19 @@ interface Took {
 }
 
 /** What the engine takes to do it. */
-async function took(engine: EngineClient, work: () => Promise<unknown>): Promise<Took> {
+async function took(engine: Engine, work: () => Promise<unknown>): Promise<Took> {
   const rounds = async () => (await engine.readStatus()).speculation.rounds;
   const [before, began] = [await rounds(), performance.now()];
   await work();
   return { ms: performance.now() - began, rounds: await rounds() - before };
 }
 
-async function direct(engine: EngineClient, requests: readonly Asked[]): Promise<void> {
+async function direct(engine: Engine, requests: readonly Asked[]): Promise<void> {
   await Promise.all(requests.map(async ({ messages, seed }) => {
     const promptIds = await engine.encodePrompt({ messages });
     const sampling = { ...GREEDY, temperature: 0.8, seed };
     const rest = { maxTokens: tokens, stop: [], ignoreEos: true };
-    await resultOf(engine.generate({ promptIds, sampling, ...rest }));
+    await resultOf(engine.submit({ promptIds, sampling, ...rest }));
   }));
 }
 
@@ -77,8 +73,12 @@ async function served(url: string, clients: number, requests: readonly Asked[]):
 }
 
 async function measure(clients: number): Promise<void> {
-  const open = (onProgress: NonNullable<ClientOptions["onProgress"]>) =>
-    openEngine({ maxBatch: clients, speculate, onProgress });
+  const open = (onProgress: NonNullable<EngineHooks["onProgress"]>) =>
+    openEngine({
+      limits: { maxBatch: clients },
+      speculation: { speculate },
+      hooks: { onProgress },
+    });
   const server = await startServer(open, {
     host: "127.0.0.1",
     port: 0,
@@ -105,7 +105,7 @@ async function measure(clients: number): Promise<void> {
     log: openLog({ format: "none", write: say }),
     logPrompts: false,
   });
-  const engine = await server.ready as EngineClient;
+  const engine = await server.ready as Engine;
   const ratios: number[] = [];
   for (let turn = 0; turn < Number(values.turns); turn++) {
     const requests = Array.from({ length: clients * Number(values.each) }, (_, seed): Asked => {

@@ -10,7 +10,7 @@ import { markdownTable } from "markdown-table";
 import { drawFrom } from "../src/measure/workload/draw.ts";
 import { taskPrompt, TASKS } from "../src/measure/workload/tasks.ts";
 import { statically } from "../src/engine/drafting.ts";
-import { type Engine, openEngine } from "../src/engine/open.ts";
+import { type LocalEngine, openEngine } from "../src/engine/open.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
 import { chain, type DraftShape, tierText } from "../src/speculate/round_shape.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
@@ -39,14 +39,14 @@ interface Answer {
 }
 
 async function answers(algorithm: "EAGLE3" | "EAGLE", tier: DraftShape): Promise<Answer[]> {
-  using engine: Engine = await openEngine({
-    algorithm,
-    maxBatch: BATCH,
-    speculate: statically(tier),
+  using engine: LocalEngine = await openEngine({
+    model: { algorithm },
+    limits: { maxBatch: BATCH },
+    hooks: { plan: statically(tier) },
   });
   return await Promise.all(prompts.map(async ({ task, content }) => {
-    const { text, outputIds, speculative } = await resultOf(engine.generate({
-      promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    const { text, outputIds, speculative } = await resultOf(engine.submit({
+      promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
       sampling: GREEDY,
       maxTokens: 160,
       stop: [],

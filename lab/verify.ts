@@ -51,12 +51,10 @@ const shares = flags.tree === undefined ? numbers(flags.shares) : [];
 const partial = shares.length > 0;
 const policy = { ...fixed(tier), tiers: [chain(0), tier], ...partial ? { confident: true } : {} };
 using engine = await openEngine({
-  maxBatch,
-  profile: true,
-  speculate: { policy },
-  contextLength: context + 8 * (depth + 1) + tier.rows,
-  ...random ? { random } : {},
-  autotune: flags.autotune === "on" ? "on" : "off",
+  model: random ? { random } : {},
+  device: { profile: true, autotune: flags.autotune === "on" ? "on" : "off" },
+  limits: { maxBatch, contextLength: context + 8 * (depth + 1) + tier.rows },
+  hooks: { plan: { policy } },
 });
 const { core } = engine;
 
@@ -133,7 +131,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`);
 const line = (cells: readonly string[]) =>
   `| ${cells.map((cell, i) => cell.padStart(HEAD[i]?.length ?? 0)).join(" | ")} |`;
 
-say(engine.device.adapter);
+say(engine.info.device.adapter);
 say(line(HEAD));
 say(
   `| ${

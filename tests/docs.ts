@@ -1,11 +1,11 @@
-/** What README.md, CONTRIBUTING.md and docs/ say that can be checked: links and flags. */
+/** What README.md, CONTRIBUTING.md, docs/ and lab/notebook/ say that can be checked: links and flags. */
 
 const ROOT = new URL("../", import.meta.url);
 
 /** Pages by path from the root. */
 export async function readPages(): Promise<Map<string, string>> {
   const paths = ["README.md", "CONTRIBUTING.md", "models/fledgling/README.md"];
-  for (const folder of ["docs/", "docs/kernels/"]) {
+  for (const folder of ["docs/", "docs/kernels/", "lab/notebook/"]) {
     for await (const { name } of Deno.readDir(new URL(folder, ROOT))) {
       if (name.endsWith(".md")) paths.push(folder + name);
     }
@@ -72,6 +72,35 @@ export function brokenPaths(page: string, text: string, paths: readonly string[]
   );
   return found.filter((path) => !/\b[A-Z]{4,}/.test(path) && !known.has(path))
     .map((path) => `${page}: ${path}`);
+}
+
+/**
+ * Each `COMMIT:path` of a page's code that is no file of that commit, by `git`. A commit that this
+ * clone does not have, as a shallow one, says nothing.
+ */
+export async function brokenRevisions(page: string, text: string): Promise<string[]> {
+  const found = codeOf(text).flatMap((line) =>
+    line.match(/(?<![\w/:.-])[0-9a-f]{7,40}:[\w./-]*\w/g) ?? []
+  );
+  const broken: string[] = [];
+  for (const revision of new Set(found)) {
+    const [commit = ""] = revision.split(":");
+    if (await isObject(`${commit}^{commit}`) && !await isObject(revision)) {
+      broken.push(`${page}: ${revision}`);
+    }
+  }
+  return broken;
+}
+
+/** Whether git has an object; false where there is no git. */
+async function isObject(name: string): Promise<boolean> {
+  const git = new Deno.Command("git", {
+    args: ["cat-file", "-e", name],
+    cwd: ROOT,
+    stdout: "null",
+    stderr: "null",
+  });
+  return await git.output().then(({ success }) => success, () => false);
 }
 
 /** Code of a page: blocks for a shell, line by line, and spans. */

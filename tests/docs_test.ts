@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { COMMANDS, flagsOf } from "../src/cli/options/commands.ts";
+import { ALIASES } from "../src/cli/options/aliases.ts";
 import { spellingsOf } from "../src/cli/options/flag.ts";
 import { parseArguments } from "../src/cli/options/parse.ts";
 import type { CommandName } from "../src/cli/options/command.ts";
@@ -7,6 +8,7 @@ import {
   anchorOf,
   brokenLinks,
   brokenPaths,
+  brokenRevisions,
   checkoutPaths,
   commandsIn,
   flagsIn,
@@ -30,8 +32,13 @@ Deno.test("every path in code is one of this checkout", async () => {
   deepEqual([...pages].flatMap(([page, text]) => brokenPaths(page, text, paths)), []);
 });
 
+Deno.test("every COMMIT:path is a file of that commit", async () => {
+  const broken = await Promise.all([...pages].map(([page, text]) => brokenRevisions(page, text)));
+  deepEqual(broken.flat(), []);
+});
+
 Deno.test("every flag in code is in the option table", () => {
-  const known = new Set([...OTHERS, "--help", "--version"]);
+  const known = new Set([...OTHERS, ...Object.keys(ALIASES), "--help", "--version"]);
   for (const name of Object.keys(COMMANDS) as CommandName[]) {
     for (const flag of Object.values(flagsOf(name))) spellingsOf(flag).forEach((x) => known.add(x));
   }
@@ -72,6 +79,8 @@ Deno.test("what is wrong on a page is found", async () => {
     "README.md: lab/none",
     "README.md: none.wgsl",
   ]);
+  const none = "`0000000:lab/x.ts`";
+  deepEqual(await brokenRevisions("README.md", none), []);
   const code = "```sh\neyrie chat \\\n  --system 'Be brief.' # why\n```\n`--json-` or `eyrie\nls`";
   deepEqual(commandsIn(code), [["chat", "--system", "Be brief."], ["ls"]]);
   deepEqual(flagsIn(code), ["--system", "--json-"]);

@@ -13,7 +13,7 @@ Deno.test("imports go down the layers only", () => {
     ["src/cli/chat/state.ts", "../../text/stream.ts"],
     ["src/cli/chat/state.ts", "../terminal/io.ts"],
     ["src/engine/round.ts", "../../kernels/accept.ts"],
-    ["src/model/plan/target.ts", "../../../kernels/norm/rms_norm.ts"],
+    ["src/model/graph/draft.ts", "../../../kernels/round/round.ts"],
     ["src/text/tokenizer.ts", "@huggingface/tokenizers"],
     ["src/text/tokenizer.ts", "../errors.ts"],
     ["src/speculate/choose.ts", "../defined.ts"],
@@ -26,7 +26,7 @@ Deno.test("imports go down the layers only", () => {
   for (const [file, specifier] of allowed) equal(importFault(file, specifier), undefined, file);
   const refused: [string, string][] = [
     ["src/engine/open.ts", "../cli/generate/generate.ts"],
-    ["src/model/plan/target.ts", "../../engine/schedule/events.ts"],
+    ["src/model/graph/target.ts", "../../engine/schedule/events.ts"],
     ["src/text/stream.ts", "../model/config.ts"],
     ["src/text/stream.ts", "../speculate/noise.ts"],
     ["src/speculate/choose.ts", "../errors.ts"],

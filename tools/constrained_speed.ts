@@ -35,18 +35,18 @@ const grammar: Grammar = {
 };
 
 using engine = await openEngine({
-  ...defined({ model, draft }),
-  constrained: true,
-  speculate: statically(Number(steps), [0, Number(steps)]),
+  model: defined({ model, draft }),
+  limits: { constrained: true },
+  hooks: { plan: statically(Number(steps), [0, Number(steps)]) },
 });
 const content = "List fifty animals of a story as JSON with name, kind, years, and friends.";
-const promptIds = engine.encodePrompt(
-  engine.hasChatTemplate ? { messages: [{ role: "user", content }] } : { raw: content },
+const promptIds = engine.text.encodePrompt(
+  engine.info.hasChatTemplate ? { messages: [{ role: "user", content }] } : { raw: content },
 );
 
 async function speed(of: { readonly grammar?: Grammar; readonly numSteps?: number }) {
   const rest = { sampling: GREEDY, maxTokens: Number(tokens), stop: [], ignoreEos: true };
-  const { timing, speculative } = await resultOf(engine.generate({ promptIds, ...rest, ...of }));
+  const { timing, speculative } = await resultOf(engine.submit({ promptIds, ...rest, ...of }));
   return { speed: timing.tokensPerSecond, length: speculative.mean_accept_length };
 }
 

@@ -1,7 +1,7 @@
 // What is drafted for each slot, u32 [slots, 2 MOST_ROWS - 1]: how many drafts are to be verified (more
 // than there are rows for: all), then tokens, then the row of each one's parent: row 0 is the root,
 // draft i has row i + 1. Chains have no parents; instead, where the draft tells it, its confidence in each
-// draft is there (f32 bits, see src/speculate/policy.ts). src/model/plan/device_layout.ts mirrors it.
+// draft is there (f32 bits, see src/speculate/policy.ts). src/model/device_layout.ts mirrors it.
 
 override MOST_ROWS: u32; // rows that a slot may have in any round, its pending token included
 

@@ -71,6 +71,12 @@ function plain(name: PlainEpilogue, moves: Pick<Epilogue, "outShare" | "moved">)
   };
 }
 
+/** `out = by y`. */
+export function scaleEpilogue(by: number): Epilogue {
+  const parameters = { epilogue: "scale" };
+  return { name: "scale", parameters, buffers: {}, constants: { BY: by }, outShare: 1, moved: 1 };
+}
+
 /** `out = most tanh(y / most)`. */
 export function capEpilogue(most: number): Epilogue {
   const parameters = { epilogue: "cap" };

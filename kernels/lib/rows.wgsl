@@ -1,4 +1,4 @@
-// What the kernels share about rows and slots; src/model/plan/device_layout.ts mirrors the word offsets.
+// What the kernels share about rows and slots; src/model/device_layout.ts mirrors the word offsets.
 
 // One row of a forward pass.
 struct Row {

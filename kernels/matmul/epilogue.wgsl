@@ -32,6 +32,16 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   consider(y);
   out[row * OUT_COLS + FIRST + c] = y;
 }
+//#else if epilogue == scale
+// Epilogue of matmul: out = BY y.
+
+override BY: f32;
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let at = row * OUT_COLS + FIRST + c;
+  out[at] = BY * sum.x;
+  out[at + half] = BY * sum.y;
+}
 //#else if epilogue == cap
 // Epilogue of matmul: out = capped y (lib/soft_cap.wgsl).
 

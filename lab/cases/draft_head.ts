@@ -13,7 +13,7 @@ import {
   slicePartialWords,
 } from "../../kernels/sample/slice_partials.ts";
 import { tuning, WEIGHT_BYTES } from "../../src/gpu/matrix.ts";
-import { draftWords } from "../../src/model/plan/device_layout.ts";
+import { draftWords } from "../../src/model/device_layout.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 
@@ -66,7 +66,7 @@ function draftHeadCase({ name, vocab, hidden }: Head, step: Step): MicroCase {
   };
 }
 
-/** As src/model/plan/draft_head.ts plans it. */
+/** As src/model/graph/draft.ts and its lowering make it. */
 function headOf(
   from: Allocations,
   { vocab, hidden }: Omit<Head, "name">,

@@ -1,16 +1,15 @@
 /** All dispatches of a layer of latent attention and a mixture with shared experts, one after the other. */
-import { attentionPartialWords } from "../../kernels/mla/partial_words.ts";
-import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import type { DecoderContext } from "../../src/model/graph/context.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { LatentHeads } from "../../kernels/mla/latent.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
-import { type FloatFormat, MOST_SPLIT_K, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { type FloatFormat, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import type { MicroCase } from "../case.ts";
 import { layerPlans } from "./layer.ts";
-import { type ExpertSizes, mixtureMlp, mixtureScratch } from "./mixture_mlp.ts";
+import { type ExpertSizes, mixtureMlp } from "./mixture_mlp.ts";
 
 interface LatentSizes extends Omit<LatentHeads, "interleaved">, ExpertSizes {
   readonly name: string;
@@ -55,32 +54,18 @@ interface Run {
 }
 
 function contextOf(from: Allocations, sizes: LatentSizes, { rows, cells }: Run): DecoderContext {
-  const { heads, nope, rope, value, rank, hidden } = sizes;
+  const { rope, hidden } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = cells / PAGE;
-  const width = rank + rope;
-  const floats = (cols: number) => from.random((rows + 8) * cols);
-  const rules = tuning(info.software, limits, info.backend);
-  const kept = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype: "f32" } as const;
-  const words = attentionPartialWords(kept, rows, rules);
   return {
-    config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
-    tuning: rules,
-    scratch: {
-      x: floats(hidden),
-      otherX: floats(hidden),
-      normed: floats(hidden),
-      qkv: floats(Math.max(heads * (nope + rope) + width, heads * value)),
-      q: floats(heads * width),
-      attentionOutput: floats(heads * width),
-      partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
-      sums: floats(MOST_SPLIT_K * hidden),
-      ...mixtureScratch(from, sizes, { rows, tuning: rules }),
-    },
+    config: { hiddenSize: hidden, rmsNormEps: 1e-6, residualScale: 1 } as ModelConfig,
+    tuning: tuning(info.software, limits, info.backend),
     ropes: [from.random(cells * rope)],
     pages: from.words(Uint32Array.from(blockTable(1, tablePages))),
     tablePages,
     kvDtype: "f32",
+    widestRows: rows,
+    scratch: from.scratch(),
   };
 }
 
@@ -133,7 +118,7 @@ export function latentLayers(of: Allocations, sizes: LatentSizes, run: Run): Pla
     (_, i) => layerOf(of, sizes, run, `layers.${i}`),
   );
   const weights = layers.map(() => of.random(sizes.hidden));
-  return layerPlans(context, layers, { weights, seen });
+  return layerPlans(context, layers, { x: of.random(rows * sizes.hidden), weights, seen });
 }
 
 export function latentSizes(software: boolean): LatentSizes {

@@ -1,24 +1,17 @@
 /** All dispatches of a layer one after the other: what the barriers between them cost counts. */
-import type { NormInput } from "../../kernels/norm/rms_norm.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
-import { partialWords } from "../../kernels/attention/attention.ts";
 import { headWords } from "../../kernels/attention/relayed_heads.ts";
 import { relayWords, sumWords } from "../../kernels/matmul/relay/relay.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
-import {
-  attentionBlock,
-  type Block,
-  firstOfAttention,
-  mlpBlock,
-  type PlacedLayer,
-} from "../../src/model/plan/decoder.ts";
-import { enterBranch } from "../../src/model/plan/branch_input.ts";
-import type { DecoderContext, RowsOf } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
+import type { DecoderContext } from "../../src/model/graph/context.ts";
+import { decoderLayer, type PlacedLayer } from "../../src/model/graph/decoder.ts";
+import { Graph, type RowsOf } from "../../src/model/graph/graph.ts";
+import { lower } from "../../src/model/lower/lower.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
-import { MOST_SPLIT_K, tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
@@ -72,57 +65,48 @@ function layerCase(sizes: Sizes, { perSlot, slots, format }: Run): MicroCase {
     make(of) {
       const context = contextOf(of, sizes, { rows, slots });
       const seen = { rows: rowsOf(of, perSlot, slots), count: rows, perSlot };
-      return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
-        const label = `layers.${i}`;
-        const layer = layerOf(of, sizes, { format, label, slots });
-        const weight = of.random(hidden);
-        const { x, sums } = context.scratch;
-        const from = { x, sums, splitK: splitKOf(layer.mlp.down, context.tuning) };
-        return layerBlock(context, layer, { from, weight, seen }).plan;
+      const layers = copiesOf(weights * WEIGHT_BYTES[format], of).map((i) =>
+        layerOf(of, sizes, { format, label: `layers.${i}`, slots })
+      );
+      const parts = splitKOf((layers[0] as typeof layers[number]).mlp.down, context.tuning);
+      return layerPlans(context, layers, {
+        x: of.random(rows * hidden),
+        sums: { at: of.random(parts * rows * hidden), parts },
+        weights: layers.map(() => of.random(hidden)),
+        seen,
       });
     },
   };
-}
-
-/** A layer behind the stream of the one before. */
-function layerBlock(
-  context: DecoderContext,
-  layer: PlacedLayer,
-  { from, weight, seen }: {
-    readonly from: NormInput;
-    /** Of its first norm. */
-    readonly weight: Operand;
-    readonly seen: RowsOf;
-  },
-): Block {
-  const rows = seen.count;
-  const entry = { from, weight, first: firstOfAttention(layer) };
-  const entered = enterBranch(context, entry, rows, `${layer.label}.inputNorm`);
-  const attention = attentionBlock(context, layer, entered.input, seen);
-  const mlp = mlpBlock(context, layer, { before: attention, rows, end: "sums" });
-  return { plan: [...entered.plan, ...mlp.plan], stream: mlp.stream };
 }
 
 /** A plan for each of the layers, which follow each other as in a forward. */
 export function layerPlans(
   context: DecoderContext,
   layers: readonly PlacedLayer[],
-  { weights, seen }: {
+  { x: stream, sums, weights, seen }: {
+    /** The residual stream before them, [rows, hidden]. */
+    readonly x: Operand;
+    /** What the first norm adds to the stream, as a layer before would leave it: [parts, rows, hidden]; absent: nothing. */
+    readonly sums?: { readonly at: Operand; readonly parts: number };
     /** Of the layers' first norms. */
     readonly weights: readonly Operand[];
     readonly seen: RowsOf;
   },
 ): Plan[] {
-  let from: NormInput = { x: context.scratch.x };
-  return layers.map((layer, i) => {
-    const { plan, stream } = layerBlock(context, layer, {
-      from,
-      seen,
-      weight: weights[i] as Operand,
-    });
-    from = stream;
-    return plan;
-  });
+  const { hiddenSize, rmsNormEps: eps } = context.config;
+  const graph = new Graph("0");
+  let x = graph.input("x", seen.count, hiddenSize, stream);
+  if (sums) x = graph.add(x, { ...x, label: "sums", ...sums }, "before");
+  for (const [i, layer] of layers.entries()) {
+    graph.begin(String(i));
+    const input = graph.norm(x, { weight: weights[i] as Operand, eps }, `${layer.label}.inputNorm`);
+    x = decoderLayer(graph, context, layer, { x, input, of: seen });
+  }
+  // The last layer leaves its sums to a norm, too.
+  graph.begin("end");
+  graph.norm(x, { weight: weights[0] as Operand, eps }, "norm");
+  const lowered = lower(graph, context);
+  return layers.map((_, i) => lowered.part(String(i)));
 }
 
 /** Rows of sequences, those of one follow each other. */
@@ -142,36 +126,23 @@ export function contextOf(
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = CONTEXT / PAGE;
-  const shape = { heads, kvHeads, headDim, tablePages, kvDtype: "f32" } as const;
-  const words = partialWords(shape, rows, info);
-  const floats = (cols: number) => from.random((rows + 8) * cols);
   const rope = { theta: 1e6, width: headDim, scaling: { kind: "default" } } as const;
   const table = ropeTable(rope, headDim, { positions: CONTEXT, context: CONTEXT });
   return {
-    config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
+    config: { hiddenSize: hidden, rmsNormEps: 1e-6, residualScale: 1 } as ModelConfig,
     tuning: { ...tuning(info.software, limits, info.backend), subgroup: info.subgroup },
-    scratch: {
-      x: floats(hidden),
-      otherX: floats(hidden),
-      normed: floats(hidden),
-      qkv: floats((heads + 2 * kvHeads) * headDim),
-      q: floats(heads * headDim),
-      partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
-      attentionOutput: floats(heads * headDim),
-      act: floats(intermediate),
-      sums: floats(MOST_SPLIT_K * Math.max(hidden, (heads + 2 * kvHeads) * headDim)),
-      relay: {
-        act: from.words(new Uint32Array(relayWords(intermediate))),
-        heads: from.words(
-          new Uint32Array(Math.max(headWords((heads + 2 * kvHeads) * headDim), sumWords(hidden))),
-        ),
-        sums: floats(MOST_SPLIT_K * hidden),
-      },
-    },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
     pages: from.words(Uint32Array.from(blockTable(slots, tablePages))),
     tablePages,
     kvDtype: "f32",
+    widestRows: rows,
+    scratch: from.scratch(),
+    relay: {
+      act: from.words(new Uint32Array(relayWords(intermediate))),
+      heads: from.words(
+        new Uint32Array(Math.max(headWords((heads + 2 * kvHeads) * headDim), sumWords(hidden))),
+      ),
+    },
   };
 }
 

@@ -4,7 +4,7 @@ import type { WeightFormat } from "../../src/gpu/matrix.ts";
 import type { Allocations } from "../allocations.ts";
 import type { MicroCase } from "../case.ts";
 import { attentionOf, CONTEXT, contextOf, layerPlans, rowsOf, type Sizes } from "./layer.ts";
-import { type ExpertSizes, mixtureMlp, mixtureScratch } from "./mixture_mlp.ts";
+import { type ExpertSizes, mixtureMlp } from "./mixture_mlp.ts";
 
 type MixtureSizes = Sizes & ExpertSizes;
 
@@ -39,14 +39,13 @@ export function mixtureLayers(
   sizes: MixtureSizes,
   { rows, format }: { readonly rows: number; readonly format: WeightFormat },
 ): Plan[] {
-  const plain = contextOf(of, sizes, { rows, slots: 1 });
-  const scratch = mixtureScratch(of, sizes, { rows, tuning: plain.tuning });
   const layers = Array.from({ length: LAYERS }, (_, i) => ({
     ...attentionOf(of, sizes, { format, slots: 1 }),
     mlp: mixtureMlp(of, sizes, { format, normalize: true }),
     label: `layers.${i}`,
   }));
-  return layerPlans({ ...plain, scratch: { ...plain.scratch, ...scratch } }, layers, {
+  return layerPlans(contextOf(of, sizes, { rows, slots: 1 }), layers, {
+    x: of.random(rows * sizes.hidden),
     weights: layers.map(() => of.random(sizes.hidden)),
     seen: { rows: rowsOf(of, rows, 1), count: rows, perSlot: rows },
   });

@@ -14,12 +14,7 @@ import {
 import { accept } from "../../kernels/round/round.ts";
 import { type Matrix, tuning, WEIGHT_BYTES } from "../../src/gpu/matrix.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import {
-  draftWords,
-  resultWords,
-  ROW_WORDS,
-  SLOT_WORDS,
-} from "../../src/model/plan/device_layout.ts";
+import { draftWords, resultWords, ROW_WORDS, SLOT_WORDS } from "../../src/model/device_layout.ts";
 import { packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";

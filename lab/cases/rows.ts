@@ -8,7 +8,7 @@ import {
 } from "../../kernels/sample/slice_partials.ts";
 import { rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { draftWords } from "../../src/model/plan/device_layout.ts";
+import { draftWords } from "../../src/model/device_layout.ts";
 import { packRows, packSlots } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { llama, type MicroCase } from "../case.ts";

@@ -19,7 +19,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, submit, within } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { timeOf } from "./tensor_buffers.ts";
 
 const { values: flags } = parseArgs({

@@ -25,7 +25,7 @@ import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, submit, within } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
-import { PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { median } from "../../src/measure/statistics.ts";
 
 const { values: flags } = parseArgs({

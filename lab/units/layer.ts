@@ -14,12 +14,12 @@ import type { Matrix, Shard, TensorShard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, within } from "../../src/gpu/program.ts";
-import type { PlacedLayer } from "../../src/model/plan/decoder.ts";
-import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
+import type { PlacedLayer } from "../../src/model/graph/decoder.ts";
+import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { type Allocations, openAllocations } from "../allocations.ts";
 import { sampleMs } from "../sample.ts";
 import { attentionOf, CONTEXT, contextOf, layerPlans, rowsOf, type Sizes } from "../cases/layer.ts";
-import { mixtureMlp, mixtureScratch } from "../cases/mixture_mlp.ts";
+import { mixtureMlp } from "../cases/mixture_mlp.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -77,8 +77,8 @@ const SHAPES: readonly Shape[] = [
 ];
 const EXPERTS = { numExperts: 128, topK: 8 };
 
-/** Storage buffers that are too few for a matmul that norms. */
-const NORMS_APART = 7;
+/** The rewrites that each variant leaves out. */
+const VARIANTS = { "as it is": [], "norms apart": ["norm_in_matmul"] };
 
 interface Stored {
   readonly shards: Map<Shard, TensorShard>;
@@ -95,13 +95,7 @@ function contextFor(of: Allocations, shape: Shape, stored: Stored): DecoderConte
   return {
     ...dense,
     tuning,
-    scratch: {
-      ...dense.scratch,
-      ...shape.mixture
-        ? mixtureScratch(of, { ...shape, ...EXPERTS }, { rows: 1, tuning, unit })
-        : {},
-      scales: { normed: ones(of, 1), lowered: ones(of, 64 + jobs), stride: 64, jobs },
-    },
+    scales: { normed: ones(of, 1), lowered: ones(of, 64 + jobs), stride: 64, jobs },
   };
 }
 
@@ -155,20 +149,13 @@ async function time(shape: Shape): Promise<void> {
   const layers = Array.from({ length: shape.layers }, (_, i) => layerOf(of, shape, stored, i));
   const weights = layers.map(() => of.random(shape.hidden));
   const seen = { rows: rowsOf(of, 1, 1), count: 1, perSlot: 1 };
-  const { tuning } = context;
-  const tensor = tuning.tensor && {
-    ...tuning.tensor,
-    limits: {
-      maxComputeInvocationsPerWorkgroup: gpu.limits.maxComputeInvocationsPerWorkgroup,
-      maxComputeWorkgroupStorageSize: gpu.limits.maxComputeWorkgroupStorageSize,
-      maxStorageBuffersPerShaderStage: NORMS_APART,
-    },
-  };
+  const x = of.random(shape.hidden);
   const variants: Variant[] = [];
-  for (const what of shape.normed ? ["as it is", "norms apart"] : ["as it is"]) {
-    const rules = what === "as it is" ? tuning : { ...tuning, tensor };
+  for (const [what, names] of Object.entries(VARIANTS)) {
+    if (names.length > 0 && !shape.normed) continue;
+    const without = new Set(names);
     const programs: Program[] = [];
-    for (const plan of layerPlans({ ...context, tuning: rules }, layers, { weights, seen })) {
+    for (const plan of layerPlans({ ...context, without }, layers, { x, weights, seen })) {
       programs.push(within(await make.compile(plan), CONTEXT));
     }
     variants.push({ what, programs, us: [] });

@@ -14,8 +14,8 @@ import type { Matrix, Shard, TensorMatrices, TensorShard } from "../../src/gpu/m
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, within } from "../../src/gpu/program.ts";
-import type { PlacedLayer } from "../../src/model/plan/decoder.ts";
-import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
+import type { PlacedLayer } from "../../src/model/graph/decoder.ts";
+import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { openAllocations } from "../allocations.ts";
 import { sampleMs } from "../sample.ts";
 import { attentionOf, CONTEXT, contextOf, layerPlans, rowsOf } from "../cases/layer.ts";
@@ -136,10 +136,10 @@ function plansOf({ slots, perSlot }: typeof runs[number]): Plan[] {
   const plain = contextOf(of, { ...shape, name: "" }, { rows: count, slots });
   const scales = { normed: ones(count), lowered: ones(2 * most), stride: most, jobs: 1 };
   const tuning = { ...plain.tuning, software: false, tensor };
-  const context: DecoderContext = { ...plain, tuning, scratch: { ...plain.scratch, scales } };
+  const context: DecoderContext = { ...plain, tuning, scales };
   const seen = { rows: rowsOf(of, perSlot, slots), count, perSlot };
-  const plans = layerPlans(context, layers, { weights: norms, seen });
-  const { normed: x } = context.scratch;
+  const [stream, x] = [of.random(count * shape.hidden), of.random(count * shape.hidden)];
+  const plans = layerPlans(context, layers, { x: stream, weights: norms, seen });
   const launch = { rows: count, epilogue: "store", tuning, label: "head" } as const;
   return [...plans, matmul({ matrix: head, x, xScales: ones(count), out: logits }, launch)];
 }

@@ -3,7 +3,7 @@ import type { HostDrafter } from "./host_drafter.ts";
 import { NGRAM_RANGE, ngramGuesser, type NgramRange } from "./ngram.ts";
 import { suffixGuesser } from "./suffix.ts";
 
-/** `--speculative-algorithm`s that draft on the host; HYBRID together with a draft model if there is one. */
+/** `--drafter`s that draft on the host; HYBRID together with a draft model if there is one. */
 export const HOST_ALGORITHMS = ["NGRAM", "SUFFIX", "HYBRID"] as const;
 
 export type HostAlgorithm = typeof HOST_ALGORITHMS[number];

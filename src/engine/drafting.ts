@@ -17,26 +17,32 @@ import {
   staticPlan,
 } from "./schedule/speculation_choice.ts";
 
-type MakePlan = (algorithm: OutputConfig["algorithm"]) => SpeculationPlan;
+/** Decides how to speculate once it is known what the draft is. */
+export type MakePlan = (algorithm: OutputConfig["algorithm"]) => SpeculationPlan;
 
-/** Who drafts, how far, and by which rule drafts are accepted. */
-export interface DraftingChoice {
-  /**
-   * How to speculate: what flags say, a policy by name or the caller's own, or what decides it in
-   * this process once it is known what the draft is. Default: not at all.
-   */
-  readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
+/** How far to draft, and by which rule drafts are accepted. Plain data. */
+export interface SpeculationOptions {
+  /** What flags say, or a policy by name; default: nothing is drafted. */
+  readonly speculate?: SpeculationChoice | NamedPolicy;
   /** Verify chains of a STANDALONE draft by rejection sampling. */
   readonly rejection?: RejectionRule;
-  /**
-   * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
-   * what `algorithm` names.
-   */
-  readonly drafter?: HostDrafter;
   /** How many tokens NGRAM, and HYBRID's, must and may match. */
   readonly ngram?: Partial<NgramRange>;
   /** Of relaxed acceptance, which is not lossless; default 1 each: off. */
   readonly acceptThresholds?: Partial<AcceptThresholds>;
+  /** Accepted counts are drawn with these probabilities, not verified: for timing. */
+  readonly simulateAcceptance?: readonly number[];
+}
+
+/** Who drafts, as objects of the caller. */
+export interface LocalDrafting {
+  /**
+   * In place of `speculate`: the caller's own policy, or what decides once it is known what the draft
+   * is.
+   */
+  readonly plan?: OwnPolicy | MakePlan;
+  /** Drafts on the host, next to the draft model where there is one. Absent: what `algorithm` names. */
+  readonly drafter?: HostDrafter;
 }
 
 /** Every round of this tier, numbers being chains, or as deep as a request asks where `others` has it. */
@@ -49,12 +55,6 @@ export function statically(
   return (algorithm) => algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, tiers);
 }
 
-/** The flags of the two rules. */
-const RULE_FLAGS: Readonly<Record<RejectionRule, string>> = {
-  token: "--speculative-rejection",
-  block: "--speculative-block-verification",
-};
-
 /** @throws UsageError where what drafts were drawn from is not known. */
 export function checkRejection(
   rule: RejectionRule,
@@ -62,10 +62,10 @@ export function checkRejection(
   tiers: readonly DraftShape[],
   relaxed: AcceptThresholds | undefined,
 ): void {
-  const flag = RULE_FLAGS[rule];
+  const flag = `--acceptance ${rule}`;
   if (relaxed) {
     throw new UsageError(
-      `Cannot use ${flag} with --speculative-accept-threshold-*: they are two rules of acceptance`,
+      `Cannot use ${flag} with relaxed acceptance: they are two rules of acceptance`,
     );
   }
   const found = algorithm !== "STANDALONE"
@@ -98,13 +98,14 @@ export function mayLeave(
   return why === undefined;
 }
 
-/** What `--speculative-algorithm` names, where that drafts on the host. */
+/** What `--drafter` names, where that drafts on the host. */
 export function drafterOf(
-  { algorithm, speculate, ngram, draft }: DraftingChoice & ModelChoice,
+  { algorithm, draft }: ModelChoice,
+  { speculate, ngram }: SpeculationOptions,
 ): HostDrafter | undefined {
   if (!isHostAlgorithm(algorithm)) return undefined;
   const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
-    typeof speculate === "object" && "adaptive" in speculate ? speculate : {};
+    speculate && !("policy" in speculate) ? speculate : {};
   // Beside a draft model the steps are the model's.
   const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
   const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
@@ -113,9 +114,11 @@ export function drafterOf(
 
 /** What is drafted on the device. */
 export function planOf(
-  options: DraftingChoice & {
-    readonly maxBatch?: number;
-    readonly onWarning?: (line: string) => void;
+  { plan, speculate, maxBatch = 1, onWarning = () => {} }: {
+    readonly plan?: LocalDrafting["plan"] | undefined;
+    readonly speculate?: SpeculationOptions["speculate"] | undefined;
+    readonly maxBatch?: number | undefined;
+    readonly onWarning?: ((line: string) => void) | undefined;
   },
   { drafter, ...draft }: {
     readonly algorithm: string;
@@ -123,13 +126,13 @@ export function planOf(
     readonly drafter: HostDrafter | undefined;
   },
 ): SpeculationPlan {
-  const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
-  if (typeof speculate === "function") return speculate(draft.algorithm);
+  const chosen = plan ?? speculate ?? statically(0);
+  if (typeof chosen === "function") return chosen(draft.algorithm);
   const of = { ...draft, maxBatch, onWarning };
-  if ("policy" in speculate) return policyPlan(speculate, of);
-  if (drafter === undefined) return speculationPlan(speculate, of);
+  if ("policy" in chosen) return policyPlan(chosen, of);
+  if (drafter === undefined) return speculationPlan(chosen, of);
   // Rows are the host's; without a draft model so are the steps.
-  const asked = { ...speculate, numDraftTokens: undefined };
+  const asked = { ...chosen, numDraftTokens: undefined };
   if (draft.algorithm !== "NONE") return speculationPlan(asked, of);
   const named = { ...of, algorithm: drafter.name };
   return speculationPlan({ ...asked, numSteps: 0, allSteps: false }, named);

@@ -1,44 +1,38 @@
+import { defined } from "../defined.ts";
 import { UsageError } from "../errors.ts";
 import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/device.ts";
-import type { KvDtype } from "../gpu/kv.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
-import { tierBytes } from "../model/report/memory.ts";
-import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
-import { DEFAULT_CONTEXT, PAGE } from "../model/plan/device_layout.ts";
+import { checkQuantize } from "../model/config/quantize_choice.ts";
+import { DEFAULT_CONTEXT } from "../model/device_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
-import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
+import { relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";
 import type { Runner } from "./device/runner.ts";
 import { openRunner } from "./device/device_runner.ts";
-import { checkRejection, drafterOf, type DraftingChoice, mayLeave, planOf } from "./drafting.ts";
+import { checkRejection, drafterOf, mayLeave, planOf } from "./drafting.ts";
 import { predictionDrafter } from "../draft/algorithms.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
-import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
+import { type LoadProgress, loadWeights, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { OutputConfig } from "./schedule/output.ts";
 import { checkDrafter } from "./schedule/rounds/proposing.ts";
-import type { RoundsPerSync } from "./schedule/sync_interval.ts";
-import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
+import { quantizeWarnings, weightReport } from "./load/quantize.ts";
+import { openPaper } from "./load/paper.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
-import type { ResidencyOptions } from "./schedule/residency.ts";
-import type { RoundSample } from "./schedule/rounds/round_sample.ts";
 import { observer } from "./schedule/observer.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { mostTokens } from "./schedule/sequence_pages.ts";
-import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
+import { allLayers, capacityOf } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
-import { type UnitsReport, unitsReport } from "./matrices/units_report.ts";
+import type { Engine } from "./engine.ts";
+import type { LocalOptions } from "./options.ts";
+import { unitsReport } from "./matrices/units_report.ts";
 import { costsLine } from "./tune/costs/costs_line.ts";
 import { costsOf } from "./tune/costs/costs_of.ts";
-import {
-  checkCosts,
-  type CostsChoice,
-  type EngineCosts,
-  openCosts,
-} from "./tune/costs/engine_costs.ts";
+import { checkCosts, type EngineCosts, openCosts } from "./tune/costs/engine_costs.ts";
 import { learningCosts, learnPrefill } from "./tune/costs/learning.ts";
-import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
+import { tuneWeights } from "./tune/tuned.ts";
 import type { Speculation } from "./schedule/speculation.ts";
 
 const RANDOM_SEED = 1;
@@ -53,54 +47,6 @@ const SOFTWARE_CHUNK_ROWS = 64;
 /** Of measuring costs at start, for a policy that goes by them. */
 const QUICK_SECONDS = 3;
 
-export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice, GpuChoice {
-  /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
-  readonly constrained?: boolean;
-  /**
-   * Requests may have a prediction, whichever drafter there is: room for rounds of its drafts is
-   * prepared, their programs are made when first wanted.
-   */
-  readonly predictions?: boolean;
-  /** Sequences in flight, 1 to 128; default 1. */
-  readonly maxBatch?: number;
-  /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
-  readonly maxKvTokens?: number;
-  /** Give the draft's memory to KV pages while nothing is drafted and pages are short; default false. */
-  readonly elasticDraft?: boolean;
-  /** When that is. */
-  readonly residency?: Partial<ResidencyOptions>;
-  /** Keep the keys and values of earlier requests for those that begin alike; default true. */
-  readonly prefixCache?: boolean;
-  /** As in PromptInput, of prompts that do not say; default false. */
-  readonly allowSpecial?: boolean;
-  /** How the keys and values of target and draft are kept; default f32. */
-  readonly kvDtype?: KvDtype;
-  /** Time the parts of each round on the device. */
-  readonly profile?: boolean;
-  /** Weights made up for the shapes of these config.json files: for timing. */
-  readonly random?: { readonly target: string; readonly draft?: string };
-  /** Accepted counts are drawn with these probabilities, not verified: for timing. */
-  readonly simulateAcceptance?: readonly number[];
-  readonly onRound?: (sample: RoundSample) => void;
-  /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
-  readonly roundsPerSync?: RoundsPerSync;
-  /** Tokens a sequence may hold; default: the model's most, at most 8192. */
-  readonly contextLength?: number;
-  /** The caller's flags for sizes, named where the GPU's memory is too small. */
-  readonly sizeFlags?: SizeFlags;
-  /** True when messages wait that only a turn of the event loop brings: the engine takes one then. */
-  readonly mail?: () => boolean;
-  /** Measure at first use which launches suit the adapter; default off. No result depends on it. */
-  readonly autotune?: AutotuneChoice;
-  /**
-   * Cost table of rounds: a file, or "off" for none; absent: the cache's, which is measured where the
-   * policy goes by costs and there is none. No text depends on it.
-   */
-  readonly costs?: CostsChoice;
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
-}
-
 /** What the engine runs on; tests give it less memory. */
 export interface Machine {
   openGpu(choice?: GpuChoice): Promise<Gpu>;
@@ -108,29 +54,9 @@ export interface Machine {
   gpuMemory(info: DeviceInfo, need: number): Promise<GpuMemory | undefined>;
 }
 
-/** A target, its draft and a device, ready for requests. */
-export interface Engine extends EngineText, Disposable {
-  /** The target's checkpoint. */
-  readonly name: string;
-  readonly draftName: string | undefined;
-  readonly algorithm: OutputConfig["algorithm"];
-  readonly weights: WeightReport;
-  /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
-  readonly tuned: TunedReport | undefined;
-  /** What the device's matrix units multiply; undefined where there are none, or they are not used. */
-  readonly units?: UnitsReport | undefined;
-  /** How keys and values are kept. */
-  readonly kvDtype: KvDtype;
-  /** Where acceptance is relaxed: the text is not lossless. */
-  readonly acceptThresholds: AcceptThresholds | undefined;
-  /** Tokens a sequence may hold, prompt and output. */
-  readonly contextLength: number;
-  /** As in EngineFacts. */
-  readonly requestTokens?: number | undefined;
-  readonly loadMs: number;
-  /** The part of loadMs in which kernels were compiled and ran once. */
-  readonly compileMs: number;
-  readonly device: DeviceInfo;
+/** An engine in this thread, with what it is made of. */
+export interface LocalEngine extends Engine, Disposable {
+  readonly text: EngineText;
   readonly core: Runner;
   readonly outputs: OutputConfig;
   readonly counts: Readonly<SchedulerCounts>;
@@ -140,18 +66,6 @@ export interface Engine extends EngineText, Disposable {
   readonly costs: EngineCosts;
   /** Tokens of a prompt between two rounds. */
   readonly chunkRows: number;
-  /** What rounds cost, in a line, where that was measured for the policy. */
-  readonly costsLine: string | undefined;
-  /** Of a request that asks for no number of steps. */
-  readonly tier: DraftShape;
-  /** The tiers that were built and the bytes they add. */
-  readonly tiers: { readonly shapes: readonly DraftShape[]; readonly bytes: number };
-  /**
-   * Runs a request beside all others and yields its events; see EngineLoop. Its text depends on
-   * nothing but the request.
-   */
-  generate: EngineLoop["generate"];
-  submit: EngineLoop["submit"];
   /** Resolves once no request is in flight. */
   idle: EngineLoop["idle"];
 }
@@ -164,59 +78,92 @@ export interface Engine extends EngineText, Disposable {
  * too small: before loading where its size is known, else when a buffer cannot be allocated.
  */
 export async function openEngine(
-  options: OpenOptions,
+  options: LocalOptions,
   machine: Machine = { openGpu, gpuMemory },
-): Promise<Engine> {
+): Promise<LocalEngine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  const { random, drafter = drafterOf(options) } = options;
-  if (drafter) checkDrafter(drafter, options);
-  const predicting = drafter === undefined && options.predictions ? predictionDrafter() : undefined;
-  checkCosts(options.costs);
-  using models = random ? openRandomModels(random, options.algorithm) : openModels(options);
-  checkQuantize(options);
-  const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
-  for (const line of warnings) options.onWarning?.(line);
+  const { model = {}, device = {}, limits = {}, speculation: speculating = {}, hooks = {} } =
+    options;
+  const { random } = model;
+  const { drafter = drafterOf(model, speculating), onWarning = () => {} } = hooks;
+  const onProgress = (progress: LoadProgress) => {
+    hooks.signal?.throwIfAborted();
+    hooks.onProgress?.(progress);
+  };
+  if (drafter) checkDrafter(drafter, speculating);
+  const predicting = drafter === undefined && limits.predictions ? predictionDrafter() : undefined;
+  checkCosts(device.costs);
+  using models = random ? openRandomModels(random, model.algorithm) : openModels(model);
+  checkQuantize(model);
+  const warnings = [...models.warnings, ...quantizeWarnings(models, model)];
+  for (const line of warnings) onWarning(line);
   const { checkpoint, config } = models.target;
-  const contextLength = contextOf(options.contextLength, config.maxPositions);
-  const text = random ? noText(checkpoint.name) : openText(checkpoint, {
+  const contextLength = contextOf(limits.contextLength, config.maxPositions);
+  const text = random ? noText(checkpoint.name, config.vocabSize) : openText(checkpoint, {
     vocabSize: config.vocabSize,
-    onWarning: options.onWarning,
-    allowSpecial: options.allowSpecial,
+    onWarning,
+    allowSpecial: model.allowSpecial,
   });
-  const device = models.draft?.config.algorithm ?? "NONE";
-  const algorithm = drafter?.name ?? device;
+  const draftAlgorithm = models.draft?.config.algorithm ?? "NONE";
+  const algorithm = drafter?.name ?? draftAlgorithm;
   const { architecture } = config;
-  const plan = planOf(options, { algorithm: device, architecture, drafter });
+  const { maxBatch } = limits;
+  const plan = planOf(
+    { plan: hooks.plan, speculate: speculating.speculate, maxBatch, onWarning },
+    { algorithm: draftAlgorithm, architecture, drafter },
+  );
   const { tiers, warmed = [plan.tier], confident } = plan;
   const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
-  const acceptThresholds = relaxing(options.acceptThresholds);
-  if (options.rejection) {
-    checkRejection(options.rejection, device, tiers, acceptThresholds);
-  }
-  const gpu = stack.use(await machine.openGpu(options));
+  const { rejection, simulateAcceptance } = speculating;
+  const acceptThresholds = relaxing(speculating.acceptThresholds);
+  if (rejection) checkRejection(rejection, draftAlgorithm, tiers, acceptThresholds);
+  const gpu = stack.use(await machine.openGpu(device));
   const predicted = predicting?.shapes;
-  const settings = { ...options, drafter, predicted, contextLength, tiers, confident };
+  const settings = {
+    ...model,
+    ...limits,
+    contextLength,
+    rejection,
+    drafter,
+    predicted,
+    tiers,
+    confident,
+  };
   const capacity = capacityOf(settings, gpu, allLayers(models));
-  const asked = { models, settings, gpu };
-  const { onWarning = () => {} } = options;
-  const elasticDraft = options.elasticDraft && mayLeave(device, capacity.shapes, onWarning);
-  const loading = { ...options, elasticDraft };
+  const plain = capacityOf({ ...settings, tiers: [chain(0)] }, gpu, allLayers(models));
+  const elasticDraft = limits.elasticDraft &&
+    mayLeave(draftAlgorithm, capacity.shapes, onWarning);
+  const { precision, autotune } = device;
+  const relaxed = acceptThresholds !== undefined;
+  const allocated = { ...settings, precision, elasticDraft, relaxed };
+  const paper = openPaper(models, allocated, gpu);
+  const loading = {
+    ...model,
+    precision,
+    maxBatch,
+    elasticDraft,
+    measured: paper.measured,
+    onProgress,
+  };
+  const asked = { models, settings: allocated, gpu, paper };
   await checkMemory(asked, machine.gpuMemory);
   const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
       : await loadWeights(gpu, models, loading);
-    const { weights, report } = await tuneWeights(gpu, loaded, options);
+    const { weights, report } = await tuneWeights(gpu, loaded, {
+      ...defined({ autotune }),
+      onWarning,
+    });
     const opened = await openRunner(gpu, weights, capacity, {
-      profile: options.profile ?? false,
-      ...options.mail ? { mail: options.mail } : {},
-      ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+      profile: device.profile ?? false,
+      ...defined({ mail: hooks.mail, acceptance: simulateAcceptance }),
       thresholds: acceptThresholds,
       meanwhile: drafter?.meanwhile &&
         observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
       onCompile: ({ done, total }) =>
-        options.onProgress?.({ label: "kernels", unit: "kernels", bytes: done, total }),
+        onProgress({ label: "kernels", unit: "kernels", bytes: done, total }),
     });
     const warming = performance.now();
     await opened.warmUp(warmed);
@@ -228,7 +175,6 @@ export async function openEngine(
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
   const { tokenizer, reasoning } = text;
-  const limits = { contextLength, tier };
   const outputs = {
     tokenizer,
     tokens: text.tokens,
@@ -237,28 +183,29 @@ export async function openEngine(
     vocabSize,
     eosTokenIds,
     algorithm,
-    ...limits,
+    contextLength,
+    tier,
   };
-  const { onRound, roundsPerSync = "auto", residency } = options;
-  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
+  const { roundsPerSync = "auto", residency } = limits;
+  const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(core, draftAlgorithm);
   const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
-  const weights = weightReport(models, options);
+  const weights = weightReport(models, model, paper.measured.tensorBytes);
   const costs = openCosts({
     core,
     chunkRows,
     depths: depthsOf(tiers),
-    choice: options.costs,
+    choice: device.costs,
     of: costsOf(models, {
       gpu,
       weights,
       kvDtype: capacity.kvDtype,
-      precision: options.precision,
-      maxBatch: options.maxBatch,
+      precision,
+      maxBatch,
     }),
-    ...options.onWarning ? { onWarning: options.onWarning } : {},
+    onWarning,
   });
   stack.defer(() => costs.keep());
-  const measured = plan.costs && costs.table === undefined && options.costs !== "off"
+  const measured = plan.costs && costs.table === undefined && device.costs !== "off"
     ? await costs.measure({ seconds: QUICK_SECONDS })
     : undefined;
   const speculation = learningCosts(plan.speculation, costs);
@@ -275,15 +222,14 @@ export async function openEngine(
     chunkRows,
     costs: () => costs.table,
     onPrefill: learnPrefill(costs),
-    ...onRound ? { onRound } : {},
-    ...residency ? { residency } : {},
+    ...defined({ onRound: hooks.onRound, residency }),
     onWarning,
-    mail: options.mail,
+    mail: hooks.mail,
   });
-  const { generate, submit, idle, close } = engineLoop(scheduler);
+  const { submit, idle, close } = engineLoop(scheduler);
   stack.defer(close);
-  const owned = stack.move();
-  return {
+  const { hasChatTemplate, chatTemplate, generation } = text;
+  const info = {
     name,
     draftName: models.draft?.checkpoint.name,
     algorithm,
@@ -297,28 +243,49 @@ export async function openEngine(
     loadMs: performance.now() - started,
     compileMs,
     device: gpu.info,
-    core,
-    outputs,
-    counts: scheduler.counts,
-    cache,
-    speculation,
-    costs,
-    chunkRows,
     costsLine: measured && costsLine(measured, depthsOf(tiers)),
     tier,
     tiers: {
       shapes: tiers,
-      bytes: tierBytes(config, models.draft?.config, {
-        tiers,
-        batch: capacity.batch,
-        kvTokens: capacity.pages * PAGE,
-      }),
+      bytes: paper.need(capacity).scratch - paper.need(plain).scratch,
     },
-    ...text,
-    generate,
+    hasChatTemplate,
+    chatTemplate,
+    reasoning,
+    generation,
+  };
+  const { counts } = scheduler;
+  const status = () => ({
+    counts: { ...counts },
+    speculation: speculation.report,
+    pages: { free: core.pool.free + cache.evictable, total: core.pool.total },
+  });
+  const owned = stack.move();
+  const dispose = () => owned.dispose();
+  return {
+    info,
+    text,
+    core,
+    outputs,
+    counts,
+    cache,
+    speculation,
+    costs,
+    chunkRows,
     submit,
     idle,
-    [Symbol.dispose]: () => owned.dispose(),
+    // deno-lint-ignore require-await -- what is thrown rejects, as from another thread
+    encodePrompt: async (input) => text.encodePrompt(input),
+    // deno-lint-ignore require-await -- as above
+    decode: async (ids) => text.decode(ids),
+    get status() {
+      return status();
+    },
+    readStatus: () => Promise.resolve(status()),
+    ping: () => Promise.resolve(0),
+    terminate: () => Promise.resolve(dispose()),
+    [Symbol.dispose]: dispose,
+    [Symbol.asyncDispose]: () => Promise.resolve(dispose()),
   };
 }
 

@@ -14,11 +14,7 @@ export interface Readback extends Disposable {
  * hence the map before the first read.
  */
 export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
-  const buffer = gpu.device.createBuffer({
-    label: "readback",
-    size: words * 4,
-    usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
-  });
+  const buffer = readbackBuffer(gpu, words);
   await buffer.mapAsync(GPUMapMode.READ);
   buffer.unmap();
   return {
@@ -34,6 +30,12 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
       buffer.destroy();
     },
   };
+}
+
+/** The buffer of a readback of `words` u32. */
+export function readbackBuffer({ device }: Pick<Gpu, "device">, words: number): GPUBuffer {
+  const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+  return device.createBuffer({ label: "readback", size: words * 4, usage });
 }
 
 /** Reads an operand (COPY_SRC): tests, `check`. Makes a buffer each time; not for rounds. */

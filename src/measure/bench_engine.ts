@@ -1,6 +1,7 @@
 import { defined } from "../defined.ts";
 import { statically } from "../engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../engine/open.ts";
+import { type LocalEngine, openEngine } from "../engine/open.ts";
+import type { EngineOptions, LimitOptions } from "../engine/options.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
@@ -17,43 +18,46 @@ export type Prepared = Pick<SpeculationPlan, "confident" | "packs" | "costs">;
  */
 export async function openMeasured(
   request: ModelRequest,
-  { tiers, plans = [], ...rest }:
-    & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile" | "sizeFlags">
-    & {
-      readonly tiers: readonly DraftShape[];
-      readonly plans?: readonly Prepared[];
-    },
-): Promise<Engine> {
+  { tiers, plans = [], profile = false, limits }: {
+    readonly tiers: readonly DraftShape[];
+    readonly plans?: readonly Prepared[];
+    readonly profile?: boolean;
+    readonly limits: LimitOptions;
+  },
+): Promise<LocalEngine> {
+  const options = engineOptions(request);
   const engine = await openEngine({
-    speculate: (algorithm) => {
-      const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
-      return { ...plan, ...preparedOf(plans), warmed: plan.tiers };
+    ...options,
+    device: { ...options.device, profile },
+    limits: { ...options.limits, sizeFlags: { maxBatch: "--batch-sizes" }, ...limits },
+    hooks: {
+      ...options.hooks,
+      plan: (algorithm) => {
+        const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
+        return { ...plan, ...preparedOf(plans), warmed: plan.tiers };
+      },
     },
-    sizeFlags: { maxBatch: "--batch-sizes" },
-    ...rest,
-    ...modelOptions(request),
   });
-  if (!engine.draftName && tiers.some(({ depth }) => depth > 0)) {
+  if (!engine.info.draftName && tiers.some(({ depth }) => depth > 0)) {
     engine[Symbol.dispose]();
-    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
+    throw new UsageError(`Cannot measure drafting with "${engine.info.name}": it has no draft`);
   }
   return engine;
 }
 
 /** The options of an engine that a request for a benchmark names: models, precision, adapter and callbacks. */
-export function modelOptions(request: ModelRequest): OpenOptions {
-  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
-  const { randomWeights, randomDraft, precision } = request;
+export function engineOptions(request: ModelRequest): EngineOptions {
+  const { model, draft, draftRopeTheta, quantize, quantizeDraft, algorithm } = request;
+  const { adapter, webgpu, precision, autotune, costs, randomWeights, randomDraft } = request;
+  const random = randomWeights === undefined
+    ? undefined
+    : { target: randomWeights, ...defined({ draft: randomDraft }) };
   return {
-    ...defined({ model, draft, draftRopeTheta, quantize, kvDtype, algorithm }),
-    ...defined({ adapter, webgpu, precision, autotune: request.autotune, costs: request.costs }),
-    ...request.quantizeDraft ? { quantizeDraft: true } : {},
-    ...randomWeights === undefined ? {} : {
-      random: { target: randomWeights, ...defined({ draft: randomDraft }) },
-    },
-    ...request.simulateAcceptance ? { simulateAcceptance: request.simulateAcceptance } : {},
-    ...request.onProgress ? { onProgress: request.onProgress } : {},
-    ...request.onWarning ? { onWarning: request.onWarning } : {},
+    model: defined({ model, draft, draftRopeTheta, quantize, quantizeDraft, algorithm, random }),
+    device: defined({ adapter, webgpu, precision, autotune, costs }),
+    limits: defined({ kvDtype: request.kvDtype }),
+    speculation: defined({ simulateAcceptance: request.simulateAcceptance }),
+    hooks: defined({ onProgress: request.onProgress, onWarning: request.onWarning }),
   };
 }
 
@@ -66,23 +70,26 @@ function preparedOf(plans: readonly Prepared[]): Prepared {
 }
 
 /** The names of the models and the device of an opened engine, as rows and tables have them. */
-export function subjectOf(engine: Engine, request: ModelRequest): Subject {
+export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
   return {
-    model: [quantizedName(engine.name, engine.weights.quantize), ...keptAs(engine)].join(", "),
-    draft: engine.draftName && quantizedName(engine.draftName, engine.weights.quantizeDraft),
+    model: [quantizedName(engine.info.name, engine.info.weights.quantize), ...keptAs(engine)].join(
+      ", ",
+    ),
+    draft: engine.info.draftName &&
+      quantizedName(engine.info.draftName, engine.info.weights.quantizeDraft),
     device: deviceText(engine),
     simulated: request.simulateAcceptance !== undefined,
-    webgpu: engine.device.webgpu,
+    webgpu: engine.info.device.webgpu,
   };
 }
 
 /** Adapter and backend; the WebGPU implementation is named only if it is not the built-in one. */
-function deviceText({ device: { adapter, backend, webgpu } }: Engine): string {
+function deviceText({ info: { device: { adapter, backend, webgpu } } }: LocalEngine): string {
   return [adapter, backend, ...webgpu === "builtin" ? [] : [webgpu]].join(", ");
 }
 
 /** The type of keys and values and the precision, each only if it is not the default. */
-function keptAs({ kvDtype, units }: Engine): string[] {
+function keptAs({ info: { kvDtype, units } }: LocalEngine): string[] {
   return [
     ...kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`],
     ...units?.precision === "f16" ? ["precision f16"] : [],

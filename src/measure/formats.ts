@@ -66,10 +66,10 @@ export function tiersText(shares: Readonly<Record<string, number>>): string {
 
 const LONGEST_NAME = 24;
 
-/** At most 24 characters of a name: its kind and its end, where files and options differ: `preset …tuned.json`. */
+/** At most 24 characters of a name: its kind and its end, where files and options differ: `policy ema:…tuned.json`. */
 export function shortName(name: string): string {
   if (name.length <= LONGEST_NAME) return name;
-  const [kind = ""] = /^(preset |policy [^:]*:)/.exec(name) ?? [];
+  const [kind = ""] = /^policy [^:]*:/.exec(name) ?? [];
   const start = `${kind}…`.slice(-LONGEST_NAME);
   return start + name.slice(name.length - LONGEST_NAME + start.length);
 }

@@ -45,7 +45,7 @@ export function llamaPlans(plan: Plan, { name, sized }: Workload): LlamaPlans {
     outputTokens: ANSWER_TOKENS,
   };
   return {
-    prompt: { ...plan, cases: [prompt], arms: armsOf({ numSteps: [0], presets: [] }) },
+    prompt: { ...plan, cases: [prompt], arms: armsOf({ numSteps: [0] }) },
     answer: { ...plan, cases: [answer] },
   };
 }

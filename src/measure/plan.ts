@@ -25,10 +25,9 @@ export const PLAIN_AGAIN = "plain (A/A)";
 
 /** The arms of a sweep. 0 steps are plain decoding, which is always measured. */
 export function armsOf(
-  { numSteps, trees = [], presets, policies = [] }: {
+  { numSteps, trees = [], policies = [] }: {
     readonly numSteps: readonly number[];
     readonly trees?: readonly DraftShape[];
-    readonly presets: readonly string[];
     /** Policies, each with the text that names it. */
     readonly policies?: readonly (readonly [text: string, policy: NamedPolicy])[];
   },
@@ -44,10 +43,6 @@ export function armsOf(
     ...distinctTiers(trees).map((tier): Arm => ({
       label: `tree ${tierText(tier)}`,
       setting: { kind: "tree", tier },
-    })),
-    ...[...new Set(presets)].map((name): Arm => ({
-      label: `preset ${name}`,
-      setting: { kind: "preset", name },
     })),
     ...[...new Map(policies)].map(([text, policy]): Arm => ({
       label: `policy ${text}`,

@@ -29,7 +29,7 @@ export interface BenchRow {
   readonly rounds_per_sync: RoundsPerSync;
   readonly seed: number;
   readonly setting: string;
-  readonly setting_kind: "plain" | "plain again" | "static" | "tree" | "preset" | "policy";
+  readonly setting_kind: "plain" | "plain again" | "static" | "tree" | "policy";
   /** Draft steps of a round; null if they change. */
   readonly num_steps: number | null;
   /** [steps, topk, draft tokens] of a tree, as in adaptive configs; null for other settings. */
@@ -128,7 +128,6 @@ function stepsOf(setting: Setting): number | null {
       return setting.numSteps;
     case "tree":
       return setting.tier.depth;
-    case "preset":
     case "policy":
       return null;
   }
@@ -186,7 +185,7 @@ export function isStatic({ setting_kind }: BenchRow): boolean {
 
 /** Does this setting choose its draft steps while it runs? */
 export function isAdaptive({ setting_kind }: Pick<BenchRow, "setting_kind">): boolean {
-  return setting_kind === "preset" || setting_kind === "policy";
+  return setting_kind === "policy";
 }
 
 /** Is this row neither plain decoding nor plain decoding again? */

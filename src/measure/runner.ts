@@ -10,8 +10,6 @@ export type Setting =
   | { readonly kind: "plain" }
   | { readonly kind: "static"; readonly numSteps: number }
   | { readonly kind: "tree"; readonly tier: DraftShape }
-  /** The name of a preset, or the path of an adaptive config. */
-  | { readonly kind: "preset"; readonly name: string }
   /** Random choices of the policy depend on the cell's seed. */
   | { readonly kind: "policy"; readonly policy: NamedPolicy };
 
@@ -139,7 +137,7 @@ export interface ModelRequest {
   readonly webgpu?: "builtin" | "dawn";
   readonly precision?: "f32" | "f16";
   readonly autotune?: "on" | "off" | "again";
-  /** The path of a cost table, as in OpenOptions. */
+  /** The path of a cost table, as in DeviceOptions. */
   readonly costs?: string;
   /** The config files of a checkpoint to build with random weights. */
   readonly randomWeights?: string;

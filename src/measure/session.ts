@@ -1,16 +1,12 @@
 import { createHash } from "node:crypto";
-import { batchBuckets } from "../engine/device/programs.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
 import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
-import type { Engine } from "../engine/open.ts";
+import type { LocalEngine } from "../engine/open.ts";
 import { cacheOf } from "../engine/schedule/prefix_cache.ts";
-import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
 import { learningCosts } from "../engine/tune/costs/learning.ts";
-import { openSpeculation, type SpeculationPlan } from "../engine/schedule/speculation.ts";
+import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts";
-import { middleSteps, unionTiers } from "../speculate/adaptive_config.ts";
-import { ema } from "../speculate/policies/ema.ts";
 import { chain, distinctTiers, type DraftShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
@@ -44,14 +40,13 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const engine = await openMeasured(request, {
     tiers,
     plans,
-    maxBatch,
-    maxKvTokens,
+    limits: { maxBatch, maxKvTokens },
     profile: true,
   });
   const { onWarning = () => {} } = request;
   return {
     subject: subjectOf(engine, request),
-    size: engine.weights.target,
+    size: engine.info.weights.target,
     costs: engine.costs.table,
     runCell: (spec, signal) => {
       const own = workloadOf(spec, workload);
@@ -70,13 +65,7 @@ function planOf(
     readonly onWarning?: (line: string) => void;
   },
 ): Prepared & Pick<SpeculationPlan, "tiers" | "speculation"> {
-  const buckets = batchBuckets(maxBatch);
   switch (setting.kind) {
-    case "preset": {
-      const config = presetConfig(setting.name);
-      const policy = ema(config, { initialSteps: middleSteps(config), buckets });
-      return { tiers: unionTiers(config), speculation: openSpeculation("ema", policy) };
-    }
     case "policy":
       return namedPlan({ seed, ...setting.policy }, { maxBatch, onWarning });
     default:
@@ -98,7 +87,7 @@ interface Cell {
 
 /** Runs the requests of a cell, `spec.batch` at a time. */
 async function runCell(
-  engine: Engine,
+  engine: LocalEngine,
   { spec, workload, signal, onWarning }: Cell,
 ): Promise<CellResult> {
   const rounds: RoundSample[] = [];
@@ -144,7 +133,7 @@ async function runCell(
 /**
  * The contexts before the prompts (`--depth`). Each slot of the batch has another one, so that concurrent requests share no pages.
  */
-function contextsOf(engine: Engine, { batch, depth, seed }: CellSpec): readonly number[][] {
+function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): readonly number[][] {
   const vocabulary = vocabularyOf(engine);
   return Array.from(
     { length: depth === 0 ? 0 : batch },
@@ -153,12 +142,12 @@ function contextsOf(engine: Engine, { batch, depth, seed }: CellSpec): readonly 
 }
 
 /** Prefills the context, so that it is in the prefix cache when the measured time begins. */
-async function cacheContext({ generate }: EngineLoop, promptIds: readonly number[]): Promise<void> {
+async function cacheContext({ submit }: EngineLoop, promptIds: readonly number[]): Promise<void> {
   const request = { promptIds, sampling: GREEDY, stop: [], ignoreEos: true, numSteps: 0 };
-  await resultOf(generate({ ...request, maxTokens: 1 }));
+  await resultOf(submit({ ...request, maxTokens: 1 }));
 }
 
-function vocabularyOf(engine: Engine): number {
+function vocabularyOf(engine: LocalEngine): number {
   return engine.core.models.target.config.vocabSize;
 }
 
@@ -179,7 +168,7 @@ interface Done {
 /** Each slot of the batch takes the next prompt when its request has ended. */
 async function runRequests(
   { engine, loop, spec, workload, contexts, signal }: {
-    readonly engine: Engine;
+    readonly engine: LocalEngine;
     readonly loop: EngineLoop;
     readonly spec: CellSpec;
     readonly workload: BenchRequest["workload"];
@@ -196,16 +185,22 @@ async function runRequests(
   const ends = AbortSignal.any([signal, failed.signal]);
   const done: Done[] = [];
 
-  async function place(): Promise<void> {
-    let next: Work | undefined;
-    while (!ends.aborted) {
-      const work = next ?? waiting.shift();
-      if (work === undefined) return;
+  /**
+   * Runs one request after the other. The next is submitted while the step in which one ends hands out
+   * its events: it takes part in the next round.
+   */
+  function place(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const run = (work: Work | undefined) => {
+      if (work === undefined || ends.aborted) return resolve();
       const request = { ...requestOf(work, spec, workload), signal: ends };
-      const { sample, result } = await runRequest(loop, request);
-      done.push({ at: work.at, tokens: result.outputIds.length, sample });
-      next = followUp(engine, work, result.text);
-    }
+      runRequest(loop, request, (sample, result) => {
+        done.push({ at: work.at, tokens: result.outputIds.length, sample });
+        run(followUp(engine, work, result.text) ?? waiting.shift());
+      }, reject);
+    };
+    run(waiting.shift());
+    return promise;
   }
 
   const places = Array.from({ length: spec.batch }, place);
@@ -233,34 +228,43 @@ function requestOf(
   };
 }
 
-async function runRequest(
-  { generate }: EngineLoop,
+/** Calls `onEnd` as the request ends, `onError` where it fails or where `onEnd` throws. */
+function runRequest(
+  { submit }: EngineLoop,
   request: GenerateRequest,
-): Promise<{ sample: RequestSample; result: GenerateResult }> {
+  onEnd: (sample: RequestSample, result: GenerateResult) => void,
+  onError: (error: unknown) => void,
+): void {
   const began = performance.now();
   const times: { readonly at: number; readonly count: number }[] = [];
-  const result = await resultOf(generate(request), (event) => {
+  submit(request).listen((event) => {
     if (event.kind === "round") times.push({ at: performance.now(), count: event.ids.length });
+    if (event.kind === "error") onError(event.error);
+    if (event.kind !== "finish") return;
+    const { timing, promptIds, outputIds, cachedTokens } = event.result;
+    const sample = {
+      ...requestSample(began, times, outputIds),
+      prompt: { tokens: promptIds.length - cachedTokens, ms: timing.prefillMs },
+      answer: { tokens: outputIds.length, ms: timing.decodeMs },
+    };
+    try {
+      onEnd(sample, event.result);
+    } catch (error) {
+      onError(error);
+    }
   });
-  const { timing, promptIds, outputIds, cachedTokens } = result;
-  const sample = {
-    ...requestSample(began, times, outputIds),
-    prompt: { tokens: promptIds.length - cachedTokens, ms: timing.prefillMs },
-    answer: { tokens: outputIds.length, ms: timing.decodeMs },
-  };
-  return { sample, result };
 }
 
-function idsOf(engine: Engine, prompt: Prompt, spec: CellSpec): readonly number[] {
-  if (prompt.kind === "chat") return engine.encodePrompt({ messages: prompt.messages });
-  if (prompt.kind === "text") return engine.encodePrompt({ raw: prompt.text });
+function idsOf(engine: LocalEngine, prompt: Prompt, spec: CellSpec): readonly number[] {
+  if (prompt.kind === "chat") return engine.text.encodePrompt({ messages: prompt.messages });
+  if (prompt.kind === "text") return engine.text.encodePrompt({ raw: prompt.text });
   const vocabulary = vocabularyOf(engine);
   return randomIds(spec.promptTokens ?? 1, { vocabulary, seed: prompt.seed });
 }
 
 /** The next turn of a chat, after the answer to the one before. */
 function followUp(
-  engine: Engine,
+  engine: LocalEngine,
   { at, context, prompt }: Work,
   answer: string,
 ): Work | undefined {
@@ -273,7 +277,7 @@ function followUp(
     { role: "user" as const, content },
   ];
   const turn = { ...prompt, messages, followUps };
-  const promptIds = [...context, ...engine.encodePrompt({ messages })];
+  const promptIds = [...context, ...engine.text.encodePrompt({ messages })];
   return { at, context, prompt: turn, promptIds };
 }
 

@@ -78,6 +78,6 @@ function notes(rows: readonly BenchRow[]): string[] {
     intervals,
     "A/A: plain decoding measured again, its difference from 1.00x is noise",
     "accept length: tokens a request gains in a round; TPOT: time per output token",
-    "--wide: all columns",
+    "--format md: all columns",
   ];
 }

@@ -91,7 +91,7 @@ function fastestFirst(standings: readonly Standing[]): Standing[] {
 }
 
 /**
- * The fixed setting with the fewest verify rows within one standard error of the best, unless a preset or policy has the largest mean
+ * The fixed setting with the fewest verify rows within one standard error of the best, unless a policy has the largest mean
  * and is better by more than that. A fixed winner is therefore the one in the emitted config too.
  */
 function winner(best: readonly Standing[]): Standing {

@@ -1,5 +1,5 @@
 import { reason, UsageError } from "../errors.ts";
-import type { EngineClient } from "../engine/client.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { LoadProgress } from "../engine/load/load.ts";
 import { openApp, refused } from "./app.ts";
 import { type ConnectionLimits, listen, type Listener, type Unread } from "./http/listener.ts";
@@ -21,7 +21,7 @@ export interface Server {
   readonly url: string;
   readonly service: Service;
   /** Resolves once requests are answered. @throws what opening the engine threw. */
-  readonly ready: Promise<EngineClient | undefined>;
+  readonly ready: Promise<Engine | undefined>;
   /**
    * Lets health say that it stops, takes requests for `drainDelayMs` more, answers 503 until those
    * that run are done, ends them after `drainMs`, and closes all connections. Resolves when nothing
@@ -37,7 +37,7 @@ export interface Server {
  * @throws UsageError where nobody can listen there.
  */
 export async function startServer(
-  open: (onProgress: (progress: LoadProgress) => void) => Promise<EngineClient | undefined>,
+  open: (onProgress: (progress: LoadProgress) => void) => Promise<Engine | undefined>,
   options: ServerOptions,
 ): Promise<Server> {
   const service = openService(options);
@@ -115,7 +115,7 @@ async function listening(service: Service, options: ServerOptions): Promise<List
 async function opened(
   service: Service,
   open: Parameters<typeof startServer>[0],
-): Promise<EngineClient | undefined> {
+): Promise<Engine | undefined> {
   try {
     const engine = await open((progress) => {
       service.phase = { kind: "loading", progress };

@@ -111,23 +111,6 @@ export function middleSteps(config: AdaptiveConfig): number {
   throw new AdaptiveConfigError("an adaptive config needs at least one batch size");
 }
 
-/**
- * Refuses candidates that no tier can be built for.
- *
- * @throws AdaptiveConfigError naming the bracket and the candidate.
- */
-export function checkDeepest({ slots }: AdaptiveConfig, maxNumSteps: number): void {
-  for (const { batchSize, candidateSteps, flat } of slots) {
-    const deep = candidateSteps.find((steps) => steps > maxNumSteps);
-    if (deep !== undefined) {
-      const where = flat ? "" : `batch size ${batchSize}: `;
-      throw new AdaptiveConfigError(
-        `${where}candidate_steps has ${deep}, at most ${maxNumSteps} steps are supported`,
-      );
-    }
-  }
-}
-
 /** A flat config with the initial steps among its candidates, as SGLang did; others as they are. */
 export function withInitialSteps(config: AdaptiveConfig, initialSteps: number): AdaptiveConfig {
   if (initialSteps < 1) return config; // the first format had no zero

@@ -1,7 +1,7 @@
 /** Most rows of one sequence that a round may verify, the root included: offsets in a `Row` are bytes. */
 export const MOST_ROWS = 64;
 
-/** Most draft levels: a row's path has a cell for each (src/model/plan/device_layout.ts: PATH_CELLS). */
+/** Most draft levels: a row's path has a cell for each (src/model/device_layout.ts: PATH_CELLS). */
 export const MOST_STEPS = 16;
 /** Most candidates that a node of a tree has. */
 export const MOST_TOPK = 16;

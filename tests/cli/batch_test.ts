@@ -40,7 +40,10 @@ Deno.test("batch: one line a request, with its id or its line number", async () 
   assert.deepEqual([first?.sampling.seed, first?.sampling.temperature], [5, 1]);
   assert.deepEqual([second?.sampling.temperature, second?.ignoreEos], [0, true]);
   assert.deepEqual([first?.stop, second?.stop], [["x"], []]);
-  assert.deepEqual([engine.opened[0]?.maxBatch, engine.opened[0]?.maxKvTokens], [2, 64]);
+  assert.deepEqual([engine.opened[0]?.limits?.maxBatch, engine.opened[0]?.limits?.maxKvTokens], [
+    2,
+    64,
+  ]);
 });
 
 Deno.test("batch: reasoning is apart, the template gets its variables, the model its sampling", async () => {
@@ -93,12 +96,12 @@ Deno.test("batch: a line's grammar, else that of the command line", async () => 
     "Cannot use line 5: regex is not a text",
     "Cannot use line 6: json_object is not a boolean",
   ]);
-  assert.equal(engine.opened[0]?.constrained, true);
+  assert.equal(engine.opened[0]?.limits?.constrained, true);
 });
 
 Deno.test("batch: without grammars nothing is prepared for them", async () => {
   const { engine } = await run('{"prompt": "a"}\n');
-  assert.equal(engine.opened[0]?.constrained, undefined);
+  assert.equal(engine.opened[0]?.limits?.constrained, undefined);
   assert.equal(engine.requests[0]?.grammar, undefined);
 });
 

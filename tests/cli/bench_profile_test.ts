@@ -62,8 +62,8 @@ Deno.test("bench --profile: what is asked for reaches the engine, tables come ou
   assert.match(given, /\(given\)/);
 });
 
-Deno.test("bench --profile --output json is one object of full numbers", async () => {
-  const { out } = await run(["--output", "json"]);
+Deno.test("bench --profile --format json is one object of full numbers", async () => {
+  const { out } = await run(["--format", "json"]);
   const { subject, bandwidth, tables } = JSON.parse(out);
   assert.deepEqual(bandwidth, { gbps: 4, given: false });
   assert.equal(subject.model, SUBJECT.model);
@@ -81,14 +81,14 @@ Deno.test("flags of a sweep and of a profile are not mixed", () => {
   const cases = [
     ["--bandwidth 1", 'Cannot use "--bandwidth": it needs --profile or --growth'],
     [
-      "--profile --presets aggressive",
-      'Cannot use "--presets" with "--profile": it belongs to a sweep',
+      "--profile --policies ema",
+      'Cannot use "--policies" with "--profile": it belongs to a sweep',
     ],
     [
       "--profile --workload random",
       'Cannot use "--workload" with "--profile": it belongs to a sweep',
     ],
-    ["--profile --output csv", 'Cannot use "--output csv" with "--profile": allowed is md, json'],
+    ["--profile --format csv", 'Cannot use "--format csv" with "--profile": allowed is md, json'],
     [
       "--profile --bandwidth 0",
       'Cannot use "--bandwidth 0": allowed is a number above 0, at most 1000000',

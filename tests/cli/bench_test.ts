@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { BenchRequest, CellSpec } from "../../src/measure/runner.ts";
 import type { BenchRow } from "../../src/measure/row.ts";
 import { runBench } from "../../src/cli/bench/bench.ts";
+import { presetJson } from "../../src/engine/schedule/presets.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { fakeCell, fakeSession, SUBJECT } from "../measure/fake.ts";
@@ -81,7 +82,9 @@ Deno.test("the axes make all combinations; doubles count once", async () => {
       2,
     ]],
   );
-  assert.deepEqual(requests[0]?.settings.at(-1), { kind: "preset", name: "aggressive" });
+  const options = presetJson("aggressive");
+  const policy = { policy: "ema", options };
+  assert.deepEqual(requests[0]?.settings.at(-1), { kind: "policy", policy });
 });
 
 Deno.test("policies are an axis, a comma may be within one", async () => {
@@ -147,7 +150,7 @@ Deno.test("JSONL rows come as they finish", async () => {
     seen.push(io.out().split("\n").length - 1);
     return Promise.resolve(fakeCell(spec));
   });
-  const { out } = await run([...QUICK, "--batch-sizes", "1,2", "--output", "jsonl"], {
+  const { out } = await run([...QUICK, "--batch-sizes", "1,2", "--format", "jsonl"], {
     session,
     io,
   });
@@ -167,17 +170,17 @@ Deno.test("each format to standard output and to a file", async () => {
     html: /^<!doctype/,
   };
   for (const [format, start] of Object.entries(starts)) {
-    assert.match((await run([...QUICK, "--output", format])).out, start);
+    assert.match((await run([...QUICK, "--format", format])).out, start);
     await inFolder(async (path) => {
       const file = path("out");
-      const { out } = await run([...QUICK, "--output", format, "--output-file", file]);
+      const { out } = await run([...QUICK, "--format", format, "--output", file]);
       assert.match(await Deno.readTextFile(file), start);
       assert.match(out, starts.md, "the table is shown all the same");
     });
   }
 });
 
-Deno.test("a terminal gets a table that fits it and a verdict; --wide and named formats are whole", async () => {
+Deno.test("a terminal gets a table that fits it and a verdict; named formats are whole", async () => {
   const long = ["--repeat", "3", "--output-tokens", "16", "--num-steps", "0,3"];
   const on = (columns: number, ...more: string[]) =>
     run([...long, ...more], { io: fakeIo({ terminal: true, columns }) });
@@ -189,12 +192,12 @@ Deno.test("a terminal gets a table that fits it and a verdict; --wide and named 
   }
   const { out: piped } = await run(long);
   assert.match(piped, /^\| batch \| setting .*\| blocks \|$/m);
-  for (const whole of [["--wide"], ["--output", "md"]]) {
+  for (const whole of [["--wide"], ["--format", "md"]]) {
     assert.equal((await on(80, ...whole)).out, piped, whole.join(" "));
   }
-  assert.match((await on(80, "--output", "csv")).out, /^acceptance,/);
+  assert.match((await on(80, "--format", "csv")).out, /^acceptance,/);
   await inFolder(async (path) => {
-    const { out } = await on(80, "--output", "html", "--output-file", path("page"));
+    const { out } = await on(80, "--format", "html", "--output", path("page"));
     assert.match(out, /^model {5}fake-1B$/m);
     assert.match(await Deno.readTextFile(path("page")), /^<!doctype/);
   });
@@ -205,16 +208,16 @@ Deno.test("where the results do not say who won, stderr does; not with --quiet",
   assert.match((await run(QUICK)).out, verdict);
   assert.doesNotMatch((await run(QUICK)).err, verdict);
   for (const format of ["csv", "json", "jsonl", "html"]) {
-    const { err } = await run([...QUICK, "--output", format]);
+    const { err } = await run([...QUICK, "--format", format]);
     assert.match(err, verdict, format);
-    assert.equal((await run([...QUICK, "--output", format, "--quiet"])).err, "");
+    assert.equal((await run([...QUICK, "--format", format, "--quiet"])).err, "");
   }
 });
 
 Deno.test("the page tells the command as a shell takes it", async () => {
   const args = [
     ...QUICK,
-    "--output",
+    "--format",
     "html",
     "--workload",
     "fledgling:count",
@@ -245,7 +248,7 @@ Deno.test("--resume: the same command again measures nothing, a wider one the re
 Deno.test("--resume and --output-file may be one file; a torn line is written over", async () => {
   await inFolder(async (path) => {
     const file = path("rows.jsonl");
-    const args = [...QUICK, "--output", "jsonl", "--output-file", file, "--resume", file];
+    const args = [...QUICK, "--format", "jsonl", "--output", file, "--resume", file];
     await run(args);
     await Deno.writeTextFile(file, '{"format":"ey', { append: true });
     await run([...args, "--batch-sizes", "2"]);
@@ -294,7 +297,7 @@ Deno.test("--resume refuses a file that is not its own and leaves it as it is", 
 
 Deno.test("files that are there are refused before anything is opened, and replaced with --force", async () => {
   await inFolder(async (path) => {
-    for (const flag of ["--output-file", "--emit-config"]) {
+    for (const flag of ["--output", "--emit-config"]) {
       const file = path(flag.slice(2));
       const args = ["--repeat", "3", "--output-tokens", "16", "--num-steps", "0,3", flag, file];
       await Deno.writeTextFile(file, "kept");
@@ -313,13 +316,13 @@ Deno.test("files that are there are refused before anything is opened, and repla
       assert.notEqual(await Deno.readTextFile(file), "");
     }
     const names = [...Deno.readDirSync(path(""))].map(({ name }) => name).toSorted();
-    assert.deepEqual(names, ["emit-config", "output-file"], "no temporary file is left");
-    const same = ["--resume", path("r"), "--output-file", path("./r"), "--output", "html"];
+    assert.deepEqual(names, ["emit-config", "output"], "no temporary file is left");
+    const same = ["--resume", path("r"), "--output", path("./r"), "--format", "html"];
     await assert.rejects(run([...QUICK, ...same]), {
       name: "UsageError",
-      message: /^Cannot use "--resume .*" with "--output-file .*": the file has a row on each line/,
+      message: /^Cannot use "--resume .*" with "--output .*": the file has a row on each line/,
     });
-    assert.equal((await run([...QUICK, "--output-file", "/dev/null"])).code, 0);
+    assert.equal((await run([...QUICK, "--output", "/dev/null"])).code, 0);
   });
 });
 
@@ -327,7 +330,7 @@ Deno.test("a result goes in place of the file that a link leads to", async () =>
   await inFolder(async (path) => {
     await Deno.writeTextFile(path("real"), "");
     await Deno.symlink(path("real"), path("link"));
-    await run([...QUICK, "--output", "csv", "--output-file", path("link")]);
+    await run([...QUICK, "--format", "csv", "--output", path("link")]);
     assert.ok((await Deno.lstat(path("link"))).isSymlink);
     assert.match(await Deno.readTextFile(path("real")), /^acceptance,/);
   });
@@ -395,7 +398,7 @@ Deno.test("greedy outputs that differ fail the bench and name the cell", async (
   assert.equal(out.split("\n").filter((line) => line.startsWith("|")).length, 2 + 3);
 });
 
-Deno.test("--emit-config writes what the presets axis takes", async () => {
+Deno.test("--emit-config writes what --policies takes", async () => {
   await inFolder(async (path) => {
     const file = path("mine.json");
     const args = ["--batch-sizes", "1,64", "--num-steps", "0,3", "--repeat", "3"];
@@ -406,8 +409,8 @@ Deno.test("--emit-config writes what the presets axis takes", async () => {
     assert.deepEqual(config["64"].candidate_steps, [0]);
     assert.ok(
       err.endsWith(
-        `wrote ${file}, steps 3 at batch 1, 0 at batch 64: --preset ${file} uses it in generate, chat and serve, ` +
-          `bench --presets ${file} measures it\n`,
+        `wrote ${file}, steps 3 at batch 1, 0 at batch 64: --policy ema:config=${file} uses it in generate, chat and serve, ` +
+          `bench --policies ema:config=${file} measures it\n`,
       ),
     );
   });
@@ -429,7 +432,7 @@ Deno.test("mistakes are found before anything is opened", async () => {
     [["--workload", "file:/no/such"], /^Cannot read "\/no\/such": /],
     [["--workload", "x"], /^Cannot use "--workload x": allowed is /],
     [["--prompt-tokens", "5"], /^Cannot use "--prompt-tokens" with "--workload fledgling:all": /],
-    [["--output-file", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
+    [["--output", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
     [["--emit-config", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
     [["--repeat", "2", "--emit-config", "c"], /^Cannot use "--emit-config" with "--repeat 2": /],
     [["--resume", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],

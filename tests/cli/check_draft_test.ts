@@ -15,7 +15,7 @@ async function run(args: string[], report: Partial<DraftReport> = {}): Promise<s
   const code = await runCheck(invocation.options, {
     check: () => assert.fail("no expected values were given"),
     checkQuantized: () => assert.fail("nothing is quantized"),
-    checkDraft: ({ draft }) => Promise.resolve({ ...TRAP, draft, ...report }),
+    checkDraft: ({ model: { draft } }) => Promise.resolve({ ...TRAP, draft, ...report }),
     io,
   });
   assert.equal(code, 0);

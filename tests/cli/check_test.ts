@@ -107,7 +107,7 @@ Deno.test("check --json", async () => {
 Deno.test("check --quantize: what quantization costs, on a prompt of each task", async () => {
   const { code, io, asked } = await runQuantized(["--quantize", "q4", "--quantize-draft"]);
   assert.equal(code, 0);
-  const { quantize, quantizeDraft, prompts } = asked;
+  const { model: { quantize, quantizeDraft }, prompts } = asked;
   assert.deepEqual([quantize, quantizeDraft, prompts.length], ["q4", true, TASKS.length]);
   assert.equal(
     io.out(),

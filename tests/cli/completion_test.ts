@@ -50,15 +50,15 @@ Deno.test({
     assert.deepEqual(await offered("completion", "f"), ["fish"]);
     assert.deepEqual(await offered("be"), ["bench"]);
     assert.deepEqual(await offered("simulate", "--costs", "rtx"), ["rtx4090-7b"]);
-    assert.deepEqual(await offered("serve", "--preset", "c"), ["conservative"]);
+    assert.deepEqual(await offered("serve", "--policy", "d"), ["dsd"]);
     assert.deepEqual(await offered("bench", "l"), ["load"]);
-    assert.deepEqual(await offered("bench", "load", "--output", ""), [
+    assert.deepEqual(await offered("bench", "load", "--format", ""), [
       "md",
       "json",
       "jsonl",
       "html",
     ]);
-    assert.deepEqual(await offered("bench", "--output", "c"), ["csv"]);
+    assert.deepEqual(await offered("bench", "--format", "c"), ["csv"]);
     assert.deepEqual(await offered("help", "dco"), []);
     assert.deepEqual(await offered("help", "doc"), ["doctor"]);
     assert.deepEqual(await offered("help", "s"), [

@@ -37,7 +37,9 @@ Deno.test("flags: schema as text or file, object, grammar, regular expression", 
     await withFile('root ::= "a"', (file) => run(["--grammar", file])),
     await run(["--regex", "a+"]),
     await run([]),
-  ].map(({ requests: [request], opened: [options] }) => [request?.grammar, options?.constrained]);
+  ].map((
+    { requests: [request], opened: [options] },
+  ) => [request?.grammar, options?.limits?.constrained]);
   assert.deepEqual(grammars, [
     [{ kind: "json schema", schema }, true],
     [{ kind: "json schema", schema }, true],

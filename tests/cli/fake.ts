@@ -5,8 +5,9 @@ import type {
   TextLogprobs,
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
-import type { ClientOptions } from "../../src/engine/client.ts";
-import type { Engine, OpenEngine } from "../../src/cli/open/engine.ts";
+import { EventStream } from "../../src/engine/schedule/event_stream.ts";
+import type { EngineOptions } from "../../src/engine/options.ts";
+import type { Engine, EngineInfo, OpenEngine } from "../../src/engine/engine.ts";
 import type { Io, TextSink } from "../../src/cli/terminal/io.ts";
 import type { SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
 import {
@@ -124,7 +125,7 @@ export interface FakeEngine extends Engine {
   readonly prompts: (string | readonly ChatMessage[])[];
   /** What the template was given for each prompt. */
   readonly templateArguments: (TemplateArguments | undefined)[];
-  readonly opened: ClientOptions[];
+  readonly opened: EngineOptions[];
   readonly open: OpenEngine;
   readonly disposed: () => boolean;
 }
@@ -139,11 +140,11 @@ interface FakeEngineOptions {
   readonly accepted?: number;
   /** Default 10. */
   readonly rounds?: number;
-  readonly generation?: Engine["generation"];
+  readonly generation?: EngineInfo["generation"];
   /** A template that has no switch for thinking. */
   readonly unswitchable?: boolean;
-  readonly weights?: Engine["weights"];
-  readonly tuned?: Engine["tuned"];
+  readonly weights?: EngineInfo["weights"];
+  readonly tuned?: EngineInfo["tuned"];
   readonly costsLine?: string;
   /** Waits before each word: lets a test interrupt. */
   readonly beforeWord?: (word: string) => Promise<void>;
@@ -154,24 +155,17 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const requests: GenerateRequest[] = [];
   const prompts: FakeEngine["prompts"] = [];
   const templateArguments: FakeEngine["templateArguments"] = [];
-  const opened: ClientOptions[] = [];
+  const opened: EngineOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = staticPlan(chain(0));
   const asOpened = (request: GenerateRequest) => ({ numSteps: plan.tier.depth, ...request });
-  const engine: FakeEngine = {
+  const info: EngineInfo = {
     get tier() {
       return plan.tier;
     },
     get tiers() {
       return { shapes: plan.tiers, bytes: 1000 };
     },
-    get status() {
-      const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
-      return { counts, speculation: plan.speculation.report, pages: { free: 8, total: 8 } };
-    },
-    ping: () => Promise.resolve(1),
-    readStatus: () => Promise.resolve(engine.status),
-    decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
     chatTemplate: "",
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
@@ -186,7 +180,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     costsLine: options.costsLine,
     kvDtype: "f32",
     get acceptThresholds() {
-      return relaxing(opened.at(-1)?.acceptThresholds);
+      return relaxing(opened.at(-1)?.speculation?.acceptThresholds);
     },
     contextLength,
     loadMs: 12.3456,
@@ -208,6 +202,16 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       switchable: !options.unswitchable,
     },
     generation: options.generation ?? {},
+  };
+  const engine: FakeEngine = {
+    info,
+    get status() {
+      const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
+      return { counts, speculation: plan.speculation.report, pages: { free: 8, total: 8 } };
+    },
+    ping: () => Promise.resolve(1),
+    readStatus: () => Promise.resolve(engine.status),
+    decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
     templateArguments,
     requests,
     prompts,
@@ -215,8 +219,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     open: (given) => {
       opened.push(given);
       plan = planOf(given, draft ? "EAGLE3" : "NONE") ?? plan;
-      given.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
-      given.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
+      given.hooks?.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
+      given.hooks?.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
       return Promise.resolve(engine);
     },
     encodePrompt(input) {
@@ -226,9 +230,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       const words = texts.flatMap((text) => text.split(/\s+/));
       return Promise.resolve(words.map((word) => word === "<think>" ? OPEN_ID : word.length));
     },
-    generate: (request) => {
+    submit: (request) => {
       requests.push(request);
-      return play(asOpened(request), answer(requests.length), options);
+      return streamOf(play(asOpened(request), answer(requests.length), options));
     },
     disposed: () => disposed,
     terminate: () => Promise.resolve(),
@@ -240,11 +244,29 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   return engine;
 }
 
+/** A stream of what the generator yields and throws. */
+export function streamOf(events: AsyncGenerator<EngineEvent, void, void>): EventStream {
+  const stream = new EventStream(() => {
+    stream.push({ kind: "error", error: new Error("the reader has left") });
+  });
+  (async () => {
+    try {
+      for await (const event of events) stream.push(event);
+    } catch (error) {
+      stream.push({ kind: "error", error: error as Error });
+    }
+  })();
+  return stream;
+}
+
 /** What the engine would make of the options; undefined where they do not say. */
 function planOf(
-  { speculate, maxBatch = 1, onWarning = () => {} }: ClientOptions,
+  { speculation, limits, hooks }: EngineOptions,
   algorithm: "EAGLE3" | "NONE",
 ): SpeculationPlan | undefined {
+  const { maxBatch = 1 } = limits ?? {};
+  const { onWarning = () => {} } = hooks ?? {};
+  const { speculate } = speculation ?? {};
   if (speculate === undefined) return undefined;
   // What crosses over to a worker.
   const copy = structuredClone(speculate);

@@ -218,28 +218,25 @@ Deno.test("--stats and --json tell what the weights became", async () => {
 Deno.test("flags reach the engine", async () => {
   const engine = fakeEngine();
   const flags =
-    "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software --autotune off " +
+    "--model m --draft d --drafter EAGLE --num-steps 5 --adapter software --autotune off " +
     "--context-length 64 --no-prefix-cache --quantize q4 --quantize-draft --kv-dtype bf16 --rounds-per-sync 4 " +
     "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos " +
     "--repetition-penalty 1.5 --frequency-penalty 0.5 --presence-penalty -1 --logit-bias 7=2";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
-  const { onProgress: _, onWarning: __, speculate: ___, signal: ____, ...opened } =
-    engine.opened[0] ?? assert.fail();
+  const { hooks: _, speculation, ...opened } = engine.opened[0] ?? assert.fail();
+  assert.deepEqual(Object.keys(speculation ?? {}), ["speculate"]);
   assert.deepEqual(opened, {
-    model: "m",
-    draft: "d",
-    algorithm: "EAGLE",
-    adapter: "software",
-    autotune: "off",
-    maxBatch: 1,
-    contextLength: 64,
-    prefixCache: false,
-    quantize: "q4",
-    quantizeDraft: true,
-    kvDtype: "bf16",
-    roundsPerSync: 4,
+    model: { model: "m", draft: "d", algorithm: "EAGLE", quantize: "q4", quantizeDraft: true },
+    device: { adapter: "software", autotune: "off" },
+    limits: {
+      maxBatch: 1,
+      contextLength: 64,
+      prefixCache: false,
+      kvDtype: "bf16",
+      roundsPerSync: 4,
+    },
   });
-  assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(5), [chain(5)]]);
+  assert.deepEqual([engine.info.tier, engine.info.tiers.shapes], [chain(5), [chain(5)]]);
   const { signal: _____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
@@ -260,28 +257,33 @@ Deno.test("flags reach the engine", async () => {
   });
 });
 
-Deno.test("drafts from the text alone: what they match, and whom no such flag concerns", async () => {
+Deno.test("drafts from the text alone: what they match", async () => {
   const opened = async (flags: string) => {
-    const [engine, io] = [fakeEngine(), fakeIo({ stdin: "" })];
-    await run([...flags.split(" "), "hi"], engine, io);
-    const { algorithm, ngram } = engine.opened[0] ?? assert.fail();
-    return { algorithm, ngram, warned: io.err().includes("--ngram-max are not used") };
+    const engine = fakeEngine();
+    await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
+    const { model, speculation } = engine.opened[0] ?? assert.fail();
+    return { algorithm: model?.algorithm, ngram: speculation?.ngram };
   };
   const ngram = { min: 2, max: 5 };
-  const flags = "--ngram-min 2 --ngram-max 5 --speculative-algorithm";
-  assert.deepEqual(await opened(`${flags} NGRAM`), { algorithm: "NGRAM", ngram, warned: false });
-  const suffix = { algorithm: "SUFFIX", ngram: undefined, warned: true };
-  assert.deepEqual(await opened(`--model m --num-steps 4 ${flags} SUFFIX`), suffix);
-  await assert.rejects(opened("--ngram-min 13 --speculative-algorithm HYBRID"), {
-    message: 'Cannot use "--ngram-min 13": it is more than --ngram-max 12',
+  assert.deepEqual(await opened("--drafter NGRAM:min=2,max=5"), { algorithm: "NGRAM", ngram });
+  assert.deepEqual(await opened("--drafter hybrid:max=5"), {
+    algorithm: "HYBRID",
+    ngram: { min: 1, max: 5 },
   });
+  assert.deepEqual(await opened("--drafter suffix"), { algorithm: "SUFFIX", ngram: undefined });
+  for (const text of ["SUFFIX:min=2", "HYBRID:min=13", "NGRAM:", "NGRAM:2", "NGRAM:max=65"]) {
+    await assert.rejects(opened(`--drafter ${text}`), {
+      name: "UsageError",
+      message: /: allowed is one of EAGLE, .*; NGRAM and HYBRID with :min=N,max=N from 1 to 64$/,
+    });
+  }
 });
 
 Deno.test("without a draft nothing is drafted", async () => {
-  for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
+  for (const flags of [["--draft", "none"], ["--drafter", "NONE"]]) {
     const engine = fakeEngine({ draft: false });
     await run([...flags, "hi"], engine, fakeIo({ stdin: "" }));
-    assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(0), [chain(0)]]);
+    assert.deepEqual([engine.info.tier, engine.info.tiers.shapes], [chain(0), [chain(0)]]);
   }
 });
 
@@ -367,19 +369,19 @@ Deno.test("--costs reaches the engine; what was measured at start is a line on s
   const engine = fakeEngine({ costsLine: "costs, measured in 2.0 s: ..." });
   const io = fakeIo({ stdin: "" });
   await run(["--costs", "cost.json", "hello"], engine, io);
-  assert.equal(engine.opened[0]?.costs, "cost.json");
+  assert.equal(engine.opened[0]?.device?.costs, "cost.json");
   assert.match(io.err(), /^costs, measured in 2.0 s: ...$/m);
   const quiet = fakeIo({ stdin: "" });
   await run(["--quiet", "hello"], engine, quiet);
   assert.equal(quiet.err(), "");
-  assert.ok(!("costs" in (engine.opened[1] ?? {})));
+  assert.ok(!("costs" in (engine.opened[1]?.device ?? assert.fail())));
 });
 
 Deno.test("--stats tells what tuning did; hardware is tuned unless told otherwise", async () => {
   const engine = fakeEngine({ tuned: { known: 12, measured: 8, left: 4, ms: 1790 } });
   const io = fakeIo({ stdin: "" });
   await run(["hi", "--stats"], engine, io);
-  assert.equal(engine.opened[0]?.autotune, "on");
+  assert.equal(engine.opened[0]?.device?.autotune, "on");
   assert.match(
     io.err(),
     /^tuning +12 launches known, 8 measured, 4 left for the next start, 1\.79 s$/m,

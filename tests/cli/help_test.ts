@@ -41,7 +41,7 @@ Deno.test("--help has what is needed first, --help all every flag", () => {
     assert.ok(listed(short).length <= 16, `${name}: ${listed(short).length} flags`);
     assert.ok(short.split("\n").length < 100, `${name}: ${short.split("\n").length} lines`);
     const note = `These are ${listed(short).length} of ${flags.length} flags; all: eyrie ${name}`;
-    if (flags.length <= 16) assert.equal(short, all);
+    if (flags.length <= 16) assert.ok(all.startsWith(short));
     else assert.ok(short.endsWith(`\n\n${note} --help all\n`), name);
   }
 });

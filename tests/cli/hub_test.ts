@@ -160,7 +160,7 @@ Deno.test("pull, models, rm", async () => {
   const yes = await run(["rm", "org/toy"], { ...place, stdin: "y\n" });
   assert.equal(yes.code, 0);
   assert.equal(yes.out, "removed org/toy, 350 kB freed\n");
-  const gone = await run(["rm", "--yes", "org/toy"], place);
+  const gone = await run(["rm", "--force", "org/toy"], place);
   assert.deepEqual([gone.code, gone.out], [2, ""]);
   const empty = await run(["models"], place);
   assert.equal(

@@ -32,13 +32,13 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
 
 /** Flags of `breakeven` that stand without `--measure`. */
 const BREAKEVEN_ALWAYS = new Set(
-  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --force --json --quiet"
+  "--alpha --draft-cost --verify-cost --num-steps --measure --format --output --force --quiet"
     .split(" "),
 );
 
 /** Flags of `simulate` that no scenario has. */
 const SIMULATE_LOADED = new Set([
-  ...["--acceptance", "--burstiness", "--time-scale", "--num-requests", "--duration"],
+  ...["--simulate-acceptance", "--burstiness", "--time-scale", "--num-requests", "--duration"],
   ...["--prompt-tokens", "--output-tokens"],
 ]);
 
@@ -84,9 +84,10 @@ const GOOD: Record<Flag["type"], string> = {
   switch: "",
 };
 
-/** The names of the WebGPUs are checked with the rest of the command. */
-function goodText({ flag, type }: Flag): string {
-  return flag === "--webgpu" ? "builtin,dawn" : GOOD[type];
+function goodText(flag: Flag): string {
+  // The names of the WebGPUs are checked with the rest of the command.
+  if (flag.flag === "--webgpu") return "builtin,dawn";
+  return "valid" in flag ? flag.example?.split(" ").at(-1) ?? "" : GOOD[flag.type];
 }
 
 for (const { command, key, flag } of ALL) {
@@ -140,8 +141,8 @@ for (const { command, key, flag } of ALL) {
 
 Deno.test("choices outside the list are refused by name", () => {
   assert.equal(
-    message(["generate", "--speculative-algorithm", "eagle"]),
-    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM, SUFFIX, HYBRID, NONE',
+    message(["generate", "--drafter", "eagel"]),
+    'Cannot use "--drafter eagel": allowed is one of EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM, SUFFIX, HYBRID, NONE; NGRAM and HYBRID with :min=N,max=N from 1 to 64',
   );
 });
 
@@ -181,18 +182,9 @@ Deno.test("defaults of generate", () => {
       output: undefined,
       maxBatch: 8,
       maxKvTokens: undefined,
-      algorithm: undefined,
+      drafter: undefined,
       numSteps: undefined,
-      eagleTopk: undefined,
-      numDraftTokens: undefined,
-      ngramMin: undefined,
-      ngramMax: undefined,
-      acceptSingle: undefined,
-      blockVerification: false,
-      acceptAcc: undefined,
-      adaptive: false,
-      adaptiveConfig: undefined,
-      preset: undefined,
+      acceptance: undefined,
       policy: undefined,
       precision: undefined,
       elasticDraft: false,
@@ -203,7 +195,6 @@ Deno.test("defaults of generate", () => {
       roundsPerSync: undefined,
       generationConfig: undefined,
       tokenMap: undefined,
-      rejection: false,
       temperature: undefined,
       topK: undefined,
       topP: undefined,
@@ -276,7 +267,7 @@ Deno.test("second names: run MODEL, run MODEL PROMPT, ls, inspect MODEL", () => 
 });
 
 Deno.test("chat and serve look for a draft: steps and kinds of heads need none to be named", () => {
-  for (const line of ["--num-steps 3", "--speculative-algorithm EAGLE3"]) {
+  for (const line of ["--num-steps 3", "--drafter EAGLE3"]) {
     for (const command of ["run", "chat", "serve"]) {
       assert.doesNotThrow(() => parseArguments(`${command} -m m ${line}`.split(" ")));
     }
@@ -286,7 +277,7 @@ Deno.test("chat and serve look for a draft: steps and kinds of heads need none t
     );
   }
   assert.match(
-    message("chat -m m --speculative-algorithm STANDALONE".split(" ")),
+    message("chat -m m --drafter STANDALONE".split(" ")),
     /it needs a draft; give --draft MODEL/,
   );
 });
@@ -330,8 +321,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--tempratur": generate has no such flag, did you mean --temperature? (eyrie generate --help all lists them)',
   ],
   [
-    "generate --preset=x --preest=fast",
-    'Cannot use "--preest": generate has no such flag, did you mean --preset? (eyrie generate --help all lists them)',
+    "generate --policy=x --poliyc=fast",
+    'Cannot use "--poliyc": generate has no such flag, did you mean --policy? (eyrie generate --help all lists them)',
   ],
   [
     "check --draf d",
@@ -345,12 +336,12 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["breakeven --repeat 3", 'Cannot use "--repeat": it needs --measure'],
   ["breakeven --measure --alpha 1", 'Cannot use "--alpha" with "--measure": it is measured'],
   [
-    "breakeven --measure --steps 1,64",
-    `Cannot use "--steps 1,64" with "--measure": allowed is integers from 1 to ${BENCH_AXES.numSteps.max}`,
+    "breakeven --measure --num-steps 1,64",
+    `Cannot use "--num-steps 1,64" with "--measure": allowed is integers from 1 to ${BENCH_AXES.numSteps.max}`,
   ],
   [
-    "breakeven --json --output html",
-    'Cannot use "--json" with "--output html": allowed is one of them',
+    "breakeven --alpha 0.5 --json --format html",
+    'Cannot use "--json" with "--format html": it means --format json',
   ],
   [
     "breakeven --measure --random-weights c --model m",
@@ -359,10 +350,6 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --temp 0",
     'Cannot use "--temp": generate has no such flag, did you mean --temperature, --template-arg? (eyrie generate --help all lists them)',
-  ],
-  [
-    "generate --steps 3",
-    'Cannot use "--steps": generate has no such flag, did you mean --num-steps, --speculative-num-steps? (eyrie generate --help all lists them)',
   ],
   [
     "generate -model x",
@@ -390,7 +377,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --fix", 'Cannot use "--fix" with generate: it is allowed with doctor'],
   [
     "chat --json",
-    'Cannot use "--json" with chat: it is allowed with generate, breakeven, profile, check, inspect, convert, models, doctor',
+    'Cannot use "--json" with chat: it is allowed with generate, profile, check, inspect, convert, models, doctor',
   ],
   ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
   ["models hello", 'Cannot run "models": too many arguments, allowed is none'],
@@ -399,32 +386,32 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --top-p 0", 'Cannot use "--top-p 0": allowed is a number above 0, at most 1'],
   ["generate --num-steps -1", 'Cannot use "--num-steps -1": allowed is an integer from 0 to 16'],
   [
-    "generate --draft none --speculative-algorithm EAGLE3",
-    'Cannot use "--speculative-algorithm EAGLE3" with "--draft none": it needs a draft; allowed is NONE',
+    "generate --draft none --drafter EAGLE3",
+    'Cannot use "--drafter EAGLE3" with "--draft none": it needs a draft; allowed is NONE',
   ],
   [
-    "generate --speculative-algorithm STANDALONE",
-    'Cannot use "--speculative-algorithm STANDALONE": it needs a draft; give --draft MODEL',
+    "generate --drafter STANDALONE",
+    'Cannot use "--drafter STANDALONE": it needs a draft; give --draft MODEL',
   ],
   [
-    "generate --model m --speculative-algorithm EAGLE",
-    'Cannot use "--speculative-algorithm EAGLE" with "--model": it needs a draft; give --draft MODEL',
+    "generate --model m --drafter EAGLE",
+    'Cannot use "--drafter EAGLE" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
-    "generate --draft d --speculative-algorithm SUFFIX",
-    'Cannot use "--speculative-algorithm SUFFIX" with "--draft d": allowed is --draft none',
+    "generate --draft d --drafter SUFFIX",
+    'Cannot use "--drafter SUFFIX" with "--draft d": allowed is --draft none',
   ],
   [
-    "generate --draft d --speculative-algorithm NONE",
-    'Cannot use "--speculative-algorithm NONE" with "--draft d": allowed is --draft none',
+    "generate --draft d --drafter NONE",
+    'Cannot use "--drafter NONE" with "--draft d": allowed is --draft none',
   ],
   [
     "generate --draft none --num-steps 2",
-    'Cannot use "--speculative-num-steps 2" with "--draft none": nothing drafts; allowed is 0',
+    'Cannot use "--num-steps 2" with "--draft none": nothing drafts; allowed is 0',
   ],
   [
     "generate --model m --num-steps 2",
-    'Cannot use "--speculative-num-steps 2" with "--model": it needs a draft; give --draft MODEL',
+    'Cannot use "--num-steps 2" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
     "bench --batch-sizes 0",
@@ -443,13 +430,13 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--temperature 0,x": allowed is numbers from 0 to 100, as in 0,0.7',
   ],
   [
-    "bench --presets a,,b",
-    'Cannot use "--presets a,,b": allowed is names with commas between them',
+    "bench --policies a,,b",
+    'Cannot use "--policies a,,b": allowed is names with commas between them',
   ],
-  ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
+  ["bench --format xml", 'Cannot use "--format xml": allowed is one of md, csv, json, jsonl, html'],
   [
     "generate --simulate-acceptance 0.5",
-    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven',
+    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven, simulate',
   ],
   ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
   [
@@ -469,40 +456,36 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--num-steps 0,3" with "--draft none": nothing drafts; allowed is --num-steps 0',
   ],
   [
-    "bench --model m --presets aggressive",
-    'Cannot use "--presets aggressive" with "--model": it needs a draft; give --draft MODEL',
-  ],
-  [
     "bench --model m --policies ema",
     'Cannot use "--policies ema" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
-    "generate --policy ema --preset aggressive",
-    'Cannot use "--policy ema" with "--preset aggressive": it is --policy ema:config=aggressive',
+    "generate --preset aggressive --policy dsd",
+    'Cannot use "--preset aggressive" with "--policy dsd": it means --policy ema:config=aggressive',
   ],
   [
-    "generate --policy ema --speculative-adaptive",
-    'Cannot use "--policy ema" with "--speculative-adaptive": it is --policy ema',
+    "generate --policy dsd --speculative-adaptive",
+    'Cannot use "--speculative-adaptive" with "--policy dsd": it means --policy ema',
   ],
   [
-    "generate --policy ema --speculative-adaptive-config c.json",
-    'Cannot use "--policy ema" with "--speculative-adaptive-config c.json": it is --policy ema:config=c.json',
+    "generate --preset a --speculative-adaptive-config b",
+    'Cannot use "--speculative-adaptive-config b" with "--preset a": it means --policy ema:config=b',
+  ],
+  [
+    "generate --draft-tree auto --speculative-eagle-topk 4",
+    'Cannot use "--speculative-eagle-topk 4" with "--draft-tree auto": it means --draft-tree topk=4',
   ],
   [
     "chat --policy static --draft-tree auto",
     'Cannot use "--policy static" with "--draft-tree auto": it is one fixed shape, a policy chooses each round\'s',
   ],
   [
-    "chat --policy static --speculative-eagle-topk 4",
-    'Cannot use "--policy static" with "--speculative-eagle-topk 4": it is one fixed shape, a policy chooses each round\'s',
+    "chat --policy static --draft-tree topk=1,tokens=4,topk=2",
+    'Cannot use "--policy static" with "--draft-tree topk=1,tokens=4,topk=2": it is one fixed shape, a policy chooses each round\'s',
   ],
   [
-    "chat --policy static --speculative-num-draft-tokens 4",
-    'Cannot use "--policy static" with "--speculative-num-draft-tokens 4": it is one fixed shape, a policy chooses each round\'s',
-  ],
-  [
-    "generate --policy static --speculative-algorithm SUFFIX",
-    'Cannot use "--policy static" with "--speculative-algorithm SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
+    "generate --policy static --drafter SUFFIX",
+    'Cannot use "--policy static" with "--drafter SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
   ],
   [
     "bench --random-weights c --num-steps 1",
@@ -535,9 +518,9 @@ Deno.test("possible combinations are possible", () => {
   for (
     const line of [
       "generate --draft none --num-steps 0",
-      "generate --draft none --speculative-algorithm NONE",
-      "generate --model m --draft d --speculative-algorithm EAGLE",
-      "generate --speculative-algorithm EAGLE3 --num-steps 7",
+      "generate --draft none --drafter NONE",
+      "generate --model m --draft d --drafter EAGLE",
+      "generate --drafter EAGLE3 --num-steps 7",
       "generate --model m --num-steps 0",
       "generate --model m --draft d --num-steps 7",
       "generate --json --stats",

@@ -5,17 +5,14 @@ import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { fakeEngine, fakeIo } from "./fake.ts";
 
-const FLAGS = [
-  "--speculative-accept-threshold-single=0.3",
-  "--speculative-accept-threshold-acc=0.5",
-];
+const FLAGS = ["--acceptance=relaxed:single=0.3,acc=0.5"];
 
 async function generated(args: readonly string[], stdin = "") {
   const [engine, io] = [fakeEngine(), fakeIo({ stdin })];
   const invocation = parseArguments(["generate", ...args]);
   assert.ok(invocation.command === "generate");
   await runGenerate(invocation, { open: engine.open, io, randomSeed: () => 77 });
-  return { opened: engine.opened[0]?.acceptThresholds, out: io.out(), err: io.err() };
+  return { opened: engine.opened[0]?.speculation?.acceptThresholds, out: io.out(), err: io.err() };
 }
 
 Deno.test("relaxed acceptance: generate opens the engine with it and labels every number", async () => {
@@ -27,23 +24,23 @@ Deno.test("relaxed acceptance: generate opens the engine with it and labels ever
   const label = { lossless: false, accept_threshold_single: 0.3, accept_threshold_acc: 0.5 };
   const { speculative, run } = JSON.parse((await generated(["hi", "--json", ...FLAGS])).out);
   assert.deepEqual({ ...speculative, ...label }, speculative);
-  assert.equal(run.flags["speculative-accept-threshold-single"], 0.3);
+  assert.equal(run.flags.acceptance, "relaxed:single=0.3,acc=0.5");
   const batch = await generated(["--batch", "-", ...FLAGS], '{"prompt": "one"}\n');
   const answer = JSON.parse(batch.out);
   assert.deepEqual({ ...answer, ...label }, answer);
   assert.match(batch.err, /tokens \(not lossless\) in/);
 });
 
-Deno.test("relaxed acceptance: off where neither flag is below 1, and then nothing is labelled", async () => {
-  const off = FLAGS.map((flag) => flag.replace(/=.*/, "=1"));
-  for (const flags of [[], off]) {
+Deno.test("relaxed acceptance: off where neither threshold is below 1, and then nothing is labelled", async () => {
+  const off = ["relaxed:single=1,acc=1", "relaxed:acc=1", "exact"];
+  for (const flags of [[], ...off.map((rule) => ["--acceptance", rule])]) {
     for (const how of ["--stats", "--json"]) {
       const { opened, out, err } = await generated(["hi", how, ...flags]);
       assert.equal(opened, undefined);
       assert.doesNotMatch(`${out}${err}`, /lossless/);
     }
   }
-  const { opened } = await generated(["hi", FLAGS[1] as string]);
+  const { opened } = await generated(["hi", "--acceptance", "relaxed:acc=0.5"]);
   assert.deepEqual(opened, { single: 1, acc: 0.5 });
 });
 
@@ -64,14 +61,16 @@ Deno.test("relaxed acceptance: the chat's greeting says it", async () => {
 });
 
 Deno.test("relaxed acceptance: thresholds out of range, and what measures has none", () => {
-  for (const value of ["1.1", "-0.1", "x"]) {
-    const flag = `--speculative-accept-threshold-acc=${value}`;
-    assert.throws(() => parseArguments(["generate", flag, "hi"]), /accept-threshold-acc/);
+  for (const rule of ["acc=1.1", "acc=-0.1", "single=x", "", "acc", "single=0.5,depth=1"]) {
+    assert.throws(
+      () => parseArguments(["generate", `--acceptance=relaxed:${rule}`, "hi"]),
+      /: allowed is exact, token, block, or relaxed:single=P,acc=P from 0 to 1$/,
+    );
   }
   for (const command of ["bench", "breakeven", "check"]) {
     assert.throws(
       () => parseArguments([command, FLAGS[0] as string]),
-      /--speculative-accept-threshold-single/,
+      /--acceptance/,
     );
   }
 });

@@ -56,7 +56,8 @@ Deno.test("a run tells the commits of models from the cache, and whole paths of 
     ["generate", "--model", "org/some--name", "--draft", head, "--num-steps", "2", "--raw", "x"],
   );
   assert.ok(invocation.command === "generate");
-  const engine = { ...fakeEngine(), name: snapshot, draftName: `${snapshot}/../..` };
+  const engine = fakeEngine();
+  Object.assign(engine.info, { name: snapshot, draftName: `${snapshot}/../..` });
   const { model, draft, flags } = runReport(engine, invocation.options);
   await Deno.remove(root, { recursive: true });
   const folder = `${root}/models--org--some--name`;
@@ -64,7 +65,7 @@ Deno.test("a run tells the commits of models from the cache, and whole paths of 
   assert.deepEqual(flags, {
     "model": `org/some--name@${commit}`,
     "draft": folder,
-    "speculative-num-steps": 2,
+    "num-steps": 2,
     "raw": true,
   });
   assert.equal(shownName(snapshot), "org/some--name@0123456");

@@ -8,7 +8,7 @@ Deno.test("the closing line tells a noticeable time of compiling apart from the 
   const engine = fakeEngine();
   const request = { promptIds: [1], sampling: GREEDY, maxTokens: 2, stop: [], ignoreEos: false };
   let result: GenerateResult | undefined;
-  for await (const event of engine.generate(request)) {
+  for await (const event of engine.submit(request)) {
     if (event.kind === "finish") result = event.result;
   }
   if (result === undefined) throw new Error("the fake engine did not finish");

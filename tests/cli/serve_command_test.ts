@@ -98,11 +98,11 @@ Deno.test("serve-command, SGLang: presets and adaptive policies are written as i
   assert.equal(flags(begin.out)["--speculative-num-steps"], "7");
 });
 
-Deno.test("serve-command --config-file writes the file that the command names", async () => {
+Deno.test("serve-command --emit-config writes the file that the command names", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const path = `${folder}/adaptive.json`;
-    const line = `--engine sglang ${HEAD} --preset aggressive --config-file ${path}`;
+    const line = `--engine sglang ${HEAD} --preset aggressive --emit-config ${path}`;
     const { code, out } = await run(line);
     assert.equal(code, 0);
     assert.ok(out.startsWith("python3 -m"), out);
@@ -117,10 +117,10 @@ Deno.test("serve-command --config-file writes the file that the command names", 
     const trees = await run(`--engine sglang ${HEAD} --preset ${tree}`);
     assert.deepEqual(heredoc(trees.out), { "1": { candidate_steps: [1, 4] } });
     assert.match(trees.err, /^warning: candidate_trees have no equivalent in SGLang/);
-    const none = await run(`--engine vllm ${HEAD} --preset aggressive --config-file ${folder}/x`);
+    const none = await run(`--engine vllm ${HEAD} --preset aggressive --emit-config ${folder}/x`);
     assert.equal(none.code, 2);
-    assert.match(none.err, /"--config-file .*": this command has no config file/);
-    const nowhere = await run(`--engine sglang ${HEAD} --preset aggressive --config-file /no/x`);
+    assert.match(none.err, /"--emit-config .*": this command has no config file/);
+    const nowhere = await run(`--engine sglang ${HEAD} --preset aggressive --emit-config /no/x`);
     assert.deepEqual([nowhere.code, nowhere.out], [2, ""]);
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -163,12 +163,12 @@ Deno.test("serve-command, vLLM: methods, and steps by batch size", async () => {
     ],
     [`${HEAD} --draft-tree 5:4:8`, { ...eagle, num_speculative_tokens: 5 }, /trees have no equi/],
     [
-      "-m a/b --draft c/d@dev --speculative-algorithm EAGLE --num-steps 2",
+      "-m a/b --draft c/d@dev --drafter EAGLE --num-steps 2",
       { method: "eagle", model: "c/d", revision: "dev", num_speculative_tokens: 2 },
       /^$/,
     ],
     [
-      "-m a/b --draft c/d --speculative-algorithm STANDALONE --speculative-block-verification",
+      "-m a/b --draft c/d --drafter STANDALONE --acceptance block",
       {
         method: "draft_model",
         model: "c/d",
@@ -179,12 +179,12 @@ Deno.test("serve-command, vLLM: methods, and steps by batch size", async () => {
       /^$/,
     ],
     [
-      "-m deepseek-ai/DeepSeek-V3 --speculative-algorithm NEXTN --num-steps 1",
+      "-m deepseek-ai/DeepSeek-V3 --drafter NEXTN --num-steps 1",
       { method: "mtp", num_speculative_tokens: 1 },
       /^$/,
     ],
     [
-      "-m a/b --speculative-algorithm NGRAM --ngram-max 5",
+      "-m a/b --drafter NGRAM:max=5",
       {
         method: "ngram",
         num_speculative_tokens: 11,
@@ -194,14 +194,14 @@ Deno.test("serve-command, vLLM: methods, and steps by batch size", async () => {
       /^$/,
     ],
     [
-      "-m a/b --speculative-algorithm SUFFIX",
+      "-m a/b --drafter SUFFIX",
       { method: "suffix", num_speculative_tokens: 11 },
       /^$/,
     ],
     [
-      `${HEAD} --speculative-accept-threshold-acc 0.5 --elastic-draft`,
+      `${HEAD} --acceptance relaxed:acc=0.5 --elastic-draft`,
       { ...eagle, num_speculative_tokens: 3 },
-      /^warning: --speculative-accept-threshold-acc has no .* vLLM\nwarning: --elastic-draft has no/,
+      /^warning: --acceptance relaxed has no .* vLLM\nwarning: --elastic-draft has no/,
     ],
   ];
   for (const [line, expected, told] of cases) {
@@ -231,15 +231,15 @@ Deno.test("serve-command: what has no equivalent is told, and what is left", asy
     ],
     ["--engine sglang -m a/b", /nothing drafts: --draft auto/],
     [
-      "--engine sglang -m a/b --speculative-algorithm SUFFIX",
+      "--engine sglang -m a/b --drafter SUFFIX",
       /SUFFIX has no equivalent in SGLang: NG/,
     ],
     [
-      `--engine sglang ${HEAD} --speculative-algorithm HYBRID`,
+      `--engine sglang ${HEAD} --drafter HYBRID`,
       /HYBRID has no equi.*EAGLE3 drafts al/,
     ],
     [
-      "--engine sglang -m a/b --draft c/d --speculative-algorithm STANDALONE --speculative-rejection",
+      "--engine sglang -m a/b --draft c/d --drafter STANDALONE --acceptance token",
       /SGLang has --speculative-use-rejection-sampling for EAGLE heads alone/,
     ],
   ];

@@ -1,17 +1,23 @@
 import assert from "node:assert/strict";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { runServe } from "../../src/cli/serve/serve.ts";
+import type { OpenEngine } from "../../src/engine/engine.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 /** Runs `eyrie serve` with a fake engine until it answers, asks `path`, and interrupts it. */
 async function serveOnce(
   flags: readonly string[],
   path: string,
+  warning?: string,
 ): Promise<FakeIo & { readonly answer: string }> {
   const invocation = parseArguments(["serve", "--port", "0", ...flags]);
   assert.ok(invocation.command === "serve");
   const io = fakeIo();
-  const { open } = fakeEngine();
+  const engine = fakeEngine();
+  const open: OpenEngine = (given) => {
+    if (warning !== undefined) given.hooks?.onWarning?.(warning);
+    return engine.open(given);
+  };
   const code = runServe(invocation.options, { open, io, version: "0.0.0" });
   await Promise.race([io.seen("http"), code]);
   while (io.out() === "") await new Promise((resolve) => setTimeout(resolve, 2));
@@ -28,14 +34,16 @@ Deno.test("serve: a model of the hub has the name that was typed, without the co
   assert.deepEqual(await served("org/toy"), ["org/toy"]);
   assert.deepEqual(await served("hf://org/toy@v2"), ["org/toy@v2"]);
   assert.deepEqual(await served("org/toy", "--served-model-name", "a,b"), ["a", "b"]);
+  assert.deepEqual(await served("org/toy", "--served-model-name", "a,*"), ["a"]);
+  assert.deepEqual(await served("org/toy", "--served-model-name", "*"), ["org/toy"]);
   assert.deepEqual(await served(), ["fake"]);
 });
 
 Deno.test("serve --log-format json: all of stderr is JSON, warnings of the opening included", async () => {
-  const io = await serveOnce(["--log-format", "json", "--ngram-min", "2"], "/nowhere");
+  const io = await serveOnce(["--log-format", "json"], "/nowhere", "it is slow");
   const lines = io.err().trim().split("\n").map((line) => JSON.parse(line));
   const messages = lines.map(({ message }) => message);
-  assert.ok(messages.some((message) => /^warning: --ngram-min and --ngram-max/.test(message)));
+  assert.ok(messages.some((message) => message === "warning: it is slow"));
   assert.ok(messages.some((message) => /^OpenAI base URL: +http:.*\/v1$/.test(message)));
   const { path, status } = lines.find(({ message }) => message === "request");
   assert.deepEqual([path, status], ["/nowhere", 404]);

@@ -19,7 +19,7 @@ interface Printed {
 }
 
 async function tablesOf(line: string): Promise<Printed> {
-  const { code, out } = await run(`${line} --output json`);
+  const { code, out } = await run(`${line} --format json`);
   assert.equal(code, 0);
   return JSON.parse(out) as Printed;
 }
@@ -103,7 +103,7 @@ Deno.test("simulate: a trace, a schedule, a closed loop", async () => {
     const loads = {
       [`--trace ${trace} --time-scale 0.01`]: 2,
       "--rate-schedule 0:50,1:500 --num-requests 9": 9,
-      "--concurrency 2 --num-requests 5 --acceptance phases:0.2/0.9": 5,
+      "--concurrency 2 --num-requests 5 --simulate-acceptance phases:0.2/0.9": 5,
     };
     for (const [load, count] of Object.entries(loads)) {
       const { tables: [table] } = await tablesOf(`--policies ema --repeat 1 ${load}`);
@@ -128,7 +128,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     const request = { atMs: 0, promptTokens: 8, outputTokens: 21 };
     await Deno.writeTextFile(recorded, [JSON.stringify(request), ...rounds].join("\n"));
     const line =
-      `--costs ${costs} --recorded ${recorded} --policies static:num_steps=1 --noise 0 --repeat 1`;
+      `--costs ${costs} --recording ${recorded} --policies static:num_steps=1 --noise 0 --repeat 1`;
     const { validation } = await tablesOf(line);
     // Where the drafts of a bonus were never graded the chance is that of all, here 1.
     assert.deepEqual([validation?.policy, validation?.ratio], ["static:num_steps=1", 1]);
@@ -136,17 +136,18 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
       (await run(line)).out,
       /simulated 210\.0 tok\/s, measured 210\.0 tok\/s, \+0\.0 %\n$/,
     );
-    const replay = `--acceptance replay:${recorded} --concurrency 1 --num-requests 2 --repeat 1`;
+    const replay =
+      `--simulate-acceptance replay:${recorded} --concurrency 1 --num-requests 2 --repeat 1`;
     assert.equal((await tablesOf(`${replay} --policies ema`)).tables[0]?.rows[0]?.completed, 2);
     await Deno.writeTextFile(recorded, "no JSON");
-    assert.match(await refused(line), /Cannot use "--recorded .*": line 1 is neither/);
+    assert.match(await refused(line), /Cannot use "--recording .*": line 1 is neither/);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 });
 
 Deno.test("simulate: fixed batches by acceptance, over plain decoding", async () => {
-  const line = "--policies hybrid --batches 1,16 --rounds 300 --repeat 1 --acceptance";
+  const line = "--policies hybrid --batch-sizes 1,16 --rounds 300 --repeat 1 --simulate-acceptance";
   const { tables } = await tablesOf(`${line} geometric:0;geometric:0.9`);
   assert.deepEqual(tables.map(({ world }) => world), [
     ...["geometric:0", "geometric:0.9"].flatMap((name) => [`1, ${name}`, `16, ${name}`]),
@@ -163,8 +164,8 @@ Deno.test("simulate: fixed batches by acceptance, over plain decoding", async ()
   const row = ratios.map((ratio) => ratio.toFixed(3)).join(" | +");
   assert.match(text, new RegExp(`of plain decoding [^]*hybrid +\\| +${row}`));
   assert.match(
-    await refused("--batches 1 --duration 3"),
-    /^Cannot use "--batches" with "--duration"/,
+    await refused("--batch-sizes 1 --duration 3"),
+    /^Cannot use "--batch-sizes" with "--duration"/,
   );
 });
 
@@ -178,10 +179,12 @@ Deno.test("simulate: what cannot be used is one line", async () => {
     "--scenario walk --request-rate 3": 'Cannot use "--scenario" with "--request-rate"',
     "--trace a --concurrency 3":
       'Cannot use "--trace" with "--concurrency": allowed is one of them',
-    "--acceptance geometric:0.5": 'Cannot use "--acceptance" alone: it needs a load',
-    "--recorded a --acceptance geometric:1": 'Cannot use "--recorded" with "--acceptance"',
-    "--request-rate 1 --acceptance coin:1":
-      'Cannot use "--acceptance coin:1": allowed is geometric',
+    "--simulate-acceptance geometric:0.5":
+      'Cannot use "--simulate-acceptance" alone: it needs a load',
+    "--recording a --simulate-acceptance geometric:1":
+      'Cannot use "--recording" with "--simulate-acceptance"',
+    "--request-rate 1 --simulate-acceptance coin:1":
+      'Cannot use "--simulate-acceptance coin:1": allowed is geometric',
     "--rate-schedule 1:2": 'Cannot use "--rate-schedule 1:2": allowed is SECONDS:RATE',
     "--costs sglang-glm-4.7 --policies static:num_steps=6 --scenario phases-1 --rounds 9":
       'Cannot use policy "static:num_steps=6": it has 6 steps, prices are known of 1, 2, 3, 4',
@@ -194,7 +197,7 @@ Deno.test("simulate: what cannot be used is one line", async () => {
   }
 });
 
-Deno.test("simulate: on a terminal of 80 columns no line is longer; --output md is whole", async () => {
+Deno.test("simulate: on a terminal of 80 columns no line is longer; --format md is whole", async () => {
   const terminal = () => fakeIo({ terminal: true, columns: 80 });
   const line = "--rounds 3 --repeat 3 --policies ema,static:num_steps=2,hybrid";
   const { out } = await run(line, terminal());
@@ -204,7 +207,7 @@ Deno.test("simulate: on a terminal of 80 columns no line is longer; --output md 
   assert.match(out, /^policy +tok\/s +static +oracle /m);
   const whole = (await run(line)).out;
   assert.match(whole, /^\| policy /m);
-  assert.equal((await run(`${line} --output md`, terminal())).out, whole);
+  assert.equal((await run(`${line} --format md`, terminal())).out, whole);
   const loaded = await run("--request-rate 9 --num-requests 9 --policies ema", terminal());
   assert.deepEqual(loaded.out.split("\n").filter((line) => line.length > 80), []);
   assert.match(loaded.out, /^ .*TPOT p50 +E2E p50/m);
@@ -213,13 +216,13 @@ Deno.test("simulate: on a terminal of 80 columns no line is longer; --output md 
 Deno.test("simulate: a file that is there is replaced with --force alone", async () => {
   const file = await Deno.makeTempFile({ prefix: "eyrie-simulate-" });
   try {
-    const line = `--policies ema --scenario phases-1 --rounds 9 --repeat 1 --output-file ${file}`;
+    const line = `--policies ema --scenario phases-1 --rounds 9 --repeat 1 --output ${file}`;
     assert.equal((await run(line)).out, "");
     const text = await Deno.readTextFile(file);
     assert.match(text, /phases-1/);
-    assert.match(await refused(`${line} --output json`), /^Cannot write .* give --force/);
+    assert.match(await refused(`${line} --format json`), /^Cannot write .* give --force/);
     assert.equal(await Deno.readTextFile(file), text);
-    await run(`${line} --output json --force`);
+    await run(`${line} --format json --force`);
     JSON.parse(await Deno.readTextFile(file));
   } finally {
     await Deno.remove(file);

@@ -5,9 +5,8 @@ import { namedPolicy, speculationOf } from "../../src/cli/open/speculation.ts";
 import { open } from "../engine/worker/open.ts";
 import { policyPlan, speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { fixed } from "../../src/speculate/policies/static.ts";
-import { slotsOf } from "../engine/slots.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
-import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains, MOST_ROWS, MOST_TOPK } from "../../src/speculate/round_shape.ts";
 
 const CONFIG = JSON.stringify({
   "1": { candidate_steps: [0, 1, 3], update_interval: 2, warmup_batches: 0, down_hysteresis: 0 },
@@ -20,7 +19,7 @@ function parsed(args: readonly string[]) {
 }
 
 /** What the flags come to with a draft, by way of a copy as a worker gets it. */
-function planned(args: readonly string[], maxBatch = 1) {
+function planned(args: readonly string[]) {
   const choice = speculationOf(parsed(args).options);
   const copy = structuredClone(choice);
   assert.deepEqual(copy, choice);
@@ -30,7 +29,6 @@ function planned(args: readonly string[], maxBatch = 1) {
     ...speculationPlan(copy, {
       algorithm: "EAGLE3",
       architecture: "LlamaForCausalLM",
-      maxBatch,
       onWarning,
     }),
     warnings,
@@ -47,22 +45,16 @@ async function withConfig<T>(use: (file: string) => T | Promise<T>): Promise<T> 
   }
 }
 
-Deno.test("flags of speculation are plain data, which says all", async () => {
+Deno.test("flags of speculation are plain data, which says all", () => {
   const plain = planned([]);
   assert.deepEqual([plain.tier, plain.tiers, plain.warnings], [chain(3), [chain(3)], []]);
   assert.equal(plain.speculation.report.policy, "static");
-  const preset = planned(["--preset", "aggressive"], 8);
-  assert.deepEqual([preset.tier, preset.tiers], [chain(3), chains([1, 3, 7])]);
-  assert.deepEqual(slotsOf(preset.speculation.report).map(({ batch_size }) => batch_size), [
-    ...[1, 8, 64, 128],
-  ]);
   const tree = planned([
     ...["--speculative-eagle-topk", "4", "--num-steps", "5"],
-    ...["--speculative-num-draft-tokens", "16", "--preset", "aggressive"],
+    ...["--speculative-num-draft-tokens", "16"],
   ]);
   assert.equal(tree.speculation.report.policy, "static");
   assert.deepEqual(tree.tier, { depth: 5, width: 4, rows: 16 });
-  assert.deepEqual(tree.warnings.length, 1);
   assert.deepEqual(planned(["--draft-tree", "total_token=60,depth=7,top_k=10"]).tiers, [
     { depth: 8, width: 10, rows: 60 },
   ]);
@@ -73,14 +65,15 @@ Deno.test("flags of speculation are plain data, which says all", async () => {
   });
   assert.throws(() => planned(["--draft-tree", "auto", "--num-steps", "3"]), {
     name: "UsageError",
-    message: /^Cannot use --draft-tree with --speculative-num-steps/,
+    message: /^Cannot use "--num-steps 3" with --draft-tree/,
   });
-  await withConfig((file) => {
-    const own = planned(["--speculative-adaptive-config", file, "--speculative-adaptive"]);
-    assert.deepEqual(own.tiers, chains([0, 1, 3]));
-    const unused = planned(["--speculative-adaptive-config", file]);
-    assert.match(unused.warnings[0] ?? "", /^the speculative adaptive config is not used/);
-  });
+  for (const text of ["topk=0", "topk=17", "tokens=1000", "topk=2,depth=3", "topk=x"]) {
+    assert.throws(() => planned(["--draft-tree", text, "--num-steps", "3"]), {
+      name: "UsageError",
+      message: `Cannot use "--draft-tree ${text}": ` +
+        `allowed is topk from 1 to ${MOST_TOPK} and tokens from 1 to ${MOST_ROWS}`,
+    });
+  }
 });
 
 Deno.test("a bad preset is told before anything is opened", async () => {

@@ -7,59 +7,50 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import type { RoundsPerSync } from "../../src/engine/schedule/sync_interval.ts";
-import { presetConfig } from "../../src/engine/schedule/presets.ts";
+import { presetJson } from "../../src/engine/schedule/presets.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
-import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
-import { type AdaptiveConfig, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
+import type { NamedPolicy } from "../../src/engine/schedule/speculation_choice.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { slotsOf } from "./slots.ts";
 import { exhaustive } from "../exhaustive.ts";
 
-function adaptive(config: AdaptiveConfig, numSteps: number): SpeculationChoice {
-  return {
-    adaptive: true,
-    config,
-    configGiven: true,
-    numSteps,
-    allSteps: false,
-    eagleTopk: undefined,
-    numDraftTokens: undefined,
-  };
+function adaptive(options: unknown, numSteps: number): NamedPolicy {
+  return { policy: "ema", options, numSteps };
 }
 
 /** Decides every `update_interval` rounds, and tries drafts again wherever there were none. */
-function restless(update_interval: number): AdaptiveConfig {
+function restless(update_interval: number) {
   const slot = { candidate_steps: [0, 1, 3], warmup_batches: 0, down_hysteresis: 0 };
-  return parseAdaptiveConfig({ "1": { ...slot, update_interval } });
+  return { "1": { ...slot, update_interval } };
 }
 
 const GROUPED: readonly RoundsPerSync[] = [4, "auto"];
 const EASY = "Count from 1 to 50.";
 const HARD = taskPrompt("random_numbers", drawFrom(7, 1));
 
-function requestOf(engine: Engine, content: string, rest: Partial<GenerateRequest> = {}) {
-  const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
+function requestOf(engine: LocalEngine, content: string, rest: Partial<GenerateRequest> = {}) {
+  const promptIds = engine.text.encodePrompt({ messages: [{ role: "user", content }] });
   return { promptIds, sampling: GREEDY, maxTokens: 256, stop: [], ignoreEos: false, ...rest };
 }
 
 /** Runs the requests side by side; their results in the order in which they came. */
-async function runAll(engine: Engine, requests: readonly GenerateRequest[]) {
-  return await Promise.all(requests.map((request) => resultOf(engine.generate(request))));
+async function runAll(engine: LocalEngine, requests: readonly GenerateRequest[]) {
+  return await Promise.all(requests.map((request) => resultOf(engine.submit(request))));
 }
 
 /** What became of the prompts, one after the other or side by side. */
-async function played(options: OpenOptions, prompts: readonly string[], more: {
+async function played(options: LocalOptions, prompts: readonly string[], more: {
   readonly together?: boolean;
   readonly request?: (n: number) => Partial<GenerateRequest>;
 } = {}) {
   const { together = false, request = () => ({}) } = more;
   const rounds: RoundSample[] = [];
   using engine = await openEngine({
-    maxBatch: together ? prompts.length : 1,
     ...options,
-    onRound: (round) => rounds.push(round),
+    limits: { maxBatch: together ? prompts.length : 1, ...options.limits },
+    hooks: { ...options.hooks, onRound: (round) => rounds.push(round) },
   });
   const requests = prompts.map((content, n) => requestOf(engine, content, request(n)));
   const results: GenerateResult[] = [];
@@ -83,44 +74,62 @@ const PHASES = Array.from({ length: 3 }, (_, phase) =>
   })).flat();
 
 exhaustive.test("the tier falls in hard phases and rises in easy ones, and the text stays", async () => {
-  const speculate = adaptive(presetConfig("aggressive"), 3);
+  const speculate = adaptive(presetJson("aggressive"), 3);
   const request = () => ({ maxTokens: 64 });
-  const { texts, steps, switches, slots } = await played({ speculate }, PHASES, { request });
+  const { texts, steps, switches, slots } = await played({ speculation: { speculate } }, PHASES, {
+    request,
+  });
   assert.ok(switches.some(({ from, to }) => to < from), JSON.stringify(switches));
   assert.ok(switches.some(({ from, to }) => to > from), JSON.stringify(switches));
   assert.ok(new Set(steps).size > 1);
   assert.equal(slots.length, 4);
   assert.match(switches[0]?.reason ?? "", /^Adaptive spec params updated: steps \d -> \d/);
-  const plain = await played({ speculate: statically(0) }, PHASES, { request });
+  const plain = await played({ hooks: { plan: statically(0) } }, PHASES, { request });
   assert.deepEqual(texts, plain.texts);
 });
 
 Deno.test("tiers change at the same rounds however many are submitted at once", async (t) => {
   await t.step("one request after the other", async () => {
-    const open = { speculate: adaptive(restless(2), 0) };
+    const open: LocalOptions = { speculation: { speculate: adaptive(restless(2), 0) } };
     const prompts = [EASY, EASY];
     const more = { request: () => ({ maxTokens: 96 }) };
-    const { most, ...expected } = await played({ ...open, roundsPerSync: 1 }, prompts, more);
+    const { most, ...expected } = await played(
+      { ...open, limits: { ...open.limits, roundsPerSync: 1 } },
+      prompts,
+      more,
+    );
     assert.equal(most, 1);
     const count = (steps: number) => expected.steps.filter((each) => each === steps).length;
     assert.deepEqual([count(0), count(1), count(3), expected.switches.length], [4, 4, 45, 4]);
     for (const roundsPerSync of GROUPED) {
-      const { most, ...found } = await played({ ...open, roundsPerSync }, prompts, more);
+      const { most, ...found } = await played(
+        { ...open, limits: { ...open.limits, roundsPerSync } },
+        prompts,
+        more,
+      );
       assert.deepEqual(found, expected, `${roundsPerSync} rounds per sync`);
       if (roundsPerSync !== "auto") assert.equal(most, 2, "up to the next decision");
     }
   });
   await t.step("requests of several lengths side by side, one without drafts", async () => {
-    const open = { speculate: adaptive(restless(3), 0) };
+    const open: LocalOptions = { speculation: { speculate: adaptive(restless(3), 0) } };
     const prompts = [HARD, "Count from 10 to 25.", "Spell the word amber.", HARD, EASY];
     const more = {
       together: true,
       request: (n: number) => ({ maxTokens: 96, ...n === 3 ? { numSteps: 0 } : {} }),
     };
-    const { most: _, ...expected } = await played({ ...open, roundsPerSync: 1 }, prompts, more);
+    const { most: _, ...expected } = await played(
+      { ...open, limits: { ...open.limits, roundsPerSync: 1 } },
+      prompts,
+      more,
+    );
     assert.ok(expected.switches.length > 2, JSON.stringify(expected));
     for (const roundsPerSync of GROUPED) {
-      const { most, ...found } = await played({ ...open, roundsPerSync }, prompts, more);
+      const { most, ...found } = await played(
+        { ...open, limits: { ...open.limits, roundsPerSync } },
+        prompts,
+        more,
+      );
       assert.deepEqual(found, expected, `${roundsPerSync} rounds per sync`);
       if (roundsPerSync !== "auto") assert.equal(most, 3);
     }
@@ -129,8 +138,8 @@ Deno.test("tiers change at the same rounds however many are submitted at once", 
 
 Deno.test("requests that ask for no drafts get none, and teach nothing", async () => {
   using engine = await openEngine({
-    speculate: adaptive(presetConfig("aggressive"), 7),
-    roundsPerSync: 3,
+    speculation: { speculate: adaptive(presetJson("aggressive"), 7) },
+    limits: { roundsPerSync: 3 },
   });
   const easy = requestOf(engine, EASY, { maxTokens: 80 });
   await runAll(engine, [easy, easy]);
@@ -146,8 +155,11 @@ Deno.test("requests that ask for no drafts get none, and teach nothing", async (
 });
 
 exhaustive.test("beside one that asks for no drafts, a request's tiers are those it has alone", async () => {
-  const options = { speculate: adaptive(restless(2), 3), roundsPerSync: 3 };
-  const alone = await played({ ...options, maxBatch: 2 }, [EASY]);
+  const options: LocalOptions = {
+    speculation: { speculate: adaptive(restless(2), 3) },
+    limits: { roundsPerSync: 3 },
+  };
+  const alone = await played({ ...options, limits: { ...options.limits, maxBatch: 2 } }, [EASY]);
   const silent = { numSteps: 0, maxTokens: 150, ignoreEos: true };
   const request = (n: number) => n === 1 ? silent : {};
   const beside = await played(options, [EASY, HARD], { together: true, request });

@@ -1,6 +1,6 @@
 // A policy that leaves depths to the device by budgets drawn anew, beside depths, trees and no drafts.
 import assert from "node:assert/strict";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import {
   type GenerateRequest,
@@ -68,12 +68,12 @@ policyContract("drawing budgets", (seed) => drawing(seed, CHAINS));
 const SCHEMA = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 
 /** Sampled and greedy; `all` of them are not alike in more than that. */
-function request(engine: Engine, n: number, all: boolean): GenerateRequest {
+function request(engine: LocalEngine, n: number, all: boolean): GenerateRequest {
   const messages = [{ role: "user", content: generatedPrompt(n) }] as const;
   const sampled = { ...GREEDY, temperature: 0.8, seed: n, topK: n % 2 ? 40 : 0 };
   const sampling = n % 3 === 1 ? sampled : GREEDY;
   return {
-    promptIds: engine.encodePrompt({ messages }),
+    promptIds: engine.text.encodePrompt({ messages }),
     sampling: all && n % 5 === 2 ? { ...sampling, repetitionPenalty: 1.3 } : sampling,
     maxTokens: [40, 23, 50, 9][n % 4] ?? 1,
     stop: [],
@@ -84,10 +84,10 @@ function request(engine: Engine, n: number, all: boolean): GenerateRequest {
   };
 }
 
-async function together(options: OpenOptions, count: number, all: boolean) {
+async function together(options: LocalOptions, count: number, all: boolean) {
   using engine = await openEngine(options);
   const requests = Array.from({ length: count }, (_, n) => request(engine, n, all));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   assertNothingHeld(engine);
   return { results, counts: { ...engine.counts }, ranks: engine.core.ranks };
 }
@@ -97,7 +97,7 @@ const outputs = (results: readonly GenerateResult[]) =>
 
 interface Case {
   readonly name: string;
-  readonly options: OpenOptions;
+  readonly options: LocalOptions;
   readonly tiers?: readonly DraftShape[];
   readonly requests?: number;
   /** Grammars, penalties and log-probabilities among the requests. */
@@ -105,38 +105,48 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  { name: "EAGLE3, one at a time", options: { algorithm: "EAGLE3" }, requests: 5 },
+  { name: "EAGLE3, one at a time", options: { model: { algorithm: "EAGLE3" } }, requests: 5 },
   {
     name: "EAGLE3, 8 at once, three rounds a sync",
-    options: { algorithm: "EAGLE3", maxBatch: 8, roundsPerSync: 3 },
+    options: { model: { algorithm: "EAGLE3" }, limits: { maxBatch: 8, roundsPerSync: 3 } },
   },
   {
     name: "EAGLE, preempted, bf16 keys and values",
-    options: { algorithm: "EAGLE", maxBatch: 4, kvDtype: "bf16", maxKvTokens: 192 },
+    options: {
+      model: { algorithm: "EAGLE" },
+      limits: { maxBatch: 4, kvDtype: "bf16", maxKvTokens: 192 },
+    },
   },
   {
     name: "EAGLE3, grammars, penalties and log-probabilities beside",
-    options: { algorithm: "EAGLE3", maxBatch: 5, constrained: true },
+    options: { model: { algorithm: "EAGLE3" }, limits: { maxBatch: 5, constrained: true } },
     all: true,
   },
   {
     name: "EAGLE, trees beside",
-    options: { algorithm: "EAGLE", maxBatch: 3 },
+    options: { model: { algorithm: "EAGLE" }, limits: { maxBatch: 3 } },
     tiers: TREES,
   },
-  { name: "HYBRID", options: { algorithm: "HYBRID", maxBatch: 4, roundsPerSync: 2 } },
+  {
+    name: "HYBRID",
+    options: { model: { algorithm: "HYBRID" }, limits: { maxBatch: 4, roundsPerSync: 2 } },
+  },
 ];
 
 const plains = new Map<string, Promise<GenerateResult[]>>();
 
 /** Plain decoding of the first requests; with the same keys and values and masks, made once. */
-async function plain(options: OpenOptions, count: number, all: boolean) {
-  const { kvDtype = "f32", constrained = false } = options;
+async function plain(options: LocalOptions, count: number, all: boolean) {
+  const { kvDtype = "f32", constrained = false } = options.limits ?? {};
   const results = await plains.getOrInsertComputed(
     JSON.stringify([kvDtype, constrained, all]),
     async () => {
       const speculate = statically(0);
-      return (await together({ kvDtype, constrained, maxBatch: 8, speculate }, 8, all)).results;
+      return (await together(
+        { limits: { kvDtype, constrained, maxBatch: 8 }, hooks: { plan: speculate } },
+        8,
+        all,
+      )).results;
     },
   );
   return results.slice(0, count);
@@ -148,10 +158,14 @@ for (const { name, options, tiers = CHAINS, requests = 8, all = false } of CASES
     const expected = await plain(options, requests, all);
     const heard: Heard = { picks: [], outcomes: [] };
     const policy = drawing(11, tiers, heard);
-    const found = await together({ ...options, speculate: { policy } }, requests, all);
+    const found = await together(
+      { ...options, hooks: { ...options.hooks, plan: { policy } } },
+      requests,
+      all,
+    );
     assert.deepEqual(outputs(found.results), outputs(expected));
     assert.ok(found.ranks);
-    assert.equal(found.counts.preemptions > 0, options.maxKvTokens !== undefined);
+    assert.equal(found.counts.preemptions > 0, options.limits?.maxKvTokens !== undefined);
     assertHeard(heard, all);
   });
 }

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine } from "./open.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { type LocalEngine, openEngine } from "./open.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt, PROMPT_KINDS } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
@@ -14,17 +14,20 @@ interface Message {
   readonly content: string;
 }
 
-function requestOf(engine: Engine, messages: readonly Message[]): GenerateRequest {
-  const promptIds = engine.encodePrompt({ messages });
+function requestOf(engine: LocalEngine, messages: readonly Message[]): GenerateRequest {
+  const promptIds = engine.text.encodePrompt({ messages });
   return { promptIds, sampling: GREEDY, maxTokens: 40, stop: [], ignoreEos: false };
 }
 
 /** Texts of the conversations, each alone and computed whole. */
 async function alone(conversations: readonly (readonly Message[])[]): Promise<string[]> {
-  using engine = await openEngine({ speculate: statically(0), prefixCache: false });
+  using engine = await openEngine({
+    hooks: { plan: statically(0) },
+    limits: { prefixCache: false },
+  });
   const texts: string[] = [];
   for (const messages of conversations) {
-    texts.push((await resultOf(engine.generate(requestOf(engine, messages)))).text);
+    texts.push((await resultOf(engine.submit(requestOf(engine, messages)))).text);
   }
   return texts;
 }
@@ -33,9 +36,9 @@ exhaustive.test("26 texts, all asked for at once", async () => {
   const prompts = Array.from({ length: 2 * PROMPT_KINDS }, (_, n): Message[] => [
     { role: "user", content: generatedPrompt(n) },
   ]);
-  using engine = await openEngine({ speculate: statically(3), maxBatch: 4 });
+  using engine = await openEngine({ hooks: { plan: statically(3) }, limits: { maxBatch: 4 } });
   const results = await Promise.all(
-    prompts.map((messages) => resultOf(engine.generate(requestOf(engine, messages)))),
+    prompts.map((messages) => resultOf(engine.submit(requestOf(engine, messages)))),
   );
   assert.deepEqual(results.map(({ text }) => text), await alone(prompts));
   assertNothingHeld(engine);
@@ -43,7 +46,10 @@ exhaustive.test("26 texts, all asked for at once", async () => {
 
 exhaustive.test("conversations go on side by side where pages are short", async () => {
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "What is 3 + 4?"];
-  using engine = await openEngine({ speculate: statically(3), maxBatch: 3, maxKvTokens: 240 });
+  using engine = await openEngine({
+    hooks: { plan: statically(3) },
+    limits: { maxBatch: 3, maxKvTokens: 240 },
+  });
   const talk = async (first: string) => {
     let messages: Message[] = [];
     const asked: Message[][] = [];
@@ -51,7 +57,7 @@ exhaustive.test("conversations go on side by side where pages are short", async 
     for (const content of [first, ...turns]) {
       messages = [...messages, { role: "user", content }];
       asked.push(messages);
-      const { text } = await resultOf(engine.generate(requestOf(engine, messages)));
+      const { text } = await resultOf(engine.submit(requestOf(engine, messages)));
       texts.push(text);
       messages = [...messages, { role: "assistant", content: text }];
     }
@@ -79,13 +85,11 @@ Deno.test("7 prompts behind one long system message share its pages", async () =
   const cached: number[][] = [];
   for (const prefixCache of [true, false]) {
     using engine = await openEngine({
-      speculate: statically(3),
-      maxBatch: 4,
-      maxKvTokens: 700,
-      prefixCache,
+      hooks: { plan: statically(3) },
+      limits: { maxBatch: 4, maxKvTokens: 700, prefixCache },
     });
     const results = await Promise.all(
-      prompts.map((messages) => resultOf(engine.generate(requestOf(engine, messages)))),
+      prompts.map((messages) => resultOf(engine.submit(requestOf(engine, messages)))),
     );
     texts.push(results.map(({ text }) => text));
     cached.push(results.map(({ cachedTokens }) => cachedTokens));

@@ -12,7 +12,7 @@ import { mostCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { RoundSpec } from "../../src/engine/device/round_plans.ts";
 import type { Program } from "../../src/gpu/program.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { checkDraft } from "../../src/engine/check/check_draft.ts";
-import { openEngine, type OpenOptions } from "./open.ts";
+import { type LocalOptions, openEngine } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
 import { embeddedHead, safetensorsFiles } from "../model/draft_formats.ts";
 
@@ -13,7 +13,7 @@ Deno.test("a draft whose config names another rope base than it was trained with
     for (const [file, bytes] of Object.entries(files)) {
       Deno.writeFileSync(`${draft}/${file}`, bytes);
     }
-    const report = await checkDraft({ draft }, openEngine);
+    const report = await checkDraft({ model: { draft } }, openEngine);
     assert.deepEqual([report.theta, report.best], [4, 10_000]);
     const [said, trained] = report.measured;
     assert.deepEqual([said?.theta, trained?.theta], [4, 10_000]);
@@ -27,12 +27,12 @@ Deno.test("a draft whose config names another rope base than it was trained with
 
 Deno.test("the base of training is measured once; a draft that is none is told", async () => {
   const draft = new URL("../../models/fledgling/eagle1", import.meta.url).pathname;
-  const opened: OpenOptions[] = [];
-  const open = (options: OpenOptions) => {
+  const opened: LocalOptions[] = [];
+  const open = (options: LocalOptions) => {
     opened.push(options);
     return openEngine(options);
   };
-  const { measured, best } = await checkDraft({ draft }, open);
+  const { measured, best } = await checkDraft({ model: { draft } }, open);
   assert.deepEqual([measured.length, best, opened.length], [1, 10_000, 1]);
-  await assert.rejects(() => checkDraft({ draft: "none" }, open), UsageError);
+  await assert.rejects(() => checkDraft({ model: { draft: "none" } }, open), UsageError);
 });

@@ -9,8 +9,8 @@ const PROMPTS = [
 
 Deno.test("check_quantized: 8 bits cost little, 4 bits more, neither nothing", async () => {
   const [q8, q4] = [
-    await checkQuantized({ quantize: "q8", prompts: PROMPTS }),
-    await checkQuantized({ quantize: "q4", quantizeDraft: true, prompts: PROMPTS }),
+    await checkQuantized({ prompts: PROMPTS, model: { quantize: "q8" } }),
+    await checkQuantized({ prompts: PROMPTS, model: { quantize: "q4", quantizeDraft: true } }),
   ];
   assert.ok(q8.logits.rms > 1e-4 && q8.logits.rms < 0.02, `q8 ${q8.logits.rms}`);
   assert.ok(q4.logits.rms > 4 * q8.logits.rms && q4.logits.rms < 0.3, `q4 ${q4.logits.rms}`);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -40,11 +40,11 @@ const GRAMMARS: readonly (Grammar | undefined)[] = [
 ];
 const ALL = [0, 1, 2, 3];
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const grammar = GRAMMARS[n];
   const content = generatedPrompt(n);
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? { ...GREEDY, temperature: 0.9, seed: n, topK: 40 } : GREEDY,
     maxTokens: n === 2 ? 20 : 60,
     stop: [],
@@ -55,26 +55,32 @@ function request(engine: Engine, n: number): GenerateRequest {
 
 /** Plain decoding with masks: nothing is drafted, not even what a grammar forces. */
 const plain = await (async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   return await Array.fromAsync(
     ALL,
-    (n) => resultOf(engine.generate({ ...request(engine, n), numSteps: 0 })),
+    (n) => resultOf(engine.submit({ ...request(engine, n), numSteps: 0 })),
   );
 })();
 
-async function open(options: OpenOptions): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+async function open(
+  options: LocalOptions,
+): Promise<{ engine: LocalEngine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
-  const engine = await openEngine({ maxBatch: 4, constrained: true, onRound, ...options });
+  const engine = await openEngine({
+    ...options,
+    limits: { maxBatch: 4, constrained: true, ...options.limits },
+    hooks: { onRound, ...options.hooks },
+  });
   return { engine, rounds };
 }
 
 /** All of them at once, and each batch size from `least`. */
-async function assertSame(engine: Engine, least = 4): Promise<readonly GenerateResult[]> {
+async function assertSame(engine: LocalEngine, least = 4): Promise<readonly GenerateResult[]> {
   let results: readonly GenerateResult[] = [];
   for (let batch = least; batch <= 4; batch++) {
     const which = ALL.slice(0, batch);
-    results = await Promise.all(which.map((n) => resultOf(engine.generate(request(engine, n)))));
+    results = await Promise.all(which.map((n) => resultOf(engine.submit(request(engine, n)))));
     assert.deepEqual(
       results.map(({ outputIds, finishReason }) => [outputIds.join(), finishReason]),
       which.map((n) => [plain[n]?.outputIds.join(), plain[n]?.finishReason]),
@@ -100,7 +106,7 @@ Deno.test("masked plain decoding: outputs are what their grammars say", () => {
 });
 
 Deno.test("what a grammar forces is drafted without a model, batch 1 to 4", async () => {
-  const { engine, rounds } = await open({ draft: "none" });
+  const { engine, rounds } = await open({ model: { draft: "none" } });
   using _ = engine;
   const results = await assertSame(engine, 1);
   assert.ok((results[0]?.speculative.accepted_tokens ?? 0) > 5);
@@ -110,7 +116,10 @@ Deno.test("what a grammar forces is drafted without a model, batch 1 to 4", asyn
 
 for (const [algorithm, steps] of [["EAGLE3", 3], ["EAGLE3", 7], ["EAGLE", 3]] as const) {
   exhaustive.test(`chains of ${steps} from ${algorithm}`, async () => {
-    const { engine, rounds } = await open({ algorithm, speculate: statically(steps) });
+    const { engine, rounds } = await open({
+      model: { algorithm },
+      hooks: { plan: statically(steps) },
+    });
     using _ = engine;
     await assertSame(engine);
     assert.ok(
@@ -121,7 +130,10 @@ for (const [algorithm, steps] of [["EAGLE3", 3], ["EAGLE3", 7], ["EAGLE", 3]] as
 
 exhaustive.test("trees that the device drafts", async () => {
   const tree = { depth: 4, width: 3, rows: 10 };
-  const { engine, rounds } = await open({ algorithm: "EAGLE3", speculate: statically(tree) });
+  const { engine, rounds } = await open({
+    model: { algorithm: "EAGLE3" },
+    hooks: { plan: statically(tree) },
+  });
   using _ = engine;
   await assertSame(engine);
   assert.ok(rounds.some(({ numSteps, accepted }) => numSteps === 4 && accepted.some((n) => n > 1)));
@@ -150,14 +162,14 @@ const TREES: HostDrafter = pureDrafter({
 });
 
 Deno.test("trees from the host lose what is not allowed", async () => {
-  const { engine, rounds } = await open({ draft: "none", drafter: TREES });
+  const { engine, rounds } = await open({ model: { draft: "none" }, hooks: { drafter: TREES } });
   using _ = engine;
   await assertSame(engine);
   assert.ok(rounds.some(({ numSteps, accepted }) => numSteps === 4 && accepted.includes(4)));
 });
 
 exhaustive.test("preempted requests go on in their grammars", async () => {
-  const { engine } = await open({ draft: "none", maxKvTokens: 112 });
+  const { engine } = await open({ model: { draft: "none" }, limits: { maxKvTokens: 112 } });
   using _ = engine;
   // Which of them run together depends on when their grammars, opened in other threads, are there.
   for (let turn = 0; turn < 30 && engine.counts.preemptions === 0; turn++) await assertSame(engine);
@@ -165,29 +177,29 @@ exhaustive.test("preempted requests go on in their grammars", async () => {
 });
 
 Deno.test("the ends: at max tokens, at a stop text, without the end token", async () => {
-  const { engine } = await open({ draft: "none" });
+  const { engine } = await open({ model: { draft: "none" } });
   using _ = engine;
   const whole = plain[0] ?? assert.fail();
-  const cut = await resultOf(engine.generate({ ...request(engine, 0), maxTokens: 9 }));
+  const cut = await resultOf(engine.submit({ ...request(engine, 0), maxTokens: 9 }));
   assert.deepEqual([cut.finishReason, cut.outputIds.length], ["length", 9]);
   assert.ok(whole.text.startsWith(cut.text) && cut.text !== "");
-  const stopped = await resultOf(engine.generate({ ...request(engine, 0), stop: ['"years"'] }));
+  const stopped = await resultOf(engine.submit({ ...request(engine, 0), stop: ['"years"'] }));
   assert.equal(stopped.finishReason, "stop");
   assert.equal(stopped.text, whole.text.slice(0, whole.text.indexOf('"years"')));
-  const on = await resultOf(engine.generate({ ...request(engine, 0), ignoreEos: true }));
+  const on = await resultOf(engine.submit({ ...request(engine, 0), ignoreEos: true }));
   assert.deepEqual([on.finishReason, on.text], ["stop", whole.text]);
 });
 
 Deno.test("a grammar that cannot be used is told before anything is generated; others go on", async () => {
-  const { engine } = await open({ draft: "none" });
+  const { engine } = await open({ model: { draft: "none" } });
   using _ = engine;
   const bad: Grammar = { kind: "ebnf", text: 'root ::= "a" | b' };
   const nowhere: Grammar = { kind: "ebnf", text: 'root ::= "The" x\nx ::= x' };
   const escape: Grammar = { kind: "json schema", schema: { $ref: "#/%zz" } };
   const [good, ...failed] = await Promise.allSettled([
-    resultOf(engine.generate(request(engine, 3))),
+    resultOf(engine.submit(request(engine, 3))),
     ...[bad, nowhere, escape].map((grammar) =>
-      resultOf(engine.generate({ ...request(engine, 0), grammar }))
+      resultOf(engine.submit({ ...request(engine, 0), grammar }))
     ),
   ]);
   assert.equal(good?.status === "fulfilled" && good.value.text, plain[3]?.text);
@@ -203,17 +215,18 @@ Deno.test("a grammar that cannot be used is told before anything is generated; o
   // A callback that throws ends its own request, as does a grammar.
   const thrown = new RangeError("the callback's own");
   let last: unknown;
-  const callback = engine.submit(request(engine, 0), (event) => {
+  const callback = engine.submit(request(engine, 0));
+  callback.listen((event) => {
     if (event.kind === "text") throw thrown;
     if (event.kind === "error") last = event.error;
   });
   const [goes, ...ended] = await Promise.allSettled([
-    resultOf(engine.generate(request(engine, 1))),
-    resultOf(engine.generate({ ...request(engine, 0), grammar: escape })),
+    resultOf(engine.submit(request(engine, 1))),
+    resultOf(engine.submit({ ...request(engine, 0), grammar: escape })),
   ]);
   await engine.idle();
   assert.equal(goes?.status === "fulfilled" && goes.value.text, plain[1]?.text);
   assert.deepEqual(ended.map(({ status }) => status), ["rejected"]);
-  assert.deepEqual([callback.done, last], [true, thrown]);
+  assert.deepEqual([callback.ended, last], [true, thrown]);
   assertNothingHeld(engine);
 });

@@ -8,7 +8,7 @@ import type { Quantization } from "../../src/gpu/matrix.ts";
 import { convertCheckpoint } from "../../src/model/checkpoint/convert.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { exhaustive } from "../exhaustive.ts";

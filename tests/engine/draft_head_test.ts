@@ -1,8 +1,7 @@
 // Drafts do not depend on whether the draft's head stores its logits or their partial results.
 
 import assert from "node:assert/strict";
-import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
-import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
+import { roundBuffers } from "../../src/engine/device/buffers.ts";
 import type { Runner } from "../../src/engine/device/runner.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
 import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
@@ -10,7 +9,7 @@ import { openGpu } from "../gpu/shared.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords } from "../../src/model/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
@@ -28,14 +27,9 @@ async function openHardware(
 }
 
 /** The draft of an engine that writes the draft's logits. */
-function withLogits({ gpu, models }: Runner): SpeculativeDraft {
+function withLogits({ models }: Runner): SpeculativeDraft {
   const draft = models.draft ?? assert.fail();
-  const rows = draft.weights.head.rows;
-  return {
-    ...draft,
-    logits: storageBuffer(gpu, "logits", BATCH * rows),
-    partials: storageBuffer(gpu, "partials", BATCH * slicePartialWords(rows, draft.choice)),
-  };
+  return { ...draft, without: new Set(["partials_in_matmul"]) };
 }
 
 function labels(plan: Plan): string[] {
@@ -74,7 +68,7 @@ async function draftedOf(core: Runner): Promise<Drafted[]> {
   const found: Drafted[] = [];
   for (let batch = 1; batch <= BATCH; batch++) {
     const x = numbers(BATCH * draft.config.hiddenSize, batch);
-    write(draft.scratch.x, x as Float32Array<ArrayBuffer>);
+    write(draft.extended.x, x as Float32Array<ArrayBuffer>);
     const ours = eagleDrafter(draft, buffers).head(batch);
     const plain = eagleDrafter(withLogits(core), buffers).head(batch);
     assert.deepEqual(labels(ours), ["draft.head", "draft_choose.0"]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { PageMove } from "../../src/engine/device/elastic/paged_buffers.ts";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { OutOfMemory } from "../../src/gpu/device.ts";
 import type { Policy } from "../../src/speculate/policy.ts";
@@ -25,39 +25,39 @@ function offBetween(from: number, to: number): Policy<number> {
 }
 
 /** Pages are short at once, and there is room at once: 14 requests for the pages of 3 or 4. */
-const ELASTIC: OpenOptions = {
-  speculate: { policy: offBetween(12, 50) },
-  elasticDraft: true,
-  residency: { shortShare: 0.5, shortSteps: 3, wantedSteps: 2, roomShare: 0 },
+const ELASTIC: LocalOptions = {
+  hooks: { plan: { policy: offBetween(12, 50) } },
+  limits: {
+    elasticDraft: true,
+    residency: { shortShare: 0.5, shortSteps: 3, wantedSteps: 2, roomShare: 0 },
+  },
 };
 
-async function run(options: OpenOptions, prepare: (engine: Engine) => void = () => {}) {
+async function run(options: LocalOptions, prepare: (engine: LocalEngine) => void = () => {}) {
   const rounds: RoundSample[] = [];
   using engine = await openEngine({
-    maxBatch: 8,
-    maxKvTokens: 480,
-    contextLength: 240,
-    onRound: (one) => rounds.push(one),
     ...options,
+    limits: { maxBatch: 8, maxKvTokens: 480, contextLength: 240, ...options.limits },
+    hooks: { onRound: (one) => rounds.push(one), ...options.hooks },
   });
   prepare(engine);
   const requests = Array.from({ length: 14 }, (_, n): GenerateRequest => {
     const messages = [{ role: "user", content: generatedPrompt(n % 9) }] as const;
     return {
-      promptIds: engine.encodePrompt({ messages }),
+      promptIds: engine.text.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: n % 3 === 2 ? 0.8 : 0, seed: n },
       maxTokens: 60,
       stop: [],
       ignoreEos: true,
     };
   });
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   const { core: { pool, elastic }, counts, cache } = engine;
   assert.equal(pool.free + cache.evictable, pool.total, "no page is lost");
   return { ids: results.map(({ outputIds }) => outputIds), rounds, counts, elastic };
 }
 
-const plain = await run({ speculate: statically(0) });
+const plain = await run({ hooks: { plan: statically(0) } });
 
 /** Of the drafts of these rounds. */
 function acceptedShare(rounds: readonly RoundSample[]): number {
@@ -112,7 +112,10 @@ Deno.test("the draft leaves for KV pages and comes back: every text is that of p
 
 exhaustive.test("a standalone draft leaves and comes back, all its layers", async () => {
   const target = new URL("../../models/fledgling/target", import.meta.url).pathname;
-  const found = await run({ ...ELASTIC, draft: target, algorithm: "STANDALONE" });
+  const found = await run({
+    ...ELASTIC,
+    model: { ...ELASTIC.model, draft: target, algorithm: "STANDALONE" },
+  });
   assert.deepEqual(found.ids, plain.ids);
   const { draft, evictions, reloads } = found.counts.elastic ?? assert.fail();
   assert.deepEqual([draft, evictions, reloads], ["resident", 1, 1]);
@@ -123,9 +126,13 @@ exhaustive.test("a standalone draft leaves and comes back, all its layers", asyn
 
 exhaustive.test("pages that cannot be vacated stay, and the draft comes back another time", async () => {
   const sizes: number[] = [];
-  const residency = { ...ELASTIC.residency, wantedSteps: 1, roomShare: -1 };
+  const residency = { ...ELASTIC.limits?.residency, wantedSteps: 1, roomShare: -1 };
   const speculate = { policy: offBetween(12, 30) };
-  const found = await run({ ...ELASTIC, speculate, residency }, ({ core: { pool } }) => {
+  const found = await run({
+    ...ELASTIC,
+    limits: { ...ELASTIC.limits, residency },
+    hooks: { ...ELASTIC.hooks, plan: speculate },
+  }, ({ core: { pool } }) => {
     const resize = pool.resize.bind(pool);
     Object.assign(pool, { resize: (total: number) => (sizes.push(total), resize(total)) });
   });
@@ -136,10 +143,18 @@ exhaustive.test("pages that cannot be vacated stay, and the draft comes back ano
 });
 
 exhaustive.test("with more pages fewer requests wait and fewer are preempted", async () => {
-  const residency = { ...ELASTIC.residency, shortShare: 1 };
+  const residency = { ...ELASTIC.limits?.residency, shortShare: 1 };
   const off = { policy: offBetween(1, Infinity) };
-  const short = await run({ ...ELASTIC, speculate: off, elasticDraft: false });
-  const wide = await run({ ...ELASTIC, speculate: off, residency });
+  const short = await run({
+    ...ELASTIC,
+    limits: { ...ELASTIC.limits, elasticDraft: false },
+    hooks: { ...ELASTIC.hooks, plan: off },
+  });
+  const wide = await run({
+    ...ELASTIC,
+    limits: { ...ELASTIC.limits, residency },
+    hooks: { ...ELASTIC.hooks, plan: off },
+  });
   assert.deepEqual([short.ids, wide.ids], [plain.ids, plain.ids]);
   assert.deepEqual([wide.counts.elastic?.draft, short.counts.elastic], ["host", undefined]);
   assert.ok(wide.counts.waits < short.counts.waits, `${wide.counts.waits} ${short.counts.waits}`);
@@ -149,7 +164,7 @@ exhaustive.test("with more pages fewer requests wait and fewer are preempted", a
 exhaustive.test("a draft that there is no room for any more is told of once; plain decoding goes on", async () => {
   const warnings: string[] = [];
   const onWarning = (line: string) => void warnings.push(line);
-  const found = await run({ ...ELASTIC, onWarning }, ({ core }) => {
+  const found = await run({ ...ELASTIC, hooks: { ...ELASTIC.hooks, onWarning } }, ({ core }) => {
     const allocate = () => Promise.reject(new OutOfMemory("no room"));
     Object.assign(core.elastic?.draft ?? assert.fail(), { allocate });
   });
@@ -164,7 +179,7 @@ exhaustive.test("a draft that there is no room for any more is told of once; pla
 exhaustive.test("pages that there is no memory for: the draft comes back all the same", async () => {
   const warnings: string[] = [];
   const onWarning = (line: string) => void warnings.push(line);
-  const found = await run({ ...ELASTIC, onWarning }, ({ core }) => {
+  const found = await run({ ...ELASTIC, hooks: { ...ELASTIC.hooks, onWarning } }, ({ core }) => {
     const { paged, most } = core.elastic ?? assert.fail();
     const { resize } = paged;
     let calls = 0;
@@ -179,19 +194,25 @@ exhaustive.test("pages that there is no memory for: the draft comes back all the
 });
 
 exhaustive.test("a grammar's forced tokens are verified while the draft is away", async () => {
-  const texts = async (more: OpenOptions) => {
+  const texts = async (more: LocalOptions) => {
     const away: RoundSample[] = [];
     using engine = await openEngine({
-      constrained: true,
-      maxBatch: 4,
-      maxKvTokens: 320,
-      contextLength: 200,
-      onRound: (round) => {
-        if (engine.core.elastic?.away) away.push(round);
-      },
       ...more,
+      limits: {
+        constrained: true,
+        maxBatch: 4,
+        maxKvTokens: 320,
+        contextLength: 200,
+        ...more.limits,
+      },
+      hooks: {
+        onRound: (round) => {
+          if (engine.core.elastic?.away) away.push(round);
+        },
+        ...more.hooks,
+      },
     });
-    const promptIds = engine.encodePrompt({ raw: "The list:" });
+    const promptIds = engine.text.encodePrompt({ raw: "The list:" });
     const schema = {
       type: "array",
       items: { enum: ["first item", "second item"] },
@@ -202,7 +223,7 @@ exhaustive.test("a grammar's forced tokens are verified while the draft is away"
     // how long their grammar takes to compile; the draft does not come back before they have ended.
     const results = await Promise.all(
       Array.from({ length: 12 }, (_, seed) =>
-        resultOf(engine.generate({
+        resultOf(engine.submit({
           promptIds,
           maxTokens: 60,
           stop: [],
@@ -213,33 +234,40 @@ exhaustive.test("a grammar's forced tokens are verified while the draft is away"
     );
     return { texts: results.map(({ text }) => text), counts: engine.counts, away };
   };
-  const found = await texts({ ...ELASTIC, speculate: { policy: offBetween(4, Infinity) } });
+  const found = await texts({
+    ...ELASTIC,
+    hooks: { ...ELASTIC.hooks, plan: { policy: offBetween(4, Infinity) } },
+  });
   assert.equal(found.counts.elastic?.draft, "host");
   assert.ok(found.away.some(({ accepted }) => accepted.some((count) => count > 0)));
-  assert.deepEqual(found.texts, (await texts({ speculate: statically(0) })).texts);
+  assert.deepEqual(found.texts, (await texts({ hooks: { plan: statically(0) } })).texts);
 });
 
 Deno.test("where the draft may not leave, a line says why", async () => {
-  const said = async (options: OpenOptions) => {
+  const said = async (options: LocalOptions) => {
     const warnings: string[] = [];
     const onWarning = (line: string) => void warnings.push(line);
-    using engine = await openEngine({ elasticDraft: true, onWarning, ...options });
+    using engine = await openEngine({
+      ...options,
+      limits: { elasticDraft: true, ...options.limits },
+      hooks: { onWarning, ...options.hooks },
+    });
     assert.equal(engine.core.elastic, undefined);
     return warnings;
   };
   const why = (text: string) => [`--elastic-draft is not used: ${text}`];
   const tree = { depth: 3, width: 2, rows: 6 };
-  assert.deepEqual(await said({ draft: "none" }), why("there is no draft"));
+  assert.deepEqual(await said({ model: { draft: "none" } }), why("there is no draft"));
   assert.deepEqual(
-    await said({ speculate: statically(tree, [0]) }),
+    await said({ hooks: { plan: statically(tree, [0]) } }),
     why("features of trees are not kept"),
   );
   assert.deepEqual(
-    await said({ speculate: statically(2) }),
+    await said({ hooks: { plan: statically(2) } }),
     why("every round drafts; a policy with 0 among its steps may draft nothing"),
   );
   assert.deepEqual(
-    await said({ speculate: statically(0) }),
+    await said({ hooks: { plan: statically(0) } }),
     why("no round drafts; --draft none takes no memory at all"),
   );
 });

@@ -7,7 +7,7 @@ import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
 import type { SchedulerRunner } from "../../src/engine/schedule/scheduler.ts";
 import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { proposalFault } from "../../src/engine/device/proposals.ts";
 import type { DraftShape } from "../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";

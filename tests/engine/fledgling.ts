@@ -10,7 +10,7 @@ import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";

@@ -5,9 +5,9 @@ import {
   type GenerateRequest,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine } from "./open.ts";
+import { type LocalEngine, openEngine } from "./open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS } from "./fledgling.ts";
 
@@ -19,7 +19,7 @@ const REQUEST: Omit<GenerateRequest, "promptIds"> = {
   numSteps: 3,
 };
 
-async function collect(events: AsyncGenerator<EngineEvent>) {
+async function collect(events: AsyncIterable<EngineEvent>) {
   const pieces: string[] = [];
   const prefills: number[] = [];
   const result = await resultOf(events, (event) => {
@@ -30,17 +30,17 @@ async function collect(events: AsyncGenerator<EngineEvent>) {
   return { result, prefills, pieces };
 }
 
-function user(engine: Engine, content: string): number[] {
-  return engine.encodePrompt({ messages: [{ role: "user", content }] });
+function user(engine: LocalEngine, content: string): number[] {
+  return engine.text.encodePrompt({ messages: [{ role: "user", content }] });
 }
 
 Deno.test("a request on the embedded model", async (t) => {
-  using engine = await openEngine({ speculate: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) });
+  using engine = await openEngine({ hooks: { plan: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) } });
   const promptIds = user(engine, "Count from 3 to 20.");
   const counted = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.";
 
   async function run(request: Partial<GenerateRequest>) {
-    return (await collect(engine.generate({ promptIds, ...REQUEST, ...request }))).result;
+    return (await collect(engine.submit({ promptIds, ...REQUEST, ...request }))).result;
   }
 
   await t.step("ends at the end-of-sequence token, which is an id and not text", async () => {
@@ -77,7 +77,7 @@ Deno.test("a request on the embedded model", async (t) => {
     const abort = new AbortController();
     const ids: number[] = [];
     const request = { promptIds, ...REQUEST, signal: abort.signal };
-    for await (const event of engine.generate(request)) {
+    for await (const event of engine.submit(request)) {
       if (event.kind === "round") ids.push(...event.ids);
       if (ids.length > 8) abort.abort();
       if (event.kind !== "finish") continue;
@@ -104,11 +104,11 @@ Deno.test("a request on the embedded model", async (t) => {
     const long = user(engine, "Count from 1 to 9. ".repeat(150)).slice(0, 1001);
     const result = await run({ promptIds: long, ignoreEos: true, maxTokens: 999 });
     assert.equal(result.finishReason, "length");
-    assert.equal(result.outputIds.length, engine.contextLength - long.length);
+    assert.equal(result.outputIds.length, engine.info.contextLength - long.length);
   });
 
   await t.step("a prompt as long as the context is refused", async () => {
-    const promptIds = Array.from({ length: engine.contextLength }, () => 300);
+    const promptIds = Array.from({ length: engine.info.contextLength }, () => 300);
     await assert.rejects(
       run({ promptIds }),
       {
@@ -147,8 +147,11 @@ Deno.test("a request on the embedded model", async (t) => {
 
 Deno.test("a conversation computes only what is new, and answers as from the start", async (t) => {
   const speculate = statically(3, [0, 1, 2, 3, 4, 5, 6, 7]);
-  using engine = await openEngine({ speculate, roundsPerSync: 3 });
-  using uncached = await openEngine({ speculate, roundsPerSync: 3, prefixCache: false });
+  using engine = await openEngine({ hooks: { plan: speculate }, limits: { roundsPerSync: 3 } });
+  using uncached = await openEngine({
+    hooks: { plan: speculate },
+    limits: { roundsPerSync: 3, prefixCache: false },
+  });
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "Thank you!"];
   for (const drafting of [[3, 3, 3], [0, 3, 7], [3, 0, 2], [0, 0, 0]]) {
     await t.step(`num_steps ${drafting}`, async () => {
@@ -157,17 +160,17 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
       const answers: { text: string; accepted: number; cached: number }[] = [];
       for (const [turn, content] of turns.entries()) {
         messages.push({ role: "user", content });
-        const promptIds = engine.encodePrompt({ messages });
+        const promptIds = engine.text.encodePrompt({ messages });
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
-        const { result } = await collect(engine.generate(request));
+        const { result } = await collect(engine.submit(request));
         messages.push({ role: "assistant", content: result.text });
         const { accepted_tokens } = result.speculative;
         answers.push({ text: result.text, accepted: accepted_tokens, cached: result.cachedTokens });
       }
       for (const [turn] of turns.entries()) {
-        const promptIds = engine.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
+        const promptIds = engine.text.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
-        const { result } = await collect(uncached.generate(request));
+        const { result } = await collect(uncached.submit(request));
         assert.equal(answers[turn]?.text, result.text);
         // The draft caught up with tokens that were decoded without it.
         assert.equal(answers[turn]?.accepted, result.speculative.accepted_tokens);
@@ -180,14 +183,16 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
 
 /** Tokens in the whole pages that turn `turn` has in common with what the turn before stored. */
 function shared(
-  engine: Engine,
+  engine: LocalEngine,
   messages: readonly { readonly role: "user" | "assistant"; readonly content: string }[],
   turn: number,
 ): number {
-  const now = engine.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
+  const now = engine.text.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
   const before = [
-    ...engine.encodePrompt({ messages: messages.slice(0, 2 * turn - 1) }),
-    ...engine.tokenizer.encode(messages[2 * turn - 1]?.content ?? "", { addSpecialTokens: false }),
+    ...engine.text.encodePrompt({ messages: messages.slice(0, 2 * turn - 1) }),
+    ...engine.text.tokenizer.encode(messages[2 * turn - 1]?.content ?? "", {
+      addSpecialTokens: false,
+    }),
     EOS,
   ];
   const differs = now.findIndex((id, i) => id !== before[i]);
@@ -195,12 +200,12 @@ function shared(
 }
 
 Deno.test("logits that are no numbers are an error, not garbage", async () => {
-  using engine = await openEngine({ speculate: statically(3) });
+  using engine = await openEngine({ hooks: { plan: statically(3) } });
   const { norm } = engine.core.models.target.weights;
   const broken = new Float32Array(256).fill(NaN);
   engine.core.gpu.device.queue.writeBuffer(norm.buffer, norm.offset ?? 0, broken);
   const promptIds = user(engine, "Hello!");
-  await assert.rejects(collect(engine.generate({ promptIds, ...REQUEST })), (error) => {
+  await assert.rejects(collect(engine.submit({ promptIds, ...REQUEST })), (error) => {
     assert.ok(error instanceof UsageError);
     assert.match(error.message, /the logits at position \d+ are not numbers/);
     return true;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { inverseFrequencies } from "../../src/model/plan/rope.ts";
+import { inverseFrequencies } from "../../src/model/weights/rope_table.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
@@ -64,7 +64,7 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
   core.gpu[Symbol.dispose]();
 });
 
-/** cos and sin as src/model/plan/rope.ts makes them, but of frequencies rounded to bfloat16. */
+/** cos and sin as src/model/weights/rope_table.ts makes them, but of frequencies rounded to bfloat16. */
 function bf16RopeTable(
   { ropes: [rope] }: ModelConfig,
   positions: number,

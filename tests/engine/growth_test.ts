@@ -17,12 +17,11 @@ const POINTS = [
 for (const draft of ["none", undefined]) {
   Deno.test(`growth: points of an engine with draft ${draft ?? "eagle3"}`, async () => {
     const { depths: _, ...sizes } = enginesSizes(POINTS);
-    const speculate = growthPlan(POINTS);
     using engine = await openEngine({
-      ...sizes,
-      speculate,
-      profile: true,
-      ...draft ? { draft } : {},
+      model: draft ? { draft } : {},
+      device: { profile: true },
+      limits: sizes,
+      hooks: { plan: growthPlan(POINTS) },
     });
     const { core } = engine;
     await fillCells(core);
@@ -55,7 +54,7 @@ for (const draft of ["none", undefined]) {
 Deno.test("growth: a prefill stores the last tokens of a context, chunk by chunk", async () => {
   const points = [{ context: 200, batch: 1, rows: 1 }];
   const { depths: _, ...sizes } = enginesSizes(points);
-  using engine = await openEngine({ ...sizes, draft: "none" });
+  using engine = await openEngine({ limits: sizes, model: { draft: "none" } });
   const { core } = engine;
   const asked = { context: 200, count: 40, chunkRows: 16, times: 2 };
   const found = await measurePrefill(core, asked);
@@ -71,7 +70,10 @@ Deno.test("growth: a prefill stores the last tokens of a context, chunk by chunk
 
 for (const kvDtype of ["f32", "f16", "bf16"] as const) {
   Deno.test(`growth: cells are filled with finite numbers in ${kvDtype}`, async () => {
-    using engine = await openEngine({ draft: "none", kvDtype, contextLength: 64 });
+    using engine = await openEngine({
+      model: { draft: "none" },
+      limits: { kvDtype, contextLength: 64 },
+    });
     const { core } = engine;
     await fillCells(core);
     const [{ keys }] = core.models.target.kv as [typeof core.models.target.kv[number]];
@@ -102,6 +104,8 @@ Deno.test("growth: what there is no room for is known before anything is loaded"
   );
   assert.match(room.faultOf(at(512, 64)) ?? "", /^it takes .* MB, the GPU has 40\.0 MB free of/);
   // What grows with a point: cells with its batch, logits with its rows.
+  // Rows of files have these as they are.
+  assert.deepEqual(Object.keys(room.needOf(at(512))), ["weights", "kv", "scratch", "total"]);
   assert.ok(room.needOf(at(512, 2)).kv > 1.9 * room.needOf(at(512)).kv);
   assert.ok(room.needOf(at(512, 1, 16)).scratch > room.needOf(at(512)).scratch);
   assert.equal(pointCells(at(0, 1, 1)), 67);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { Engine } from "../../src/engine/open.ts";
+import type { LocalEngine } from "../../src/engine/open.ts";
 
 /** Every page is free or only cached. */
-export function assertNothingHeld({ core: { pool }, cache }: Engine): void {
+export function assertNothingHeld({ core: { pool }, cache }: LocalEngine): void {
   assert.equal(pool.free + cache.evictable, pool.total);
   assert.equal(cache.size, cache.evictable);
 }

@@ -6,7 +6,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
@@ -19,11 +19,11 @@ const LONG = 48;
 /** Counting and tables repeat, words and numbers do not. */
 const PROMPTS = [0, 5, 8, 12, 9, 6];
 
-function request(engine: Engine, n: number, maxTokens = MOST): GenerateRequest {
+function request(engine: LocalEngine, n: number, maxTokens = MOST): GenerateRequest {
   const content = generatedPrompt(PROMPTS[n] as number);
   const sampled = { ...GREEDY, temperature: 0.8, seed: n, topP: 0.9 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens,
     stop: [],
@@ -32,19 +32,19 @@ function request(engine: Engine, n: number, maxTokens = MOST): GenerateRequest {
 }
 
 async function together(
-  engine: Engine,
+  engine: LocalEngine,
   which: readonly number[],
   maxTokens = MOST,
 ): Promise<GenerateResult[]> {
   const results = await Promise.all(
-    which.map((n) => resultOf(engine.generate(request(engine, n, maxTokens)))),
+    which.map((n) => resultOf(engine.submit(request(engine, n, maxTokens)))),
   );
   assertNothingHeld(engine);
   return results;
 }
 
 const plain = await (async () => {
-  using engine = await openEngine({ draft: "none", maxBatch: 6 });
+  using engine = await openEngine({ model: { draft: "none" }, limits: { maxBatch: 6 } });
   return (await together(engine, [...PROMPTS.keys()], LONG)).map(({ outputIds }) => outputIds);
 })();
 
@@ -57,50 +57,55 @@ function assertSame(results: readonly GenerateResult[], which: readonly number[]
 }
 
 async function open(
-  options: OpenOptions,
-): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+  options: LocalOptions,
+): Promise<{ engine: LocalEngine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
-  return { engine: await openEngine({ onRound, ...options }), rounds };
+  return { engine: await openEngine({ ...options, hooks: { onRound, ...options.hooks } }), rounds };
 }
 
-const CASES: readonly [name: string, options: OpenOptions][] = [
-  ["NGRAM", { algorithm: "NGRAM" }],
-  ["SUFFIX", { algorithm: "SUFFIX" }],
-  ["HYBRID", { algorithm: "HYBRID", speculate: statically(3, [0, 3]) }],
+const CASES: readonly [name: string, options: LocalOptions][] = [
+  ["NGRAM", { model: { algorithm: "NGRAM" } }],
+  ["SUFFIX", { model: { algorithm: "SUFFIX" } }],
+  ["HYBRID", { model: { algorithm: "HYBRID" }, hooks: { plan: statically(3, [0, 3]) } }],
   [
     "HYBRID beside EAGLE-1",
     {
-      algorithm: "HYBRID",
-      draft: new URL("../../models/fledgling/eagle1", import.meta.url).pathname,
-      model: new URL("../../models/fledgling/target", import.meta.url).pathname,
-      speculate: statically(2, [0, 2]),
+      model: {
+        algorithm: "HYBRID",
+        draft: new URL("../../models/fledgling/eagle1", import.meta.url).pathname,
+        model: new URL("../../models/fledgling/target", import.meta.url).pathname,
+      },
+      hooks: { plan: statically(2, [0, 2]) },
     },
   ],
 ];
 
 for (const [name, options] of CASES) {
   exhaustive.test(`${name}: the text of plain decoding, greedy and sampled, batch 1 to 4`, async () => {
-    const { engine, rounds } = await open({ ...options, maxBatch: 4 });
+    const { engine, rounds } = await open({
+      ...options,
+      limits: { ...options.limits, maxBatch: 4 },
+    });
     using _ = engine;
     for (const which of [[0], [2, 3], [0, 1, 5], [0, 1, 4, 5]]) {
       const results = await together(engine, which);
       assertSame(results, which);
-      assert.ok(results.every(({ speculative }) => speculative.algorithm === options.algorithm));
+      assert.ok(
+        results.every(({ speculative }) => speculative.algorithm === options.model?.algorithm),
+      );
     }
-    assert.equal(engine.algorithm, options.algorithm);
+    assert.equal(engine.info.algorithm, options.model?.algorithm);
     const accepted = rounds.flatMap((round) => round.accepted);
     assert.ok(accepted.some((count) => count > 1), `${accepted}`);
   });
 
   // Pages know nothing of heads: one of HYBRID's is enough.
-  if (options.draft !== undefined) continue;
+  if (options.model?.draft !== undefined) continue;
   exhaustive.test(`${name}: the same with few pages`, async () => {
     const { engine } = await open({
       ...options,
-      maxBatch: 4,
-      maxKvTokens: 240,
-      contextLength: 176,
+      limits: { ...options.limits, maxBatch: 4, maxKvTokens: 240, contextLength: 176 },
     });
     using _ = engine;
     const which = [0, 1, 2, 3, 4, 5];
@@ -111,9 +116,9 @@ for (const [name, options] of CASES) {
 
 Deno.test("HYBRID: host and device draft in the same round", async () => {
   const { engine } = await open({
-    algorithm: "HYBRID",
-    maxBatch: 4,
-    speculate: statically(3, [0, 3]),
+    model: { algorithm: "HYBRID" },
+    limits: { maxBatch: 4 },
+    hooks: { plan: statically(3, [0, 3]) },
   });
   using _ = engine;
   const { core } = engine;
@@ -132,19 +137,22 @@ Deno.test("HYBRID: host and device draft in the same round", async () => {
 });
 
 Deno.test("a request that asks for no drafts gets none, and says so", async () => {
-  const { engine } = await open({ algorithm: "SUFFIX", maxBatch: 2 });
+  const { engine } = await open({ model: { algorithm: "SUFFIX" }, limits: { maxBatch: 2 } });
   using _ = engine;
   const { outputIds, speculative } = await resultOf(
-    engine.generate({ ...request(engine, 0), numSteps: 0 }),
+    engine.submit({ ...request(engine, 0), numSteps: 0 }),
   );
   assert.deepEqual(outputIds, plain[0]?.slice(0, MOST));
   assert.deepEqual([speculative.algorithm, speculative.draft_tokens], ["NONE", 0]);
 });
 
 Deno.test("acceptance of chains from the host can be simulated", async () => {
-  const { engine } = await open({ algorithm: "NGRAM", simulateAcceptance: [1] });
+  const { engine } = await open({
+    model: { algorithm: "NGRAM" },
+    speculation: { simulateAcceptance: [1] },
+  });
   using _ = engine;
-  const { speculative } = await resultOf(engine.generate(request(engine, 0)));
+  const { speculative } = await resultOf(engine.submit(request(engine, 0)));
   assert.ok(speculative.draft_tokens > 5);
   assert.equal(speculative.accepted_tokens, speculative.draft_tokens);
 });

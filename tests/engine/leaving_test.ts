@@ -18,7 +18,7 @@ const LEAVE = `
   const promptIds = await engine.encodePrompt({ raw: "Once" });
   const { GREEDY: sampling } = await import("./src/speculate/sampling.ts");
   const request = { promptIds, sampling, maxTokens: 900, stop: [], ignoreEos: true };
-  for await (const { kind } of engine.generate(request)) if (kind === "round") break;
+  for await (const { kind } of engine.submit(request)) if (kind === "round") break;
   console.log("left");
 `;
 
@@ -26,7 +26,7 @@ Deno.test("a process ends by itself when the last generator is left", async (t) 
   await t.step("with the engine in its own thread", async () => {
     const open = `const { openEngine } = await import("./src/engine/open.ts");
       const { statically } = await import("./src/engine/drafting.ts");
-      const engine = await openEngine({ speculate: statically(3) });`;
+      const engine = await openEngine({ hooks: { plan: statically(3) } });`;
     assert.equal(await ran(open + LEAVE), "left\n");
   });
   await t.step("with the engine in a worker that is closed", async () => {

@@ -4,7 +4,7 @@ import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { forward } from "../../src/engine/device/logits_dump.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -24,11 +24,11 @@ const REQUESTS: readonly Pick<GenerateRequest, "sampling" | "logprobs">[] = [
   { sampling: SAMPLED, logprobs: 0 },
 ];
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   return {
     ...REQUESTS[n] as typeof REQUESTS[number],
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     maxTokens: 20,
     stop: [],
     ignoreEos: true,
@@ -36,10 +36,10 @@ function request(engine: Engine, n: number): GenerateRequest {
 }
 
 /** Outputs of the requests; what events tell of each is what its result has. */
-async function outputs(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+async function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   return await Promise.all(which.map(async (n) => {
     const told: TextLogprobs[] = [];
-    const result = await resultOf(engine.generate(request(engine, n)), (event) => {
+    const result = await resultOf(engine.submit(request(engine, n)), (event) => {
       if (event.kind === "round") told.push(...event.logprobs ?? []);
     });
     assert.deepEqual(result.logprobs ?? [], told);
@@ -48,14 +48,14 @@ async function outputs(engine: Engine, which: readonly number[]): Promise<Genera
 }
 
 const plain = await (async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const found: GenerateResult[] = [];
   for (const n of REQUESTS.keys()) found.push(...await outputs(engine, [n]));
   return found;
 })();
 
 Deno.test("logprobs: those of the target before penalties and temperature, as many as asked for", async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   for (const [n, { promptIds, outputIds, logprobs: told }] of plain.entries()) {
     const most = REQUESTS[n]?.logprobs;
     assert.equal(told?.length, most === undefined ? undefined : outputIds.length);
@@ -70,7 +70,7 @@ Deno.test("logprobs: those of the target before penalties and temperature, as ma
       const exact = logprobs(logits?.subarray(row * vocabSize, (row + 1) * vocabSize) ?? []);
       const falling = exact.toSorted((a, b) => b - a);
       assert.equal(one.id, outputIds[i]);
-      assert.equal(one.text, engine.tokenizer.decode([one.id]));
+      assert.equal(one.text, engine.text.tokenizer.decode([one.id]));
       assert.equal(one.top.length, most);
       for (const { id, logprob } of [one, ...one.top]) {
         assert.ok(Math.abs(logprob - (exact[id] ?? NaN)) < 1e-3, `request ${n}, token ${i}`);
@@ -95,24 +95,27 @@ const KNOWS: HostDrafter = pureDrafter({
   },
 });
 
-const SETTINGS: Readonly<Record<string, OpenOptions>> = {
-  "EAGLE3, 5 steps": { speculate: statically(5), roundsPerSync: 1 },
+const SETTINGS: Readonly<Record<string, LocalOptions>> = {
+  "EAGLE3, 5 steps": { hooks: { plan: statically(5) }, limits: { roundsPerSync: 1 } },
   "EAGLE, 2 steps, 3 rounds per sync": {
-    algorithm: "EAGLE",
-    speculate: statically(2),
-    roundsPerSync: 3,
+    model: { algorithm: "EAGLE" },
+    hooks: { plan: statically(2) },
+    limits: { roundsPerSync: 3 },
   },
   "trees from the device": {
-    speculate: statically({ depth: 4, width: 4, rows: 12 }),
-    roundsPerSync: 3,
+    hooks: { plan: statically({ depth: 4, width: 4, rows: 12 }) },
+    limits: { roundsPerSync: 3 },
   },
-  "trees of EAGLE": { algorithm: "EAGLE", speculate: statically({ depth: 3, width: 8, rows: 20 }) },
-  "trees from the host": { draft: "none", drafter: KNOWS },
+  "trees of EAGLE": {
+    model: { algorithm: "EAGLE" },
+    hooks: { plan: statically({ depth: 3, width: 8, rows: 20 }) },
+  },
+  "trees from the host": { model: { draft: "none" }, hooks: { drafter: KNOWS } },
 };
 
 for (const [name, options] of Object.entries(SETTINGS)) {
   Deno.test(`logprobs: to the bit those of plain decoding: ${name}`, async () => {
-    using engine = await openEngine({ ...options, maxBatch: 4 });
+    using engine = await openEngine({ ...options, limits: { ...options.limits, maxBatch: 4 } });
     for (const which of [[2], [...REQUESTS.keys()]]) {
       const found = await outputs(engine, which);
       assert.ok(found.some(({ speculative }) => speculative.accepted_tokens > 3));
@@ -126,7 +129,7 @@ for (const [name, options] of Object.entries(SETTINGS)) {
 }
 
 Deno.test("logprobs: more than 20 are refused", async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const asked = { ...request(engine, 0), logprobs: 21 };
-  await assert.rejects(resultOf(engine.generate(asked)), /logprobs is 21, it is 0 to 20/);
+  await assert.rejects(resultOf(engine.submit(asked)), /logprobs is 21, it is 0 to 20/);
 });

@@ -4,13 +4,13 @@ import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { forward } from "../../src/engine/device/logits_dump.ts";
 import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
-import { weightReport } from "../../src/engine/load/quantize.ts";
+import { openPaper } from "../../src/engine/load/paper.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";
 import { widen } from "../../src/model/files/widen.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { BYTES } from "../model/checkpoint_in_memory.ts";
 import { folderOf } from "./speculated.ts";
@@ -79,7 +79,7 @@ async function load(checkpoint: Checkpoint, quantize?: "q8") {
   using sequence = openSequence(core);
   assert.ok(core.reserve(sequence, 32));
   const logits = (await forward(core, sequence, PROMPT, ["logits"])).get("logits")!;
-  return { logits, bytes: weightReport(models, choice).bytes };
+  return { logits, bytes: openPaper(models, choice, gpu).measured.tensorBytes.target };
 }
 
 for (const quantize of [undefined, "q8"] as const) {

@@ -15,8 +15,8 @@ import type { Quantization } from "../../src/gpu/matrix.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
-import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
-import { targetBody, targetHead } from "../../src/model/plan/target.ts";
+import { chainRow, PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
+import { bodyPlan, headPlan } from "../../src/model/lower/target_plans.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
@@ -117,7 +117,7 @@ async function logitsOf(
   const buffer = storageBuffer(gpu, "rows", rows.length * ROW_WORDS);
   gpu.device.queue.writeBuffer(buffer.buffer, 0, Uint32Array.from(words));
   const of = { rows: buffer, count: rows.length, perSlot };
-  const plan = [...targetBody(target, of, []), ...targetHead(target, rows.length)];
+  const plan = [...bodyPlan(target, of), ...headPlan(target, rows.length)];
   submit(gpu, await compiler(gpu).compile(plan));
   const logits = new Uint32Array(await readBuffer(gpu, target.logits));
   const stride = target.weights.head.rows;
@@ -164,7 +164,7 @@ function distance(found: Map<string, Uint32Array>, wanted: Map<string, Uint32Arr
 
 function kernelsOf({ gpu, models: { target } }: Runner): string {
   const of = { rows: storageBuffer(gpu, "rows", ROW_WORDS), count: 1, perSlot: 1 };
-  return targetBody(target, of, []).map(({ kernel }) => kernel.name).join(" ");
+  return bodyPlan(target, of).map(({ kernel }) => kernel.name).join(" ");
 }
 
 /** Activations of integers are rounded to 15 bits on hardware; on matrix units they and weights to 11. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { matmul } from "../../kernels/matmul/matmul.ts";
+import { storageBuffer } from "../../src/engine/device/buffers.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
@@ -7,10 +7,10 @@ import { openGpu } from "../gpu/shared.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { norm } from "../../src/model/plan/decoder_context.ts";
-import { draftBody } from "../../src/model/plan/eagle.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
-import { targetBody } from "../../src/model/plan/target.ts";
+import { draftBody } from "../../src/model/graph/draft.ts";
+import { planOf } from "../../src/model/lower/lower.ts";
+import { bodyPlan } from "../../src/model/lower/target_plans.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
@@ -72,30 +72,34 @@ Deno.test("the NextN layer computes what transformers does", async () => {
     return { buffer };
   };
   const count = ids.length - 1;
+  const { hiddenSize } = draft.config;
+  const vocab = draft.weights.head.rows;
+  const [normed, logitsAt] = [
+    storageBuffer(gpu, "normed", count * hiddenSize),
+    storageBuffer(gpu, "nextn.logits", count * vocab),
+  ];
   const made = await compiler(gpu).compile([
-    ...targetBody(target, { rows: rowsOf(ids), count: ids.length, perSlot: ids.length }, []),
+    ...bodyPlan(target, { rows: rowsOf(ids), count: ids.length, perSlot: ids.length }),
     // Row i is the target's hidden row i with the token after it.
-    ...draftBody(
-      draft,
-      { rows: rowsOf(ids.slice(1)), count, perSlot: count },
-      { features: draft.features },
-    ),
-    ...norm(draft, { weight: draft.weights.finalNorm!, out: draft.scratch.normed }, count, "norm"),
-    ...matmul({ matrix: draft.weights.head, x: draft.scratch.normed, out: draft.fcInput }, {
-      rows: 8, // as many as `fcInput` has room for
-      epilogue: "store",
-      tuning: draft.tuning,
-      label: "head",
+    ...planOf(draft, (graph) => {
+      const rows = rowsOf(ids.slice(1));
+      draftBody(graph, draft, { rows, count, perSlot: count }, { features: draft.features });
+    }),
+    ...planOf(draft, (graph) => {
+      const x = graph.input("hidden", count, hiddenSize, draft.extended.x);
+      const weight = draft.weights.finalNorm!;
+      const out = graph.norm(x, { weight, eps: draft.config.rmsNormEps, at: normed }, "norm");
+      graph.linear(out, draft.weights.head, { at: logitsAt, label: "head" });
     }),
   ]);
   submit(gpu, made);
   gpu.check();
   const read = async (of: Operand) => new Float32Array(await readBuffer(gpu, of));
   const hidden = expected.get("nextn_hidden_states")!;
-  const found = (await read(draft.scratch.normed)).subarray(0, hidden.length);
+  const found = (await read(normed)).subarray(0, hidden.length);
   assertClose(found, hidden, 2e-4, "hidden states");
-  const logits = expected.get("nextn_logits")!.slice(0, 8 * target.config.vocabSize);
-  assertClose((await read(draft.fcInput)).subarray(0, logits.length), logits, 2e-4, "logits");
+  const logits = expected.get("nextn_logits")!;
+  assertClose((await read(logitsAt)).subarray(0, logits.length), logits, 2e-4, "logits");
   gpu[Symbol.dispose]();
 });
 
@@ -158,7 +162,7 @@ Deno.test("NEXTN with an EAGLE head for a draft is a usage error", () => {
   const wrong = () => openModels({ model: MODEL, draft, algorithm: "NEXTN" });
   assert.throws(wrong, {
     name: "UsageError",
-    message: `Cannot use --speculative-algorithm NEXTN: the draft "${draft}" is an EAGLE head; ` +
+    message: `Cannot use --drafter NEXTN: the draft "${draft}" is an EAGLE head; ` +
       "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
   });
 });

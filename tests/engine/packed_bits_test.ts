@@ -8,8 +8,8 @@ import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
-import { targetBody, targetHead } from "../../src/model/plan/target.ts";
+import { chainRow, PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
+import { bodyPlan, headPlan } from "../../src/model/lower/target_plans.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
@@ -58,8 +58,8 @@ async function logitsOf(
   const { compile } = compiler(gpu);
   const count = rows.length;
   const plan = [
-    ...targetBody(target, { rows: buffer, count, perSlot }, []),
-    ...targetHead(target, count),
+    ...bodyPlan(target, { rows: buffer, count, perSlot }),
+    ...headPlan(target, count),
   ];
   submit(gpu, await compile(plan));
   const logits = new Uint32Array(await readBuffer(gpu, target.logits));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -55,10 +55,10 @@ exhaustive.test("penalties: the same text at num_steps 0 to 7 with both drafts, 
   gpu[Symbol.dispose]();
 });
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: SAMPLINGS[n % SAMPLINGS.length] ?? GREEDY,
     maxTokens: 32,
     stop: [],
@@ -66,9 +66,9 @@ function request(engine: Engine, n: number): GenerateRequest {
   };
 }
 
-async function outputs(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+async function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   const results = await Promise.all(
-    which.map((n) => resultOf(engine.generate(request(engine, n)))),
+    which.map((n) => resultOf(engine.submit(request(engine, n)))),
   );
   assertNothingHeld(engine);
   return results;
@@ -79,13 +79,13 @@ const ALL = Array.from({ length: COUNT }, (_, n) => n);
 
 /** What plain decoding makes of each request by itself. */
 const plain = await (async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const found: GenerateResult[] = [];
   for (const n of ALL) found.push(...await outputs(engine, [n]));
   return found;
 })();
 
-async function assertSame(options: OpenOptions, which: readonly number[]): Promise<Engine> {
+async function assertSame(options: LocalOptions, which: readonly number[]): Promise<LocalEngine> {
   const engine = await openEngine(options);
   const found = await outputs(engine, which);
   assert.deepEqual(
@@ -96,10 +96,10 @@ async function assertSame(options: OpenOptions, which: readonly number[]): Promi
 }
 
 Deno.test("penalties change a text; those who have none get theirs beside them", async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   for (const n of [1, 3, 4]) {
     const asked = { ...request(engine, n), sampling: GREEDY };
-    const { outputIds } = await resultOf(engine.generate(asked));
+    const { outputIds } = await resultOf(engine.submit(asked));
     assert.equal(outputIds.join() === plain[n]?.outputIds.join(), n === 1);
   }
 });
@@ -118,22 +118,29 @@ Deno.test("penalties: trees from the host, batch 1 to 4", async () => {
     },
   });
   for (const which of [[0], [0, 1, 2, 3]]) {
-    using engine = await assertSame({ draft: "none", drafter, maxBatch: 4 }, which);
+    using engine = await assertSame({
+      model: { draft: "none" },
+      hooks: { drafter },
+      limits: { maxBatch: 4 },
+    }, which);
     assert.ok(engine.core.created.modules > 0);
   }
 });
 
 Deno.test("penalties: what is counted comes back after a preemption", async () => {
-  const few = { maxBatch: 4, maxKvTokens: 192, roundsPerSync: 3, speculate: statically(3) };
+  const few: LocalOptions = {
+    limits: { maxBatch: 4, maxKvTokens: 192, roundsPerSync: 3 },
+    hooks: { plan: statically(3) },
+  };
   using engine = await assertSame(few, ALL);
   assert.ok(engine.counts.preemptions > 0, `${engine.counts.preemptions} preemptions`);
 });
 
 Deno.test("penalties: a bias on what is no token is refused", async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const asked = request(engine, 0);
   const sampling = { ...GREEDY, logitBias: { 2048: 1 } };
-  await assert.rejects(resultOf(engine.generate({ ...asked, sampling })), {
+  await assert.rejects(resultOf(engine.submit({ ...asked, sampling })), {
     name: UsageError.name,
     message: 'Cannot bias token id 2048: "fledgling/target" has ids 0 to 2047',
   });
@@ -148,7 +155,10 @@ exhaustive.test("penalties: trees from the device", async () => {
   ) {
     const speculate = statically(tree);
     using _ = await assertSame(
-      { maxBatch: which.length, maxKvTokens: 320, roundsPerSync: 3, speculate },
+      {
+        limits: { maxBatch: which.length, maxKvTokens: 320, roundsPerSync: 3 },
+        hooks: { plan: speculate },
+      },
       which,
     );
   }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { openEngine, type OpenOptions } from "./open.ts";
+import { type LocalOptions, openEngine } from "./open.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";
@@ -41,12 +41,12 @@ function scattered(seed: number, heard?: Heard): Policy<number> {
 policyContract("scattered", scattered);
 
 /** Prompts side by side; some are sampled, one wants no drafts, the last ones wait for a place. */
-async function texts(options: OpenOptions) {
-  using engine = await openEngine({ maxBatch: 4, ...options });
+async function texts(options: LocalOptions) {
+  using engine = await openEngine({ ...options, limits: { maxBatch: 4, ...options.limits } });
   const requests = Array.from({ length: 14 }, (_, n): GenerateRequest => {
     const messages = [{ role: "user", content: generatedPrompt(n) }] as const;
     return {
-      promptIds: engine.encodePrompt({ messages }),
+      promptIds: engine.text.encodePrompt({ messages }),
       sampling: { ...GREEDY, temperature: n % 3 === 2 ? 0.8 : 0, seed: n },
       maxTokens: 60,
       stop: [],
@@ -54,17 +54,20 @@ async function texts(options: OpenOptions) {
       ...n === 3 ? { numSteps: 0 } : {},
     };
   });
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   return { texts: results.map(({ text }) => text), results, report: engine.speculation.report };
 }
 
-const plain = await texts({ speculate: statically(0) });
+const plain = await texts({ hooks: { plan: statically(0) } });
 
 Deno.test("a policy with a depth for each sequence: every text is that of plain decoding", async () => {
   for (const profile of [false, true]) {
     const heard: Heard = { picks: [], outcomes: [] };
     const policy = scattered(7, heard);
-    const found = await texts({ speculate: { policy, name: "scattered" }, profile });
+    const found = await texts({
+      hooks: { plan: { policy, name: "scattered" } },
+      device: { profile },
+    });
     assert.deepEqual(found.texts, plain.texts);
     assert.equal(found.report.policy, "scattered");
     assert.deepEqual(found.report.own.json, { drawn: heard.outcomes.length });
@@ -110,12 +113,14 @@ function assertHeard({ picks, outcomes }: Heard): void {
 
 Deno.test("a registered policy is asked for by its name", async () => {
   const options = { "1": { candidate_steps: [1, 3] }, warmup_batches: 0, update_interval: 2 };
-  const found = await texts({ speculate: { policy: "ema", options, numSteps: 1 } });
+  const found = await texts({
+    speculation: { speculate: { policy: "ema", options, numSteps: 1 } },
+  });
   assert.deepEqual(found.texts, plain.texts);
   const { policy, rounds, tier_ms } = found.report;
   assert.equal(policy, "ema");
   assert.ok(rounds > 20 && (tier_ms[1] ?? 0) > 0);
-  await assert.rejects(openEngine({ speculate: { policy: "no such" } }), {
+  await assert.rejects(openEngine({ speculation: { speculate: { policy: "no such" } } }), {
     name: "UsageError",
     message: /^Cannot use policy "no such": there are static, off, ema/,
   });
@@ -131,8 +136,7 @@ Deno.test("a policy that throws: the engine goes on, every text is that of plain
     },
   };
   const found = await texts({
-    speculate: { policy, name: "nine" },
-    onWarning: (line) => warnings.push(line),
+    hooks: { plan: { policy, name: "nine" }, onWarning: (line) => warnings.push(line) },
   });
   assert.deepEqual(found.texts, plain.texts);
   const { rounds, own, active_num_steps } = found.report;

@@ -20,16 +20,15 @@ async function answers(
   precision: "f32" | "f16" = "f16",
 ): Promise<(readonly number[])[]> {
   using engine = await openEngine({
-    precision,
-    maxBatch: prompts,
-    contextLength: 128,
-    speculate: statically(steps),
+    device: { precision },
+    limits: { maxBatch: prompts, contextLength: 128 },
+    hooks: { plan: statically(steps) },
   });
-  assert.equal(engine.units?.precision, precision);
-  const promptIds = engine.encodePrompt(MESSAGES);
+  assert.equal(engine.info.units?.precision, precision);
+  const promptIds = engine.text.encodePrompt(MESSAGES);
   return await Promise.all(Array.from({ length: prompts }, async (_, i) => {
     const own = promptIds.slice(0, promptIds.length - i);
-    return (await resultOf(engine.generate({ ...REQUEST, promptIds: own }))).outputIds;
+    return (await resultOf(engine.submit({ ...REQUEST, promptIds: own }))).outputIds;
   }));
 }
 
@@ -49,7 +48,7 @@ Deno.test({
   ignore: !ignore,
   async fn() {
     await assert.rejects(
-      openAlone({ draft: "none", precision: "f16" }),
+      openAlone({ model: { draft: "none" }, device: { precision: "f16" } }),
       /^UsageError: Cannot use --precision f16: it is for matrix units, /,
     );
   },

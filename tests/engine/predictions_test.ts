@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
@@ -20,7 +20,7 @@ const MOST = 40;
 const PROMPTS = [0, 5, 8, 12];
 const FLEDGLING = new URL("../../models/fledgling/", import.meta.url).pathname;
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(PROMPTS[n] as number);
   const sampled = {
     ...GREEDY,
@@ -30,7 +30,7 @@ function request(engine: Engine, n: number): GenerateRequest {
     frequencyPenalty: n === 3 ? 0.2 : 0,
   };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: MOST,
     stop: [],
@@ -39,10 +39,10 @@ function request(engine: Engine, n: number): GenerateRequest {
 }
 
 const plain = await (async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const outputs: (readonly number[])[] = [];
   for (const n of PROMPTS.keys()) {
-    outputs.push((await resultOf(engine.generate(request(engine, n)))).outputIds);
+    outputs.push((await resultOf(engine.submit(request(engine, n)))).outputIds);
   }
   return outputs;
 })();
@@ -71,42 +71,46 @@ const PREDICTED:
   ];
 
 async function together(
-  engine: Engine,
+  engine: LocalEngine,
   predictions: readonly (readonly number[] | undefined)[],
 ): Promise<GenerateResult[]> {
   const results = await Promise.all(
     predictions.map((prediction, n) =>
-      resultOf(engine.generate({ ...request(engine, n), ...prediction && { prediction } }))
+      resultOf(engine.submit({ ...request(engine, n), ...prediction && { prediction } }))
     ),
   );
   assertNothingHeld(engine);
   return results;
 }
 
-const CASES: readonly [name: string, options: OpenOptions][] = [
-  ["no draft", { draft: "none", predictions: true }],
-  ["EAGLE-3", { speculate: statically(3), predictions: true }],
-  ["EAGLE-3, trees", { speculate: statically({ depth: 3, width: 2, rows: 6 }), predictions: true }],
-  ["a policy that packs", { speculate: { policy: "adaptive-verify" }, predictions: true }],
+const CASES: readonly [name: string, options: LocalOptions][] = [
+  ["no draft", { model: { draft: "none" }, limits: { predictions: true } }],
+  ["EAGLE-3", { hooks: { plan: statically(3) }, limits: { predictions: true } }],
+  ["EAGLE-3, trees", {
+    hooks: { plan: statically({ depth: 3, width: 2, rows: 6 }) },
+    limits: { predictions: true },
+  }],
+  ["a policy that packs", {
+    speculation: { speculate: { policy: "adaptive-verify" } },
+    limits: { predictions: true },
+  }],
   [
     "EAGLE-1",
     {
-      draft: `${FLEDGLING}eagle1`,
-      model: `${FLEDGLING}target`,
-      speculate: statically(2),
-      predictions: true,
+      model: { draft: `${FLEDGLING}eagle1`, model: `${FLEDGLING}target` },
+      hooks: { plan: statically(2) },
+      limits: { predictions: true },
     },
   ],
-  ["NGRAM", { algorithm: "NGRAM" }],
-  ["SUFFIX", { algorithm: "SUFFIX", predictions: true }],
-  ["HYBRID", { algorithm: "HYBRID", speculate: statically(3, [0, 3]) }],
+  ["NGRAM", { model: { algorithm: "NGRAM" } }],
+  ["SUFFIX", { model: { algorithm: "SUFFIX" }, limits: { predictions: true } }],
+  ["HYBRID", { model: { algorithm: "HYBRID" }, hooks: { plan: statically(3, [0, 3]) } }],
   [
     "STANDALONE",
     {
-      draft: `${FLEDGLING}target`,
-      algorithm: "STANDALONE",
-      speculate: statically(2),
-      predictions: true,
+      model: { draft: `${FLEDGLING}target`, algorithm: "STANDALONE" },
+      hooks: { plan: statically(2) },
+      limits: { predictions: true },
     },
   ],
 ];
@@ -115,7 +119,7 @@ for (const [name, options] of CASES) {
   const isShort = name === "EAGLE-3" || name === "NGRAM";
   const { test } = isShort ? Deno : exhaustive;
   test(`${name}: the text of plain decoding whatever is predicted, batch 1 to 4`, async () => {
-    using engine = await openEngine({ ...options, maxBatch: 4 });
+    using engine = await openEngine({ ...options, limits: { ...options.limits, maxBatch: 4 } });
     for (const [round, kinds] of PREDICTED.entries()) {
       const predictions = kinds.map((kind, n) => kind(outputOf(n)));
       const results = await together(engine, predictions);
@@ -137,30 +141,25 @@ for (const [name, options] of CASES) {
 
 exhaustive.test("beside chains that are verified by rejection sampling greedy text stays", async () => {
   using engine = await openEngine({
-    draft: `${FLEDGLING}target`,
-    algorithm: "STANDALONE",
-    rejection: "token",
-    speculate: statically(2),
-    predictions: true,
-    maxBatch: 2,
+    model: { draft: `${FLEDGLING}target`, algorithm: "STANDALONE" },
+    speculation: { rejection: "token" },
+    hooks: { plan: statically(2) },
+    limits: { predictions: true, maxBatch: 2 },
   });
   for (const predicted of [outputOf(0), edited(outputOf(0))]) {
     const [first, second] = await Promise.all([
       { ...request(engine, 0), prediction: predicted },
       request(engine, 2),
-    ].map((asked) => resultOf(engine.generate(asked))));
+    ].map((asked) => resultOf(engine.submit(asked))));
     assert.deepEqual([first?.outputIds, second?.outputIds], [outputOf(0), outputOf(2)]);
     assert.ok((first?.prediction?.accepted ?? 0) > 10);
   }
 });
 
 exhaustive.test("few pages: what is preempted is drafted for as before", async () => {
-  const pages = { maxKvTokens: 144, contextLength: 112 };
   using engine = await openEngine({
-    speculate: statically(3),
-    predictions: true,
-    maxBatch: 4,
-    ...pages,
+    hooks: { plan: statically(3) },
+    limits: { predictions: true, maxBatch: 4, maxKvTokens: 144, contextLength: 112 },
   });
   const results = await together(engine, PROMPTS.map((_, n) => edited(outputOf(n))));
   assert.deepEqual(results.map(({ outputIds }) => outputIds), plain);
@@ -169,7 +168,7 @@ exhaustive.test("few pages: what is preempted is drafted for as before", async (
 
 Deno.test("requests without a prediction have the rounds that they have in other engines", async () => {
   const rounds = async (predictions: boolean) => {
-    using engine = await openEngine({ speculate: statically(3), predictions });
+    using engine = await openEngine({ hooks: { plan: statically(3) }, limits: { predictions } });
     const [{ speculative, drafts }] = await together(engine, [undefined]) as [GenerateResult];
     return { speculative, drafts };
   };
@@ -178,27 +177,33 @@ Deno.test("requests without a prediction have the rounds that they have in other
 
 Deno.test("under a grammar what is not allowed is left out of the prediction", async () => {
   const grammar = { kind: "regex", pattern: "(one|two), three, four, five" } as const;
-  const texts = async (options: OpenOptions, predicted?: string) => {
-    using engine = await openEngine({ ...options, constrained: true });
+  const texts = async (options: LocalOptions, predicted?: string) => {
+    using engine = await openEngine({
+      ...options,
+      limits: { ...options.limits, constrained: true },
+    });
     const prediction = predicted === undefined
       ? {}
-      : { prediction: engine.encodePrompt({ raw: predicted, addSpecialTokens: false }) };
+      : { prediction: engine.text.encodePrompt({ raw: predicted, addSpecialTokens: false }) };
     const asked = { ...request(engine, 0), ignoreEos: false, grammar, ...prediction };
-    return await resultOf(engine.generate(asked));
+    return await resultOf(engine.submit(asked));
   };
-  const { text } = await texts({ draft: "none" });
+  const { text } = await texts({ model: { draft: "none" } });
   for (const predicted of [text, `${text} and six`, "one, three, two"]) {
-    for (const draft of [{ draft: "none" }, { speculate: statically(3) }]) {
-      const result = await texts({ ...draft, predictions: true }, predicted);
+    const drafts: LocalOptions[] = [{ model: { draft: "none" } }, {
+      hooks: { plan: statically(3) },
+    }];
+    for (const draft of drafts) {
+      const result = await texts({ ...draft, limits: { predictions: true } }, predicted);
       assert.equal(result.text, text);
     }
   }
 });
 
 Deno.test("no drafts where none are asked for", async () => {
-  using engine = await openEngine({ draft: "none", predictions: true });
+  using engine = await openEngine({ model: { draft: "none" }, limits: { predictions: true } });
   const { outputIds, prediction, speculative } = await resultOf(
-    engine.generate({ ...request(engine, 0), prediction: outputOf(0), numSteps: 0 }),
+    engine.submit({ ...request(engine, 0), prediction: outputOf(0), numSteps: 0 }),
   );
   assert.deepEqual(outputIds, outputOf(0));
   assert.deepEqual(prediction, { drafted: 0, accepted: 0 });
@@ -206,17 +211,21 @@ Deno.test("no drafts where none are asked for", async () => {
 });
 
 Deno.test("a prediction that cannot be used is refused", async () => {
-  const refused = async (engine: Engine, prediction: readonly number[], message: RegExp) =>
+  const refused = async (engine: LocalEngine, prediction: readonly number[], message: RegExp) =>
     await assert.rejects(
-      async () => await resultOf(engine.generate({ ...request(engine, 0), prediction })),
+      async () => await resultOf(engine.submit({ ...request(engine, 0), prediction })),
       (error) => error instanceof UsageError && message.test(error.message),
     );
-  using engine = await openEngine({ draft: "none", predictions: true });
+  using engine = await openEngine({ model: { draft: "none" }, limits: { predictions: true } });
   await refused(engine, [5, 1e6], /the prediction has token id 1000000 at position 1/);
   await refused(engine, [0.5], /the prediction has token id 0.5/);
   using without = await openEngine({});
   await refused(without, [5], /Cannot draft from a prediction: the engine was opened for none/);
   const drafter = pureDrafter({ name: "none", shapes: [chain(1)], propose: () => NO_PROPOSAL });
-  using own = await openEngine({ drafter, draft: "none", predictions: true });
+  using own = await openEngine({
+    hooks: { drafter },
+    model: { draft: "none" },
+    limits: { predictions: true },
+  });
   await refused(own, [5], /opened for none/);
 });

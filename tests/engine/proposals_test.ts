@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, type Machine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, type Machine, openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -26,11 +26,11 @@ type PureDrafter = Parameters<typeof pureDrafter>[0];
 const SHAPE = { depth: 4, width: 2, rows: 12 };
 const WRONG = 5;
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   const sampled = { ...GREEDY, temperature: 0.7, seed: n, topK: 30 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: 28,
     stop: [],
@@ -40,9 +40,9 @@ function request(engine: Engine, n: number): GenerateRequest {
 
 const REQUESTS = [0, 1, 2, 3];
 
-async function together(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+async function together(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
   const results = await Promise.all(
-    which.map((n) => resultOf(engine.generate(request(engine, n)))),
+    which.map((n) => resultOf(engine.submit(request(engine, n)))),
   );
   assertNothingHeld(engine);
   return results;
@@ -50,10 +50,10 @@ async function together(engine: Engine, which: readonly number[]): Promise<Gener
 
 /** What plain decoding makes of each request: prompt and output, and output. */
 const plain = await (async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const found: { readonly all: number[]; readonly output: string }[] = [];
   for (const n of REQUESTS) {
-    const { outputIds } = await resultOf(engine.generate(request(engine, n)));
+    const { outputIds } = await resultOf(engine.submit(request(engine, n)));
     found.push({
       all: [...request(engine, n).promptIds, ...outputIds],
       output: outputIds.join(),
@@ -102,12 +102,15 @@ const TREES: PureDrafter = {
 
 async function open(
   drafter: PureDrafter,
-  options: OpenOptions,
-): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+  options: LocalOptions,
+): Promise<{ engine: LocalEngine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
   return {
-    engine: await openEngine({ drafter: pureDrafter(drafter), onRound, ...options }),
+    engine: await openEngine({
+      ...options,
+      hooks: { drafter: pureDrafter(drafter), onRound, ...options.hooks },
+    }),
     rounds,
   };
 }
@@ -123,7 +126,10 @@ function assertSame(results: readonly GenerateResult[], which: readonly number[]
 }
 
 Deno.test(`trees from the host: the text of plain decoding, batch 1 to 4`, async () => {
-  const { engine, rounds } = await open(TREES, { draft: "none", maxBatch: 4 });
+  const { engine, rounds } = await open(TREES, {
+    model: { draft: "none" },
+    limits: { maxBatch: 4 },
+  });
   using _ = engine;
   for (const batch of REQUESTS) {
     const which = REQUESTS.slice(0, batch + 1);
@@ -146,11 +152,11 @@ const HARDWARE: Machine = {
   gpuMemory,
 };
 
-const TARGETS: readonly [name: string, options: OpenOptions, machine?: Machine][] = [
-  ["bf16 keys and values", { draft: "none", kvDtype: "bf16" }],
-  ["latents", { random: { target: goldenConfig("deepseek_v3_plain") } }],
-  ["sliding windows", { random: { target: goldenConfig("gemma3") } }],
-  ["hardware's kernels", { draft: "none" }, HARDWARE],
+const TARGETS: readonly [name: string, options: LocalOptions, machine?: Machine][] = [
+  ["bf16 keys and values", { model: { draft: "none" }, limits: { kvDtype: "bf16" } }],
+  ["latents", { model: { random: { target: goldenConfig("deepseek_v3_plain") } } }],
+  ["sliding windows", { model: { random: { target: goldenConfig("gemma3") } } }],
+  ["hardware's kernels", { model: { draft: "none" } }, HARDWARE],
 ];
 
 for (const [name, options, machine] of TARGETS) {
@@ -162,11 +168,14 @@ for (const [name, options, machine] of TARGETS) {
       const rounds: RoundSample[] = [];
       using engine = await openEngine({
         ...options,
-        contextLength: 256,
-        ...drafter ? { drafter: pureDrafter(drafter) } : {},
-        onRound: (round) => rounds.push(round),
+        limits: { ...options.limits, contextLength: 256 },
+        hooks: {
+          ...options.hooks,
+          ...drafter ? { drafter: pureDrafter(drafter) } : {},
+          onRound: (round) => rounds.push(round),
+        },
       }, machine);
-      const { outputIds } = await resultOf(engine.generate(asked));
+      const { outputIds } = await resultOf(engine.submit(asked));
       return { outputIds, accepted: acceptedOf(rounds) };
     };
     const { outputIds } = await outputOf();
@@ -196,7 +205,10 @@ Deno.test("one row, a chain and a tree in the same rounds", async () => {
       return proposal;
     },
   };
-  const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 4 });
+  const { engine, rounds } = await open(drafter, {
+    model: { draft: "none" },
+    limits: { maxBatch: 4 },
+  });
   using _ = engine;
   assertSame(await together(engine, REQUESTS), REQUESTS);
   assert.deepEqual([...kinds].filter((kind) => kind.endsWith("true")).toSorted(), [
@@ -213,7 +225,10 @@ exhaustive.test("chains from the host: as deep as one likes", async () => {
     shapes: [chain(20)],
     propose: (ids, { depth }) => chainOf(whatFollows(ids, depth)[0]),
   };
-  const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 2 });
+  const { engine, rounds } = await open(drafter, {
+    model: { draft: "none" },
+    limits: { maxBatch: 2 },
+  });
   using _ = engine;
   assertSame(await together(engine, [0, 1]), [0, 1]);
   // Of 28 tokens one comes with the prompt, 21 with a round, 6 with another.
@@ -223,7 +238,10 @@ exhaustive.test("chains from the host: as deep as one likes", async () => {
 
 exhaustive.test("a drafter that proposes nothing: plain decoding", async () => {
   const drafter = { ...TREES, propose: () => NO_PROPOSAL };
-  const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 2 });
+  const { engine, rounds } = await open(drafter, {
+    model: { draft: "none" },
+    limits: { maxBatch: 2 },
+  });
   using _ = engine;
   assertSame(await together(engine, [0, 1]), [0, 1]);
   assert.ok(rounds.length > 20 && rounds.every(({ numSteps }) => numSteps === 0));
@@ -239,13 +257,17 @@ async function deviceDrafts(
     ...TREES,
     propose: (ids, room) => ++asked % every === 0 ? TREES.propose(ids, room) : NO_PROPOSAL,
   };
-  const options = { maxBatch: 2, algorithm, speculate: statically(2, [0, 2]) };
+  const options: LocalOptions = {
+    model: { algorithm },
+    limits: { maxBatch: 2 },
+    hooks: { plan: statically(2, [0, 2]) },
+  };
   const { engine, rounds } = await open(drafter, options);
   using _ = engine;
   const drafts = new Map<string, string>();
   const results = await Promise.all([0, 1].map((n) => {
     let place = 0;
-    return resultOf(engine.generate(request(engine, n)), (event) => {
+    return resultOf(engine.submit(request(engine, n)), (event) => {
       if (event.kind !== "round") return;
       if (event.tier?.depth === 2) drafts.set(`${n} ${place}`, event.drafts.join());
       place += event.ids.length;
@@ -289,12 +311,12 @@ Deno.test("what cannot be verified ends its request, and the others go on", asyn
     ...TREES,
     propose: (ids, room) => whatFollows(ids, 1)[1] === 1 ? fault : TREES.propose(ids, room),
   };
-  const { engine } = await open(drafter, { draft: "none", maxBatch: 2 });
+  const { engine } = await open(drafter, { model: { draft: "none" }, limits: { maxBatch: 2 } });
   using _ = engine;
   for (const [why, proposal] of FAULTS) {
     fault = proposal;
     const [first, second] = await Promise.allSettled(
-      [0, 1].map((n) => resultOf(engine.generate(request(engine, n)))),
+      [0, 1].map((n) => resultOf(engine.submit(request(engine, n)))),
     );
     assert.ok(first?.status === "fulfilled" && second?.status === "rejected");
     assertSame([first.value], [0]);
@@ -308,9 +330,13 @@ Deno.test("what cannot be verified ends its request, and the others go on", asyn
 Deno.test("a shape that cannot be built is refused", async () => {
   for (const shape of [{ ...SHAPE, rows: 65 }, { ...SHAPE, rows: 4 }, { ...SHAPE, depth: 0 }]) {
     const drafter = pureDrafter({ ...TREES, shapes: [shape] });
-    await assert.rejects(openEngine({ draft: "none", drafter }), UsageError);
+    await assert.rejects(openEngine({ model: { draft: "none" }, hooks: { drafter } }), UsageError);
   }
   const drafter = pureDrafter(TREES);
-  const simulated = { draft: "none", drafter, simulateAcceptance: [0.5] };
+  const simulated: LocalOptions = {
+    model: { draft: "none" },
+    speculation: { simulateAcceptance: [0.5] },
+    hooks: { drafter },
+  };
   await assert.rejects(openEngine(simulated), /simulated for chains alone/);
 });

@@ -12,7 +12,7 @@ import { openGpu } from "../gpu/shared.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

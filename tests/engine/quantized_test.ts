@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
+import { openPaper } from "../../src/engine/load/paper.ts";
 import { quantizeWarnings, weightReport } from "../../src/engine/load/quantize.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import { bytesOf, type Operand } from "../../src/gpu/kernel.ts";
@@ -52,7 +53,8 @@ for (const choice of [{}, ...CHOICES]) {
     const gpu = recorded(await openGpu());
     using models = openModels({ algorithm: "EAGLE3" });
     const loaded = await loadWeights(gpu, models, choice);
-    const predicted = weightReport(models, choice).bytes;
+    const { tensorBytes } = openPaper(models, choice, gpu).measured;
+    const predicted = weightReport(models, choice, tensorBytes).bytes;
     const operands = operandsOf(loaded);
     assert.equal(sum(operands.map(bytesOf)), predicted);
     const [slab, ...others] = gpu.made.filter(({ label }) => !label.startsWith("quantizer."));

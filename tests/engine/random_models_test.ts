@@ -1,20 +1,19 @@
 import assert from "node:assert/strict";
-import { partialWords } from "../../kernels/attention/attention.ts";
 import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { MOST_SPLIT_K, tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import type { DecoderContext, LayerKv } from "../../src/model/plan/decoder_context.ts";
-import { draftHead } from "../../src/model/plan/draft_head.ts";
-import { draftBody, draftLast } from "../../src/model/plan/eagle.ts";
-import type { Draft } from "../../src/model/plan/draft_types.ts";
-import { type Target, targetBody, targetHead } from "../../src/model/plan/target.ts";
-import { fcRanges } from "../../src/model/plan/draft_input.ts";
-import { headsOf } from "../../src/model/config/layer_config.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
-import { DRAFT_TOKENS, draftWords, PAGE, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { matmulsOf } from "../../src/engine/matrices/matmuls.ts";
+import type { DecoderContext } from "../../src/model/graph/context.ts";
+import { type Draft, draftBody, draftHead, draftLast } from "../../src/model/graph/draft.ts";
+import type { LayerKv } from "../../src/model/graph/graph.ts";
+import { type Target, targetHead, targetLayers, targetNorm } from "../../src/model/graph/target.ts";
+import { planOf } from "../../src/model/lower/lower.ts";
+import { ScratchPool } from "../../src/gpu/scratch_pool.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
+import { DRAFT_TOKENS, draftWords, PAGE, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "../kernels/rows.ts";
 import { denseLayer } from "../model/dense_layer.ts";
@@ -62,32 +61,27 @@ async function load(
 }
 
 function context(config: ModelConfig, software: boolean): DecoderContext {
-  const { hiddenSize, layers: [layer], ropes } = config;
-  const { attention, mlp: { intermediateSize } } = denseLayer(layer);
-  const { numHeads, headDim } = attention;
-  const layout = { tablePages: 1, kvDtype: "f32" } as const;
-  const chunked = partialWords(headsOf(attention, layout), 1, { software });
-  const floats = (cols: number) => device.filled(ROWS * cols);
+  const { layers: [layer], ropes } = config;
+  const { headDim } = denseLayer(layer).attention;
   return {
     config,
     tuning: tuning(software),
-    scratch: {
-      x: floats(hiddenSize),
-      otherX: floats(hiddenSize),
-      normed: floats(hiddenSize),
-      qkv: floats(1),
-      q: floats(numHeads * headDim),
-      partial: { sums: floats(chunked.sums), stats: floats(chunked.stats) },
-      attentionOutput: floats(numHeads * headDim),
-      act: floats(intermediateSize),
-      sums: floats(MOST_SPLIT_K * hiddenSize),
-    },
     ropes: ropes.map((rope) =>
       device.floats(ropeTable(rope, headDim, { positions: PAGE, context: PAGE }))
     ),
     pages: device.words([0]),
-    ...layout,
+    tablePages: 1,
+    kvDtype: "f32",
+    widestRows: ROWS,
+    scratch: allocatedPool(),
   };
+}
+
+/** A pool whose buffers are made as plans need them. */
+function allocatedPool(): ScratchPool {
+  const pool = new ScratchPool(device.gpu, "scratch");
+  pool.allocate();
+  return pool;
 }
 
 function layerKv({ layers: [layer] }: ModelConfig): LayerKv {
@@ -108,21 +102,22 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights, software
   };
   const { layer } = draft.config;
   const { numHeads, headDim } = denseLayer(layer.layers[0]).attention;
-  const head: Draft & { readonly logits: Operand } = {
+  const head: Draft = {
     ...context(layer, software),
     draft: draft.config,
     weights: draft.weights,
     kv: layerKv(layer),
-    fcInput: device.filled(ROWS * 2 * layer.hiddenSize),
-    normedFeatures: undefined,
+    auxHidden: undefined,
+    extended: {
+      q: device.filled(ROWS * numHeads * headDim),
+      x: device.filled(ROWS * layer.hiddenSize),
+    },
     ends: {
       rows: device.words(Array(ROW_WORDS).fill(0)),
       q: device.filled(numHeads * headDim),
       x: device.filled(layer.hiddenSize),
     },
     hidden: device.filled(layer.hiddenSize),
-    logits: device.filled(8 * draft.weights.head.rows, NaN),
-    partials: device.filled(8 * slicePartialWords(draft.config.draftVocabSize)),
     choice: "argmax",
     drafts: device.words(Array(draftWords(2)).fill(4242)),
     mostRows: 2,
@@ -148,28 +143,37 @@ async function forward(loaded: LoadedWeights, software = device.gpu.info.softwar
   const features = algorithm === "EAGLE3" ? taps : target.final;
   const batchSlots = device.words([0]);
   const last = device.words([ROWS - 1]);
-  const { plan, draft: own, ...ends } = draftLast(head, { rows, last }, 1);
+  const stream = device.filled(ROWS * hiddenSize);
+  const draftLogits = device.filled(head.weights.head.rows, NaN);
+  const taken = auxLayers.map((layer, i) => ({
+    layer,
+    out: taps,
+    outCols: 3 * hiddenSize,
+    outFirst: i * hiddenSize,
+  }));
   await device.run([
-    ...targetBody(
-      target,
-      of,
-      auxLayers.map((layer, i) => ({
-        layer,
-        out: taps,
-        outCols: 3 * hiddenSize,
-        outFirst: i * hiddenSize,
-      })),
-    ),
-    ...targetHead(target, ROWS),
-    ...draftBody(head, of, { features }),
-    ...plan,
-    ...draftHead(own, { batchSlots }, { batch: 1, step: 0, keepHidden: true, ...ends }),
+    ...planOf(target, (graph) => {
+      const x = targetLayers(graph, target, of, taken);
+      graph.copy(x, { out: stream, outCols: hiddenSize, outFirst: 0 }, "stream");
+      const final = targetNorm(graph, target, x, target.final);
+      targetHead(graph, target, final, target.logits);
+    }),
+    ...planOf(head, (graph) => draftBody(graph, head, of, { features })),
+    ...planOf(head, (graph) => {
+      const x = draftLast(graph, head, { rows, last }, 1);
+      draftHead(graph, head, batchSlots, { x, step: 0, keepHidden: true });
+      for (const op of [...graph.ops]) {
+        if (op.kind !== "linear" || !op.logits) continue;
+        const { cols: outCols } = op.out;
+        graph.copy(op.out, { out: draftLogits, outCols, outFirst: 0 }, "logits");
+      }
+    }),
   ]);
   const vocab = head.draft.draftVocabSize;
   return {
-    stream: await device.readFloats(target.scratch.x),
+    stream: await device.readFloats(stream),
     logits: await device.readFloats(target.logits),
-    draftLogits: (await device.readFloats(head.logits)).slice(0, vocab),
+    draftLogits: (await device.readFloats(draftLogits)).slice(0, vocab),
     draft: (await device.readWords(head.drafts))[DRAFT_TOKENS] ?? NaN,
     vocab,
   };
@@ -198,8 +202,11 @@ Deno.test("random models: fc in ranges of k, on hardware, makes the drafts of th
   const wide = { ...LLAMA, hidden_size: 512, num_hidden_layers: 8, head_dim: 64 };
   const weights = await load({ ...wide, ...EAGLE3, hidden_size: 512, head_dim: 64 }, 3, wide);
   assert.ok(weights.draft);
-  assert.equal(fcRanges(weights.draft.weights, tuning(true)), 1);
-  assert.ok(fcRanges(weights.draft.weights, tuning(false)) > 1);
+  const { fc } = weights.draft.weights;
+  const rangesOf = (software: boolean) =>
+    matmulsOf(weights, tuning(software)).find(({ matrix }) => matrix === fc)?.splitK ?? NaN;
+  assert.equal(rangesOf(true), 1);
+  assert.ok(rangesOf(false) > 1);
   const [software, hardware] = [await forward(weights, true), await forward(weights, false)];
   const scale = size(software.draftLogits);
   for (const [i, logit] of hardware.draftLogits.entries()) {

@@ -1,7 +1,7 @@
 // Relaxed acceptance in the engine; its law is that of tests/kernels/relax_test.ts.
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
@@ -14,18 +14,21 @@ const COUNT = 6;
 const LOOSE = { single: 0.3, acc: 0.3 };
 
 async function answers(
-  options: OpenOptions,
+  options: LocalOptions,
   sampling: Partial<Sampling>,
 ): Promise<GenerateResult[]> {
-  using engine = await openEngine({ maxBatch: 3, ...options });
+  using engine = await openEngine({ ...options, limits: { maxBatch: 3, ...options.limits } });
   return await together(engine, sampling);
 }
 
-async function together(engine: Engine, sampling: Partial<Sampling>): Promise<GenerateResult[]> {
+async function together(
+  engine: LocalEngine,
+  sampling: Partial<Sampling>,
+): Promise<GenerateResult[]> {
   const results = await Promise.all(
     Array.from({ length: COUNT }, (_, n) =>
-      resultOf(engine.generate({
-        promptIds: engine.encodePrompt({
+      resultOf(engine.submit({
+        promptIds: engine.text.encodePrompt({
           messages: [{ role: "user", content: generatedPrompt(n) }],
         }),
         sampling: { ...GREEDY, seed: n, ...sampling },
@@ -43,29 +46,36 @@ const texts = (results: readonly GenerateResult[]) => results.map(({ outputIds }
 const sum = (results: readonly GenerateResult[], of: "rounds" | "accepted_tokens") =>
   results.reduce((total, { speculative }) => total + speculative[of], 0);
 
-const WAYS: readonly [name: string, options: OpenOptions][] = [
-  ["a chain", { algorithm: "EAGLE3", speculate: statically(chain(3)) }],
+const WAYS: readonly [name: string, options: LocalOptions][] = [
+  ["a chain", { model: { algorithm: "EAGLE3" }, hooks: { plan: statically(chain(3)) } }],
   ["a tree, several rounds a sync", {
-    algorithm: "EAGLE",
-    speculate: statically(treeNamed("4:4:8")),
-    roundsPerSync: 3,
+    model: { algorithm: "EAGLE" },
+    hooks: { plan: statically(treeNamed("4:4:8")) },
+    limits: { roundsPerSync: 3 },
   }],
-  ["drafts of the text", { algorithm: "SUFFIX", draft: "none" }],
+  ["drafts of the text", { model: { algorithm: "SUFFIX", draft: "none" } }],
 ];
 
 const WARM = { temperature: 1.2 };
 const plain = {
-  warm: texts(await answers({ draft: "none" }, WARM)),
-  greedy: texts(await answers({ draft: "none" }, {})),
+  warm: texts(await answers({ model: { draft: "none" } }, WARM)),
+  greedy: texts(await answers({ model: { draft: "none" } }, {})),
 };
 
 for (const [name, options] of WAYS) {
   const { test } = name === "a chain" ? Deno : exhaustive;
   test(`relaxed acceptance, ${name}: more is accepted, and nothing changes at 1 or greedily`, async () => {
-    const exact = await answers({ ...options, acceptThresholds: { single: 1, acc: 1 } }, WARM);
+    const exact = await answers({
+      ...options,
+      speculation: { ...options.speculation, acceptThresholds: { single: 1, acc: 1 } },
+    }, WARM);
     assert.deepEqual(texts(exact), plain.warm);
-    using engine = await openEngine({ maxBatch: 3, ...options, acceptThresholds: LOOSE });
-    assert.deepEqual(engine.acceptThresholds, LOOSE);
+    using engine = await openEngine({
+      ...options,
+      limits: { maxBatch: 3, ...options.limits },
+      speculation: { ...options.speculation, acceptThresholds: LOOSE },
+    });
+    assert.deepEqual(engine.info.acceptThresholds, LOOSE);
     const loose = await together(engine, WARM);
     assert.notDeepEqual(texts(loose), plain.warm);
     // Tokens a round over the same number of tokens.
@@ -79,14 +89,14 @@ for (const [name, options] of WAYS) {
 
 Deno.test("relaxed acceptance: what a grammar rules out is never accepted, whatever is drafted", async () => {
   using engine = await openEngine({
-    algorithm: "EAGLE3",
-    speculate: statically(chain(3)),
-    constrained: true,
-    acceptThresholds: { single: 0, acc: 0 },
+    model: { algorithm: "EAGLE3" },
+    hooks: { plan: statically(chain(3)) },
+    limits: { constrained: true },
+    speculation: { acceptThresholds: { single: 0, acc: 0 } },
   });
   for (let seed = 0; seed < 3; seed++) {
-    const { text, finishReason } = await resultOf(engine.generate({
-      promptIds: engine.encodePrompt({ raw: "Digits:" }),
+    const { text, finishReason } = await resultOf(engine.submit({
+      promptIds: engine.text.encodePrompt({ raw: "Digits:" }),
       sampling: { ...GREEDY, temperature: 1, seed },
       maxTokens: 24,
       stop: [],

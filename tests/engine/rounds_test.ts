@@ -14,7 +14,7 @@ import {
 import { statically } from "../../src/engine/drafting.ts";
 import { openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS, goldenCases, openFledgling } from "./fledgling.ts";
@@ -137,13 +137,11 @@ async function run(
 ): Promise<{ results: GenerateResult[]; wasted: number; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   using engine = await openEngine({
-    speculate: statically(2),
-    maxBatch: requests.length,
-    roundsPerSync,
-    onRound: (round) => rounds.push(round),
+    hooks: { plan: statically(2), onRound: (round) => rounds.push(round) },
+    limits: { maxBatch: requests.length, roundsPerSync },
   });
   const results = await Promise.all(requests.map((request) =>
-    resultOf(engine.generate({
+    resultOf(engine.submit({
       promptIds: PROMPT,
       sampling: GREEDY,
       maxTokens: 40,

@@ -5,7 +5,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
@@ -16,11 +16,11 @@ import { assertNothingHeld } from "./held.ts";
 import { exhaustive } from "../exhaustive.ts";
 
 /** Request n of a mixed load: lengths, sampling, stops and limits all differ. */
-function mixed(engine: Engine, n: number): GenerateRequest {
+function mixed(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 2 ? 0 : 40 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 3 === 1 ? sampled : GREEDY,
     maxTokens: [3, 40, 17, 64, 9][n % 5] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
@@ -31,7 +31,7 @@ function mixed(engine: Engine, n: number): GenerateRequest {
 
 /** Runs the requests together; each begins once the one before has had `every` rounds. */
 async function together(
-  engine: Engine,
+  engine: LocalEngine,
   requests: readonly GenerateRequest[],
   every: number,
 ): Promise<GenerateResult[]> {
@@ -41,7 +41,7 @@ async function together(
     await gates[n]?.promise;
     if (every === 0) gates[n + 1]?.resolve();
     let rounds = 0;
-    const result = await resultOf(engine.generate(request), ({ kind }) => {
+    const result = await resultOf(engine.submit(request), ({ kind }) => {
       if (kind === "round" && ++rounds >= every) gates[n + 1]?.resolve();
     });
     gates[n + 1]?.resolve();
@@ -51,8 +51,12 @@ async function together(
   return results;
 }
 
-async function open(options: OpenOptions): Promise<Engine> {
-  return await openEngine({ speculate: statically(3), roundsPerSync: 1, ...options });
+async function open(options: LocalOptions): Promise<LocalEngine> {
+  return await openEngine({
+    ...options,
+    hooks: { plan: statically(3), ...options.hooks },
+    limits: { roundsPerSync: 1, ...options.limits },
+  });
 }
 
 /** Outputs of the requests, each run by itself. */
@@ -102,11 +106,12 @@ exhaustive.test("a request's output is what it gets alone", async (t) => {
           const speculation = restless(steps);
           const rounds: RoundSample[] = [];
           using engine = await open({
-            algorithm,
-            roundsPerSync,
-            maxBatch: batch,
-            speculate: () => ({ tier: chain(3), tiers: chains([...new Set(steps)]), speculation }),
-            onRound: (round) => rounds.push(round),
+            model: { algorithm },
+            limits: { roundsPerSync, maxBatch: batch },
+            hooks: {
+              plan: () => ({ tier: chain(3), tiers: chains([...new Set(steps)]), speculation }),
+              onRound: (round) => rounds.push(round),
+            },
           });
           const length = Math.max(8, 2 * batch);
           const requests = Array.from({ length }, (_, n) => mixed(engine, n));
@@ -127,7 +132,7 @@ exhaustive.test("a request's output is what it gets alone", async (t) => {
   }
 
   await t.step("preemption: pages for three, twelve requests", async () => {
-    using engine = await open({ maxBatch: 8, maxKvTokens: 256, roundsPerSync: 3 });
+    using engine = await open({ limits: { maxBatch: 8, maxKvTokens: 256, roundsPerSync: 3 } });
     const requests = Array.from({ length: 24 }, (_, n) => mixed(engine, n));
     const results = await together(engine, requests, 0);
     assert.deepEqual(results.map(outcome), expected.slice(0, 24));
@@ -141,10 +146,12 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
   const accepted = async (speculation: Speculation) => {
     const lanes: number[] = [];
     using engine = await open({
-      speculate: () => ({ tier: chain(3), tiers: chains([0, 3]), speculation }),
-      onRound: ({ numSteps, accepted }) => numSteps > 0 && lanes.push(...accepted),
+      hooks: {
+        plan: () => ({ tier: chain(3), tiers: chains([0, 3]), speculation }),
+        onRound: ({ numSteps, accepted }) => numSteps > 0 && lanes.push(...accepted),
+      },
     });
-    const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
+    const promptIds = engine.text.encodePrompt({ messages: [{ role: "user", content }] });
     const request = { ...mixed(engine, 0), promptIds, maxTokens: 120 };
     await together(engine, [request], 0);
     return lanes;
@@ -162,7 +169,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
 
 Deno.test("requests with and without drafting share a batch where no tier is made for it", async () => {
   const expected = await alone(3);
-  using engine = await open({ maxBatch: 2, speculate: statically(3) });
+  using engine = await open({ limits: { maxBatch: 2 }, hooks: { plan: statically(3) } });
   // The first drafts nothing and outlives the second; the third joins it.
   const requests = [1, 0, 2].map((n, i) => ({ ...mixed(engine, n), numSteps: i === 0 ? 0 : 3 }));
   const results = await together(engine, requests, 4);
@@ -173,9 +180,8 @@ Deno.test("requests with and without drafting share a batch where no tier is mad
 Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier", async () => {
   const steps = [0, 1, 3, 7];
   using engine = await open({
-    maxBatch: 3,
-    roundsPerSync: 3,
-    speculate: () => ({ tier: chain(3), tiers: chains(steps), speculation: restless(steps) }),
+    limits: { maxBatch: 3, roundsPerSync: 3 },
+    hooks: { plan: () => ({ tier: chain(3), tiers: chains(steps), speculation: restless(steps) }) },
   });
   await engine.core.warmUp(chains(steps));
   const { device } = engine.core.gpu;
@@ -199,7 +205,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
 exhaustive.test("40 requests with few pages finish as with many", async () => {
   const outputs: string[][] = [];
   for (const maxKvTokens of [8 * 1056, 144]) {
-    using engine = await open({ maxBatch: 8, maxKvTokens, roundsPerSync: 8 });
+    using engine = await open({ limits: { maxBatch: 8, maxKvTokens, roundsPerSync: 8 } });
     const requests = Array.from({ length: 40 }, (_, n) => {
       const { promptIds, sampling } = mixed(engine, n);
       return { ...mixed(engine, n), promptIds, sampling, maxTokens: 1 + n % 9 + (n % 3 ? 0 : 40) };

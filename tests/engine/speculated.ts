@@ -1,10 +1,12 @@
 /** The golden models with a draft of random weights beside them. */
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
+import { openQuantizers } from "../../src/engine/load/quantize.ts";
 import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
@@ -42,12 +44,18 @@ export async function openSpeculated(name: string): Promise<OpenedModels> {
 }
 
 /** The golden's weights, and random ones for the draft. */
-export async function loadSpeculated(gpu: Gpu, models: OpenedModels): Promise<LoadedWeights> {
-  const random = randomWeights(gpu, { seed: 7 });
+export async function loadSpeculated(
+  gpu: Gpu,
+  models: OpenedModels,
+  choice: QuantizeChoice = {},
+): Promise<LoadedWeights> {
+  using quantizers = openQuantizers(gpu, choice);
+  const random = randomWeights(gpu, { seed: 7, ...quantizers.of("draft") });
   const weights = await loadWith(
     gpu,
     models,
-    (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
+    (checkpoint, part) =>
+      part === "target" ? checkpointWeights(gpu, checkpoint, quantizers.of(part)) : random,
   );
   random.fillAll();
   return await withTensorMatrices(gpu, weights);

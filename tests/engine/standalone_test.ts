@@ -4,7 +4,7 @@ import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -14,7 +14,7 @@ import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../gpu/shared.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
@@ -33,10 +33,12 @@ const SAMPLED: Sampling = { ...GREEDY, temperature: 0.9, topP: 0.95, seed: 5 };
 const tiny = () =>
   randomFolder({ ...TINY_QWEN3, vocab_size: 2064 }, { "tokenizer.json": TOKENIZER });
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 4 ? 0 : 40 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content: generatedPrompt(n) }] }),
+    promptIds: engine.text.encodePrompt({
+      messages: [{ role: "user", content: generatedPrompt(n) }],
+    }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: [40, 23, 50, 9][n % 4] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
@@ -44,9 +46,9 @@ function request(engine: Engine, n: number): GenerateRequest {
   };
 }
 
-async function together(engine: Engine, count: number): Promise<GenerateResult[]> {
+async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
   const requests = Array.from({ length: count }, (_, n) => request(engine, n));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   assertNothingHeld(engine);
   return results;
 }
@@ -54,8 +56,8 @@ async function together(engine: Engine, count: number): Promise<GenerateResult[]
 const texts = (results: readonly GenerateResult[]) =>
   results.map(({ outputIds }) => outputIds.join());
 
-async function plain(options: OpenOptions, count: number): Promise<string[]> {
-  using engine = await openEngine({ ...options, draft: "none" });
+async function plain(options: LocalOptions, count: number): Promise<string[]> {
+  using engine = await openEngine({ ...options, model: { ...options.model, draft: "none" } });
   return texts(await together(engine, count));
 }
 
@@ -145,29 +147,30 @@ Deno.test("rounds without drafts, then catching up: all is accepted again", asyn
 
 const TIERS = [chain(3), treeNamed("3:2:6"), chain(0), chain(7)];
 
-const CASES: readonly [name: string, options: OpenOptions, requests: number][] = [
+const CASES: readonly [name: string, options: LocalOptions, requests: number][] = [
   ["4 at once, several rounds a sync, bf16", {
-    maxBatch: 4,
-    roundsPerSync: 3,
-    kvDtype: "bf16",
+    limits: { maxBatch: 4, roundsPerSync: 3, kvDtype: "bf16" },
   }, 5],
-  ["preempted, f16", { maxBatch: 4, kvDtype: "f16", maxKvTokens: 160 }, 5],
+  ["preempted, f16", { limits: { maxBatch: 4, kvDtype: "f16", maxKvTokens: 160 } }, 5],
 ];
 
 for (const [name, options, count] of CASES) {
   exhaustive.test(`chains and trees of standalone drafts, ${name}: the text of plain decoding`, async () => {
     using random = await tiny();
-    const { maxKvTokens: _, ...roomy } = options;
-    const expected = await plain(roomy, count);
+    const { maxKvTokens: _, ...limits } = options.limits ?? {};
+    const expected = await plain({ ...options, limits }, count);
     for (const draft of [TARGET, random.path]) {
       using engine = await openEngine({
         ...options,
-        draft,
-        speculate: () => ({ tier: chain(3), tiers: TIERS, speculation: inTurn(TIERS) }),
+        model: { ...options.model, draft },
+        hooks: {
+          ...options.hooks,
+          plan: () => ({ tier: chain(3), tiers: TIERS, speculation: inTurn(TIERS) }),
+        },
       });
       const results = await together(engine, count);
       assert.deepEqual(texts(results), expected, draft);
-      assert.equal(engine.counts.preemptions > 0, options.maxKvTokens !== undefined);
+      assert.equal(engine.counts.preemptions > 0, options.limits?.maxKvTokens !== undefined);
       assert.ok(results.every(({ drafts }) => drafts.flat().every((id) => id < 2048)));
     }
   });
@@ -178,8 +181,12 @@ exhaustive.test("at steps 3: 4 tokens a round of a model for itself, few of rand
   const found = [];
   const expected = await plain({}, 4);
   for (const draft of [TARGET, random.path]) {
-    using engine = await openEngine({ draft, speculate: statically(3), maxBatch: 2 });
-    assert.equal(engine.algorithm, "STANDALONE");
+    using engine = await openEngine({
+      model: { draft },
+      hooks: { plan: statically(3) },
+      limits: { maxBatch: 2 },
+    });
+    assert.equal(engine.info.algorithm, "STANDALONE");
     const results = await together(engine, 4);
     assert.deepEqual(texts(results), expected);
     assert.equal(results[0]?.speculative.algorithm, "STANDALONE");
@@ -189,24 +196,27 @@ exhaustive.test("at steps 3: 4 tokens a round of a model for itself, few of rand
 });
 
 exhaustive.test("trees of a model for itself are accepted to their end", async () => {
-  using engine = await openEngine({ draft: TARGET, speculate: statically(treeNamed("4:3:24")) });
+  using engine = await openEngine({
+    model: { draft: TARGET },
+    hooks: { plan: statically(treeNamed("4:3:24")) },
+  });
   const results = [];
   for (const n of [0, 2, 8]) {
     const each = { ...request(engine, n), sampling: GREEDY, stop: [], ignoreEos: true };
-    results.push(await resultOf(engine.generate(each)));
+    results.push(await resultOf(engine.submit(each)));
   }
   assert.ok(acceptLength(results) > 4.7, `${acceptLength(results)}`);
 });
 
 Deno.test("prompts that begin alike: what is cached of the draft is true", async () => {
-  using engine = await openEngine({ draft: TARGET, speculate: statically(3) });
-  const first = await resultOf(engine.generate(request(engine, 0)));
+  using engine = await openEngine({ model: { draft: TARGET }, hooks: { plan: statically(3) } });
+  const first = await resultOf(engine.submit(request(engine, 0)));
   const longer = [...request(engine, 0).promptIds, ...first.outputIds.slice(0, 20)];
   // The page's next token is another one: that of an EAGLE head would not be cached.
   const promptIds = longer.slice(0, Math.floor(longer.length / PAGE) * PAGE).concat(77);
   const before = { ...engine.counts };
   const again = { ...request(engine, 0), promptIds, maxTokens: 40, ignoreEos: true };
-  const result = await resultOf(engine.generate(again));
+  const result = await resultOf(engine.submit(again));
   assert.equal(result.cachedTokens, promptIds.length - 1);
   assert.equal(engine.counts.catchUps, before.catchUps);
   assert.ok(acceptLength([result]) > 3.8);
@@ -214,14 +224,12 @@ Deno.test("prompts that begin alike: what is cached of the draft is true", async
 
 exhaustive.test("a quantized draft of a quantized target keeps its text", async () => {
   using engine = await openEngine({
-    draft: TARGET,
-    speculate: statically(3),
-    quantize: "q8",
-    quantizeDraft: true,
+    model: { draft: TARGET, quantize: "q8", quantizeDraft: true },
+    hooks: { plan: statically(3) },
   });
-  using q8 = await openEngine({ draft: "none", quantize: "q8" });
+  using q8 = await openEngine({ model: { draft: "none", quantize: "q8" } });
   assert.deepEqual(texts(await together(engine, 2)), texts(await together(q8, 2)));
-  assert.ok(engine.weights.bytes > 1.9 * q8.weights.bytes);
+  assert.ok(engine.info.weights.bytes > 1.9 * q8.info.weights.bytes);
 });
 
 exhaustive.test("rejection sampling: greedy text stays, and what agrees is accepted at any temperature", async () => {
@@ -233,14 +241,18 @@ exhaustive.test("rejection sampling: greedy text stays, and what agrees is accep
     REJECTION_RULES.map((rule) => [draft, rule] as const)
   );
   for (const [draft, rejection] of cases) {
-    const asked = { draft, rejection, speculate: statically(3), maxBatch: 3 };
-    using engine = await openEngine(asked);
+    using engine = await openEngine({
+      model: { draft },
+      limits: { maxBatch: 3 },
+      speculation: { rejection },
+      hooks: { plan: statically(3) },
+    });
     const greedy = (n: number) => ({ ...request(engine, n), sampling: GREEDY });
-    const results = await Promise.all([0, 2].map((n) => resultOf(engine.generate(greedy(n)))));
+    const results = await Promise.all([0, 2].map((n) => resultOf(engine.submit(greedy(n)))));
     assert.deepEqual(texts(results), [expected[0], expected[2]]);
     const sampled = await Promise.all(
       seeds.map((seed) =>
-        resultOf(engine.generate({ ...greedy(8), sampling: { ...SAMPLED, seed }, ignoreEos: true }))
+        resultOf(engine.submit({ ...greedy(8), sampling: { ...SAMPLED, seed }, ignoreEos: true }))
       ),
     );
     assert.ok(new Set(texts(sampled)).size > 1);
@@ -255,24 +267,34 @@ exhaustive.test("rejection sampling: greedy text stays, and what agrees is accep
 });
 
 Deno.test("rejection sampling is for chains of standalone drafts", async () => {
-  const refused = (options: OpenOptions, why: string) =>
+  const refused = (options: LocalOptions, why: string) =>
     assert.rejects(
-      openEngine({ speculate: statically(3), ...options, rejection: "token" }),
+      openEngine({
+        ...options,
+        hooks: { plan: statically(3), ...options.hooks },
+        speculation: { ...options.speculation, rejection: "token" },
+      }),
       new UsageError(
-        `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${why}`,
+        `Cannot use --acceptance token: it is for chains of a STANDALONE draft, ${why}`,
       ),
     );
   await refused({}, "here is EAGLE3");
   await assert.rejects(
-    openEngine({ speculate: statically(3), rejection: "block" }),
-    /^UsageError: Cannot use --speculative-block-verification: it is for chains of /,
+    openEngine({ hooks: { plan: statically(3) }, speculation: { rejection: "block" } }),
+    /^UsageError: Cannot use --acceptance block: it is for chains of /,
   );
-  await refused({ draft: "none" }, "here is no draft");
-  await refused({ draft: TARGET, speculate: statically(treeNamed("3:2:6")) }, "here are trees");
-  const relaxed = { draft: TARGET, acceptThresholds: { single: 0.3 }, rejection: "token" as const };
+  await refused({ model: { draft: "none" } }, "here is no draft");
+  await refused(
+    { model: { draft: TARGET }, hooks: { plan: statically(treeNamed("3:2:6")) } },
+    "here are trees",
+  );
   await assert.rejects(
-    openEngine({ ...relaxed, speculate: statically(3) }),
-    /^UsageError: Cannot use --speculative-rejection with --speculative-accept-threshold-\*: /,
+    openEngine({
+      model: { draft: TARGET },
+      speculation: { acceptThresholds: { single: 0.3 }, rejection: "token" },
+      hooks: { plan: statically(3) },
+    }),
+    /^UsageError: Cannot use --acceptance token with relaxed acceptance: /,
   );
 });
 
@@ -280,12 +302,14 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
   const config = (name: string) =>
     new URL(`../golden/${name}/config.json`, import.meta.url).pathname;
   using engine = await openEngine({
-    random: { target: config("qwen3"), draft: config("llama3") },
-    algorithm: "STANDALONE",
-    speculate: statically(2),
-    contextLength: 64,
+    model: {
+      random: { target: config("qwen3"), draft: config("llama3") },
+      algorithm: "STANDALONE",
+    },
+    hooks: { plan: statically(2) },
+    limits: { contextLength: 64 },
   });
-  assert.equal(engine.algorithm, "STANDALONE");
+  assert.equal(engine.info.algorithm, "STANDALONE");
   const asked = {
     promptIds: [5, 6, 7],
     sampling: GREEDY,
@@ -293,7 +317,7 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
     stop: [],
     ignoreEos: true,
   };
-  const { outputIds, speculative } = await resultOf(engine.generate(asked));
+  const { outputIds, speculative } = await resultOf(engine.submit(asked));
   assert.equal(outputIds.length, 12);
   assert.equal(speculative.draft_tokens, 2 * speculative.rounds);
 });
@@ -301,9 +325,9 @@ Deno.test("random weights: configs alone make a target and a standalone draft", 
 exhaustive.test("nothing is made after warm-up", async () => {
   const tiers = [chain(0), chain(3), treeNamed("3:2:6")];
   using engine = await openEngine({
-    draft: TARGET,
-    maxBatch: 2,
-    speculate: () => ({ tier: chain(3), tiers, warmed: tiers, speculation: inTurn(tiers) }),
+    model: { draft: TARGET },
+    limits: { maxBatch: 2 },
+    hooks: { plan: () => ({ tier: chain(3), tiers, warmed: tiers, speculation: inTurn(tiers) }) },
   });
   const before = { ...engine.core.created };
   await together(engine, 3);

@@ -1,23 +1,22 @@
 // FR-Spec: an EAGLE-1 draft that scores some tokens only.
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
-import { openEngine, type OpenOptions } from "./open.ts";
+import { type LocalOptions, openEngine } from "./open.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 
 const CONTENT = "Count from 1 to 20.";
 
-async function generated(options: OpenOptions): Promise<GenerateResult & { warnings: string[] }> {
+async function generated(options: LocalOptions): Promise<GenerateResult & { warnings: string[] }> {
   const warnings: string[] = [];
   using engine = await openEngine({
-    speculate: statically(3),
-    onWarning: (line) => void warnings.push(line),
     ...options,
+    hooks: { plan: statically(3), onWarning: (line) => void warnings.push(line), ...options.hooks },
   });
-  const promptIds = engine.encodePrompt({ messages: [{ role: "user", content: CONTENT }] });
+  const promptIds = engine.text.encodePrompt({ messages: [{ role: "user", content: CONTENT }] });
   const request = { promptIds, sampling: GREEDY, maxTokens: 60, stop: [], ignoreEos: false };
-  return { ...await resultOf(engine.generate(request)), warnings };
+  return { ...await resultOf(engine.submit(request)), warnings };
 }
 
 async function withMap<T>(
@@ -34,10 +33,10 @@ async function withMap<T>(
 }
 
 Deno.test("token map: all tokens in another order draft what the whole head drafts", async () => {
-  const whole = await generated({ algorithm: "EAGLE" });
+  const whole = await generated({ model: { algorithm: "EAGLE" } });
   const ids = Array.from({ length: 2048 }, (_, i) => (i * 5 + 3) % 2048);
   await withMap(ids, async (tokenMap) => {
-    const mapped = await generated({ algorithm: "EAGLE", tokenMap });
+    const mapped = await generated({ model: { algorithm: "EAGLE", tokenMap } });
     assert.deepEqual(mapped.drafts, whole.drafts);
     assert.equal(mapped.text, whole.text);
     assert.deepEqual(mapped.warnings, []);
@@ -45,7 +44,7 @@ Deno.test("token map: all tokens in another order draft what the whole head draf
 });
 
 Deno.test("token map: only its tokens are drafted, and the text stays; trees too", async () => {
-  const whole = await generated({ algorithm: "EAGLE" });
+  const whole = await generated({ model: { algorithm: "EAGLE" } });
   // Every second token of the text, and some others.
   const ids = [
     ...new Set([
@@ -55,7 +54,10 @@ Deno.test("token map: only its tokens are drafted, and the text stays; trees too
   ];
   await withMap(ids, async (tokenMap) => {
     for (const tier of [3, treeNamed("3:4:12")]) {
-      const mapped = await generated({ algorithm: "EAGLE", tokenMap, speculate: statically(tier) });
+      const mapped = await generated({
+        model: { algorithm: "EAGLE", tokenMap },
+        hooks: { plan: statically(tier) },
+      });
       assert.equal(mapped.text, whole.text);
       const { accepted_tokens } = mapped.speculative;
       assert.ok(accepted_tokens > 0);
@@ -66,7 +68,7 @@ Deno.test("token map: only its tokens are drafted, and the text stays; trees too
 
 Deno.test("token map: EAGLE-3 has its own, so it is not used, with a warning", async () => {
   await withMap([1, 2, 3], async (tokenMap) => {
-    const { warnings } = await generated({ algorithm: "EAGLE3", tokenMap });
+    const { warnings } = await generated({ model: { algorithm: "EAGLE3", tokenMap } });
     assert.match(
       warnings[0] ?? "",
       /^the token map ".*" is not used: it is for EAGLE, here is EAGLE3$/,

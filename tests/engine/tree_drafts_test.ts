@@ -4,7 +4,7 @@ import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "./open.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -13,7 +13,7 @@ import {
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { openGpu } from "../gpu/shared.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { chain, type DraftShape, tierText } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
@@ -38,11 +38,11 @@ const TIERS = tiersOf([
   "6:10:32",
 ]);
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: LocalEngine, n: number): GenerateRequest {
   const content = generatedPrompt(n);
   const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 4 ? 0 : 40 };
   return {
-    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
     maxTokens: [40, 23, 64, 9][n % 4] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
@@ -50,9 +50,9 @@ function request(engine: Engine, n: number): GenerateRequest {
   };
 }
 
-async function together(engine: Engine, count: number): Promise<GenerateResult[]> {
+async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
   const requests = Array.from({ length: count }, (_, n) => request(engine, n));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   assertNothingHeld(engine);
   return results;
 }
@@ -60,8 +60,8 @@ async function together(engine: Engine, count: number): Promise<GenerateResult[]
 const texts = (results: readonly GenerateResult[]) =>
   results.map(({ outputIds }) => outputIds.join());
 
-async function plain(options: OpenOptions, count: number): Promise<string[]> {
-  using engine = await openEngine({ ...options, speculate: statically(0) });
+async function plain(options: LocalOptions, count: number): Promise<string[]> {
+  using engine = await openEngine({ ...options, hooks: { ...options.hooks, plan: statically(0) } });
   return texts(await together(engine, count));
 }
 
@@ -82,39 +82,35 @@ function inTurn(tiers: readonly DraftShape[]): Speculation & { readonly picked: 
   };
 }
 
-const CASES: readonly [name: string, options: OpenOptions, requests: number][] = [
-  ["EAGLE3, one at a time", { algorithm: "EAGLE3" }, 4],
+const CASES: readonly [name: string, options: LocalOptions, requests: number][] = [
+  ["EAGLE3, one at a time", { model: { algorithm: "EAGLE3" } }, 4],
   ["EAGLE3, 5 at once, several rounds a sync", {
-    algorithm: "EAGLE3",
-    maxBatch: 5,
-    roundsPerSync: 3,
+    model: { algorithm: "EAGLE3" },
+    limits: { maxBatch: 5, roundsPerSync: 3 },
   }, 5],
   ["EAGLE, 3 at once, bf16 keys and values", {
-    algorithm: "EAGLE",
-    maxBatch: 3,
-    kvDtype: "bf16",
+    model: { algorithm: "EAGLE" },
+    limits: { maxBatch: 3, kvDtype: "bf16" },
   }, 4],
   ["EAGLE3, preempted, f16 keys and values", {
-    algorithm: "EAGLE3",
-    maxBatch: 4,
-    kvDtype: "f16",
-    maxKvTokens: 464,
+    model: { algorithm: "EAGLE3" },
+    limits: { maxBatch: 4, kvDtype: "f16", maxKvTokens: 464 },
   }, 8],
 ];
 
 for (const [name, options, count] of CASES) {
   exhaustive.test(`trees of every shape, ${name}: the text of plain decoding`, async () => {
-    const { maxKvTokens: _, ...roomy } = options;
-    const expected = await plain(roomy, count);
+    const { maxKvTokens: _, ...limits } = options.limits ?? {};
+    const expected = await plain({ ...options, limits }, count);
     const speculation = inTurn(TIERS);
     using engine = await openEngine({
       ...options,
-      speculate: () => ({ tier: chain(3), tiers: TIERS, speculation }),
+      hooks: { ...options.hooks, plan: () => ({ tier: chain(3), tiers: TIERS, speculation }) },
     });
     const results = await together(engine, count);
     assert.deepEqual(texts(results), expected);
     assert.equal(speculation.picked.size, TIERS.length);
-    assert.equal(engine.counts.preemptions > 0, options.maxKvTokens !== undefined);
+    assert.equal(engine.counts.preemptions > 0, options.limits?.maxKvTokens !== undefined);
   });
 }
 
@@ -160,7 +156,7 @@ Deno.test("a tree of every candidate begins with the chain's drafts", async () =
 exhaustive.test("trees accept more than chains as deep, and say what they are", async () => {
   const lengths: number[] = [];
   for (const tier of tiersOf(["5", "5:4:16"])) {
-    using engine = await openEngine({ speculate: statically(tier), maxBatch: 4 });
+    using engine = await openEngine({ hooks: { plan: statically(tier) }, limits: { maxBatch: 4 } });
     const results = await together(engine, 8);
     const rounds = results.map(({ speculative }) => speculative);
     lengths.push(rounds.reduce((sum, { mean_accept_length }) => sum + mean_accept_length, 0));
@@ -175,11 +171,11 @@ exhaustive.test("trees accept more than chains as deep, and say what they are", 
 });
 
 Deno.test("a request may ask for a chain where trees are the default, and for none", async () => {
-  using engine = await openEngine({ speculate: statically(treeNamed("3:2:6"), [0, 2]) });
+  using engine = await openEngine({ hooks: { plan: statically(treeNamed("3:2:6"), [0, 2]) } });
   const asked = [{}, { numSteps: 2 }, { numSteps: 0 }];
   const results = [];
   for (const each of asked) {
-    results.push(await resultOf(engine.generate({ ...request(engine, 0), ...each })));
+    results.push(await resultOf(engine.submit({ ...request(engine, 0), ...each })));
   }
   assert.equal(new Set(texts(results)).size, 1);
   assert.deepEqual(
@@ -194,8 +190,8 @@ exhaustive.test("nothing is made after warm-up, in rounds of trees", async () =>
   const tiers = tiersOf(["0", "3", "3:2:6"]);
   const speculation = inTurn(tiers);
   using engine = await openEngine({
-    maxBatch: 2,
-    speculate: () => ({ tier: chain(3), tiers, warmed: tiers, speculation }),
+    limits: { maxBatch: 2 },
+    hooks: { plan: () => ({ tier: chain(3), tiers, warmed: tiers, speculation }) },
   });
   const before = { ...engine.core.created };
   await together(engine, 3);
@@ -204,15 +200,15 @@ exhaustive.test("nothing is made after warm-up, in rounds of trees", async () =>
 
 Deno.test("a request without drafts, where the engine's only tier is a tree, beside one with", async () => {
   using engine = await openEngine({
-    algorithm: "EAGLE3",
-    maxBatch: 2,
-    speculate: statically(treeNamed("4:3:10")),
+    model: { algorithm: "EAGLE3" },
+    limits: { maxBatch: 2 },
+    hooks: { plan: statically(treeNamed("4:3:10")) },
   });
   const asked = { ...request(engine, 0), sampling: GREEDY, stop: [], ignoreEos: false };
   const none = { ...asked, numSteps: 0 };
-  const alone = await resultOf(engine.generate(none));
+  const alone = await resultOf(engine.submit(none));
   assert.equal(alone.speculative.draft_tokens, 0);
-  const results = await Promise.all([none, asked].map((each) => resultOf(engine.generate(each))));
+  const results = await Promise.all([none, asked].map((each) => resultOf(engine.submit(each))));
   for (const { text } of results) assert.equal(text, alone.text);
   assertNothingHeld(engine);
 });

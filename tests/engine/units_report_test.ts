@@ -12,7 +12,7 @@ import { folderOf } from "./speculated.ts";
 const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
 
 Deno.test("units: matrices there, and the others by the reason", async () => {
-  using engine = await openEngine({ draft: "none" });
+  using engine = await openEngine({ model: { draft: "none" } });
   const { core: { gpu, models } } = engine;
   const { config, weights } = models.target;
   const limits = {
@@ -106,14 +106,14 @@ Deno.test("units: both matrices of a mixture are there or neither, and why", asy
 });
 
 Deno.test("units: an engine tells what its device has", async () => {
-  using engine = await openEngine({ draft: "none", quantize: "q8" });
+  using engine = await openEngine({ model: { draft: "none", quantize: "q8" } });
   const { matrixUnit } = engine.core.gpu;
-  assert.equal(engine.units === undefined, matrixUnit === undefined);
-  if (engine.units === undefined) return;
+  assert.equal(engine.info.units === undefined, matrixUnit === undefined);
+  if (engine.info.units === undefined) return;
   // The tests set EYRIE_MATRIX_UNITS; the head is an embedding and stays bf16.
-  assert.deepEqual(engine.units.others, []);
+  assert.deepEqual(engine.info.units.others, []);
   const { layers } = engine.core.models.target.weights;
-  assert.equal(engine.units.matrices, 4 * layers.length + 1);
+  assert.equal(engine.info.units.matrices, 4 * layers.length + 1);
   const [layer] = layers;
   assert.ok(layer?.mlp.kind === "dense" && layer.mlp.down.format === "q8");
 });

@@ -42,7 +42,7 @@ Deno.test("a vocabulary with a token that the model has not is refused before a 
     };
     const why = `token "beyond" has id 2048, the model's vocab_size is 2048`;
     await assert.rejects(
-      openEngine({ model, draft: "none" }, machine),
+      openEngine({ model: { model, draft: "none" } }, machine),
       new UsageError(`Cannot load the tokenizer of "${model}": ${why}`),
     );
     assert.ok(!opened);
@@ -54,16 +54,15 @@ Deno.test("an added token that the model has not is plain text, with a warning",
     async (model) => {
       const warnings: string[] = [];
       using engine = await openEngine({
-        model,
-        draft: "none",
-        onWarning: (line) => warnings.push(line),
+        model: { model, draft: "none" },
+        hooks: { onWarning: (line) => warnings.push(line) },
       });
       assert.deepEqual(warnings, [
         `the tokenizer of "${model}" has token "<pad>" with id 2048, which the model has not ` +
         "(vocab_size 2048); it is read as plain text",
       ]);
-      const ids = engine.encodePrompt({ raw: "a<pad>b" });
+      const ids = engine.text.encodePrompt({ raw: "a<pad>b" });
       assert.ok(ids.every((id) => id < 2048));
-      assert.equal(engine.tokenizer.decode(ids), "a<pad>b");
+      assert.equal(engine.text.tokenizer.decode(ids), "a<pad>b");
     },
   ));

@@ -1,16 +1,11 @@
 import type { Gpu } from "../../src/gpu/device.ts";
+import { PAPER_ADAPTER, paperGpu as allocatingGpu } from "../../src/gpu/paper.ts";
 
 /** What every adapter has: plans must not depend on the machine that the test runs on. */
 const LIMITS = {
-  maxBufferSize: 2 ** 31,
+  ...PAPER_ADAPTER.limits,
   maxStorageBufferBindingSize: 2 ** 30,
-  maxStorageBuffersPerShaderStage: 10,
   maxComputeWorkgroupStorageSize: 32768,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxComputeWorkgroupSizeX: 1024,
-  maxComputeWorkgroupSizeY: 1024,
-  maxComputeWorkgroupSizeZ: 64,
-  maxComputeWorkgroupsPerDimension: 65535,
 };
 
 /** A GPU on paper: buffers have labels and sizes and hold nothing, commands do nothing. */
@@ -23,31 +18,16 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
     end: nothing,
   };
   const pipeline = { getBindGroupLayout: () => ({}) };
+  const info = { ...PAPER_ADAPTER.info, software };
+  const gpu = allocatingGpu({ ...PAPER_ADAPTER, limits: LIMITS, info });
   const device = {
-    createBuffer: (buffer: GPUBufferDescriptor) => ({ ...buffer, destroy: nothing }),
+    ...gpu.device,
     createShaderModule: () => ({}),
     createComputePipeline: () => pipeline,
     createComputePipelineAsync: () => Promise.resolve(pipeline),
     createBindGroup: () => ({}),
     createCommandEncoder: () => ({ beginComputePass: () => pass, finish: () => ({}) }),
-    queue: { writeBuffer: nothing, submit: nothing },
+    queue: { ...gpu.device.queue, submit: nothing },
   };
-  return {
-    device: device as unknown as GPUDevice,
-    limits: LIMITS as unknown as GPUSupportedLimits,
-    info: {
-      webgpu: "builtin",
-      adapter: "paper",
-      hardware: "paper",
-      backend: "vulkan",
-      software,
-      features: ["subgroups", "shader-f16"],
-    },
-    matrixUnit: undefined,
-    check: nothing,
-    settled: (promise) => promise,
-    mapped: () => Promise.reject(new Error("paper")),
-    drain: nothing,
-    [Symbol.dispose]: nothing,
-  };
+  return { ...gpu, device: device as unknown as GPUDevice };
 }

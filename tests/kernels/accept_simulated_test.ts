@@ -8,7 +8,7 @@ import {
   NO_SLOT,
   resultWords,
   ROW_WORDS,
-} from "../../src/model/plan/device_layout.ts";
+} from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { drawAccepted } from "../reference/simulated.ts";
 import { packRows, packSlots } from "./rows.ts";

@@ -11,7 +11,7 @@ import {
 import type { ChunkTile } from "../../kernels/attention/units/chunk_kernels.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { type AttentionUnits, tuning } from "../../src/gpu/matrix.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";

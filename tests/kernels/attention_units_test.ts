@@ -7,7 +7,7 @@ import { whyNotUnits } from "../../kernels/attention/units/units_kernels.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { type AttentionUnits, type Precision, tuning } from "../../src/gpu/matrix.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";

@@ -6,7 +6,7 @@ import {
   slicePartialWords,
 } from "../../kernels/sample/slice_partials.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../src/model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { packRows, packSlots } from "./rows.ts";

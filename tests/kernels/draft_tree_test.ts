@@ -3,12 +3,7 @@ import assert from "node:assert/strict";
 import { partialTopWords, topTokens } from "../../kernels/tree/top.ts";
 import { treeLevel, treeSelect } from "../../kernels/tree/tree.ts";
 import { poolSize } from "../../src/speculate/trees.ts";
-import {
-  DRAFT_TOKENS,
-  draftWords,
-  NO_SLOT,
-  ROW_WORDS,
-} from "../../src/model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords, NO_SLOT, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

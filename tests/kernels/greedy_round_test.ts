@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
 import { rmsNorm, verifiesRows } from "../../kernels/norm/rms_norm.ts";
 import { accept, verifyRows } from "../../kernels/round/round.ts";
-import { NO_SLOT, resultWords, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { NO_SLOT, resultWords, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { uploadMatrix } from "./matrices.ts";
 import { numbers } from "../gpu/numbers.ts";

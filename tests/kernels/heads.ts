@@ -16,7 +16,7 @@ import {
 } from "../../kernels/sample/slice_partials.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
-import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords } from "../../src/model/device_layout.ts";
 import type { Device } from "../gpu/device.ts";
 import { uploadMatrix } from "./matrices.ts";
 import { uploadQuantized } from "./quantized.ts";

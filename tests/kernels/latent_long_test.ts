@@ -5,7 +5,7 @@ import { longBytes } from "../../kernels/mla/long.ts";
 import { latentAttention, latentPartialWords } from "../../kernels/mla/latent_attention.ts";
 import { type LatentTile, TILES } from "../../kernels/mla/latent_kernels.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";

@@ -11,7 +11,7 @@ import { latentRunsValue, latentValue } from "../../kernels/mla/latent_value.ts"
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

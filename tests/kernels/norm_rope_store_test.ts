@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { normRopeStore } from "../../kernels/attention/norm_rope_store.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { blockTable, packRows } from "./rows.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ownLastRows, ownRows, putDrafts } from "../../kernels/round/own_rows.ts";
-import { draftWords, NO_SLOT, ROW_WORDS } from "../../src/model/plan/device_layout.ts";
+import { draftWords, NO_SLOT, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows, packSlots, type RowFields } from "./rows.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import type { Heads, KvPlace } from "../../kernels/lib/heads.ts";
 import type { Device } from "../gpu/device.ts";
 import { assertClose } from "../gpu/numbers.ts";

@@ -7,7 +7,7 @@ import { packProposal } from "../../src/engine/device/proposals.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { REJECTION_RULES, type RejectionRule } from "../../src/speculate/rejection_rule.ts";
-import { SLOT_WORDS } from "../../src/model/plan/device_layout.ts";
+import { SLOT_WORDS } from "../../src/model/device_layout.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { chainOf } from "../reference/trees.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -9,7 +9,7 @@ import {
   ROW_WORDS,
   SLOT_LIMIT,
   SLOT_WORDS,
-} from "../../src/model/plan/device_layout.ts";
+} from "../../src/model/device_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
 import { acceptChain } from "../reference/acceptance.ts";

@@ -4,7 +4,7 @@ import {
   ROW_WORDS,
   SLOT_LIMIT,
   SLOT_WORDS,
-} from "../../src/model/plan/device_layout.ts";
+} from "../../src/model/device_layout.ts";
 import { shuffled } from "../gpu/numbers.ts";
 
 /** `Row` of kernels/lib/rows.wgsl. */

@@ -10,7 +10,7 @@ import {
   resultDrafts,
   resultWords,
   ROW_WORDS,
-} from "../../src/model/plan/device_layout.ts";
+} from "../../src/model/device_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { depthsOf, NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";

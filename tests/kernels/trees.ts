@@ -1,4 +1,4 @@
-import { PATH_CELLS } from "../../src/model/plan/device_layout.ts";
+import { PATH_CELLS } from "../../src/model/device_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { shuffled } from "../gpu/numbers.ts";
 import type { RowFields } from "./rows.ts";

@@ -3,7 +3,7 @@ import type { GenerateRequest } from "../../src/engine/schedule/events.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
-import type { Engine } from "../engine/open.ts";
+import type { LocalEngine } from "../engine/open.ts";
 import type { Case } from "./axes.ts";
 
 /** Tokens of the answers in turn, at most. */
@@ -66,7 +66,7 @@ function samplingOf(kind: Kind, n: number): Sampling {
 
 /** Request `n`; the same whatever engine it goes to. */
 export function requestOf(
-  engine: Engine,
+  engine: LocalEngine,
   { requests, kernels }: Pick<Case, "requests" | "kernels">,
   n: number,
 ): GenerateRequest {
@@ -74,7 +74,7 @@ export function requestOf(
   const content = generatedPrompt(PROMPTS[n % PROMPTS.length] as number);
   const constrained = kind === "constrained";
   return {
-    promptIds: engine.encodePrompt({
+    promptIds: engine.text.encodePrompt({
       messages: [{ role: "system", content: SHARED }, { role: "user", content }],
     }),
     sampling: samplingOf(kind, n),

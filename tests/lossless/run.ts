@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import type { LocalHooks } from "../../src/engine/options.ts";
 import { gpuMemory } from "../../src/gpu/memory.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { assertNothingHeld } from "../engine/held.ts";
-import { type Engine, type Machine, openEngine, type OpenOptions } from "../engine/open.ts";
+import { type LocalEngine, type LocalOptions, type Machine, openEngine } from "../engine/open.ts";
 import { openGpu } from "../gpu/shared.ts";
 import type { Case } from "./axes.ts";
 import { budget, cut, restless } from "./policies.ts";
@@ -31,24 +32,24 @@ function machineOf({ kernels }: Pick<Case, "kernels">): Machine {
   };
 }
 
-function optionsOf({ numbers }: Logits): OpenOptions {
+function optionsOf(
+  { numbers }: Logits,
+): Required<Pick<LocalOptions, "model" | "device" | "limits">> {
   const [weights, kvDtype] = {
     "bf16, f32": ["bf16", "f32"],
     "q8, f16": ["q8", "f16"],
     "q4, bf16": ["q4", "bf16"],
   }[numbers] as ["bf16" | "q8" | "q4", "f32" | "f16" | "bf16"];
   return {
-    kvDtype,
-    constrained: true,
-    contextLength: CONTEXT,
-    costs: "off",
-    ...weights === "bf16" ? {} : { quantize: weights },
+    model: weights === "bf16" ? {} : { quantize: weights },
+    device: { costs: "off" },
+    limits: { kvDtype, constrained: true, contextLength: CONTEXT },
   };
 }
 
 /** An engine that decodes plainly, one request at a time, and what it has decoded. */
 interface Reference {
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   readonly results: Map<string, Promise<GenerateResult>>;
 }
 
@@ -60,7 +61,12 @@ export interface References extends AsyncDisposable {
 export function openReferences(): References {
   const references = new Map<string, Promise<Reference>>();
   const open = async (logits: Logits): Promise<Reference> => {
-    const options = { ...optionsOf(logits), draft: "none", prefixCache: false };
+    const { model, device, limits } = optionsOf(logits);
+    const options = {
+      model: { ...model, draft: "none" },
+      device,
+      limits: { ...limits, prefixCache: false },
+    };
     return { engine: await openEngine(options, machineOf(logits)), results: new Map() };
   };
   return {
@@ -71,7 +77,7 @@ export function openReferences(): References {
         () => open({ numbers, kernels }),
       );
       const request = requestOf(engine, of, n);
-      const decode = () => resultOf(engine.generate(request));
+      const decode = () => resultOf(engine.submit(request));
       return await results.getOrInsertComputed(JSON.stringify(request), decode);
     },
     async [Symbol.asyncDispose]() {
@@ -80,16 +86,15 @@ export function openReferences(): References {
   };
 }
 
-function drafting({ drafter, shape, policy, ownSteps }: Case): OpenOptions {
-  const named = drafter === "STANDALONE"
-    ? { draft: TARGET, algorithm: drafter }
-    : { algorithm: drafter };
-  if (shape.includes(":")) return { ...named, speculate: statically(treeNamed(shape)) };
+function draftOf({ drafter }: Case): NonNullable<LocalOptions["model"]> {
+  return drafter === "STANDALONE" ? { draft: TARGET, algorithm: drafter } : { algorithm: drafter };
+}
+
+function planOf({ shape, policy, ownSteps }: Case): NonNullable<LocalHooks["plan"]> {
+  if (shape.includes(":")) return statically(treeNamed(shape));
   const depth = Number(shape);
-  if (policy === "static") {
-    return { ...named, speculate: statically(depth, ownSteps === "0 and 1" ? [0, 1] : []) };
-  }
-  return { ...named, speculate: { policy: { restless, cut, budget }[policy](depth) } };
+  if (policy === "static") return statically(depth, ownSteps === "0 and 1" ? [0, 1] : []);
+  return { policy: { restless, cut, budget }[policy](depth) };
 }
 
 /** More requests than run at once, so that some wait. */
@@ -102,25 +107,29 @@ function requestCount({ maxBatch, kernels }: Pick<Case, "maxBatch" | "kernels">)
  *
  * @throws AssertionError where a text differs from plain decoding's, or a page is not given back.
  */
-export async function runCase(of: Case, references: References): Promise<Engine["counts"]> {
+export async function runCase(of: Case, references: References): Promise<LocalEngine["counts"]> {
   const plain: GenerateResult[] = [];
   for (let n = 0; n < requestCount(of); n++) plain.push(await references.plainResult(of, n));
+  const { model, device, limits } = optionsOf(of);
   using engine = await openEngine({
-    ...optionsOf(of),
-    ...drafting(of),
-    maxBatch: of.maxBatch,
-    roundsPerSync: of.roundsPerSync,
-    prefixCache: of.prefixCache,
-    predictions: of.prediction !== "none",
-    // Two requests are admitted with five pages each, and not both go on to their sixth.
-    ...of.pages === "few" ? { maxKvTokens: 10 * PAGE } : {},
-    ...of.elasticDraft
-      ? {
-        elasticDraft: true,
-        residency: { shortShare: 0.5, shortSteps: 2, wantedSteps: 1, roomShare: 0 },
-      }
-      : {},
-    onWarning: () => {},
+    model: { ...model, ...draftOf(of) },
+    device,
+    limits: {
+      ...limits,
+      maxBatch: of.maxBatch,
+      roundsPerSync: of.roundsPerSync,
+      prefixCache: of.prefixCache,
+      predictions: of.prediction !== "none",
+      // Two requests are admitted with five pages each, and not both go on to their sixth.
+      ...of.pages === "few" ? { maxKvTokens: 10 * PAGE } : {},
+      ...of.elasticDraft
+        ? {
+          elasticDraft: true,
+          residency: { shortShare: 0.5, shortSteps: 2, wantedSteps: 1, roomShare: 0 },
+        }
+        : {},
+    },
+    hooks: { plan: planOf(of), onWarning: () => {} },
   }, machineOf(of));
   const results = await together(engine, of, plain);
   assertNothingHeld(engine);
@@ -146,7 +155,7 @@ export async function runCase(of: Case, references: References): Promise<Engine[
 
 /** Results of the case's requests, which begin, leave and ask for steps as it says. */
 async function together(
-  engine: Engine,
+  engine: LocalEngine,
   of: Case,
   plain: readonly GenerateResult[],
 ): Promise<GenerateResult[]> {
@@ -164,7 +173,7 @@ async function together(
       ...of.ownSteps === "0 and 1" && n % 3 === 2 ? { numSteps: 1 } : {},
       signal: leaving.signal,
     };
-    const result = await resultOf(engine.generate(request), ({ kind }) => {
+    const result = await resultOf(engine.submit(request), ({ kind }) => {
       if (kind !== "round") return;
       rounds++;
       if (rounds === 2) gates[n + 1]?.resolve();

@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import { emitConfig } from "../../src/measure/emit_config.ts";
 import type { BenchRow } from "../../src/measure/row.ts";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
-import { invented, noise, preset } from "./invented.ts";
+import { adaptive, invented, noise } from "./invented.ts";
 
 function steps(rows: readonly BenchRow[]): Record<string, readonly number[]> {
   const slots = Object.entries(emitConfig(rows));
@@ -46,8 +46,8 @@ Deno.test("all cases of a batch size count alike; a setting must be in all of th
   deepEqual(steps(rows), { 2: [1] });
 });
 
-Deno.test("presets and the A/A row are not candidates", () => {
-  const rows = [invented(0, [1, 1, 1]), invented(2, [1.1, 1.1, 1.1]), preset([9, 9, 9])];
+Deno.test("policies and the A/A row are not candidates", () => {
+  const rows = [invented(0, [1, 1, 1]), invented(2, [1.1, 1.1, 1.1]), adaptive([9, 9, 9])];
   deepEqual(steps(rows), { 1: [2] });
   deepEqual(steps([...rows, noise([1, 1, 1])]), { 1: [2] });
   equal(Object.keys(emitConfig([])).length, 0);

@@ -134,10 +134,10 @@ export function fakeSession(
 
 /** Rows of a sweep over the made-up machine. */
 export async function sampleRows(
-  { batch, numSteps, presets, blocks, subject = SUBJECT }: {
+  { batch, numSteps, policies = [], blocks, subject = SUBJECT }: {
     batch: readonly number[];
     numSteps: readonly number[];
-    presets: readonly string[];
+    policies?: readonly string[];
     blocks: number;
     subject?: Subject;
   },
@@ -149,7 +149,8 @@ export async function sampleRows(
     temperature: 0,
     depth: 0,
   }));
-  const plan = { cases, arms: armsOf({ numSteps, presets }), blocks, seed: 1 };
+  const named = policies.map((policy) => [policy, { policy }] as const);
+  const plan = { cases, arms: armsOf({ numSteps, policies: named }), blocks, seed: 1 };
   const rows: BenchRow[] = [];
   const options = { present: new Map(), signal: new AbortController().signal };
   for await (const event of sweep(plan, fakeSession(undefined, subject), options)) {

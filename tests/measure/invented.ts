@@ -2,7 +2,7 @@ import type { BenchRow } from "../../src/measure/row.ts";
 import { pairedRatio } from "../../src/measure/statistics.ts";
 import { sampleRows } from "./fake.ts";
 
-const [BASE] = await sampleRows({ batch: [1], numSteps: [], presets: [], blocks: 3 });
+const [BASE] = await sampleRows({ batch: [1], numSteps: [], blocks: 3 });
 
 /** A row of `numSteps` with these speeds over plain, a block each; plain runs at 100 tokens/s. */
 export function invented(
@@ -29,7 +29,7 @@ export function noise(speedups: readonly number[], rest: Partial<BenchRow> = {})
   return invented(0, speedups, { setting: "plain (A/A)", setting_kind: "plain again", ...rest });
 }
 
-export function preset(speedups: readonly number[], rest: Partial<BenchRow> = {}): BenchRow {
-  const setting = "preset aggressive";
-  return invented(0, speedups, { setting, setting_kind: "preset", num_steps: null, ...rest });
+export function adaptive(speedups: readonly number[], rest: Partial<BenchRow> = {}): BenchRow {
+  const setting = "policy ema";
+  return invented(0, speedups, { setting, setting_kind: "policy", num_steps: null, ...rest });
 }

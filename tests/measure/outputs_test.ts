@@ -9,7 +9,7 @@ import { UsageError } from "../../src/errors.ts";
 import { verdictLines } from "../../src/measure/verdict_text.ts";
 import { sampleRows, SUBJECT } from "./fake.ts";
 
-const SWEEP = { batch: [1, 8], numSteps: [1, 3, 7], presets: ["aggressive"], blocks: 3 };
+const SWEEP = { batch: [1, 8], numSteps: [1, 3, 7], policies: ["aggressive"], blocks: 3 };
 const ROWS = await sampleRows(SWEEP);
 const SIMULATED = await sampleRows({ ...SWEEP, subject: { ...SUBJECT, simulated: true } });
 const FACTS = { command: "eyrie bench --x '<&>'", date: new Date(0), version: "0.1.0" };
@@ -145,8 +145,8 @@ Deno.test("the page has a figure for each chart and a line for each row", () => 
   deepEqual(captions, [
     "Tokens/s, 95 % intervals",
     "Speed over plain, 95 % intervals; band: A/A noise",
-    "preset aggressive, batch 1",
-    "preset aggressive, batch 8",
+    "policy aggressive, batch 1",
+    "policy aggressive, batch 8",
     ...["batch 1", "batch 8"],
     ...["batch 1", "batch 8"],
   ]);
@@ -155,7 +155,7 @@ Deno.test("the page has a figure for each chart and a line for each row", () => 
 });
 
 Deno.test("the page stands without drafts, with one block, with several groups, without rows", async () => {
-  const plain = await sampleRows({ batch: [1], numSteps: [], presets: [], blocks: 1 });
+  const plain = await sampleRows({ batch: [1], numSteps: [], blocks: 1 });
   const page = html(plain, FACTS);
   ok(!/NaN|undefined|Infinity/.test(page.replace(/<style>.*?<\/style>/gs, "")), "no holes");
   ok(

@@ -4,12 +4,12 @@ import { html } from "../../src/measure/page/page.ts";
 import { looksOf } from "../../src/measure/page/series.ts";
 import type { BenchRow } from "../../src/measure/row.ts";
 import { sampleRows } from "./fake.ts";
-import { invented, noise, preset } from "./invented.ts";
+import { adaptive, invented, noise } from "./invented.ts";
 
 const ROWS = await sampleRows({
   batch: [1, 8],
   numSteps: [1, 3, 7],
-  presets: ["aggressive", "conservative"],
+  policies: ["ema", "dsd"],
   blocks: 3,
 });
 const ONE_SIZE = ROWS.filter(({ batch }) => batch === 1);
@@ -40,7 +40,7 @@ Deno.test("each chart has a role and a name of its own, swatches are decoration"
   for (const svg of charts) equal(svg.getAttribute("role"), "img");
   const names = charts.map((svg) => svg.getAttribute("aria-label"));
   ok(names.includes("Tokens/s, 95 % intervals, depth 64"), String(names));
-  ok(names.includes("Accept length over time, preset aggressive, batch 8"));
+  ok(names.includes("Accept length over time, policy ema, batch 8"));
   equal(all(page, "svg").length, swatches.length + charts.length);
 });
 
@@ -61,8 +61,8 @@ Deno.test("table headers have a scope; the region that scrolls has a name and th
 
 Deno.test("no two settings look alike without colour", () => {
   const rows = Array.from({ length: 7 }, (_, at) => invented(at + 1, [1, 1, 1]));
-  const presets = Array.from({ length: 6 }, (_, at) => preset([1, 1, 1], { setting: `p${at}` }));
-  const looks = [...looksOf([invented(0, [1, 1, 1]), ...rows, ...presets]).values()];
+  const policies = Array.from({ length: 6 }, (_, at) => adaptive([1, 1, 1], { setting: `p${at}` }));
+  const looks = [...looksOf([invented(0, [1, 1, 1]), ...rows, ...policies]).values()];
   equal(looks.length, 14);
   equal(new Set(looks.map(({ symbol, dash }) => `${symbol} ${dash}`)).size, looks.length);
 });

@@ -3,26 +3,22 @@ import { armsOf, blockOrder, caseText, cellSpec, warmUpSpec } from "../../src/me
 
 const CASE = { workload: "phases", batch: 2, outputTokens: 64, temperature: 0, depth: 0 };
 
-Deno.test("armsOf: plain twice, steps in order, 0 steps are plain, presets", () => {
-  const arms = armsOf({ numSteps: [3, 0, 1, 3], presets: ["aggressive", "my.json"] });
+Deno.test("armsOf: plain twice, steps in order, 0 steps are plain", () => {
+  const arms = armsOf({ numSteps: [3, 0, 1, 3] });
   deepEqual(arms.map(({ label }) => label), [
     "plain",
     "plain (A/A)",
     "1 step",
     "3 steps",
-    "preset aggressive",
-    "preset my.json",
   ]);
   deepEqual(arms[1]?.setting, { kind: "plain" });
   deepEqual(arms[2]?.setting, { kind: "static", numSteps: 1 });
-  deepEqual(arms[5]?.setting, { kind: "preset", name: "my.json" });
 });
 
 Deno.test("armsOf: a policy each text, once", () => {
   const policy = { policy: "static", options: { num_steps: 2 } };
   const [, , ...arms] = armsOf({
     numSteps: [],
-    presets: [],
     policies: [["static:num_steps=2", policy], ["static", { policy: "static" }], [
       "static:num_steps=2",
       policy,
@@ -35,7 +31,7 @@ Deno.test("armsOf: a policy each text, once", () => {
 });
 
 Deno.test("blockOrder: a seeded permutation, another one in each block", () => {
-  const arms = armsOf({ numSteps: [1, 2, 3, 4, 5], presets: ["a"] });
+  const arms = armsOf({ numSteps: [1, 2, 3, 4, 5] });
   const order = (block: number, seed = 1) => blockOrder(arms, { seed, caseIndex: 0, block });
   deepEqual(order(0), order(0));
   notDeepEqual(order(0), order(1));
@@ -44,7 +40,7 @@ Deno.test("blockOrder: a seeded permutation, another one in each block", () => {
 });
 
 Deno.test("blockOrder: every arm comes first about as often", () => {
-  const arms = armsOf({ numSteps: [1, 3], presets: [] });
+  const arms = armsOf({ numSteps: [1, 3] });
   const counts = new Map<string, number>();
   for (let block = 0; block < 4000; block++) {
     const label = blockOrder(arms, { seed: 5, caseIndex: 1, block })[0]?.label ?? "";
@@ -82,7 +78,11 @@ Deno.test("caseText", () => {
 
 Deno.test("armsOf: trees after chains, each once", () => {
   const tier = { depth: 5, width: 4, rows: 8 };
-  const arms = armsOf({ numSteps: [3], trees: [tier, { ...tier }], presets: ["a"] });
-  deepEqual(arms.slice(2).map(({ label }) => label), ["3 steps", "tree 5:4:8", "preset a"]);
+  const arms = armsOf({
+    numSteps: [3],
+    trees: [tier, { ...tier }],
+    policies: [["a", { policy: "ema" }]],
+  });
+  deepEqual(arms.slice(2).map(({ label }) => label), ["3 steps", "tree 5:4:8", "policy a"]);
   deepEqual(arms[3]?.setting, { kind: "tree", tier });
 });

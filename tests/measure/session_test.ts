@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { presetJson } from "../../src/engine/schedule/presets.ts";
 import type { BenchRequest, Case, Setting } from "../../src/measure/runner.ts";
 import { openBench } from "../../src/measure/session.ts";
 import { openWorkload } from "../../src/measure/workload/workload.ts";
@@ -7,7 +8,7 @@ import { UsageError } from "../../src/errors.ts";
 const SETTINGS: Setting[] = [
   { kind: "plain" },
   { kind: "static", numSteps: 3 },
-  { kind: "preset", name: "conservative" },
+  { kind: "policy", policy: { policy: "ema", options: presetJson("conservative") } },
 ];
 const POLICY: Setting = {
   kind: "policy",

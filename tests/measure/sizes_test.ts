@@ -2,8 +2,9 @@ import { equal, ok } from "node:assert/strict";
 import { costsTokens, sweepTokens } from "../../src/measure/sizes.ts";
 import { openWorkload } from "../../src/measure/workload/workload.ts";
 import { openRandomModels } from "../../src/engine/load/random_models.ts";
-import { allLayers, capacityOf, memoryNeed } from "../../src/engine/load/sizes.ts";
-import type { Adapter } from "../../src/engine/load/sizes.ts";
+import { openPaper } from "../../src/engine/load/paper.ts";
+import { allLayers, capacityOf } from "../../src/engine/load/sizes.ts";
+import { PAPER_ADAPTER } from "../../src/gpu/paper.ts";
 import { chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 
 const TIERS = chains([0, 1, 3, 7]);
@@ -15,11 +16,11 @@ function need(maxKvTokens: number | undefined, tiers: readonly DraftShape[]) {
   const shape = (name: string) =>
     new URL(`../../lab/shapes/${name}.json`, import.meta.url).pathname;
   using models = openRandomModels({ target: shape("llama8b"), draft: shape("eagle8b") }, "EAGLE3");
-  const limits = { maxStorageBufferBindingSize: 2 ** 40, maxBufferSize: 2 ** 40 };
-  const adapter = { limits, info: { software: false, backend: "vulkan" } } as unknown as Adapter;
+  const most = { maxStorageBufferBindingSize: 2 ** 40, maxBufferSize: 2 ** 40 };
+  const adapter = { ...PAPER_ADAPTER, limits: { ...PAPER_ADAPTER.limits, ...most } };
   const settings = { contextLength: 8192, tiers, maxBatch: 64, maxKvTokens };
   const capacity = capacityOf(settings, adapter, allLayers(models));
-  return memoryNeed(models, capacity, {}, adapter);
+  return openPaper(models, {}, adapter).need(capacity);
 }
 
 Deno.test("64 requests of an 8B take what their prompts and answers need, not 8,192 tokens each", () => {

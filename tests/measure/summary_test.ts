@@ -3,7 +3,7 @@ import { summary } from "../../src/measure/summary.ts";
 import { sampleRows, SUBJECT } from "./fake.ts";
 import { invented, noise } from "./invented.ts";
 
-const SWEEP = { batch: [1, 8], numSteps: [1, 3, 7], presets: ["aggressive"], blocks: 5 };
+const SWEEP = { batch: [1, 8], numSteps: [1, 3, 7], policies: ["aggressive"], blocks: 5 };
 const ROWS = await sampleRows(SWEEP);
 
 /** The words of the two lines of the head. */
@@ -70,11 +70,11 @@ Deno.test("an interval of tokens/s ends at 0", () => {
 Deno.test("simulated rows say so; columns without values are left out; long names keep their end", async () => {
   const simulated = await sampleRows({ ...SWEEP, subject: { ...SUBJECT, simulated: true } });
   match(summary(simulated, { columns: 80 }), /^SIMULATED acceptance: timing only/);
-  const plain = await sampleRows({ batch: [1], numSteps: [], presets: [], blocks: 3 });
+  const plain = await sampleRows({ batch: [1], numSteps: [], blocks: 3 });
   ok(!heads(summary(plain, { columns: 200 }))[1].some((word) => /accepted|tier/.test(word)));
   const long = ROWS.map((row) => ({
     ...row,
-    setting: `preset /home/someone/models/${row.setting}`,
+    setting: `policy ema:config=/home/someone/models/${row.setting}`,
   }));
-  match(summary(long, { columns: 80 }), /preset ….*7 steps /);
+  match(summary(long, { columns: 80 }), /policy ema:….*7 steps /);
 });

@@ -8,7 +8,7 @@ import { fakeCell, fakeSession, SUBJECT } from "./fake.ts";
 const CASE: Case = { workload: "phases", batch: 2, outputTokens: 32, temperature: 0, depth: 0 };
 const PLAN: Plan = {
   cases: [{ ...CASE, batch: 1 }, CASE],
-  arms: armsOf({ numSteps: [0, 1, 3], presets: ["aggressive"] }),
+  arms: armsOf({ numSteps: [0, 1, 3], policies: [["ema", { policy: "ema" }]] }),
   blocks: 3,
   seed: 1,
 };
@@ -78,7 +78,7 @@ Deno.test("speed-ups are paired by block; gaps are to the best static setting", 
     plain: 100,
     "static 1": 150,
     "static 3": 120,
-    preset: 300,
+    policy: 300,
   };
   const session = fakeSession((spec) => {
     const { kind } = spec.setting;
@@ -93,7 +93,7 @@ Deno.test("speed-ups are paired by block; gaps are to the best static setting", 
   close(row("1 step").speedup.low, 1.5);
   close(row(PLAIN).speedup.ratio, 1);
   close(row(PLAIN_AGAIN).speedup.ratio, 1);
-  close(row("preset aggressive").gap_to_best_static?.ratio ?? null, 2);
+  close(row("policy ema").gap_to_best_static?.ratio ?? null, 2);
   close(row("3 steps").gap_to_best_static?.ratio ?? null, 0.8);
   equal(row("3 steps").gap_to_best_static?.best, "1 step");
   deepEqual(row("1 step").tokens_per_second.samples, [150, 75, 37.5]);
@@ -121,7 +121,7 @@ Deno.test("greedy outputs that differ end the sweep and name the cell", async ()
   const session = (temperature: number, simulated = false) =>
     fakeSession((spec) => {
       const result = fakeCell(spec);
-      if (spec.setting.kind !== "preset" || spec.repeat !== 1) return Promise.resolve(result);
+      if (spec.setting.kind !== "policy" || spec.repeat !== 1) return Promise.resolve(result);
       const requests = result.requests.with(1, { ...result.requests[1]!, outputHash: "wrong" });
       return Promise.resolve({
         ...result,
@@ -132,7 +132,7 @@ Deno.test("greedy outputs that differ end the sweep and name the cell", async ()
   const { events, rows } = await run({ plan, session: session(0) });
   const last = events.at(-1);
   ok(last?.kind === "different");
-  match(last.message, /"preset aggressive"/);
+  match(last.message, /"policy ema"/);
   match(
     last.message,
     /gave different greedy outputs \(phases, batch 2, 32 output tokens, temperature 0, block 2, request 2\)$/,

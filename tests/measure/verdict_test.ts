@@ -5,7 +5,7 @@ import type { BenchRow } from "../../src/measure/row.ts";
 import { verdictOf } from "../../src/measure/verdict.ts";
 import { summary } from "../../src/measure/summary.ts";
 import { caseVerdicts, verdictLines } from "../../src/measure/verdict_text.ts";
-import { invented, noise, preset } from "./invented.ts";
+import { adaptive, invented, noise } from "./invented.ts";
 
 const PLAIN = invented(0, [1, 1, 1]);
 const QUIET = noise([1.01, 0.99, 1]);
@@ -73,23 +73,23 @@ const CASES: readonly { name: string; rows: readonly BenchRow[]; says: RegExp; s
     steps: 7,
   },
   {
-    name: "a preset that beats all fixed steps is named; the config has the best fixed ones",
-    rows: [PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), preset([1.7, 1.7, 1.71])],
-    says: /^batch 1: fastest is preset aggressive, 170 tokens\/s, 1\.70x plain/,
+    name: "a policy that beats all fixed steps is named; the config has the best fixed ones",
+    rows: [PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), adaptive([1.7, 1.7, 1.71])],
+    says: /^batch 1: fastest is policy ema, 170 tokens\/s, 1\.70x plain/,
     steps: 3,
   },
   {
-    name: "a preset within one standard error of fixed steps is not",
-    rows: [PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), preset([1.53, 1.47, 1.545])],
+    name: "a policy within one standard error of fixed steps is not",
+    rows: [PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), adaptive([1.53, 1.47, 1.545])],
     says:
-      /^batch 1: named is 3 steps, .*; preset aggressive has the largest mean, 1\.51x, but .*, and 3 steps needs no adaptation$/,
+      /^batch 1: named is 3 steps, .*; policy ema has the largest mean, 1\.51x, but .*, and 3 steps needs no adaptation$/,
     steps: 3,
   },
   {
-    name: "a preset that some fixed steps are above of is not named in their place",
+    name: "a policy that some fixed steps are above of is not named in their place",
     rows: [
       ...[PLAIN, QUIET, invented(3, [1.5, 1.5, 1.5]), invented(7, [1.5, 1.5, 1.8])],
-      preset([1.55, 1.55, 1.56]),
+      adaptive([1.55, 1.55, 1.56]),
     ],
     says:
       /^batch 1: named is 3 steps, .*; 7 steps has the largest mean, 1\.59x, but .*, and 3 steps does less work a round$/,

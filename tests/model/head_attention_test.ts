@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { MOST_OWN_CELLS } from "../../kernels/attention/own_heads.ts";
-import { headAttention, headRanges } from "../../src/model/plan/head_attention.ts";
-import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
+import { attended, storedHeads } from "../../src/model/graph/decoder.ts";
+import { planOf } from "../../src/model/lower/lower.ts";
+import { contextOf, LARGE, matrix } from "./layer_context.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -16,31 +16,12 @@ const LIMITS = {
   maxStorageBuffersPerShaderStage: 16,
 };
 const HARDWARE = tuning(false, LIMITS);
-const LARGE: Operand = { buffer: { size: 2 ** 30 } as GPUBuffer };
 const [HEADS, KV_HEADS, HEAD_DIM, HIDDEN] = [8, 2, 64, 256];
 
-function matrix(rows: number, cols: number): Matrix {
-  return { format: "bf16", rows, cols, lanes: 16, shards: [{ operand: LARGE, first: 0, rows }] };
-}
-
 /** The plan of one row whose slot has so many cells at most. */
-function planOf(cells: number, window?: number): Dispatch[] {
-  const context = {
-    config: { hiddenSize: HIDDEN, rmsNormEps: 1e-6 },
-    tuning: HARDWARE,
-    scratch: {
-      x: LARGE,
-      q: LARGE,
-      qkv: LARGE,
-      attentionOutput: LARGE,
-      sums: LARGE,
-      partial: { sums: LARGE, stats: LARGE },
-    },
-    ropes: [LARGE],
-    pages: LARGE,
-    tablePages: cells / PAGE,
-    kvDtype: "f32",
-  } as unknown as DecoderContext;
+function planAt(cells: number, window?: number): Dispatch[] {
+  // Launches that are joined are joined_layer_test's.
+  const context = { ...contextOf({ hidden: HIDDEN, cells, tuning: HARDWARE }), relay: undefined };
   const spec = {
     kind: "heads" as const,
     numHeads: HEADS,
@@ -56,14 +37,13 @@ function planOf(cells: number, window?: number): Dispatch[] {
   const qkv = matrix((HEADS + 2 * KV_HEADS) * HEAD_DIM, HIDDEN);
   const o = matrix(HIDDEN, HEADS * HEAD_DIM);
   const weights = { kind: "heads", spec, qkv, bias: undefined, qkNorm: LARGE, o } as const;
-  return headAttention(
-    context,
-    { weights, kv: { keys: LARGE, values: LARGE }, label: "layer" },
-    {
-      input: { x: LARGE, stream: LARGE },
-      of: { rows: LARGE, count: 1, perSlot: 1 },
-    },
-  ).plan;
+  const layer = { kv: { keys: LARGE, values: LARGE }, label: "layer" };
+  return planOf(context, (graph) => {
+    const input = graph.input("input", 1, HIDDEN, LARGE);
+    const of = { rows: LARGE, count: 1, perSlot: 1 };
+    const q = storedHeads(graph, context, layer, { weights, input, of });
+    attended(graph, context, layer, { weights, q, of });
+  });
 }
 
 /** Names of the kernels that run where slots have `cells` cells, without their shapes. */
@@ -79,8 +59,8 @@ function kernelsAt(plan: readonly Dispatch[], cells: number): string[] {
 const OWN = ["layer.qkv", "attention_row", "layer.o"];
 
 Deno.test("attention of one row norms its heads up to so many cells, and beyond they are normed before", () => {
-  assert.deepEqual(kernelsAt(planOf(512), 512), OWN);
-  const long = planOf(4 * MOST_OWN_CELLS);
+  assert.deepEqual(kernelsAt(planAt(512), 512), OWN);
+  const long = planAt(4 * MOST_OWN_CELLS);
   assert.deepEqual(kernelsAt(long, 512), OWN);
   const [first, scores, combine, last] = kernelsAt(long, MOST_OWN_CELLS);
   assert.deepEqual([first, scores, combine, last], [
@@ -92,7 +72,7 @@ Deno.test("attention of one row norms its heads up to so many cells, and beyond 
 });
 
 Deno.test("attention of one row with a short window norms its heads however long the context is", () => {
-  const plan = planOf(4 * MOST_OWN_CELLS, 512);
+  const plan = planAt(4 * MOST_OWN_CELLS, 512);
   assert.deepEqual(kernelsAt(plan, 4 * MOST_OWN_CELLS)[1], "attention_row");
 });
 
@@ -109,14 +89,45 @@ Deno.test("wide inputs of heads that are not normed go in ranges of k, on matrix
       shards: new Map(of.shards.map((shard) => [shard, { scales: LARGE, halved: true }])),
     },
   });
-  const plain = { qkv: wide, bias: undefined, qkNorm: undefined };
-  assert.equal(headRanges(plain, onUnits(wide)), splitKOf(wide, HARDWARE));
+  const ranges = (
+    qkv: Matrix,
+    tuning: Tuning,
+    { bias, qkNorm }: { readonly bias?: Operand; readonly qkNorm?: Operand } = {},
+  ): unknown => {
+    const spec = {
+      kind: "heads" as const,
+      numHeads: 32,
+      numKvHeads: 8,
+      headDim: 128,
+      bias: bias !== undefined,
+      rope: 0,
+      qkNorm: qkNorm ? "head" as const : "none" as const,
+      scale: 0.1,
+      cap: undefined,
+      window: undefined,
+    };
+    const context = contextOf({ hidden: qkv.cols, cells: 512, tuning });
+    const weights = { kind: "heads" as const, spec, qkv, bias, qkNorm, o: qkv };
+    const kv = { keys: LARGE, values: LARGE };
+    const plan = planOf(context, (graph) => {
+      const input = graph.input("input", 4, qkv.cols, LARGE);
+      const of = { rows: LARGE, count: 4, perSlot: 4 };
+      storedHeads(graph, context, { kv, label: "layer" }, { weights, input, of });
+    });
+    return plan.find(({ label, constants }) => label === "layer.qkv" && "SPLIT_K" in constants)
+      ?.constants["SPLIT_K"];
+  };
+  assert.equal(ranges(wide, onUnits(wide)), splitKOf(wide, HARDWARE));
   assert.ok(splitKOf(wide, HARDWARE) > 1);
-  assert.equal(headRanges(plain, HARDWARE), 1);
-  assert.equal(headRanges({ ...plain, bias: LARGE }, onUnits(wide)), 1);
-  assert.equal(headRanges({ ...plain, qkNorm: LARGE }, onUnits(wide)), 1);
+  assert.equal(ranges(wide, HARDWARE), 1);
+  assert.equal(ranges(wide, onUnits(wide), { bias: LARGE }), 1);
+  assert.equal(ranges(wide, onUnits(wide), { qkNorm: LARGE }), 1);
   const narrow = matrix(6144, 4096);
-  assert.equal(headRanges({ ...plain, qkv: narrow }, onUnits(narrow)), 1);
+  assert.equal(ranges(narrow, onUnits(narrow)), 1);
   const quantized = { ...wide, format: "q8" } as const;
-  assert.equal(headRanges({ ...plain, qkv: quantized }, onUnits(quantized)), 1);
+  const scaled = {
+    ...quantized,
+    shards: [{ operand: LARGE, scales: LARGE, first: 0, rows: 6144 }],
+  };
+  assert.equal(ranges(scaled, onUnits(scaled)), 1);
 });

@@ -1,30 +1,19 @@
 // Which dispatches a layer of one row has where its launches are joined, for contexts short and long.
 
 import assert from "node:assert/strict";
-import { enterBranch } from "../../src/model/plan/branch_input.ts";
-import {
-  attentionBlock,
-  firstOfAttention,
-  mlpBlock,
-  type PlacedLayer,
-} from "../../src/model/plan/decoder.ts";
-import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
-import { PAGE } from "../../src/model/plan/device_layout.ts";
-import type { Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { decoderLayer, type PlacedLayer } from "../../src/model/graph/decoder.ts";
+import { Graph, type Value } from "../../src/model/graph/graph.ts";
+import { lower } from "../../src/model/lower/lower.ts";
+import { type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { contextOf, LARGE, matrix } from "./layer_context.ts";
 
 const HARDWARE = tuning(false, {
   maxComputeInvocationsPerWorkgroup: 1024,
   maxComputeWorkgroupStorageSize: 49152,
   maxStorageBuffersPerShaderStage: 20,
 });
-const LARGE: Operand = { buffer: { size: 2 ** 30 } as GPUBuffer };
 const [HEADS, KV_HEADS, HEAD_DIM, HIDDEN, INTERMEDIATE] = [8, 4, 32, 256, 704];
 const CELLS = 2048;
-
-function matrix(rows: number, cols: number): Matrix {
-  return { format: "bf16", rows, cols, lanes: 16, shards: [{ operand: LARGE, first: 0, rows }] };
-}
 
 /** @param normed whether attention's output is, as in Gemma. */
 function layerOf(normed: boolean): PlacedLayer {
@@ -71,35 +60,20 @@ function labelsAt(
     readonly tuning?: Tuning;
   } = {},
 ): string[] {
-  const [x, otherX] = [{ ...LARGE }, { ...LARGE }];
-  const context = {
-    config: { hiddenSize: HIDDEN, rmsNormEps: 1e-6 },
-    tuning,
-    scratch: {
-      x,
-      otherX,
-      q: LARGE,
-      qkv: LARGE,
-      attentionOutput: LARGE,
-      sums: LARGE,
-      act: LARGE,
-      normed: LARGE,
-      relay: { act: LARGE, heads: LARGE, sums: LARGE },
-      partial: { sums: LARGE, stats: LARGE },
-    },
-    ropes: [LARGE],
-    pages: LARGE,
-    tablePages: CELLS / PAGE,
-    kvDtype: "f32",
-  } as unknown as DecoderContext;
+  const context = contextOf({ hidden: HIDDEN, cells: CELLS, tuning });
   const layer = layerOf(normed);
   const of = { rows: LARGE, count, perSlot: count };
-  const from = { x, sums: LARGE, splitK: 1 };
-  const entry = { from, weight: LARGE, first: firstOfAttention(layer) };
-  const entered = enterBranch(context, entry, count, "layer.inputNorm");
-  const before = attentionBlock(context, layer, entered.input, of);
-  const { plan } = mlpBlock(context, layer, { before, rows: count, end: "sums" });
-  return [...entered.plan, ...plan]
+  const graph = new Graph("layer");
+  const [before, branch] = ["x", "branch"].map((name) =>
+    graph.input(name, count, HIDDEN, { ...LARGE })
+  ) as [Value, Value];
+  const x = graph.add(before, branch, "before");
+  const norm = { weight: LARGE, eps: 1e-6 };
+  const input = graph.norm(x, norm, "layer.inputNorm");
+  const out = decoderLayer(graph, context, layer, { x, input, of });
+  graph.begin("next");
+  graph.norm(out, norm, "next");
+  return lower(graph, context).part("layer")
     .filter(({ forCells: { from, upTo } = { from: 0, upTo: Infinity } }) =>
       cells >= from && cells <= upTo
     ).map(({ label }) => label.replace("layer.", ""));

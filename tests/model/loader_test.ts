@@ -36,7 +36,7 @@ Deno.test("loader: what shares a buffer keeps its bytes, zeros where none came",
       norm: load.norm("norm", 1, memory.tensor("norm")),
       head: load.matrix("head", [memory.tensor("head")]),
       pair: load.pair("gateUp", memory.tensor("gate"), memory.tensor("up")),
-      ids: load.ids("ids", Int32Array.of(-3, 4)),
+      ids: load.ids("ids", 2, () => Int32Array.of(-3, 4)),
     };
   };
   const source = checkpointWeights(gpu, memory);

@@ -8,8 +8,9 @@ import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { misfit } from "../../src/model/config/fit.ts";
 import { memoryFolder } from "../../src/model/files/folder.ts";
 import { actWidth, headsOf } from "../../src/model/config/layer_config.ts";
-import { scratchBytes } from "../../src/model/report/scratch.ts";
-import { ropeTable } from "../../src/model/plan/rope.ts";
+import { sequenceMemory } from "../../src/engine/load/memory_report.ts";
+import { tensorsAlone } from "../../src/model/weights/random_checkpoint.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
 import { absurd, always, holds, some, spoiled } from "../fuzz.ts";
 import { draft, EAGLE1, EAGLE3, target, TARGET_JSON } from "./drafts.ts";
@@ -51,11 +52,9 @@ function sound(config: ModelConfig): void {
       JSON.stringify(rope),
     );
   }
-  assert.ok(
-    Number.isSafeInteger(
-      scratchBytes(config, undefined, { rows: 256, verifyRows: 8, context: 512 }),
-    ),
-  );
+  const checkpoint = { name: "absurd", tensors: tensorsAlone(targetTensors(config)) };
+  const { total } = sequenceMemory({ target: { checkpoint, config }, draft: undefined }, {});
+  assert.ok(Number.isSafeInteger(total), String(total));
   for (const id of config.eosTokenIds) assert.ok(id >= 0 && id < vocabSize);
 }
 

@@ -2,11 +2,8 @@ import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import {
-  activeParameterCount,
-  kvBytesPerToken,
-  parameterCount,
-} from "../../src/model/report/memory.ts";
+import { kvBytesPerToken } from "../../src/engine/load/paper.ts";
+import { activeParameterCount, parameterCount } from "../../src/model/report/parameters.ts";
 import { targetTensors } from "../../src/model/weights/tensors.ts";
 
 type Change = Readonly<Record<string, unknown>>;

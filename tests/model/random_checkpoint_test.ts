@@ -3,7 +3,7 @@ import { openRandomModels } from "../../src/engine/load/random_models.ts";
 import { UsageError } from "../../src/errors.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
-import { readOffsets } from "../../src/model/plan/eagle.ts";
+import { readOffsets } from "../../src/model/weights/draft_weights.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
 import { target, TARGET_JSON } from "./drafts.ts";

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
-import { kvBytesPerToken, parameterCount, weightBytes } from "../../src/model/report/memory.ts";
+import { allMemory } from "../../src/engine/load/memory_report.ts";
+import { kvBytesPerToken, openPaper } from "../../src/engine/load/paper.ts";
+import { PAPER_ADAPTER } from "../../src/gpu/paper.ts";
+import { parameterCount } from "../../src/model/report/parameters.ts";
 import { inspectReport } from "../../src/model/report/report.ts";
 import { targetTensors } from "../../src/model/weights/tensors.ts";
 import { draft, EAGLE3, target, TARGET_JSON } from "./drafts.ts";
@@ -20,7 +23,9 @@ function big(): ReturnType<typeof toyCheckpoint> {
 
 Deno.test("parameters and bytes add up", () => {
   assert.equal(parameterCount(SPECS), MATRICES + VECTORS);
-  assert.equal(weightBytes(big(), SPECS), 2 * MATRICES + 4 * VECTORS);
+  const models = { target: { checkpoint: big(), config: CONFIG }, draft: undefined };
+  const { tensorBytes } = openPaper(models, {}, PAPER_ADAPTER).measured;
+  assert.equal(tensorBytes.target, 2 * MATRICES + 4 * VECTORS);
   assert.equal(kvBytesPerToken(CONFIG), 2 * 4 * 6 * 8);
 });
 
@@ -28,7 +33,9 @@ Deno.test("a report tells of both, and why they do not fit", () => {
   const inspected = { checkpoint: big(), config: CONFIG, warnings: [] };
   const head = draft(EAGLE3, { vocab_size: 48 });
   const config = parseDraftConfig(head, CONFIG);
-  const report = inspectReport(inspected, { checkpoint: head, config, warnings: ["extra"] });
+  const drafting = { checkpoint: head, config, warnings: ["extra"] };
+  const all = allMemory({ target: inspected, draft: drafting }, {});
+  const report = inspectReport(inspected, drafting, all);
   assert.equal(report.draft?.fits, false);
   assert.match(report.draft.misfit ?? "", /vocabulary/);
   assert.deepEqual(report.draft.warnings, ["extra"]);
@@ -44,7 +51,9 @@ Deno.test("a report tells of both, and why they do not fit", () => {
 });
 
 Deno.test("a report without a draft", () => {
-  const report = inspectReport({ checkpoint: big(), config: CONFIG, warnings: [] }, null);
+  const inspected = { checkpoint: big(), config: CONFIG, warnings: [] };
+  const all = allMemory({ target: inspected, draft: undefined }, {});
+  const report = inspectReport(inspected, null, all);
   assert.equal(report.draft, null);
   assert.equal(report.memory.kvBytesPerToken, kvBytesPerToken(CONFIG));
 });

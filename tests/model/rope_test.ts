@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { inverseFrequencies, ropeTable } from "../../src/model/plan/rope.ts";
+import { inverseFrequencies, ropeTable } from "../../src/model/weights/rope_table.ts";
 import type { Rope } from "../../src/model/config/rope_config.ts";
 
 const PLAIN: Rope = { theta: 10000, width: 4, scaling: { kind: "default" } };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { connectionLimits } from "../../src/serve/http/listener.ts";
-import { fakeEngine } from "../cli/fake.ts";
+import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { connect, dripHttp, rawHttp } from "./raw.ts";
 import { user } from "./server.ts";
@@ -147,12 +147,13 @@ Deno.test("headers: a flood is 431, and what two servers could read in two ways 
 Deno.test("pipelining: one request of a connection after the other, each with its own answer", async () => {
   let [running, most] = [0, 0];
   const engine = fakeEngine({ answer: (n) => `answer ${n} `, beforeWord: () => pause(5) });
-  const { generate } = engine;
-  engine.generate = async function* (request) {
-    most = Math.max(most, ++running);
-    yield* generate(request);
-    running--;
-  };
+  const { submit } = engine;
+  engine.submit = (request) =>
+    streamOf((async function* () {
+      most = Math.max(most, ++running);
+      yield* submit(request);
+      running--;
+    })());
   await using server = await fakeServer({}, engine);
   const contents = ["first", "second", "third"];
   const last = (i: number) => i === contents.length - 1 ? "Connection: close\r\n" : "";

@@ -10,7 +10,9 @@ const CALLS = '<tool_call> {"name": "f", "arguments": {"a": "b c"}} </tool_call>
 
 /** A server of a model that says this, with a template that speaks Hermes's format. */
 function saying(answer: string, chatTemplate = "{{ tools }}<tool_call>") {
-  return fakeServer({}, Object.assign(fakeEngine({ answer: () => answer }), { chatTemplate }));
+  const engine = fakeEngine({ answer: () => answer });
+  Object.assign(engine.info, { chatTemplate });
+  return fakeServer({}, engine);
 }
 
 Deno.test("calls that the model chooses to make, after thoughts and text", async () => {

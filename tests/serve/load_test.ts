@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { fakeEngine } from "../cli/fake.ts";
+import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/events.ts";
+import { EventStream } from "../../src/engine/schedule/event_stream.ts";
+import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { user } from "./server.ts";
 
@@ -184,12 +186,12 @@ Deno.test("stopping after a delay: health says so while requests are taken; then
 Deno.test("stopping: what runs longer than that is ended, and told", async () => {
   const { engine } = gated();
   // The script ends at the signal alone.
-  engine.generate = async function* ({ signal, promptIds }) {
-    yield { kind: "prefill", done: 0, total: promptIds.length, cached: 0 };
-    await new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
-    const { generate } = fakeEngine();
-    yield* generate({ ...REQUEST, promptIds, signal: AbortSignal.abort() });
-  };
+  engine.submit = ({ signal, promptIds }) =>
+    streamOf((async function* () {
+      yield { kind: "prefill", done: 0, total: promptIds.length, cached: 0 };
+      await new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+      yield* fakeEngine().submit({ ...REQUEST, promptIds, signal: AbortSignal.abort() });
+    })());
   const server = await fakeServer({ drainMs: 20 }, engine);
   const asked = server.ask(CHAT, BODY);
   await until(() => server.server.service.table.live.size === 1);
@@ -202,10 +204,11 @@ Deno.test("stopping: what runs longer than that is ended, and told", async () =>
 
 Deno.test("one request whose computation fails ends alone, with 500", async () => {
   const { engine, open } = gated();
-  const { generate } = engine;
+  const { submit } = engine;
   const message = 'Cannot generate with "fake": the logits at position 7 are not numbers';
-  engine.generate = (request) => request.stop.includes("broken") ? broken() : generate(request);
-  async function* broken(): ReturnType<typeof generate> {
+  engine.submit = (request) =>
+    request.stop.includes("broken") ? streamOf(broken()) : submit(request);
+  async function* broken(): AsyncGenerator<EngineEvent, void, void> {
     yield { kind: "prefill", done: 3, total: 3, cached: 0 };
     yield { kind: "round", ids: [1], accepted: 0, drafts: [], tier: undefined };
     yield { kind: "text", text: "so " };
@@ -227,8 +230,10 @@ Deno.test("one request whose computation fails ends alone, with 500", async () =
 
 Deno.test("an engine that has failed answers nothing more, and /health says so", async () => {
   const engine = fakeEngine();
-  engine.generate = () => {
-    throw new Error("the device is lost");
+  engine.submit = () => {
+    const stream = new EventStream(() => {});
+    stream.push({ kind: "error", error: new Error("the device is lost") });
+    return stream;
   };
   await using server = await fakeServer({}, engine);
   assert.equal((await server.ask(CHAT, BODY)).status, 500);
@@ -358,9 +363,9 @@ function shortTimers(lengths: readonly number[]): Disposable {
 /** An engine with one slot, whose answers stop before each word until `open` is called. */
 function queued() {
   const { engine, open } = gated();
-  const { generate } = engine;
+  const { submit } = engine;
   let before = Promise.resolve();
-  engine.generate = async function* (request) {
+  async function* taken(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const turn = before;
     before = turn.then(() => promise);
@@ -370,17 +375,18 @@ function queued() {
     try {
       await Promise.race([turn, left]);
       if (request.signal?.aborted) return yield* ended(request);
-      yield* generate(request);
+      yield* submit(request);
     } finally {
       resolve();
     }
-  };
+  }
+  engine.submit = (request) => streamOf(taken(request));
   return { engine, open };
 }
 
 /** The end of a request that was given up before its prompt. */
-async function* ended(request: Parameters<ReturnType<typeof fakeEngine>["generate"]>[0]) {
-  for await (const event of fakeEngine().generate(request)) {
+async function* ended(request: GenerateRequest) {
+  for await (const event of fakeEngine().submit(request)) {
     if (event.kind === "finish") yield event;
   }
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type LogFormat, openLog } from "../../src/serve/service/log.ts";
 import type { ServerOptions } from "../../src/serve/server.ts";
 import { openTrace } from "../../src/serve/service/trace.ts";
-import { fakeEngine } from "../cli/fake.ts";
+import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { rawHttp } from "./raw.ts";
 import { type Json, user } from "./server.ts";
@@ -118,11 +118,12 @@ Deno.test("log: a client that leaves, and an answer that fails in its middle", a
   assert.deepEqual([status, complete], [499, false]);
   gate.resolve();
   gate = Promise.withResolvers();
-  engine.generate = async function* () {
-    yield { kind: "prefill", done: 1, total: 1, cached: 0 };
-    await Promise.resolve();
-    throw new Error("the device is lost");
-  };
+  engine.submit = () =>
+    streamOf((async function* () {
+      yield { kind: "prefill", done: 1, total: 1, cached: 0 };
+      await Promise.resolve();
+      throw new Error("the device is lost");
+    })());
   await (await server.ask(CHAT, { ...user("hi"), stream: true })).text();
   const failed = JSON.parse((await server.lines(2))[1] ?? "") as Json;
   assert.deepEqual([failed.status, failed.reason], [200, "the device is lost"]);

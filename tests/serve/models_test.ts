@@ -30,7 +30,7 @@ Deno.test("a model of several names answers to each of them", async () => {
   await response.body?.cancel();
 });
 
-Deno.test("with --any-model every name is the model's", async () => {
+Deno.test("with the name * every name is the model's", async () => {
   await using server = await fakeServer({ anyModel: true });
   for (const model of ["gpt-5", "claude-opus-4-5-20251101"]) {
     assert.equal((await server.json("/v1/chat/completions", { ...HELLO, model })).model, model);
@@ -40,7 +40,8 @@ Deno.test("with --any-model every name is the model's", async () => {
 });
 
 Deno.test("fewer keys and values than the context: answers are cut where they end", async () => {
-  const engine = { ...fakeEngine({ contextLength: 1000 }), requestTokens: 100 };
+  const engine = fakeEngine({ contextLength: 1000 });
+  Object.assign(engine.info, { requestTokens: 100 });
   await using server = await fakeServer({}, engine);
   const most = () => engine.requests.at(-1)?.maxTokens;
   for (const fields of [{}, { max_tokens: 500 }, { max_tokens: 99 }]) {

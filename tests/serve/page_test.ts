@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import puppeteer, { type Page } from "npm:puppeteer-core@25.16.0";
 import { generated } from "./cli_lines.ts";
-import type { EngineClient } from "../../src/engine/client.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { serve, type TestServer } from "./server.ts";
 
 /** Debian's. */
@@ -35,7 +35,7 @@ async function inView(page: Page, selector: string): Promise<boolean> {
   ) as boolean;
 }
 
-function engineOf({ server }: TestServer): EngineClient {
+function engineOf({ server }: TestServer): Engine {
   const { phase } = server.service;
   if (phase.kind !== "ready") throw new Error(phase.kind);
   return phase.ready.engine;
@@ -151,7 +151,7 @@ Deno.test({
     });
 
     await t.step("a full context keeps what was typed and offers a way on", async () => {
-      const { contextLength } = engineOf(server);
+      const { contextLength } = engineOf(server).info;
       // Each number is at least one token.
       const long = Array.from({ length: contextLength }, (_, i) => i % 10).join(" ");
       await set(page, "#text", long);

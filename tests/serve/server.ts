@@ -1,18 +1,13 @@
-import type { ClientOptions } from "../../src/engine/client.ts";
-import { presetConfig } from "../../src/engine/schedule/presets.ts";
+import type { EngineOptions } from "../../src/engine/options.ts";
+import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
 import { FALLBACK } from "../../src/engine/sampling.ts";
 import { connectionLimits } from "../../src/serve/http/listener.ts";
 import { openLog } from "../../src/serve/service/log.ts";
 import { type Server, type ServerOptions, startServer } from "../../src/serve/server.ts";
 import { open } from "../engine/worker/open.ts";
 
-const SPECULATE: NonNullable<ClientOptions["speculate"]> = {
-  adaptive: false,
-  config: presetConfig("conservative"),
-  configGiven: false,
-  eagleTopk: undefined,
+const SPECULATE: SpeculationChoice = {
   numSteps: 3,
-  numDraftTokens: undefined,
   allSteps: false,
 };
 
@@ -62,19 +57,17 @@ export const DEFAULTS: ServerOptions = {
 
 export async function serve(
   options: Partial<ServerOptions> = {},
-  engine: ClientOptions = {},
+  engine: EngineOptions = {},
 ): Promise<TestServer> {
   const log: string[] = [];
   const { maxBatch } = { ...DEFAULTS, ...options };
   const server = await startServer(
     (onProgress) =>
       open({
-        maxBatch,
-        constrained: true,
-        predictions: true,
-        speculate: SPECULATE,
-        onProgress,
         ...engine,
+        limits: { maxBatch, constrained: true, predictions: true, ...engine.limits },
+        speculation: { speculate: SPECULATE, ...engine.speculation },
+        hooks: { onProgress, ...engine.hooks },
       }),
     { ...DEFAULTS, log: faultLog(log), ...options },
   );

@@ -147,7 +147,7 @@ Deno.test("replay: where nothing was drafted the chance is the run's, successes 
   assert.equal(replayed([]).open(1, 0).chance(1, 1, START), 0);
 });
 
-Deno.test("--acceptance: every form, and what is wrong with others", () => {
+Deno.test("--simulate-acceptance: every form, and what is wrong with others", () => {
   const replay = () => geometric(0.5);
   const named = (text: string) => acceptanceOf(text, replay).name;
   assert.equal(named("geometric:0.7"), "geometric:0.7");

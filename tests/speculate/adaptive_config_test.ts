@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { tierText } from "../../src/speculate/round_shape.ts";
 import {
-  checkDeepest,
   parseAdaptiveConfig,
   unionSteps,
   unionTiers,
@@ -170,18 +169,6 @@ Deno.test("adaptive config: the flat format", () => {
   );
   refused({ candidate_steps: [1, 3], ceiling_coeff: 1 }, /^unknown key "ceiling_coeff"/);
   refused({ candidate_steps: [1, 3], ema_alpha: 2 }, /^ema_alpha must be/);
-});
-
-Deno.test("adaptive config: candidates deeper than the engine's tiers are refused", () => {
-  const config = parseAdaptiveConfig({ "1": steps(1, 3), "8": steps(1, 9) });
-  checkDeepest(config, 9);
-  assert.throws(() => checkDeepest(config, 7), {
-    name: "AdaptiveConfigError",
-    message: "batch size 8: candidate_steps has 9, at most 7 steps are supported",
-  });
-  assert.throws(() => checkDeepest(parseAdaptiveConfig(steps(1, 9)), 7), {
-    message: "candidate_steps has 9, at most 7 steps are supported",
-  });
 });
 
 Deno.test("adaptive config: a checked config cannot be changed", () => {

@@ -48,16 +48,19 @@ export interface Relay {
   readonly turns: number;
 }
 
+/** How many rows are added to each of x's. */
+export type AddendCount = { readonly splitK: number } | { readonly experts: number };
+
 /** Rows of `cols` that are read for one of x's. */
-export function addendsOf(added: NormAddends | undefined): number {
+export function addendsOf(added: AddendCount | undefined): number {
   if (!added) return 0;
-  return "sums" in added ? added.splitK : added.experts;
+  return "splitK" in added ? added.splitK : added.experts;
 }
 
 /** Storage buffers that are bound for them. */
-export function addendBuffers(added: NormAddends | undefined): number {
+export function addendBuffers(added: AddendCount | undefined): number {
   if (!added) return 0;
-  return "sums" in added ? 2 : 3;
+  return "splitK" in added ? 2 : 3;
 }
 
 /** A norm of rows of x, to which something may be added first. */

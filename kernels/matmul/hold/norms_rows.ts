@@ -1,5 +1,5 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
-import { addendBuffers, addendsOf, type NormAddends } from "./hold.ts";
+import { addendBuffers, type AddendCount, addendsOf } from "./hold.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
 import { canBeResident } from "../matmul_stages.ts";
@@ -20,7 +20,7 @@ export interface NormUse {
   /** Of x. */
   readonly rows: number;
   /** What is added to x first. */
-  readonly added: NormAddends | undefined;
+  readonly added: AddendCount | undefined;
   /** Storage buffers that the epilogue binds. */
   readonly bound: number;
   readonly tuning: Tuning;
@@ -33,7 +33,7 @@ export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUs
   const buffers = 3 + bound + 1 + addendBuffers(added) + Number(isQuantized(matrix.format));
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
   const read = workgroups * rows * matrix.cols * (1 + addendsOf(added)) * 4;
-  const many = added && "outputs" in added && matrix.rows * matrix.cols >= MANY_WEIGHTS;
+  const many = added && "experts" in added && matrix.rows * matrix.cols >= MANY_WEIGHTS;
   return buffers <= storageBuffers && read <= MOST_READ && !many &&
     canBeResident(matrix, { rows, splitK: 1, tuning });
 }

@@ -24,7 +24,15 @@ export interface BackendsContext {
 }
 
 /** Flags that each process gets other values of. */
-const OWN_FLAGS = ["--webgpu", "--output", "--output-file", "--force", "--wide"];
+const OWN_FLAGS = [
+  "--webgpu",
+  "--format",
+  "--output",
+  "--output-file",
+  "--force",
+  "--wide",
+  "--json",
+];
 
 /**
  * Measures the same on each WebGPU. The processes take turns block by block, so that what slows the machine
@@ -36,7 +44,7 @@ export async function runBackends(
 ): Promise<number> {
   const { io } = context;
   const { quiet } = options;
-  const file = optionalOutput(options.outputFile, options);
+  const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const names = options.webgpu;
   const runs = names.map((name) => openRun(name, { ...context, quiet, status }));
@@ -58,7 +66,7 @@ export async function runBackends(
   };
   const rows = runs.flatMap((run) => run.rows);
   if (options.growth) {
-    if (options.output === "jsonl" && file === undefined) {
+    if (options.format === "jsonl" && file === undefined) {
       for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
     }
     const skipped = runs.flatMap((run) => run.skipped.map((text) => `${run.name}: ${text}`));
@@ -77,11 +85,11 @@ function writeRows(
     readonly facts: PageFacts;
   },
 ): void {
-  const { output: format = "md" } = options;
+  const { format = "md" } = options;
   if (rows.length === 0) return;
   file?.write(formatRows(rows, { format, facts }));
   const shown = file === undefined ? format : "md";
-  const short = io.stdout.isTerminal && !options.wide && (file ?? options.output) === undefined;
+  const short = io.stdout.isTerminal && (file ?? options.format) === undefined;
   io.stdout.write(
     short
       ? summary(rows, { columns: io.stdout.columns() })
@@ -113,7 +121,7 @@ function openRun(
 ): Run {
   const rows: unknown[] = [];
   const skipped: string[] = [];
-  const own = ["bench", ...without(args, OWN_FLAGS), "--webgpu", name, "--output", "jsonl"];
+  const own = ["bench", ...without(args, OWN_FLAGS), "--webgpu", name, "--format", "jsonl"];
   let child: BenchChild | undefined;
   let code: number | undefined;
   let waits = false;
@@ -198,14 +206,17 @@ function tell(
   if (!quiet || total === undefined) io.stderr.write(`${line}\n`);
 }
 
-/** The arguments without these flags and their values; `--wide` has none. */
+/** Those of them that have no value. */
+const SWITCHES = ["--force", "--wide", "--json"];
+
+/** The arguments without these flags and their values. */
 export function without(args: readonly string[], flags: readonly string[]): string[] {
   const kept: string[] = [];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] ?? "";
     const [name = arg] = arg.split("=");
     if (!flags.includes(name)) kept.push(arg);
-    else if (name === arg && name !== "--wide") at++;
+    else if (name === arg && !SWITCHES.includes(name)) at++;
   }
   return kept;
 }

@@ -10,6 +10,7 @@ import { sweep, type SweepEvent } from "../../measure/sweep.ts";
 import { openWorkload, type Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { openRowFile, readNamed } from "./files.ts";
+import { drafterOf, MODEL_DRAFTERS } from "../options/drafter_option.ts";
 import { oneBackend } from "../options/measure/backend_flags.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
@@ -64,14 +65,14 @@ export async function runBench(
 
 /** Undefined also where `--resume` names the same file: the rows go into it anyway. @throws UsageError */
 function resultFile(options: BenchOptions): OutputFile | undefined {
-  const { outputFile, resume, output } = options;
-  const same = outputFile !== undefined && resume !== undefined &&
-    resolve(outputFile) === resolve(resume);
-  if (!same) return optionalOutput(outputFile, options);
-  if (output === "jsonl") return undefined;
+  const { output, resume, format } = options;
+  const same = output !== undefined && resume !== undefined &&
+    resolve(output) === resolve(resume);
+  if (!same) return optionalOutput(output, options);
+  if (format === "jsonl") return undefined;
   throw new UsageError(
-    `Cannot use "--resume ${resume}" with "--output-file ${outputFile}": the file has a row on each line; ` +
-      `name another or give --output jsonl`,
+    `Cannot use "--resume ${resume}" with "--output ${output}": the file has a row on each line; ` +
+      `name another or give --format jsonl`,
   );
 }
 
@@ -84,8 +85,7 @@ export function workloadName(
 
 /** What the axes ask to be measured. @throws UsageError */
 export function planOf(options: BenchOptions, workload: Workload): Plan {
-  const { promptTokens, batchSizes = [1], outputTokens, temperatures, depths = [0], presets } =
-    options;
+  const { promptTokens, batchSizes = [1], outputTokens, temperatures, depths = [0] } = options;
   const roundsPerSync = roundsAxis(options.roundsPerSync);
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
@@ -115,7 +115,7 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
   const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
   const policies = policyTexts(options.policies)
     .map((text) => [text, policyOf(text, "--policies")] as const);
-  const arms = armsOf({ numSteps, trees, presets, policies });
+  const arms = armsOf({ numSteps, trees, policies });
   return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
 
@@ -152,7 +152,8 @@ export function modelRequest(
     & { readonly webgpu?: string | readonly string[] | undefined },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, draftRopeTheta, algorithm, adapter, precision } = options;
+  const { model, draft, draftRopeTheta, adapter, precision } = options;
+  const algorithm = drafterOf(options.drafter, MODEL_DRAFTERS)?.name;
   const webgpu = oneBackend(options.webgpu);
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
@@ -215,7 +216,7 @@ function writeConfig(file: OutputFile, rows: readonly BenchRow[], io: Io): void 
   io.stderr.write(
     `wrote ${path}, steps ${
       slots.join(", ")
-    }: --preset ${path} uses it in generate, chat and serve, ` +
-      `bench --presets ${path} measures it\n`,
+    }: --policy ema:config=${path} uses it in generate, chat and serve, ` +
+      `bench --policies ema:config=${path} measures it\n`,
   );
 }

@@ -14,6 +14,7 @@ import type { Case } from "../../measure/runner.ts";
 import { sweep } from "../../measure/sweep.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
+import { drafterOf } from "../options/drafter_option.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { DEFAULT_PROMPT_TOKENS, modelRequest, talkOf, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
@@ -32,8 +33,8 @@ export async function runBreakeven(
   context: BenchContext,
 ): Promise<number> {
   const { io, args, version, now = () => new Date() } = context;
-  const { json, output = json ? "json" : "text" } = options;
-  const file = optionalOutput(options.outputFile, options);
+  const { format = "text" } = options;
+  const file = optionalOutput(options.output, options);
   const report = options.measure ? await measured(options, context) : given(options);
   if (typeof report === "number") return report;
   const facts = { command: commandText("breakeven", args), date: now(), version };
@@ -41,7 +42,7 @@ export async function runBreakeven(
     text: () => breakEvenText(report),
     json: () => breakEvenJson(report),
     html: () => breakEvenPage(report, facts),
-  }[output]();
+  }[format]();
   file?.write(text);
   io.stdout.write(file === undefined ? text : breakEvenText(report));
   return 0;
@@ -65,7 +66,7 @@ async function measured(
   options: BreakevenOptions,
   { io, open }: BenchContext,
 ): Promise<BreakEvenReport | number> {
-  if (!hasDraft({ ...options }) && options.algorithm !== "NEXTN") {
+  if (!hasDraft({ ...options }) && drafterOf(options.drafter)?.name !== "NEXTN") {
     throw new UsageError('Cannot use "--measure" without a draft: give --draft MODEL');
   }
   const workload = openWorkload(workloadName(options), readNamed);
@@ -107,5 +108,5 @@ function planOf(options: BreakevenOptions, workload: { name: string; sized: bool
     ...workload.sized ? { promptTokens } : {},
   };
   const numSteps = stepsOf(options, MOST_MEASURED);
-  return { cases: [one], arms: armsOf({ numSteps, presets: [] }), blocks, seed };
+  return { cases: [one], arms: armsOf({ numSteps }), blocks, seed };
 }

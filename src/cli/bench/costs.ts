@@ -1,5 +1,6 @@
 import type { OpenCosts } from "../../measure/costs/costs_session.ts";
 import { costsText } from "../../measure/costs/costs_text.ts";
+import { drafterOf } from "../options/drafter_option.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import type { ProfileOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -16,7 +17,7 @@ export async function runCosts(
   { open, io }: { readonly open: OpenCosts; readonly io: Io },
 ): Promise<number> {
   const { maxBatch, seconds, output, json, quiet } = options;
-  const drafts = hasDraft({ ...options }) || options.algorithm === "NEXTN";
+  const drafts = hasDraft({ ...options }) || drafterOf(options.drafter)?.name === "NEXTN";
   const numSteps = options.numSteps ?? (drafts ? MOST_STEPS : 0);
   const file = optionalOutput(output, options);
   const status = statusLine(io.stderr, { shown: !quiet });

@@ -31,8 +31,8 @@ export async function runGrowth(
   options: BenchOptions,
   { growth, io, located, args, version, now = () => new Date() }: GrowthContext,
 ): Promise<number> {
-  const { depths, batchSizes, rows: rowAxis, repeat, bandwidth, output = "md" } = options;
-  const file = optionalOutput(options.outputFile, options);
+  const { depths, batchSizes, rows: rowAxis, repeat, bandwidth, format = "md" } = options;
+  const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const models: ModelRequest[] = [];
   for (const model of modelsOf(options, { io, status })) models.push(await located(model));
@@ -49,7 +49,7 @@ export async function runGrowth(
   });
   const rows: GrowthRow[] = [];
   const skipped: string[] = [];
-  const streams = output === "jsonl" && file === undefined;
+  const streams = format === "jsonl" && file === undefined;
   const talk = talkOf({ io, status, quiet: options.quiet });
   try {
     for await (const event of events) {
@@ -71,17 +71,17 @@ export async function runGrowth(
 export function writeGrowth(
   rows: readonly GrowthRow[],
   { options, file, io, facts }: {
-    readonly options: Pick<BenchOptions, "bandwidth" | "output">;
+    readonly options: Pick<BenchOptions, "bandwidth" | "format">;
     readonly file: OutputFile | undefined;
     readonly io: Io;
     readonly facts: PageFacts & Pick<GrowthFacts, "skipped">;
   },
 ): void {
-  const { output = "md" } = options;
+  const { format = "md" } = options;
   const given = options.bandwidth !== undefined;
   const all = { ...facts, bandwidth: { gbps: bandwidthOf(rows), given } };
-  file?.write(textOf(rows, output, all));
-  const shown = file === undefined ? output : "md";
+  file?.write(textOf(rows, format, all));
+  const shown = file === undefined ? format : "md";
   if (shown !== "jsonl") io.stdout.write(textOf(rows, shown, all));
 }
 
@@ -108,7 +108,7 @@ function bandwidthOf(rows: readonly GrowthRow[]): number | null {
 
 function textOf(
   rows: readonly GrowthRow[],
-  format: NonNullable<BenchOptions["output"]>,
+  format: NonNullable<BenchOptions["format"]>,
   facts: GrowthFacts & PageFacts,
 ): string {
   switch (format) {

@@ -13,10 +13,10 @@ import type { BenchContext } from "./results.ts";
 /** `eyrie bench --llama-bench`: the rows pp512 and tg128, tg128 with each setting too. */
 export async function runLlama(options: BenchOptions, context: BenchContext): Promise<number> {
   const { io, open } = context;
-  const { output = "md", quiet } = options;
+  const { format = "md", quiet } = options;
   const workload = openWorkload(workloadName(options), readNamed);
   const plans = llamaPlans(planOf(options, workload), workload);
-  const file = optionalOutput(options.outputFile, options);
+  const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const opening = open({
     workload,
@@ -41,7 +41,7 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
     md: () => llamaMarkdown(rows),
     json: () => `${JSON.stringify(rows, null, 2)}\n`,
     jsonl: () => rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
-  }[output as "md" | "json" | "jsonl"]();
+  }[format as "md" | "json" | "jsonl"]();
   file?.write(text);
   io.stdout.write(file === undefined ? text : llamaMarkdown(rows));
   return io.signal.aborted ? INTERRUPTED : 0;

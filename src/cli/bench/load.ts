@@ -6,6 +6,7 @@ import { type LoadEvent, measureLoad } from "../../measure/load/sweep.ts";
 import { loadMarkdown, loadTerminal } from "../../measure/load/table.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
+import { goodputOf } from "../options/measure/goodput_option.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { roundsOf } from "../open/open.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -28,15 +29,15 @@ export interface LoadContext {
   readonly now?: () => Date;
 }
 
-type LoadFormat = NonNullable<LoadOptions["output"]>;
+type LoadFormat = NonNullable<LoadOptions["format"]>;
 
 /** `eyrie bench load`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<number> {
   const { io, now = () => new Date() } = context;
-  const { maxBatch, sloTtftMs, sloTpotMs } = options;
+  const { maxBatch } = options;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = loadPlan(options, workload);
-  const file = optionalOutput(options.outputFile, options);
+  const file = optionalOutput(options.output, options);
   const recorder = openRecorder(options.record, { plan, force: options.force });
   const status = statusLine(io.stderr, { shown: !options.quiet });
   if (options.trace !== undefined && !workload.sized && !options.quiet) {
@@ -65,9 +66,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     maxBatch,
     now,
     signal: io.signal,
-    slo: {
-      ...defined({ ttftMs: sloTtftMs, tpotMs: sloTpotMs }),
-    },
+    slo: goodputOf(options.goodput) ?? {},
     onEvent(event) {
       talk(event);
       if (event.kind === "row") {
@@ -105,11 +104,11 @@ function sizes(
 
 /** Keeps the rows and writes them: JSONL row by row, files after each row, the rest at the end. */
 function openLoadResults(
-  { output }: LoadOptions,
+  { format: given }: LoadOptions,
   file: OutputFile | undefined,
   { io: { stdout }, args, version, now = () => new Date() }: LoadContext,
 ): { add(row: LoadRow): void; end(): void } {
-  const format = output ?? "md";
+  const format = given ?? "md";
   const facts = { command: commandText("bench load", args), date: now(), version };
   const rows: LoadRow[] = [];
   const text = (format: LoadFormat) => formatRows(rows, format, facts);
@@ -123,7 +122,7 @@ function openLoadResults(
     end() {
       if (rows.length === 0 || streams) return;
       const shown = file === undefined ? format : "md";
-      const narrow = stdout.isTerminal && (output === undefined || shown !== format);
+      const narrow = stdout.isTerminal && (given === undefined || shown !== format);
       stdout.write(narrow ? loadTerminal(rows, { columns: stdout.columns() }) : text(shown));
     },
   };

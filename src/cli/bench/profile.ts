@@ -13,8 +13,8 @@ export async function runProfile(
   options: BenchOptions,
   { open, io }: { readonly open: OpenProfile; readonly io: Io },
 ): Promise<number> {
-  const { batchSizes = [1], depths = [0], repeat, seed, bandwidth, output } = options;
-  const file = optionalOutput(options.outputFile, options);
+  const { batchSizes = [1], depths = [0], repeat, seed, bandwidth, format } = options;
+  const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const opening = open({
     batchSizes,
@@ -34,7 +34,7 @@ export async function runProfile(
   }
   const given = bandwidth !== undefined;
   const facts = { subject: session.subject, bandwidth: { gbps: session.bandwidth ?? null, given } };
-  const text = output === "json"
+  const text = format === "json"
     ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n`
     : profileText(tables, facts);
   if (file === undefined) io.stdout.write(text);

@@ -6,7 +6,7 @@ import { reason, UsageError } from "../../errors.ts";
 import { recordingText } from "../../simulate/compare/recording.ts";
 import { outputFile } from "../terminal/output_file.ts";
 
-/** Where `--record` puts measurements. */
+/** Where `--recording` puts measurements. */
 export interface Recorder {
   /** False where no rounds were seen, so that there is nothing to record. */
   add(spec: LoadCellSpec, result: LoadCellResult): boolean;
@@ -30,7 +30,7 @@ export function openRecorder(
     const { cases, blocks } = plan;
     if (cases.length > 1 || blocks > 1 || others.length > 0) {
       throw new UsageError(
-        `Cannot use "--record ${path}": a file has one load, policy and block, not ` +
+        `Cannot use "--recording ${path}": a file has one load, policy and block, not ` +
           `${cases.length}, ${1 + others.length} and ${blocks}; give a folder`,
       );
     }
@@ -56,12 +56,12 @@ function makeFolder(path: string, force: boolean): void {
     Deno.mkdirSync(path, { recursive: true });
     names = [...Deno.readDirSync(path)].map(({ name }) => name);
   } catch (error) {
-    throw new UsageError(`Cannot use "--record ${path}": ${reason(error)}`, { cause: error });
+    throw new UsageError(`Cannot use "--recording ${path}": ${reason(error)}`, { cause: error });
   }
   const recording = names.find((name) => name.endsWith(".jsonl"));
   if (recording === undefined || force) return;
   throw new UsageError(
-    `Cannot use "--record ${path}": there is a recording "${recording}" in it; ` +
+    `Cannot use "--recording ${path}": there is a recording "${recording}" in it; ` +
       `name another folder or give --force to replace recordings`,
   );
 }

@@ -35,16 +35,15 @@ export function openResults(
     context: BenchContext;
     plan: Plan;
     session: BenchSession;
-    /** Of `--output-file`, unless the rows are in it already by `--resume`. */
+    /** Of `--output`, unless the rows are in it already by `--resume`. */
     file: OutputFile | undefined;
     earlier: ReadonlyMap<string, BenchRow>;
   },
 ): Results {
   const { io, args, version, now = () => new Date() } = context;
-  const { outputFile: file, output: format = "md" } = options;
+  const { output: file, format = "md" } = options;
   const { stdout, stderr } = io;
-  const short = stdout.isTerminal && !options.wide &&
-    (file !== undefined || options.output === undefined);
+  const short = stdout.isTerminal && (file !== undefined || options.format === undefined);
   const facts = { command: commandText("bench", args), date: now(), version };
   const place = ({ label }: { label: string }, one: Case) =>
     rowKey(session.subject, one, { label, seed: plan.seed });

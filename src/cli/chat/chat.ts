@@ -11,7 +11,7 @@ import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
 import { type LineSource, pipedLines } from "../terminal/lines.ts";
-import type { Engine } from "../open/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { engineModel } from "./engine_model.ts";
 import type { ChatModel } from "./model.ts";
 import { separatedOutput } from "./separated.ts";
@@ -38,9 +38,9 @@ export async function runChat(options: ChatOptions, context: ChatContext): Promi
   using lines = linesOf(options, context);
   await using engine = await openWhile(lines, options, context);
   if (engine === undefined) return INTERRUPTED;
-  if (!engine.hasChatTemplate) {
+  if (!engine.info.hasChatTemplate) {
     throw new UsageError(
-      `Cannot chat with "${engine.name}": the checkpoint has no chat template; ` +
+      `Cannot chat with "${engine.info.name}": the checkpoint has no chat template; ` +
         "eyrie generate --raw takes plain prompts",
     );
   }

@@ -5,7 +5,7 @@ import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Answered, answered, answerWriter } from "../generate/answer_writer.ts";
 import { cutNote, draftWatch } from "../generate/notes.ts";
 import { statsLine, thresholdsText } from "../generate/report.ts";
-import type { Engine } from "../open/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
@@ -28,28 +28,28 @@ export function engineModel(
 ): ChatModel {
   const local = { engine, options, drawSeed, watchDraft: draftWatch() };
   return {
-    name: engine.name,
-    drafts: engine.draftName !== undefined,
-    thinks: engine.reasoning.switchable,
+    name: engine.info.name,
+    drafts: engine.info.draftName !== undefined,
+    thinks: engine.info.reasoning.switchable,
     greeting: greeting(engine),
-    settings: settingsOf(options, engine),
+    settings: settingsOf(options, engine.info),
     facts: ({ tokens }) => [
-      ["model", engine.name],
-      ["draft model", engine.draftName ?? "none"],
-      ["device", engine.device.adapter],
+      ["model", engine.info.name],
+      ["draft model", engine.info.draftName ?? "none"],
+      ["device", engine.info.device.adapter],
       ["policy", engine.status.speculation.policy],
-      ["context", `${tokens} of ${engine.contextLength} tokens after the last answer`],
+      ["context", `${tokens} of ${engine.info.contextLength} tokens after the last answer`],
     ],
     answer: (asked, to) => answer(local, asked, to),
   };
 }
 
 function greeting(engine: Engine): string {
-  const { draftName, device, algorithm, acceptThresholds: of } = engine;
+  const { draftName, device, algorithm, acceptThresholds: of } = engine.info;
   const without = algorithm === "NONE" ? "no draft" : `drafts by ${algorithm}`;
   const draft = draftName === undefined ? without : `${draftName} (${algorithm})`;
   const loss = of ? ` Relaxed acceptance (${thresholdsText(of)}): not lossless.` : "";
-  return `${engine.name}, ${draft}, ${device.adapter}.${loss} /help lists the commands.`;
+  return `${engine.info.name}, ${draft}, ${device.adapter}.${loss} /help lists the commands.`;
 }
 
 async function answer(
@@ -78,12 +78,12 @@ async function answer(
 
 /** Why the answer was cut, and how to go on. */
 function cutText(engine: Engine, result: Answered): string | undefined {
-  const note = cutNote(engine, result, {
+  const note = cutNote(engine.info, result, {
     tokens: "/set max-tokens",
     context: "--context-length at the start",
   });
   if (note === undefined) return undefined;
-  const full = result.promptIds.length + result.outputIds.length >= engine.contextLength;
+  const full = result.promptIds.length + result.outputIds.length >= engine.info.contextLength;
   const how = full
     ? "The next message drops the oldest ones; /drop, /undo and /clear make room now."
     : "/regen then answers again.";
@@ -98,7 +98,7 @@ async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
   const encode = (messages: readonly ChatMessage[]) =>
     engine.encodePrompt({ messages, templateArguments: args }, signal);
   try {
-    const { contextLength } = engine;
+    const { contextLength } = engine.info;
     const { state, promptIds, dropped } = await fitContext(asked, { encode, contextLength });
     if (dropped > 0) say(droppedText(dropped, contextLength));
     const same = asked.attempt > 0 && asked.answeredAs === asksFor(asked);
@@ -126,7 +126,7 @@ function requestOf(
   return {
     ...rest,
     sampling: samplingOf({ ...sampled(settings), seed: moved }, drawSeed),
-    maxTokens: settings.maxTokens ?? engine.contextLength - rest.promptIds.length,
+    maxTokens: settings.maxTokens ?? engine.info.contextLength - rest.promptIds.length,
     stop: settings.stop,
     ignoreEos: options.ignoreEos,
     ...defined({ numSteps, grammar: settings.format?.grammar }),
@@ -147,14 +147,14 @@ async function stream(
 ): Promise<Answered> {
   const status = statusLine(io.stderr, { shown: interactive && !quiet });
   const shown = { reasoning: !quiet, answer: true };
-  const writer = answerWriter(engine, request.promptIds, { io, shown, layout: true });
+  const writer = answerWriter(engine.info, request.promptIds, { io, shown, layout: true });
   try {
-    const result = await resultOf(engine.generate(request), (event) => {
+    const result = await resultOf(engine.submit(request), (event) => {
       if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
       else status.clear();
       if (event.kind === "text") writer.write(event.text);
     });
-    return answered(engine, result);
+    return answered(engine.info, result);
   } finally {
     status.clear();
     writer.end();

@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { grammarOf } from "../generate/constraint.ts";
-import type { Engine } from "../open/engine.ts";
+import type { EngineInfo } from "../../engine/engine.ts";
 import { expandHome, withoutQuotes } from "./paths.ts";
 import type { SamplingChoice } from "../../engine/sampling.ts";
 import { samplingChoice } from "../open/sampling.ts";
@@ -96,7 +96,7 @@ export const TEXT_SETTINGS: readonly string[] = ["stop", "format"];
 /** The settings that a chat begins with. */
 export function settingsOf(
   options: ChatOptions,
-  engine: Pick<Engine, "generation" | "draftName" | "tier">,
+  engine: Pick<EngineInfo, "generation" | "draftName" | "tier">,
 ): Settings {
   const { maxTokens, seed, stop, think = "auto", stats } = options;
   return {

@@ -17,10 +17,12 @@ export async function runDraftCheck(
   const { model, draft, adapter, webgpu, precision, json, quiet } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
   const report = await check({
-    draft,
-    ...defined({ model, adapter, webgpu, precision }),
-    onProgress: status.load,
-    onWarning: (line) => warn(line, { io, status }),
+    model: { draft, ...defined({ model }) },
+    device: defined({ adapter, webgpu, precision }),
+    hooks: {
+      onProgress: status.load,
+      onWarning: (line) => warn(line, { io, status }),
+    },
   }).finally(status.clear);
   io.stdout.write(json ? `${draftJson(report)}\n` : draftTable(report));
 }

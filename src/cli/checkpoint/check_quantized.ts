@@ -25,12 +25,14 @@ export async function runQuantized(
   }
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const report = await check({
-    quantize,
-    quantizeDraft,
+    model: { quantize, quantizeDraft, ...defined({ model, draft }) },
+    device: defined({ adapter, webgpu, precision }),
+    limits: defined({ kvDtype }),
     prompts: TASKS.map((task, at) => taskPrompt(task, drawFrom(SEED, at))),
-    ...defined({ model, draft, kvDtype, adapter, webgpu, precision }),
-    onProgress: status.load,
-    onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
+    hooks: {
+      onProgress: status.load,
+      onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
+    },
   }).finally(status.clear);
   io.stdout.write(options.json ? `${quantizedJson(report)}\n` : quantizedTable(report));
   return 0;

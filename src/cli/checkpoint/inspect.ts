@@ -23,10 +23,10 @@ import {
   type PartReport,
   type QuantizeReport,
   type TensorTotal,
-  TIER_BATCH,
 } from "../../model/report/report.ts";
 import type { Rope } from "../../model/config/rope_config.ts";
 import type { ExpertReport } from "../../model/report/layer_report.ts";
+import { allMemory } from "../../engine/load/memory_report.ts";
 import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
 import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
 
@@ -65,7 +65,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
   const report = inspectReport(
     { ...target, quantize },
     draft && { ...draft, quantize: quantizeDraft ? quantize : undefined },
-    options.kvDtype,
+    allMemory({ target, draft: draft ?? undefined }, options),
   );
   const generation = generationDefaults(targetFiles.json("generation_config.json"));
   out(
@@ -88,11 +88,14 @@ function renderInspect(report: ModelReport, generation: GenerationDefaults): str
     line("memory", `${bytes(memory.totalBytes)} for one sequence of ${context}`),
     line("", `${bytes(memory.weightBytes)} weights`),
     line("", `${bytes(memory.kvBytesPerToken)} keys and values a token, ${memory.kvDtype}`),
-    line("", `${bytes(memory.scratchBytes)} scratch, about (${memory.scratchRows} rows)`),
+    line(
+      "",
+      `${bytes(memory.scratchBytes)} scratch (a prefill chunk of ${memory.scratchRows} rows)`,
+    ),
     ...memory.tiers.map(({ numSteps, bytes: size }, i) =>
       line(
         i === 0 ? "tiers" : "",
-        `${bytes(size)} for draft steps ${numSteps} at batch ${TIER_BATCH}`,
+        `${bytes(size)} for draft steps ${numSteps} at batch ${memory.tierBatch}`,
       )
     ),
     line("fit", draft === null ? "no draft" : draft.misfit ?? "draft and target fit together"),

@@ -1,4 +1,4 @@
-/** `eyrie token-map`: the tokens that a corpus has most often, for --speculative-token-map. */
+/** `eyrie token-map`: the tokens that a corpus has most often, for --token-map. */
 import { openModels } from "../../engine/load/load.ts";
 import { openText } from "../../engine/load/text.ts";
 import { reason, UsageError } from "../../errors.ts";

@@ -1,6 +1,6 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
 import { type Parted, partReasoning, reasoningStream } from "../../text/reasoning.ts";
-import type { Engine } from "../open/engine.ts";
+import type { EngineInfo } from "../../engine/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { laidOut, unlaid } from "../terminal/markdown.ts";
 
@@ -26,7 +26,7 @@ interface WriterOptions {
 }
 
 export function answerWriter(
-  { reasoning }: Pick<Engine, "reasoning">,
+  { reasoning }: Pick<EngineInfo, "reasoning">,
   promptIds: readonly number[],
   options: WriterOptions,
 ): AnswerWriter {
@@ -80,7 +80,7 @@ export function partedWriter({ io, shown, layout = false }: WriterOptions): Part
 
 /** The result with its text parted. */
 export function answered(
-  { reasoning }: Pick<Engine, "reasoning">,
+  { reasoning }: Pick<EngineInfo, "reasoning">,
   result: GenerateResult,
 ): Answered {
   return { ...result, ...partReasoning(result.text, reasoning, result.promptIds) };

@@ -9,7 +9,7 @@ import { type BatchEntry, parseBatch } from "./batch_file.ts";
 import type { BatchLine } from "./batch_line.ts";
 import { shortError } from "./batch_error.ts";
 import { type BatchOutput, openOutput } from "./batch_output.ts";
-import type { Engine } from "../open/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { randomSeed, samplingOf } from "../../engine/sampling.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
@@ -107,14 +107,14 @@ function openRun(
           io,
           drawSeed,
         });
-        const result = await resultOf(engine.generate(request));
+        const result = await resultOf(engine.submit(request));
         tokens += result.outputIds.length;
         if (result.finishReason === "length") cut++;
         const stopped = result.finishReason === "interrupt";
         interrupted ||= stopped;
         // It was still waiting.
         if (stopped && result.outputIds.length === 0) return;
-        const report = resultReport(answered(engine, result));
+        const report = resultReport(answered(engine.info, result));
         end({
           id,
           line,
@@ -138,7 +138,7 @@ function openRun(
       const seconds = (performance.now() - started) / 1000;
       const { preemptions, waits, elastic } = engine.status.counts;
       const requests = left > 0 ? `${total - left} of ${total} requests` : `${total} requests`;
-      const loss = engine.acceptThresholds ? " (not lossless)" : "";
+      const loss = engine.info.acceptThresholds ? " (not lossless)" : "";
       if (!options.quiet) {
         io.stderr.write(
           `${requests}, ${failed} failed, ${
@@ -171,7 +171,7 @@ async function requestOf(
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages, templateArguments: templateArguments(options) };
-  const sampling = { ...samplingChoice(options, engine), seed: options.seed, ...own.sampling };
+  const sampling = { ...samplingChoice(options, engine.info), seed: options.seed, ...own.sampling };
   const request = {
     promptIds: await engine.encodePrompt(input, io.signal),
     sampling: samplingOf(sampling, drawSeed),

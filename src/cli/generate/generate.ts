@@ -6,7 +6,7 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import { type Answered, answered, answerWriter } from "./answer_writer.ts";
 import { runBatch } from "./batch.ts";
 import { cutAnswerNote, draftWatch } from "./notes.ts";
-import type { Engine } from "../open/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { randomSeed, samplingOf } from "../../engine/sampling.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
@@ -81,7 +81,7 @@ function report(
   if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
   else if (!quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
   const { maxTokens } = options;
-  const note = cutAnswerNote(engine, result, { maxTokens, grammar: request.grammar });
+  const note = cutAnswerNote(engine.info, result, { maxTokens, grammar: request.grammar });
   if (note !== undefined && !quiet) io.stderr.write(`${note}\n`);
 }
 
@@ -90,10 +90,10 @@ async function encode(
   { prompt, input, io }: { prompt: string; input: PromptInput; io: Io },
 ): Promise<readonly number[]> {
   const ids = await engine.encodePrompt(input, io.signal);
-  if (ids.length >= engine.contextLength) {
+  if (ids.length >= engine.info.contextLength) {
     throw new UsageError(
       `Cannot generate from "${start(prompt)}": the prompt has ${ids.length} tokens, ` +
-        `the context holds ${engine.contextLength}`,
+        `the context holds ${engine.info.contextLength}`,
     );
   }
   return ids;
@@ -113,7 +113,7 @@ function requestOf(
   const { maxTokens = MAX_TOKENS, stop, ignoreEos, logprobs, seed } = options;
   return {
     promptIds: rest.promptIds,
-    sampling: samplingOf({ ...samplingChoice(options, engine), seed }, rest.drawSeed),
+    sampling: samplingOf({ ...samplingChoice(options, engine.info), seed }, rest.drawSeed),
     maxTokens,
     stop,
     ignoreEos,
@@ -132,15 +132,15 @@ async function stream(
   const { quiet, json } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
   const shown = { reasoning: !quiet && !json, answer: !json };
-  const writer = answerWriter(engine, request.promptIds, { io, shown });
+  const writer = answerWriter(engine.info, request.promptIds, { io, shown });
   try {
-    const result = await resultOf(engine.generate(request), (event) => {
+    const result = await resultOf(engine.submit(request), (event) => {
       if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
       else status.clear();
       if (event.kind === "text") writer.write(event.text);
     });
     writer.end();
-    return answered(engine, result);
+    return answered(engine.info, result);
   } finally {
     status.clear();
   }

@@ -1,12 +1,12 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
-import type { Engine } from "../open/engine.ts";
+import type { EngineInfo } from "../../engine/engine.ts";
 import { MAX_TOKENS } from "../open/sampling.ts";
 
 /** Why an answer ends where the model had not ended it; undefined where it had. */
 export function cutNote(
-  { contextLength }: Pick<Engine, "contextLength">,
+  { contextLength }: Pick<EngineInfo, "contextLength">,
   { finishReason, promptIds, outputIds }: GenerateResult,
   more: { readonly tokens: string; readonly context?: string },
 ): string | undefined {
@@ -27,7 +27,7 @@ interface AnswerLimits {
 
 /** `cutNote` of `generate`: names the limit that cut the answer and says where its JSON is incomplete. */
 export function cutAnswerNote(
-  engine: Pick<Engine, "contextLength">,
+  engine: Pick<EngineInfo, "contextLength">,
   result: GenerateResult,
   { maxTokens, grammar }: AnswerLimits,
 ): string | undefined {

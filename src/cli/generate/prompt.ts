@@ -1,7 +1,7 @@
 import { reason, UsageError } from "../../errors.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
-import type { Engine } from "../open/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
@@ -92,10 +92,10 @@ export function promptInput(
   { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
 ): PromptInput {
   if (options.raw) return { raw: prompt };
-  if (!engine.hasChatTemplate) {
+  if (!engine.info.hasChatTemplate) {
     if (options.system !== undefined) {
       throw new UsageError(
-        `Cannot use "--system" with "${engine.name}": the checkpoint has no chat template`,
+        `Cannot use "--system" with "${engine.info.name}": the checkpoint has no chat template`,
       );
     }
     const line = "the checkpoint has no chat template; the prompt is used as with --raw";

@@ -3,7 +3,7 @@ import { defined } from "../../defined.ts";
 import denoJson from "../../../deno.json" with { type: "json" };
 import type { PromptInput } from "../../engine/load/text.ts";
 import type { GenerateRequest } from "../../engine/schedule/events.ts";
-import type { Engine } from "../open/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { modelReference } from "../open/reference.ts";
 import { grammarField } from "./constraint.ts";
 import { COMMANDS } from "../options/commands.ts";
@@ -37,10 +37,10 @@ export function requestReport(
 
 /** What answered, and the flags that open the same again. */
 export function runReport(engine: Engine, options: GenerateOptions): Record<string, unknown> {
-  const { device, weights, draftName } = engine;
+  const { device, weights, draftName } = engine.info;
   const embedded = options.model === undefined;
   // The embedded model is of the version.
-  const model = embedded ? engine.name : modelReference(engine.name);
+  const model = embedded ? engine.info.name : modelReference(engine.info.name);
   const ownDraft = embedded && (options.draft === undefined || options.draft === "auto");
   const draft = draftName && !ownDraft ? modelReference(draftName) : draftName;
   return {
@@ -50,7 +50,7 @@ export function runReport(engine: Engine, options: GenerateOptions): Record<stri
     draft: draft ?? null,
     quantize: weights.quantize ?? null,
     quantize_draft: weights.quantizeDraft ?? null,
-    kv_dtype: engine.kvDtype,
+    kv_dtype: engine.info.kvDtype,
     adapter: device.adapter,
     backend: device.backend,
     webgpu: device.webgpu,

@@ -3,7 +3,7 @@ import { isChain, tierText } from "../../speculate/round_shape.ts";
 import type { GenerateResult, TextLogprob } from "../../engine/schedule/events.ts";
 import { unitsText } from "../../engine/matrices/units_report.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
-import type { Engine } from "../open/engine.ts";
+import type { Engine, EngineInfo } from "../../engine/engine.ts";
 import { shownName } from "../open/reference.ts";
 
 /** A finished request: what the statistics describe. */
@@ -28,7 +28,7 @@ export function statsLine({ engine, result, seed }: Finished): string {
     parts.push(
       `${speculative.mean_accept_length.toFixed(2)} tokens a round`,
       `${percentText(speculative.draft_acceptance_rate)} of drafts accepted`,
-      ...engine.acceptThresholds ? ["not lossless"] : [],
+      ...engine.info.acceptThresholds ? ["not lossless"] : [],
     );
   }
   if (seed !== undefined) parts.push(`seed ${seed}`);
@@ -45,7 +45,7 @@ function compiledParts(ms: number): string[] {
 }
 
 /** The built-in WebGPU goes without saying. */
-function deviceText({ adapter, backend, webgpu, software }: Engine["device"]): string {
+function deviceText({ adapter, backend, webgpu, software }: EngineInfo["device"]): string {
   const other = webgpu === "builtin" ? [] : [webgpu];
   return [adapter, backend, ...other, ...software ? ["software"] : []].join(", ");
 }
@@ -53,18 +53,21 @@ function deviceText({ adapter, backend, webgpu, software }: Engine["device"]): s
 /** `--stats`: one fact a line. */
 export function statsTable({ engine, result, seed }: Finished): string {
   const { timing, speculative, promptIds, outputIds } = result;
-  const { device } = engine;
+  const { device } = engine.info;
   const prefilled = promptIds.length - result.cachedTokens;
   const rows: [string, string][] = [
-    ["model", shownName(engine.name)],
+    ["model", shownName(engine.info.name)],
     ["draft", draftText(engine, result)],
     ["device", deviceText(device)],
     ...weightRows(engine),
-    ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
-    ["load", `${seconds(engine.loadMs)}, of which ${seconds(engine.compileMs)} for kernels`],
+    ...engine.info.kvDtype === "f32" ? [] : [["kv", engine.info.kvDtype] as [string, string]],
+    [
+      "load",
+      `${seconds(engine.info.loadMs)}, of which ${seconds(engine.info.compileMs)} for kernels`,
+    ],
     ...timing.compileMs > 0 ? [["kernels", promptKernels(timing)] as [string, string]] : [],
     ...tunedRows(engine),
-    ...engine.units ? [["units", unitsText(engine.units)] as [string, string]] : [],
+    ...engine.info.units ? [["units", unitsText(engine.info.units)] as [string, string]] : [],
     [
       "prompt",
       `${plural(promptIds.length, "token")}, ${result.cachedTokens} cached, ` +
@@ -83,7 +86,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
   return rows.map(([name, text]) => `${name.padEnd(12)}${text}`).join("\n");
 }
 
-function weightRows({ weights, draftName }: Engine): [string, string][] {
+function weightRows({ info: { weights, draftName } }: Engine): [string, string][] {
   const { quantize, quantizeDraft, bytes } = weights;
   if (quantize === undefined) return [];
   const draft = draftName && !quantizeDraft ? ", the draft as it is" : "";
@@ -91,7 +94,7 @@ function weightRows({ weights, draftName }: Engine): [string, string][] {
 }
 
 /** What was measured, of the launches at some rows of each matmul shape. */
-function tunedRows({ tuned }: Engine): [string, string][] {
+function tunedRows({ info: { tuned } }: Engine): [string, string][] {
   if (tuned === undefined) return [];
   const { known, measured, left, ms } = tuned;
   const later = left > 0 ? `, ${left} left for the next start` : "";
@@ -99,7 +102,7 @@ function tunedRows({ tuned }: Engine): [string, string][] {
 }
 
 function speculationRows(
-  { acceptThresholds }: Engine,
+  { info: { acceptThresholds } }: Engine,
   { speculative, prediction }: GenerateResult,
 ): [string, string][] {
   const { rounds, draft_tokens, accepted_tokens, acceptance_per_position } = speculative;
@@ -133,7 +136,7 @@ export function thresholdsText({ single, acc }: AcceptThresholds): string {
 }
 
 /** Where acceptance was relaxed, that it was; nothing where the text is lossless. */
-export function lossReport({ acceptThresholds: of }: Engine): Record<string, unknown> {
+export function lossReport({ info: { acceptThresholds: of } }: Engine): Record<string, unknown> {
   if (of === undefined) return {};
   return {
     lossless: false,
@@ -143,7 +146,7 @@ export function lossReport({ acceptThresholds: of }: Engine): Record<string, unk
 }
 
 function draftText(
-  { draftName, algorithm }: Engine,
+  { info: { draftName, algorithm } }: Engine,
   { speculative: { num_steps: steps } }: GenerateResult,
 ): string {
   if (algorithm === "NONE") return "none";
@@ -155,7 +158,7 @@ function draftText(
 /** The object of `generate --json`; its field names are a public format. */
 export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<string, unknown> {
   const { timing, speculative } = result;
-  const { adapter, backend, webgpu, software, features } = engine.device;
+  const { adapter, backend, webgpu, software, features } = engine.info.device;
   return {
     text: result.text,
     ...result.reasoning ? { reasoning: result.reasoning } : {},
@@ -169,7 +172,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
       cached_tokens: result.cachedTokens,
     },
     timing: {
-      load_ms: thousandths(engine.loadMs),
+      load_ms: thousandths(engine.info.loadMs),
       compile_ms: thousandths(timing.compileMs),
       prefill_ms: thousandths(timing.prefillMs),
       decode_ms: thousandths(timing.decodeMs),
@@ -177,7 +180,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
       tokens_per_second: thousandths(timing.tokensPerSecond),
     },
     ...weightsReport(engine),
-    ...engine.kvDtype === "f32" ? {} : { kv_dtype: engine.kvDtype },
+    ...engine.info.kvDtype === "f32" ? {} : { kv_dtype: engine.info.kvDtype },
     speculative: { ...speculative, ...lossReport(engine), ...adaptiveReport(engine) },
     ...result.prediction ? { prediction: result.prediction } : {},
     device: {
@@ -186,7 +189,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
       webgpu,
       software,
       features,
-      ...engine.units ? { matrix_units: engine.units } : {},
+      ...engine.info.units ? { matrix_units: engine.info.units } : {},
     },
   };
 }
@@ -199,7 +202,7 @@ export function logprobsReport({ logprobs }: GenerateResult): Record<string, unk
 }
 
 /** What the weights were quantized to; nothing where they were not. */
-function weightsReport({ weights }: Engine): Record<string, unknown> {
+function weightsReport({ info: { weights } }: Engine): Record<string, unknown> {
   const { quantize, quantizeDraft, bytes } = weights;
   if (quantize === undefined) return {};
   return { weights: { quantize, quantize_draft: quantizeDraft ?? null, bytes } };
@@ -207,7 +210,7 @@ function weightsReport({ weights }: Engine): Record<string, unknown> {
 
 /** What a policy did that adapts; nothing of a static depth. SGLang's controller goes unnamed. */
 function adaptiveReport(
-  { status: { speculation, counts }, tiers }: Engine,
+  { status: { speculation, counts }, info: { tiers } }: Engine,
 ): Record<string, unknown> {
   const { policy, own, ...report } = speculation;
   if (policy === "static") return {};
@@ -229,7 +232,9 @@ function adaptiveReport(
   };
 }
 
-function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [string, string][] {
+function adaptiveRows(
+  { status: { speculation, counts }, info: { tiers } }: Engine,
+): [string, string][] {
   const { policy, active_num_steps, switches, own, tier_ms } = speculation;
   if (policy === "static") return [];
   const { catchUps, catchUpMs } = counts;

@@ -24,7 +24,7 @@ const SOURCES: Readonly<Record<Topic, Source>> = {
   policies: {
     path: "docs/policies.md",
     page: policies,
-    sections: [undefined, "Each in three lines"],
+    sections: [undefined, "Each policy"],
   },
   trees: { path: "docs/trees.md", page: trees, sections: [undefined] },
   drafters: { path: "docs/drafters.md", page: drafters, sections: [undefined] },
@@ -38,7 +38,7 @@ const SOURCES: Readonly<Record<Topic, Source>> = {
   server: {
     path: "docs/server.md",
     page: server,
-    sections: [undefined, "Routes", "Load", "Who may ask"],
+    sections: [undefined, "Routes", "Load", "Access and limits"],
   },
   gpu: { path: "docs/install.md", page: install, sections: ["The GPU"] },
   environment: {

@@ -6,7 +6,7 @@ export const TOPICS = {
   exactness: "why the text is the same with drafts and without",
   sampling: "how a token is chosen, and in which order",
   constrained: "JSON, regular expressions and grammars",
-  server: "routes of eyrie serve, and who may ask",
+  server: "routes of eyrie serve, access and limits",
   gpu: "drivers, by system and vendor",
   environment: "variables that are read, and the config file",
   "exit-codes": "what a command's code means",

@@ -3,8 +3,9 @@ import { markdownTable } from "markdown-table";
 import models from "../../../presets/models.json" with { type: "json" };
 import type { Quantization } from "../../gpu/matrix.ts";
 import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
-import { parameterCount } from "../../model/report/memory.ts";
-import { type InspectedDraft, inspectReport } from "../../model/report/report.ts";
+import { sequenceMemory } from "../../engine/load/memory_report.ts";
+import type { PaperModels } from "../../engine/load/paper.ts";
+import { parameterCount } from "../../model/report/parameters.ts";
 import { publishedHead, tensorsAlone } from "../../model/weights/random_checkpoint.ts";
 import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
 import { bytesText } from "../../text/numbers.ts";
@@ -65,7 +66,7 @@ function knownModel({ name, storesTiedHead = false, config: json }: Listed): Kno
   const pair = knownPair(name, {});
   const draft = pair && headLike({ name, json, algorithm: pair.algorithm });
   const memory = (quantize: Quantization | undefined) =>
-    inspectReport({ checkpoint, config, warnings: [], quantize }, draft ?? null).memory.totalBytes;
+    sequenceMemory({ target: { checkpoint, config }, draft }, { quantize }).total;
   const stored = checkpoint.tensors.values().reduce((sum, { size }) => sum + size, 0);
   return {
     name,
@@ -84,7 +85,7 @@ function headLike(
     readonly json: Listed["config"];
     readonly algorithm: string;
   },
-): InspectedDraft {
+): NonNullable<PaperModels["draft"]> {
   const eagle3 = algorithm === "EAGLE3";
   const config = publishedHead(fieldsOf(name, "config.json", {
     ...json,
@@ -93,7 +94,7 @@ function headLike(
     ...eagle3 ? { draft_vocab_size: HEAD_TOKENS } : {},
   }));
   const tensors = tensorsAlone(draftTensors(config));
-  return { checkpoint: { name, tensors }, config, warnings: [] };
+  return { checkpoint: { name, tensors }, config };
 }
 
 /** Writes the tables, or with `--json` an object. */
@@ -184,7 +185,7 @@ function columns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Both tables for the pages: `<!-- models -->` to `<!-- /models -->` of docs/models.md. */
+/** Both tables for the pages: `<!-- models -->` to `<!-- /models -->` of README.md. */
 export function knownMarkdown(known: readonly KnownModel[]): string {
   const code = (text: string) => text === "" ? "" : `\`${text}\``;
   const cards = cardRows(known).map(([card = "", ...names]) => [card, ...names.map(code)]);

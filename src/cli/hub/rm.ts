@@ -13,7 +13,7 @@ export async function runRemove(
 ): Promise<number> {
   const { cache } = hubOfEnvironment();
   const removals = names.map((text) => planRemoval(cache, text, parseModelName(text)));
-  if (!options.yes) {
+  if (!options.force) {
     const answer = await ask(removals, io);
     if (answer.kind !== "line" || !/^y(es)?$/i.test(answer.text.trim())) {
       io.stderr.write("nothing was removed\n");

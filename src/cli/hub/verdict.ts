@@ -7,9 +7,10 @@ import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { parseDraftConfig, parseDraftSizes } from "../../model/config/draft_config.ts";
-import { kvBytesPerToken, methodOf, weightBytes } from "../../model/report/memory.ts";
-import { inspectReport } from "../../model/report/report.ts";
-import { DEFAULT_CONTEXT } from "../../model/plan/device_layout.ts";
+import { methodOf } from "../../model/report/parameters.ts";
+import { sequenceMemory } from "../../engine/load/memory_report.ts";
+import { draftBytes, kvBytesPerToken } from "../../engine/load/paper.ts";
+import { DEFAULT_CONTEXT } from "../../model/device_layout.ts";
 import {
   checkTarget,
   checkTensors,
@@ -68,9 +69,9 @@ export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict 
 function targetMemory(checkpoint: Checkpoint) {
   const generation = checkpoint.json("generation_config.json");
   const config = parseModelConfig(checkpoint.name, checkpoint.json("config.json"), generation);
-  const warnings = checkTarget(checkpoint, config);
-  const { memory } = inspectReport({ checkpoint, config, warnings }, null);
-  return { kind: "target" as const, algorithm: undefined, memoryBytes: memory.totalBytes };
+  checkTarget(checkpoint, config);
+  const { total } = sequenceMemory({ target: { checkpoint, config }, draft: undefined }, {});
+  return { kind: "target" as const, algorithm: undefined, memoryBytes: total };
 }
 
 function draftMemory(checkpoint: Checkpoint) {
@@ -85,9 +86,8 @@ function draftMemory(checkpoint: Checkpoint) {
     eosTokenIds: [],
   };
   const config = parseDraftConfig(checkpoint, standIn);
-  const tensors = draftTensors(config);
-  checkTensors(checkpoint, tensors);
+  checkTensors(checkpoint, draftTensors(config));
   const context = Math.min(config.layer.maxPositions, DEFAULT_CONTEXT);
-  const memoryBytes = weightBytes(checkpoint, tensors) + context * kvBytesPerToken(config.layer);
+  const memoryBytes = draftBytes({ checkpoint, config }) + context * kvBytesPerToken(config.layer);
   return { kind: "draft" as const, algorithm: config.algorithm, memoryBytes };
 }

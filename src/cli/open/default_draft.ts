@@ -10,7 +10,10 @@ import { isThere } from "./is_there.ts";
 import { autoDraft, folderOf, locate, type Named, type Notices } from "./locate.ts";
 
 /** The options that say who drafts. */
-type Drafting = Named & { readonly speculate?: SpeculationChoice | NamedPolicy | undefined };
+interface Drafting {
+  readonly model?: Named;
+  readonly speculation?: { readonly speculate?: SpeculationChoice | NamedPolicy };
+}
 
 /** One way to draft, and how it is described to the person. */
 interface Attempt {
@@ -36,14 +39,14 @@ export function draftingByDefault<Options extends Drafting, Opened>(
   notices: Notices,
 ): (options: Options) => Promise<Opened> {
   return async (options) => {
-    const located = await locate(options, notices);
-    if (!takesDefault(options)) return await open(located);
+    const model = await locate(options.model ?? {}, notices);
+    if (!takesDefault(options)) return await open({ ...options, model });
     const tell = (line: string) => notices.quiet || notices.io.stderr.write(`draft: ${line}\n`);
-    const attempts = await attemptsFor(options, notices, tell);
+    const attempts = await attemptsFor(options.model ?? {}, notices, tell);
     let unused: string | undefined;
     for (const [at, { text, ...drafting }] of attempts.entries()) {
       try {
-        const opened = await open({ ...located, ...drafting });
+        const opened = await open({ ...options, model: { ...model, ...drafting } });
         if (unused !== undefined) tell(`${text}; not ${unused}`);
         return opened;
       } catch (error) {
@@ -57,7 +60,9 @@ export function draftingByDefault<Options extends Drafting, Opened>(
 }
 
 /** Whether anything is to be drafted, and nobody says by whom. */
-function takesDefault({ model, draft, algorithm, speculate }: Drafting): boolean {
+function takesDefault({ model: named = {}, speculation = {} }: Drafting): boolean {
+  const { model, draft, algorithm } = named;
+  const { speculate } = speculation;
   if (model === undefined || draft !== undefined) return false;
   if (WITHOUT_HEAD.includes(algorithm ?? "")) return false;
   const off = speculate !== undefined && "policy" in speculate && speculate.policy === "off";
@@ -71,7 +76,7 @@ function takesDefault({ model, draft, algorithm, speculate }: Drafting): boolean
  * @throws UsageError where a kind of head was asked for and none is known.
  */
 async function attemptsFor(
-  { model = "", algorithm }: Drafting,
+  { model = "", algorithm }: Named,
   notices: Notices,
   tell: (line: string) => void,
 ): Promise<Attempt[]> {

@@ -45,6 +45,15 @@ export function located<Options extends Named, Opened>(
   return async (options) => await open(await locate(options, notices));
 }
 
+/** The same for the options of an engine. */
+export function locatedModel<Options extends { readonly model?: Named }, Opened>(
+  open: (options: Options) => Promise<Opened>,
+  notices: Notices,
+): (options: Options) => Promise<Opened> {
+  return async (options) =>
+    await open({ ...options, model: await locate(options.model ?? {}, notices) });
+}
+
 /** The options with folders for names. @throws UsageError where a model cannot be found or downloaded. */
 export async function locate<Options extends Named>(
   options: Options,

@@ -2,11 +2,14 @@ import { defined } from "../../defined.ts";
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { relaxing } from "../../speculate/accept_thresholds.ts";
-import type { Engine, OpenEngine } from "./engine.ts";
+import type { Engine, OpenEngine } from "../../engine/engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
+import type { EngineOptions } from "../../engine/options.ts";
+import { acceptanceOf } from "../options/acceptance_option.ts";
+import { drafterOf } from "../options/drafter_option.ts";
 import type { OpeningOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { ngramOf, speculateOf } from "./speculation.ts";
+import { speculateOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -18,82 +21,95 @@ export interface CommandContext {
   readonly randomSeed?: () => number;
 }
 
+/** What of a command's options says how its engine is opened. */
+export type EngineFlags = OpeningOptions & {
+  readonly maxBatch?: number;
+  readonly maxKvTokens?: number | undefined;
+};
+
+/**
+ * What the flags say of an engine.
+ *
+ * @param requests.allSteps the depth may change between requests.
+ * @param requests.constrained requests may have a grammar.
+ * @param requests.predictions requests may have a prediction.
+ * @throws UsageError for flags that cannot be used.
+ */
+export function engineOptions(
+  options: EngineFlags,
+  { allSteps = false, constrained = false, predictions = false }: {
+    readonly allSteps?: boolean;
+    readonly constrained?: boolean;
+    readonly predictions?: boolean;
+  } = {},
+): Required<Omit<EngineOptions, "hooks">> {
+  const { model, draft, draftRopeTheta, tokenMap, quantize } = options;
+  const drafter = drafterOf(options.drafter);
+  const { rejection, relaxed } = acceptanceOf(options.acceptance) ?? {};
+  const { adapter, webgpu, precision, costs, contextLength, maxKvTokens, kvDtype } = options;
+  const { roundsPerSync, maxBatch = 1, autotune = "on" } = options;
+  return {
+    model: defined({
+      model,
+      draft,
+      draftRopeTheta,
+      tokenMap,
+      algorithm: drafter?.name,
+      quantize,
+      quantizeDraft: options.quantizeDraft || undefined,
+      allowSpecial: options.allowSpecial || undefined,
+    }),
+    device: defined({ adapter, webgpu, precision, costs, autotune }),
+    limits: defined({
+      maxBatch,
+      contextLength,
+      maxKvTokens,
+      kvDtype,
+      roundsPerSync: roundsPerSync === undefined ? undefined : roundsOf(roundsPerSync),
+      constrained: constrained || undefined,
+      predictions: predictions || undefined,
+      prefixCache: options.noPrefixCache ? false : undefined,
+      elasticDraft: options.elasticDraft || undefined,
+    }),
+    speculation: defined({
+      speculate: speculateOf(options, { allSteps }),
+      ngram: drafter?.ngram,
+      rejection,
+      acceptThresholds: relaxing(relaxed),
+    }),
+  };
+}
+
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
-  options: OpeningOptions & {
-    readonly maxBatch?: number;
-    readonly maxKvTokens?: number | undefined;
-  },
+  options: EngineFlags,
   { open, io }: CommandContext,
-  { constrained = false, predictions = false, onProgress, ...speculating }: {
-    readonly allSteps?: boolean;
-    /** Requests may have a grammar. */
-    readonly constrained?: boolean;
-    /** Requests may have a prediction. */
-    readonly predictions?: boolean;
-    /** Hears of the loading too. */
+  { onProgress, ...requests }: Parameters<typeof engineOptions>[1] & {
+    /** Called for each step of the loading too. */
     readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
 ): Promise<Engine | undefined> {
-  const {
-    model,
-    draft,
-    draftRopeTheta,
-    tokenMap,
-    algorithm,
-    adapter,
-    webgpu,
-    precision,
-    contextLength,
-  } = options;
-  const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
-  const { autotune = "on", acceptSingle, acceptAcc } = options;
-  const acceptThresholds = relaxing({ single: acceptSingle, acc: acceptAcc });
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status, quiet: options.quiet });
-  const { ngramMin, ngramMax } = options;
-  const matches = algorithm === "NGRAM" || algorithm === "HYBRID";
-  if (!matches && (ngramMin ?? ngramMax) !== undefined) {
-    onWarning(
-      "--ngram-min and --ngram-max are not used: they need --speculative-algorithm NGRAM or HYBRID",
-    );
-  }
   const opening = open({
-    maxBatch,
-    speculate: speculateOf(options, speculating),
-    ...defined({ model, draft, draftRopeTheta, tokenMap, algorithm, quantize }),
-    ...defined({ kvDtype, adapter, webgpu, precision }),
-    ...defined({ costs: options.costs, contextLength, maxKvTokens }),
-    ...matches ? { ngram: ngramOf(options) } : {},
-    ...quantizeDraft ? { quantizeDraft } : {},
-    ...options.blockVerification
-      ? { rejection: "block" }
-      : options.rejection
-      ? { rejection: "token" }
-      : {},
-    autotune,
-    ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
-    ...constrained ? { constrained } : {},
-    ...predictions ? { predictions } : {},
-    ...acceptThresholds ? { acceptThresholds } : {},
-    ...options.allowSpecial ? { allowSpecial: true } : {},
-    ...options.noPrefixCache ? { prefixCache: false } : {},
-    ...options.elasticDraft ? { elasticDraft: true } : {},
-    signal: io.signal,
-    onProgress: (progress) => {
-      status.load(progress);
-      onProgress?.(progress);
+    ...engineOptions(options, requests),
+    hooks: {
+      signal: io.signal,
+      onProgress: (progress) => {
+        status.load(progress);
+        onProgress?.(progress);
+      },
+      onWarning,
     },
-    onWarning,
   });
   try {
     const engine = await unlessAborted(opening, io.signal);
     if (engine === undefined) return undefined;
-    if (engine.costsLine !== undefined && !options.quiet) {
+    if (engine.info.costsLine !== undefined && !options.quiet) {
       status.clear();
-      io.stderr.write(`${engine.costsLine}\n`);
+      io.stderr.write(`${engine.info.costsLine}\n`);
     }
-    for (const line of templateWarnings(options, engine)) onWarning(line);
+    for (const line of templateWarnings(options, engine.info)) onWarning(line);
     return engine;
   } finally {
     status.clear();

@@ -1,6 +1,6 @@
 import { FALLBACK, type SamplingChoice } from "../../engine/sampling.ts";
 import type { GenerateOptions } from "../options/options.ts";
-import type { Engine } from "./engine.ts";
+import type { EngineInfo } from "../../engine/engine.ts";
 
 /** Tokens of an answer, where nobody says, that no person waits for: one that never ends must end. */
 export const MAX_TOKENS = 512;
@@ -10,7 +10,7 @@ type SamplingFlags = Pick<GenerateOptions, keyof SamplingChoice | "generationCon
 /** The flags, then generation_config.json unless it is not wanted, then the fallback. */
 export function samplingChoice(
   options: SamplingFlags,
-  { generation }: Pick<Engine, "generation">,
+  { generation }: Pick<EngineInfo, "generation">,
 ): SamplingChoice {
   const defaults: Partial<SamplingChoice> = options.generationConfig === "none" ? {} : generation;
   const keys = Object.keys(FALLBACK) as (keyof SamplingChoice)[];

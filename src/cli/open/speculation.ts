@@ -1,8 +1,8 @@
 import { defined } from "../../defined.ts";
-import { DEFAULT_PRESET, presetConfig, usage } from "../../engine/schedule/presets.ts";
+import { usage } from "../../engine/schedule/presets.ts";
 import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
+import { MOST_ROWS, MOST_TOPK } from "../../speculate/round_shape.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
-import { NGRAM_RANGE, type NgramRange } from "../../draft/ngram.ts";
 import { UsageError } from "../../errors.ts";
 import type { ChatOptions, OpeningOptions } from "../options/options.ts";
 import { policyOf } from "../options/policy_option.ts";
@@ -16,38 +16,41 @@ export function speculateOf(
 }
 
 /**
- * What the flags of the speculation group say. The adaptive config is read here, so that a bad one
- * is reported before anything is opened.
+ * The shape of each round's drafts.
  *
  * @param allSteps the depth may change between requests.
- * @throws UsageError for a config that cannot be read or used.
+ * @throws UsageError for a tree that cannot be drafted.
  */
 export function speculationOf(
-  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }: Pick<
-    OpeningOptions,
-    | "adaptive"
-    | "preset"
-    | "adaptiveConfig"
-    | "eagleTopk"
-    | "numSteps"
-    | "numDraftTokens"
-    | "draftTree"
-  >,
+  { numSteps, draftTree }: Pick<OpeningOptions, "numSteps" | "draftTree">,
   { allSteps = false }: { readonly allSteps?: boolean } = {},
 ): SpeculationChoice {
-  const given = preset ?? adaptiveConfig;
-  return {
-    adaptive: adaptive || preset !== undefined,
-    config: presetConfig(given ?? DEFAULT_PRESET),
-    configGiven: given !== undefined,
-    eagleTopk,
-    numSteps,
-    numDraftTokens,
-    tree: draftTree === undefined || draftTree === "auto"
-      ? draftTree
-      : usage(() => treeNamed(draftTree), "--draft-tree: "),
-    allSteps,
-  };
+  return { numSteps, ...treeOf(draftTree), allSteps };
+}
+
+type Tree = Pick<SpeculationChoice, "tree" | "eagleTopk" | "numDraftTokens">;
+
+const PARTS = { topk: MOST_TOPK, tokens: MOST_ROWS } as const;
+
+/** What `--draft-tree` says: a whole tree, or parts of one. @throws UsageError */
+export function treeOf(text: string | undefined): Tree {
+  if (text === undefined || text === "auto") return { tree: text };
+  if (!/^(topk|tokens)=/.test(text)) {
+    return { tree: usage(() => treeNamed(text), "--draft-tree: ") };
+  }
+  const parts = new Map<string, number>();
+  for (const part of text.split(",")) {
+    const [, key = "", value = ""] = /^(topk|tokens)=(\d+)$/.exec(part.trim()) ?? [];
+    const most = PARTS[key as keyof typeof PARTS] ?? 0;
+    if (Number(value) < 1 || Number(value) > most) {
+      throw new UsageError(
+        `Cannot use "--draft-tree ${text}": allowed is topk from 1 to ${MOST_TOPK} and tokens from ` +
+          `1 to ${MOST_ROWS}`,
+      );
+    }
+    parts.set(key, Number(value));
+  }
+  return { eagleTopk: parts.get("topk"), numDraftTokens: parts.get("tokens") };
 }
 
 /**
@@ -64,15 +67,4 @@ export function namedPolicy(
     ...policyOf(policy),
     ...defined({ numSteps, seed }),
   };
-}
-
-/** How many tokens NGRAM, and HYBRID's, must and may match. */
-export function ngramOf(
-  { ngramMin: min = NGRAM_RANGE.min, ngramMax: max = NGRAM_RANGE.max }: Pick<
-    OpeningOptions,
-    "ngramMin" | "ngramMax"
-  >,
-): NgramRange {
-  if (min <= max) return { min, max };
-  throw new UsageError(`Cannot use "--ngram-min ${min}": it is more than --ngram-max ${max}`);
 }

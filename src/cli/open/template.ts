@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 import type { TemplateArguments } from "../../text/chat_template.ts";
 import { thinkArguments } from "../../text/reasoning.ts";
 import type { ChatOptions } from "../options/options.ts";
-import type { Engine } from "./engine.ts";
+import type { EngineInfo } from "../../engine/engine.ts";
 
 /** Whether the model is to think before it answers. */
 export type Think = NonNullable<ChatOptions["think"]>;
@@ -36,7 +36,7 @@ function templateArgument(text: string): [string, unknown] {
 /** Where the wish has no effect. */
 export function templateWarnings(
   { think = "auto" }: Pick<ChatOptions, "think">,
-  { name, hasChatTemplate, reasoning }: Pick<Engine, "name" | "hasChatTemplate" | "reasoning">,
+  { name, hasChatTemplate, reasoning }: Pick<EngineInfo, "name" | "hasChatTemplate" | "reasoning">,
 ): string[] {
   if (think === "auto" || !hasChatTemplate || reasoning.switchable) return [];
   return [

@@ -151,9 +151,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Measure: { ...BREAKEVEN_MEASURE, workload: BENCH_RUN.workload, seed: BENCH_RUN.seed },
       Model: { ...MEASURED, ...COSTS },
       Output: {
-        ...JSON_OUTPUT,
         ...BREAKEVEN_OUTPUT,
-        outputFile: BENCH_OUTPUT.outputFile,
+        output: BENCH_OUTPUT.output,
         ...OVERWRITE,
         quiet: TALK.quiet,
       },
@@ -217,7 +216,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
   },
   "token-map": {
-    summary: "list the tokens that a corpus has most often, for --speculative-token-map",
+    summary: "list the tokens that a corpus has most often, for --token-map",
     usage: "eyrie token-map --corpus FILES --output FILE [flags]",
     groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
   },

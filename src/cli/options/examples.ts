@@ -16,23 +16,23 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
   ],
   "serve-command": [
     "eyrie serve-command --engine sglang -m Qwen/Qwen3-8B --draft auto",
-    "eyrie serve-command --engine vllm -m ./model --speculative-algorithm NGRAM",
+    "eyrie serve-command --engine vllm -m ./model --drafter NGRAM",
   ],
   bench: [
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",
     "eyrie bench --batch-sizes 1,4 --num-steps 0-3 --emit-config tuned.json",
   ],
   "bench load": [
-    "eyrie bench load --request-rate 1,4,16 --output html --output-file load.html",
+    "eyrie bench load --request-rate 1,4,16 --format html --output load.html",
     "eyrie bench load --rate-schedule 0:2,60:20,120:2 --duration 180",
   ],
   breakeven: [
     "eyrie breakeven --alpha 0.6 --draft-cost 0.05",
-    "eyrie breakeven --measure --output html --output-file breakeven.html",
+    "eyrie breakeven --measure --format html --output breakeven.html",
   ],
   simulate: [
     "eyrie simulate --costs rtx4090-7b --policies ema",
-    "eyrie simulate --request-rate 4 --max-batch 32 --acceptance beta:6/3",
+    "eyrie simulate --request-rate 4 --max-batch 32 --simulate-acceptance beta:6/3",
   ],
   profile: [
     "eyrie profile",
@@ -59,7 +59,7 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie pull Qwen/Qwen3-4B@main",
   ],
   models: ["eyrie ls", "eyrie models --known"],
-  rm: ["eyrie rm Qwen/Qwen3-4B", "eyrie rm --yes Qwen/Qwen3-4B@main"],
+  rm: ["eyrie rm Qwen/Qwen3-4B", "eyrie rm --force Qwen/Qwen3-4B@main"],
   doctor: ["eyrie doctor", "eyrie doctor --fix"],
   completion: [
     "eyrie completion bash > ~/.local/share/bash-completion/completions/eyrie",

@@ -5,8 +5,6 @@ import { type LogitBias, MOST_BIAS, parseBias } from "./logit_bias.ts";
 interface Named {
   /** Long spelling with its dashes. */
   readonly flag: string;
-  /** A second long spelling. */
-  readonly alias?: string;
   /** A spelling of one letter, `-m`. */
   readonly short?: string;
   readonly help: string;
@@ -29,6 +27,10 @@ interface NumberFlag extends Named {
 
 interface TextFlag extends Named {
   readonly type: "text" | "model" | "file";
+  /** Whether a text is allowed; default: all but the empty one are. */
+  readonly valid?: (text: string) => boolean;
+  /** What is allowed, as a phrase. */
+  readonly allows?: string;
   /** What shells offer to begin with. */
   readonly words?: readonly string[];
 }
@@ -82,9 +84,9 @@ export type Flag =
 /** A group of flags by the name that their value has in the program. */
 export type FlagTable = Readonly<Record<string, Flag>>;
 
-/** All spellings of a flag, a short one first. */
-export function spellingsOf({ short, flag, alias }: Flag): string[] {
-  return [short, flag, alias].filter((spelling) => spelling !== undefined);
+/** The spellings of a flag, a short one first; aliases.ts has others. */
+export function spellingsOf({ short, flag }: Flag): string[] {
+  return short === undefined ? [flag] : [short, flag];
 }
 
 /** The type of the value that a row of the table stands for. */
@@ -129,6 +131,8 @@ export function allowed(flag: Flag): string {
       return "a folder or org/name[@revision]";
     case "file":
       return "a file";
+    case "text":
+      return flag.allows ?? "text, not empty";
     default:
       return "text, not empty";
   }
@@ -182,5 +186,6 @@ export function parseValue(
     return names;
   }
   if (text === "" || (flag.type === "choice" && !flag.choices.includes(text))) throw refuse();
+  if ("valid" in flag && flag.valid?.(text) === false) throw refuse();
   return text;
 }

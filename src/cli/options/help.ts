@@ -1,3 +1,4 @@
+import { aliasesOf } from "./aliases.ts";
 import type { CommandName } from "./command.ts";
 import { EXAMPLES, FIRST_EXAMPLES } from "./examples.ts";
 import { allowed, type Flag, placeholder, spellingsOf } from "./flag.ts";
@@ -67,6 +68,8 @@ export function commandHelp(name: CommandName, { all }: { readonly all: boolean 
     if (flags.length > 0) lines.push("", `${title}:`, ...flags.flatMap(flagHelp));
   }
   if (short) lines.push("", `These are ${shown} of ${count} flags; all: eyrie ${name} --help all`);
+  const spellings = all && aliasesOf(name, flagsOf(name)).size > 0;
+  if (spellings) lines.push("", "Other spellings, SGLang's among them: eyrie help environment all");
   return [...lines, ""].join("\n");
 }
 

@@ -19,7 +19,6 @@ export const DRAFT = {
   draft: {
     flag: "--draft",
     common: true,
-    alias: "--speculative-draft-model-path",
     type: "model",
     help:
       "EAGLE head: a folder or a name, auto (one known for the model; else generate, chat and serve take SUFFIX), or none",

@@ -10,7 +10,7 @@ import {
   QUANTIZE_DRAFT,
   TARGET,
 } from "./option_groups.ts";
-import { DRAFT_ALGORITHM } from "./option_speculation.ts";
+import { DRAFT_MODEL } from "./option_speculation.ts";
 
 /** The models of a command, and in which types they are kept. */
 export const MODELS:
@@ -32,12 +32,12 @@ export const OPENED:
 /** Those of a command that measures. */
 export const MEASURED:
   & typeof MODELS
-  & typeof DRAFT_ALGORITHM
+  & typeof DRAFT_MODEL
   & typeof ADAPTER
   & typeof AUTOTUNE
   & typeof BENCH_RANDOM = {
     ...MODELS,
-    ...DRAFT_ALGORITHM,
+    ...DRAFT_MODEL,
     ...ADAPTER,
     ...AUTOTUNE,
     ...BENCH_RANDOM,

@@ -28,8 +28,8 @@ const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
   "bench load": [
     ...["remote", "model", "workload", "promptTokens", "outputTokens", "maxTokens", "seed"],
     ...["requestRate", "burstiness", "rateSchedule", "trace", "timeScale", "lengthScale"],
-    ...["concurrency", "numRequests", "duration", "warmup", "repeat", "sloTtftMs", "sloTpotMs"],
-    ...["output", "outputFile", "force", "quiet"],
+    ...["concurrency", "numRequests", "duration", "warmup", "repeat", "goodput"],
+    ...["format", "output", "force", "quiet"],
   ],
 };
 

@@ -31,15 +31,10 @@ export const SERVE = {
     flag: "--served-model-name",
     common: true,
     type: "list",
-    help: "the model's name in requests and answers; may be repeated, or names with commas",
+    help:
+      "the model's name in requests and answers; may be repeated, or names with commas; requests may say any name where one is *",
     absent: "what --model says",
     example: "--served-model-name assistant,gpt-4o",
-  },
-  anyModel: {
-    flag: "--any-model",
-    type: "switch",
-    help: "requests may call the model by any name",
-    example: "--any-model",
   },
   strict: {
     flag: "--strict",

@@ -11,12 +11,12 @@ export const SERVE_ENGINE = {
     absent: "none; it has to be said",
     example: "--engine sglang",
   },
-  configFile: {
-    flag: "--config-file",
+  emitConfig: {
+    flag: "--emit-config",
     type: "file",
     help: "write SGLang's adaptive config into this file, which the command then names",
     absent: "the command writes eyrie-adaptive.json itself",
-    example: "--config-file adaptive.json",
+    example: "--emit-config adaptive.json",
   },
 } as const;
 

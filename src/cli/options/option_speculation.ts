@@ -1,158 +1,85 @@
 // Rows of the option table: who drafts, and how far.
-import { PRESET_NAMES } from "../../engine/schedule/presets.ts";
+import { ACCEPTANCE_TEXT, acceptanceOf } from "./acceptance_option.ts";
+import { DRAFTER_TEXT, drafterOf, DRAFTERS, MODEL_DRAFTERS } from "./drafter_option.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
-import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
+import { MOST_STEPS } from "../../speculate/round_shape.ts";
 
 /** Names that `--policy` takes. */
 export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
 export const POLICY_TEXT: string = POLICY_NAMES.join(", ");
 
-/** Kinds of draft models. */
-export const DRAFT_ALGORITHM = {
-  algorithm: {
-    flag: "--speculative-algorithm",
-    type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NONE"],
+/** Which kind of draft model. */
+export const DRAFT_MODEL = {
+  drafter: {
+    flag: "--drafter",
+    type: "text",
+    words: MODEL_DRAFTERS as readonly string[],
+    valid: ((text) => drafterOf(text, MODEL_DRAFTERS) !== undefined) as (text: string) => boolean,
+    allows: `one of ${MODEL_DRAFTERS.join(", ")}` as string,
     help:
       "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
     absent: "read from the draft checkpoint",
-    example: "--speculative-algorithm EAGLE3",
+    example: "--drafter EAGLE3",
   },
 } as const;
 
 export const SPECULATION = {
-  algorithm: {
-    flag: "--speculative-algorithm",
-    type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "SUFFIX", "HYBRID", "NONE"],
+  drafter: {
+    flag: "--drafter",
+    type: "text",
+    words: DRAFTERS as readonly string[],
+    valid: ((text) => drafterOf(text) !== undefined) as (text: string) => boolean,
+    allows: DRAFTER_TEXT as string,
     help:
-      "kind of draft (NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further); STANDALONE: a small model of the same vocabulary; NGRAM, SUFFIX: from the text alone; HYBRID: head or text, whichever promises more",
-    absent: "read from the draft checkpoint",
-    example: "--speculative-algorithm SUFFIX",
+      "who drafts: an EAGLE head; NEXTN, the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE, a small model of the same vocabulary; NGRAM or SUFFIX, from the text alone (:min=N,max=N tokens must and may match); HYBRID, head or text, whichever promises more",
+    absent: "read from the draft checkpoint; NGRAM and HYBRID match 1 to 12 tokens",
+    example: "--drafter NGRAM:min=2,max=5",
   },
   numSteps: {
-    flag: "--speculative-num-steps",
+    flag: "--num-steps",
     common: true,
-    alias: "--num-steps",
     type: "integer",
     min: 0,
     max: MOST_STEPS as number,
     help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
-    absent: "3, or the middle candidate of an adaptive config",
+    absent: "3, or where the policy begins",
     example: "--num-steps 5",
-  },
-  eagleTopk: {
-    flag: "--speculative-eagle-topk",
-    type: "integer",
-    min: 1,
-    max: MOST_TOPK as number,
-    help: "candidates of each drafted token: 1 drafts a chain, more a tree",
-    absent: "1",
-    example: "--num-steps 5 --speculative-eagle-topk 4",
-  },
-  numDraftTokens: {
-    flag: "--speculative-num-draft-tokens",
-    type: "integer",
-    min: 1,
-    max: MOST_ROWS as number,
-    help: "rows a round verifies: of a tree the best candidates; always num-steps + 1 for a chain",
-    absent: "num-steps + 1; of a tree 8, or that where it is more; 12 with NGRAM, SUFFIX, HYBRID",
-    example: "--speculative-num-draft-tokens 16",
-  },
-  ngramMin: {
-    flag: "--ngram-min",
-    type: "integer",
-    min: 1,
-    max: 64,
-    help: "last tokens that must occur before, with NGRAM and HYBRID",
-    absent: "1",
-    example: "--ngram-min 2",
-  },
-  ngramMax: {
-    flag: "--ngram-max",
-    type: "integer",
-    min: 1,
-    max: 64,
-    help: "last tokens that are looked for; the longest match is taken",
-    absent: "12",
-    example: "--ngram-max 5",
   },
   draftTree: {
     flag: "--draft-tree",
     type: "text",
     help:
-      "topk, steps and draft tokens at once, as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
-    absent: "what the flags above say",
+      "draft a tree instead of a chain: STEPS:TOPK:TOKENS (levels, candidates of each drafted token, rows that are verified); topk=N,tokens=N beside --num-steps; EAGLE's total_token=60,depth=7,top_k=10; or auto, SGLang's for the architecture",
+    absent: "a chain; tokens: 8 or num-steps + 1, 12 with NGRAM, SUFFIX, HYBRID",
     example: "--draft-tree 5:4:8",
   },
   tokenMap: {
-    flag: "--speculative-token-map",
+    flag: "--token-map",
     type: "file",
     help:
       "tokens that an EAGLE-1/2 draft scores, most frequent first (FR-Spec): a .pt, .safetensors or .json, also org/name/FILE of the hub",
     absent: "all",
-    example: "--speculative-token-map freq_32768.pt",
+    example: "--token-map freq_32768.pt",
   },
-  rejection: {
-    flag: "--speculative-rejection",
-    type: "switch",
-    help:
-      "verify a STANDALONE draft's chains by rejection sampling: lossless, but the text is no function of the seed alone",
-  },
-  blockVerification: {
-    flag: "--speculative-block-verification",
-    type: "switch",
-    help: "the same, but verify each chain as one block: it accepts at least as many drafts",
-  },
-  acceptSingle: {
-    flag: "--speculative-accept-threshold-single",
-    type: "number",
-    min: 0,
-    max: 1,
-    help:
-      "when sampling, accept a draft that has at least this probability; below 1 NOT LOSSLESS: the text is no longer the model's own",
-    absent: "1",
-    example: "--temperature 1 --speculative-accept-threshold-single 0.3",
-  },
-  acceptAcc: {
-    flag: "--speculative-accept-threshold-acc",
-    type: "number",
-    min: 0,
-    max: 1,
-    help:
-      "when sampling, accept a draft of probability p as if it were p / this; below 1 NOT LOSSLESS",
-    absent: "1",
-    example: "--temperature 1 --speculative-accept-threshold-acc 0.5",
-  },
-  adaptive: {
-    flag: "--speculative-adaptive",
-    type: "switch",
-    help: "choose num-steps while it runs, by what is accepted at each batch size",
-  },
-  adaptiveConfig: {
-    flag: "--speculative-adaptive-config",
-    type: "file",
-    help: "adaptive config in SGLang's JSON format",
-    absent: "the conservative preset",
-    example: "--speculative-adaptive-config tuned.json",
-  },
-  preset: {
-    flag: "--preset",
+  acceptance: {
+    flag: "--acceptance",
     type: "text",
-    words: PRESET_NAMES as readonly string[],
+    words: ["exact", "token", "block", "relaxed:single=", "relaxed:acc="] as readonly string[],
+    valid: ((text) => acceptanceOf(text) !== undefined) as (text: string) => boolean,
+    allows: ACCEPTANCE_TEXT as string,
     help:
-      "adaptive config by name (conservative, aggressive) or file; implies --speculative-adaptive",
-    absent: "none",
-    example: "--preset aggressive",
+      "exact: drafts that the target chooses too; token, block: rejection sampling of a STANDALONE draft's chains, token by token or as a whole, lossless, but the text is no function of the seed alone; relaxed: when sampling also drafts of at least the probability single, or p / acc for a probability p, NOT LOSSLESS below 1",
+    absent: "exact",
+    example: "--temperature 1 --acceptance relaxed:single=0.3,acc=0.5",
   },
   policy: {
     flag: "--policy",
     type: "text",
     words: POLICY_NAMES as readonly string[],
     help:
-      `chooses how far each round drafts: NAME or NAME:key=value,..., a value maybe a list as in steps=0/1/3; the text is the same for all; there are ${POLICY_TEXT}` as string,
-    absent: "static; ema with --speculative-adaptive",
-    example: "--policy ema:config=tuned.json",
+      `chooses how far each round drafts: NAME or NAME:key=value,..., a value maybe a list as in steps=0/1/3; config=FILE is an adaptive config in SGLang's JSON format, or conservative or aggressive; the text is the same for all; there are ${POLICY_TEXT}` as string,
+    absent: "static",
+    example: "--policy ema:config=aggressive",
   },
   elasticDraft: {
     flag: "--elastic-draft",

@@ -176,9 +176,8 @@ export type BreakevenOptions =
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof BREAKEVEN_OUTPUT
     & typeof COSTS
-    & Pick<typeof BENCH_OUTPUT, "outputFile">
+    & Pick<typeof BENCH_OUTPUT, "output">
     & typeof OVERWRITE
-    & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
 

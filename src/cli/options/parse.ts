@@ -4,6 +4,7 @@ import { refuseImpossibleBench } from "./measure/bench_refusals.ts";
 import { refuseImpossibleBreakeven } from "./measure/breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
 import { refuseImpossibleLoad } from "./measure/load_flags.ts";
+import { drafterOf } from "./drafter_option.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
@@ -270,7 +271,8 @@ function refuseImpossible(
   given: GivenFlags,
   { batched, drafts: looks }: { readonly batched: boolean; readonly drafts: boolean },
 ): void {
-  const { draft, algorithm, numSteps, model } = given;
+  const { draft, drafter, numSteps, model } = given;
+  const algorithm = drafterOf(drafter as string | undefined)?.name;
   // Two of these draft without a model, HYBRID also with one.
   const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
   const host = alone || algorithm === "HYBRID";
@@ -281,7 +283,7 @@ function refuseImpossible(
   const without = draft === "none" && !host
     ? "--draft none"
     : algorithm === "NONE"
-    ? "--speculative-algorithm NONE"
+    ? "--drafter NONE"
     : undefined;
   const drafts = (steps: unknown) => typeof steps === "number" && steps > 0;
   const clash = (flag: string, other: string, allowed: string) => {
@@ -289,7 +291,7 @@ function refuseImpossible(
   };
   if (speculates && draft === "none") {
     clash(
-      `--speculative-algorithm ${algorithm}`,
+      `--drafter ${drafter}`,
       "--draft none",
       "it needs a draft; allowed is NONE",
     );
@@ -299,24 +301,24 @@ function refuseImpossible(
   const nowhere = model === undefined && draft === undefined && given["randomDraft"] === undefined;
   if (algorithm === "STANDALONE" && nowhere) {
     throw new UsageError(
-      'Cannot use "--speculative-algorithm STANDALONE": it needs a draft; give --draft MODEL',
+      'Cannot use "--drafter STANDALONE": it needs a draft; give --draft MODEL',
     );
   }
   if (speculates && lacking) {
     clash(
-      `--speculative-algorithm ${algorithm}`,
+      `--drafter ${drafter}`,
       "--model",
       "it needs a draft; give --draft MODEL",
     );
   }
   if (without === undefined && lacking && !host && drafts(numSteps)) {
-    clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
+    clash(`--num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
   }
   if ((alone || algorithm === "NONE") && draft !== undefined && draft !== "none") {
-    clash(`--speculative-algorithm ${algorithm}`, `--draft ${draft}`, "allowed is --draft none");
+    clash(`--drafter ${drafter}`, `--draft ${draft}`, "allowed is --draft none");
   }
   if (without !== undefined && drafts(numSteps)) {
-    clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
+    clash(`--num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
   refuseBesidePolicy(given);
   const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };

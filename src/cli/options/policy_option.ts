@@ -2,6 +2,7 @@ import { DEFAULT_PRESET, presetJson, usage } from "../../engine/schedule/presets
 import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
+import { drafterOf } from "./drafter_option.ts";
 import { decimal } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { POLICY_NAMES } from "./option_speculation.ts";
@@ -49,7 +50,7 @@ export function policyTexts(parts: readonly string[]): string[] {
   return texts;
 }
 
-/** SGLang's controller takes a config: by default the same as `--speculative-adaptive`. */
+/** SGLang's controller takes a config. */
 function defaultConfig(name: string, given = ""): string | undefined {
   return name === "ema" && !/(^|,)\s*(candidate_steps|generation)\s*=/.test(given)
     ? DEFAULT_PRESET
@@ -62,33 +63,22 @@ function defaultConfig(name: string, given = ""): string | undefined {
  * @throws UsageError
  */
 export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): void {
-  const { policy, algorithm, eagleTopk } = given;
+  const { policy, drafter, draftTree } = given;
+  const alone = typeof drafter === "string" ? drafterOf(drafter)?.name : undefined;
   if (policy === undefined) return;
   const clash = (other: string, why: string) => {
     throw new UsageError(`Cannot use "--policy ${policy}" with "${other}": ${why}`);
   };
-  if (algorithm === "NGRAM" || algorithm === "SUFFIX") {
+  if (alone === "NGRAM" || alone === "SUFFIX") {
     const why = "a policy chooses the steps of a draft model; allowed is HYBRID";
-    clash(`--speculative-algorithm ${algorithm}`, why);
+    clash(`--drafter ${drafter}`, why);
   }
-  if (given["adaptive"] === true) clash("--speculative-adaptive", "it is --policy ema");
-  for (
-    const [key, flag] of [["preset", "--preset"], [
-      "adaptiveConfig",
-      "--speculative-adaptive-config",
-    ]]
-  ) {
-    const config = given[key as string];
-    if (config !== undefined) clash(`${flag} ${config}`, `it is --policy ema:config=${config}`);
+  // SGLang's adaptive mode is started with topk 1: that is a chain.
+  const chain = typeof draftTree === "string" && /^(topk=1|tokens=\d+)(,|$)/.test(draftTree) &&
+    !/topk=(?!1(,|$))/.test(draftTree);
+  if (draftTree !== undefined && !chain) {
+    clash(`--draft-tree ${draftTree}`, "it is one fixed shape, a policy chooses each round's");
   }
-  const shape = given["draftTree"] !== undefined
-    ? `--draft-tree ${given["draftTree"]}`
-    : given["numDraftTokens"] !== undefined
-    ? `--speculative-num-draft-tokens ${given["numDraftTokens"]}`
-    : eagleTopk !== undefined && eagleTopk !== 1
-    ? `--speculative-eagle-topk ${eagleTopk}`
-    : undefined;
-  if (shape !== undefined) clash(shape, "it is one fixed shape, a policy chooses each round's");
 }
 
 /** Keys and values as typed. */

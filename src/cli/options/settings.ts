@@ -1,8 +1,9 @@
 /** Flags that nobody typed: of the config file, and of EYRIE_* variables. */
 import { reason, UsageError } from "../../errors.ts";
+import { ALIASES, aliasesOf, type AliasRow, aliasValue } from "./aliases.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import type { CommandName } from "./command.ts";
-import { allowed, type Flag, type FlagTable, parseValue, spellingsOf } from "./flag.ts";
+import { allowed, type Flag, type FlagTable, parseValue } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 
 /** Environment variables by name; one that is empty counts as one that is not there. */
@@ -29,6 +30,9 @@ interface Setting {
 
 /** Values by the long spelling of their flag, without dashes. */
 type Source = ReadonlyMap<string, Setting>;
+
+/** The aliases of a command by their spelling without dashes. */
+type Aliases = ReadonlyMap<string, AliasRow>;
 
 const CONFIG = "EYRIE_CONFIG";
 /** These are read where they are used, and come before the file all the same. */
@@ -89,8 +93,11 @@ export function withSettings(
   check: (given: Readonly<Record<string, unknown>>) => void,
 ): Readonly<Record<string, unknown>> {
   const flags = flagsOf(name);
-  const variables = variablesOf(flags, settings.env);
-  const file = fileOf(settings, flags);
+  const aliases = new Map(
+    aliasesOf(name, flags).entries().map(([spelling, row]) => [spelling.slice(2), row]),
+  );
+  const variables = variablesOf(flags, aliases, settings.env);
+  const file = fileOf(settings, flags, aliases);
   const merged = addFitting(given, variables, check);
   return addFitting(merged, withoutForeign(file, merged), check);
 }
@@ -149,19 +156,23 @@ function fits(
 }
 
 /** The command's flags that variables set, by their names in the program: EYRIE_TOP_P is --top-p. */
-function variablesOf(flags: FlagTable, env: Env): Record<string, unknown> {
+function variablesOf(flags: FlagTable, aliases: Aliases, env: Env): Record<string, unknown> {
   const set = new Map<string, Setting>();
-  for (const spelling of Object.values(flags).flatMap(longNames)) {
+  for (const spelling of [...Object.values(flags).map(longName), ...aliases.keys()]) {
     const name = `EYRIE_${spelling.toUpperCase().replaceAll("-", "_")}`;
     const value = env(name);
     if (!value || READ_ELSEWHERE.includes(name)) continue;
     set.set(spelling, { value, place: `"${name}"` });
   }
-  return valuesOf(flags, set);
+  return valuesOf(flags, aliases, set);
 }
 
 /** The command's flags that the file sets, by their names in the program. */
-function fileOf({ path, text, env }: Settings, flags: FlagTable): Record<string, unknown> {
+function fileOf(
+  { path, text, env }: Settings,
+  flags: FlagTable,
+  aliases: Aliases,
+): Record<string, unknown> {
   if (text === undefined || path === undefined) return {};
   const set = new Map<string, Setting>();
   for (const [key, value] of Object.entries(configOf(path, text))) {
@@ -170,7 +181,7 @@ function fileOf({ path, text, env }: Settings, flags: FlagTable): Record<string,
     if (READ_ELSEWHERE.includes(name) && env(name)) continue;
     set.set(spelling, { value, place: `"${path}": ${key}` });
   }
-  return valuesOf(flags, set);
+  return valuesOf(flags, aliases, set);
 }
 
 /** The file's keys, all of which are flags. @throws UsageError */
@@ -185,26 +196,49 @@ function configOf(path: string, text: string): Record<string, unknown> {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     throw new UsageError(`Cannot read "${path}": it is no object of flags and their values`);
   }
-  const known = new Set(
-    (Object.keys(COMMANDS) as CommandName[]).flatMap((name) =>
-      Object.values(flagsOf(name)).flatMap(longNames)
-    ),
+  const names = (Object.keys(COMMANDS) as CommandName[]).flatMap((name) =>
+    Object.values(flagsOf(name)).map(longName)
   );
+  const known = new Set([...names, ...Object.keys(ALIASES).map((spelling) => spelling.slice(2))]);
   const key = Object.keys(json).find((key) => !known.has(key.replaceAll("_", "-")));
   if (key === undefined) return json as Record<string, unknown>;
-  const near = didYouMean(nearest(key, [...known]));
+  const near = didYouMean(nearest(key, [...new Set(names)]));
   throw new UsageError(`Cannot use "${path}": ${key} is no flag of any command${near}`);
 }
 
 /** Checked values by the flags' names in the program. */
-function valuesOf(flags: FlagTable, set: Source): Record<string, unknown> {
+function valuesOf(flags: FlagTable, aliases: Aliases, set: Source): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(flags).flatMap(([key, flag]) => {
-      const found = longNames(flag).flatMap((spelling) => set.get(spelling) ?? [])[0];
+      const found = settingOf(flag, aliases, set);
       const value = found && valueOf(flag, found);
       return value === undefined ? [] : [[key, value]];
     }),
   );
+}
+
+/** What is set of a flag: by its own spelling, or else by its aliases together. */
+function settingOf(flag: Flag, aliases: Aliases, set: Source): Setting | undefined {
+  const own = set.get(longName(flag));
+  const meant = aliases.get(longName(flag))?.alias.when?.(String(own?.value));
+  if (own !== undefined && !meant) return own;
+  const folded = [...aliases].flatMap(([spelling, { alias, flag: row }]) => {
+    const setting = row === flag ? set.get(spelling) : undefined;
+    const on = setting && (!alias.bare || valueOf(SWITCH, setting) !== undefined);
+    if (!on || alias.when?.(String(setting.value)) === false) return [];
+    if (alias.value === undefined) return [{ alias, setting }];
+    const value = aliasValue(alias, String(setting.value));
+    return [{ alias, setting: { value, place: setting.place } }];
+  });
+  const [first, ...rest] = folded;
+  return first && {
+    place: first.setting.place,
+    value: rest.reduce(
+      (before, { alias, setting: { value } }) =>
+        alias.join?.(String(before), String(value)) ?? before,
+      first.setting.value,
+    ),
+  };
 }
 
 /** The value, or undefined for a switch that is off. @throws UsageError naming the place. */
@@ -244,9 +278,9 @@ function textsOf(flag: Flag, value: unknown): string[] | undefined {
   return pairs ? [JSON.stringify(value)] : undefined;
 }
 
-/** Long spellings without their dashes. */
-function longNames(flag: Flag): string[] {
-  return spellingsOf(flag).flatMap((spelling) =>
-    spelling.startsWith("--") ? [spelling.slice(2)] : []
-  );
+const SWITCH = { flag: "", type: "switch", help: "" } as const;
+
+/** The long spelling without its dashes. */
+function longName({ flag }: Flag): string {
+  return flag.slice(2);
 }

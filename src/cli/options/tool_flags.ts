@@ -90,8 +90,8 @@ export const KNOWN = {
 } as const;
 
 export const REMOVAL = {
-  yes: {
-    flag: "--yes",
+  force: {
+    flag: "--force",
     short: "-y",
     type: "switch",
     help: "remove without asking",

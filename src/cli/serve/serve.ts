@@ -55,7 +55,7 @@ export async function runServe(
       origins: options.allowOrigin,
       modelName: names[0],
       otherNames: names.slice(1),
-      anyModel: options.anyModel,
+      anyModel: served(options).includes("*"),
       strict: options.strict,
       drainDelayMs: options.drainDelay * 1000,
       drainMs: options.drainTimeout * 1000,
@@ -63,7 +63,7 @@ export async function runServe(
       maxQueueMs: options.maxQueueMs,
       roundMs: options.roundTimeout * 1000,
       stallMs: options.roundTimeout * 1000 / 4,
-      sampling: (engine) => samplingChoice(options, engine),
+      sampling: ({ info }) => samplingChoice(options, info),
       maxTokens: options.maxTokens,
       templateArguments: given,
       log,
@@ -80,8 +80,8 @@ export async function runServe(
   await using engine = await server.ready;
   if (engine !== undefined) {
     const { phase } = server.service;
-    const model = phase.kind === "ready" ? phase.ready.model : engine.name;
-    const draft = engine.draftName && shownName(engine.draftName);
+    const model = phase.kind === "ready" ? phase.ready.model : engine.info.name;
+    const draft = engine.info.draftName && shownName(engine.info.draftName);
     startLines({ url: server.url, model, draft, maxBatch }).forEach(say);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);
@@ -103,25 +103,28 @@ function loggedIo(io: Io, log: Log): Io {
   return { ...io, stderr: { ...io.stderr, isTerminal: false, write } };
 }
 
+/** All that `--served-model-name` names; `*` is any. */
+function served({ servedModelName }: Pick<ServeOptions, "servedModelName">): string[] {
+  return servedModelName.flatMap((each) => each.split(",")).map((name) => name.trim());
+}
+
 /**
- * The model's names in requests. Without `--served-model-name` a model of the hub has the name that was
- * typed: its folder in the cache is named for a commit, which clients do not know. Of other models the
- * list is empty.
+ * The model's names in requests. Where none is given a model of the hub has the name that was typed:
+ * its folder in the cache is named for a commit, which clients do not know. Of other models the list is
+ * empty.
  *
  * @throws UsageError for an empty name.
  */
-function namesOf(
-  { servedModelName: given, model }: Pick<ServeOptions, "servedModelName" | "model">,
-): string[] {
-  if (given.length === 0) {
-    const place = model === undefined ? undefined : parsePlace(model, isThere);
-    return place?.kind === "hub" ? [modelArgument(place.name)] : [];
-  }
-  const names = given.flatMap((each) => each.split(",")).map((name) => name.trim());
+function namesOf(options: Pick<ServeOptions, "servedModelName" | "model">): string[] {
+  const names = served(options).filter((name) => name !== "*");
   if (names.includes("")) {
-    throw new UsageError(`Cannot use "--served-model-name ${given.join(" ")}": a name is empty`);
+    throw new UsageError(
+      `Cannot use "--served-model-name ${options.servedModelName.join(" ")}": a name is empty`,
+    );
   }
-  return [...new Set(names)];
+  if (names.length > 0) return [...new Set(names)];
+  const place = options.model === undefined ? undefined : parsePlace(options.model, isThere);
+  return place?.kind === "hub" ? [modelArgument(place.name)] : [];
 }
 
 /**

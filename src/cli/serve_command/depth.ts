@@ -1,6 +1,13 @@
-import { DEFAULT_PRESET, presetJson, usage } from "../../engine/schedule/presets.ts";
-import { DEFAULT_NUM_STEPS, resolveAdaptive } from "../../speculate/adaptive_arguments.ts";
-import { type AdaptiveConfig, parseAdaptiveConfig } from "../../speculate/adaptive_config.ts";
+import { usage } from "../../engine/schedule/presets.ts";
+import { UsageError } from "../../errors.ts";
+import { DEFAULT_NUM_STEPS, fixedShape } from "../../speculate/fixed_shape.ts";
+import {
+  type AdaptiveConfig,
+  middleSteps,
+  parseAdaptiveConfig,
+  unionSteps,
+  withInitialSteps,
+} from "../../speculate/adaptive_config.ts";
 import { EMA_GENERATIONS } from "../../speculate/policies/ema_generations.ts";
 import { THROUGHPUT_AWARE } from "../../speculate/policies/goodput/throughput_aware.ts";
 import { chain, type DraftShape } from "../../speculate/round_shape.ts";
@@ -33,28 +40,19 @@ interface DepthWithNotes {
 
 /** What a draft model of this algorithm is made to draft. @throws UsageError */
 export function depthOf(options: ServeCommandOptions, algorithm: string): DepthWithNotes {
-  if (options.policy !== undefined) return depthOfPolicy(options.policy, options, algorithm);
-  const given = options.preset ?? options.adaptiveConfig ?? DEFAULT_PRESET;
+  if (options.policy !== undefined) return depthOfPolicy(options.policy, options);
   const choice = speculationOf(options);
-  return resolved({ ...choice, algorithm, architecture: "" }, () => objectOf(presetJson(given)));
-}
-
-/** @param json the file of the config. */
-function resolved(args: Parameters<typeof resolveAdaptive>[0], json: () => Json): DepthWithNotes {
-  const found = usage(() => resolveAdaptive(args));
-  const { warnings: notes, tier } = found;
-  if (found.policy === "fixed") {
-    return { depth: { kind: "fixed", tier: args.tree === "auto" ? undefined : tier }, notes };
-  }
-  const { config } = found;
-  return { depth: { kind: "adaptive", json: json(), config, numSteps: tier.depth }, notes };
+  const { tier, warnings } = usage(() => fixedShape({ ...choice, algorithm, architecture: "" }));
+  return {
+    depth: { kind: "fixed", tier: choice.tree === "auto" ? undefined : tier },
+    notes: warnings,
+  };
 }
 
 /** Policies that SGLang has too; for others every round drafts alike. */
 function depthOfPolicy(
   text: string,
   { numSteps }: ServeCommandOptions,
-  algorithm: string,
 ): DepthWithNotes {
   const { policy, options } = policyOf(text);
   const values = objectOf(options);
@@ -68,9 +66,14 @@ function depthOfPolicy(
     case "ema": {
       const json = wholeConfig(values);
       const config = usage(() => parseAdaptiveConfig(json));
-      const args = { adaptive: true, config, configGiven: true, algorithm, architecture: "" };
-      const none = { eagleTopk: undefined, numDraftTokens: undefined };
-      return resolved({ ...args, ...none, numSteps }, () => json);
+      const start = numSteps ?? middleSteps(config);
+      const depths = unionSteps(withInitialSteps(config, start));
+      if (!depths.includes(start)) {
+        throw new UsageError(
+          `Cannot use "--num-steps ${start}": the adaptive config's steps are ${depths.join(", ")}`,
+        );
+      }
+      return { depth: { kind: "adaptive", json, config, numSteps: start }, notes: [] };
     }
     case "throughput-aware":
       return throughputAware(values, numSteps);

@@ -1,11 +1,11 @@
 import { HOST_DRAFT_TOKENS } from "../../draft/algorithms.ts";
-import { usage } from "../../engine/schedule/presets.ts";
 import { UsageError } from "../../errors.ts";
 import { MAIN, parsePlace } from "../../hub/names.ts";
 import { chain } from "../../speculate/round_shape.ts";
-import { treeNamed } from "../../speculate/tree_shape.ts";
 import { knownPair } from "../open/drafts.ts";
 import { isThere } from "../open/is_there.ts";
+import { treeOf } from "../open/speculation.ts";
+import { type DrafterName, drafterOf } from "../options/drafter_option.ts";
 import type { ServeCommandOptions } from "../options/options.ts";
 import { type Depth, depthOf, PLAIN } from "./depth.ts";
 
@@ -15,7 +15,7 @@ export interface Checkpoint {
   readonly revision: string | undefined;
 }
 
-type Algorithm = Exclude<NonNullable<ServeCommandOptions["algorithm"]>, "NONE" | "HYBRID">;
+type Algorithm = Exclude<DrafterName, "NONE" | "HYBRID">;
 
 /** Who drafts. */
 export interface Drafting {
@@ -36,7 +36,8 @@ export interface LaunchRequest {
 
 /** Reads the flags as `eyrie serve` does. @throws UsageError */
 export function launchRequestOf(options: ServeCommandOptions): LaunchRequest {
-  const { model, draft, algorithm, numSteps, policy } = options;
+  const { model, draft, numSteps, policy } = options;
+  const algorithm = drafterOf(options.drafter)?.name;
   if (model === undefined) {
     throw new UsageError(
       'Cannot run "serve-command": --model is missing; other engines have not the embedded model',
@@ -78,9 +79,10 @@ export function isHost({ algorithm }: Drafting): boolean {
 }
 
 function draftingOf(
-  { draft, algorithm }: ServeCommandOptions,
+  { draft, drafter }: ServeCommandOptions,
   target: string,
 ): Drafting | undefined {
+  const algorithm = drafterOf(drafter)?.name;
   if (algorithm === "NONE") return undefined;
   if (algorithm === "NGRAM" || algorithm === "SUFFIX") return { algorithm, draft: undefined };
   if (draft === undefined || draft === "none") {
@@ -101,7 +103,7 @@ function draftingOf(
   const kind = asked ?? pair?.algorithm;
   if (kind === undefined) {
     throw new UsageError(
-      `Cannot tell what the draft "${draft}" is: give --speculative-algorithm EAGLE3, EAGLE or ` +
+      `Cannot tell what the draft "${draft}" is: give --drafter EAGLE3, EAGLE or ` +
         "STANDALONE",
     );
   }
@@ -109,11 +111,10 @@ function draftingOf(
 }
 
 /** Chains, whatever `--draft-tree` makes of the rows. */
-function hostDepth({ numSteps, numDraftTokens, draftTree }: ServeCommandOptions): Depth {
-  const tree = draftTree === undefined || draftTree === "auto"
-    ? undefined
-    : usage(() => treeNamed(draftTree), "--draft-tree: ");
-  const rows = tree?.rows ?? numDraftTokens ??
+function hostDepth({ numSteps, draftTree }: ServeCommandOptions): Depth {
+  const { tree, numDraftTokens } = treeOf(draftTree);
+  const whole = tree === "auto" ? undefined : tree?.rows;
+  const rows = whole ?? numDraftTokens ??
     (numSteps === undefined ? HOST_DRAFT_TOKENS : numSteps + 1);
   return { kind: "fixed", tier: chain(rows - 1) };
 }

@@ -24,7 +24,7 @@ function configText(config: Readonly<Record<string, unknown>>): string {
  * tells on stderr what has no equivalent there. Returns the exit code.
  */
 export function runServeCommand(options: ServeCommandOptions, io: Io): number {
-  const { engine, configFile, quiet } = options;
+  const { engine, emitConfig, quiet } = options;
   if (engine === undefined) {
     throw new UsageError(
       'Cannot run "serve-command": --engine is missing; allowed is sglang or vllm',
@@ -34,16 +34,16 @@ export function runServeCommand(options: ServeCommandOptions, io: Io): number {
   const { program, flags, config, notes } = engine === "sglang"
     ? sglangCommand(asked)
     : vllmCommand(asked);
-  if (configFile !== undefined && config === undefined) {
+  if (emitConfig !== undefined && config === undefined) {
     throw new UsageError(
-      `Cannot use "--config-file ${configFile}": this command has no config file; ` +
-        "--preset, --speculative-adaptive and --policy ema make one of SGLang's",
+      `Cannot use "--emit-config ${emitConfig}": this command has no config file; ` +
+        "--policy ema makes one of SGLang's",
     );
   }
   const text = config && configText(config);
-  if (configFile !== undefined) outputFile(configFile, options).write(`${text}\n`);
-  const named: Flag[] = text === undefined ? [] : [[CONFIG_FLAG, configFile ?? CONFIG_FILE]];
-  const written = text !== undefined && configFile === undefined;
+  if (emitConfig !== undefined) outputFile(emitConfig, options).write(`${text}\n`);
+  const named: Flag[] = text === undefined ? [] : [[CONFIG_FLAG, emitConfig ?? CONFIG_FILE]];
+  const written = text !== undefined && emitConfig === undefined;
   io.stdout.write(
     `${written ? writingText(CONFIG_FILE, text) : ""}${shellText(program, [...flags, ...named])}\n`,
   );

@@ -1,3 +1,5 @@
+import { acceptanceOf } from "../options/acceptance_option.ts";
+import { drafterOf } from "../options/drafter_option.ts";
 import type { Drafting, LaunchRequest } from "./launch_request.ts";
 import { type EngineCommand, type Flag, flag, ownNotes } from "./command.ts";
 
@@ -53,7 +55,7 @@ function speculationOf(asked: LaunchRequest, drafting: Drafting): Speculation {
 /** SGLang drafts from the text with a trie; of breadth 1 it drafts chains, as Eyrie does. */
 function textSpeculation({ depth, options }: LaunchRequest, algorithm: string): Speculation {
   const rows = depth.kind === "fixed" ? depth.tier?.rows : undefined;
-  const range = options.ngramMin ?? options.ngramMax;
+  const range = drafterOf(options.drafter)?.ngram;
   return {
     flags: [
       ["--speculative-algorithm", "NGRAM"],
@@ -62,7 +64,7 @@ function textSpeculation({ depth, options }: LaunchRequest, algorithm: string): 
     ],
     notes: [
       ...algorithm === "NGRAM" ? [] : [`${algorithm} has no equivalent in SGLang: NGRAM drafts`],
-      ...range === undefined ? [] : ["--ngram-min and --ngram-max have no equivalent in SGLang"],
+      ...range === undefined ? [] : ["min and max of --drafter have no equivalent in SGLang"],
     ],
   };
 }
@@ -116,20 +118,21 @@ function withoutTrees(
 }
 
 function otherFlags({ options }: LaunchRequest, { algorithm }: Drafting): Speculation {
-  const { tokenMap, acceptSingle, acceptAcc, rejection, blockVerification } = options;
+  const { tokenMap } = options;
+  const { rejection, relaxed } = acceptanceOf(options.acceptance) ?? {};
   const eagle = algorithm !== "STANDALONE";
-  const verification: readonly (readonly [boolean, string])[] = [
-    [rejection, "--speculative-use-rejection-sampling"],
-    [blockVerification, "--speculative-use-block-verification"],
-  ];
-  const asked = verification.filter(([on]) => on);
+  const rules = {
+    token: ["--speculative-use-rejection-sampling"],
+    block: ["--speculative-use-block-verification"],
+  };
+  const asked = rejection === undefined ? [] : rules[rejection];
   return {
     flags: [
       ...flag("--speculative-token-map", tokenMap),
-      ...flag("--speculative-accept-threshold-single", acceptSingle),
-      ...flag("--speculative-accept-threshold-acc", acceptAcc),
-      ...eagle ? asked.map(([, name]): Flag => [name]) : [],
+      ...flag("--speculative-accept-threshold-single", relaxed?.single),
+      ...flag("--speculative-accept-threshold-acc", relaxed?.acc),
+      ...eagle ? asked.map((name): Flag => [name]) : [],
     ],
-    notes: eagle ? [] : asked.map(([, name]) => `SGLang has ${name} for EAGLE heads alone`),
+    notes: eagle ? [] : asked.map((name) => `SGLang has ${name} for EAGLE heads alone`),
   };
 }

@@ -1,4 +1,7 @@
 import { startSlot } from "../../speculate/adaptive.ts";
+import { NGRAM_RANGE } from "../../draft/ngram.ts";
+import { acceptanceOf } from "../options/acceptance_option.ts";
+import { drafterOf } from "../options/drafter_option.ts";
 import type { AdaptiveConfig } from "../../speculate/adaptive_config.ts";
 import { isChain } from "../../speculate/round_shape.ts";
 import type { Drafting, LaunchRequest } from "./launch_request.ts";
@@ -44,6 +47,7 @@ interface Speculation {
 function speculationOf(asked: LaunchRequest, { algorithm, draft }: Drafting): Speculation {
   const { options } = asked;
   const depth = depthOf(asked);
+  const { rejection } = acceptanceOf(options.acceptance) ?? {};
   return {
     config: {
       method: METHODS[algorithm],
@@ -51,18 +55,17 @@ function speculationOf(asked: LaunchRequest, { algorithm, draft }: Drafting): Sp
       ...draft?.revision === undefined ? {} : { revision: draft.revision },
       ...depth.config,
       ...algorithm === "NGRAM" ? lookup(options) : {},
-      ...options.rejection || options.blockVerification
-        ? { draft_sample_method: "probabilistic" }
-        : {},
-      ...options.blockVerification ? { rejection_sample_method: "block" } : {},
+      ...rejection === undefined ? {} : { draft_sample_method: "probabilistic" },
+      ...rejection === "block" ? { rejection_sample_method: "block" } : {},
     },
     notes: [...depth.notes, ...lacking(asked)],
   };
 }
 
 /** The range that Eyrie looks for. */
-function lookup({ ngramMin = 1, ngramMax = 12 }: LaunchRequest["options"]) {
-  return { prompt_lookup_min: ngramMin, prompt_lookup_max: ngramMax };
+function lookup({ drafter }: LaunchRequest["options"]) {
+  const { min, max } = drafterOf(drafter)?.ngram ?? NGRAM_RANGE;
+  return { prompt_lookup_min: min, prompt_lookup_max: max };
 }
 
 function depthOf({ depth, options }: LaunchRequest): Speculation {
@@ -116,10 +119,10 @@ function bySize(
 
 /** Flags that vLLM has nothing for. */
 function lacking({ options }: LaunchRequest): string[] {
-  const { tokenMap, acceptSingle, acceptAcc } = options;
+  const { tokenMap } = options;
+  const { relaxed } = acceptanceOf(options.acceptance) ?? {};
   return [
-    ...tokenMap === undefined ? [] : ["--speculative-token-map"],
-    ...acceptSingle === undefined ? [] : ["--speculative-accept-threshold-single"],
-    ...acceptAcc === undefined ? [] : ["--speculative-accept-threshold-acc"],
+    ...tokenMap === undefined ? [] : ["--token-map"],
+    ...relaxed === undefined ? [] : ["--acceptance relaxed"],
   ].map((name) => `${name} has no equivalent in vLLM`);
 }

@@ -17,7 +17,7 @@ export interface Recorded {
 }
 
 /** Reads the file. @throws UsageError */
-export function readRecorded(path: string, flag = "--recorded"): Recorded {
+export function readRecorded(path: string, flag = "--recording"): Recorded {
   const text = readNamed(path);
   try {
     return { path, recording: readRecording(text) };
@@ -37,7 +37,7 @@ export function ownAcceptance({ path, recording }: Recorded): AcceptanceModel {
   return replayed(streamsOf(recording), { name: `replay:${path}`, own: knowsRequests(recording) });
 }
 
-/** The model of `--acceptance replay:FILE`. @throws UsageError */
+/** The model of `--simulate-acceptance replay:FILE`. @throws UsageError */
 export function replayOf(path: string): AcceptanceModel {
-  return recordedAcceptance(readRecorded(path, "--acceptance replay"));
+  return recordedAcceptance(readRecorded(path, "--simulate-acceptance replay"));
 }

@@ -26,12 +26,12 @@ const heard = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
 /** `eyrie simulate`: policies side by side in simulated worlds. */
 export async function runSimulate(options: SimulateOptions, io: Io): Promise<number> {
-  const { output, repeat: repeats, seed, quiet } = options;
+  const { format, repeat: repeats, seed, quiet } = options;
   const recorded = options.recorded === undefined ? undefined : readRecorded(options.recorded);
   const { costs, prices } = pricesFor(options.costs, recorded);
   const worlds = worldsOf(options, { prices, recorded });
   const policies = policiesOf(options.policies, recorded?.recording.machine?.policy);
-  const file = optionalOutput(options.outputFile, options);
+  const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const tables: SimulatedTable[] = [];
   for (const world of worlds) {
@@ -50,12 +50,12 @@ export async function runSimulate(options: SimulateOptions, io: Io): Promise<num
   const validation = measured === undefined ? {} : {
     validation: { policy: first?.policy, simulated, measured, ratio: simulated / measured },
   };
-  const fits = io.stdout.isTerminal && output === undefined && file === undefined;
+  const fits = io.stdout.isTerminal && format === undefined && file === undefined;
   const tablesText = () =>
     fits
       ? simulatedTerminal(tables, facts, { columns: io.stdout.columns() })
       : simulatedText(tables, facts);
-  const text = output === "json"
+  const text = format === "json"
     ? `${JSON.stringify({ ...facts, ...validation, tables }, null, 2)}\n`
     : tablesText() +
       (measured === undefined ? "" : validationText({ ...first, simulated, measured }));

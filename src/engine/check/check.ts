@@ -12,6 +12,7 @@ import type { Runner } from "../device/runner.ts";
 import { openRunner } from "../device/device_runner.ts";
 import { checkMemory, loadOrAdvise } from "../load/fits.ts";
 import { forward, hidden } from "../device/logits_dump.ts";
+import { openPaper } from "../load/paper.ts";
 import { capacityOf } from "../load/sizes.ts";
 import type { Sequence } from "../device/sequence.ts";
 import { openSequence, prefillPrompt } from "../device/single_sequence.ts";
@@ -71,10 +72,11 @@ export async function checkModel(
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);
   const settings = { ...options, contextLength: longest, tiers: [chain(0)], sizeFlags: {} };
-  const asked = { models, settings, gpu };
+  const paper = openPaper(models, options, gpu);
+  const asked = { models, settings, gpu, paper };
   await checkMemory(asked, gpuMemory);
   const core = await loadOrAdvise(asked, async () => {
-    const weights = await loadWeights(gpu, models, options);
+    const weights = await loadWeights(gpu, models, { ...options, measured: paper.measured });
     return await openRunner(gpu, weights, capacityOf(settings, gpu, config));
   });
   using sequence = openSequence(core);

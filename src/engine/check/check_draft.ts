@@ -4,7 +4,8 @@ import { GREEDY } from "../../speculate/sampling.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../schedule/events.ts";
 import { openModels } from "../load/load.ts";
 import { statically } from "../drafting.ts";
-import { type Engine, type OpenOptions } from "../open.ts";
+import type { LocalEngine } from "../open.ts";
+import type { EngineOptions, LocalOptions, ModelOptions } from "../options.ts";
 
 /** What the drafts were worth with one rope base. */
 export interface ThetaAcceptance {
@@ -50,10 +51,12 @@ const PROMPTS = [
 ];
 
 /** How the models are opened; the draft is needed. */
-export type DraftCheck = Omit<OpenOptions, "speculate" | "draft"> & { readonly draft: string };
+export interface DraftCheck extends Omit<EngineOptions, "limits" | "speculation"> {
+  readonly model: ModelOptions & { readonly draft: string };
+}
 
 /** `openEngine` or a stand-in. */
-export type Open = (options: OpenOptions) => Promise<Engine>;
+export type Open = (options: LocalOptions) => Promise<LocalEngine>;
 
 /**
  * Answers the same prompts greedily with the config's rope base and with TRAINING_THETA. The texts
@@ -66,23 +69,27 @@ export async function checkDraft(options: DraftCheck, open: Open): Promise<Draft
   const measured: ThetaAcceptance[] = [];
   for (const draftRopeTheta of new Set([theta, TRAINING_THETA])) {
     // One after the other, so that one pair of models at a time is on the GPU.
-    const speculate = statically(NUM_STEPS);
-    using engine = await open({ ...options, draftRopeTheta, speculate, sizeFlags: {} });
+    using engine = await open({
+      ...options,
+      model: { ...options.model, draftRopeTheta },
+      limits: { sizeFlags: {} },
+      hooks: { ...options.hooks, plan: statically(NUM_STEPS) },
+    });
     measured.push(await measure(engine, draftRopeTheta));
   }
   const [first, second] = measured as [ThetaAcceptance, ThetaAcceptance?];
   const better = second && second.acceptLength > first.acceptLength * LEAST_GAIN;
-  return { draft: options.draft, theta, measured, best: better ? TRAINING_THETA : theta };
+  return { draft: options.model.draft, theta, measured, best: better ? TRAINING_THETA : theta };
 }
 
-function configTheta(options: OpenOptions): number {
-  using models = openModels(options);
+function configTheta({ model }: DraftCheck): number {
+  using models = openModels(model);
   const theta = models.draft?.config.layer.ropes[0]?.theta;
   if (theta !== undefined) return theta;
-  throw new UsageError(`Cannot check the draft "${options.draft}": allowed is a folder`);
+  throw new UsageError(`Cannot check the draft "${model.draft}": allowed is a folder`);
 }
 
-async function measure(engine: Engine, theta: number): Promise<ThetaAcceptance> {
+async function measure(engine: LocalEngine, theta: number): Promise<ThetaAcceptance> {
   let [rounds, tokens, drafted, accepted] = [0, 0, 0, 0];
   for (const prompt of PROMPTS) {
     const { speculative } = await answer(engine, prompt);
@@ -100,17 +107,17 @@ async function measure(engine: Engine, theta: number): Promise<ThetaAcceptance> 
   };
 }
 
-async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
-  const input = engine.hasChatTemplate
+async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResult> {
+  const input = engine.info.hasChatTemplate
     ? { messages: [{ role: "user", content: prompt }] as const }
     : { raw: prompt };
   const request: GenerateRequest = {
-    promptIds: engine.encodePrompt(input),
+    promptIds: engine.text.encodePrompt(input),
     sampling: GREEDY,
     maxTokens: MAX_TOKENS,
     stop: [],
     ignoreEos: false,
     numSteps: NUM_STEPS,
   };
-  return await resultOf(engine.generate(request));
+  return await resultOf(engine.submit(request));
 }

@@ -1,5 +1,3 @@
-import type { GpuChoice } from "../../gpu/device.ts";
-import type { KvDtype } from "../../gpu/kv.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import { compiler } from "../../gpu/program.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
@@ -7,9 +5,9 @@ import { agreement, argmaxes, deviation } from "./check.ts";
 import { openSequence } from "../device/single_sequence.ts";
 import { type GenerateResult, resultOf } from "../schedule/events.ts";
 import { forward } from "../device/logits_dump.ts";
-import type { LoadProgress } from "../load/load.ts";
 import { statically } from "../drafting.ts";
-import { type Engine, openEngine } from "../open.ts";
+import { type LocalEngine, openEngine } from "../open.ts";
+import type { EngineOptions, ModelOptions } from "../options.ts";
 
 /** Depth at which drafts are counted. */
 const NUM_STEPS = 3;
@@ -42,16 +40,9 @@ interface Pair {
   readonly quantized: number;
 }
 
-export interface QuantizedCheck extends GpuChoice {
-  readonly model?: string;
-  readonly draft?: string;
-  readonly quantize: Quantization;
-  readonly quantizeDraft?: boolean;
-  /** How keys and values are kept on both sides; absent = f32. */
-  readonly kvDtype?: KvDtype;
+export interface QuantizedCheck extends Omit<EngineOptions, "speculation"> {
+  readonly model: ModelOptions & { readonly quantize: Quantization };
   readonly prompts: readonly string[];
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
 }
 
 /** What one of the two models did. */
@@ -70,10 +61,11 @@ interface Measured {
  * @throws UsageError when a checkpoint cannot be used.
  */
 export async function checkQuantized(options: QuantizedCheck): Promise<QuantizedReport> {
-  const { quantize, quantizeDraft = false, prompts, ...open } = options;
-  const plain = await measure(open, prompts, undefined);
+  const { prompts, ...open } = options;
+  const { quantize, quantizeDraft = false, ...model } = open.model;
+  const plain = await measure({ ...open, model }, prompts, undefined);
   const sequences = plain.results.map(sequenceOf);
-  const quantized = await measure({ ...open, quantize, quantizeDraft }, prompts, sequences);
+  const quantized = await measure(open, prompts, sequences);
   const { vocabSize } = plain;
   const text = ({ outputIds }: GenerateResult) => outputIds.join();
   const texts = quantized.results.map(text);
@@ -98,17 +90,21 @@ export async function checkQuantized(options: QuantizedCheck): Promise<Quantized
 }
 
 async function measure(
-  open: Parameters<typeof openEngine>[0],
+  open: EngineOptions,
   prompts: readonly string[],
   sequences: readonly (readonly number[])[] | undefined,
 ): Promise<Measured> {
-  using engine = await openEngine({ ...open, speculate: statically(NUM_STEPS), sizeFlags: {} });
+  using engine = await openEngine({
+    ...open,
+    limits: { ...open.limits, sizeFlags: {} },
+    hooks: { ...open.hooks, plan: statically(NUM_STEPS) },
+  });
   const results: GenerateResult[] = [];
   for (const prompt of prompts) results.push(await answer(engine, prompt));
   const { vocabSize } = engine.core.models.target.config;
   const ids = upTo(sequences ?? results.map(sequenceOf), KEPT_BYTES / 4 / vocabSize);
   return {
-    weightBytes: engine.weights.bytes,
+    weightBytes: engine.info.weights.bytes,
     vocabSize,
     results,
     logits: await logitsOf(engine, ids, vocabSize),
@@ -129,23 +125,25 @@ function upTo(sequences: readonly (readonly number[])[], most: number): (readonl
   }).filter(({ length }) => length > 0);
 }
 
-async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
+async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResult> {
   const request = {
-    promptIds: engine.encodePrompt(
-      engine.hasChatTemplate ? { messages: [{ role: "user", content: prompt }] } : { raw: prompt },
+    promptIds: engine.text.encodePrompt(
+      engine.info.hasChatTemplate
+        ? { messages: [{ role: "user", content: prompt }] }
+        : { raw: prompt },
     ),
     sampling: GREEDY,
     maxTokens: MAX_TOKENS,
     stop: [],
     ignoreEos: false,
-    numSteps: engine.tier.depth,
+    numSteps: engine.info.tier.depth,
   };
-  return await resultOf(engine.generate(request));
+  return await resultOf(engine.submit(request));
 }
 
 /** Logits over each sequence from its start, one below the other. */
 async function logitsOf(
-  { core }: Engine,
+  { core }: LocalEngine,
   sequences: readonly (readonly number[])[],
   vocabSize: number,
 ): Promise<Float32Array> {

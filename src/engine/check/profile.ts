@@ -3,7 +3,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import { type Context, workAt } from "../../gpu/kernel.ts";
 import { apart, medianTime, openProfiler, type Profiler } from "../../gpu/profile.ts";
 import { compiler, type Program, type Step } from "../../gpu/program.ts";
-import { DEFAULT_CONTEXT } from "../../model/plan/device_layout.ts";
+import { DEFAULT_CONTEXT } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import { storageBuffer } from "../device/buffers.ts";

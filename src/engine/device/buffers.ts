@@ -2,13 +2,7 @@ import { BUDGET_WORDS } from "../../../kernels/round/allocate.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
-import {
-  draftWords,
-  PAGE,
-  resultWords,
-  ROW_WORDS,
-  SLOT_WORDS,
-} from "../../model/plan/device_layout.ts";
+import { draftWords, PAGE, resultWords, ROW_WORDS, SLOT_WORDS } from "../../model/device_layout.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 
@@ -135,6 +129,11 @@ export function keptRows({ buffer }: Operand): Operand {
 /** Word of `last` from which packed rounds have the first row of each sequence, u32 [batch]. */
 export function firstRowsAt(capacity: Pick<EngineSizes, "shapes" | "batch">): number {
   return KEPT_ROWS_AT + keptRowCount(capacity);
+}
+
+/** Words of the results of the widest round without confidences, for which the readback grows when they are wanted. */
+export function mostResultWords(capacity: Pick<EngineSizes, "batch" | "shapes">): number {
+  return capacity.batch * resultWords(mostRows(capacity));
 }
 
 /** Rounded up to whole matmul tiles. */

@@ -1,46 +1,36 @@
-/** What the plans of a decoder write to. */
-import type { PartialSums } from "../../../kernels/attention/partial_sums.ts";
+/** What the forwards of a decoder read and write beside weights and KV pages. */
 import { gatheredWords } from "../../../kernels/sample/gather.ts";
-import { attentionPartialWords } from "../../../kernels/mla/partial_words.ts";
-import { MOST_NORMED_ROWS } from "../../../kernels/matmul/hold/norms_rows.ts";
 import { headWords } from "../../../kernels/attention/relayed_heads.ts";
 import { relayWords, sumWords } from "../../../kernels/matmul/relay/relay.ts";
 import { slicePartialWords } from "../../../kernels/sample/slice_partials.ts";
 import type { RowScales } from "../../../kernels/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
+import type { Operand } from "../../gpu/kernel.ts";
 import {
   type AttentionUnits,
   type Launches,
   mayJoin,
-  MOST_SPLIT_K,
   type TensorMatrices,
   tuning,
 } from "../../gpu/matrix.ts";
-import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
   actWidth,
   attentionSizes,
-  headsOf,
   type LayerConfig,
-  type MixtureMlp,
-  mostJobs,
   mostRowJobs,
   ropeWidth,
 } from "../../model/config/layer_config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import type {
-  DecoderContext,
-  LayerKv,
-  MixtureScratch,
-  RelayScratch,
-  Scratch,
-} from "../../model/plan/decoder_context.ts";
-import { mixtureTileWords } from "../../model/plan/mixture_sizes.ts";
-import { ropeTable } from "../../model/plan/rope.ts";
-import type { Target, TargetWeights } from "../../model/plan/target.ts";
-import { PAGE } from "../../model/plan/device_layout.ts";
-import { vectorBuffer } from "../../model/weights/weights.ts";
+import type { DecoderContext, RelayBuffers } from "../../model/graph/context.ts";
+import type { LayerKv } from "../../model/graph/graph.ts";
+import type { Target } from "../../model/graph/target.ts";
+import type { ScratchPool } from "../../gpu/scratch_pool.ts";
+import { rewritesWithout } from "../../model/lower/without.ts";
+import type { TargetWeights } from "../../model/weights/target_weights.ts";
+import { ropeTable } from "../../model/weights/rope_table.ts";
+import { PAGE } from "../../model/device_layout.ts";
+import { write } from "../../model/weights/weights.ts";
 import {
   type EngineSizes,
   maxRows,
@@ -48,18 +38,18 @@ import {
   storageBuffer,
   tablePages,
 } from "./buffers.ts";
-import { sumsWidth } from "../../model/plan/sums_width.ts";
 
 /** What target and draft share. */
 export type SharedBuffers = RoundBuffers & {
-  readonly partial: PartialSums;
   readonly launches: Launches | undefined;
   readonly tensor: TensorMatrices | undefined;
   readonly attentionUnits: AttentionUnits | undefined;
+  /** For both: their forwards never run at once. */
+  readonly scratch: ScratchPool;
 };
 
 /**
- * A causal model with everything that its plans write to.
+ * A causal model with everything that its forwards read and write.
  *
  * @param model.logitRows that get logits at once.
  */
@@ -92,7 +82,7 @@ export function causalModel(
   };
 }
 
-/** What plans of a decoder work on, its weights and KV pages apart. */
+/** What the graphs of a decoder work on, its weights and KV pages apart. */
 export function decoderContext(
   gpu: Gpu,
   name: string,
@@ -100,12 +90,8 @@ export function decoderContext(
   capacity: EngineSizes,
   shared: SharedBuffers,
 ): DecoderContext {
-  const lengths = {
-    positions: tablePages(capacity) * PAGE,
-    context: capacity.contextLength,
-  };
-  const width = ropeWidth((config.layers[0] as LayerConfig).attention);
   const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
+  const rows = maxRows(capacity);
   return {
     config,
     tuning: {
@@ -116,42 +102,38 @@ export function decoderContext(
       tensor: shared.tensor,
       attentionUnits: shared.attentionUnits,
     },
-    scratch: {
-      ...scratch(gpu, name, config, { rows: maxRows(capacity), unit: shared.tensor?.unit }),
-      partial: shared.partial,
-      scales: shared.tensor && rowScales(gpu, name, config, maxRows(capacity)),
-    },
-    ropes: config.ropes.map((rope, i) =>
-      vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
+    ropes: config.ropes.map((_, i) =>
+      storageBuffer(gpu, `${name}.ropes.${i}`, ropePositions(capacity) * ropeCols(config))
     ),
     pages: shared.pages,
     tablePages: tablePages(capacity),
     kvDtype: capacity.kvDtype ?? "f32",
+    widestRows: rows,
+    scratch: shared.scratch,
+    without: rewritesWithout(),
+    scales: shared.tensor && rowScales(gpu, name, config, rows),
+    relay: relayBuffers(gpu, name, config),
   };
 }
 
-/** Room for the partial sums of either model's attention: they never run at once. */
-export function partialSums(
+/** Writes the rope tables of a decoder; until then they are zeros. */
+export function writeRopes(
   gpu: Gpu,
-  configs: readonly ModelConfig[],
+  { config, ropes }: Pick<DecoderContext, "config" | "ropes">,
   capacity: EngineSizes,
-  attentionUnits: AttentionUnits | undefined,
-): PartialSums {
-  const { kvDtype = "f32" } = capacity;
-  const layout = { tablePages: tablePages(capacity), kvDtype };
-  const adapter = {
-    ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
-    attentionUnits,
-  };
-  const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
-    attentionPartialWords(headsOf(attention, layout), maxRows(capacity), adapter)
-  );
-  const halves = Math.max(...words.map(({ halves = 0 }) => halves));
-  return {
-    sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
-    stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
-    ...halves > 0 && { halves: storageBuffer(gpu, "partial.halves", halves) },
-  };
+): void {
+  const lengths = { positions: ropePositions(capacity), context: capacity.contextLength };
+  for (const [i, rope] of config.ropes.entries()) {
+    write(gpu, ropes[i] as Operand, ropeTable(rope, ropeCols(config), lengths));
+  }
+}
+
+function ropePositions(capacity: EngineSizes): number {
+  return tablePages(capacity) * PAGE;
+}
+
+function ropeCols({ layers }: ModelConfig): number {
+  return ropeWidth((layers[0] as LayerConfig).attention);
 }
 
 /** The rows of each input begin where a binding may. */
@@ -167,46 +149,11 @@ function rowScales(gpu: Gpu, name: string, { layers }: ModelConfig, rows: number
   };
 }
 
-function scratch(
-  gpu: Gpu,
-  name: string,
-  config: ModelConfig,
-  { rows, unit }: { readonly rows: number; readonly unit: MatrixUnit | undefined },
-): Omit<Scratch, "partial"> {
-  const floats = (label: string, cols: number) =>
-    storageBuffer(gpu, `${name}.${label}`, rows * cols);
-  const { hiddenSize, layers } = config;
-  const widest = (width: (layer: LayerConfig) => number) => Math.max(...layers.map(width));
-  const heads = widest(({ attention }) => attentionSizes(attention).ownRow);
-  return {
-    x: floats("x", hiddenSize),
-    otherX: storageBuffer(gpu, `${name}.otherX`, MOST_NORMED_ROWS * hiddenSize),
-    normed: floats("normed", hiddenSize),
-    qkv: storageBuffer(
-      gpu,
-      `${name}.qkv`,
-      Math.max(
-        rows * widest(({ attention }) => attentionSizes(attention).qkv),
-        heads,
-      ),
-    ),
-    q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
-    attentionOutput: floats(
-      "attentionOutput",
-      widest(({ attention }) => attentionSizes(attention).attentionOutput),
-    ),
-    act: floats("act", widest(({ mlp }) => actWidth(mlp))),
-    sums: floats("sums", sumsWidth(config, { drafts: name !== "target", unit })),
-    relay: relayScratch(gpu, name, config),
-    mixture: mixtureScratch(gpu, name, config, { rows, unit }),
-  };
-}
-
-function relayScratch(
+function relayBuffers(
   gpu: Gpu,
   name: string,
   { hiddenSize, layers }: ModelConfig,
-): RelayScratch | undefined {
+): RelayBuffers | undefined {
   if (!tuning(gpu.info.software, gpu.limits, gpu.info.backend).relays) return undefined;
   const widest = Math.max(...layers.map(({ mlp }) => actWidth(mlp)));
   const heads = Math.max(...layers.map(({ attention }) => attentionSizes(attention).ownRow));
@@ -217,28 +164,5 @@ function relayScratch(
       `${name}.relayHeads`,
       Math.max(headWords(heads), sumWords(hiddenSize)),
     ),
-    sums: storageBuffer(gpu, `${name}.relaySums`, MOST_SPLIT_K * hiddenSize),
-  };
-}
-
-function mixtureScratch(
-  gpu: Gpu,
-  name: string,
-  { hiddenSize, layers }: ModelConfig,
-  { rows, unit }: { readonly rows: number; readonly unit: MatrixUnit | undefined },
-): MixtureScratch | undefined {
-  const mixtures = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
-  if (mixtures.length === 0) return undefined;
-  const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
-  const widest = (width: (mlp: MixtureMlp) => number) => Math.max(...mixtures.map(width));
-  const jobs = widest(mostJobs);
-  const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
-  return {
-    // A matrix has an even number of rows.
-    logits: words("router", rows * widest(({ routing }) => routing.numExperts + 1)),
-    experts: words("experts", rows * jobs),
-    weights: words("weights", rows * jobs),
-    tiles: words("tiles", widest((mlp) => mixtureTileWords(mlp, rows, { rules, unit }))),
-    outputs: words("outputs", rows * jobs * hiddenSize),
   };
 }

@@ -1,5 +1,5 @@
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import type { AuxHidden } from "../../model/plan/target.ts";
+import type { AuxHidden } from "../../model/graph/target.ts";
 import type { RoundShape } from "../../speculate/round_shape.ts";
 
 /** Rows of a forward, and which of them follow each other in one sequence. */

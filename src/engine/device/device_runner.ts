@@ -1,12 +1,12 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type Created, submit } from "../../gpu/program.ts";
-import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/device_layout.ts";
+import { PAGE, RESULT_CHOICES } from "../../model/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import {
   type EngineSizes,
-  mostRows,
+  mostResultWords,
   type RoundBuffers,
   roundBuffers,
   tablePages,
@@ -68,7 +68,7 @@ export async function openRunner(
     acceptance,
     relaxed,
   });
-  const words = capacity.batch * resultWords(mostRows(capacity));
+  const words = mostResultWords(capacity);
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
     words,
     profile,

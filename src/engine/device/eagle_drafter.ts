@@ -3,10 +3,17 @@ import { gatherRows } from "../../../kernels/round/move_rows.ts";
 import { draftRows } from "../../../kernels/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { treeLevel, treeSelect } from "../../../kernels/tree/tree.ts";
-import { draftHead, firstTokens, levelTokens } from "../../model/plan/draft_head.ts";
-import type { TreeScratch } from "../../model/plan/draft_types.ts";
-import { draftBody, draftLast, draftLevel } from "../../model/plan/eagle.ts";
-import type { AuxHidden } from "../../model/plan/target.ts";
+import {
+  draftBody,
+  draftHead,
+  draftLast,
+  draftLevel,
+  firstTokens,
+  levelTokens,
+  type TreeScratch,
+} from "../../model/graph/draft.ts";
+import type { AuxHidden } from "../../model/graph/target.ts";
+import { planOf } from "../../model/lower/lower.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { poolSize } from "../../speculate/trees.ts";
 import { keptRows, type RoundBuffers } from "./buffers.ts";
@@ -17,14 +24,16 @@ import type { SpeculativeDraft } from "./models.ts";
 export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): DeviceDrafter {
   const { batchSlots, last, extendRows } = buffers;
   const body = (count: number, perSlot: number, features = draft.features) =>
-    draftBody(draft, { rows: extendRows, count, perSlot }, { features });
-  const head = (batch: number) => {
-    const { plan, draft: own, ...ends } = draftLast(draft, { rows: extendRows, last }, batch);
-    const tokens = own.tree
-      ? firstTokens(own, own.tree, { batchSlots }, { batch, ...ends })
-      : draftHead(own, { batchSlots }, { batch, step: 0, keepHidden: true, ...ends });
-    return [...plan, ...tokens];
-  };
+    planOf(
+      draft,
+      (graph) => draftBody(graph, draft, { rows: extendRows, count, perSlot }, { features }),
+    );
+  const head = (batch: number) =>
+    planOf(draft, (graph) => {
+      const x = draftLast(graph, draft, { rows: extendRows, last }, batch);
+      if (draft.tree) firstTokens(graph, draft, draft.tree, batchSlots, x);
+      else draftHead(graph, draft, batchSlots, { x, step: 0, keepHidden: true });
+    });
   return {
     auxHidden: auxHiddenOf(draft),
     readsFinal: draft.draft.algorithm !== "EAGLE3",
@@ -67,21 +76,19 @@ function levels(
   const { mostRows } = draft;
   return Array.from({ length: Math.max(0, depth - 1) }, (_, level) => {
     const keepHidden = level + 2 < depth;
-    const { plan, stream } = draftLevel(draft, { rows, count: batch, perSlot: 1 }, {
-      hidden: draft.hidden,
-      index: batchSlots,
-    });
+    const fed = { rows, count: batch, perSlot: 1 };
     return [
       ...level === 0
         ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
         : [],
-      ...plan,
-      ...draftHead(draft, { batchSlots }, {
-        batch,
-        step: level + 1,
-        keepHidden,
-        stream,
-        next: keepHidden ? { slots, rows } : undefined,
+      ...planOf(draft, (graph) => {
+        const x = draftLevel(graph, draft, fed, { hidden: draft.hidden, index: batchSlots });
+        draftHead(graph, draft, batchSlots, {
+          x,
+          step: level + 1,
+          keepHidden,
+          next: keepHidden ? { slots, rows } : undefined,
+        });
       }),
     ];
   }).flat();
@@ -97,17 +104,15 @@ function treeOf(
   const { rows, index } = tree;
   const count = batch * width;
   const { mostRows } = draft;
-  return treeLevels({ tree, mostRows }, buffers, shape, (level) => {
-    const { plan, stream } = draftLevel(draft, { rows, count, perSlot: width, paths: true }, {
-      hidden: level === 0 ? draft.hidden : tree.hidden,
-      index,
-    });
-    const keepHidden = level + 2 < depth;
-    return [
-      ...plan,
-      ...levelTokens(draft, tree, { rows: count, width, level, keepHidden, stream }),
-    ];
-  });
+  return treeLevels({ tree, mostRows }, buffers, shape, (level) =>
+    planOf(draft, (graph) => {
+      const x = draftLevel(graph, draft, { rows, count, perSlot: width, paths: true }, {
+        hidden: level === 0 ? draft.hidden : tree.hidden,
+        index,
+      });
+      const keepHidden = level + 2 < depth;
+      levelTokens(graph, draft, tree, { x, width, level, keepHidden });
+    }));
 }
 
 /**
@@ -148,17 +153,17 @@ function gatherKept(draft: SpeculativeDraft, buffers: RoundBuffers, rows: number
 }
 
 function catchUp(
-  { features, featureCols: cols, pages, tablePages, ...draft }: SpeculativeDraft,
+  draft: SpeculativeDraft,
   { rows, extendRows, store }: RoundBuffers & { readonly store: Operand },
 ): CatchUp {
+  const { features, featureCols: cols, pages, tablePages } = draft;
   return {
     keep: (count) => [storeFeatures({ features, rows, pages, store }, { count, cols, tablePages })],
     rows: (count) => [
       loadFeatures({ features, rows: extendRows, pages, store }, { count, cols, tablePages }),
-      ...draftBody(
-        { ...draft, pages, tablePages },
-        { rows: extendRows, count, perSlot: 1 },
-        { features },
+      ...planOf(
+        draft,
+        (graph) => draftBody(graph, draft, { rows: extendRows, count, perSlot: 1 }, { features }),
       ),
     ],
   };

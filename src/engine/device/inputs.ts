@@ -13,7 +13,7 @@ import {
   SLOT_SEED,
   SLOT_STOPS,
   SLOT_WORDS,
-} from "../../model/plan/device_layout.ts";
+} from "../../model/device_layout.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { Proposal } from "../../speculate/trees.ts";

@@ -2,8 +2,9 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Compiler, compiler, submit, within } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
-import { type AuxHidden, targetBody, targetHead } from "../../model/plan/target.ts";
-import { chainRow, ROW_WORDS } from "../../model/plan/device_layout.ts";
+import type { AuxHidden } from "../../model/graph/target.ts";
+import { bodyPlan, headPlan } from "../../model/lower/target_plans.ts";
+import { chainRow, ROW_WORDS } from "../../model/device_layout.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Runner } from "./runner.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
@@ -47,7 +48,7 @@ export async function forward(
   const rowBuffer = storageBuffer(gpu, "check.rows", rows * ROW_WORDS);
   const body = within(
     await make.compile(
-      targetBody(target, { rows: rowBuffer, count: rows, perSlot: rows }, auxHidden),
+      bodyPlan(target, { rows: rowBuffer, count: rows, perSlot: rows }, auxHidden),
     ),
     Infinity,
   );
@@ -68,7 +69,7 @@ export async function forward(
     put(hidden(numLayers), hiddenSize, first, await floats(gpu, target.final));
     for (let row = 0; row < rows && first + row < ids.length; row += HEAD_ROWS) {
       const x = { buffer: target.final.buffer, offset: row * hiddenSize * 4 };
-      submit(gpu, await make.compile(targetHead(target, HEAD_ROWS, x)));
+      submit(gpu, await make.compile(headPlan(target, HEAD_ROWS, x)));
       const padded = await floats(gpu, target.logits);
       put("logits", vocabSize, first + row, unpad(padded, target.weights.head.rows, vocabSize));
     }

@@ -5,17 +5,18 @@ import { type Arena, measuringArena, openArena, separateBuffers } from "../../gp
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { attentionUnitsOf, type Launches, type TensorMatrices } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
-import type { LayerKv } from "../../model/plan/decoder_context.ts";
-import { featureWidth } from "../../model/plan/eagle.ts";
-import type { Draft, DraftWeights } from "../../model/plan/draft_types.ts";
-import type { StandaloneWeights } from "../../model/plan/standalone.ts";
-import type { Target, TargetWeights } from "../../model/plan/target.ts";
+import type { Draft } from "../../model/graph/draft.ts";
+import type { LayerKv } from "../../model/graph/graph.ts";
+import type { Target } from "../../model/graph/target.ts";
+import { ScratchPool } from "../../gpu/scratch_pool.ts";
 import {
-  attentionSizes,
-  type AttentionSpec,
-  type LayerConfig,
-} from "../../model/config/layer_config.ts";
-import { PAGE, ROW_WORDS } from "../../model/plan/device_layout.ts";
+  type DraftWeights,
+  featureWidth,
+  type StandaloneWeights,
+} from "../../model/weights/draft_weights.ts";
+import type { TargetWeights } from "../../model/weights/target_weights.ts";
+import { attentionSizes, type LayerConfig } from "../../model/config/layer_config.ts";
+import { PAGE, ROW_WORDS } from "../../model/device_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
   draftsAtTimes,
@@ -28,8 +29,9 @@ import {
   verifyRowCount,
   whole,
 } from "./buffers.ts";
-import { causalModel, decoderContext, partialSums, type SharedBuffers } from "./decoder_buffers.ts";
-import { choiceScratch, treeScratch } from "./draft_scratch.ts";
+import { causalModel, decoderContext, type SharedBuffers, writeRopes } from "./decoder_buffers.ts";
+import { treeScratch } from "./draft_scratch.ts";
+import { layOutScratch } from "./scratch.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
 /** The models with everything their plans write to. */
@@ -87,14 +89,29 @@ export function prepareModels(
   capacity: EngineSizes,
   buffers: RoundBuffers,
 ): Models {
+  const models = allocateModels(gpu, loaded, capacity, buffers);
+  const { target, draft, standalone } = models;
+  for (const decoder of [target, draft, standalone?.model]) {
+    if (decoder) writeRopes(gpu, decoder, capacity);
+  }
+  return models;
+}
+
+/** The same without anything in it: rope tables are zeros. */
+export function allocateModels(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  capacity: EngineSizes,
+  buffers: RoundBuffers,
+): Models {
   const { draft: head, standalone, launches, tensor, draftBuffers } = loaded;
   const configs = [
     loaded.target.config,
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
   const attentionUnits = attentionUnitsOf(gpu, capacity.contextLength, tensor?.precision);
-  const partial = partialSums(gpu, configs, capacity, attentionUnits);
-  const shared = { ...buffers, launches, tensor, attentionUnits, partial };
+  const scratch = new ScratchPool(gpu, "scratch");
+  const shared = { ...buffers, launches, tensor, attentionUnits, scratch };
   const [kv = [], draftKv = []] = draftBuffers
     ? elasticKvOf(gpu, configs, capacity)
     : kvOf(gpu, configs, capacity);
@@ -107,13 +124,16 @@ export function prepareModels(
   );
   const draft = head &&
     prepareDraft(gpu, head, target, capacity, { ...shared, kv: draftKv[0] as LayerKv });
+  const causal = standalone &&
+    prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv });
+  layOutScratch({ target, draft, standalone: causal }, buffers, capacity);
+  scratch.allocate();
   const buffersOf = (layers: readonly LayerKv[]) =>
     distinct(layers.flatMap(({ keys, values }) => [keys.buffer, values.buffer]));
   return {
     target,
     draft,
-    standalone: standalone &&
-      prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv }),
+    standalone: causal,
     elastic: draftBuffers && {
       paged: [...buffersOf(kv), ...draft?.store ? [draft.store.buffer] : []],
       weights: draftBuffers,
@@ -140,38 +160,30 @@ function prepareDraft(
   const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const batch = whole(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
+  const qCols = attentionSizes((config.layer.layers[0] as LayerConfig).attention).q;
   const decoder = decoderContext(gpu, "draft", config.layer, capacity, shared);
   return {
     ...decoder,
     draft: config,
     weights,
     kv: shared.kv,
-    fcInput: floats("fcInput", rows * 2 * hiddenSize),
-    normedFeatures: eagle3 && config.inputNorms !== "none"
-      ? {
-        out: floats("normedFeatures", rows * featureCols),
-        auxHidden: config.auxLayers.map((_, i) =>
-          vectorBuffer(
-            gpu,
-            `draft.auxIndex.${i}`,
-            Uint32Array.from({ length: rows }, (_, r) => 3 * r + i),
-          )
-        ),
-      }
+    auxHidden: eagle3 && config.inputNorms !== "none"
+      ? config.auxLayers.map((_, i) =>
+        vectorBuffer(
+          gpu,
+          `draft.auxIndex.${i}`,
+          Uint32Array.from({ length: rows }, (_, r) => 3 * r + i),
+        )
+      )
       : undefined,
+    extended: { q: floats("extendedQ", rows * qCols), x: floats("extended", rows * hiddenSize) },
     ends: {
       rows: floats("endRows", batch * ROW_WORDS),
-      q: floats(
-        "endQ",
-        batch * attentionSizes((config.layer.layers[0] as LayerConfig).attention).q,
-      ),
+      q: floats("endQ", batch * qCols),
       x: floats("ends", batch * hiddenSize),
     },
     hidden: floats("hidden", capacity.batch * hiddenSize),
-    ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, {
-      rows: batch,
-      confident: capacity.confident === true,
-    }),
+    choice: capacity.confident === true ? "softmax" : "argmax",
     drafts: shared.drafts,
     mostRows: mostRows(capacity),
     tree: treeScratch(gpu, { config, weights }, capacity),
@@ -191,8 +203,7 @@ function elasticKvOf(
   capacity: EngineSizes,
 ): LayerKv[][] {
   const { layers } = target as ModelConfig;
-  const make = (arena: Arena) =>
-    layers.map(({ attention }, layer) => layerKv(arena, `kv.${layer}`, attention, capacity));
+  const make = (arena: Arena) => allocateKv(arena, layers, capacity);
   const measure = measuringArena();
   make(measure);
   checkBinding(gpu, Math.max(...measure.items), capacity);
@@ -207,10 +218,12 @@ function kvOf(
   first = 0,
 ): LayerKv[][] {
   const make = (arena: Arena) => {
-    let layer = first;
-    return configs.map(({ layers }) =>
-      layers.map(({ attention }) => layerKv(arena, `kv.${layer++}`, attention, capacity))
-    );
+    let from = first;
+    return configs.map(({ layers }) => {
+      const made = allocateKv(arena, layers, capacity, from);
+      from += layers.length;
+      return made;
+    });
   };
   const measure = measuringArena();
   make(measure);
@@ -218,12 +231,20 @@ function kvOf(
   return make(openArena(gpu, "kv", measure.items));
 }
 
-function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: EngineSizes): LayerKv {
-  const { pages, kvDtype = "f32" } = capacity;
-  const sizes = attentionSizes(spec);
-  const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
-  const keys = arena.allocate(`${label}.keys`, bytes);
-  return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
+/** Keys and values of these layers; in labels the first has the number `first`. */
+export function allocateKv(
+  arena: Arena,
+  layers: readonly Pick<LayerConfig, "attention">[],
+  { pages, kvDtype = "f32" }: Pick<EngineSizes, "pages" | "kvDtype">,
+  first = 0,
+): LayerKv[] {
+  return layers.map(({ attention }, i) => {
+    const sizes = attentionSizes(attention);
+    const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
+    const label = `kv.${first + i}`;
+    const keys = arena.allocate(`${label}.keys`, bytes);
+    return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
+  });
 }
 
 /** @throws UsageError where a layer's keys are more than a binding takes. */

@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
-import { resultWords } from "../../model/plan/device_layout.ts";
+import { resultWords } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { type EngineSizes, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";

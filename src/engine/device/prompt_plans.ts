@@ -1,6 +1,8 @@
 import { acceptPrompt } from "../../../kernels/round/round.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
-import { targetBody, targetHeadAt } from "../../model/plan/target.ts";
+import { targetHead } from "../../model/graph/target.ts";
+import { planOf } from "../../model/lower/lower.ts";
+import { bodyPlan } from "../../model/lower/target_plans.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { afterAcceptance, chooseRows, type SamplingBuffers } from "./choice/choice.ts";
 import type { RoundParts } from "./round_plans.ts";
@@ -23,11 +25,14 @@ export function promptPlans(
   const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
   return {
     body: [
-      ...targetBody(target, { rows, count, perSlot: count }, drafter?.auxHidden ?? []),
+      ...bodyPlan(target, { rows, count, perSlot: count }, drafter?.auxHidden),
       ...keepAll ? drafter?.catchUp?.keep(count) ?? [] : [],
     ],
     head: [
-      ...targetHeadAt(target, last),
+      ...planOf(target, (graph) => {
+        const all = graph.input("final", count, target.config.hiddenSize, target.final);
+        targetHead(graph, target, graph.gather(all, last, 1, "head.row"), target.logits);
+      }),
       // The one row to choose for is in draftRows, see `writePrompt`.
       ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, {
         count: 1,

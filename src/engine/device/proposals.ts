@@ -1,4 +1,4 @@
-import { DRAFT_TOKENS, draftWords, PATH_CELLS } from "../../model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords, PATH_CELLS } from "../../model/device_layout.ts";
 import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 import { depthsOf, pathTo, type Proposal } from "../../speculate/trees.ts";
 

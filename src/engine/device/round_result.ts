@@ -4,7 +4,7 @@ import {
   resultDrafts,
   resultVerified,
   resultWords,
-} from "../../model/plan/device_layout.ts";
+} from "../../model/device_layout.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";

@@ -1,4 +1,4 @@
-import { PAGE } from "../../model/plan/device_layout.ts";
+import { PAGE } from "../../model/device_layout.ts";
 
 /** One request's tokens and what of them is stored, apart from the batch slot it runs in. */
 export interface Sequence {

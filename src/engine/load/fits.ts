@@ -1,27 +1,21 @@
 /** Whether the models fit the GPU's memory, and what would. */
 import { UsageError } from "../../errors.ts";
 import { type DeviceInfo, OutOfMemory } from "../../gpu/device.ts";
+import type { Quantization } from "../../gpu/matrix.ts";
 import type { GpuMemory } from "../../gpu/memory.ts";
+import type { Adapter } from "../../gpu/paper.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { bytesText } from "../../text/numbers.ts";
-import type { OpenedModels } from "./opened_models.ts";
-import {
-  type Adapter,
-  allLayers,
-  capacityOf,
-  type MemoryNeed,
-  memoryNeed,
-  type SizeFlags,
-  type SizeSettings,
-} from "./sizes.ts";
-
-type Models = Pick<OpenedModels, "target" | "draft">;
+import { type MemoryNeed, openPaper, type PaperEngine, type PaperModels } from "./paper.ts";
+import { allLayers, capacityOf, type SizeFlags, type SizeSettings } from "./sizes.ts";
 
 /** Models, what they are opened with and on what. */
 export interface FitQuery {
-  readonly models: Models;
+  readonly models: PaperModels;
   readonly settings: SizeSettings;
   readonly gpu: Adapter;
+  /** These models, their weights as these settings make them. */
+  readonly paper: PaperEngine;
 }
 
 /** Other settings, as flags, and what they take. */
@@ -30,11 +24,9 @@ export interface Way {
   readonly bytes: number;
 }
 
-/** A change of the settings and the flags that make it. */
-interface Change {
+/** Changed settings and the flags that make the change. */
+interface Change extends FitQuery {
   readonly flags: string;
-  readonly models: Models;
-  readonly settings: SizeSettings;
 }
 
 /** No context worth having is shorter. */
@@ -84,14 +76,16 @@ export function ranOutOfMemory(error: unknown): boolean {
 export function waysToFit(asked: FitQuery, most: number): Way[] {
   const singles = [
     ...changes(asked),
-    ...largest(batches(asked), { asked, most }),
-    ...largest(contexts(asked), { asked, most }),
-  ].map(wayOf(asked)).filter(({ bytes }) => bytes <= most);
+    ...largest(batches(asked), most),
+    ...largest(contexts(asked), most),
+  ].map(wayOf).filter(({ bytes }) => bytes <= most);
   if (singles.length > 0) return singles;
-  const { flags, models, settings } = leanest(asked);
-  const lean = { ...asked, models, settings };
-  return largest([{ flags: "", models, settings }, ...contexts(lean)], { asked: lean, most })
-    .map(wayOf(asked, flags)).filter(({ bytes }) => bytes <= most);
+  const lean = leanest(asked);
+  const shorter = contexts(lean).map((change) => ({
+    ...change,
+    flags: `${lean.flags} ${change.flags}`,
+  }));
+  return largest([lean, ...shorter], most).map(wayOf);
 }
 
 function tooLarge(
@@ -116,90 +110,91 @@ function tooLarge(
   );
 }
 
-function needOf({ models, settings, gpu }: FitQuery): MemoryNeed {
-  const capacity = capacityOf(settings, gpu, allLayers(models));
-  return memoryNeed(models, capacity, settings, gpu);
+function needOf({ models, settings, gpu, paper }: FitQuery): MemoryNeed {
+  const sizes = capacityOf(settings, gpu, allLayers(models));
+  return paper.need(sizes);
 }
 
-function wayOf({ gpu }: FitQuery, before = ""): (change: Change) => Way {
-  return ({ flags, models, settings }) => ({
-    flags: `${before} ${flags}`.trim(),
-    bytes: needOf({ models, settings, gpu }).total,
-  });
+function wayOf(change: Change): Way {
+  return { flags: change.flags, bytes: needOf(change).total };
 }
 
 /** Settings that are either made or not. */
-function changes({ models, settings }: FitQuery): Change[] {
+function changes(asked: FitQuery): Change[] {
+  const { models, settings } = asked;
   const { quantize, kvDtype = "f32" } = settings;
-  const change = (flags: string, to: Partial<SizeSettings>): Change => ({
-    flags,
-    models,
-    settings: { ...settings, ...to },
-  });
+  const quantized = (to: Quantization) =>
+    remeasured(`--quantize ${to}`, asked, models, { ...settings, quantize: to });
   return [
-    ...kvDtype === "f32" ? [change("--kv-dtype bf16", { kvDtype: "bf16" })] : [],
-    ...quantize === undefined ? [change("--quantize q8", { quantize: "q8" })] : [],
-    ...quantize === "q4" ? [] : [change("--quantize q4", { quantize: "q4" })],
+    ...kvDtype === "f32" ? [resized("--kv-dtype bf16", asked, { kvDtype: "bf16" })] : [],
+    ...quantize === undefined ? [quantized("q8")] : [],
+    ...quantize === "q4" ? [] : [quantized("q4")],
     ...models.draft
-      ? [{
-        flags: "--draft none",
-        models: { ...models, draft: undefined },
-        settings: plain(settings),
-      }]
+      ? [
+        // Without a draft nothing is drafted.
+        remeasured("--draft none", asked, { ...models, draft: undefined }, {
+          ...settings,
+          tiers: [chain(0)],
+        }),
+      ]
       : [],
   ];
 }
 
-/** Without a draft nothing is drafted. */
-function plain(settings: SizeSettings): SizeSettings {
-  return { ...settings, tiers: [chain(0)] };
+/** The same weights at other sizes. */
+function resized(flags: string, asked: FitQuery, to: Partial<SizeSettings>): Change {
+  return { ...asked, flags, settings: { ...asked.settings, ...to } };
+}
+
+/** Other weights. */
+function remeasured(
+  flags: string,
+  { gpu }: FitQuery,
+  models: PaperModels,
+  settings: SizeSettings,
+): Change {
+  return { flags, models, settings, gpu, paper: openPaper(models, settings, gpu) };
 }
 
 const FLAGS: SizeFlags = { maxBatch: "--max-batch", contextLength: "--context-length" };
 
 /** Ever smaller batches or contexts, where the command has a flag for it. */
-function smaller({ models, settings }: FitQuery, what: keyof SizeFlags, least: number): Change[] {
+function smaller(asked: FitQuery, what: keyof SizeFlags, least: number): Change[] {
+  const { settings } = asked;
   const flag = (settings.sizeFlags ?? FLAGS)[what];
   if (flag === undefined) return [];
-  return halves(settings[what] ?? 1, least).map((value) => ({
-    flags: `${flag} ${value}`,
-    models,
-    settings: { ...settings, [what]: value },
-  }));
+  return halves(settings[what] ?? 1, least).map((value) =>
+    resized(`${flag} ${value}`, asked, { [what]: value })
+  );
 }
 
 const batches = (asked: FitQuery) => smaller(asked, "maxBatch", 1);
 const contexts = (asked: FitQuery) => smaller(asked, "contextLength", SHORTEST_CONTEXT);
 
 /** Everything that saves memory, but the context and the draft. */
-function leanest({ models, settings }: FitQuery): Change {
+function leanest(asked: FitQuery): Change {
+  const { models, settings } = asked;
   const { maxBatch: batch = 1, kvDtype = "f32" } = settings;
   const flag = (settings.sizeFlags ?? FLAGS).maxBatch;
   const lone = batch > 1 && flag !== undefined;
-  return {
-    flags: [
-      "--quantize q4",
-      ...models.draft ? ["--quantize-draft"] : [],
-      ...kvDtype === "f32" ? ["--kv-dtype bf16"] : [],
-      ...lone ? [`${flag} 1`] : [],
-    ].join(" "),
-    models,
-    settings: {
-      ...settings,
-      quantize: "q4",
-      quantizeDraft: models.draft !== undefined,
-      kvDtype: kvDtype === "f32" ? "bf16" : kvDtype,
-      maxBatch: lone ? 1 : batch,
-    },
-  };
+  const flags = [
+    "--quantize q4",
+    ...models.draft ? ["--quantize-draft"] : [],
+    ...kvDtype === "f32" ? ["--kv-dtype bf16"] : [],
+    ...lone ? [`${flag} 1`] : [],
+  ].join(" ");
+  return remeasured(flags, asked, models, {
+    ...settings,
+    quantize: "q4",
+    quantizeDraft: models.draft !== undefined,
+    kvDtype: kvDtype === "f32" ? "bf16" : kvDtype,
+    maxBatch: lone ? 1 : batch,
+  });
 }
 
 /** The first change that is enough, of changes that save ever more; none where none is. */
-function largest(
-  of: readonly Change[],
-  { asked: { gpu }, most }: { readonly asked: FitQuery; readonly most: number },
-): Change[] {
-  const found = of.find(({ models, settings }) => needOf({ models, settings, gpu }).total <= most);
+function largest(of: readonly Change[], most: number): Change[] {
+  const found = of.find((change) => needOf(change).total <= most);
   return found ? [found] : [];
 }
 

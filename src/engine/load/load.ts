@@ -1,16 +1,12 @@
 import type { HostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { measuringArena, openArena } from "../../gpu/arena.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
 import { type DraftAsked, parseAnyDraft } from "../../model/weights/any_draft.ts";
-import { loadDraft } from "../../model/plan/eagle.ts";
 import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";
-import { loadStandalone } from "../../model/plan/standalone.ts";
-import { loadTarget } from "../../model/plan/target.ts";
 import type { Algorithm, ModelConfig } from "../../model/config/types.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
@@ -23,10 +19,17 @@ import {
   targetTensors,
   type TensorSpec,
 } from "../../model/weights/tensors.ts";
-import { type Loader, loader, shapesAlone, type WeightSource } from "../../model/weights/loader.ts";
+import { loader, type WeightSource } from "../../model/weights/loader.ts";
 import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import type { OpenedModels } from "./opened_models.ts";
+import {
+  type ElasticOption,
+  makeWeights,
+  type MeasuredWeights,
+  measureWeights,
+  openWeightArenas,
+} from "./make_weights.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
 import { type UnitsChoice, withTensorMatrices } from "../matrices/tensor.ts";
 import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
@@ -71,7 +74,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   const algorithm = choice.algorithm === "HYBRID" ? undefined : choice.algorithm;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
-      `Cannot use --speculative-algorithm ${algorithm}: the draft ` +
+      `Cannot use --drafter ${algorithm}: the draft ` +
         `"${models.draft.checkpoint.name}" is ${models.draft.config.algorithm}`,
     );
   }
@@ -169,7 +172,7 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
   }
   if (algorithm === undefined || algorithm === "HYBRID") return undefined;
   throw new UsageError(
-    `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft MODEL`,
+    `Cannot use --drafter ${algorithm}: no draft is given, add --draft MODEL`,
   );
 }
 
@@ -177,11 +180,11 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
 export async function loadWeights(
   gpu: Gpu,
   models: OpenedModels,
-  options: QuantizeChoice & Apart & UnitsChoice & {
+  options: QuantizeChoice & AllocateOptions & UnitsChoice & {
     readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
 ): Promise<LoadedWeights> {
-  const { onProgress = () => {}, elasticDraft } = options;
+  const { onProgress = () => {} } = options;
   using quantizers = openQuantizers(gpu, options);
   const weights = await loadWith(
     gpu,
@@ -191,14 +194,15 @@ export async function loadWeights(
         onBytes: counter(checkpoint, onProgress),
         ...quantizers.of(part),
       }),
-    { elasticDraft },
+    options,
   );
   return await withTensorMatrices(gpu, weights, options);
 }
 
-/** Whether the draft's weights are to have buffers of their own, because they may leave the GPU. */
-export interface Apart {
-  readonly elasticDraft?: boolean | undefined;
+/** How `loadWith` allocates. */
+export interface AllocateOptions extends ElasticOption {
+  /** These weights, where they were measured already. */
+  readonly measured?: MeasuredWeights | undefined;
 }
 
 /**
@@ -209,62 +213,27 @@ export async function loadWith(
   gpu: Gpu,
   models: Pick<OpenedModels, "target" | "draft">,
   open: (checkpoint: Checkpoint, part: Part) => WeightSource,
-  { elasticDraft = false }: Apart = {},
+  { elasticDraft, measured }: AllocateOptions = {},
 ): Promise<LoadedWeights> {
   const { target, draft } = models;
-  const sources: Sources = {
+  const sources = {
     target: open(target.checkpoint, "target"),
     draft: draft && open(draft.checkpoint, "draft"),
   };
-  const apart = elasticDraft && draft !== undefined;
-  const shared = measuringArena();
-  const measure = { target: shared, draft: apart ? measuringArena() : shared };
-  await makeWeights(models, sources, {
-    load: (source, part) => loader(gpu, shapesAlone(source), measure[part]),
-    pause: () => Promise.resolve(),
-  });
-  const arena = openArena(gpu, "weights", shared.items);
-  const own = apart ? openArena(gpu, "draft", measure.draft.items) : undefined;
-  const arenas = { target: arena, draft: own ?? arena };
+  const sourceOf = (part: Part) => sources[part] as WeightSource;
+  const sizes = measured ?? measureWeights(gpu, models, sourceOf, { elasticDraft });
+  const { draftBuffers, ...arenas } = openWeightArenas(gpu, sizes);
   // What the GPU has no memory for is reported here, so that reading is spared.
   await throwDeviceErrors(gpu);
   const yieldNow = yieldToEventLoop();
-  const weights = await makeWeights(models, sources, {
-    load: (source, part) => loader(gpu, source, arenas[part]),
-    pause: async () => {
-      await yieldNow();
-      gpu.check();
-    },
-  });
+  const making = makeWeights(models, (part) => loader(gpu, sourceOf(part), arenas[part]));
+  let step = making.next();
+  for (; !step.done; step = making.next()) {
+    await yieldNow();
+    gpu.check();
+  }
   await throwDeviceErrors(gpu);
-  return { ...weights, ...own && { draftBuffers: own.buffers } };
-}
-
-interface Sources {
-  readonly target: WeightSource;
-  readonly draft: WeightSource | undefined;
-}
-
-async function makeWeights(
-  { target, draft }: Pick<OpenedModels, "target" | "draft">,
-  sources: Sources,
-  { load, pause }: {
-    readonly load: (source: WeightSource, part: Part) => Loader;
-    readonly pause: () => Promise<void>;
-  },
-): Promise<LoadedWeights> {
-  const { checkpoint, config } = target;
-  const weights = await loadTarget(load(sources.target, "target"), checkpoint, config, pause);
-  const loaded = { target: { config, weights }, draft: undefined };
-  if (!draft || !sources.draft) return loaded;
-  const { checkpoint: files, config: by } = draft;
-  const from = load(sources.draft, "draft");
-  return by.algorithm === "STANDALONE"
-    ? {
-      ...loaded,
-      standalone: { config: by, weights: await loadStandalone(from, files, by, pause) },
-    }
-    : { ...loaded, draft: { config: by, weights: loadDraft(from, files, by, weights) } };
+  return draftBuffers ? { ...step.value, draftBuffers } : step.value;
 }
 
 function counter({ name, tensors }: Checkpoint, onProgress: (progress: LoadProgress) => void) {

@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
-import { keptMatrices, methodOf, parameterCount, weightBytes } from "../../model/report/memory.ts";
+import { keptMatrices, methodOf, parameterCount } from "../../model/report/parameters.ts";
 import { openQuantizer, type Quantizer } from "../../model/weights/quantizer.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../../model/weights/tensors.ts";
@@ -42,21 +42,22 @@ export interface WeightReport {
   readonly target: { readonly bytes: number; readonly parameters: number };
 }
 
-/** What the weights come to, as `inspect` predicts it. */
+/**
+ * What the weights come to.
+ *
+ * @param bytes of the tensors of each model, see `MeasuredWeights`.
+ */
 export function weightReport(
   { target, draft }: Pick<OpenedModels, "target" | "draft">,
   { quantize, quantizeDraft }: QuantizeChoice,
+  bytes: Readonly<Record<Part, number>>,
 ): WeightReport {
-  const drafts = quantizeDraft && draft ? quantize : undefined;
-  const specs = targetTensors(target.config);
-  const own = weightBytes(target.checkpoint, specs, quantize);
-  const bytes = own +
-    (draft ? weightBytes(draft.checkpoint, draftTensors(draft.config), drafts) : 0);
+  const parameters = parameterCount(targetTensors(target.config));
   return {
     quantize,
-    quantizeDraft: drafts,
-    bytes,
-    target: { bytes: own, parameters: parameterCount(specs) },
+    quantizeDraft: quantizeDraft && draft ? quantize : undefined,
+    bytes: bytes.target + bytes.draft,
+    target: { bytes: bytes.target, parameters },
   };
 }
 

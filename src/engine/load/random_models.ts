@@ -3,7 +3,7 @@ import type { DraftAsked } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
-import { type Apart, checkModels, loadWith } from "./load.ts";
+import { type AllocateOptions, checkModels, loadWith } from "./load.ts";
 import { type UnitsChoice, withTensorMatrices } from "../matrices/tensor.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -33,16 +33,16 @@ export async function loadRandomWeights(
   gpu: Gpu,
   models: OpenedModels,
   seed: number,
-  quantize: QuantizeChoice & Apart & UnitsChoice = {},
+  options: QuantizeChoice & AllocateOptions & UnitsChoice = {},
 ): Promise<LoadedWeights> {
-  using quantizers = openQuantizers(gpu, quantize);
+  using quantizers = openQuantizers(gpu, options);
   const nextStream = counter();
   const made: RandomWeights[] = [];
   const weights = await loadWith(gpu, models, (_, part) => {
     const source = randomWeights(gpu, { seed, nextStream, ...quantizers.of(part) });
     made.push(source);
     return source;
-  }, quantize);
+  }, options);
   for (const source of made) source.fillAll();
-  return await withTensorMatrices(gpu, weights, quantize);
+  return await withTensorMatrices(gpu, weights, options);
 }

@@ -1,36 +1,19 @@
-/** What the engine takes of the GPU's memory, before anything is loaded. */
+/** How large everything on the device is made: from settings, an adapter's limits and a model's layers. */
 import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_config.ts";
-import { attentionUnitsOf, tuning } from "../../gpu/matrix.ts";
-import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
-import { featureBytes, kvBytesPerToken, treeBytes } from "../../model/report/memory.ts";
-import { scratchBytes } from "../../model/report/scratch.ts";
-import { unitScaleBytes } from "../../model/report/unit_bytes.ts";
-import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
-import { featureWidth } from "../../model/plan/eagle.ts";
+import { takesQuantized } from "../../gpu/matrix_unit.ts";
+import type { Adapter } from "../../gpu/paper.ts";
+import { featureWidth } from "../../model/weights/draft_weights.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import {
   LONG_PREFILL_ROWS,
   PAGE,
   PREFILL_ROWS,
-  resultWords,
   UNITS_PREFILL_ROWS,
-} from "../../model/plan/device_layout.ts";
-import { MOST_ROUNDS } from "../device/submit/submit.ts";
-import {
-  draftsAtTimes,
-  type EngineSizes,
-  keptRowCount,
-  maxRows,
-  mostRows,
-  reservedCells,
-  tablePages,
-  treeWidth,
-  verifyRowCount,
-} from "../device/buffers.ts";
-import { draftLogitBytes } from "../device/standalone/model.ts";
+} from "../../model/device_layout.ts";
+import { draftsAtTimes, type EngineSizes, reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import {
@@ -40,8 +23,7 @@ import {
   type DraftShape,
   isChain,
 } from "../../speculate/round_shape.ts";
-import type { OpenedModels } from "./opened_models.ts";
-import { weightReport } from "./quantize.ts";
+import type { AllocationChoice, PaperModels } from "./paper.ts";
 
 /** The flags with which a command sets sizes, for advice; absent where it has none. */
 export interface SizeFlags {
@@ -50,7 +32,7 @@ export interface SizeFlags {
 }
 
 /** The settings that sizes depend on. */
-export interface SizeSettings extends QuantizeChoice {
+export interface SizeSettings extends AllocationChoice {
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
   readonly tiers: readonly DraftShape[];
@@ -67,7 +49,7 @@ export interface SizeSettings extends QuantizeChoice {
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
   readonly rejection?: RejectionRule | undefined;
-  /** As in `Capacity`. */
+  /** As in `EngineSizes`. */
   readonly confident?: boolean | undefined;
   /** Default: what `generate` has. */
   readonly sizeFlags?: SizeFlags | undefined;
@@ -78,9 +60,6 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
   /** Floats of the target's features, where a draft reads them. */
   readonly features?: number;
 }
-
-/** What sizes depend on of a device. */
-export type Adapter = Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>;
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
@@ -132,7 +111,7 @@ function shapesOf(
 
 /** The layers of both models: all keep keys; and the features that the draft reads. */
 export function allLayers(
-  { target, draft }: Pick<OpenedModels, "target" | "draft">,
+  { target, draft }: PaperModels,
 ): KeptByCell {
   return {
     layers: [...target.config.layers, ...draft?.config.layer.layers ?? []],
@@ -155,69 +134,4 @@ function kvLimit(
   const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
   const kept = draftsAtTimes({ shapes }) ? features * 4 : 0;
   return Math.floor(bytes / (PAGE * Math.max(widest * KV_BYTES[kvDtype], kept)));
-}
-
-/** Bytes on the GPU. */
-export interface MemoryNeed {
-  readonly weights: number;
-  readonly kv: number;
-  /** Working memory: what rounds and prefill write between kernels. */
-  readonly scratch: number;
-  readonly total: number;
-}
-
-/** What these models take at this capacity: within a hundredth of what they will. */
-export function memoryNeed(
-  models: Pick<OpenedModels, "target" | "draft">,
-  capacity: EngineSizes,
-  choice: QuantizeChoice,
-  adapter: Adapter,
-): MemoryNeed {
-  const { info, limits, matrixUnit } = adapter;
-  const target = models.target.config;
-  const draft = models.draft?.config;
-  const { kvDtype = "f32", pages, batch } = capacity;
-  const perToken = kvBytesPerToken(target, kvDtype) +
-    (draft ? kvBytesPerToken(draft.layer, kvDtype) : 0);
-  const catchesUp = draft && draftsAtTimes(capacity);
-  const weights = weightReport(models, choice).bytes;
-  const kv = pages * PAGE * perToken;
-  const units = matrixUnit ? unitBytes(models, choice, takesQuantized(batch)) : 0;
-  const scratch = scratchBytes(target, draft, {
-    rows: maxRows(capacity),
-    verifyRows: verifyRowCount(capacity),
-    batch,
-    context: tablePages(capacity) * PAGE,
-    kvDtype,
-    rules: {
-      ...tuning(info.software, limits, info.backend),
-      attentionUnits: attentionUnitsOf(adapter, capacity.contextLength),
-    },
-    unit: units > 0 ? matrixUnit : undefined,
-  }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
-    (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
-    (draft && capacity.rejection ? draftLogitBytes(draft.layer.vocabSize, capacity) : 0) +
-    (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0) +
-    MOST_ROUNDS * 4 * batch * resultWords(mostRows(capacity)) + units;
-  return { weights, kv, scratch, total: weights + kv + scratch };
-}
-
-/** What matrix units take beside the weights, where there are any. */
-function unitBytes(
-  { target, draft }: Pick<OpenedModels, "target" | "draft">,
-  { quantize, quantizeDraft }: QuantizeChoice,
-  quantized: boolean,
-): number {
-  const { checkpoint, config } = target;
-  return unitScaleBytes([
-    { checkpoint, specs: targetTensors(config), tied: config.tied, quantize },
-    ...draft
-      ? [{
-        checkpoint: draft.checkpoint,
-        specs: draftTensors(draft.config),
-        tied: draft.config.algorithm === "STANDALONE" && draft.config.layer.tied,
-        quantize: quantizeDraft ? quantize : undefined,
-      }]
-      : [],
-  ], { quantized, quantizedExperts: takesQuantizedExperts() });
 }

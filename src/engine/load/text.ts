@@ -32,10 +32,17 @@ export type PromptInput = {
   readonly begin?: string | undefined;
   /**
    * Control tokens that messages and tools spell (`<|im_end|>`) are tokens; default false: they are text,
-   * and only those of the template are tokens. OpenOptions.allowSpecial is the default where given.
+   * and only those of the template are tokens. ModelOptions.allowSpecial is the default where given.
    */
   readonly allowSpecial?: boolean | undefined;
 };
+
+/** Tokens as text. */
+export interface DecodedTokens {
+  readonly text: string;
+  /** Of each token alone; half a character is U+FFFD. */
+  readonly pieces: readonly string[];
+}
 
 /** What an engine knows of a checkpoint's text. */
 export interface EngineText {
@@ -50,10 +57,35 @@ export interface EngineText {
   readonly generation: GenerationDefaults;
   /** Token ids of a text as it is, or of a conversation through the chat template. */
   encodePrompt(input: PromptInput): number[];
+  /** @throws UsageError for what is no token and for more than MOST_DECODED of them. */
+  decode(ids: readonly number[]): DecodedTokens;
+}
+
+/** Token ids that are decoded at once, each also alone: they take about 2 s. */
+const MOST_DECODED = 1_000_000;
+
+function decodeTokens(
+  ids: readonly number[],
+  { name, vocabSize, tokenizer }: {
+    readonly name: string;
+    readonly vocabSize: number;
+    readonly tokenizer: Tokenizer;
+  },
+): DecodedTokens {
+  if (ids.length > MOST_DECODED) {
+    throw new UsageError(`Cannot decode ${ids.length} token ids: the most is ${MOST_DECODED}`);
+  }
+  const unknown = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `Cannot decode token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
+    );
+  }
+  return { text: tokenizer.decode(ids), pieces: ids.map((id) => tokenizer.decode([id])) };
 }
 
 /** Made-up weights come without a vocabulary: their tokens are no text. */
-export function noText(name: string): EngineText {
+export function noText(name: string, vocabSize: number): EngineText {
   const tokenizer: Tokenizer = {
     vocabSize: 0,
     bosToken: undefined,
@@ -75,6 +107,7 @@ export function noText(name: string): EngineText {
     reasoning: reasoningOf(tokenizer, undefined),
     generation: {},
     encodePrompt: () => tokenizer.encode(""),
+    decode: (ids) => decodeTokens(ids, { name, vocabSize, tokenizer }),
   };
 }
 
@@ -113,6 +146,7 @@ export function openText(
     chatTemplate: template,
     reasoning,
     generation: generationDefaults(checkpoint.json("generation_config.json"), onWarning),
+    decode: (ids) => decodeTokens(ids, { name, vocabSize, tokenizer }),
     encodePrompt(input: PromptInput): number[] {
       if ("raw" in input) {
         return tokenizer.encode(input.raw, { addSpecialTokens: input.addSpecialTokens ?? true });

@@ -53,7 +53,7 @@ export async function scaleExperts(
   const scales = new Map<Shard, Operand>();
   if (bytes === 0) return scales;
   const most = Math.max(...layers.flat().map(({ shard }) => shard.rows));
-  const buffer = storage(gpu.device, "tensor.experts.scales", bytes);
+  const buffer = scaleBuffer(gpu, bytes);
   const faults = { buffer: storage(gpu.device, "tensor.experts.faults", 4 * most) };
   const widest = Math.max(
     ...layers.flat().map(({ format, shard, cols }) =>
@@ -80,6 +80,27 @@ export async function scaleExperts(
   faults.buffer.destroy();
   staging.buffer.destroy();
   return scales;
+}
+
+/** The same on a device that only adds up: no weight is read, so no layer is left out. */
+export function allocateExpertScales(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  of: Parameters<typeof scaleExperts>[2],
+): ReadonlyMap<Shard, Operand> {
+  const { layers, bytes } = placed(mixtures(loaded, of));
+  if (bytes === 0) return new Map();
+  const buffer = scaleBuffer(gpu, bytes);
+  return new Map(
+    layers.flat().map(({ shard, offset }) => [
+      shard,
+      { buffer, offset, size: 4 * shard.rows },
+    ]),
+  );
+}
+
+function scaleBuffer({ device }: Gpu, bytes: number): GPUBuffer {
+  return storage(device, "tensor.experts.scales", bytes);
 }
 
 /** Rows that are put in order at a time. */

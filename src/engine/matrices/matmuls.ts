@@ -2,10 +2,12 @@ import { MEASURED_ROWS } from "../../../kernels/matmul/matmul_tune.ts";
 import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import { bytesOf } from "../../gpu/kernel.ts";
 import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
-import type { DecoderLayer } from "../../model/plan/decoder.ts";
-import { fcRanges } from "../../model/plan/draft_input.ts";
-import type { LatentProjections } from "../../model/plan/latent_attention.ts";
-import type { DenseWeights } from "../../model/plan/dense_mlp.ts";
+import type { DraftWeights } from "../../model/weights/draft_weights.ts";
+import type {
+  DecoderLayer,
+  DenseWeights,
+  LatentProjections,
+} from "../../model/weights/layer_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 
 /** A matrix that a forward multiplies by, and the ranges of k that its sums leave in. */
@@ -34,7 +36,7 @@ export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: 
   const all = every.map(layerMatrices);
   const routers = every.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.router] : []);
   return [
-    ...draft ? [{ matrix: draft.weights.fc, splitK: fcRanges(draft.weights, tuning) }] : [],
+    ...draft ? [fcOf(draft.weights, tuning)] : [],
     ...[...heads, ...routers, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({
       matrix,
       splitK: 1,
@@ -42,6 +44,11 @@ export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: 
     ...all.flatMap(({ ends }) => ends)
       .map((matrix) => ({ matrix, splitK: splitKOf(matrix, tuning) })),
   ];
+}
+
+/** The draft's `fc`: where a norm pair follows (EAGLE-3), it adds the sums of ranges of k. */
+function fcOf({ fc: matrix, fcBias, norms }: DraftWeights, tuning: Tuning): Matmul {
+  return { matrix, splitK: norms && !fcBias ? splitKOf(matrix, tuning) : 1 };
 }
 
 /** Matmuls by shape, the shapes that take most of a forward first. */

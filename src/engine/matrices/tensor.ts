@@ -19,7 +19,7 @@ import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts"
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
-import { scaleExperts } from "./experts.ts";
+import { allocateExpertScales, scaleExperts } from "./experts.ts";
 import { layerMatrices, matmulsOf } from "./matmuls.ts";
 
 /** What matrix units are to multiply, and how. */
@@ -50,13 +50,46 @@ export async function withTensorMatrices(
   return tensor ? { ...loaded, tensor: { ...tensor, precision } } : loaded;
 }
 
+/**
+ * The same on a device that only adds up what is allocated: no weight is read, so f16 is taken to hold every
+ * matrix whose shape fits, and none is halved.
+ */
+export function allocateTensorMatrices(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  { precision = "f32", maxBatch = 1 }: UnitsChoice = {},
+): LoadedWeights {
+  const { matrixUnit: unit, limits, device } = gpu;
+  if (unit === undefined) return loaded;
+  const of = { unit, limits };
+  const candidates = candidatesOf(gpu, loaded, { ...of, quantized: takesQuantized(maxBatch) });
+  const experts = allocateExpertScales(gpu, loaded, { ...of, quantized: takesQuantizedExperts() });
+  if (candidates.length + experts.size === 0) return loaded;
+  const bytes = scaleBytesOf(candidates);
+  const scales = bytes > 0 ? storage(device, "tensor.scales", bytes) : undefined;
+  const shards = new Map(
+    scales && candidates.map((of): [Shard, TensorShard] => [
+      of.shard,
+      { scales: partOf(scales, of), halved: false },
+    ]),
+  );
+  return {
+    ...loaded,
+    tensor: { ...of, shards, experts, xScales: allocateXScales(gpu), precision },
+  };
+}
+
+function allocateXScales({ device }: Gpu): Operand {
+  return { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
+}
+
 /** Undefined where the device has no units, or none of the matrices goes there. */
 async function tensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
   quantized: boolean,
 ): Promise<TensorMatrices | undefined> {
-  const { matrixUnit: unit, limits, device } = gpu;
+  const { matrixUnit: unit, limits } = gpu;
   if (unit === undefined) return undefined;
   const of = { unit, limits };
   const shards = await denseShards(gpu, loaded, { ...of, quantized });
@@ -65,8 +98,7 @@ async function tensorMatrices(
     quantized: takesQuantizedExperts(),
   });
   if (shards.size + experts.size === 0) return undefined;
-  const xScales = { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
-  return { ...of, shards, experts, xScales };
+  return { ...of, shards, experts, xScales: allocateXScales(gpu) };
 }
 
 /**
@@ -80,16 +112,9 @@ async function denseShards(
   of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: boolean },
 ): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { limits, device } = gpu;
-  const rules = tuning(gpu.info.software, limits, gpu.info.backend);
-  const matrices = matmulsOf(loaded, rules)
-    .filter(({ matrix }) => of.quantized || !isQuantized(matrix.format))
-    .filter(({ matrix, splitK }) => fitsUnits(matrix, { ...of, splitK }))
-    .map(({ matrix }) => matrix);
-  const candidates = placed(new Set(matrices));
-  const last = candidates.at(-1);
-  if (last === undefined) return new Map();
-  const bytes = last.offset + 4 * last.shard.rows;
-  const scales = storage(device, "tensor.scales", bytes);
+  const candidates = candidatesOf(gpu, loaded, of);
+  if (candidates.length === 0) return new Map();
+  const scales = storage(device, "tensor.scales", scaleBytesOf(candidates));
   const exact = await scaled(gpu, candidates, scales);
   const alone = limits.maxStorageBuffersPerShaderStage < MOST_BOUND
     ? new Set<Shard>()
@@ -106,6 +131,25 @@ async function denseShards(
     { scales: partOf(scales, of), halved: halves(of) },
   ]);
   return new Map(shards);
+}
+
+/** The shards of the matrices whose shape fits. */
+function candidatesOf(
+  { info, limits }: Gpu,
+  loaded: LoadedWeights,
+  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: boolean },
+): Candidate[] {
+  const matrices = matmulsOf(loaded, tuning(info.software, limits, info.backend))
+    .filter(({ matrix }) => of.quantized || !isQuantized(matrix.format))
+    .filter(({ matrix, splitK }) => fitsUnits(matrix, { ...of, splitK }))
+    .map(({ matrix }) => matrix);
+  return placed(new Set(matrices));
+}
+
+/** Bytes of the scales of all candidates' rows. */
+function scaleBytesOf(candidates: readonly Candidate[]): number {
+  const last = candidates.at(-1);
+  return last === undefined ? 0 : last.offset + 4 * last.shard.rows;
 }
 
 /** Writes the scales of all candidates' rows; returns those of matrices that f16 holds exactly. */

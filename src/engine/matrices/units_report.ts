@@ -14,7 +14,7 @@ import {
 } from "../../gpu/matrix.ts";
 import { wantsAttentionUnits } from "../../gpu/matrix_unit.ts";
 import type { HeadAttention } from "../../model/config/layer_config.ts";
-import type { MixtureWeights } from "../../model/plan/mixture_weights.ts";
+import type { MixtureWeights } from "../../model/weights/layer_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { matmulsOf } from "./matmuls.ts";
 

@@ -1,5 +1,5 @@
 import { asError, UsageError } from "../../errors.ts";
-import { PAGE } from "../../model/plan/device_layout.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import {
   inRange,
   type NumberRange,

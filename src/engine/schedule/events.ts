@@ -44,7 +44,7 @@ export interface GenerateRequest {
   readonly numSteps?: number;
   /**
    * Token ids that the output, or a part of it, is predicted to be: a source of drafts beside the
-   * engine's own. The text does not depend on it. For engines with `OpenOptions.predictions`, or
+   * engine's own. The text does not depend on it. For engines with `LimitOptions.predictions`, or
    * whose drafter on the host `predicts`.
    */
   readonly prediction?: readonly number[];

@@ -1,23 +1,15 @@
 import { asError } from "../../errors.ts";
-import type { EngineEvent, GenerateRequest } from "./events.ts";
-import { eventQueue } from "./event_queue.ts";
+import { EventStream } from "./event_stream.ts";
+import type { GenerateRequest } from "./events.ts";
 import type { Job, Scheduler } from "./scheduler.ts";
 
 /** Runs requests of any number of callers. One loop drives the device while there is work. */
 export interface EngineLoop {
   /**
-   * Submits the request when the iteration begins and yields its events; the last one is "finish".
-   * Leaving the iteration ends the request and waits until its slot and pages are free.
-   *
-   * @throws UsageError as Scheduler.submit, and for logits that are no numbers.
+   * Submits the request; the stream has its events. One that is refused has a UsageError as its only
+   * event, as Scheduler.submit throws it.
    */
-  generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
-  /**
-   * As `generate`, for who takes the events as they happen: the last one is "finish" or "error".
-   *
-   * @throws UsageError as Scheduler.submit.
-   */
-  submit(request: GenerateRequest, onEvent: (event: EngineEvent) => void): Job;
+  submit(request: GenerateRequest): EventStream;
   /** Resolves once no request is in flight. */
   idle(): Promise<void>;
   /** Ends all requests with an error and takes no more. */
@@ -31,13 +23,19 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
   let submitted = false;
   let failure: Error | undefined;
 
-  function submit(request: GenerateRequest, onEvent: (event: EngineEvent) => void): Job {
-    if (failure) throw failure;
-    const job = scheduler.submit(request, onEvent);
-    submitted = true;
-    // A step's events may submit before `loop` has returned its promise.
-    if (!running) looping = loop();
-    return job;
+  function submit(request: GenerateRequest): EventStream {
+    let job: Job | undefined;
+    const stream = new EventStream(() => job?.cancel());
+    try {
+      if (failure) throw failure;
+      job = scheduler.submit(request, (event) => stream.push(event));
+      submitted = true;
+      // A step's events may submit before `loop` has returned its promise.
+      if (!running) looping = loop();
+    } catch (error) {
+      stream.push({ kind: "error", error: asError(error) });
+    }
+    return stream;
   }
 
   /** A step must end before the next begins, so nobody else calls `step`. */
@@ -62,21 +60,6 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
 
   return {
     submit,
-    async *generate(request) {
-      const events = eventQueue<EngineEvent>();
-      const job = submit(request, events.push);
-      try {
-        while (true) {
-          const event = await events.next();
-          if (event.kind === "error") throw event.error;
-          yield event;
-          if (event.kind === "finish") return;
-        }
-      } finally {
-        job.cancel();
-        while (!job.done) await events.next();
-      }
-    },
     idle: async () => await looping,
     close: () => fail(new Error("the engine is closed")),
   };

@@ -1,4 +1,4 @@
-import { PAGE } from "../../model/plan/device_layout.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import type { Runner } from "../device/runner.ts";
 import type { PagePool } from "../device/pages.ts";
 import type { OutputConfig } from "./output.ts";

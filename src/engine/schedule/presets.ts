@@ -1,18 +1,13 @@
 import aggressive from "../../../presets/aggressive.json" with { type: "json" };
 import conservative from "../../../presets/conservative.json" with { type: "json" };
 import { reason, UsageError } from "../../errors.ts";
-import {
-  type AdaptiveConfig,
-  checkDeepest,
-  parseAdaptiveConfig,
-} from "../../speculate/adaptive_config.ts";
 import { MOST_STEPS } from "../../speculate/round_shape.ts";
 import { PolicyError } from "../../speculate/policy.ts";
 
 /** Adaptive configs that come with the program: the files of presets/, by name. */
 const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
 
-/** Used where `--speculative-adaptive` is given without a config. */
+/** The config of the policy `ema` where none is given. */
 export const DEFAULT_PRESET = "conservative";
 
 /** Deepest tier that a config or policy may name. */
@@ -21,25 +16,7 @@ export const DEEPEST: number = MOST_STEPS;
 export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
 
 /**
- * The adaptive config of a preset, or of a file in SGLang's format.
- *
- * @param maxNumSteps The deepest tier that can be built.
- * @throws UsageError when it is neither, or cannot be used.
- */
-export function presetConfig(
-  nameOrFile: string,
-  maxNumSteps: number = DEEPEST,
-): AdaptiveConfig {
-  const json = presetJson(nameOrFile);
-  return usage(() => {
-    const config = parseAdaptiveConfig(json);
-    checkDeepest(config, maxNumSteps);
-    return config;
-  }, `Cannot use adaptive config "${nameOrFile}": `);
-}
-
-/**
- * What a preset or a file says, unchecked.
+ * The adaptive config of a preset, or of a file in SGLang's format, unchecked.
  *
  * @throws UsageError when it is neither, or not JSON.
  */

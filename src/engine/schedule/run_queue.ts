@@ -1,4 +1,4 @@
-import { UNITS_PREFILL_ROWS } from "../../model/plan/device_layout.ts";
+import { UNITS_PREFILL_ROWS } from "../../model/device_layout.ts";
 import { roundsUseful } from "./sync_interval.ts";
 
 /** A request as admission sees it. */

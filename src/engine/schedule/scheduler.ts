@@ -221,12 +221,8 @@ export function openScheduler(
   function* step(): Walk<boolean> {
     if (options.mail?.()) yield receiveMail(options.mail);
     requests.endCancelled();
-    if (begun === undefined) {
-      if (!(yield* storePrompts())) return false;
-      yield;
-    }
+    if (begun === undefined && !(yield* storePrompts())) return false;
     yield* runGroup();
-    yield;
     if (elastic) {
       yield elastic.step(groups.chosenSteps(), waiting.length);
       counts.elastic = elastic.report;
@@ -246,16 +242,8 @@ export function openScheduler(
         cancel: () => requests.cancel(state),
       };
     },
-    step: () => whenSettled(step(), eventsRead),
+    step: () => whenSettled(step()),
     stepAtOnce: () => atOnce(step()),
     fail: requests.fail,
   };
-}
-
-/**
- * Lets who reads events in this thread read them before the device keeps it: from a queue through
- * two generators that takes some turns of the queue of microtasks.
- */
-async function eventsRead(): Promise<void> {
-  for (let turn = 0; turn < 8; turn++) await undefined;
 }

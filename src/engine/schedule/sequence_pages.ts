@@ -1,4 +1,4 @@
-import { PAGE } from "../../model/plan/device_layout.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import { type EngineSizes, reservedCells } from "../device/buffers.ts";
 import type { Runner } from "../device/runner.ts";
 import type { GenerateRequest } from "./events.ts";

@@ -1,6 +1,5 @@
-import { resolveAdaptive, type SpeculationArguments } from "../../speculate/adaptive_arguments.ts";
+import { fixedShape, type ShapeArguments } from "../../speculate/fixed_shape.ts";
 import { policyRandom } from "../../speculate/noise.ts";
-import { ema } from "../../speculate/policies/ema.ts";
 import { policyNamed } from "../../speculate/policies/registry.ts";
 import { fixed } from "../../speculate/policies/static.ts";
 import { type Policy, PolicyError } from "../../speculate/policy.ts";
@@ -20,11 +19,10 @@ import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 const ALL_STEPS = Array.from({ length: MOST_STEPS + 1 }, (_, steps) => steps);
 
 /**
- * How to speculate, as it was asked for and before it is known what the draft is. Plain data, which
- * structuredClone copies whole: it may be sent to a worker.
+ * The shape of each round's drafts, as it was asked for and before it is known what the draft is. Plain
+ * data, which structuredClone copies whole: it may be sent to a worker.
  */
-export interface SpeculationChoice
-  extends Omit<SpeculationArguments, "algorithm" | "architecture"> {
+export interface SpeculationChoice extends Omit<ShapeArguments, "algorithm" | "architecture"> {
   /** Build every static depth, because requests may ask for any. */
   readonly allSteps: boolean;
 }
@@ -107,21 +105,14 @@ export function staticPlan(tier: DraftShape, others: readonly DraftShape[] = [])
 /**
  * What the choice comes to with a draft of this kind.
  *
- * @throws UsageError where the steps are none of the adaptive config's candidates.
+ * @throws UsageError for a shape that cannot be drafted.
  */
 export function speculationPlan(
   { allSteps, ...choice }: SpeculationChoice,
-  { algorithm, architecture, maxBatch, onWarning }: PlanFor,
+  { algorithm, architecture, onWarning }: Omit<PlanFor, "maxBatch">,
 ): SpeculationPlan {
-  const resolved = usage(() => resolveAdaptive({ ...choice, algorithm, architecture }));
-  for (const line of resolved.warnings) onWarning(line);
-  const { tier, tiers } = resolved;
-  if (resolved.policy === "adaptive") {
-    const buckets = batchBuckets(maxBatch);
-    const policy = ema(resolved.config, { initialSteps: tier.depth, buckets });
-    const speculation = openSpeculation("ema", policy, { tier, onWarning });
-    return { tier, tiers, warmed: tiers, speculation };
-  }
+  const { tier, warnings } = usage(() => fixedShape({ ...choice, algorithm, architecture }));
+  for (const line of warnings) onWarning(line);
   return staticPlan(tier, allSteps && algorithm !== "NONE" ? chains(ALL_STEPS) : []);
 }
 

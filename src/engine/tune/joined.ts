@@ -7,7 +7,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand, Plan } from "../../gpu/kernel.ts";
 import { JOINED, type Launch, MOST_SPLIT_K, type Tuning } from "../../gpu/matrix.ts";
 import { compiler, type Program } from "../../gpu/program.ts";
-import type { DenseWeights } from "../../model/plan/dense_mlp.ts";
+import type { DenseWeights } from "../../model/weights/layer_weights.ts";
 import { storageBuffer } from "../device/buffers.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { medians, MOST_MATRICES } from "./autotune.ts";

@@ -1,12 +1,12 @@
-import type { ClientOptions, EngineFacts, EngineStatus } from "../client.ts";
-import type { EventQueue } from "../schedule/event_queue.ts";
+import type { EngineInfo, EngineStatus } from "../engine.ts";
+import type { EngineOptions } from "../options.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { newBell } from "./message_counter.ts";
 import { receivedError } from "./errors.ts";
 import type { FromEngine, ToEngine } from "./messages.ts";
 
 export interface Opened {
-  readonly facts: EngineFacts;
+  readonly info: EngineInfo;
   readonly status: EngineStatus;
 }
 
@@ -22,9 +22,8 @@ export class Channel {
   readonly #ring: () => void;
   /** Questions that were not answered yet. */
   readonly #asked = new Map<number, Answer>();
-  readonly #streams = new Map<number, EventQueue<EngineEvent>>();
-  /** Requests that were not waited for and have not ended. */
-  readonly #left = new Set<number>();
+  /** Where the events of the requests go that have not ended. */
+  readonly #requests = new Map<number, (event: EngineEvent) => void>();
   readonly #opening: PromiseWithResolvers<Opened> = Promise.withResolvers();
   #failure: Error | undefined;
   #status: EngineStatus | undefined;
@@ -32,7 +31,8 @@ export class Channel {
   #id = 0;
 
   /** Starts the worker `url`, whose module calls `serveThread`. */
-  constructor(url: string | URL, { signal, onProgress, onWarning, ...options }: ClientOptions) {
+  constructor(url: string | URL, { hooks = {}, ...options }: EngineOptions) {
+    const { signal, onProgress, onWarning } = hooks;
     const { memory, bell } = newBell();
     this.#ring = bell.ring;
     this.opened = this.#opening.promise;
@@ -67,7 +67,7 @@ export class Channel {
 
   /** The thread works on something besides the newest message. */
   get busy(): boolean {
-    return this.#streams.size + this.#left.size > 0;
+    return this.#requests.size > 0;
   }
 
   readStatus(): Promise<EngineStatus> {
@@ -90,22 +90,22 @@ export class Channel {
     return promise;
   }
 
-  /** Submits a request whose events go into the queue until it is left. */
+  /** Submits a request: its events are pushed until the last one. */
   submit(
     request: Omit<GenerateRequest, "signal">,
-    events: EventQueue<EngineEvent>,
-  ): { cancel(): void; leave(): void } {
+    push: (event: EngineEvent) => void,
+  ): { readonly cancel: () => void } {
     const id = this.#id++;
-    this.#post({ kind: "generate", id, request });
-    this.#streams.set(id, events);
-    const cancel = () => {
-      if (this.#streams.has(id) && !this.#failure) this.#post({ kind: "cancel", id });
+    if (this.#failure) push({ kind: "error", error: this.#failure });
+    else {
+      this.#post({ kind: "submit", id, request });
+      this.#requests.set(id, push);
+    }
+    return {
+      cancel: () => {
+        if (this.#requests.has(id)) this.#post({ kind: "cancel", id });
+      },
     };
-    const leave = () => {
-      cancel();
-      if (this.#streams.delete(id) && !this.#failure) this.#left.add(id);
-    };
-    return { cancel, leave };
   }
 
   /** Stops the engine; true once its thread is idle, false where that takes more than `ms`. */
@@ -129,8 +129,8 @@ export class Channel {
     this.#worker.terminate();
     this.#opening.reject(error);
     for (const { reject } of this.#asked.values()) reject(error);
-    for (const stream of this.#streams.values()) stream.push({ kind: "error", error });
-    for (const each of [this.#asked, this.#streams, this.#left]) each.clear();
+    this.#asked.clear();
+    for (const id of [...this.#requests.keys()]) this.#pass(id, { kind: "error", error });
   }
 
   #post(message: ToEngine): void {
@@ -161,17 +161,14 @@ export class Channel {
   }
 
   #pass(id: number, event: EngineEvent): void {
-    this.#streams.get(id)?.push(event);
-    if (event.kind !== "finish") return;
-    this.#streams.delete(id);
-    this.#left.delete(id);
+    const push = this.#requests.get(id);
+    if (event.kind === "finish" || event.kind === "error") this.#requests.delete(id);
+    push?.(event);
   }
 
   #fail(id: number, error: Error): void {
     this.#asked.get(id)?.reject(error);
     this.#asked.delete(id);
-    this.#streams.get(id)?.push({ kind: "error", error });
-    this.#streams.delete(id);
-    this.#left.delete(id);
+    this.#pass(id, { kind: "error", error });
   }
 }

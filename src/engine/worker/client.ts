@@ -1,10 +1,9 @@
 import { setTimeout } from "node:timers/promises";
-import { UsageError } from "../../errors.ts";
-import type { EngineClient, OpenClient } from "../client.ts";
-import { eventQueue } from "../schedule/event_queue.ts";
+import type { Engine, OpenEngine } from "../engine.ts";
+import { EventStream } from "../schedule/event_stream.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { Channel, type Opened } from "./channel.ts";
-import { receive } from "./partial_result.ts";
+import { interruptedResult } from "./interrupted_result.ts";
 import { TextThread } from "./text_client.ts";
 
 /** An abort is answered within this time, also in the middle of a round or of a prompt. */
@@ -16,14 +15,11 @@ const CLOSE_MS = 5000;
 /** Nothing reports when an ended thread has given its device back: 200 ms were enough on an H200. */
 const TEARDOWN_MS = 300;
 
-/** Token ids that are decoded at once, each also alone: they take about 2 s of the text thread. */
-const MOST_DECODED = 1_000_000;
-
 /** Opens engines in workers, whose module `url` calls `serveThread`. */
-export function engineInWorker(url: string | URL): OpenClient {
+export function engineInWorker(url: string | URL): OpenEngine {
   return async (options) => {
     const channel = new Channel(url, options);
-    const text = new TextThread(url, options);
+    const text = new TextThread(url, options.model);
     try {
       return client(channel, await channel.opened, text);
     } catch (error) {
@@ -33,39 +29,40 @@ export function engineInWorker(url: string | URL): OpenClient {
   };
 }
 
-function client(channel: Channel, { facts, status }: Opened, text: TextThread): EngineClient {
+function client(channel: Channel, { info, status }: Opened, text: TextThread): Engine {
   /** An abort was not answered in time. */
   let unresponsive = false;
 
-  async function* generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void> {
+  function submit(request: GenerateRequest): EventStream {
     const { signal, ...sent } = request;
-    const events = eventQueue<EngineEvent>();
-    const received = receive(facts, request);
-    if (signal?.aborted) return yield { kind: "finish", result: received.interrupted() };
-    const job = channel.submit(sent, events);
+    const started = performance.now();
+    const events: { readonly at: number; readonly event: EngineEvent }[] = [];
     let timer: ReturnType<typeof globalThis.setTimeout> | undefined;
-    const abort = () => {
-      job.cancel();
-      const interrupted = () => {
-        unresponsive = true;
-        events.push({ kind: "finish", result: received.interrupted() });
-      };
-      timer ??= globalThis.setTimeout(interrupted, INTERRUPT_MS);
+    const interrupted = () => {
+      push({ kind: "finish", result: interruptedResult(info, request, { started, events }) });
     };
-    signal?.addEventListener("abort", abort);
-    try {
-      while (true) {
-        const event = await events.next();
-        if (event.kind === "error") throw event.error;
-        received.add(event);
-        yield event;
-        if (event.kind === "finish") return;
-      }
-    } finally {
+    const cancel = () => {
+      job.cancel();
+      timer ??= globalThis.setTimeout(() => {
+        if (signal?.aborted) unresponsive = true;
+        interrupted();
+      }, INTERRUPT_MS);
+    };
+    const stream = new EventStream(cancel);
+    const push = (event: EngineEvent) => {
+      events.push({ at: performance.now(), event });
+      stream.push(event);
+      if (!stream.ended) return;
       clearTimeout(timer);
-      signal?.removeEventListener("abort", abort);
-      job.leave();
+      signal?.removeEventListener("abort", cancel);
+    };
+    if (signal?.aborted) {
+      interrupted();
+      return stream;
     }
+    const job = channel.submit(sent, push);
+    if (!stream.ended) signal?.addEventListener("abort", cancel);
+    return stream;
   }
 
   async function close(): Promise<void> {
@@ -74,18 +71,13 @@ function client(channel: Channel, { facts, status }: Opened, text: TextThread): 
   }
 
   return {
-    ...facts,
+    info,
     get status() {
       return channel.status ?? status;
     },
-    generate,
+    submit,
     encodePrompt: (input, signal) => text.encode(input, signal),
-    async decode(ids, signal) {
-      if (ids.length > MOST_DECODED) {
-        throw new UsageError(`Cannot decode ${ids.length} token ids: the most is ${MOST_DECODED}`);
-      }
-      return await text.decode(ids, signal);
-    },
+    decode: (ids, signal) => text.decode(ids, signal),
     ping: async (signal) => {
       signal?.throwIfAborted();
       return await unlessAborted(channel.ping(), signal);

@@ -1,15 +1,20 @@
 /** What goes between an engine's thread and the thread of its client. */
-import type { EngineFacts, EngineStatus, SentOptions } from "../client.ts";
+import type { EngineInfo, EngineStatus } from "../engine.ts";
+import type { EngineOptions } from "../options.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import type { LoadProgress } from "../load/load.ts";
 
 export type ToEngine =
-  | { readonly kind: "open"; readonly options: SentOptions; readonly bell: SharedArrayBuffer }
+  | {
+    readonly kind: "open";
+    readonly options: Omit<EngineOptions, "hooks">;
+    readonly bell: SharedArrayBuffer;
+  }
   | { readonly kind: "read status"; readonly id: number }
   /** Answered from the thread's message loop, between two rounds. */
   | { readonly kind: "ping"; readonly id: number }
   | {
-    readonly kind: "generate";
+    readonly kind: "submit";
     readonly id: number;
     readonly request: Omit<GenerateRequest, "signal">;
   }
@@ -23,7 +28,7 @@ export type FromEngine =
   | { readonly kind: "ready" }
   | { readonly kind: "progress"; readonly progress: LoadProgress }
   | { readonly kind: "warning"; readonly line: string }
-  | { readonly kind: "opened"; readonly facts: EngineFacts; readonly status: EngineStatus }
+  | { readonly kind: "opened"; readonly info: EngineInfo; readonly status: EngineStatus }
   /** To "close": the thread does nothing any more. */
   | { readonly kind: "closed" }
   /** The engine could not be opened. */

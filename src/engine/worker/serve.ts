@@ -1,6 +1,5 @@
-import type { Engine } from "../open.ts";
-import type { Job } from "../schedule/scheduler.ts";
-import type { EngineFacts, EngineStatus } from "../client.ts";
+import type { LocalEngine } from "../open.ts";
+import type { EventStream } from "../schedule/event_stream.ts";
 import type { EngineEvent } from "../schedule/events.ts";
 import { heardBell } from "./message_counter.ts";
 import { sentError } from "./errors.ts";
@@ -18,16 +17,18 @@ export function serveEngine(port: Port): void {
       const { openEngine } = await import("../open.ts");
       const engine = await openEngine({
         ...data.options,
-        mail: bell.rings,
-        onProgress: (progress) => post({ kind: "progress", progress }),
-        onWarning: (line) => post({ kind: "warning", line }),
+        hooks: {
+          mail: bell.rings,
+          onProgress: (progress) => post({ kind: "progress", progress }),
+          onWarning: (line) => post({ kind: "warning", line }),
+        },
       });
       const answer = answers(engine, post);
       port.onmessage = (event) => {
         bell.heard();
         answer(event.data);
       };
-      post({ kind: "opened", facts: factsOf(engine), status: statusOf(engine) });
+      post({ kind: "opened", info: engine.info, status: engine.status });
     } catch (error) {
       post({ kind: "not opened", error: sentError(error) });
     }
@@ -37,17 +38,17 @@ export function serveEngine(port: Port): void {
 
 /** What is done with each message of the client. */
 function answers(
-  engine: Engine,
+  engine: LocalEngine,
   post: (message: FromEngine) => void,
 ): (message: ToEngine) => void {
-  const jobs = new Map<number, Job>();
+  const streams = new Map<number, EventStream>();
   const send = outbox((events) => {
     const ended = events.some(([, { kind }]) => kind === "finish");
-    post({ kind: "events", events, status: ended ? statusOf(engine) : undefined });
+    post({ kind: "events", events, status: ended ? engine.status : undefined });
   });
 
   function onEvent(id: number, event: EngineEvent): void {
-    if (event.kind === "finish" || event.kind === "error") jobs.delete(id);
+    if (event.kind === "finish" || event.kind === "error") streams.delete(id);
     if (event.kind === "error") post({ kind: "error", id, error: sentError(event.error) });
     else send([id, event]);
   }
@@ -57,18 +58,19 @@ function answers(
       case "open":
         throw new Error("the engine is open already");
       case "read status":
-        return post({ kind: "status read", id: message.id, value: statusOf(engine) });
+        return post({ kind: "status read", id: message.id, value: engine.status });
       case "ping":
         return post({ kind: "pong", id: message.id, value: undefined });
-      case "generate": {
+      case "submit": {
         const { id, request } = message;
-        jobs.set(id, engine.submit(request, (event) => onEvent(id, event)));
-        return;
+        const stream = engine.submit(request);
+        streams.set(id, stream);
+        return stream.listen((event) => onEvent(id, event));
       }
       case "cancel":
-        return jobs.get(message.id)?.cancel();
+        return streams.get(message.id)?.cancel();
       case "close":
-        for (const job of jobs.values()) job.cancel();
+        for (const stream of streams.values()) stream.cancel();
         // The device is left as it is: the process ends now.
         return void engine.idle().then(() => {
           engine.costs.keep();
@@ -98,38 +100,4 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
     if (events.length === 0) queueMicrotask(flush);
     events.push(event);
   };
-}
-
-/** Of all that an engine has, what can be sent. */
-export function factsOf(engine: EngineFacts): EngineFacts {
-  const { name, draftName, algorithm, weights, tuned, units, kvDtype, contextLength } = engine;
-  const { loadMs, compileMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
-  const { acceptThresholds, costsLine, chatTemplate, requestTokens } = engine;
-  return {
-    name,
-    draftName,
-    algorithm,
-    weights,
-    tuned,
-    units,
-    kvDtype,
-    contextLength,
-    costsLine,
-    acceptThresholds,
-    loadMs,
-    compileMs,
-    device,
-    hasChatTemplate,
-    reasoning,
-    generation,
-    tier,
-    tiers,
-    chatTemplate,
-    requestTokens,
-  };
-}
-
-function statusOf({ counts, speculation, core: { pool }, cache }: Engine): EngineStatus {
-  const pages = { free: pool.free + cache.evictable, total: pool.total };
-  return { counts: { ...counts }, speculation: speculation.report, pages };
 }

@@ -1,6 +1,7 @@
-import type { DecodedTokens } from "../client.ts";
+import type { DecodedTokens } from "../load/text.ts";
 import { receivedError } from "./errors.ts";
-import type { FromText, TextOptions, TextQuestion, ToText } from "./text_messages.ts";
+import type { ModelOptions } from "../options.ts";
+import type { FromText, TextQuestion, ToText } from "./text_messages.ts";
 
 interface Asked {
   readonly question: TextQuestion;
@@ -21,7 +22,7 @@ export const TEXT_THREAD = "text";
  */
 export class TextThread {
   readonly #url: string | URL;
-  readonly #options: TextOptions;
+  readonly #model: ModelOptions;
   readonly #waiting: Asked[] = [];
   #worker: Worker | undefined;
   /** The thread reads messages. */
@@ -30,13 +31,9 @@ export class TextThread {
   #failure: Error | undefined;
 
   /** @param url a module that calls `serveText` in a worker named `TEXT_THREAD`. */
-  constructor(url: string | URL, { model, random, allowSpecial = false }: TextOptions) {
+  constructor(url: string | URL, model: ModelOptions = {}) {
     this.#url = url;
-    this.#options = {
-      allowSpecial,
-      ...model === undefined ? {} : { model },
-      ...random ? { random: { target: random.target } } : {},
-    };
+    this.#model = model;
     this.#start();
   }
 
@@ -121,7 +118,7 @@ export class TextThread {
 
   #receive(message: FromText): void {
     if (message.kind === "ready") {
-      this.#post({ kind: "open text", options: this.#options });
+      this.#post({ kind: "open text", model: this.#model });
       this.#ready = true;
     } else {
       const asked = this.#current;

@@ -1,21 +1,14 @@
 /** What goes between a text thread and the thread of its client. */
-import type { DecodedTokens } from "../client.ts";
-import type { PromptInput } from "../load/text.ts";
+import type { DecodedTokens, PromptInput } from "../load/text.ts";
+import type { ModelOptions } from "../options.ts";
 import type { SentError } from "./messages.ts";
-
-/** Which checkpoint's text: the fields are those of OpenOptions. */
-export interface TextOptions {
-  readonly model?: string;
-  readonly random?: { readonly target: string };
-  readonly allowSpecial?: boolean;
-}
 
 export type TextQuestion =
   | { readonly kind: "encode"; readonly input: PromptInput }
   | { readonly kind: "decode"; readonly ids: readonly number[] };
 
 export type ToText =
-  | { readonly kind: "open text"; readonly options: TextOptions }
+  | { readonly kind: "open text"; readonly model: ModelOptions }
   | { readonly kind: "ask"; readonly question: TextQuestion };
 
 /** Every question is answered before the next is sent. */

@@ -1,14 +1,13 @@
-import { UsageError } from "../../errors.ts";
 import { embeddedFolder } from "../../model/checkpoint/embedded.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { diskFolder, readJson, readText } from "../../model/files/folder.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
-import type { DecodedTokens } from "../client.ts";
-import { noText, openText } from "../load/text.ts";
+import { type DecodedTokens, noText, openText } from "../load/text.ts";
 import { sentError } from "./errors.ts";
 import type { Port } from "./port.ts";
-import type { FromText, TextOptions, TextQuestion, ToText } from "./text_messages.ts";
+import type { ModelOptions } from "../options.ts";
+import type { FromText, TextQuestion, ToText } from "./text_messages.ts";
 
 /** Renders templates and tokenizes for the thread at the other end, from its "open text" on. */
 export function serveText(port: Port<ToText, FromText>): void {
@@ -17,7 +16,7 @@ export function serveText(port: Port<ToText, FromText>): void {
   };
   port.onmessage = ({ data }) => {
     try {
-      if (data.kind === "open text") answer = openAnswers(data.options);
+      if (data.kind === "open text") answer = openAnswers(data.model);
       else port.postMessage({ kind: "answer", value: answer(data.question) });
     } catch (error) {
       if (data.kind === "ask") return port.postMessage({ kind: "error", error: sentError(error) });
@@ -31,7 +30,7 @@ export function serveText(port: Port<ToText, FromText>): void {
 }
 
 /** The files of a checkpoint besides its weights, of which nothing is opened. */
-function textFiles({ model, random }: TextOptions): Pick<Checkpoint, "name" | "json" | "text"> {
+function textFiles({ model, random }: ModelOptions): Pick<Checkpoint, "name" | "json" | "text"> {
   if (random) return randomCheckpoint(random.target, "target");
   const folder = model === undefined ? embeddedFolder("target") : diskFolder(model);
   return {
@@ -43,14 +42,14 @@ function textFiles({ model, random }: TextOptions): Pick<Checkpoint, "name" | "j
 
 /** @throws UsageError where the checkpoint's text cannot be used. */
 function openAnswers(
-  options: TextOptions,
+  options: ModelOptions,
 ): (question: TextQuestion) => readonly number[] | DecodedTokens {
   const checkpoint = textFiles(options);
   const { name } = checkpoint;
   const generation = checkpoint.json("generation_config.json");
   const { vocabSize } = parseModelConfig(name, checkpoint.json("config.json"), generation);
   // The engine's own thread has warned of what is to be warned of.
-  const { tokenizer, encodePrompt } = options.random ? noText(name) : openText(checkpoint, {
+  const { encodePrompt, decode } = options.random ? noText(name, vocabSize) : openText(checkpoint, {
     vocabSize,
     onWarning: undefined,
     allowSpecial: options.allowSpecial,
@@ -58,13 +57,6 @@ function openAnswers(
 
   return (question) => {
     if (question.kind === "encode") return encodePrompt(question.input);
-    const { ids } = question;
-    const unknown = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-    if (unknown !== undefined) {
-      throw new UsageError(
-        `Cannot decode token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
-      );
-    }
-    return { text: tokenizer.decode(ids), pieces: ids.map((id) => tokenizer.decode([id])) };
+    return decode(question.ids);
   };
 }

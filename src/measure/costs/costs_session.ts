@@ -33,10 +33,12 @@ export async function openCostsSession(request: CostsRequest): Promise<CostsSess
   const { maxBatch, numSteps } = request;
   const engine = await openMeasured(request, {
     tiers: chains(Array.from({ length: numSteps + 1 }, (_, steps) => steps)),
-    maxBatch,
-    maxKvTokens: costsTokens(maxBatch),
+    limits: {
+      maxBatch,
+      maxKvTokens: costsTokens(maxBatch),
+      sizeFlags: { maxBatch: "--max-batch" },
+    },
     profile: true,
-    sizeFlags: { maxBatch: "--max-batch" },
   });
   return {
     measure: (asked) => engine.costs.measure(asked),

@@ -12,9 +12,9 @@ import {
   growthRoom,
 } from "../../engine/check/growth/room.ts";
 import { ranOutOfMemory } from "../../engine/load/fits.ts";
-import { type Engine, openEngine } from "../../engine/open.ts";
+import { type LocalEngine, openEngine } from "../../engine/open.ts";
 import type { ModelRequest } from "../runner.ts";
-import { modelOptions, subjectOf } from "../bench_engine.ts";
+import { engineOptions, subjectOf } from "../bench_engine.ts";
 import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
 import { type GrowthRow, prefillRow, roundRow } from "./row.ts";
 
@@ -58,7 +58,7 @@ const HARDWARE_ROUNDS = 4;
 export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEvent> {
   let { bandwidth } = request;
   for (const model of request.models) {
-    using room = await growthRoom(modelOptions(model));
+    using room = await growthRoom(engineOptions(model));
     const axes = growthAxes(request.axes, { ...room.device, longest: room.longest });
     const series = growthSeries(axes).map(({ axis, points }) => ({
       axis,
@@ -102,7 +102,7 @@ function nameOf({ randomWeights, model }: ModelRequest, axis: GrowthAxis, point:
 
 interface Fitting {
   /** Undefined if not even the smallest point fits, or the signal aborted. */
-  readonly engine: Engine | undefined;
+  readonly engine: LocalEngine | undefined;
   readonly left: readonly GrowthPoint[];
   readonly dropped: readonly GrowthPoint[];
 }
@@ -128,15 +128,15 @@ async function openFitting(
 async function opened(
   model: ModelRequest,
   points: readonly GrowthPoint[],
-): Promise<Engine | undefined> {
+): Promise<LocalEngine | undefined> {
   const { depths: _, ...sizes } = enginesSizes(points);
+  const options = engineOptions(model);
   try {
     const engine = await openEngine({
-      ...modelOptions(model),
-      ...sizes,
-      speculate: growthPlan(points),
-      profile: true,
-      prefixCache: false,
+      ...options,
+      device: { ...options.device, profile: true },
+      limits: { ...options.limits, ...sizes, prefixCache: false },
+      hooks: { ...options.hooks, plan: growthPlan(points) },
     });
     await fillCells(engine.core);
     return engine;
@@ -146,14 +146,14 @@ async function opened(
   }
 }
 
-async function bandwidthOf({ core }: Engine): Promise<number | undefined> {
+async function bandwidthOf({ core }: LocalEngine): Promise<number | undefined> {
   if (!core.gpu.info.features.includes("timestamp-query")) return undefined;
   using profiler = await openCoreProfiler(core);
   return await profiler.readBandwidth();
 }
 
 interface Run {
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   readonly room: GrowthRoom;
   readonly model: ModelRequest;
   readonly axis: GrowthAxis;

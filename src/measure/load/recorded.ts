@@ -5,7 +5,7 @@ import type { LoadCellSpec } from "./plan.ts";
 import type { LoadCellResult } from "./session.ts";
 
 /**
- * A measurement in the format that `eyrie simulate --recorded` reads; undefined if there are no rounds.
+ * A measurement in the format that `eyrie simulate --recording` reads; undefined if there are no rounds.
  *
  * @param policy in the syntax of `--policies`.
  */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { defined } from "../../defined.ts";
-import type { Engine } from "../../engine/open.ts";
+import type { LocalEngine } from "../../engine/open.ts";
 import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
@@ -118,9 +118,8 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const engine = await openMeasured(request, {
     tiers: byDepth(tiers),
     plans,
-    maxBatch,
+    limits: defined({ maxBatch, maxKvTokens, contextLength }),
     profile: true,
-    ...defined({ maxKvTokens, contextLength }),
   });
   const session = loadSession(engine, request);
   return {
@@ -131,9 +130,8 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 }
 
 /** The part of an engine that measurements use; tests have one without a device. */
-export interface LoadEngine
-  extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs" | "costs" | "chunkRows"> {
-  readonly core: SchedulerRunner & Pick<Engine["core"], "pool" | "draft">;
+export interface LoadEngine extends Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows"> {
+  readonly core: SchedulerRunner & Pick<LocalEngine["core"], "pool" | "draft">;
 }
 
 /** A session on an opened engine, whose tiers include those of the policies. */
@@ -159,13 +157,13 @@ function planFor(
   policy: NamedPolicy,
   { maxBatch, engine, onWarning = () => {} }: {
     readonly maxBatch: number;
-    readonly engine?: Pick<Engine, "algorithm">;
+    readonly engine?: Pick<LocalEngine, "outputs">;
     readonly onWarning?: (line: string) => void;
   },
 ): SpeculationPlan {
   return policyPlan(policy, {
     // Before the model is open; whether there is a draft is seen then.
-    algorithm: engine?.algorithm ?? "EAGLE3",
+    algorithm: engine?.outputs.algorithm ?? "EAGLE3",
     architecture: "",
     maxBatch,
     onWarning,
@@ -264,7 +262,7 @@ async function runCell(
 
 /** A sender of requests to the engine of this thread. */
 export function engineSender(
-  engine: Pick<Engine, "encodePrompt" | "outputs">,
+  engine: Pick<LocalEngine, "text" | "outputs">,
   loop: Pick<EngineLoop, "submit">,
 ): RequestSender {
   return {
@@ -277,7 +275,7 @@ export function engineSender(
           const sampling = { ...GREEDY, seed };
           let cachedTokens = 0;
           const asked = { promptIds, sampling, maxTokens, stop: [], ignoreEos, signal };
-          loop.submit(asked, (event) => {
+          loop.submit(asked).listen((event) => {
             if (event.kind === "error") return reject(event.error);
             if (event.kind === "prefill") {
               cachedTokens = event.cached;
@@ -303,14 +301,14 @@ export function engineSender(
 
 /** @throws UsageError if prompt and an answer of fixed length do not fit the context. */
 function promptIdsOf(
-  engine: Pick<Engine, "encodePrompt" | "outputs">,
+  engine: Pick<LocalEngine, "text" | "outputs">,
   { prompt, promptTokens, maxTokens, ignoreEos }: LoadRequest,
 ): readonly number[] {
   const { name, vocabSize, contextLength } = engine.outputs;
   const ids = prompt.kind === "chat"
-    ? engine.encodePrompt({ messages: prompt.messages })
+    ? engine.text.encodePrompt({ messages: prompt.messages })
     : prompt.kind === "text"
-    ? engine.encodePrompt({ raw: prompt.text })
+    ? engine.text.encodePrompt({ raw: prompt.text })
     : randomIds(promptTokens, { vocabulary: vocabSize, seed: prompt.seed });
   if (ids.length + (ignoreEos ? maxTokens : 1) > contextLength) {
     throw new UsageError(

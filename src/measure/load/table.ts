@@ -129,7 +129,7 @@ export function loadTerminal(
     "",
     ...texts(loadVerdicts(all)),
     "",
-    ...texts(["over first: over the first policy in the same blocks; --output md: all columns"]),
+    ...texts(["over first: over the first policy in the same blocks; --format md: all columns"]),
   ];
   return lines.map((line) => `${line}\n`).join("");
 }

@@ -49,7 +49,7 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
   ];
 }
 
-/** Timelines of presets and policies, or of the fixed setting with the most steps if there are none. */
+/** Timelines of policies, or of the fixed setting with the most steps if there are none. */
 function timelines(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
   const adaptive = rows.filter(isAdaptive);
   const most = Math.max(...rows.map(({ num_steps }) => num_steps ?? 0));
@@ -78,7 +78,7 @@ function positions(rows: readonly BenchRow[], drawing: Drawing): PageNode | unde
   return part(drawing, {
     title: "Acceptance by position",
     text:
-      "Of the rounds that drafted a position, the share that accepted it. A preset or policy drafts deep where drafts fare well: its line may rise.",
+      "Of the rounds that drafted a position, the share that accepted it. A policy drafts deep where drafts fare well: its line may rise.",
     charts: byBatch(drafting, (rows, name) => positionChart(rows, { ...drawing, name })),
   });
 }

@@ -25,7 +25,7 @@ export const PLAIN_PATTERN = { symbol: "circle", dash: "1 3" } as const;
 
 /** The hue of the series at this place. */
 export function hueAt(at: number): string {
-  return `var(--preset-${at % HUES + 1})`;
+  return `var(--policy-${at % HUES + 1})`;
 }
 
 /**
@@ -43,7 +43,7 @@ export function patternAt(
 }
 
 /**
- * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the rows, presets and
+ * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the rows, and
  * policies have hues of their own.
  */
 export function looksOf(rows: readonly BenchRow[]): Looks {
@@ -70,7 +70,6 @@ function colourOf(row: BenchRow, settings: readonly BenchRow[]): string {
       return ramp(at, alike.length, ["--fewest-steps", "--most-steps"]);
     case "tree":
       return ramp(at, alike.length, ["--few-rows", "--many-rows"]);
-    case "preset":
     case "policy":
       return hueAt(at);
   }

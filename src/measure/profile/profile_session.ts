@@ -1,5 +1,5 @@
 import { openSequence } from "../../engine/device/single_sequence.ts";
-import type { Engine } from "../../engine/open.ts";
+import type { LocalEngine } from "../../engine/open.ts";
 import { fillCells } from "../../engine/check/growth/random_cells.ts";
 import {
   type CoreProfiler,
@@ -71,14 +71,18 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
   const engine = stack.use(
     await openMeasured(request, {
       tiers: distinctTiers(chains(numSteps)),
-      maxBatch,
-      maxKvTokens: maxBatch * Math.ceil(cells / 16) * 16,
-      ...longContext(cells),
+      limits: {
+        maxBatch,
+        maxKvTokens: maxBatch * Math.ceil(cells / 16) * 16,
+        ...longContext(cells),
+      },
     }),
   );
-  if (depths.some((depth) => depth + room > engine.contextLength)) {
+  if (depths.some((depth) => depth + room > engine.info.contextLength)) {
     throw new UsageError(
-      `Cannot profile --depth ${Math.max(...depths)}: of the model's ${engine.contextLength} ` +
+      `Cannot profile --depth ${
+        Math.max(...depths)
+      }: of the model's ${engine.info.contextLength} ` +
         `positions, ${room} are for the rounds`,
     );
   }
@@ -95,7 +99,7 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
 }
 
 async function* tables(
-  engine: Engine,
+  engine: LocalEngine,
   profiler: CoreProfiler,
   request: Omit<ProfileRequest, "bandwidth"> & { readonly bandwidth: number | undefined },
   room: number,
@@ -104,7 +108,7 @@ async function* tables(
   const vocabulary = engine.core.models.target.config.vocabSize;
   const from = { engine, profiler, request };
   for (const depth of new Set(depths)) {
-    const context = depth || Math.max(1, Math.min(DEFAULT_DEPTH, engine.contextLength - room));
+    const context = depth || Math.max(1, Math.min(DEFAULT_DEPTH, engine.info.contextLength - room));
     const ids = randomIds(context, { vocabulary, seed });
     for (const batch of new Set(batchSizes)) {
       for (const steps of new Set(numSteps)) yield await roundTable(from, { batch, steps, ids });
@@ -114,7 +118,7 @@ async function* tables(
 }
 
 interface Measured {
-  readonly engine: Engine;
+  readonly engine: LocalEngine;
   readonly profiler: CoreProfiler;
   readonly request: Pick<ModelRequest, "randomWeights"> & {
     readonly repeat: number;

@@ -77,7 +77,7 @@ export function simulatedTerminal(
     wrapped(`costs: ${costs}; repeats ${repeats}, seed ${seed}`, width),
     ...side,
     ...each,
-    ["--output md: all columns"],
+    ["--format md: all columns"],
   ].map((lines) => lines.map((line) => `${line}\n`).join("")).join("\n");
 }
 

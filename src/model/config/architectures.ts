@@ -1,12 +1,15 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
 import { DEEPSEEK_V2, DEEPSEEK_V3 } from "./architectures/deepseek.ts";
 import { GEMMA2, GEMMA3, GEMMA3_TEXT } from "./architectures/gemma.ts";
+import { GRANITE } from "./architectures/granite.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
+import { SEED_OSS } from "./architectures/seed_oss.ts";
+import { SMOLLM3 } from "./architectures/smollm3.ts";
 import { readDecoder } from "./decoder_config.ts";
 import type { DecoderConfig, Family } from "./types.ts";
 import { type Fields, quote, unusable, value } from "../files/fields.ts";
@@ -25,6 +28,9 @@ const FAMILIES: readonly Family[] = [
   QWEN3_MOE,
   DEEPSEEK_V2,
   DEEPSEEK_V3,
+  GRANITE,
+  SEED_OSS,
+  SMOLLM3,
 ];
 
 /**

@@ -50,7 +50,7 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
  */
 export function readDecoder(family: Family, file: Fields, architecture: string): DecoderConfig {
   const config = withDefaults(family, file);
-  refuseUnsupported(config);
+  refuseUnsupported(config, family.biases ?? []);
   const hiddenSize = size(config, "hidden_size", MOST.hidden);
   const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config, family) };
   const { headDim } = base.attention;
@@ -71,6 +71,8 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
     normOffset: 0,
     embedScale: 1,
     logitCap: undefined,
+    logitScale: 1,
+    residualScale: 1,
     ropes,
     tied: flag(config, "tie_word_embeddings", false),
     names: family.names ?? LLAMA_NAMES,
@@ -151,9 +153,11 @@ export function size(config: Fields, key: string, most: number): number {
 }
 
 /** What the kernels do not compute must not pass: the output would be wrong without a word. */
-function refuseUnsupported(config: Fields): void {
-  for (const key of ["attention_bias", "mlp_bias"]) {
-    if (flag(config, key, false)) throw unusable(config, `has ${key} true, expected false`);
+function refuseUnsupported(config: Fields, known: readonly string[]): void {
+  for (const key of ["attention_bias", "attention_out_bias", "mlp_bias"]) {
+    if (!known.includes(key) && flag(config, key, false)) {
+      throw unusable(config, `has ${key} true, expected false`);
+    }
   }
 }
 

@@ -21,6 +21,8 @@ export interface Rope {
 /** What makes contexts longer than those trained on possible; see rope.ts for the formulas. */
 export type RopeScaling =
   | { readonly kind: "default" }
+  /** Nothing is rotated. */
+  | { readonly kind: "none" }
   | { readonly kind: "linear"; readonly factor: number }
   | { readonly kind: "dynamic"; readonly factor: number; readonly maxPositions: number }
   | {

@@ -1,4 +1,4 @@
-/** Reads a causal model as a draft for another (`--speculative-algorithm STANDALONE`). */
+/** Reads a causal model as a draft for another (`--drafter STANDALONE`). */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { parseModelConfig } from "./config.ts";
 import type { ModelConfig, StandaloneConfig } from "./types.ts";

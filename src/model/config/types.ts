@@ -20,6 +20,10 @@ export interface ModelConfig {
   readonly embedScale: number;
   /** Logits are cap tanh(logits / cap) (Gemma 2). */
   readonly logitCap: number | undefined;
+  /** Logits are multiplied by this (Granite: 1 / `logits_scaling`), else 1. */
+  readonly logitScale: number;
+  /** What a branch adds to the residual stream is multiplied by this (Granite), else 1. */
+  readonly residualScale: number;
   /** lm_head shares the embedding matrix. */
   readonly tied: boolean;
   readonly layers: readonly LayerConfig[];
@@ -99,6 +103,8 @@ export interface Family {
   readonly nested?: string;
   /** What transformers assumes where config.json is silent, by its keys. */
   readonly defaults?: Readonly<Record<string, unknown>>;
+  /** Biases (`attention_bias`, `mlp_bias`) that its layers follow; others refuse a config that has them. */
+  readonly biases?: readonly string[];
   /** Key of the MLPs' activation; default: `hidden_act`. */
   readonly activation?: string;
   /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
@@ -113,7 +119,13 @@ export interface Family {
 
 type ModelExtras = Pick<
   ModelConfig,
-  "normOffset" | "embedScale" | "logitCap" | "maxPositions" | "nextnLayers"
+  | "normOffset"
+  | "embedScale"
+  | "logitCap"
+  | "logitScale"
+  | "residualScale"
+  | "maxPositions"
+  | "nextnLayers"
 >;
 
 /** A layer of causal attention over heads and a gated MLP, without any family's particulars. */

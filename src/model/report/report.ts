@@ -1,5 +1,4 @@
 /** Everything `eyrie inspect` reports, as a value: headers and configs only, no weights. */
-import { chains } from "../../speculate/round_shape.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -9,17 +8,7 @@ import { misfit } from "../config/fit.ts";
 import type { LayerConfig } from "../config/layer_config.ts";
 import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
 import type { Rope } from "../config/rope_config.ts";
-import { DEFAULT_CONTEXT, PREFILL_ROWS } from "../plan/device_layout.ts";
-import {
-  activeParameterCount,
-  keptMatrices,
-  kvBytesPerToken,
-  methodOf,
-  parameterCount,
-  tierBytes,
-  weightBytes,
-} from "./memory.ts";
-import { scratchBytes } from "./scratch.ts";
+import { activeParameterCount, keptMatrices, methodOf, parameterCount } from "./parameters.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../weights/tensors.ts";
 
 /** An opened checkpoint whose tensors were checked. */
@@ -57,7 +46,7 @@ export interface TensorTotal {
 }
 
 /** One checkpoint. */
-export interface PartReport extends HeadReport {
+export interface PartReport extends HeadReport, PartMemory {
   readonly name: string;
   readonly architecture: string;
   readonly modelType: string;
@@ -82,10 +71,13 @@ export interface PartReport extends HeadReport {
   /** How the checkpoint itself is quantized, null where it is not. */
   readonly method: string | null;
   readonly quantized: QuantizeReport | null;
-  /** On the GPU. */
+  readonly warnings: readonly string[];
+}
+
+/** What one model takes on the GPU. */
+export interface PartMemory {
   readonly weightBytes: number;
   readonly kvBytesPerToken: number;
-  readonly warnings: readonly string[];
 }
 
 /** A draft, and whether it serves the target. */
@@ -109,18 +101,21 @@ export interface MemoryReport {
   readonly context: number;
   /** Keys and values of that context. */
   readonly kvBytes: number;
-  /** About, for `scratchRows` rows. */
+  /** Working memory of rounds and of prefill in chunks of `scratchRows` rows. */
   readonly scratchBytes: number;
   readonly scratchRows: number;
   readonly totalBytes: number;
-  /** What sets of tiers add at a batch of TIER_BATCH. */
+  /** What sets of tiers add to plain decoding of `tierBatch` sequences; none where nothing drafts. */
   readonly tiers: readonly { readonly numSteps: readonly number[]; readonly bytes: number }[];
+  readonly tierBatch: number;
 }
 
-/** The default `--max-batch`, for which the tiers are listed. */
-export const TIER_BATCH = 8;
-
-const TIER_SETS = [[0], [1], [1, 3], [1, 3, 7], [0, 1, 3, 7]];
+/** What an engine of these models takes, and each of them. */
+export interface AllMemory {
+  readonly target: PartMemory;
+  readonly draft: PartMemory | null;
+  readonly all: MemoryReport;
+}
 
 /** A target, the draft beside it if any, and what both take. */
 export interface ModelReport {
@@ -129,46 +124,30 @@ export interface ModelReport {
   readonly memory: MemoryReport;
 }
 
-/** Rows that get logits in a round of the default num_steps, in whole matmul tiles. */
-const VERIFY_ROWS = 8;
-
 /** The report on a target and its draft; a draft that does not fit is reported, not thrown. */
 export function inspectReport(
   target: Inspected<ModelConfig>,
   draft: InspectedDraft | null,
-  kvDtype: KvDtype = "f32",
+  memory: AllMemory,
 ): ModelReport {
-  const targetPart = partReport(target, target.config, targetTensors(target.config), kvDtype);
-  const draftPart = draft && draftReport(draft, target.config, kvDtype);
-  const context = Math.min(target.config.maxPositions, DEFAULT_CONTEXT);
   return {
-    target: targetPart,
-    draft: draftPart,
-    memory: memoryReport(
-      targetPart,
-      draftPart,
-      scratchBytes(
-        target.config,
-        draft?.config,
-        { rows: PREFILL_ROWS, verifyRows: VERIFY_ROWS, context },
-      ),
-      kvDtype,
-      tierReports(target.config, draft?.config),
-    ),
+    target: partReport(target, target.config, targetTensors(target.config), memory.target),
+    draft: draft && draftReport(draft, target.config, memory.draft as PartMemory),
+    memory: memory.all,
   };
 }
 
 function draftReport(
   draft: InspectedDraft,
   target: ModelConfig,
-  kvDtype: KvDtype,
+  memory: PartMemory,
 ): DraftReport {
   const { config } = draft;
   const why = misfit(config, target) ?? draft.vocabularyMisfit;
   const whole = { auxLayers: [], ownEmbedding: true, ownHead: true };
   const { auxLayers, ownEmbedding, ownHead } = config.algorithm === "STANDALONE" ? whole : config;
   return {
-    ...partReport(draft, config.layer, draftTensors(config), kvDtype),
+    ...partReport(draft, config.layer, draftTensors(config), memory),
     algorithm: config.algorithm,
     draftVocabSize: config.draftVocabSize,
     auxLayers,
@@ -183,7 +162,7 @@ function partReport(
   { checkpoint, warnings, quantize }: Inspected<unknown>,
   config: ModelConfig,
   specs: readonly TensorSpec[],
-  kvDtype: KvDtype,
+  memory: PartMemory,
 ): PartReport {
   // What differs between layers besides the window is reported for the first alone.
   const { attention } = config.layers[0] as LayerConfig;
@@ -211,8 +190,8 @@ function partReport(
     files: totals(tensors, ({ file }) => file),
     method: methodOf(checkpoint) ?? null,
     quantized: quantize ? quantizeReport(checkpoint, specs, quantize) : null,
-    weightBytes: weightBytes(checkpoint, specs, quantize),
-    kvBytesPerToken: kvBytesPerToken(config, kvDtype),
+    weightBytes: memory.weightBytes,
+    kvBytesPerToken: memory.kvBytesPerToken,
     warnings,
   };
 }
@@ -228,40 +207,6 @@ function quantizeReport(
   );
   const all = specs.filter(({ kind }) => kind === "matrix").length;
   return { to, matrices: all - kept - already, kept, already };
-}
-
-function tierReports(
-  target: ModelConfig,
-  draft: AnyDraftConfig | undefined,
-): MemoryReport["tiers"] {
-  const kvTokens = TIER_BATCH * Math.min(target.maxPositions, DEFAULT_CONTEXT);
-  return TIER_SETS.filter((steps) => draft || Math.max(...steps) === 0).map((numSteps) => ({
-    numSteps,
-    bytes: tierBytes(target, draft, { tiers: chains(numSteps), batch: TIER_BATCH, kvTokens }),
-  }));
-}
-
-function memoryReport(
-  target: PartReport,
-  draft: PartReport | null,
-  scratch: number,
-  kvDtype: KvDtype,
-  tiers: MemoryReport["tiers"],
-): MemoryReport {
-  const weights = target.weightBytes + (draft?.weightBytes ?? 0);
-  const kv = target.kvBytesPerToken + (draft?.kvBytesPerToken ?? 0);
-  const context = Math.min(target.context, DEFAULT_CONTEXT);
-  return {
-    weightBytes: weights,
-    kvDtype,
-    kvBytesPerToken: kv,
-    context,
-    kvBytes: kv * context,
-    scratchBytes: scratch,
-    scratchRows: PREFILL_ROWS,
-    totalBytes: weights + kv * context + scratch,
-    tiers,
-  };
 }
 
 function totals(

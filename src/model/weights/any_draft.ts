@@ -32,14 +32,14 @@ export function parseAnyDraft(
   if (algorithm === "NEXTN") {
     if (!head) return parseNextnConfig(checkpoint, draftRopeTheta);
     throw new UsageError(
-      `Cannot use --speculative-algorithm NEXTN: the draft "${checkpoint.name}" is an EAGLE head; ` +
+      `Cannot use --drafter NEXTN: the draft "${checkpoint.name}" is an EAGLE head; ` +
         "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
     );
   }
   if (algorithm === "STANDALONE") {
     if (!head) return parseStandaloneConfig(checkpoint, target, draftRopeTheta);
     throw new UsageError(
-      `Cannot use --speculative-algorithm STANDALONE: the draft "${checkpoint.name}" is an EAGLE ` +
+      `Cannot use --drafter STANDALONE: the draft "${checkpoint.name}" is an EAGLE ` +
         "head; leave the flag out, or name a whole model of the target's vocabulary",
     );
   }

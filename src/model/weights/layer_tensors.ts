@@ -117,6 +117,8 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   const module = router.name.slice(0, -".weight".length);
   const sharedRoles = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" } as const;
   const expertRoles = { gate: "expertGate", up: "expertUp", down: "expertDown" } as const;
+  const ofExpert = gatedTensors(spec, at, expertRoles);
+  const share = topK / numExperts;
   return [
     { ...router, kind: "table" },
     ...scores === "sigmoid"
@@ -125,11 +127,11 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
     ...Array.from(
       { length: numExperts },
       (_, expert) =>
-        gatedTensors(spec, at, expertRoles).map((spec): TensorSpec => ({
+        ofExpert.map((spec): TensorSpec => ({
           ...spec,
           role: `${spec.role}.${expert}`,
           name: spec.name.replace(EXPERT, `${expert}`),
-          share: topK / numExperts,
+          share,
         })),
     ).flat(),
     ...shared ? gatedTensors(shared, at, sharedRoles) : [],

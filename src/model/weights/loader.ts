@@ -51,8 +51,8 @@ export interface Loader {
   vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
   /** The same with `offset` added to each element: weights of norms. */
   norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
-  /** Token ids or offsets of them, i32. */
-  ids(label: string, values: Int32Array<ArrayBuffer>): Operand;
+  /** `count` token ids or offsets of them, i32; `values` is called where there is memory to put them. */
+  ids(label: string, count: number, values: () => Int32Array<ArrayBuffer>): Operand;
 }
 
 /** How checkpoints store weights. */
@@ -75,11 +75,14 @@ export interface WeightSource {
   fill(matrix: Matrix, segments: readonly Segment[], from: Shape["from"]): void;
   /** Puts the vectors there as f32, `offset` added to each element. */
   vector(out: Operand, tensors: readonly TensorInfo[], offset: number): void;
-  ids(out: Operand, values: Int32Array<ArrayBuffer>): void;
+  ids(out: Operand, values: () => Int32Array<ArrayBuffer>): void;
 }
 
+/** What tensors become on the GPU. */
+export type WeightShapes = Pick<WeightSource, "matrixShape" | "tableShape">;
+
 /** A source of the same shapes that puts nothing in: for an arena that measures. */
-export function shapesAlone({ matrixShape, tableShape }: WeightSource): WeightSource {
+export function shapesAlone({ matrixShape, tableShape }: WeightShapes): WeightSource {
   return { matrixShape, tableShape, fill: () => {}, vector: () => {}, ids: () => {} };
 }
 
@@ -132,8 +135,8 @@ export function loader(
       build(label, source.matrixShape(experts.flat()), (bytes) => wholeStacks(gpu, experts, bytes)),
     vector: (label, ...tensors) => vector(label, tensors, 0),
     norm: (label, offset, ...tensors) => vector(label, tensors, offset),
-    ids(label, values) {
-      const out = arena.allocate(label, vectorBytes(values.length));
+    ids(label, count, values) {
+      const out = arena.allocate(label, vectorBytes(count));
       source.ids(out, values);
       return out;
     },

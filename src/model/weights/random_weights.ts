@@ -46,26 +46,33 @@ interface Fill {
   readonly streams: readonly number[];
 }
 
+/** With the buffer of `fillParams`. */
+type Filling = Fill & { readonly params: Operand };
+
 /** Matrices of bf16 or of what they are quantized to, and vectors of ones. */
 export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
   const { seed, std, quantize, nextStream = counter() } = options;
   const fills: Fill[] = [];
   const { lanes } = tuning(gpu.info.software);
-  const params = vectorBuffer(gpu, "fill.params", new Uint32Array(4));
 
   function shapeOf<Format extends WeightFormat>(format: Format, cols: number): Shape<Format> {
     return { from: "bf16", format, cols, lanes: lanesFor(format, cols, lanes) };
   }
 
   /** The plan that fills `out` with the weights of a shard from row `row` on. */
-  function fillRows({ matrix, streams }: Fill, shard: number, out: Operand, row: number): Plan {
+  function fillRows(
+    { matrix, streams, params }: Filling,
+    shard: number,
+    out: Operand,
+    row: number,
+  ): Plan {
     const { cols } = matrix;
     const fill = { seed, stream: streams[shard] ?? 0, std: std ?? 1 / Math.sqrt(cols) };
     gpu.device.queue.writeBuffer(params.buffer, 0, fillParams({ ...fill, first: row * cols / 2 }));
     return [fillRandom({ params, out }, labelOf(out))];
   }
 
-  function fillQuantized(fill: Fill) {
+  function fillQuantized(fill: Filling) {
     const { quantizer } = quantize as NonNullable<typeof quantize>;
     const rowBytes = 2 * fill.matrix.cols;
     const most = quantizer.rows(rowBytes);
@@ -89,10 +96,12 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
       fills.push({ matrix, streams: matrix.shards.map(nextStream) });
     },
     vector: (out) => write(gpu, out, new Float32Array(bytesOf(out) / 4).fill(1)),
-    ids: (out, values) => write(gpu, out, values),
+    ids: (out, values) => write(gpu, out, values()),
     fillAll() {
       const { prepare } = compiler(gpu);
-      for (const fill of fills.splice(0)) {
+      const params = vectorBuffer(gpu, "fill.params", new Uint32Array(4));
+      for (const { matrix, streams } of fills.splice(0)) {
+        const fill = { matrix, streams, params };
         if (isQuantized(fill.matrix.format)) fillQuantized(fill);
         else {
           // One submission a shard: a whole model in one could outlast a driver's watchdog.
@@ -101,6 +110,7 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
           }
         }
       }
+      params.buffer.destroy();
       gpu.check();
     },
   };

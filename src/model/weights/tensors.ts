@@ -212,7 +212,8 @@ export function findTensor(
   { tensors }: Pick<Checkpoint, "tensors">,
   { name, aliases = [], shape, part }: TensorSpec,
 ): TensorInfo | undefined {
-  const found = [name, ...aliases].flatMap((each) => tensors.get(each) ?? [])[0];
+  const called = tensors.has(name) ? name : aliases.find((alias) => tensors.has(alias));
+  const found = called === undefined ? undefined : tensors.get(called);
   if (found === undefined || part === undefined) return found;
   const rowBytes = found.size / part.of;
   const [rows = 0] = shape;

@@ -21,7 +21,13 @@ import { separateBuffers } from "../../gpu/arena.ts";
 import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../files/safetensors.ts";
-import { type Shape, type StoredFormat, vectorBytes, type WeightSource } from "./loader.ts";
+import {
+  type Shape,
+  type StoredFormat,
+  vectorBytes,
+  type WeightShapes,
+  type WeightSource,
+} from "./loader.ts";
 import { BLOCK_BYTES, blocksToLanes, blockValues } from "../checkpoint/quantized/blocks.ts";
 import { dequantized } from "../checkpoint/quantized/dequantize.ts";
 import { toLanes } from "../checkpoint/quantized/lane_order.ts";
@@ -66,6 +72,40 @@ export interface CheckpointWeightsOptions {
   readonly quantize?: { readonly to: Quantization; readonly quantizer: Quantizer };
   /** Most lanes of a matrix; default: what suits the adapter. */
   readonly lanes?: number;
+}
+
+/**
+ * What the tensors of a checkpoint become, from its headers alone.
+ *
+ * @param options.lanes most lanes of a matrix.
+ */
+export function checkpointShapes(
+  checkpoint: Pick<Checkpoint, "name">,
+  { quantize, lanes }: {
+    readonly quantize: Quantization | undefined;
+    readonly lanes: number;
+  },
+): WeightShapes {
+  function shapeOf<Format extends WeightFormat>(
+    { format: from, cols }: Pick<Shape<StoredFormat>, "format" | "cols">,
+    format: Format,
+  ): Shape<Format> {
+    return { from, format, cols, lanes: lanesFor(format, cols, lanes) };
+  }
+
+  return {
+    matrixShape(tensors) {
+      const shared = sharedShape(checkpoint, tensors);
+      const { format, cols } = shared;
+      const grouped = tensors.some((tensor) => isQuantized(formatOf(tensor)));
+      const quantizable = !grouped && isQuantizable(cols);
+      return shapeOf(shared, quantize && quantizable ? quantize : format);
+    },
+    tableShape(tensor) {
+      const shared = sharedShape(checkpoint, [tensor]);
+      return shapeOf(shared, isQuantized(shared.format) ? "f32" : shared.format);
+    },
+  };
 }
 
 /** The weights of a checkpoint, streamed from its files. */
@@ -210,25 +250,8 @@ export function checkpointWeights(
     });
   }
 
-  function shapeOf<Format extends WeightFormat>(
-    { format: from, cols }: Pick<Shape<StoredFormat>, "format" | "cols">,
-    format: Format,
-  ): Shape<Format> {
-    return { from, format, cols, lanes: lanesFor(format, cols, lanes) };
-  }
-
   return {
-    matrixShape(tensors) {
-      const shared = sharedShape(checkpoint, tensors);
-      const { format, cols } = shared;
-      const grouped = tensors.some((tensor) => isQuantized(formatOf(tensor)));
-      const quantizable = !grouped && isQuantizable(cols);
-      return shapeOf(shared, quantize && quantizable ? quantize.to : format);
-    },
-    tableShape(tensor) {
-      const shared = sharedShape(checkpoint, [tensor]);
-      return shapeOf(shared, isQuantized(shared.format) ? "f32" : shared.format);
-    },
+    ...checkpointShapes(checkpoint, { quantize: quantize?.to, lanes }),
     fill(matrix, segments, from) {
       const { format, cols, shards } = matrix;
       const outs = shards.map(({ operand }) => operand);
@@ -252,7 +275,7 @@ export function checkpointWeights(
       });
       write(gpu, out, Float32Array.from(values, (value) => offset + value));
     },
-    ids: (out, values) => write(gpu, out, values),
+    ids: (out, values) => write(gpu, out, values()),
   };
 }
 
@@ -314,7 +337,7 @@ function formatOf({ dtype }: TensorInfo): StoredFormat {
 
 /** Of tensors in one matrix; where their types differ, float32, which holds all of them exactly. */
 function sharedShape(
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, "name">,
   tensors: readonly TensorInfo[],
 ): { readonly format: StoredFormat; readonly cols: number } {
   const first = tensors[0] as TensorInfo;

@@ -138,7 +138,7 @@ function openReader(
   { reasoning, calls }: Reading,
 ): Reader {
   const thought: ReasoningStream | undefined = reasoning
-    ? reasoningStream(engine.reasoning, promptIds)
+    ? reasoningStream(engine.info.reasoning, promptIds)
     : undefined;
   const called = calls && callStream(tools.format);
   let count = 0;

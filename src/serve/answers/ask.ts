@@ -42,13 +42,13 @@ export async function encodePrompt(
   prompt: Prompt,
   signal: AbortSignal,
 ): Promise<readonly number[]> {
-  const { contextLength } = ready.engine;
+  const { contextLength } = ready.engine.info;
   const length = textLength(prompt);
   if (length > contextLength * MOST_CHARACTERS) {
     throw promptTooLong(Math.ceil(length / MOST_CHARACTERS), contextLength);
   }
   const ids = await promptTokens(ready, prompt, signal);
-  const most = mostTokens(ready.engine);
+  const most = mostTokens(ready.engine.info);
   if (ids.length >= most) throw promptTooLong(ids.length, most);
   return ids;
 }
@@ -65,7 +65,7 @@ export async function promptTokens(
   prompt: Prompt,
   signal: AbortSignal,
 ): Promise<readonly number[]> {
-  const { contextLength } = engine;
+  const { contextLength } = engine.info;
   const length = textLength(prompt);
   const most = Math.max(contextLength * USUAL_CHARACTERS, FEWEST_MOST_CHARACTERS);
   if (length > most) throw tooManyOf("characters", length, most);
@@ -83,13 +83,13 @@ export async function encodePrediction(
   signal: AbortSignal,
 ): Promise<readonly number[]> {
   const { engine } = ready;
-  const most = engine.contextLength * MOST_CHARACTERS;
+  const most = engine.info.contextLength * MOST_CHARACTERS;
   if (text.length > most) {
     const why = `it has ${text.length} characters, allowed are ${most}`;
     throw invalid(`Cannot use "prediction": ${why}`, "prediction");
   }
   const ids = await encoded(engine, { raw: text, addSpecialTokens: false }, signal);
-  return ids.slice(0, engine.contextLength);
+  return ids.slice(0, engine.info.contextLength);
 }
 
 async function encoded(
@@ -137,7 +137,7 @@ export function requestOf(
     // What does not fit is cut, as at the context's end.
     maxTokens: Math.min(
       maxTokens ?? options.maxTokens ?? Infinity,
-      mostTokens(engine) - promptIds.length,
+      mostTokens(engine.info) - promptIds.length,
     ),
     stop,
     ignoreEos,

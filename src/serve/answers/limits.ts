@@ -1,9 +1,9 @@
-import type { EngineFacts } from "../../engine/client.ts";
+import type { EngineInfo } from "../../engine/engine.ts";
 
 /** Tokens, prompt and output, that a request may have. */
 export function mostTokens(
   { contextLength, requestTokens = contextLength }: Pick<
-    EngineFacts,
+    EngineInfo,
     "contextLength" | "requestTokens"
   >,
 ): number {

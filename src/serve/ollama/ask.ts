@@ -23,7 +23,7 @@ export function ollamaGenerateAsk(
   const { prompt, system, raw } = request;
   const system_: MessageField[] = system ? [{ role: "system", content: system }] : [];
   const messages: MessageField[] = [...system_, { role: "user", content: prompt }];
-  if (!raw && ready.engine.hasChatTemplate) {
+  if (!raw && ready.engine.info.hasChatTemplate) {
     return withContextHint(
       chatAsk({ ...common(request), messages }, ready, options),
       request,
@@ -43,7 +43,7 @@ function withContextHint(
   { options }: Pick<OllamaChat, "options">,
   { engine }: Ready,
 ): ChatAsk {
-  if ((options?.num_ctx ?? 0) <= mostTokens(engine)) return asked;
+  if ((options?.num_ctx ?? 0) <= mostTokens(engine.info)) return asked;
   return { ...asked, ignored: [...asked.ignored, "options.num_ctx"] };
 }
 

@@ -119,13 +119,13 @@ function modelOf(service: Service, name: string): Record<string, unknown> {
     name,
     model: name,
     modified_at: service.started.toISOString(),
-    size: engine.weights.bytes,
+    size: engine.info.weights.bytes,
     digest: "",
-    details: detailsOf(engine.weights),
+    details: detailsOf(engine.info.weights),
   };
 }
 
-function detailsOf({ quantize }: Ready["engine"]["weights"]): Record<string, unknown> {
+function detailsOf({ quantize }: Ready["engine"]["info"]["weights"]): Record<string, unknown> {
   return {
     parent_model: "",
     format: "safetensors",
@@ -141,27 +141,27 @@ const NEVER = "9999-12-31T23:59:59Z";
 
 function loaded(service: Service): unknown {
   const { engine, model } = readyOf(service);
-  const { bytes } = engine.weights;
+  const { bytes } = engine.info.weights;
   return {
     ...modelOf(service, model),
     expires_at: NEVER,
     size_vram: bytes,
-    context_length: mostTokens(engine),
+    context_length: mostTokens(engine.info),
   };
 }
 
 /** Clients look for the context's length under the architecture's name, and for what it can do. */
 function shown(service: Service, { engine }: Ready): unknown {
-  const { chatTemplate, hasChatTemplate, reasoning } = engine;
+  const { chatTemplate, hasChatTemplate, reasoning } = engine.info;
   return {
     modelfile: "",
     parameters: "",
     template: chatTemplate ?? "",
-    details: detailsOf(engine.weights),
+    details: detailsOf(engine.info.weights),
     model_info: {
       "general.architecture": "eyrie",
-      "general.basename": engine.name,
-      "eyrie.context_length": mostTokens(engine),
+      "general.basename": engine.info.name,
+      "eyrie.context_length": mostTokens(engine.info),
     },
     capabilities: [
       "completion",
@@ -230,12 +230,15 @@ async function answered(
     { model: ready.model, created_at: new Date().toISOString(), done }
   );
   if (stream ?? true) {
-    return lineStream(lines(choices, { head, as, loadMs: ready.engine.loadMs }), choices.leave);
+    return lineStream(
+      lines(choices, { head, as, loadMs: ready.engine.info.loadMs }),
+      choices.leave,
+    );
   }
   const [answer] = await gather(choices);
   const { text, reasoning, calls, ended } = answer as Gathered;
   const said = as({ content: text, thinking: reasoning, calls });
-  return Response.json({ ...head(true), ...said, ...last(ended, ready.engine.loadMs) });
+  return Response.json({ ...head(true), ...said, ...last(ended, ready.engine.info.loadMs) });
 }
 
 async function* lines(

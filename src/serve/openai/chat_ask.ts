@@ -33,7 +33,7 @@ export function chatAsk(
   ready: Ready,
   options: Pick<ServiceOptions, "templateArguments">,
 ): ChatAsk {
-  if (!ready.engine.hasChatTemplate) {
+  if (!ready.engine.info.hasChatTemplate) {
     throw invalid(
       `"${ready.model}" has no chat template; POST /v1/completions goes without`,
       "messages",
@@ -102,7 +102,7 @@ function forcedCall(
   if (allowed.length === 0 && choice !== "required") {
     throw invalid(`there is no tool "${choice.function.name}"`, "tool_choice.function.name");
   }
-  return family.forced(allowed, engine.chatTemplate ?? "");
+  return family.forced(allowed, engine.info.chatTemplate ?? "");
 }
 
 /** @throws ApiError where there are two: an output has one. */
@@ -167,7 +167,7 @@ interface Switches {
 /** How much a model thinks is a hint: one that has no switch for it thinks as it does. */
 function switchesOf(
   { chat_template_kwargs: given, reasoning_effort: effort }: ChatRequest,
-  { chatTemplate, reasoning }: Ready["engine"],
+  { info: { chatTemplate, reasoning } }: Ready["engine"],
 ): Switches {
   const taken = Object.keys(given ?? {}).find((name) => TAKEN.includes(name));
   if (taken !== undefined) {

@@ -32,7 +32,7 @@ function modelOf(service: Service, name: string): unknown {
     object: "model",
     created: Math.floor(service.started.getTime() / 1000),
     owned_by: "eyrie",
-    max_model_len: mostTokens(engine),
-    draft: engine.draftName ?? null,
+    max_model_len: mostTokens(engine.info),
+    draft: engine.info.draftName ?? null,
   };
 }

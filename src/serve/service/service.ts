@@ -1,4 +1,4 @@
-import type { EngineClient } from "../../engine/client.ts";
+import type { Engine } from "../../engine/engine.ts";
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { SamplingChoice } from "../../engine/sampling.ts";
 import { type RequestTable, requestTable } from "./table.ts";
@@ -31,7 +31,7 @@ export interface ServiceOptions extends Access {
   /** Fields and tools that are not known are refused instead of ignored. */
   readonly strict: boolean;
   /** How a request is sampled that does not say. */
-  readonly sampling: (engine: EngineClient) => SamplingChoice;
+  readonly sampling: (engine: Engine) => SamplingChoice;
   /** Most tokens of an answer where a request does not say; default what the context has left. */
   readonly maxTokens: number | undefined;
   /** Template variables of requests that do not give their own. */
@@ -47,7 +47,7 @@ export interface ServiceOptions extends Access {
 
 /** An engine that answers, and what is known of its model. */
 export interface Ready {
-  readonly engine: EngineClient;
+  readonly engine: Engine;
   /** Its name in requests and answers. */
   readonly model: string;
   /** How the model calls tools. */
@@ -94,11 +94,14 @@ export function openService(options: ServiceOptions): Service {
 }
 
 /** The service has an engine now. */
-export function setReady(service: Service, engine: EngineClient): void {
+export function setReady(service: Service, engine: Engine): void {
   const { modelName, shownName } = service.options;
-  const model = modelName ?? shownName(engine.name);
+  const model = modelName ?? shownName(engine.info.name);
   const pulse = openPulse(() => engine.ping());
-  service.phase = { kind: "ready", ready: { engine, model, tools: toolFamily(engine), pulse } };
+  service.phase = {
+    kind: "ready",
+    ready: { engine, model, tools: toolFamily(engine.info), pulse },
+  };
 }
 
 /** @throws ApiError (503) while there is no engine that answers. */

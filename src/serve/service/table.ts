@@ -1,5 +1,5 @@
-import type { EngineClient } from "../../engine/client.ts";
-import { eventQueue } from "../../engine/schedule/event_queue.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { EventStream } from "../../engine/schedule/event_stream.ts";
 import type { EngineEvent, GenerateRequest } from "../../engine/schedule/events.ts";
 import { UsageError } from "../../errors.ts";
 import { ApiError, invalid, tooMany } from "../http/errors.ts";
@@ -62,7 +62,7 @@ export interface RequestTable {
    * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed.
    */
   generate(
-    engine: EngineClient,
+    engine: Engine,
     request: GenerateRequest,
     entry: LiveRequest,
   ): AsyncGenerator<EngineEvent, void, void>;
@@ -156,6 +156,7 @@ export function requestTable(
   }
 
   function ended(entry: LiveRequest, reason: string): void {
+    depart(entry);
     const { firstToken, arrived, outputTokens, promptTokens, cachedTokens } = entry;
     const perToken = firstToken === undefined || outputTokens < 2
       ? undefined
@@ -165,30 +166,18 @@ export function requestTable(
     metrics.request({ reason, seconds, perToken, outputTokens, prompt });
   }
 
-  /** Passes on what the engine does as it does it, also to who does not read. */
-  async function run(
-    engine: EngineClient,
-    request: GenerateRequest,
-    entry: LiveRequest,
-    push: (event: EngineEvent) => void,
-  ): Promise<void> {
-    let reason = "abort";
-    try {
-      for await (const event of engine.generate(request)) {
-        note(entry, event);
-        if (event.kind === "finish" && event.result.finishReason !== "interrupt") {
-          reason = event.result.finishReason;
-        }
-        push(event);
-      }
-    } catch (error) {
-      reason = "error";
-      if (!(error instanceof UsageError)) failure ??= error as Error;
-      push({ kind: "error", error: engineError(error, entry) });
-    } finally {
-      depart(entry);
-      ended(entry, reason);
+  /** Counts an event of the engine; an error becomes that of an answer. */
+  function counted(entry: LiveRequest, event: EngineEvent): EngineEvent {
+    note(entry, event);
+    if (event.kind === "finish") {
+      const { finishReason } = event.result;
+      ended(entry, finishReason === "interrupt" ? "abort" : finishReason);
+    } else if (event.kind === "error") {
+      if (!(event.error instanceof UsageError)) failure ??= event.error;
+      ended(entry, "error");
+      return { kind: "error", error: engineError(event.error, entry) };
     }
+    return event;
   }
 
   return {
@@ -216,18 +205,14 @@ export function requestTable(
       }
     },
     async *generate(engine, request, entry) {
-      const events = eventQueue<EngineEvent>();
       entry.promptTokens = request.promptIds.length;
       entry.state = "waiting";
       heard = now();
-      run(engine, request, entry, events.push);
+      const events = new EventStream(() => running.cancel());
+      const running = engine.submit(request);
+      running.listen((event) => events.push(counted(entry, event)));
       try {
-        while (true) {
-          const event = await events.next();
-          if (event.kind === "error") throw event.error;
-          yield event;
-          if (event.kind === "finish") return;
-        }
+        yield* events;
       } finally {
         taken--;
       }

@@ -1,10 +1,10 @@
-import type { EngineClient, EngineStatus } from "../../engine/client.ts";
+import type { Engine, EngineStatus } from "../../engine/engine.ts";
 
 /** How long to wait for the engine's own numbers, ms; after that the last known ones are reported. */
 const STATUS_MS = 1000;
 
 /** What the engine does now, or did last where a round takes long. */
-export async function liveStatus(engine: EngineClient): Promise<EngineStatus> {
+export async function liveStatus(engine: Engine): Promise<EngineStatus> {
   const { promise: late, resolve } = Promise.withResolvers<EngineStatus>();
   const timer = setTimeout(() => resolve(engine.status), STATUS_MS);
   try {

@@ -55,24 +55,24 @@ async function serverInfo(service: Service): Promise<unknown> {
     live.reduce((sum, each) => sum + of(each), 0);
   return {
     version: options.version,
-    model_path: engine.name,
+    model_path: engine.info.name,
     served_model_name: model,
     status: "ready",
     start_time: started.toISOString(),
-    device: engine.device,
-    kv_cache_dtype: engine.kvDtype,
-    quantization: engine.weights.quantize ?? null,
-    context_length: engine.contextLength,
-    max_req_len: mostTokens(engine),
+    device: engine.info.device,
+    kv_cache_dtype: engine.info.kvDtype,
+    quantization: engine.info.weights.quantize ?? null,
+    context_length: engine.info.contextLength,
+    max_req_len: mostTokens(engine.info),
     max_running_requests: options.maxBatch,
     max_queued_requests: options.maxQueue,
-    speculative_algorithm: engine.algorithm === "NONE" ? null : engine.algorithm,
-    speculative_draft_model_path: engine.draftName ?? null,
-    speculative_num_steps: engine.tier.depth,
-    speculative_eagle_topk: engine.tier.depth > 0 ? engine.tier.width : 0,
-    speculative_num_draft_tokens: engine.tier.depth > 0 ? engine.tier.rows : 0,
+    speculative_algorithm: engine.info.algorithm === "NONE" ? null : engine.info.algorithm,
+    speculative_draft_model_path: engine.info.draftName ?? null,
+    speculative_num_steps: engine.info.tier.depth,
+    speculative_eagle_topk: engine.info.tier.depth > 0 ? engine.info.tier.width : 0,
+    speculative_num_draft_tokens: engine.info.tier.depth > 0 ? engine.info.tier.rows : 0,
     speculative_adaptive: policy !== "static",
-    lossless: engine.acceptThresholds === undefined,
+    lossless: engine.info.acceptThresholds === undefined,
     internal_states: [{
       num_running_reqs: table.running,
       num_waiting_reqs: table.waiting,
@@ -87,7 +87,9 @@ async function serverInfo(service: Service): Promise<unknown> {
         rounds,
         switches,
         tier_ms,
-        candidates: engine.tiers.shapes.map((tier) => isChain(tier) ? tier.depth : tierText(tier)),
+        candidates: engine.info.tiers.shapes.map((tier) =>
+          isChain(tier) ? tier.depth : tierText(tier)
+        ),
         ...own.json,
       },
       counts,
@@ -102,7 +104,7 @@ function props(service: Service): unknown {
   return {
     total_slots: service.options.maxBatch,
     default_generation_settings: {
-      n_ctx: engine.contextLength,
+      n_ctx: engine.info.contextLength,
       params: {
         temperature,
         top_k: topK,
@@ -114,8 +116,8 @@ function props(service: Service): unknown {
       },
     },
     model_alias: model,
-    model_path: engine.name,
-    chat_template: engine.chatTemplate ?? "",
+    model_path: engine.info.name,
+    chat_template: engine.info.chatTemplate ?? "",
     modalities: { vision: false, audio: false },
     build_info: `eyrie-${service.options.version}`,
   };
@@ -128,10 +130,10 @@ function slots(service: Service): unknown {
   const now = performance.now();
   return Array.from({ length: maxBatch }, (_, id) => {
     const live = taken.get(id);
-    if (live === undefined) return { id, n_ctx: engine.contextLength, is_processing: false };
+    if (live === undefined) return { id, n_ctx: engine.info.contextLength, is_processing: false };
     return {
       id,
-      n_ctx: engine.contextLength,
+      n_ctx: engine.info.contextLength,
       is_processing: true,
       id_task: live.id,
       state: live.state,

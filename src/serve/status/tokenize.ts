@@ -49,7 +49,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
         count: ids.length,
-        max_model_len: mostTokens(ready.engine),
+        max_model_len: mostTokens(ready.engine.info),
       });
     },
   ),
@@ -58,7 +58,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
     DETOKENIZE,
     async ({ model, tokens }, { service, trace }) => {
       const { engine } = modelNamed(service, model);
-      const most = Math.max(engine.contextLength, FEWEST_MOST_TOKENS);
+      const most = Math.max(engine.info.contextLength, FEWEST_MOST_TOKENS);
       if (tokens.length > most) throw tooManyOf("tokens", tokens.length, most);
       const text = await service.table.encoding(trace.id, () => decoded(engine, tokens));
       return Response.json({ content: text, prompt: text });

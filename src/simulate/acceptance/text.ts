@@ -2,14 +2,14 @@ import { UsageError } from "../../errors.ts";
 import { type AcceptanceModel, betaMixed, byPosition, geometric, spreadOut } from "./model.ts";
 import { phasesOfText, phasesOfTime } from "./phases.ts";
 
-/** What `--acceptance` takes, for help and messages. */
+/** What `--simulate-acceptance` takes, for help and messages. */
 export const ACCEPTANCE_FORMS =
   "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or replay:FILE";
 
 const DEFAULT_DWELL = 150;
 
 /**
- * An acceptance model as `--acceptance` takes it: `KIND:NUMBERS,key=value`, numbers with `/` between
+ * An acceptance model as `--simulate-acceptance` takes it: `KIND:NUMBERS,key=value`, numbers with `/` between
  * them. Every kind takes `spread` and `tokens`, standard deviations of log-odds between requests and
  * between tokens; `phases` takes `dwell` in tokens, or `every` in seconds for all requests at once.
  *
@@ -19,7 +19,7 @@ const DEFAULT_DWELL = 150;
 export function acceptanceOf(
   text: string,
   replay: (file: string) => AcceptanceModel,
-  flag = "--acceptance",
+  flag = "--simulate-acceptance",
 ): AcceptanceModel {
   const refuse = (why: string) => new UsageError(`Cannot use "${flag} ${text}": ${why}`);
   const at = text.indexOf(":");

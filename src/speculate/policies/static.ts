@@ -1,4 +1,4 @@
-import { DEFAULT_NUM_STEPS } from "../adaptive_arguments.ts";
+import { DEFAULT_NUM_STEPS } from "../fixed_shape.ts";
 import { type Policy, PolicyError } from "../policy.ts";
 import { chain, type DraftShape } from "../round_shape.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";

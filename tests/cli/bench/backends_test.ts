@@ -12,7 +12,6 @@ const [BUILTIN, DAWN] = await Promise.all(
     sampleRows({
       batch: [1],
       numSteps: [0, 3],
-      presets: [],
       blocks: 3,
       subject: { ...SUBJECT, webgpu, device: `Fake GPU by ${webgpu}` },
     })
@@ -85,7 +84,7 @@ Deno.test("two WebGPUs: blocks take turns, rows of both are in one table", async
     started,
     ["builtin", "dawn"].map((name) => [
       ...["bench", "--num-steps", "0,3"],
-      ...["--webgpu", name, "--output", "jsonl"],
+      ...["--webgpu", name, "--format", "jsonl"],
     ]),
   );
   assert.match(out, /device Fake GPU by builtin and Fake GPU by dawn/);
@@ -162,8 +161,17 @@ Deno.test("two WebGPUs: a growth of each one after the other", async () => {
 });
 
 Deno.test("flags of one process are left out, with or without their value in one word", () => {
-  const flags = ["--output", "--webgpu", "--wide"];
-  const typed = ["--output", "html", "--wide", "--repeat", "3", "--webgpu=builtin,dawn", "-q"];
+  const flags = ["--format", "--webgpu", "--wide", "--force"];
+  const typed = [
+    "--format",
+    "html",
+    "--wide",
+    "--force",
+    "--repeat",
+    "3",
+    "--webgpu=builtin,dawn",
+    "-q",
+  ];
   assert.deepEqual(without(typed, flags), ["--repeat", "3", "-q"]);
 });
 

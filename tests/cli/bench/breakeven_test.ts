@@ -36,7 +36,7 @@ const refused = async (line: string) => {
 };
 
 Deno.test("breakeven: the table of the lesson's example", async () => {
-  const { code, out, requests } = await run("--alpha 0.6 --draft-cost 0.05 --steps 8,1-4");
+  const { code, out, requests } = await run("--alpha 0.6 --draft-cost 0.05 --num-steps 8,1-4");
   assert.equal(code, 0);
   assert.deepEqual(requests, []);
   assert.equal(
@@ -61,23 +61,23 @@ limit       2.5000 tokens a round, however many steps
 });
 
 Deno.test("breakeven: where nothing pays, and where it pays without end", async () => {
-  const never = (await run("--alpha 0.2 --draft-cost 0.3 --verify-cost 1.5 --steps 1-2")).out;
+  const never = (await run("--alpha 0.2 --draft-cost 0.3 --verify-cost 1.5 --num-steps 1-2")).out;
   assert.match(never, /^best +0 steps: plain decoding$/m);
   assert.match(never, /^steps +pays at none$/m);
   const endless = (await run("--alpha 1 --draft-cost 0 --verify-cost 2.5")).out;
   assert.match(endless, /^steps +pays from 2 on, without end$/m);
   assert.match(endless, /^limit +none$/m);
-  assert.match((await run("--alpha 0.5 --draft-cost 4 --steps 1")).out, / never \|$/m);
+  assert.match((await run("--alpha 0.5 --draft-cost 4 --num-steps 1")).out, / never \|$/m);
 });
 
 Deno.test("breakeven: JSON has the numbers whole", async () => {
-  const { out } = await run("--alpha 0.6 --draft-cost 0.05 --json --steps 4");
+  const { out } = await run("--alpha 0.6 --draft-cost 0.05 --json --num-steps 4");
   const found = JSON.parse(out);
   const { tokens, cost, speedup, least_alpha } = found.rows[0];
   assert.ok(Math.abs(tokens - 2.3056) < 1e-12 && cost === 1.2 && speedup === tokens / cost);
   assert.ok(Math.abs(least_alpha - 0.1669) < 1e-3);
   assert.deepEqual([found.limit, found.best_steps, found.paying], [2.5, 4, { first: 1, last: 29 }]);
-  const none = JSON.parse((await run("--alpha 1 --draft-cost 0 --output json")).out);
+  const none = JSON.parse((await run("--alpha 1 --draft-cost 0 --format json")).out);
   assert.deepEqual([none.limit, none.paying], [null, { first: 1, last: null }]);
 });
 
@@ -85,13 +85,13 @@ Deno.test("breakeven: a page in a file, and still the table on standard output",
   const folder = await Deno.makeTempDir({ prefix: "eyrie-breakeven-" });
   try {
     const file = `${folder}/page.html`;
-    const { out } = await run(`--alpha 0.6 --draft-cost 0.05 --output html --output-file ${file}`);
+    const { out } = await run(`--alpha 0.6 --draft-cost 0.05 --format html --output ${file}`);
     assert.match(out, /^\| steps K \|/m);
     const page = await Deno.readTextFile(file);
     assert.ok(page.startsWith("<!doctype html>") && page.includes(`eyrie breakeven --alpha 0.6`));
-    const there = await refused(`--alpha 0.6 --draft-cost 0.05 --output-file ${folder}`);
+    const there = await refused(`--alpha 0.6 --draft-cost 0.05 --output ${folder}`);
     assert.equal(there, `Cannot write "${folder}": it is a folder`);
-    const line = `--alpha 0.6 --draft-cost 0.05 --output-file ${file}`;
+    const line = `--alpha 0.6 --draft-cost 0.05 --output ${file}`;
     assert.match(await refused(line), /^Cannot write ".*": there is such a file; .*--force/);
     assert.equal(await Deno.readTextFile(file), page);
     assert.equal((await run(`${line} --force`)).out, await Deno.readTextFile(file));
@@ -114,7 +114,7 @@ Deno.test("breakeven: what is missing is one line", async () => {
 
 Deno.test("breakeven --measure: every number of steps and plain decoding on the bench's tasks", async () => {
   const { code, out, requests, session, err } = await run(
-    "--measure --repeat 3 --output-tokens 16 --batch-size 2 --json",
+    "--measure --repeat 3 --output-tokens 16 --batch-sizes 2 --json",
   );
   assert.equal(code, 0);
   const [request] = requests;
@@ -148,7 +148,7 @@ Deno.test("breakeven --measure: every number of steps and plain decoding on the 
 
 Deno.test("breakeven --measure: NEXTN drafts from the model's own files", async () => {
   const { requests } = await run(
-    "--measure --model m --speculative-algorithm NEXTN --steps 1 --repeat 1",
+    "--measure --model m --drafter NEXTN --num-steps 1 --repeat 1",
   );
   assert.deepEqual([requests[0]?.model, requests[0]?.algorithm], ["m", "NEXTN"]);
 });
@@ -159,7 +159,7 @@ Deno.test("breakeven --measure: Ctrl+C ends it without a table; different texts 
     io.interrupt();
     return Promise.resolve(fakeCell(spec));
   });
-  const { code, out } = await run("--measure --steps 1", { session: stopped, io });
+  const { code, out } = await run("--measure --num-steps 1", { session: stopped, io });
   assert.deepEqual([code, out, stopped.disposed()], [130, "", true]);
   const wrong = fakeSession((spec: CellSpec, _signal, turn) => {
     const cell = fakeCell(spec);
@@ -168,7 +168,7 @@ Deno.test("breakeven --measure: Ctrl+C ends it without a table; different texts 
       requests: cell.requests.map((one) => ({ ...one, outputHash: String(turn) })),
     });
   });
-  const failed = await run("--measure --steps 1", { session: wrong });
+  const failed = await run("--measure --num-steps 1", { session: wrong });
   assert.deepEqual([failed.code, failed.out], [1, ""]);
   assert.match(failed.err, /FAILED: .* different greedy outputs/);
 });

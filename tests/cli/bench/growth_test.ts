@@ -94,19 +94,19 @@ Deno.test("bench --growth: axes, models and repeats reach the measuring, tables 
 });
 
 Deno.test("bench --growth: every format, to standard output or a file with the tables beside it", async () => {
-  const { out: json } = await run(["--output", "json"]);
+  const { out: json } = await run(["--format", "json"]);
   const read = JSON.parse(json);
   assert.deepEqual(read.rows[0], ROW);
   assert.deepEqual(read.skipped, ["m, context 99: too long"]);
-  const { out: jsonl } = await run(["--output", "jsonl"]);
+  const { out: jsonl } = await run(["--format", "jsonl"]);
   assert.deepEqual(jsonl.trim().split("\n").map((line) => JSON.parse(line).context), [512, 1024]);
-  assert.match((await run(["--output", "csv"])).out, /^model,draft,device,webgpu,kind,axis,/);
+  assert.match((await run(["--format", "csv"])).out, /^model,draft,device,webgpu,kind,axis,/);
   const path = await Deno.makeTempFile({ suffix: ".html" });
   try {
-    const { out } = await run(["--output", "html", "--output-file", path]);
+    const { out } = await run(["--format", "html", "--output", path]);
     assert.match(out, /^model m/);
     const page = await Deno.readTextFile(path);
-    assert.match(page, /eyrie bench --growth --output html/);
+    assert.match(page, /eyrie bench --growth --format html/);
     assert.match(page, /<svg/);
   } finally {
     await Deno.remove(path);

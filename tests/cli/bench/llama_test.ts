@@ -48,7 +48,7 @@ Deno.test("bench --llama-bench: pp512 and tg128, plain and with each setting, as
 });
 
 Deno.test("bench --llama-bench: rates are of the prompt alone and of the answer after its first token", async () => {
-  const { out } = await run("--repeat", "2", "--num-steps", "0", "--output", "json");
+  const { out } = await run("--repeat", "2", "--num-steps", "0", "--format", "json");
   const [prompt, answer, ...more] = JSON.parse(out) as LlamaRow[];
   assert.deepEqual(more, []);
   // The made-up prompts take 25 ms, a twentieth more or less.
@@ -65,7 +65,7 @@ Deno.test("bench --llama-bench: flags that its tests decide are refused", () => 
       ["--output-tokens", "9"],
       ["--growth"],
       ["--resume", "f"],
-      ["--output", "html"],
+      ["--format", "html"],
       ["--webgpu", "builtin,dawn"],
     ]
   ) {

@@ -111,9 +111,9 @@ Deno.test("rates, schedules and closed loops become cases", async () => {
   assert.equal(both.request.plan.cases[0]?.arrivals(1).length, 3);
 });
 
-Deno.test("--record: a recording of each measurement, which simulate reads; a file of a single one", async () => {
+Deno.test("--recording: a recording of each measurement, which simulate reads; a file of a single one", async () => {
   await inFolder(async (path) => {
-    const { session } = await run(`${QUICK} --request-rate 4,16 --record ${path("runs")}`);
+    const { session } = await run(`${QUICK} --request-rate 4,16 --recording ${path("runs")}`);
     const names = [...Deno.readDirSync(path("runs"))].map(({ name }) => name).sort();
     assert.deepEqual(names, [
       ...["16", "4"].flatMap((rate) => [
@@ -134,22 +134,25 @@ Deno.test("--record: a recording of each measurement, which simulate reads; a fi
     }
     assert.ok(session.disposed());
     const single = "--repeat 1 --num-requests 8 --policies ema";
-    await run(`${single} --record ${path("one.jsonl")}`);
+    await run(`${single} --recording ${path("one.jsonl")}`);
     for (const there of ["one.jsonl", "runs"]) {
-      assert.match(await refused(`${single} --record ${path(there)}`), /^Cannot .* give --force/);
-      await run(`${single} --record ${path(there)} --force`);
+      assert.match(
+        await refused(`${single} --recording ${path(there)}`),
+        /^Cannot .* give --force/,
+      );
+      await run(`${single} --recording ${path(there)} --force`);
     }
     const [{ accepted = [] } = {}] = readRecording(Deno.readTextFileSync(path("one.jsonl"))).rounds;
     assert.ok(accepted.length > 0);
-    const file = `--record ${path("many.jsonl")}`;
+    const file = `--recording ${path("many.jsonl")}`;
     assert.match(
       await refused(`${QUICK} --request-rate 4,16 ${file}`),
-      /^Cannot use "--record .*many\.jsonl": a file has one load, policy and block, not 2, 2 and 1; give a folder$/,
+      /^Cannot use "--recording .*many\.jsonl": a file has one load, policy and block, not 2, 2 and 1; give a folder$/,
     );
     assert.ok(![...Deno.readDirSync(path(""))].some(({ name }) => name === "many.jsonl"));
     assert.match(
-      await refused(`${single} --record ${path("one.jsonl")}/x`),
-      /^Cannot use "--record/,
+      await refused(`${single} --recording ${path("one.jsonl")}/x`),
+      /^Cannot use "--recording/,
     );
   });
 });
@@ -214,12 +217,12 @@ Deno.test("options of a policy may have commas, between its own and the next", a
 Deno.test("each format to standard output and to a file; JSONL rows come as they are measured", async () => {
   const starts = { md: /^model /, json: /^\[\n/, jsonl: /^\{"backend"/, html: /^<!doctype/ };
   for (const [format, start] of Object.entries(starts)) {
-    assert.match((await run(`${QUICK} --output ${format}`)).out, start);
+    assert.match((await run(`${QUICK} --format ${format}`)).out, start);
     await inFolder(async (path) => {
-      const { out } = await run(`${QUICK} --output ${format} --output-file ${path("out")}`);
+      const { out } = await run(`${QUICK} --format ${format} --output ${path("out")}`);
       assert.match(await Deno.readTextFile(path("out")), start);
       assert.match(out, starts.md, "the table is shown all the same");
-      const again = await refused(`${QUICK} --output-file ${path("out")}`);
+      const again = await refused(`${QUICK} --output ${path("out")}`);
       assert.match(again, /^Cannot write ".*": there is such a file; .*--force/);
     });
   }
@@ -229,7 +232,7 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
     if (spec.block >= 0) seen.push(io.out().split("\n").length - 1);
     return Promise.resolve(fakeLoadCell(spec));
   });
-  const { out } = await run(`${QUICK} --request-rate 5,9 --output jsonl`, { session, io });
+  const { out } = await run(`${QUICK} --request-rate 5,9 --format jsonl`, { session, io });
   assert.deepEqual(seen, [0, 1, 2, 3, 4, 5]);
   const rows = out.trimEnd().split("\n").map((line) => JSON.parse(line) as LoadRow);
   assert.deepEqual(rows.map(({ request_rate }) => request_rate), [5, 5, 5, 9, 9, 9]);
@@ -237,11 +240,11 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
 
 Deno.test("objectives make goodput", async () => {
   const rows = async (line: string) =>
-    JSON.parse((await run(`${QUICK} --output json ${line}`)).out) as LoadRow[];
+    JSON.parse((await run(`${QUICK} --format json ${line}`)).out) as LoadRow[];
   assert.ok((await rows("")).every(({ request_goodput }) => request_goodput === null));
-  const [all] = await rows("--slo-ttft-ms 1e6 --slo-tpot-ms 1e6");
+  const [all] = await rows("--goodput ttft:1e6,tpot:1e6");
   assert.equal(all?.request_goodput, all?.request_throughput);
-  const [none] = await rows("--slo-tpot-ms 0.001");
+  const [none] = await rows("--goodput tpot:0.001");
   assert.deepEqual([none?.request_goodput, none?.slo_tpot_ms], [0, 0.001]);
 });
 
@@ -276,7 +279,7 @@ Deno.test("on a terminal a bar says how many requests have been answered", async
   const io = fakeIo({ terminal: true, columns: 100 });
   const { err } = await run(`${QUICK} --request-rate 5`, { io });
   assert.match(err, /bench \[#+-*\] 1[0-9] of 24, .*5 req\/s, static:num_steps=0/);
-  assert.match(err + io.out(), /--output md: all columns/);
+  assert.match(err + io.out(), /--format md: all columns/);
   const quiet = await run(`${QUICK} --quiet`);
   assert.equal(quiet.err, "");
 });
@@ -300,8 +303,8 @@ Deno.test("flags that contradict each other are refused in one line", async () =
     ["--request-rate 0", /"--request-rate 0": allowed is numbers from 0\.001/],
     ["--policies nix", /"--policies nix": no such policy/],
     ["--policies static:num_steps=x", /"--policies static:num_steps=x": /],
-    ["--output csv", /"--output csv": allowed is one of md, json, jsonl, html/],
-    ["--output-file /none/x.html", /"\/none\/x\.html"/],
+    ["--format csv", /"--format csv": allowed is one of md, json, jsonl, html/],
+    ["--output /none/x.html", /"\/none\/x\.html"/],
     ["--random-draft d.json", /"--random-draft": it needs --random-weights/],
   ];
   for (const [line, message] of cases) assert.match(await refused(line), message, line);

@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { UsageError } from "../../../src/errors.ts";
 import { draftingByDefault } from "../../../src/cli/open/default_draft.ts";
+import type { EngineOptions } from "../../../src/engine/options.ts";
 import { hubSettings } from "../../../src/hub/settings.ts";
 import { COMMIT, SECOND, testCache, toyFiles } from "../../hub/caches.ts";
 import { type LocalHub, startHub } from "../../hub/hub.ts";
@@ -34,12 +35,17 @@ async function opening(
   const env: Record<string, string> = { HF_HUB_CACHE: cache, HF_ENDPOINT: endpoint };
   if (server === undefined) env["HF_HUB_OFFLINE"] = "1";
   const hub = hubSettings((name) => env[name], () => undefined);
-  const open = draftingByDefault((options: Asked) => {
+  const open = draftingByDefault(({ model, speculation }: EngineOptions) => {
+    const options = { ...model, ...speculation } as Asked;
     asked.push(options);
     const why = refuse(options);
     return why === undefined ? Promise.resolve("open") : Promise.reject(new UsageError(why));
   }, { io, quiet, hub });
-  const opened = await open(options);
+  const { speculate, ...model } = options;
+  const opened = await open({
+    model: model as NonNullable<EngineOptions["model"]>,
+    speculation: speculate ? { speculate } : {},
+  });
   equal(opened, "open");
   return { asked, err: io.err() };
 }

@@ -4,14 +4,20 @@ import { serve } from "../../serve/server.ts";
 import { fakeIo } from "../fake.ts";
 import { eyrie } from "./run.ts";
 
-const QUICK = "--num-requests 4 --concurrency 2 --repeat 1 --warmup 1 --output json".split(" ");
+const QUICK = "--num-requests 4 --concurrency 2 --repeat 1 --warmup 1 --format json".split(" ");
 
 const load = (url: string, ...flags: readonly string[]) =>
   eyrie(["bench", "load", "--remote", url, ...QUICK, ...flags]);
 
 Deno.test("bench load --remote with eyrie serve: one column, its tokens and acceptance exact", async () => {
   await using server = await serve();
-  const { code, out, err } = await load(server.url, "--max-tokens", "24", "--slo-ttft-ms", "60000");
+  const { code, out, err } = await load(
+    server.url,
+    "--max-tokens",
+    "24",
+    "--goodput",
+    "ttft:60000",
+  );
   assert.equal(code, 0, err);
   const rows = JSON.parse(out);
   assert.equal(rows.length, 1);
@@ -76,7 +82,7 @@ Deno.test("bench load --remote with SGLang: its mean accept length; the table an
     ["sglang", "EAGLE3, 3 steps", "AngelSlim/Qwen3-8B_eagle3", 48],
   );
   assert.deepEqual([row.accept_length, row.spec_decode_num_drafts], [2.7125, null]);
-  const table = await load(server.url, "--output", "md");
+  const table = await load(server.url, "--format", "md");
   assert.match(
     table.out,
     /^model Qwen\/Qwen3-8B, draft AngelSlim\/Qwen3-8B_eagle3, device sglang at/,
@@ -84,7 +90,7 @@ Deno.test("bench load --remote with SGLang: its mean accept length; the table an
   assert.match(table.out, /\| policy +\| tokens\/s \|.*\| accept length \|/);
   assert.equal(table.out.match(/^\| EAGLE3, 3 steps/gm)?.length, 1);
   assert.doesNotMatch(table.out, /A\/A|Mean draft steps|peak queue|switches|over best/);
-  const page = await load(server.url, "--output", "html");
+  const page = await load(server.url, "--format", "html");
   assert.match(page.out, /<h1>eyrie bench load<\/h1>[^]*EAGLE3, 3 steps/);
   assert.match(page.out, /Throughput/);
   assert.doesNotMatch(page.out, /Draft steps by batch size|>Queue<|NaN/);

@@ -139,7 +139,7 @@ async function run(
   const submit = (asked: GenerateRequest, onEvent: (event: EngineEvent) => unknown): End => {
     const events: EngineEvent[] = [];
     const ids: number[] = [];
-    fake.loop.submit(asked, (event) => {
+    fake.loop.submit(asked).listen((event) => {
       events.push(event);
       if (event.kind === "round") ids.push(...event.ids);
       return onEvent(event);
@@ -227,7 +227,7 @@ Deno.test("a detokenizer that throws ends the request that it decodes for", asyn
       },
     });
     const ends = await Promise.allSettled(
-      OTHERS.map((asked) => resultOf(fake.loop.generate(asked))),
+      OTHERS.map((asked) => resultOf(fake.loop.submit(asked))),
     );
     const failed = ends.filter((end) => end.status === "rejected");
     assert.deepEqual(failed.map(({ reason }) => reason.message), ["no text"]);
@@ -254,7 +254,7 @@ Deno.test("policies and observers that throw end no request", async () => {
       onWarning: (line) => lines.push(line),
     });
     const ids: number[] = [];
-    fake.loop.submit(OTHERS[0] as GenerateRequest, (event) => {
+    fake.loop.submit(OTHERS[0] as GenerateRequest).listen((event) => {
       if (event.kind === "round") ids.push(...event.ids);
     });
     await fake.loop.idle();
@@ -270,7 +270,7 @@ Deno.test("an engine closed inside a callback sends nothing after the error", as
   for (const asked of OTHERS.slice(0, 3)) {
     const own: string[] = [];
     kinds.push(own);
-    fake.loop.submit(asked, ({ kind }) => {
+    fake.loop.submit(asked).listen(({ kind }) => {
       own.push(kind);
       if (kind === "round" && kinds.flat().filter((one) => one === "round").length === 4) {
         fake.loop.close();

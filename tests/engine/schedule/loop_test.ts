@@ -32,7 +32,7 @@ Deno.test("loop: what an event submits before the first step has returned waits 
     fail: (error) => assert.fail(error),
   };
   const { submit, idle } = engineLoop(scheduler);
-  submit(REQUEST, () => void submit(REQUEST, () => {}));
+  submit(REQUEST).listen(() => void submit(REQUEST));
   await idle();
   assert.equal(listeners.length, 2);
   assert.deepEqual([most, steps], [1, 7]);

@@ -91,9 +91,9 @@ function openFake() {
 
 Deno.test("others are answered while a grammar is opened, before and after them", async () => {
   const { loop, asked } = openFake();
-  const plain = await resultOf(loop.generate(ASKED));
-  const constrained = resultOf(loop.generate(CONSTRAINED));
-  const later = await Promise.all([ASKED, ASKED].map((one) => resultOf(loop.generate(one))));
+  const plain = await resultOf(loop.submit(ASKED));
+  const constrained = resultOf(loop.submit(CONSTRAINED));
+  const later = await Promise.all([ASKED, ASKED].map((one) => resultOf(loop.submit(one))));
   assert.deepEqual(later.map(({ outputIds }) => outputIds), [plain.outputIds, plain.outputIds]);
   const constraint = anything();
   asked[0]?.resolve(constraint);
@@ -105,14 +105,15 @@ Deno.test("others are answered while a grammar is opened, before and after them"
 Deno.test("a request that waits for its grammar alone can be cancelled; the opening is aborted", async () => {
   const { loop, asked, signals } = openFake();
   const kinds: string[] = [];
-  const job = loop.submit(CONSTRAINED, ({ kind }) => void kinds.push(kind));
+  const job = loop.submit(CONSTRAINED);
+  job.listen(({ kind }) => void kinds.push(kind));
   await setImmediate();
   job.cancel();
   await loop.idle();
   assert.deepEqual([kinds, signals[0]?.aborted], [["finish"], true]);
   // It was opened all the same, too late.
   const stopped = new AbortController();
-  const left = resultOf(loop.generate({ ...CONSTRAINED, signal: stopped.signal }));
+  const left = resultOf(loop.submit({ ...CONSTRAINED, signal: stopped.signal }));
   await setImmediate();
   const constraint = anything();
   asked[1]?.resolve(constraint);
@@ -123,8 +124,8 @@ Deno.test("a request that waits for its grammar alone can be cancelled; the open
 
 Deno.test("whatever opening a grammar throws ends its own request", async () => {
   const { loop, asked } = openFake();
-  const plain = resultOf(loop.generate(ASKED));
-  const failed = [1, 2].map(() => resultOf(loop.generate(CONSTRAINED)));
+  const plain = resultOf(loop.submit(ASKED));
+  const failed = [1, 2].map(() => resultOf(loop.submit(CONSTRAINED)));
   await setImmediate();
   asked[0]?.reject(new UsageError("Cannot constrain the output: no"));
   asked[1]?.reject(new TypeError("a bug"));
@@ -139,7 +140,7 @@ Deno.test("whatever opening a grammar throws ends its own request", async () => 
 
 Deno.test("a closed engine ends what waits for its grammar", async () => {
   const { loop, signals } = openFake();
-  const waits = resultOf(loop.generate(CONSTRAINED));
+  const waits = resultOf(loop.submit(CONSTRAINED));
   await setImmediate();
   loop.close();
   await assert.rejects(waits, /the engine is closed/);

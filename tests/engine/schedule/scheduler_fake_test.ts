@@ -79,7 +79,7 @@ async function call(
   const got: number[] = [];
   let seen = 0;
   try {
-    for await (const event of loop.generate({ ...request, signal: abort.signal })) {
+    for await (const event of loop.submit({ ...request, signal: abort.signal })) {
       if (seen === leaves) return;
       if (++seen === aborts) abort.abort();
       if (event.kind === "round") got.push(...event.ids);
@@ -137,15 +137,15 @@ Deno.test("four callers: one cancelled, one failing, two finishing", async () =>
   const [cancelled, failing, first, second] = await Promise.allSettled([
     (async () => {
       const kinds: string[] = [];
-      for await (const { kind } of fake.loop.generate(request({ maxTokens: 100 }))) {
+      for await (const { kind } of fake.loop.submit(request({ maxTokens: 100 }))) {
         kinds.push(kind);
         if (kinds.length === 5) break;
       }
       return kinds.length;
     })(),
-    resultOf(fake.loop.generate(request({ promptIds: [POISON, 4], ignoreEos: true }))),
-    resultOf(fake.loop.generate(request({ promptIds: [9, 8, 7] }))),
-    resultOf(fake.loop.generate(request({ promptIds: [4, 4, 4], numSteps: 0 }))),
+    resultOf(fake.loop.submit(request({ promptIds: [POISON, 4], ignoreEos: true }))),
+    resultOf(fake.loop.submit(request({ promptIds: [9, 8, 7] }))),
+    resultOf(fake.loop.submit(request({ promptIds: [4, 4, 4], numSteps: 0 }))),
   ]);
   assert.deepEqual(cancelled, { status: "fulfilled", value: 5 });
   assert.ok(failing?.status === "rejected" && failing.reason instanceof UsageError);
@@ -165,52 +165,55 @@ Deno.test("a core that fails ends every request, and later ones at once", async 
   };
   const ends = await Promise.allSettled(
     [[5, 6], [7, 8], [9, 9]].map((promptIds) =>
-      resultOf(fake.loop.generate(request({ promptIds, ignoreEos: true })))
+      resultOf(fake.loop.submit(request({ promptIds, ignoreEos: true })))
     ),
   );
   for (const end of ends) {
     assert.ok(end.status === "rejected");
     assert.equal(end.reason.message, "device lost");
   }
-  await assert.rejects(resultOf(fake.loop.generate(request({}))), { message: "device lost" });
+  await assert.rejects(resultOf(fake.loop.submit(request({}))), { message: "device lost" });
 });
 
-Deno.test("events are read before the device works on", async () => {
-  const fake = openFake();
-  // What a reader has seen when each piece of work begins: work keeps the thread until it ends.
-  const seen: number[] = [];
-  let read = 0;
-  const { prefill, begin } = fake.core;
-  fake.core.prefill = (...of) => {
-    seen.push(read);
-    return prefill(...of);
-  };
-  fake.core.begin = async (...of) => {
-    const { results } = await begin(...of);
-    return {
-      results() {
-        seen.push(read);
-        return results();
-      },
+for (const how of ["at once, as the engine's thread does", "a microtask later"]) {
+  Deno.test(`events are read before the device works on, by a listener that reads them ${how}`, async () => {
+    const fake = openFake();
+    // What a reader has seen when each piece of work begins: work keeps the thread until it ends.
+    const seen: number[] = [];
+    let read = 0;
+    const { prefill, begin } = fake.core;
+    fake.core.prefill = (...of) => {
+      seen.push(read);
+      return prefill(...of);
     };
-  };
-  const told: number[] = [];
-  const { outputIds } = await resultOf(
-    fake.loop.generate(request({ promptIds: [9, 8, 7], ignoreEos: true })),
-    (event) => {
+    fake.core.begin = async (...of) => {
+      const { results } = await begin(...of);
+      return {
+        results() {
+          seen.push(read);
+          return results();
+        },
+      };
+    };
+    const told: number[] = [];
+    const onEvent = (event: EngineEvent) => {
       if (event.kind !== "round") return;
       read += event.ids.length;
       told.push(read);
-    },
-  );
-  assert.equal(outputIds.length, 20);
-  // Before the prefill nothing, before each round all tokens of those before.
-  assert.deepEqual(seen, [0, ...told.slice(0, -1)]);
-});
+    };
+    const stream = fake.loop.submit(request({ promptIds: [9, 8, 7], ignoreEos: true }));
+    if (how === "a microtask later") stream.listen((event) => queueMicrotask(() => onEvent(event)));
+    else stream.listen(onEvent);
+    await fake.loop.idle();
+    assert.equal(read, 20);
+    // Before the prefill nothing, before each round all tokens of those before.
+    assert.deepEqual(seen, [0, ...told.slice(0, -1)]);
+  });
+}
 
 Deno.test("a closed engine ends what runs", async () => {
   const fake = openFake();
-  const running = resultOf(fake.loop.generate(request({ ignoreEos: true, maxTokens: 100 })));
+  const running = resultOf(fake.loop.submit(request({ ignoreEos: true, maxTokens: 100 })));
   await Promise.resolve();
   fake.loop.close();
   await assert.rejects(running, { message: "the engine is closed" });
@@ -223,7 +226,7 @@ Deno.test("requests behind one system prompt share its pages while they run", as
   const cached: number[] = [];
   const runs = [10, 11, 12, 13].map((last) =>
     resultOf(
-      fake.loop.generate(request({ promptIds: [...system, last], ignoreEos: true })),
+      fake.loop.submit(request({ promptIds: [...system, last], ignoreEos: true })),
       (event: EngineEvent) => {
         if (event.kind === "prefill" && event.done === event.total) cached.push(event.cached);
       },
@@ -245,7 +248,7 @@ Deno.test("1,000 requests with few pages finish as alone", async () => {
       ignoreEos: n % 2 === 0,
     }));
   const results = await Promise.all(
-    requests.map((each) => resultOf(fake.loop.generate(each))),
+    requests.map((each) => resultOf(fake.loop.submit(each))),
   );
   assert.deepEqual(results.map(({ outputIds }) => outputIds), requests.map((each) => alone(each)));
   const { preemptions, waits } = fake.scheduler.counts;
@@ -264,7 +267,7 @@ Deno.test("preempted sequences find their pages again where nobody took them", a
   const prompts = [3, 4, 5].map((id) => Array(30).fill(id));
   const results = await Promise.all(
     prompts.map((promptIds) =>
-      resultOf(fake.loop.generate(request({ promptIds, ignoreEos: true, maxTokens: 60 })))
+      resultOf(fake.loop.submit(request({ promptIds, ignoreEos: true, maxTokens: 60 })))
     ),
   );
   for (const [i, { outputIds }] of results.entries()) {
@@ -281,7 +284,7 @@ Deno.test("an abort is heard after each small chunk of a prompt", async () => {
   const fake = openFake({ capacity: { prefillRows: 64 }, chunkRows: 8 });
   const done: number[] = [];
   const result = await resultOf(
-    fake.loop.generate(request({ promptIds: Array(60).fill(9) })),
+    fake.loop.submit(request({ promptIds: Array(60).fill(9) })),
     (event) => event.kind === "prefill" && done.push(event.done),
   );
   assert.deepEqual(done, [0, 8, 16, 24, 32, 40, 48, 56, 60]);
@@ -289,7 +292,7 @@ Deno.test("an abort is heard after each small chunk of a prompt", async () => {
   const abort = new AbortController();
   const { signal } = abort;
   const stopped = await resultOf(
-    fake.loop.generate(request({ promptIds: Array(60).fill(10), signal })),
+    fake.loop.submit(request({ promptIds: Array(60).fill(10), signal })),
     (event) => event.kind === "prefill" && event.done >= 16 && abort.abort(),
   );
   assert.deepEqual([stopped.finishReason, stopped.outputIds], ["interrupt", []]);
@@ -309,7 +312,7 @@ Deno.test("a prompt goes in smaller chunks while another request decodes", async
   };
   const prompts = [3, 4].map((id) => Array(1200).fill(id));
   const asked = prompts.map((promptIds) => request({ promptIds, ignoreEos: true, maxTokens: 20 }));
-  const results = await Promise.all(asked.map((each) => resultOf(fake.loop.generate(each))));
+  const results = await Promise.all(asked.map((each) => resultOf(fake.loop.submit(each))));
   assert.deepEqual(
     results.map(({ outputIds }) => outputIds),
     asked.map((each) => alone(each, 2048)),
@@ -339,7 +342,7 @@ Deno.test("a drafter that has seldom an idea costs no overlap: rounds go several
   performance.now = () => clock;
   using _ = { [Symbol.dispose]: () => void (performance.now = own) };
   const asked = request({ ignoreEos: true, maxTokens: 100, numSteps: 1 });
-  const { outputIds } = await resultOf(fake.loop.generate(asked));
+  const { outputIds } = await resultOf(fake.loop.submit(asked));
   assert.deepEqual(outputIds, alone(asked));
   assert.ok(Math.max(...together) > 2, `${together}`);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { resultOf } from "../../../src/engine/schedule/events.ts";
 import { statically } from "../../../src/engine/drafting.ts";
-import { openEngine, type OpenOptions } from "../open.ts";
+import { type LocalOptions, openEngine } from "../open.ts";
 import { openSequence } from "../../../src/engine/device/single_sequence.ts";
 import { costsPath } from "../../../src/engine/tune/costs/costs_file.ts";
 import { measureCosts } from "../../../src/engine/tune/costs/measure.ts";
@@ -142,7 +142,10 @@ Deno.test("without timestamps the clock times parts, what waiting takes taken of
 });
 
 Deno.test("measured beside a prefix cache: what it keeps stays, and is found again", async () => {
-  using engine = await openEngine({ maxBatch: 2, maxKvTokens: 640, speculate: statically(1) });
+  using engine = await openEngine({
+    limits: { maxBatch: 2, maxKvTokens: 640 },
+    hooks: { plan: statically(1) },
+  });
   const request = {
     promptIds: Array.from({ length: 200 }, (_, i) => 5 + i % 900),
     sampling: GREEDY,
@@ -150,14 +153,14 @@ Deno.test("measured beside a prefix cache: what it keeps stays, and is found aga
     stop: [],
     ignoreEos: true,
   };
-  const before = await resultOf(engine.generate(request));
+  const before = await resultOf(engine.submit(request));
   const kept = engine.cache.size;
   assert.ok(kept >= 12);
   const { table } = await engine.costs.measure({ seconds: 0.1, keep: false });
   assert.ok(table.verify.length > 0);
   assertNothingHeld(engine);
   assert.equal(engine.cache.size, kept);
-  const after = await resultOf(engine.generate(request));
+  const after = await resultOf(engine.submit(request));
   assert.deepEqual(after.outputIds, before.outputIds);
   assert.ok(after.cachedTokens >= 192);
 });
@@ -178,25 +181,25 @@ function frugal(heard: (CostTable | undefined)[]): Policy<null> {
   };
 }
 
-async function answer(options: OpenOptions) {
-  using engine = await openEngine({ maxBatch: 2, ...options });
+async function answer(options: LocalOptions) {
+  using engine = await openEngine({ ...options, limits: { maxBatch: 2, ...options.limits } });
   const messages = [{ role: "user", content: generatedPrompt(3) }] as const;
-  const { text } = await resultOf(engine.generate({
-    promptIds: engine.encodePrompt({ messages }),
+  const { text } = await resultOf(engine.submit({
+    promptIds: engine.text.encodePrompt({ messages }),
     sampling: GREEDY,
     maxTokens: 40,
     stop: [],
     ignoreEos: true,
   }));
   assertNothingHeld(engine);
-  return { text, line: engine.costsLine, table: engine.costs.table };
+  return { text, line: engine.info.costsLine, table: engine.costs.table };
 }
 
 Deno.test("a policy that goes by costs: measured at the first start, then found, and refined", async () => {
-  const plain = await answer({ speculate: statically(0) });
+  const plain = await answer({ hooks: { plan: statically(0) } });
   assert.deepEqual([plain.line, plain.table], [undefined, undefined]);
   const heard: (CostTable | undefined)[] = [];
-  const first = await answer({ speculate: { policy: frugal(heard) } });
+  const first = await answer({ hooks: { plan: { policy: frugal(heard) } } });
   assert.equal(first.text, plain.text);
   assert.match(
     first.line ?? "",
@@ -208,10 +211,14 @@ Deno.test("a policy that goes by costs: measured at the first start, then found,
   const { tables } = JSON.parse(Deno.readTextFileSync(costsPath() as string));
   assert.deepEqual(Object.values(tables), [JSON.parse(JSON.stringify(written))]);
 
-  const again = await answer({ speculate: { policy: frugal([]) } });
+  const again = await answer({ hooks: { plan: { policy: frugal([]) } } });
   assert.deepEqual([again.text, again.line], [plain.text, undefined]);
   assert.deepEqual(again.table?.verify, first.table?.verify);
-  const more = await answer({ maxBatch: 3, speculate: { policy: frugal([]) }, costs: "off" });
+  const more = await answer({
+    limits: { maxBatch: 3 },
+    hooks: { plan: { policy: frugal([]) } },
+    device: { costs: "off" },
+  });
   assert.deepEqual([more.text, more.line, more.table], [plain.text, undefined, undefined]);
 });
 
@@ -219,19 +226,22 @@ Deno.test("--costs FILE: read as it is, or refused before anything is loaded", a
   const path = `${cache}/mine.json`;
   Deno.writeTextFileSync(path, JSON.stringify(SIMPLE));
   const heard: (CostTable | undefined)[] = [];
-  const { line } = await answer({ speculate: { policy: frugal(heard) }, costs: path });
+  const { line } = await answer({
+    hooks: { plan: { policy: frugal(heard) } },
+    device: { costs: path },
+  });
   assert.equal(line, undefined);
   // Of the prompt there is a time before the first round.
   const { refined, ...read } = heard[0] as CostTable;
   assert.deepEqual(read, { ...SIMPLE, buckets: [1, 2] });
   assert.deepEqual([refined?.all, refined?.rounds, refined?.catchUp], [1, [], 1]);
   Deno.writeTextFileSync(path, JSON.stringify({ ...SIMPLE, verify: [] }));
-  await assert.rejects(openEngine({ costs: path, model: "/nowhere" }), {
+  await assert.rejects(openEngine({ device: { costs: path }, model: { model: "/nowhere" } }), {
     name: "UsageError",
     message: `Cannot use the cost file "${path}": verify is empty`,
   });
   await assert.rejects(
-    openEngine({ costs: "/no/such.json" }),
+    openEngine({ device: { costs: "/no/such.json" } }),
     /Cannot use the cost file "\/no\/such.json": /,
   );
 });

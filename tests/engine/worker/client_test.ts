@@ -1,23 +1,17 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../../src/errors.ts";
-import type { ClientOptions } from "../../../src/engine/client.ts";
+import type { SpeculationChoice } from "../../../src/engine/schedule/speculation_choice.ts";
 import { type GenerateRequest, resultOf } from "../../../src/engine/schedule/events.ts";
 import { statically } from "../../../src/engine/drafting.ts";
 import { openEngine } from "../open.ts";
 import { open } from "./open.ts";
 import { engineInWorker } from "../../../src/engine/worker/client.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
-import { presetConfig } from "../../../src/engine/schedule/presets.ts";
 
 const TARGET = new URL("../../../models/fledgling/target/", import.meta.url);
 
-const THREE_STEPS: ClientOptions["speculate"] = {
-  adaptive: false,
-  config: presetConfig("conservative"),
-  configGiven: false,
-  eagleTopk: undefined,
+const THREE_STEPS: SpeculationChoice = {
   numSteps: 3,
-  numDraftTokens: undefined,
   allSteps: false,
 };
 
@@ -49,23 +43,27 @@ async function withModel(
 Deno.test("an engine in a worker", async (t) => {
   const progress: string[] = [];
   await using engine = await open({
-    maxBatch: 3,
-    speculate: THREE_STEPS,
-    onProgress: ({ label }) => progress.push(label),
+    limits: { maxBatch: 3 },
+    speculation: { speculate: THREE_STEPS },
+    hooks: { onProgress: ({ label }) => progress.push(label) },
   });
-  using here = await openEngine({ speculate: statically(3) });
+  using here = await openEngine({ hooks: { plan: statically(3) } });
   const prompts = ["Count from 3 to 20.", "Spell the word amber.", "What is 2 + 2?", "Hello!"];
   const ids = await Promise.all(prompts.map((prompt) => engine.encodePrompt(user(prompt))));
 
   await t.step("tells what an engine in this thread does", async () => {
     assert.ok(progress.length > 0);
     assert.deepEqual(
-      [engine.name, engine.draftName, engine.contextLength, engine.tiers],
-      [here.name, here.draftName, here.contextLength, { ...here.tiers, bytes: engine.tiers.bytes }],
+      [engine.info.name, engine.info.draftName, engine.info.contextLength, engine.info.tiers],
+      [here.info.name, here.info.draftName, here.info.contextLength, {
+        ...here.info.tiers,
+        bytes: engine.info.tiers.bytes,
+      }],
     );
-    assert.deepEqual(ids[0], here.encodePrompt(user(prompts[0] as string)));
-    const result = await resultOf(engine.generate(request(ids[0] ?? [])));
-    const { timing: _, ...expected } = await resultOf(here.generate(request(ids[0] ?? [])));
+    assert.deepEqual(Object.keys(engine.info), Object.keys(here.info));
+    assert.deepEqual(ids[0], await here.encodePrompt(user(prompts[0] as string)));
+    const result = await resultOf(engine.submit(request(ids[0] ?? [])));
+    const { timing: _, ...expected } = await resultOf(here.submit(request(ids[0] ?? [])));
     const { timing: __, ...found } = result;
     assert.deepEqual(found, expected);
     assert.equal(engine.status.speculation.rounds, result.speculative.rounds);
@@ -93,19 +91,19 @@ Deno.test("an engine in a worker", async (t) => {
   await t.step("four callers: one leaves, one is refused, two finish", async () => {
     const [left, refused, ...finished] = await Promise.allSettled([
       (async () => {
-        for await (const event of engine.generate(request(ids[0] ?? [], { maxTokens: 400 }))) {
+        for await (const event of engine.submit(request(ids[0] ?? [], { maxTokens: 400 }))) {
           if (event.kind === "round") return event.ids.length;
         }
       })(),
-      resultOf(engine.generate(request([1, 2, 99_999]))),
-      resultOf(engine.generate(request(ids[1] ?? []))),
-      resultOf(engine.generate(request(ids[2] ?? [], { numSteps: 0 }))),
+      resultOf(engine.submit(request([1, 2, 99_999]))),
+      resultOf(engine.submit(request(ids[1] ?? []))),
+      resultOf(engine.submit(request(ids[2] ?? [], { numSteps: 0 }))),
     ]);
     assert.deepEqual(left, { status: "fulfilled", value: 1 });
     assert.ok(refused?.status === "rejected" && refused.reason instanceof UsageError);
     assert.equal(refused.reason.field, "promptIds");
     for (const [i, end] of finished.entries()) {
-      const expected = await resultOf(here.generate(request(ids[i + 1] ?? [])));
+      const expected = await resultOf(here.submit(request(ids[i + 1] ?? [])));
       assert.ok(end.status === "fulfilled");
       assert.equal(end.value.text, expected.text);
     }
@@ -115,7 +113,7 @@ Deno.test("an engine in a worker", async (t) => {
     const abort = new AbortController();
     const long = request(ids[0] ?? [], { signal: abort.signal, maxTokens: 800, ignoreEos: true });
     const got: number[] = [];
-    const result = await resultOf(engine.generate(long), (event) => {
+    const result = await resultOf(engine.submit(long), (event) => {
       if (event.kind === "round") got.push(...event.ids);
       if (got.length > 5) abort.abort();
     });
@@ -123,12 +121,12 @@ Deno.test("an engine in a worker", async (t) => {
     assert.deepEqual(result.outputIds, got);
     assert.ok(got.length < 800);
     const none = request(ids[1] ?? [], { signal: AbortSignal.abort() });
-    assert.equal((await resultOf(engine.generate(none))).finishReason, "interrupt");
+    assert.equal((await resultOf(engine.submit(none))).finishReason, "interrupt");
   });
 });
 
 Deno.test("a model that cannot be opened is the user's to mend", async () => {
-  await assert.rejects(open({ model: "/no/such/model" }), (error) => {
+  await assert.rejects(open({ model: { model: "/no/such/model" } }), (error) => {
     assert.ok(error instanceof UsageError);
     assert.match(error.message, /^Cannot open "\/no\/such\/model/);
     return true;
@@ -154,9 +152,9 @@ Deno.test("a template that goes on and on takes nothing from the engine, nor fro
       );
     },
     async (model) => {
-      await using engine = await open({ model, draft: "none" });
+      await using engine = await open({ model: { model, draft: "none" } });
       await assert.rejects(engine.encodePrompt(user("")), UsageError);
-      const events = engine.generate(request([1, 2, 3], { maxTokens: 800, ignoreEos: true }));
+      const events = engine.submit(request([1, 2, 3], { maxTokens: 800, ignoreEos: true }));
       await events.next();
       const abort = new AbortController();
       setTimeout(() => abort.abort(), 50);
@@ -172,10 +170,10 @@ Deno.test("a template that goes on and on takes nothing from the engine, nor fro
       const templateArguments = { enable_thinking: " to 5." };
       const given = { ...user("Count from 3"), templateArguments };
       assert.deepEqual(await engine.encodePrompt(given), ids);
-      assert.deepEqual(engine.reasoning, { marks: undefined, openings: [], switchable: true });
-      assert.deepEqual(engine.generation, { temperature: 0.5 });
+      assert.deepEqual(engine.info.reasoning, { marks: undefined, openings: [], switchable: true });
+      assert.deepEqual(engine.info.generation, { temperature: 0.5 });
       const result = await resultOf(
-        engine.generate(request(ids, { maxTokens: 3, ignoreEos: true })),
+        engine.submit(request(ids, { maxTokens: 3, ignoreEos: true })),
       );
       assert.equal(result.outputIds.length, 3);
       await assert.rejects(engine.decode(Array(1_000_001).fill(5)), UsageError);
@@ -194,7 +192,7 @@ Deno.test("an abort while a file of the checkpoint gives nothing ends the openin
     async (model) => {
       const abort = new AbortController();
       setTimeout(() => abort.abort(), 300);
-      const opening = open({ model, draft: "none", signal: abort.signal });
+      const opening = open({ model: { model, draft: "none" }, hooks: { signal: abort.signal } });
       await assert.rejects(opening, { name: "AbortError" });
       // The thread still waits for the file; without a writer it would for ever. Where it had not come
       // to the file yet nobody reads there, and one who writes alone would wait.

@@ -1,5 +1,5 @@
 // A worker that speaks as an engine's thread does, without an engine.
-import type { EngineFacts, EngineStatus } from "../../../src/engine/client.ts";
+import type { EngineInfo, EngineStatus } from "../../../src/engine/engine.ts";
 import type { FromEngine } from "../../../src/engine/worker/messages.ts";
 import { workerPort } from "../../../src/engine/worker/port.ts";
 
@@ -13,7 +13,17 @@ if (port) {
   let pings = 0;
   port.onmessage = ({ data }) => {
     if (data.kind === "open") {
-      post({ kind: "opened", facts: {} as EngineFacts, status: {} as EngineStatus });
+      post({
+        kind: "opened",
+        info: { algorithm: "NONE" } as EngineInfo,
+        status: {} as EngineStatus,
+      });
+    }
+    // A request gets its first token and no end.
+    if (data.kind === "submit") {
+      const round = { kind: "round", ids: [7], accepted: 0, drafts: [], tier: undefined } as const;
+      const events = [[data.id, round], [data.id, { kind: "text", text: "so" }]] as const;
+      post({ kind: "events", events, status: undefined });
     }
     if (data.kind === "close") post({ kind: "closed" });
     // Every second ping is never answered.

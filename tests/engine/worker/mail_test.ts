@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mean } from "d3-array";
-import type { EngineClient } from "../../../src/engine/client.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
 import type { GenerateRequest } from "../../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { open } from "./open.ts";
@@ -13,7 +13,7 @@ function request(promptIds: readonly number[], of: Partial<GenerateRequest>): Ge
 
 /** Counts the rounds of a request that goes on while `use` runs. */
 async function whileBusy(
-  engine: EngineClient,
+  engine: Engine,
   use: (rounds: () => number, promptIds: readonly number[]) => Promise<void>,
 ): Promise<void> {
   const promptIds = await engine.encodePrompt(MESSAGES);
@@ -21,7 +21,7 @@ async function whileBusy(
   let rounds = 0;
   const begun = Promise.withResolvers<void>();
   const run = (async () => {
-    const events = engine.generate(request(promptIds, { signal: leaving.signal }));
+    const events = engine.submit(request(promptIds, { signal: leaving.signal }));
     for await (const { kind } of events) {
       if (kind === "round") rounds++;
       if (rounds > 2) begun.resolve();
@@ -35,13 +35,13 @@ async function whileBusy(
 
 /** Of 100 the mean: the thread may be held up by others on the machine. */
 Deno.test("a request whose prompt is encoded while another runs begins a round later", async () => {
-  await using engine = await open({ maxBatch: 2, roundsPerSync: 1 });
+  await using engine = await open({ limits: { maxBatch: 2, roundsPerSync: 1 } });
   await whileBusy(engine, async (rounds, promptIds) => {
     const waits: number[] = [];
     while (waits.length < 100) {
       const before = rounds();
       await engine.encodePrompt(MESSAGES);
-      for await (const { kind } of engine.generate(request(promptIds, { maxTokens: 1 }))) {
+      for await (const { kind } of engine.submit(request(promptIds, { maxTokens: 1 }))) {
         if (kind === "prefill") break;
       }
       waits.push(rounds() - before);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { allocate } from "../../../kernels/round/allocate.ts";
 import { packBudget } from "../../../src/engine/device/packed/budget.ts";
-import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../../src/model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../../src/model/device_layout.ts";
 import type { VerifyBudget } from "../../../src/speculate/policy.ts";
 import { openDevice } from "../../gpu/device.ts";
 import { shuffled } from "../../gpu/numbers.ts";

@@ -6,12 +6,7 @@ import {
   slicePartials,
   slicePartialWords,
 } from "../../../kernels/sample/slice_partials.ts";
-import {
-  DRAFT_TOKENS,
-  draftWords,
-  NO_SLOT,
-  ROW_WORDS,
-} from "../../../src/model/plan/device_layout.ts";
+import { DRAFT_TOKENS, draftWords, NO_SLOT, ROW_WORDS } from "../../../src/model/device_layout.ts";
 import { openDevice } from "../../gpu/device.ts";
 import { numbers } from "../../gpu/numbers.ts";
 import { packSlots } from "../rows.ts";

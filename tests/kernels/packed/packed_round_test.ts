@@ -13,7 +13,7 @@ import {
   resultVerified,
   resultWords,
   ROW_WORDS,
-} from "../../../src/model/plan/device_layout.ts";
+} from "../../../src/model/device_layout.ts";
 import { hash32 } from "../../../src/speculate/noise.ts";
 import { openDevice } from "../../gpu/device.ts";
 import { shuffled } from "../../gpu/numbers.ts";

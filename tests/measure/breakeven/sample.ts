@@ -23,7 +23,7 @@ export async function sampleReport(
   const one = { workload: "phases", batch: 1, outputTokens: 128, temperature: 0, depth: 0 };
   const plan = {
     cases: [one],
-    arms: armsOf({ numSteps: [3, 1, 7], presets: [] }),
+    arms: armsOf({ numSteps: [3, 1, 7] }),
     blocks,
     seed: 1,
   };

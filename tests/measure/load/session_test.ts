@@ -54,8 +54,7 @@ function fakeEngineSession(
     core,
     outputs,
     costs,
-    encodePrompt,
-    algorithm: "EAGLE3",
+    text: { encodePrompt },
     chunkRows: 16,
   } as const;
   const session = loadSession(engine as unknown as Parameters<typeof loadSession>[0], {

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import type { Checkpoint } from "../../../src/model/files/checkpoint_type.ts";
 import type { TensorInfo } from "../../../src/model/files/safetensors.ts";
 import { parseModelConfig } from "../../../src/model/config/config.ts";
-import { weightBytes } from "../../../src/model/report/memory.ts";
+import { openPaper } from "../../../src/engine/load/paper.ts";
+import { PAPER_ADAPTER } from "../../../src/gpu/paper.ts";
 import type { Prequantized } from "../../../src/gpu/matrix.ts";
 import { dequantized } from "../../../src/model/checkpoint/quantized/dequantize.ts";
 import { checkTensors, targetTensors } from "../../../src/model/weights/tensors.ts";
@@ -42,7 +43,14 @@ function decoded(checkpoint: Checkpoint, tensor: TensorInfo): Float32Array {
   });
 }
 
-const specs = targetTensors(parseModelConfig("toy", CONFIG, undefined));
+const config = parseModelConfig("toy", CONFIG, undefined);
+const specs = targetTensors(config);
+
+/** Bytes of the weights on the GPU. */
+function weightBytes(checkpoint: Checkpoint, quantize?: "q8"): number {
+  const models = { target: { checkpoint, config }, draft: undefined };
+  return openPaper(models, { quantize }, PAPER_ADAPTER).measured.tensorBytes.target;
+}
 
 for (const [name, layout] of Object.entries(LAYOUTS)) {
   Deno.test(`${name}: the numbers it was written from`, () => {
@@ -62,16 +70,16 @@ for (const [name, layout] of Object.entries(LAYOUTS)) {
 
 Deno.test("memory: 5 bits a weight of 4, 9 of 8, and no quantization upon that", () => {
   const elements = 2 * (128 * (128 + 64 + 64 + 128) + 3 * 128 * 192);
-  const float = weightBytes(bothOf(LAYOUTS["int8"]!).float, specs);
+  const float = weightBytes(bothOf(LAYOUTS["int8"]!).float);
   for (
     const [name, bits] of [["int8", 9], ["awq, groups of 128", 5], ["fp8, blocks", 9]] as const
   ) {
     const { quantized } = bothOf(LAYOUTS[name]!);
-    assert.equal(float - weightBytes(quantized, specs), elements * (32 - bits) / 8, name);
+    assert.equal(float - weightBytes(quantized), elements * (32 - bits) / 8, name);
   }
   const { quantized } = bothOf(LAYOUTS["int8"]!);
   const head = 64 * 128 * (32 - 9) / 8 + 64 * 128 / 8 / 2; // q8: 8.5 bits
-  assert.equal(weightBytes(quantized, specs) - weightBytes(quantized, specs, "q8"), head);
+  assert.equal(weightBytes(quantized) - weightBytes(quantized, "q8"), head);
 });
 
 /** A checkpoint with this `quantization_config` and these tensors. */

@@ -39,8 +39,6 @@ const ARRIVALS = {
   concurrency: { flag: "--concurrency", common: true, min: 1, max: 4096 },
   numRequests: {
     flag: "--num-requests",
-    common: true,
-    alias: "--num-prompts",
     type: "integer",
     min: 1,
     max: 1_000_000,
@@ -57,7 +55,6 @@ const ARRIVALS = {
   },
   promptTokens: {
     flag: "--prompt-tokens",
-    common: true,
     type: "integer",
     min: 1,
     max: 1_000_000,

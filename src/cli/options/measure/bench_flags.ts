@@ -1,4 +1,3 @@
-import { PRESET_NAMES } from "../../../engine/schedule/presets.ts";
 import { POLICY_NAMES, POLICY_TEXT } from "../option_speculation.ts";
 import { MOST_STEPS } from "../../../speculate/round_shape.ts";
 
@@ -33,14 +32,6 @@ export const BENCH_AXES = {
     absent: "none",
     example: "--trees 5:4:8,6:10:32",
   },
-  presets: {
-    flag: "--presets",
-    type: "names",
-    words: PRESET_NAMES as readonly string[],
-    help: "adaptive settings to measure: conservative, aggressive, or files of adaptive configs",
-    absent: "none",
-    example: "--presets conservative,aggressive",
-  },
   policies: {
     flag: "--policies",
     common: true,
@@ -49,11 +40,10 @@ export const BENCH_AXES = {
     help:
       `policies to measure, each as NAME or NAME:key=value,...; there are ${POLICY_TEXT}` as string,
     absent: "none",
-    example: "--policies ema,ema:config=tuned.json",
+    example: "--policies ema:config=aggressive,ema:config=tuned.json",
   },
   promptTokens: {
     flag: "--prompt-tokens",
-    common: true,
     type: "axis",
     min: 1,
     max: 1_000_000,
@@ -205,28 +195,22 @@ export const OVERWRITE = {
 
 /** Where results go. */
 export const BENCH_OUTPUT = {
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["md", "csv", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts",
-    absent: "md, on a terminal a short table that fits",
-    example: "--output html",
+    absent: "md; on a terminal a short table that fits, where md has all columns",
+    example: "--format html",
   },
-  wide: {
-    flag: "--wide",
-    type: "switch",
-    help: "all columns on a terminal too, as in files and pipes",
-    example: "--wide",
-  },
-  outputFile: {
-    flag: "--output-file",
+  output: {
+    flag: "--output",
     common: true,
     type: "file",
     help: "file for the results, kept up to date; the table still goes to standard output",
     absent: "standard output",
-    example: "--output-file bench.html",
+    example: "--format html --output bench.html",
   },
   resume: {
     flag: "--resume",

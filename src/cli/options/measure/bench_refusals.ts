@@ -5,14 +5,12 @@ import { BENCH_AXES, BENCH_OUTPUT, BENCH_RANDOM, BENCH_RUN, hasDraft } from "./b
 /** Flags that mean nothing to `--profile` and `--growth`. */
 const SWEEP_ONLY = {
   trees: BENCH_AXES.trees,
-  presets: BENCH_AXES.presets,
   policies: BENCH_AXES.policies,
   promptTokens: BENCH_AXES.promptTokens,
   outputTokens: BENCH_AXES.outputTokens,
   temperatures: BENCH_AXES.temperatures,
   roundsPerSync: BENCH_AXES.roundsPerSync,
   workload: BENCH_RUN.workload,
-  wide: BENCH_OUTPUT.wide,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
@@ -25,7 +23,7 @@ const STEPS_ONLY = {
 
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
-  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees, presets } = given;
+  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees } = given;
   const { policies } = given;
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
@@ -43,8 +41,6 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     ? `--num-steps ${numSteps}`
     : trees !== undefined
     ? `--trees ${trees}`
-    : presets !== undefined
-    ? `--presets ${presets}`
     : policies !== undefined
     ? `--policies ${policies}`
     : undefined;
@@ -76,13 +72,12 @@ const NOT_LLAMA = {
   roundsPerSync: BENCH_AXES.roundsPerSync,
   profile: { flag: "--profile" },
   growth: { flag: "--growth" },
-  wide: BENCH_OUTPUT.wide,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
 
 function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
-  const { llamaBench, output, webgpu } = given;
+  const { llamaBench, format, webgpu } = given;
   if (llamaBench !== true) return;
   for (const [key, { flag }] of Object.entries(NOT_LLAMA)) {
     if (given[key] === undefined || given[key] === false) continue;
@@ -90,9 +85,9 @@ function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
       `Cannot use "${flag}" with "--llama-bench": its tests are pp512 and tg128`,
     );
   }
-  if (output !== undefined && !["md", "json", "jsonl"].includes(String(output))) {
+  if (format !== undefined && !["md", "json", "jsonl"].includes(String(format))) {
     throw new UsageError(
-      `Cannot use "--output ${output}" with "--llama-bench": allowed is md, json, jsonl`,
+      `Cannot use "--format ${format}" with "--llama-bench": allowed is md, json, jsonl`,
     );
   }
   if (Array.isArray(webgpu) && webgpu.length > 1) {
@@ -103,7 +98,7 @@ function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
 }
 
 function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
-  const { profile, growth, bandwidth, rows, output } = given;
+  const { profile, growth, bandwidth, rows, format } = given;
   if (growth !== true && rows !== undefined) {
     throw new UsageError('Cannot use "--rows": it needs --growth');
   }
@@ -121,8 +116,8 @@ function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void
     throw new UsageError(`Cannot use "${flag}" with "${mode}": it belongs to a sweep`);
   }
   if (growth === true) return refuseSeveralModels(given);
-  if (output === undefined || output === "md" || output === "json") return;
-  throw new UsageError(`Cannot use "--output ${output}" with "--profile": allowed is md, json`);
+  if (format === undefined || format === "md" || format === "json") return;
+  throw new UsageError(`Cannot use "--format ${format}" with "--profile": allowed is md, json`);
 }
 
 /** A draft is of one model. */

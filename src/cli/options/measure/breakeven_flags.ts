@@ -36,7 +36,7 @@ export const BREAKEVEN = {
     example: "--verify-cost 1.2",
   },
   steps: {
-    flag: "--steps",
+    flag: "--num-steps",
     common: true,
     type: "axis",
     min: 1,
@@ -44,7 +44,7 @@ export const BREAKEVEN = {
     whole: true,
     help: "K: tokens drafted a round",
     absent: "1-16, or 1-7 with --measure",
-    example: "--steps 1-16",
+    example: "--num-steps 1-16",
   },
 } as const;
 
@@ -58,14 +58,14 @@ export const BREAKEVEN_MEASURE = {
     example: "--measure",
   },
   batchSize: {
-    flag: "--batch-size",
+    flag: "--batch-sizes",
     common: true,
     type: "integer",
     min: 1,
     max: 128,
     default: 1,
     help: "requests in flight: verification costs more the more there are",
-    example: "--batch-size 8",
+    example: "--batch-sizes 8",
   },
   outputTokens: {
     flag: "--output-tokens",
@@ -88,21 +88,21 @@ export const BREAKEVEN_MEASURE = {
 } as const;
 
 export const BREAKEVEN_OUTPUT = {
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["text", "json", "html"],
     help: "format; html is a page with sliders",
     absent: "text",
-    example: "--output html",
+    example: "--format html",
   },
 } as const;
 
 /** Flags of `breakeven` that are of use without `--measure`. */
 const ALWAYS = new Set([
   ...Object.keys(BREAKEVEN),
-  ...["output", "outputFile", "force", "json"],
+  ...["format", "output", "force"],
   "quiet",
 ]);
 
@@ -111,10 +111,7 @@ export function refuseImpossibleBreakeven(
   given: Readonly<Record<string, unknown>>,
   flagOf: (key: string) => string,
 ): void {
-  const { measure, steps, json, output } = given;
-  if (json === true && output !== undefined && output !== "json") {
-    throw new UsageError(`Cannot use "--json" with "--output ${output}": allowed is one of them`);
-  }
+  const { measure, steps } = given;
   if (measure !== true) {
     const [other] = Object.keys(given).filter((key) => !ALWAYS.has(key));
     if (other === undefined) return;
@@ -127,7 +124,7 @@ export function refuseImpossibleBreakeven(
   const most = BENCH_AXES.numSteps.max;
   if (Array.isArray(steps) && steps.some((one) => one > most)) {
     throw new UsageError(
-      `Cannot use "--steps ${steps}" with "--measure": allowed is integers from 1 to ${most}`,
+      `Cannot use "--num-steps ${steps}" with "--measure": allowed is integers from 1 to ${most}`,
     );
   }
   refuseImpossibleBench(given);

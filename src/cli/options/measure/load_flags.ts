@@ -1,6 +1,7 @@
 import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
+import { goodputOf } from "./goodput_option.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
 
 const ARRIVALS = {
@@ -122,55 +123,45 @@ export const LOAD_RUN = {
     help: "blocks; each measures every policy once, beginning with another",
     example: "--repeat 10",
   },
-  sloTtftMs: {
-    flag: "--slo-ttft-ms",
+  goodput: {
+    flag: "--goodput",
     common: true,
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000_000,
-    help: "most milliseconds to the first token of a request that counts as goodput",
-    absent: "any",
-    example: "--slo-ttft-ms 200",
-  },
-  sloTpotMs: {
-    flag: "--slo-tpot-ms",
-    common: true,
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000_000,
-    help: "most milliseconds per output token after the first of such a request",
-    absent: "any",
-    example: "--slo-tpot-ms 50",
+    type: "text",
+    valid: ((text) => goodputOf(text) !== undefined) as (text: string) => boolean,
+    allows: "ttft:MS, tpot:MS or both with a comma between, in milliseconds above 0",
+    words: ["ttft:", "tpot:"] as readonly string[],
+    help:
+      "what a request has to meet to count as goodput: most milliseconds to its first token, and per output token after that",
+    absent: "nothing",
+    example: "--goodput ttft:200,tpot:50",
   },
 } as const;
 
 export const LOAD_OUTPUT = {
   record: {
-    flag: "--record",
+    flag: "--recording",
     type: "file",
     help:
-      "folder for a recording of each measurement, which eyrie simulate --recorded reads; a file (.jsonl) of a single one",
+      "folder for a recording of each measurement, which eyrie simulate --recording reads; a file (.jsonl) of a single one",
     absent: "none",
-    example: "--record runs",
+    example: "--recording runs",
   },
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["md", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts over time",
     absent: "md",
-    example: "--output html",
+    example: "--format html",
   },
-  outputFile: {
-    flag: "--output-file",
+  output: {
+    flag: "--output",
     common: true,
     type: "file",
     help: "file for the results, kept up to date; the table still goes to standard output",
     absent: "standard output",
-    example: "--output-file load.html",
+    example: "--format html --output load.html",
   },
 } as const;
 

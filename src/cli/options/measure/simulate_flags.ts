@@ -39,7 +39,6 @@ export const SIMULATE_MACHINE = {
   },
   maxKvTokens: {
     flag: "--max-kv-tokens",
-    alias: "--kv-tokens",
     type: "integer",
     min: 1,
     max: 1_000_000_000,
@@ -88,7 +87,7 @@ const LOAD = {
     example: "--scenario bursty,phases-1",
   },
   batches: {
-    flag: "--batches",
+    flag: "--batch-sizes",
     type: "axis",
     min: 1,
     max: 1024,
@@ -96,7 +95,7 @@ const LOAD = {
     help:
       "requests in flight all the time, their prompts stored: a world for each number and acceptance",
     absent: "none",
-    example: "--batches 1,4,16,64",
+    example: "--batch-sizes 1,4,16,64",
   },
   requestRate: {
     type: "number",
@@ -141,13 +140,13 @@ export const SIMULATE_LOAD: ArrivalFlags<typeof LOAD> = arrivalFlags(LOAD);
 /** What is accepted of drafts. */
 export const SIMULATE_ACCEPTANCE = {
   acceptance: {
-    flag: "--acceptance",
+    flag: "--simulate-acceptance",
     common: true,
     type: "text",
     help:
       "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens; several with ; between",
     absent: "geometric:0.7,spread=0.6,tokens=1, or the scenario's",
-    example: "--acceptance phases:0.35/0.85,dwell=150",
+    example: "--simulate-acceptance phases:0.35/0.85,dwell=150",
   },
   confidenceNoise: {
     flag: "--confidence-noise",
@@ -174,12 +173,12 @@ export const SIMULATE_RUN = {
     example: "--policies ema,static:num_steps=3",
   },
   recorded: {
-    flag: "--recorded",
+    flag: "--recording",
     type: "file",
     help:
-      "a run that bench load --record wrote: its arrivals, acceptance, machine and policy; tells simulated over measured throughput of the first policy",
+      "a run that bench load --recording wrote: its arrivals, acceptance, machine and policy; tells simulated over measured throughput of the first policy",
     absent: "none",
-    example: "--recorded run.jsonl",
+    example: "--recording run.jsonl",
   },
   repeat: {
     flag: "--repeat",
@@ -203,22 +202,22 @@ export const SIMULATE_RUN = {
 } as const;
 
 export const SIMULATE_OUTPUT = {
-  output: {
-    flag: "--output",
+  format: {
+    flag: "--format",
     common: true,
     type: "choice",
     choices: ["md", "json"],
     help: "format",
     absent: "md",
-    example: "--output json",
+    example: "--format json",
   },
-  outputFile: {
-    flag: "--output-file",
+  output: {
+    flag: "--output",
     common: true,
     type: "file",
     help: "where the tables go",
     absent: "standard output",
-    example: "--output-file simulated.json",
+    example: "--format json --output simulated.json",
   },
 } as const;
 
@@ -251,7 +250,7 @@ export function refuseImpossibleSimulation(
   if (first === undefined && own !== undefined) {
     throw new UsageError(
       `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --rate-schedule, ` +
-        "--trace, --concurrency or --batches",
+        "--trace, --concurrency or --batch-sizes",
     );
   }
   const arriving = ARRIVING.find((key) => given[key] !== undefined);

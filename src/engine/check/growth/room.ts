@@ -1,13 +1,16 @@
 /** Which points of growth a machine has room for, before anything is loaded. */
 import { type DeviceInfo, openGpu } from "../../../gpu/device.ts";
 import { gpuMemory } from "../../../gpu/memory.ts";
-import { PAGE } from "../../../model/plan/device_layout.ts";
+import { PAGE } from "../../../model/device_layout.ts";
 import { chain, chains } from "../../../speculate/round_shape.ts";
 import { bytesText } from "../../../text/numbers.ts";
 import { openModels } from "../../load/load.ts";
+import { type MemoryNeed, openPaper } from "../../load/paper.ts";
 import { openRandomModels } from "../../load/random_models.ts";
-import { allLayers, capacityOf, type MemoryNeed, memoryNeed } from "../../load/sizes.ts";
-import type { Machine, OpenOptions } from "../../open.ts";
+import type { MakePlan } from "../../drafting.ts";
+import { allLayers, capacityOf } from "../../load/sizes.ts";
+import type { Machine } from "../../open.ts";
+import type { EngineOptions, LimitOptions } from "../../options.ts";
 import { staticPlan } from "../../schedule/speculation_choice.ts";
 import { type GrowthPoint, pointCells } from "./growth.ts";
 
@@ -17,7 +20,7 @@ export interface GrowthRoom extends Disposable {
   /** Tokens of the longest context that a round of one row can be measured at. */
   readonly longest: number;
   /** What an engine for this point alone takes of the GPU's memory. */
-  needOf(point: GrowthPoint): MemoryNeed;
+  needOf(point: GrowthPoint): Omit<MemoryNeed, "buffers">;
   /** Why a point cannot be measured; undefined where it can, as far as is known. */
   faultOf(point: GrowthPoint): string | undefined;
 }
@@ -25,7 +28,7 @@ export interface GrowthRoom extends Disposable {
 /** How an engine is opened in which all of these points can be measured. */
 export function enginesSizes(
   points: readonly GrowthPoint[],
-): Required<Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength">> & {
+): Required<Pick<LimitOptions, "maxBatch" | "maxKvTokens" | "contextLength">> & {
   readonly depths: readonly number[];
 } {
   const most = (of: (point: GrowthPoint) => number) => Math.max(...points.map(of));
@@ -39,7 +42,7 @@ export function enginesSizes(
 }
 
 /** An engine's plan for these points; no program is made before it is wanted. */
-export function growthPlan(points: readonly GrowthPoint[]): NonNullable<OpenOptions["speculate"]> {
+export function growthPlan(points: readonly GrowthPoint[]): MakePlan {
   const plan = staticPlan(chain(0), chains(enginesSizes(points).depths));
   return () => ({ ...plan, warmed: [] });
 }
@@ -50,14 +53,14 @@ export function growthPlan(points: readonly GrowthPoint[]): NonNullable<OpenOpti
  * @throws UsageError where a model cannot be used or there is no adapter.
  */
 export async function growthRoom(
-  options: OpenOptions,
+  { model = {}, device = {}, limits: given = {}, speculation = {} }: EngineOptions,
   machine: Machine = { openGpu, gpuMemory },
 ): Promise<GrowthRoom> {
   using stack = new DisposableStack();
   const models = stack.use(
-    options.random ? openRandomModels(options.random, options.algorithm) : openModels(options),
+    model.random ? openRandomModels(model.random, model.algorithm) : openModels(model),
   );
-  using gpu = await machine.openGpu(options);
+  using gpu = await machine.openGpu(device);
   const { info, limits, matrixUnit } = gpu;
   const adapter = { info, limits, matrixUnit };
   const memory = await machine.gpuMemory(info, Infinity);
@@ -65,12 +68,17 @@ export async function growthRoom(
   const capacity = (point: GrowthPoint) => {
     const { depths, ...sizes } = enginesSizes([point]);
     return capacityOf(
-      { ...options, ...sizes, tiers: chains(depths) },
+      { ...model, ...given, ...sizes, rejection: speculation.rejection, tiers: chains(depths) },
       adapter,
       allLayers(models),
     );
   };
-  const needOf = (point: GrowthPoint) => memoryNeed(models, capacity(point), options, adapter);
+  const { elasticDraft } = given;
+  const paper = openPaper(models, { ...model, precision: device.precision, elasticDraft }, adapter);
+  const needOf = (point: GrowthPoint) => {
+    const { buffers: _, ...need } = paper.need(capacity(point));
+    return need;
+  };
   const owned = stack.move();
   return {
     device: info,

@@ -9,8 +9,8 @@ import { choose } from "../../../../kernels/sample/choose.ts";
 import { type KeptRows, logprobs, logprobWords } from "../../../../kernels/sample/logprobs.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
-import { resultWords } from "../../../model/plan/device_layout.ts";
-import type { Target } from "../../../model/plan/target.ts";
+import { resultWords } from "../../../model/device_layout.ts";
+import type { Target } from "../../../model/graph/target.ts";
 import { penalizes, type Sampling } from "../../../speculate/sampling.ts";
 import {
   type EngineSizes,

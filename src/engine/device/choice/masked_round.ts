@@ -1,7 +1,7 @@
 import { readsMasks } from "../../../../kernels/sample/adjust.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import { submit } from "../../../gpu/program.ts";
-import { draftWords } from "../../../model/plan/device_layout.ts";
+import { draftWords } from "../../../model/device_layout.ts";
 import type { DraftShape } from "../../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
 import { type EngineSizes, mostRows, type RoundBuffers } from "../buffers.ts";

@@ -1,7 +1,7 @@
 import { KEPT_MASS_WORDS, relax } from "../../../../kernels/sample/relax.ts";
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
-import type { Target } from "../../../model/plan/target.ts";
+import type { Target } from "../../../model/graph/target.ts";
 import type { AcceptThresholds } from "../../../speculate/accept_thresholds.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 import { type EngineSizes, type RoundBuffers, storageBuffer, verifyRowCount } from "../buffers.ts";
@@ -18,8 +18,12 @@ export function openRelaxed(
   thresholds: AcceptThresholds,
   capacity: EngineSizes,
 ): Relaxed {
-  const kept = storageBuffer(gpu, "kept", verifyRowCount(capacity) * KEPT_MASS_WORDS);
-  return { thresholds, kept };
+  return { thresholds, kept: allocateKept(gpu, capacity) };
+}
+
+/** What the target's probabilities of drafts are kept in. */
+export function allocateKept(gpu: Gpu, capacity: EngineSizes): Operand {
+  return storageBuffer(gpu, "kept", verifyRowCount(capacity) * KEPT_MASS_WORDS);
 }
 
 /** Between `chooseRows` and acceptance: nothing where acceptance is lossless or nothing is drafted. */

@@ -5,9 +5,10 @@ import { ownLastRows, ownRows, putDrafts } from "../../../../kernels/round/own_r
 import { lawsOf, reject, roundSlots } from "../../../../kernels/round/reject.ts";
 import { topTokens } from "../../../../kernels/tree/top.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
-import type { RowsOf } from "../../../model/plan/decoder_context.ts";
-import type { TreeScratch } from "../../../model/plan/draft_types.ts";
-import { type Target, targetBody, targetHead } from "../../../model/plan/target.ts";
+import type { TreeScratch } from "../../../model/graph/draft.ts";
+import type { RowsOf } from "../../../model/graph/graph.ts";
+import type { Target } from "../../../model/graph/target.ts";
+import { bodyPlan, headPlan } from "../../../model/lower/target_plans.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 import type { RoundBuffers } from "../buffers.ts";
 import type { DeviceDrafter } from "../device_drafter.ts";
@@ -48,16 +49,16 @@ export function standaloneDrafter(
     ],
     packs: false,
     // The target's rows of a prompt and of a lag are at their own cells.
-    prompt: (count) => targetBody(model, { rows, count, perSlot: count }, []),
+    prompt: (count) => bodyPlan(model, { rows, count, perSlot: count }),
     head: (batch) => [
       endsOf(batch),
-      ...targetBody(model, { rows: endRows, count: batch, perSlot: 1 }, []),
+      ...bodyPlan(model, { rows: endRows, count: batch, perSlot: 1 }),
       ...firstDrafts(draft, buffers, { x: model.final, rows: endRows, batch }),
     ],
     reject: draft.rejection && rejecting(draft, draft.rejection, target, buffers),
     catchUp: {
       keep: () => [],
-      rows: (count) => targetBody(model, { rows, count, perSlot: 1 }, []),
+      rows: (count) => bodyPlan(model, { rows, count, perSlot: 1 }),
     },
   };
 }
@@ -68,7 +69,7 @@ function ownBody(
   { slots }: RoundBuffers,
   { rows, ...of }: RowsOf,
 ): Dispatch[] {
-  return [ownRows({ rows, slots, own }, of.count), ...targetBody(model, { rows: own, ...of }, [])];
+  return [ownRows({ rows, slots, own }, of.count), ...bodyPlan(model, { rows: own, ...of })];
 }
 
 /** Hidden rows whose next token is wanted, and their `Row`s. */
@@ -98,7 +99,7 @@ function nextDrafts(
   buffers: RoundBuffers,
   { x, ...of }: Ends & { readonly step: number },
 ): Dispatch[] {
-  return [...targetHead(draft.model, of.batch, x), ...chosenDrafts(draft, buffers, of)];
+  return [...headPlan(draft.model, of.batch, x), ...chosenDrafts(draft, buffers, of)];
 }
 
 /** Of logits that are made, what the target would choose of them. */
@@ -167,7 +168,7 @@ function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends):
   const bySlot = { batchSlots, drafts, mostRows };
   const shape = { rows: ends.batch, label: "draft_top.first" };
   return [
-    ...targetHead(model, ends.batch, ends.x),
+    ...headPlan(model, ends.batch, ends.x),
     ...tree
       ? tops(draft, tree, { logits: model.logits, out: tree.first, bySlot }, {
         ...shape,
@@ -193,7 +194,7 @@ function treeOf(
   const { logits, top: out } = tree;
   return treeLevels({ tree, mostRows: draft.mostRows }, buffers, shape, (level) => [
     ...ownBody(draft, buffers, { rows: tree.rows, count, perSlot: width, paths: true }),
-    ...targetHead({ ...model, logits }, count),
+    ...headPlan({ ...model, logits }, count),
     ...tops(draft, tree, { logits, out }, { rows: count, top: width, label: `draft_top.${level}` }),
   ]);
 }

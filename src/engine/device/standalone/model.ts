@@ -6,11 +6,11 @@ import type { Gpu } from "../../../gpu/device.ts";
 import type { Operand } from "../../../gpu/kernel.ts";
 import type { Matrix } from "../../../gpu/matrix.ts";
 import type { StandaloneConfig } from "../../../model/config/types.ts";
-import type { LayerKv } from "../../../model/plan/decoder_context.ts";
-import type { TreeScratch } from "../../../model/plan/draft_types.ts";
-import { ROW_WORDS, SLOT_WORDS } from "../../../model/plan/device_layout.ts";
-import type { StandaloneWeights } from "../../../model/plan/standalone.ts";
-import type { Target } from "../../../model/plan/target.ts";
+import type { TreeScratch } from "../../../model/graph/draft.ts";
+import type { LayerKv } from "../../../model/graph/graph.ts";
+import type { Target } from "../../../model/graph/target.ts";
+import type { StandaloneWeights } from "../../../model/weights/draft_weights.ts";
+import { ROW_WORDS, SLOT_WORDS } from "../../../model/device_layout.ts";
 import {
   type EngineSizes,
   maxRows,
@@ -103,7 +103,7 @@ function rejection(
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   if (bytes > limit) {
     throw new UsageError(
-      `Cannot use --speculative-rejection: the logits of ${slots} x ${steps} drafts take ${bytes} ` +
+      `Cannot use --acceptance ${rule}: the logits of ${slots} x ${steps} drafts take ${bytes} ` +
         `bytes, the adapter binds ${limit}; use a smaller --max-batch or fewer steps`,
     );
   }

@@ -1,4 +1,4 @@
-import { resultWords } from "../../../model/plan/device_layout.ts";
+import { resultWords } from "../../../model/device_layout.ts";
 import type { PromptPrograms } from "../programs.ts";
 import type { Submission } from "./submit.ts";
 

@@ -76,6 +76,16 @@ function endAhead(first: number, count: number): number {
   return count < MOST_RUNS ? endOf(first) : first + MOST_RUNS;
 }
 
+/** Words of a run's place in the readback: the result, then what else is read. */
+function sizeOf({ words, extra }: Pick<Submission, "words" | "extra">): number {
+  return Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
+}
+
+/** Words of the readback of as many runs as are submitted at once, without the times of a profile. */
+export function readbackWords(work: Pick<Submission, "words" | "extra">): number {
+  return MOST_ROUNDS * sizeOf(work);
+}
+
 /**
  * @param source the result, `words` long at most.
  * @param options.mail see yieldToEventLoop.
@@ -94,12 +104,9 @@ export async function openSubmitter(
 ): Promise<Submitter> {
   const { device } = gpu;
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
-  /** Words of a run's place: the result, then what else is read. */
-  const sizeOf = ({ words, extra }: Pick<Submission, "words" | "extra">) =>
-    Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
   /** Behind the places are the times of all runs. */
   const roomFor = (work: Pick<Submission, "words" | "extra">) =>
-    MOST_ROUNDS * (sizeOf(work) + (stamps?.bytes ?? 0) / 4);
+    readbackWords(work) + MOST_ROUNDS * (stamps?.bytes ?? 0) / 4;
   let room = roomFor({ words });
   let readback = await openReadback(gpu, room);
   /** Of each work the command buffers of a group's first runs, without gaps. */

@@ -1,7 +1,7 @@
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Precision } from "../../../gpu/matrix.ts";
 import { takesQuantized } from "../../../gpu/matrix_unit.ts";
-import { methodOf } from "../../../model/report/memory.ts";
+import { methodOf } from "../../../model/report/parameters.ts";
 import type { KvDtype } from "../../../gpu/kv.ts";
 import type { OpenedModels } from "../../load/opened_models.ts";
 import type { WeightReport } from "../../load/quantize.ts";

@@ -2,7 +2,7 @@ import { GREEDY } from "../../../speculate/sampling.ts";
 import type { Runner } from "../../device/runner.ts";
 import { prefillPrompt } from "../../device/single_sequence.ts";
 import { newSequence, type Sequence } from "../../device/sequence.ts";
-import { PAGE } from "../../../model/plan/device_layout.ts";
+import { PAGE } from "../../../model/device_layout.ts";
 
 /** Sequences side by side whose contexts are about equally long, for rounds that are measured. */
 export interface Lanes extends Disposable {

@@ -1,4 +1,4 @@
-import { DEFAULT_NUM_STEPS } from "../../adaptive_arguments.ts";
+import { DEFAULT_NUM_STEPS } from "../../fixed_shape.ts";
 import { DEFAULT_STEPS, numberOf, type NumberRange, stepsOf, wordOf } from "../fields.ts";
 import { readOptions } from "../options.ts";
 import type { Law } from "./bins.ts";

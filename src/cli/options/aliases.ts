@@ -1,0 +1,165 @@
+/**
+ * Other spellings of flags: SGLang's, and those that Eyrie had before. They are replaced before the
+ * option table is looked at, so the rest of the program knows one spelling of each flag, and help and
+ * completion list that one.
+ */
+import { acceptanceOf } from "./acceptance_option.ts";
+import type { CommandName } from "./command.ts";
+import type { Flag, FlagTable } from "./flag.ts";
+
+/** What a spelling stands for. */
+export interface Alias {
+  /** The flag, by its long spelling. */
+  readonly flag: string;
+  /** The flag's value, of what was given; default: the same. */
+  readonly value?: (given: string) => string;
+  /** It is a switch. */
+  readonly bare?: true;
+  /**
+   * The flag's value where it has one already, of its own or of another alias; undefined where the two
+   * contradict each other. Absent: the later one counts, as for a flag that is repeated.
+   */
+  readonly join?: (before: string, value: string) => string | undefined;
+  /** The values that are meant; others belong to the flag that has this spelling. */
+  readonly when?: (given: string) => boolean;
+  /** The commands that have it; default: all that have the flag. */
+  readonly commands?: readonly CommandName[];
+}
+
+/** An alias of a command, and the row of the option table that it stands for. */
+export interface AliasRow {
+  readonly alias: Alias;
+  /** The flag's name in the program. */
+  readonly key: string;
+  readonly flag: Flag;
+}
+
+/** What `--output` took as a format, before there was `--format`. */
+const FORMATS: readonly string[] = ["md", "csv", "json", "jsonl", "html", "text"];
+
+export const ALIASES: Readonly<Record<string, Alias>> = {
+  "--speculative-draft-model-path": { flag: "--draft" },
+  "--speculative-num-steps": { flag: "--num-steps" },
+  "--speculative-token-map": { flag: "--token-map" },
+  "--speculative-algorithm": { flag: "--drafter" },
+  "--ngram-min": matching("min"),
+  "--ngram-max": matching("max"),
+  "--speculative-rejection": rejection("token"),
+  "--speculative-block-verification": rejection("block"),
+  "--speculative-use-rejection-sampling": rejection("token"),
+  "--speculative-use-block-verification": rejection("block"),
+  "--speculative-accept-threshold-single": relaxed("single"),
+  "--speculative-accept-threshold-acc": relaxed("acc"),
+  "--steps": { flag: "--num-steps" },
+  "--speculative-eagle-topk": treePart("topk"),
+  "--speculative-num-draft-tokens": treePart("tokens"),
+  "--speculative-adaptive": {
+    flag: "--policy",
+    bare: true,
+    value: () => "ema",
+    join: (before) => /^ema(:|$)/.test(before) ? before : undefined,
+  },
+  "--speculative-adaptive-config": emaConfig(),
+  "--preset": emaConfig(),
+  "--presets": {
+    flag: "--policies",
+    value: (names) => names.split(",").map((name) => `ema:config=${name}`).join(","),
+    join: (before, value) => `${before},${value}`,
+  },
+  "--batch-size": { flag: "--batch-sizes" },
+  "--batches": { flag: "--batch-sizes" },
+  "--num-prompts": { flag: "--num-requests" },
+  "--kv-tokens": { flag: "--max-kv-tokens" },
+  "--record": { flag: "--recording" },
+  "--recorded": { flag: "--recording" },
+  "--slo-ttft-ms": goodput("ttft"),
+  "--slo-tpot-ms": goodput("tpot"),
+  "--any-model": { flag: "--served-model-name", bare: true, value: () => "*", commands: ["serve"] },
+  "--config-file": { flag: "--emit-config", commands: ["serve-command"] },
+  "--yes": { flag: "--force", bare: true, commands: ["rm"] },
+  "--output-file": { flag: "--output" },
+  "--output": { flag: "--format", when: (given) => FORMATS.includes(given) },
+  "--json": {
+    flag: "--format",
+    bare: true,
+    value: () => "json",
+    join: (before) => before === "json" ? before : undefined,
+  },
+  "--wide": { flag: "--format", bare: true, value: () => "md", join: (before) => before },
+  "--acceptance": {
+    flag: "--simulate-acceptance",
+    when: (given) => acceptanceOf(given) === undefined,
+    commands: ["simulate"],
+  },
+};
+
+function emaConfig(): Alias {
+  return {
+    flag: "--policy",
+    value: (config) => `ema:config=${config}`,
+    join: (before, value) => before === "ema" ? value : undefined,
+  };
+}
+
+/** How many tokens a drafter must or may match. */
+function matching(key: "min" | "max"): Alias {
+  return {
+    flag: "--drafter",
+    value: (given) => `${key}=${given}`,
+    join: (before, value) => `${before}${/[:=]/.test(before) ? "," : ":"}${value}`,
+  };
+}
+
+/** Verifying chains as a block is rejection sampling too. */
+function rejection(rule: "token" | "block"): Alias {
+  return {
+    flag: "--acceptance",
+    bare: true,
+    value: () => rule,
+    join: (before, value) => before === "token" ? value : before === "block" ? before : undefined,
+  };
+}
+
+function relaxed(key: "single" | "acc"): Alias {
+  return {
+    flag: "--acceptance",
+    value: (given) => `relaxed:${key}=${given}`,
+    join: (before, value) =>
+      before.startsWith("relaxed:") ? `${before},${value.slice("relaxed:".length)}` : undefined,
+  };
+}
+
+function goodput(key: "ttft" | "tpot"): Alias {
+  return {
+    flag: "--goodput",
+    value: (ms) => `${key}:${ms}`,
+    join: (before, value) => `${before},${value}`,
+  };
+}
+
+/** A part of a tree, beside others and --num-steps. */
+function treePart(key: "topk" | "tokens"): Alias {
+  return {
+    flag: "--draft-tree",
+    value: (given) => `${key}=${given}`,
+    join: (before, value) => before.includes("=") ? `${before},${value}` : undefined,
+  };
+}
+
+/** The aliases of a command by their spelling. */
+export function aliasesOf(command: CommandName, flags: FlagTable): Map<string, AliasRow> {
+  const rows = new Map(Object.entries(flags).map(([key, flag]) => [flag.flag, { key, flag }]));
+  return new Map(
+    Object.entries(ALIASES).flatMap(([spelling, alias]): [string, AliasRow][] => {
+      const row = rows.get(alias.flag);
+      const own = rows.has(spelling) && alias.when === undefined;
+      if (row === undefined || own || alias.commands?.includes(command) === false) return [];
+      return [[spelling, { alias, key: row.key, flag: row.flag }]];
+    }),
+  );
+}
+
+/** The value that one use of an alias gives its flag. */
+export function aliasValue({ value, bare }: Alias, given: string): string {
+  return value === undefined ? given : value(bare ? "" : given);
+}

@@ -1,0 +1,103 @@
+import type { DeviceInfo } from "../gpu/device.ts";
+import type { KvDtype } from "../gpu/kv.ts";
+import type { EventStream } from "./schedule/event_stream.ts";
+import type { GenerateRequest } from "./schedule/events.ts";
+import type { DecodedTokens, EngineText, PromptInput } from "./load/text.ts";
+import type { EngineOptions } from "./options.ts";
+import type { WeightReport } from "./load/quantize.ts";
+import type { UnitsReport } from "./matrices/units_report.ts";
+import type { SchedulerCounts } from "./schedule/scheduler.ts";
+import type { SpeculationReport } from "./schedule/speculation.ts";
+import type { AcceptThresholds } from "../speculate/accept_thresholds.ts";
+import type { DraftShape } from "../speculate/round_shape.ts";
+import type { TunedReport } from "./tune/tuned.ts";
+
+/** What is known of an engine once it is open: plain data, which structuredClone copies. */
+export interface EngineInfo
+  extends Pick<EngineText, "hasChatTemplate" | "chatTemplate" | "reasoning" | "generation"> {
+  /** The target's checkpoint. */
+  readonly name: string;
+  readonly draftName: string | undefined;
+  /** As in SpeculativeStats. */
+  readonly algorithm: string;
+  readonly weights: WeightReport;
+  /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
+  readonly tuned: TunedReport | undefined;
+  /** What the device's matrix units multiply; undefined where there are none, or they are not used. */
+  readonly units?: UnitsReport | undefined;
+  /** What rounds cost, in a line, where that was measured for the policy. */
+  readonly costsLine?: string | undefined;
+  /** How keys and values are kept. */
+  readonly kvDtype: KvDtype;
+  /** Where acceptance is relaxed: the text is not lossless. */
+  readonly acceptThresholds: AcceptThresholds | undefined;
+  /** Tokens a sequence may hold, prompt and output. */
+  readonly contextLength: number;
+  /** Of one request, prompt and output: fewer than the context where `maxKvTokens` leaves less. */
+  readonly requestTokens?: number | undefined;
+  readonly loadMs: number;
+  /** The part of loadMs in which kernels were compiled and ran once. */
+  readonly compileMs: number;
+  readonly device: DeviceInfo;
+  /** Of a request that asks for no number of steps. */
+  readonly tier: DraftShape;
+  /** The tiers that were built and the bytes they add. */
+  readonly tiers: { readonly shapes: readonly DraftShape[]; readonly bytes: number };
+}
+
+/** What an engine did until now. Plain data. */
+export interface EngineStatus {
+  readonly counts: Readonly<SchedulerCounts>;
+  readonly speculation: SpeculationReport;
+  /** KV pages of 16 tokens; free are also those that only the prefix cache holds. */
+  readonly pages: { readonly free: number; readonly total: number };
+}
+
+/**
+ * A target, its draft and a device, ready for requests: in this thread (`openEngine`) or in another one
+ * (`engineInWorker`), where nothing that it does keeps the caller's thread busy.
+ *
+ * Disposing it stops the engine. One in another thread is waited for until that thread is idle, unless
+ * an abort found that the thread does not answer; the thread itself goes on until the process ends or
+ * `terminate` is called: with NVIDIA's driver 580 a process that ends while a thread with a device is
+ * busy, or is being ended, crashes.
+ */
+export interface Engine extends AsyncDisposable {
+  readonly info: EngineInfo;
+  /**
+   * Token ids of a prompt. An engine in another thread encodes it in a thread of its own, one prompt
+   * after the other: nothing of it keeps the engine from its rounds.
+   *
+   * @throws UsageError for a prompt that cannot be encoded; the signal's reason where it aborts first.
+   */
+  encodePrompt(input: PromptInput, signal?: AbortSignal): Promise<readonly number[]>;
+  /**
+   * The text of token ids, special tokens included; computed where `encodePrompt` is.
+   *
+   * @throws UsageError for what is no token and for more than a million of them.
+   */
+  decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens>;
+  /**
+   * Runs a request together with all others. Its text depends on nothing but the request. What cannot
+   * be used ends with a UsageError. An engine in another thread ends it within INTERRUPT_MS of an
+   * abort, whatever the device is at.
+   */
+  submit(request: GenerateRequest): EventStream;
+  /** As of now, or of the last request that ended where the engine is in another thread. */
+  readonly status: EngineStatus;
+  /** As of now: an engine in another thread answers between two rounds. */
+  readStatus(): Promise<EngineStatus>;
+  /**
+   * Measures how long the engine's thread is silent: it answers from its message loop, between two
+   * rounds. Call it with a deadline (`AbortSignal.timeout`): a thread that hangs never answers.
+   *
+   * @returns milliseconds from the question to the answer.
+   * @throws the signal's reason where it aborts first; the error that ended the engine's thread.
+   */
+  ping(signal?: AbortSignal): Promise<number>;
+  /** Stops the engine and ends its thread, so that a process with nothing else to do ends. */
+  terminate(): Promise<void>;
+}
+
+/** Opens an engine, or a scripted one in tests. */
+export type OpenEngine = (options: EngineOptions) => Promise<Engine>;

@@ -1,0 +1,78 @@
+import type { EngineEvent } from "./events.ts";
+
+/**
+ * The events of one request, in order: the last one is "finish" or "error". Who runs the request pushes
+ * them; one reader takes them, either with `listen`, as they are pushed and so before the next round
+ * begins, or with `for await`, when it gets to them: what was not read yet is kept. Iterating throws the error of an "error" event. Leaving
+ * the iteration before its end cancels the request and waits until it has ended.
+ */
+export class EventStream implements AsyncIterableIterator<EngineEvent, void, void> {
+  readonly #cancel: () => void;
+  readonly #over: PromiseWithResolvers<void> = Promise.withResolvers();
+  /** Pushed and not read; those before `#at` have been read. */
+  #events: EngineEvent[] = [];
+  #at = 0;
+  #ended = false;
+  #listener: ((event: EngineEvent) => unknown) | undefined;
+  #wake: () => void = () => {};
+
+  /** @param cancel ends the request with reason "interrupt"; its last event is still pushed. */
+  constructor(cancel: () => void) {
+    this.#cancel = cancel;
+  }
+
+  /** The last event was pushed. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Passes an event on; after the last one nothing is. Returns and throws what the listener does. */
+  push(event: EngineEvent): unknown {
+    if (this.#ended) return undefined;
+    const last = event.kind === "finish" || event.kind === "error";
+    try {
+      return this.#listener ? this.#listener(event) : this.#events.push(event);
+    } finally {
+      if (last) {
+        this.#ended = true;
+        this.#over.resolve();
+      }
+      this.#wake();
+    }
+  }
+
+  /** Calls the listener for each event that was pushed and for each that will be. */
+  listen(listener: (event: EngineEvent) => unknown): void {
+    this.#listener = listener;
+    const unread = this.#events.splice(0).slice(this.#at);
+    this.#at = 0;
+    for (const event of unread) listener(event);
+  }
+
+  /** Ends the request with reason "interrupt", unless it has ended. */
+  cancel(): void {
+    if (!this.#ended) this.#cancel();
+  }
+
+  async next(): Promise<IteratorResult<EngineEvent, void>> {
+    while (this.#at === this.#events.length) {
+      if (this.#ended) return { done: true, value: undefined };
+      await new Promise<void>((resolve) => this.#wake = resolve);
+    }
+    const event = this.#events[this.#at++] as EngineEvent;
+    if (this.#at === this.#events.length) this.#events.length = this.#at = 0;
+    if (event.kind === "error") throw event.error;
+    return { done: false, value: event };
+  }
+
+  async return(): Promise<IteratorResult<EngineEvent, void>> {
+    this.listen(() => {});
+    this.cancel();
+    await this.#over.promise;
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}

@@ -1,0 +1,45 @@
+import type { EngineInfo } from "../engine.ts";
+import type { EngineEvent, GenerateRequest, GenerateResult } from "../schedule/events.ts";
+import { generateResult, type RoundRecord } from "../schedule/result.ts";
+
+/** The events of a request until now. Times are performance.now(). */
+export interface Received {
+  readonly started: number;
+  readonly events: readonly { readonly at: number; readonly event: EngineEvent }[];
+}
+
+/** The result of a request that ends here, for when its engine's thread does not say it in time. */
+export function interruptedResult(
+  info: EngineInfo,
+  request: GenerateRequest,
+  { started, events }: Received,
+): GenerateResult {
+  const ended = performance.now();
+  let prefilled: number | undefined;
+  let [cached, reasoningTokens] = [0, 0];
+  let text = "";
+  const ids: number[] = [];
+  const rounds: RoundRecord[] = [];
+  for (const { at, event } of events) {
+    if (event.kind === "text") text += event.text;
+    if (event.kind === "prefill") cached = event.cached;
+    if (event.kind !== "round") continue;
+    prefilled ??= at;
+    ids.push(...event.ids);
+    const { accepted, drafts, tier, predicted, ids: { length: emitted } } = event;
+    if (tier) rounds.push({ drafts, accepted, emitted, tier, predicted });
+    reasoningTokens = event.reasoningTokens ?? reasoningTokens;
+  }
+  return generateResult(info, request, {
+    finishReason: "interrupt",
+    text,
+    ids,
+    rounds,
+    started,
+    prefilled: prefilled ?? ended,
+    compileMs: 0,
+    ended,
+    cached,
+    reasoningTokens,
+  });
+}

@@ -1,0 +1,36 @@
+import { flag, integer, integers, unusable } from "../../files/fields.ts";
+import { parseRope } from "../rope_config.ts";
+import type { Family } from "../types.ts";
+
+const TURNED = 0;
+const UNTURNED = 1;
+
+/** SmolLM3: Llama with layers whose queries and keys are not rotated, by default every fourth. */
+export const SMOLLM3: Family = {
+  architecture: "SmolLM3ForCausalLM",
+  modelType: "smollm3",
+  defaults: {
+    max_position_embeddings: 32_768,
+    rope_theta: 2_000_000,
+    tie_word_embeddings: true,
+    no_rope_layer_interval: 4,
+  },
+  layer(config, { attention, mlp }, i) {
+    if (flag(config, "use_sliding_window", false)) {
+      throw unusable(config, "has use_sliding_window true, expected false");
+    }
+    // The name says the opposite: 1 is a layer with rope.
+    const turns = integers(config, "no_rope_layers", 1)?.[i];
+    const interval = integer(config, "no_rope_layer_interval", { least: 1, most: 1024 });
+    const turned = turns === undefined ? (i + 1) % interval > 0 : turns === 1;
+    return {
+      attention: { ...attention, rope: turned ? TURNED : UNTURNED },
+      mlp,
+      norms: "before",
+    };
+  },
+  ropes: (config, headDim) => [
+    parseRope(config, headDim),
+    { theta: 1, width: headDim, scaling: { kind: "none" } },
+  ],
+};

@@ -1,0 +1,240 @@
+/** Decoder layers as graphs. */
+import type { LatentHeads } from "../../../kernels/mla/latent.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import { headsOf, type LatentAttention } from "../config/layer_config.ts";
+import type {
+  DecoderLayer,
+  DenseWeights,
+  HeadWeights,
+  LatentWeights,
+  MixtureWeights,
+} from "../weights/layer_weights.ts";
+import type { DecoderContext } from "./context.ts";
+import type { Graph, KvTarget, LayerKv, RowsOf, Value } from "./graph.ts";
+
+/** A layer's weights, its keys and values, and its name in labels. */
+export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
+
+/** Of the norms of latents, whatever `rms_norm_eps` says. */
+const LATENT_EPS = 1e-6;
+
+/**
+ * What a layer makes of the residual stream x: x + attention(norm(x)), then that + mlp(norm of it). Norms are before a
+ * branch, after it, or both.
+ *
+ * @param input what the attention reads: x, normed or not.
+ */
+export function decoderLayer(
+  graph: Graph,
+  context: DecoderContext,
+  layer: PlacedLayer,
+  { x, input, of, at }: {
+    readonly x: Value;
+    readonly input: Value;
+    readonly of: RowsOf;
+    /** Where the result is stored; absent: in scratch memory. */
+    readonly at?: Operand | undefined;
+  },
+): Value {
+  const { attention } = layer;
+  const branch = attention.kind === "latent"
+    ? latentAttention(graph, context, layer, { weights: attention, input, of })
+    : attended(graph, context, layer, {
+      weights: attention,
+      q: storedHeads(graph, context, layer, { weights: attention, input, of }),
+      of,
+    });
+  return layerEnd(graph, context, layer, { x, branch, at });
+}
+
+/** The layer from its attention's output on. */
+export function layerEnd(
+  graph: Graph,
+  context: DecoderContext,
+  { norms, mlp, label }: PlacedLayer,
+  { x, branch, at }: {
+    readonly x: Value;
+    readonly branch: Value;
+    readonly at?: Operand | undefined;
+  },
+): Value {
+  const { rmsNormEps: eps, residualScale } = context.config;
+  const normed = (of: Value, weight: Operand | undefined, role: string) =>
+    weight ? graph.norm(of, { weight, eps }, `${label}.${role}`) : of;
+  const joined = (
+    to: Value,
+    of: Value,
+    weight: Operand | undefined,
+    role: string,
+    at?: Operand,
+  ) => {
+    const out = graph.scale(
+      normed(of, weight, `${role}Norm`),
+      residualScale,
+      `${label}.${role}Scale`,
+    );
+    return graph.add(to, out, `${label}.${role}Add`, at);
+  };
+  const after = joined(x, branch, norms.attention, "attention");
+  const input = normed(after, norms.post, "postNorm");
+  const out = mlp.kind === "mixture"
+    ? mixture(graph, mlp, input, label)
+    : denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS });
+  return joined(after, out, norms.mlp, "mlp", at);
+}
+
+/** Queries of `input`, rotated; keys and values are stored. */
+export function storedHeads(
+  graph: Graph,
+  context: DecoderContext,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec, qkv, bias, qkNorm: weight }, input, of, at }: {
+    readonly weights: HeadWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+    /** Where the queries are stored; absent: in scratch memory. */
+    readonly at?: Operand | undefined;
+  },
+): Value {
+  const eps = context.config.rmsNormEps;
+  return graph.storeHeads(graph.linear(input, qkv, { bias, label: `${label}.qkv` }), {
+    norm: weight && { weight, eps, whole: spec.qkNorm === "whole" },
+    heads: headsOf(spec, context),
+    to: kvTarget(context, spec.rope, kv, of),
+    at,
+  }, weight ? `${label}.normRope` : `${label}.place`);
+}
+
+function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: RowsOf): KvTarget {
+  return { kv, rope: ropes[rope] as Operand, of };
+}
+
+/** o(attention(q)) over the stored keys and values. */
+export function attended(
+  graph: Graph,
+  context: DecoderContext,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec, o }, q, of }: {
+    readonly weights: HeadWeights;
+    readonly q: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const { scale, cap, window } = spec;
+  const heads = headsOf(spec, context);
+  const out = graph.attention(q, { heads, scale, cap, window, kv, of }, `${label}.attention`);
+  return graph.linear(out, o, { label: `${label}.o` });
+}
+
+/**
+ * Multi-head latent attention (DeepSeek-V2, V3), in the absorbed form alone: queries are brought into
+ * the space of the latents, so attention reads what is kept, one key that all heads share and whose
+ * first `rank` elements are the value.
+ *
+ * DeepSeek unpacks keys and values of all heads for long prompts, which takes a third of the
+ * multiplications of the absorbed form (n + r + v instead of 2 c + r an element pair). But it sums in
+ * another order: a token would have other bits when it was part of a prompt than when it was decoded,
+ * and what speculation keeps would not be what plain decoding computes. So one form serves all.
+ */
+function latentAttention(
+  graph: Graph,
+  context: DecoderContext,
+  { kv, label }: PlacedLayer,
+  { weights, input, of }: {
+    readonly weights: LatentWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const { spec, kvB, o } = weights;
+  const { scale, rank } = spec;
+  const q = latentQueries(graph, context, { kv, label }, { weights, input, of });
+  const heads = { ...headsOf(spec, context), rank };
+  const mixed = graph.latentAttention(q, { heads, scale, kv, of }, `${label}.attention`);
+  const out = graph.latentValue(mixed, { heads: latentHeads(spec), kvB }, `${label}.value`);
+  return graph.linear(out, o, { label: `${label}.o` });
+}
+
+/** Absorbed queries of `input`; its latents go into the pages. */
+function latentQueries(
+  graph: Graph,
+  context: DecoderContext,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec, input: projections, kvB, kvNorm: normWeight }, input, of }: {
+    readonly weights: LatentWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const to = kvTarget(context, spec.rope, kv, of);
+  const shared = { heads: latentHeads(spec), kvB, normWeight, eps: LATENT_EPS, to };
+  if (projections.kind === "joined") {
+    const both = graph.linear(input, projections.matrix, { label: `${label}.qKvA` });
+    const latent = spec.numHeads * (spec.nopeDim + spec.ropeDim);
+    return graph.latentPrepare(both, { ...shared, latent, queries: true }, `${label}.prepare`);
+  }
+  const { query, queryLatent, kvA } = projections;
+  const latents = graph.linear(input, kvA, { label: `${label}.kvA` });
+  graph.latentPrepare(latents, { ...shared, latent: 0, queries: false }, `${label}.latent`);
+  const ofQueries = queryLatent
+    ? graph.norm(
+      graph.linear(input, queryLatent.matrix, { label: `${label}.qA` }),
+      { weight: queryLatent.norm, eps: LATENT_EPS },
+      `${label}.qANorm`,
+    )
+    : input;
+  const queries = graph.linear(ofQueries, query, { label: `${label}.q` });
+  return graph.latentPrepare(
+    queries,
+    { ...shared, latent: undefined, queries: true },
+    `${label}.absorb`,
+  );
+}
+
+function latentHeads(spec: LatentAttention): LatentHeads {
+  return {
+    heads: spec.numHeads,
+    nope: spec.nopeDim,
+    rope: spec.ropeDim,
+    value: spec.valueDim,
+    rank: spec.rank,
+    interleaved: spec.interleaved,
+  };
+}
+
+const DENSE_LABELS = { gateUp: "gateUp", down: "down" };
+const SHARED_LABELS = { gateUp: "shared.gateUp", down: "shared.down" };
+
+/** down(activation(gate x) * up x) */
+function denseMlp(
+  graph: Graph,
+  { spec, gateUp, down }: DenseWeights,
+  x: Value,
+  { label, roles }: { readonly label: string; readonly roles: typeof DENSE_LABELS },
+): Value {
+  const both = graph.linear(x, gateUp, { label: `${label}.${roles.gateUp}` });
+  const act = graph.gate(both, spec.activation, `${label}.${roles.gateUp}.gate`);
+  return graph.linear(act, down, { label: `${label}.${roles.down}` });
+}
+
+/** shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. */
+function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string): Value {
+  const { spec: { routing }, router, bias, gateUp, down, stacked, shared } = weights;
+  const jobs = { routing, shared: stacked };
+  const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
+  const logits = graph.linear(x, router, { label: `${label}.router` });
+  const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
+  const both = graph.expertLinear(
+    x,
+    { matrix: gateUp, experts, jobs, perJob: false },
+    `${label}.experts.gateUp`,
+  );
+  const act = graph.gate(both, "silu", `${label}.experts.gate`);
+  const outputs = graph.expertLinear(
+    act,
+    { matrix: down, experts, jobs, perJob: true },
+    `${label}.experts.down`,
+  );
+  const sum = graph.combine(outputs, shares, `${label}.experts`);
+  return ofAll ? graph.add(ofAll, sum, `${label}.addExperts`) : sum;
+}

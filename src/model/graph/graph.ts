@@ -1,0 +1,537 @@
+/**
+ * A forward as a list of plain operations on values, as the formulas of a paper write them. No operation knows of
+ * kernels, of ranges of k, of who comes next: `lower` makes dispatches of the list, and its rewrites make them fast.
+ */
+import type { Heads } from "../../../kernels/lib/heads.ts";
+import type { LatentHeads } from "../../../kernels/mla/latent.ts";
+import type { PartialKind } from "../../../kernels/lib/partial.ts";
+import type { Routing } from "../../../kernels/experts/route.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
+import type { Activation } from "../config/layer_config.ts";
+
+/** What one operation writes and later ones read: 32-bit numbers, [parts, rows, cols]. */
+export interface Value {
+  /** For people: the label of the operation that writes it. */
+  readonly label: string;
+  readonly rows: number;
+  readonly cols: number;
+  /** Above 1: sums over ranges of k that are still to be added. Rewrites make such values, graphs have none. */
+  readonly parts: number;
+  /** Where it is stored, where others than the graph read or write it; absent: in scratch memory. */
+  readonly at?: Operand | undefined;
+}
+
+/** Keys and values of one layer, [pages, kvHeads, PAGE, headDim] each; the same buffer where the layer keeps latents. */
+export interface LayerKv {
+  readonly keys: Operand;
+  readonly values: Operand;
+}
+
+/** Rows of a forward: the buffer of `Row`s and how many of them. */
+export interface RowsOf {
+  readonly rows: Operand;
+  readonly count: number;
+  /** Rows of one slot that follow each other; divides `count`. */
+  readonly perSlot: number;
+  /** Whether rows may have paths, as nodes of trees; default false: paths are not looked at. */
+  readonly paths?: boolean;
+}
+
+/** What heads and latents of a row need to be stored where attention finds them. */
+export interface KvTarget {
+  readonly kv: LayerKv;
+  /** cos and sin of the layer's rope. */
+  readonly rope: Operand;
+  readonly of: RowsOf;
+}
+
+/** out = scale E[token of each row] */
+export interface Embed {
+  readonly kind: "embed";
+  readonly table: Table;
+  /** `Row`s. */
+  readonly rows: Operand;
+  readonly scale: number;
+  readonly out: Value;
+}
+
+/** out = x / rms(x) * weight */
+export interface Norm {
+  readonly kind: "norm";
+  readonly x: Value;
+  readonly weight: Operand;
+  readonly eps: number;
+  readonly out: Value;
+}
+
+/** out = x W^T + bias */
+export interface Linear {
+  readonly kind: "linear";
+  readonly x: Value;
+  readonly matrix: Matrix;
+  readonly bias?: Operand | undefined;
+  /** Whether out are logits over a vocabulary. */
+  readonly logits: boolean;
+  readonly out: Value;
+}
+
+/** out = activation(gate) * up of x, whose columns are pairs (gate, up). */
+export interface Gate {
+  readonly kind: "gate";
+  readonly x: Value;
+  readonly activation: Activation;
+  readonly out: Value;
+}
+
+/** out = x + y */
+export interface Add {
+  readonly kind: "add";
+  readonly x: Value;
+  readonly y: Value;
+  readonly out: Value;
+}
+
+/** out = most tanh(x / most) */
+export interface SoftCap {
+  readonly kind: "soft_cap";
+  readonly x: Value;
+  readonly most: number;
+  readonly out: Value;
+}
+
+/** out = by x */
+export interface Scale {
+  readonly kind: "scale";
+  readonly x: Value;
+  readonly by: number;
+  readonly out: Value;
+}
+
+/** Rows of all of `xs`, side by side. */
+export interface Concat {
+  readonly kind: "concat";
+  readonly xs: readonly Value[];
+  readonly out: Value;
+}
+
+/** q of out is normed where the model does, and rotated; k likewise, and stored with v. */
+export interface StoreHeads {
+  readonly kind: "store_heads";
+  /** q, k and v, [rows, (heads + 2 kvHeads) headDim]; without norms the columns are in the order of the loader's `heads`. */
+  readonly qkv: Value;
+  readonly norm: {
+    /** [2, headDim], or with `whole` [heads + kvHeads, headDim]. */
+    readonly weight: Operand;
+    readonly eps: number;
+    readonly whole: boolean;
+  } | undefined;
+  readonly heads: Heads;
+  readonly to: KvTarget;
+  /** Rotated queries, [rows, heads headDim]. */
+  readonly out: Value;
+}
+
+/** out = softmax(cap(scale q k^T)) v over the pages of each row's slot. */
+export interface Attention {
+  readonly kind: "attention";
+  readonly q: Value;
+  readonly heads: Heads;
+  readonly scale: number;
+  readonly cap: number | undefined;
+  readonly window: number | undefined;
+  readonly kv: LayerKv;
+  readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/** Stores latents of x and absorbs its queries; see kernels/mla/latent.ts. */
+export interface LatentPrepare {
+  readonly kind: "latent_prepare";
+  readonly x: Value;
+  /** Where the latent begins in a row of x; undefined: x is queries alone. */
+  readonly latent: number | undefined;
+  readonly queries: boolean;
+  readonly heads: LatentHeads;
+  readonly kvB: Table;
+  readonly normWeight: Operand;
+  readonly eps: number;
+  readonly to: KvTarget;
+  /** Absorbed queries, [rows, heads (rank + rope)]; not written where x has none. */
+  readonly out: Value;
+}
+
+/** out = weighted sums of latents, [rows, heads (rank + rope)]. */
+export interface LatentAttention {
+  readonly kind: "latent_attention";
+  readonly q: Value;
+  readonly heads: Heads & { readonly rank: number };
+  readonly scale: number;
+  readonly kv: LayerKv;
+  readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/** out = W_h x of each head h: sums of latents become sums of values. */
+export interface LatentValue {
+  readonly kind: "latent_value";
+  readonly x: Value;
+  readonly heads: LatentHeads;
+  readonly kvB: Table;
+  readonly out: Value;
+}
+
+/** The experts of a mixture: those chosen for a row, and the last `shared` of the stack, which every row has. */
+export interface ExpertJobs {
+  readonly routing: Routing;
+  readonly shared: number;
+}
+
+/** Chooses each row's experts by logits. */
+export interface Route {
+  readonly kind: "route";
+  readonly logits: Value;
+  readonly bias: Operand | undefined;
+  readonly jobs: ExpertJobs;
+  /** u32 [rows, topK + shared] */
+  readonly out: Value;
+  /** What each counts, [rows, topK + shared]. */
+  readonly shares: Value;
+}
+
+/** out = x W_e^T for the experts e of each row, [rows, jobs, cols]. */
+export interface ExpertLinear {
+  readonly kind: "expert_linear";
+  readonly x: Value;
+  /** Whether x has a row for each job; else one for all jobs of a row. */
+  readonly perJob: boolean;
+  readonly matrix: Matrix;
+  readonly experts: Value;
+  readonly jobs: ExpertJobs;
+  readonly out: Value;
+}
+
+/** out = the sum of a row's experts' outputs, each times its share, the first choice first. */
+export interface Combine {
+  readonly kind: "combine";
+  readonly x: Value;
+  readonly shares: Value;
+  readonly out: Value;
+}
+
+/** out[r] = x[index[r]] */
+export interface Gather {
+  readonly kind: "gather";
+  readonly x: Value;
+  readonly index: Operand;
+  readonly out: Value;
+}
+
+/** out[index[r]] = x[r], out stored elsewhere. */
+export interface Scatter {
+  readonly kind: "scatter";
+  readonly x: Value;
+  readonly index: Operand;
+  readonly out: Value;
+}
+
+/** A window of the rows of `to` = x. */
+export interface Copy {
+  readonly kind: "copy";
+  readonly x: Value;
+  readonly to: Window;
+}
+
+/** Columns of rows that are stored elsewhere. */
+export interface Window {
+  readonly out: Operand;
+  /** Row stride of out. */
+  readonly outCols: number;
+  readonly outFirst: number;
+}
+
+/** What is kept of parts of a row of logits: out is u32 [rows, parts of a row, PARTIAL_WORDS[choice]]. */
+export interface Partials {
+  readonly kind: "partials";
+  readonly logits: Value;
+  readonly choice: PartialKind;
+  readonly vocab: number;
+  /** Most partial results of all rows that its reader looks through; absent: any number. */
+  readonly most: number | undefined;
+  readonly out: Value;
+}
+
+/** Writes the `Row`s of a verify forward of chains; see kernels/round/verify_row.wgsl. */
+export interface VerifyRows {
+  readonly kind: "verify_rows";
+  readonly batchSlots: Operand;
+  readonly slots: Operand;
+  readonly drafts: Operand;
+  readonly rows: Operand;
+  readonly batch: number;
+  readonly perSlot: number;
+  readonly mostRows: number;
+}
+
+/** A kernel that no rewrite touches. */
+export interface Call {
+  readonly kind: "call";
+  readonly reads: readonly Value[];
+  readonly writes: readonly Value[];
+  /** Whether it makes the scales of attention's output the largest, as a norm that notes scales does. */
+  readonly lowers?: boolean;
+  record(at: (value: Value) => Operand, of: CallContext): Dispatch[];
+}
+
+/** What a call may ask of the lowering. */
+export interface CallContext {
+  /** Partial results of a row of a value that `partials` wrote. */
+  partialsOf(value: Value): number;
+  /** Scales of the rows of attention's output, where the call `lowers` them and attention reads them. */
+  readonly lowered: Operand | undefined;
+}
+
+export type Operation =
+  | Embed
+  | Norm
+  | Linear
+  | Gate
+  | Add
+  | SoftCap
+  | Scale
+  | Concat
+  | StoreHeads
+  | Attention
+  | LatentPrepare
+  | LatentAttention
+  | LatentValue
+  | Route
+  | ExpertLinear
+  | Combine
+  | Gather
+  | Scatter
+  | Copy
+  | Partials
+  | VerifyRows
+  | Call;
+
+/** An operation, its name in profiles, and the part of the graph that its dispatches belong to. */
+export type Op = Operation & { readonly label: string; readonly part: string };
+
+/** Records operations in the order in which they run. */
+export class Graph {
+  readonly ops: Op[] = [];
+  #part: string;
+
+  /** @param part that the operations to come belong to; see `begin`. */
+  constructor(part: string = "all") {
+    this.#part = part;
+  }
+
+  /** The operations to come belong to another part: each part is a program of its own. */
+  begin(part: string): void {
+    this.#part = part;
+  }
+
+  /** A value that is stored elsewhere and was written before. */
+  input(label: string, rows: number, cols: number, at: Operand): Value {
+    return { label, rows, cols, parts: 1, at };
+  }
+
+  embed(
+    { table, rows, count, scale = 1 }: {
+      readonly table: Table;
+      readonly rows: Operand;
+      readonly count: number;
+      readonly scale?: number;
+    },
+    label: string,
+  ): Value {
+    const out = value(label, count, table.cols);
+    return this.#add({ kind: "embed", table, rows, scale, out }, label);
+  }
+
+  norm(
+    x: Value,
+    { weight, eps, at }: {
+      readonly weight: Operand;
+      readonly eps: number;
+      readonly at?: Operand | undefined;
+    },
+    label: string,
+  ): Value {
+    return this.#add({ kind: "norm", x, weight, eps, out: like(x, label, at) }, label);
+  }
+
+  linear(
+    x: Value,
+    matrix: Matrix,
+    { bias, logits = false, at, label }: {
+      readonly bias?: Operand | undefined;
+      readonly logits?: boolean;
+      readonly at?: Operand | undefined;
+      readonly label: string;
+    },
+  ): Value {
+    const out = { ...value(label, x.rows, matrix.rows), at };
+    return this.#add({ kind: "linear", x, matrix, bias, logits, out }, label);
+  }
+
+  gate(x: Value, activation: Activation, label: string): Value {
+    const out = value(label, x.rows, x.cols / 2);
+    return this.#add({ kind: "gate", x, activation, out }, label);
+  }
+
+  add(x: Value, y: Value, label: string, at?: Operand): Value {
+    return this.#add({ kind: "add", x, y, out: like(x, label, at) }, label);
+  }
+
+  softCap(x: Value, most: number, label: string, at?: Operand): Value {
+    return this.#add({ kind: "soft_cap", x, most, out: like(x, label, at) }, label);
+  }
+
+  /** x itself where `by` is 1. */
+  scale(x: Value, by: number, label: string, at?: Operand): Value {
+    if (by === 1 && at === undefined) return x;
+    return this.#add({ kind: "scale", x, by, out: like(x, label, at) }, label);
+  }
+
+  concat(xs: readonly [Value, ...Value[]], label: string): Value {
+    const out = value(label, xs[0].rows, xs.reduce((sum, { cols }) => sum + cols, 0));
+    return this.#add({ kind: "concat", xs, out }, label);
+  }
+
+  storeHeads(
+    qkv: Value,
+    { at, ...of }: Pick<StoreHeads, "norm" | "heads" | "to"> & {
+      readonly at?: Operand | undefined;
+    },
+    label: string,
+  ): Value {
+    const out = { ...value(label, qkv.rows, of.heads.heads * of.heads.headDim), at };
+    return this.#add({ kind: "store_heads", qkv, ...of, out }, label);
+  }
+
+  attention(
+    q: Value,
+    of: Pick<Attention, "heads" | "scale" | "cap" | "window" | "kv" | "of">,
+    label: string,
+  ): Value {
+    return this.#add({ kind: "attention", q, ...of, out: like(q, label) }, label);
+  }
+
+  /** @param q where queries go; absent: x has none, or a new value. */
+  latentPrepare(
+    x: Value,
+    of: Pick<
+      LatentPrepare,
+      "latent" | "queries" | "heads" | "kvB" | "normWeight" | "eps" | "to"
+    >,
+    label: string,
+  ): Value {
+    const { heads, rank, rope } = of.heads;
+    const out = value(label, x.rows, heads * (rank + rope));
+    return this.#add({ kind: "latent_prepare", x, ...of, out }, label);
+  }
+
+  latentAttention(
+    q: Value,
+    of: Pick<LatentAttention, "heads" | "scale" | "kv" | "of">,
+    label: string,
+  ): Value {
+    return this.#add({ kind: "latent_attention", q, ...of, out: like(q, label) }, label);
+  }
+
+  latentValue(x: Value, of: Pick<LatentValue, "heads" | "kvB">, label: string): Value {
+    const out = value(label, x.rows, of.heads.heads * of.heads.value);
+    return this.#add({ kind: "latent_value", x, ...of, out }, label);
+  }
+
+  route(
+    logits: Value,
+    of: Pick<Route, "bias" | "jobs">,
+    label: string,
+  ): { readonly experts: Value; readonly shares: Value } {
+    const jobs = jobsOfRow(of.jobs);
+    const out = value(label, logits.rows, jobs);
+    const shares = value(`${label}.shares`, logits.rows, jobs);
+    this.#add({ kind: "route", logits, ...of, out, shares }, label);
+    return { experts: out, shares };
+  }
+
+  expertLinear(
+    x: Value,
+    of: Pick<ExpertLinear, "matrix" | "experts" | "jobs" | "perJob">,
+    label: string,
+  ): Value {
+    const { routing: { numExperts }, shared } = of.jobs;
+    const rows = of.perJob ? x.rows : x.rows * jobsOfRow(of.jobs);
+    const out = value(label, rows, of.matrix.rows / (numExperts + shared));
+    return this.#add({ kind: "expert_linear", x, ...of, out }, label);
+  }
+
+  combine(x: Value, shares: Value, label: string): Value {
+    const out = value(label, shares.rows, x.cols);
+    return this.#add({ kind: "combine", x, shares, out }, label);
+  }
+
+  gather(x: Value, index: Operand, rows: number, label: string, at?: Operand): Value {
+    const out = { ...value(label, rows, x.cols), at };
+    return this.#add({ kind: "gather", x, index, out }, label);
+  }
+
+  scatter(x: Value, index: Operand, at: Operand, label: string): void {
+    this.#add({ kind: "scatter", x, index, out: like(x, label, at) }, label);
+  }
+
+  copy(x: Value, to: Window, label: string): void {
+    this.ops.push({ kind: "copy", x, to, label, part: this.#part });
+  }
+
+  partials(
+    logits: Value,
+    of: Pick<Partials, "choice" | "vocab"> & { readonly most?: number | undefined },
+    label: string,
+  ): Value {
+    // How many a row has is chosen with the kernel that writes them.
+    const out = value(label, logits.rows, 0);
+    return this.#add({ kind: "partials", logits, ...of, most: of.most, out }, label);
+  }
+
+  verifyRows(of: Omit<VerifyRows, "kind">): void {
+    this.ops.push({ kind: "verify_rows", ...of, label: "verify_rows", part: this.#part });
+  }
+
+  call(of: Omit<Call, "kind">, label: string = ""): void {
+    this.ops.push({ kind: "call", ...of, label, part: this.#part });
+  }
+
+  /** Dispatches that read and write nothing of the graph. */
+  dispatches(...all: readonly Dispatch[]): void {
+    if (all.length > 0) this.call({ reads: [], writes: [], record: () => [...all] });
+  }
+
+  #add(op: Extract<Operation, { readonly out: Value }>, label: string): Value {
+    this.ops.push({ ...op, label, part: this.#part });
+    return op.out;
+  }
+}
+
+/** Experts of a row, shared ones counted. */
+export function jobsOfRow({ routing, shared }: ExpertJobs): number {
+  return routing.topK + shared;
+}
+
+/** A value in scratch memory. */
+export function value(label: string, rows: number, cols: number): Value {
+  return { label, rows, cols, parts: 1 };
+}
+
+/** The width of a value of which only the kernel that writes it knows how wide it is. */
+export function widen(value: Value, cols: number): void {
+  Object.assign(value, { cols });
+}
+
+function like({ rows, cols }: Value, label: string, at?: Operand): Value {
+  return { label, rows, cols, parts: 1, at };
+}

@@ -1,0 +1,636 @@
+/** The dispatches of each operation: the kernels' own functions, called with the operands of its values. */
+import { attention } from "../../../kernels/attention/attention.ts";
+import { type OwnHeads } from "../../../kernels/attention/own_heads.ts";
+import type { PartialSums } from "../../../kernels/attention/partial_sums.ts";
+import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
+import { placeHeads } from "../../../kernels/attention/place_heads.ts";
+import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
+import { attend, unitsOf } from "../../../kernels/attention/units/attend.ts";
+import { splitsOf } from "../../../kernels/attention/attention_kernels.ts";
+import { addRows, capRows, gateRows, scaleRows } from "../../../kernels/elementwise/elementwise.ts";
+import {
+  combineExperts,
+  expertMatmul,
+  expertTile,
+  expertTiles,
+} from "../../../kernels/experts/experts.ts";
+import { expertSums } from "../../../kernels/experts/expert_sums.ts";
+import { route } from "../../../kernels/experts/route.ts";
+import { rowLogits } from "../../../kernels/experts/row_logits.ts";
+import { capEpilogue, notedEpilogue, scaleEpilogue } from "../../../kernels/lib/epilogue.ts";
+import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
+import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
+import { qkvEpilogue } from "../../../kernels/matmul/qkv.ts";
+import { splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
+import {
+  combinedHeads,
+  type Hold,
+  normedRows,
+  type NormOfRows,
+  PLAIN_ROWS,
+} from "../../../kernels/matmul/hold/hold.ts";
+import { relayedMatmuls } from "../../../kernels/matmul/relay/relay.ts";
+import { prepareRows, valueRows } from "../../../kernels/mla/kv_b.ts";
+import {
+  latentAttention as tiledAttention,
+  tilesLatents,
+} from "../../../kernels/mla/latent_attention.ts";
+import { latentRunsValue } from "../../../kernels/mla/latent_value.ts";
+import { embed } from "../../../kernels/norm/embed.ts";
+import { normPair } from "../../../kernels/norm/norm_pair.ts";
+import {
+  type NormInput,
+  type NormKept,
+  normLanes,
+  rmsNorm,
+} from "../../../kernels/norm/rms_norm.ts";
+import { copyRows, fillRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
+import { verifyRows } from "../../../kernels/round/round.ts";
+import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { DecoderContext } from "../graph/context.ts";
+import { type ExpertJobs, jobsOfRow, type StoreHeads, type Value } from "../graph/graph.ts";
+import { onPaper } from "./lifetimes.ts";
+import type {
+  AttentionOp,
+  ExpertMatmulOp,
+  LatentAttentionOp,
+  LatentValueOp,
+  LoweredOp,
+  MatmulHold,
+  MatmulOp,
+  NormKeep,
+  NormOp,
+  NormSource,
+  OpOf,
+  PartialValues,
+  ScaledInput,
+} from "./ops.ts";
+
+/** What operations need to become dispatches. */
+export interface Emitting {
+  readonly context: DecoderContext;
+  at(value: Value): Operand;
+  /** Partial results of a row of a value. */
+  readonly partials: Map<Value, number>;
+}
+
+/** The dispatches of an operation. */
+export function emit(to: Emitting, op: LoweredOp): Dispatch[] {
+  const all = dispatchesOf(to, op);
+  const { forCells } = op;
+  return forCells ? all.map((each) => ({ ...each, forCells })) : all;
+}
+
+function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
+  const { context, at } = to;
+  const { config, tuning } = context;
+  switch (op.kind) {
+    case "embed": {
+      const { table: matrix, rows, scale, out, first, label } = op;
+      if (first > 0) throw new Error(`${label}: embeddings begin a row`);
+      return embed({ matrix, rows, out: at(out) }, {
+        count: out.rows,
+        scale,
+        label,
+        outCols: out.cols,
+      });
+    }
+    case "norm":
+      return emitNorm(to, op);
+    case "matmul":
+      return emitMatmul(to, op);
+    case "add": {
+      const { x, y, label } = op;
+      const { rows, cols } = x;
+      return [addRows({ x: at(x), y: at(y) }, { rows, cols, parts: y.parts, label })];
+    }
+    case "gate": {
+      const { x, out, activation, label } = op;
+      const { rows, cols } = out;
+      return [gateRows({ x: at(x), out: at(out) }, { rows, cols, activation, label })];
+    }
+    case "soft_cap": {
+      const { x, out, most, label } = op;
+      const { rows, cols } = out;
+      return [capRows({ x: at(x), out: at(out) }, { rows, cols, most, label })];
+    }
+    case "scale": {
+      const { x, out, by, label } = op;
+      const { rows, cols } = out;
+      return [scaleRows({ x: at(x), out: at(out) }, { rows, cols, by, label })];
+    }
+    case "store_heads":
+      return [emitHeads(to, op)];
+    case "attention":
+      return emitAttention(to, op);
+    case "latent_prepare": {
+      const { x, out, latent, queries, heads, kvB, normWeight, eps, to: { kv, rope, of }, label } =
+        op;
+      const { tablePages, kvDtype, pages } = context;
+      const input = { x: at(x), cols: x.cols, latent, queries };
+      return prepareRows(
+        { kvB, input, out: at(out), normWeight, rope, rows: of.rows, pages, latents: kv.keys },
+        { ...heads, count: of.count, eps, tuning, tablePages, kvDtype, label },
+      );
+    }
+    case "latent_attention":
+      return emitLatentAttention(to, op);
+    case "latent_value": {
+      const { x, kvB, out, notes } = op;
+      const scales = scalesOf(context, notes ? "attentionOutput" : undefined);
+      return [
+        valueRows({ kvB, attentionOutput: at(x), out: at(out), scales }, valueShape(to, op)),
+      ];
+    }
+    case "route": {
+      const { logits, bias, jobs, out, shares, label } = op;
+      const { routing, shared } = jobs;
+      const buffers = { logits: at(logits), bias, experts: at(out), weights: at(shares) };
+      const stride = logits.cols;
+      // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
+      const rules = { ...tuning, tensor: undefined };
+      return [
+        route(buffers, { ...routing, rows: logits.rows, tuning: rules, shared, stride, label }),
+      ];
+    }
+    case "normed_router": {
+      const { from, weight: norm, eps, matrix, normed, logits, notes, label } = op;
+      const { x, y, stream } = from;
+      const row = { x: at(x), sums: at(y), norm, stream: at(stream), normed: at(normed) };
+      const noted = notes ? context.scales : undefined;
+      return [
+        rowLogits({ matrix, ...row, logits: at(logits), noted }, {
+          rows: x.rows,
+          splitK: y.parts,
+          eps,
+          tuning: { ...tuning, tensor: undefined },
+          label,
+        }),
+      ];
+    }
+    case "expert_tiles": {
+      const { matrix, experts, jobs, rows, out: tiles, label } = op;
+      const shape = tiledJobs(to, jobs, rows, matrix);
+      const lists = { experts: at(experts), tiles: at(tiles) };
+      return expertTiles(lists, { ...shape, matrix, tuning, label });
+    }
+    case "expert_matmul":
+      return emitExpertMatmul(to, op);
+    case "expert_sums": {
+      const { matrix, x, experts, shares, jobs, stream: out, label } = op;
+      const shape = { ...jobCounts(jobs, out.rows), shared: jobs.shared, tuning, label };
+      const buffers = { x: at(x), experts: at(experts), weights: at(shares), out: at(out) };
+      return expertSums({ matrix, ...buffers }, shape);
+    }
+    case "combine": {
+      const { x, shares, to: added, out, label } = op;
+      const shape = { rows: out.rows, topK: shares.cols, cols: out.cols, label };
+      const buffers = { y: at(x), weights: at(shares), out: at(out) };
+      return [combineExperts(buffers, { ...shape, add: added !== undefined })];
+    }
+    case "norm_pair": {
+      const { token: { table: matrix, ...token }, hidden, keep, out, eps, label } = op;
+      const { x, index, weight } = hidden;
+      const both = {
+        token: { matrix, ...token },
+        hidden: { x: at(x), splitK: x.parts, index, weight },
+        out: at(out),
+        kept: { what: keep.what, out: at(keep.out) },
+        noted: op.notes ? context.scales : undefined,
+        paired: op.paired,
+      };
+      const shape = { rows: out.rows, cols: config.hiddenSize, eps, lanes: tuning.rowLanes };
+      return [normPair(both, { ...shape, label })];
+    }
+    case "relayed_heads": {
+      const { qkv, attention: scores, label } = op;
+      const hold = qkv.hold ? holdOf(to, qkv, qkv.hold) : PLAIN_ROWS;
+      const words = (context.relay ?? missing("relay buffers")).heads;
+      const buffers = { matrix: qkv.matrix, x: at(qkv.x), words };
+      return [
+        relayedHeads(
+          buffers,
+          { hold, tuning, label },
+          (relay) => attendOnce(to, scores, relay)[0] as Dispatch,
+        ),
+      ];
+    }
+    case "relayed_mlp":
+      return [emitRelayedMlp(to, op)];
+    case "gather": {
+      const { x, index, out, first, label } = op;
+      return [
+        gatherRows({ x: at(x), index, out: at(out) }, {
+          rows: out.rows,
+          cols: x.cols,
+          outCols: out.cols,
+          outFirst: first,
+          label,
+        }),
+      ];
+    }
+    case "place": {
+      const { x, out, first, label } = op;
+      const window = { outCols: out.cols, outFirst: first };
+      const shape = { rows: x.rows, cols: x.cols, ...window, label };
+      return [copyRows({ x: at(x), out: at(out) }, shape)];
+    }
+    case "copy": {
+      const { x, to: { out, ...window }, label } = op;
+      return [copyRows({ x: at(x), out }, { rows: x.rows, cols: x.cols, ...window, label })];
+    }
+    case "scatter": {
+      const { x, index, out, label } = op;
+      return [
+        scatterRows({ x: at(x), index, out: at(out) }, { rows: x.rows, cols: x.cols, label }),
+      ];
+    }
+    case "fill": {
+      const { values, out, label } = op;
+      return [fillRows({ values, out: at(out) }, { rows: out.rows, cols: out.cols, label })];
+    }
+    case "partials": {
+      const { logits, choice: kind, vocab, out, label } = op;
+      to.partials.set(out, slicePartialCount(vocab));
+      return [
+        slicePartials({ logits: at(logits), partials: at(out) }, {
+          kind,
+          rows: logits.rows,
+          vocab,
+          stride: logits.cols,
+          lanes: tuning.rowLanes,
+          label,
+        }),
+      ];
+    }
+    case "verify_rows": {
+      const { batchSlots, slots, drafts, rows, batch, perSlot, mostRows } = op;
+      return [
+        verifyRows({ batchSlots, slots, drafts, rows }, { batch, rows: perSlot, mostRows }),
+      ];
+    }
+    case "call":
+      return op.record(at, {
+        partialsOf: (value) => to.partials.get(value) ?? missing(`partial results of ${op.label}`),
+        lowered: op.lowers ? scalesOf(context, "attentionOutput") : undefined,
+      });
+  }
+}
+
+function missing(what: string): never {
+  throw new Error(`there are no ${what}`);
+}
+
+/** Scales of the rows of an input, f32 [rows], of `act` [jobs]. */
+export function scalesOf(
+  { scales }: DecoderContext,
+  input: ScaledInput | undefined,
+): Operand | undefined {
+  if (!scales || input === undefined) return undefined;
+  if (input === "normed") return scales.normed;
+  const { lowered: { buffer, offset = 0, size = buffer.size - offset }, stride } = scales;
+  return input === "act"
+    ? { buffer, offset: offset + 4 * stride, size: size - 4 * stride }
+    : { buffer, offset, size: 4 * stride };
+}
+
+function emitNorm(
+  { context, at }: Emitting,
+  op: OpOf<"norm"> | NormOp & { label: string },
+): Dispatch[] {
+  const { from, weight, eps, cols, out, first, put, keep, notes, label } = op;
+  return rmsNorm({
+    from: normInput(at, from),
+    weight,
+    out: at(out),
+    keep: keep && normKept(at, keep),
+    noted: notes ? context.scales : undefined,
+  }, {
+    rows: out.rows,
+    cols,
+    eps,
+    lanes: context.tuning.rowLanes,
+    outCols: out.cols,
+    outFirst: first,
+    put,
+    label,
+  });
+}
+
+function normInput(at: Emitting["at"], from: NormSource): NormInput {
+  switch (from.of) {
+    case "rows": {
+      const x = at(from.x);
+      return from.index ? { x, index: from.index } : { x };
+    }
+    case "sums": {
+      const sums = { sums: at(from.y), splitK: from.y.parts };
+      return from.x ? { x: at(from.x), ...sums } : sums;
+    }
+    case "experts":
+      return {
+        stream: at(from.x),
+        outputs: at(from.outputs),
+        shares: at(from.shares),
+        experts: from.shares.cols,
+      };
+    case "tokens": {
+      const { table: matrix, rows, scale, verified } = from;
+      return { matrix, rows, scale, verified };
+    }
+  }
+}
+
+function normKept(at: Emitting["at"], keep: NormKeep): NormKept {
+  if (keep.what === "slot") return { what: "slot", out: at(keep.out), slot: keep.slot };
+  return "window" in keep
+    ? { what: keep.what, ...keep.window }
+    : { what: keep.what, out: at(keep.out) };
+}
+
+function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
+  const { context, at } = to;
+  const { x, matrix, out, epilogue, xScales, paired, onUnits, label } = op;
+  const tuning = onUnits ? context.tuning : { ...context.tuning, tensor: undefined };
+  const hold = op.hold && holdOf(to, op, op.hold);
+  const launch = { rows: x.rows, tuning, label, ...hold && { hold } };
+  if (epilogue.of === "partials") {
+    const { choice: kind, vocab } = epilogue;
+    to.partials.set(out, matmulPartialCount(matrix, { rows: x.rows, tuning, hold }));
+    return matmulPartials({ matrix, x: at(x), partials: at(out) }, { ...launch, kind, vocab });
+  }
+  return matmul(
+    { matrix, x: at(x), xScales: scalesOf(context, xScales), paired, out: at(out) },
+    { ...launch, epilogue: epilogueOf(context, op), splitK: out.parts },
+  );
+}
+
+/** The kernel's epilogue. */
+export function epilogueOf(
+  context: DecoderContext,
+  { epilogue }: Pick<MatmulOp, "epilogue">,
+): PlainEpilogue | Epilogue {
+  switch (epilogue.of) {
+    case "store":
+    case "add":
+      return epilogue.of;
+    case "gate": {
+      const name = epilogue.activation === "silu" ? "swiglu" : "geglu";
+      const scales = epilogue.notes ? scalesOf(context, "act") : undefined;
+      return scales ? notedEpilogue(name, scales) : name;
+    }
+    case "cap":
+      return capEpilogue(epilogue.most);
+    case "scale":
+      return scaleEpilogue(epilogue.by);
+    case "heads": {
+      const { bias, store: { heads, to: { kv, rope, of } } } = epilogue;
+      return qkvEpilogue({ ...kv, rope, rows: of.rows, pages: context.pages, bias }, heads);
+    }
+    case "partials":
+      throw new Error("partial results are recorded by their own function");
+  }
+}
+
+/** How a matmul's x comes to workgroup memory. */
+export function holdOf(
+  { context, at }: Pick<Emitting, "context" | "at">,
+  { x, matrix }: Pick<MatmulOp, "x" | "matrix">,
+  hold: MatmulHold,
+): Hold {
+  if (hold.of === "norm") {
+    return normedRows(normOf({ context, at }, hold), { cols: matrix.cols, rows: x.rows });
+  }
+  const { attention: { partial, of, heads, window }, wide } = hold;
+  const splits = splitsOf(heads);
+  const sums = { sums: at(partial.sums), stats: at(partial.stats) };
+  return combinedHeads({ ...sums, rows: of.rows, ...heads, window, splits }, wide);
+}
+
+/** Storage buffers that bring a matmul's x to workgroup memory. */
+export function holdBuffers(
+  context: DecoderContext,
+  op: Pick<MatmulOp, "x" | "matrix" | "hold">,
+): number {
+  return op.hold ? Object.keys(holdOf({ context, at: onPaper }, op, op.hold).buffers).length : 0;
+}
+
+function normOf(
+  { context, at }: Pick<Emitting, "context" | "at">,
+  { from, weight, eps, window, lowers }: Extract<MatmulHold, { of: "norm" }>,
+): NormOfRows {
+  const { config: { hiddenSize: cols }, tuning, scales } = context;
+  return {
+    weight,
+    eps,
+    lanes: normLanes({ cols, lanes: tuning.rowLanes }),
+    lowers: lowers ? scales : undefined,
+    kept: window,
+    added: addedOf(at, from),
+  };
+}
+
+function addedOf(
+  at: Emitting["at"],
+  from: Extract<MatmulHold, { of: "norm" }>["from"],
+): NormOfRows["added"] {
+  if (from.of === "rows") return undefined;
+  const stream = at(from.stream ?? missing("stream of a norm"));
+  return from.of === "sums" ? { sums: at(from.y), splitK: from.y.parts, stream } : {
+    outputs: at(from.outputs),
+    shares: at(from.shares),
+    experts: from.shares.cols,
+    stream,
+  };
+}
+
+function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch {
+  const { qkv, norm, heads, to: { kv, rope, of: { rows, count } }, out, label } = op;
+  const { pages, tuning } = context;
+  const place = { rope, rows, pages, ...kv, q: at(out) };
+  if (!norm) {
+    return placeHeads({ ...place, sums: at(qkv) }, { ...heads, count, splitK: qkv.parts, label });
+  }
+  const { weight, eps, whole } = norm;
+  return normRopeStore(
+    { ...place, qkv: at(qkv), weight },
+    { ...heads, count, eps, whole, tuning, label },
+  );
+}
+
+function emitAttention(to: Emitting, op: OpOf<"attention">): Dispatch[] {
+  const all = attendOnce(to, op);
+  switch (op.stage) {
+    case "all":
+      return all;
+    case "scores":
+      return all.slice(0, 1);
+    case "combine":
+      return all.slice(1);
+  }
+}
+
+/** @param relay where q, k and v come from the same dispatch. */
+export function attendOnce(
+  { context, at }: Pick<Emitting, "context" | "at">,
+  op: AttentionOp & { readonly label: string },
+  relay?: OwnHeads["relay"],
+): Dispatch[] {
+  const { q, heads, scale, cap, window, kv, of, partial, notes, own, out, label } = op;
+  const { rows, count, perSlot, paths = false } = of;
+  const { tuning, pages } = context;
+  const output = at(out);
+  // Neither queries nor q, k and v are bound where the same dispatch makes them.
+  const placed = own && ownHeads(own.store, relay ? output : at(own.qkv), relay);
+  const buffers = {
+    q: own || op.stage === "combine" ? output : at(q),
+    own: placed,
+    ...kv,
+    rows,
+    pages,
+    partial: partialOf(at, partial),
+    out: output,
+    scales: notes ? scalesOf(context, "attentionOutput") : undefined,
+  };
+  return attend(buffers, { ...heads, scale, cap, window, count, perSlot, paths, tuning, label });
+}
+
+function ownHeads(
+  { norm, to: { rope } }: StoreHeads,
+  qkv: Operand,
+  relay: OwnHeads["relay"],
+): OwnHeads {
+  return {
+    qkv,
+    rope,
+    ...relay && { relay },
+    ...norm && { norm: { weight: norm.weight, eps: norm.eps } },
+  };
+}
+
+function partialOf(at: Emitting["at"], { sums, stats, halves }: PartialValues): PartialSums {
+  return { sums: at(sums), stats: at(stats), ...halves && { halves: at(halves) } };
+}
+
+function emitLatentAttention(
+  to: Emitting,
+  op: LatentAttentionOp & { readonly label: string },
+): Dispatch[] {
+  const { context, at } = to;
+  const { q, heads, scale, kv, of, out, partial, value, label } = op;
+  const { rows, count, perSlot, paths = false } = of;
+  const { tuning, pages } = context;
+  const launch = { count, perSlot, paths, tuning, label, scale };
+  const buffers = { q: at(q), rows, pages, partial: partialOf(at, partial), out: at(out) };
+  if (!tilesLatents(heads, tuning)) {
+    return attention({ ...buffers, ...kv }, { ...heads, ...launch });
+  }
+  const shape = value && valueShape(to, { ...value, label: value.out.label, rows: count });
+  const scales = scalesOf(context, value?.notes ? "attentionOutput" : undefined);
+  return tiledAttention({ ...buffers, latents: kv.keys }, {
+    ...heads,
+    ...launch,
+    finish: value && shape
+      ? (runs) => latentRunsValue({ kvB: value.kvB, out: at(value.out), scales }, runs, shape)
+      : undefined,
+  });
+}
+
+function valueShape(
+  { context: { tuning } }: Emitting,
+  { heads, label, ...of }:
+    & Pick<LatentValueOp, "heads">
+    & { readonly label: string }
+    & (
+      | { readonly out: Value; readonly rows?: number }
+      | { readonly rows: number }
+    ),
+) {
+  const count = of.rows ?? ("out" in of ? of.out.rows : 0);
+  return { ...heads, count, tuning, label };
+}
+
+function jobCounts(jobs: ExpertJobs, rows: number) {
+  const { routing: { numExperts }, shared } = jobs;
+  return { rows, topK: jobsOfRow(jobs), numExperts: numExperts + shared };
+}
+
+function tiledJobs(
+  { context: { tuning } }: Emitting,
+  of: ExpertJobs,
+  rows: number,
+  matrix: Parameters<typeof expertTile>[1],
+) {
+  const jobs = jobCounts(of, rows);
+  return { ...jobs, tile: expertTile(jobs, matrix, tuning) };
+}
+
+function emitExpertMatmul(
+  to: Emitting,
+  op: ExpertMatmulOp & { readonly label: string },
+): Dispatch[] {
+  const { context, at } = to;
+  const { tuning } = context;
+  const { x, perJob, matrix, experts, jobs, out, gated, xScales, notes, choice, tiles, label } = op;
+  const rows = perJob ? x.rows / jobsOfRow(jobs) : x.rows;
+  return expertMatmul({
+    matrix,
+    x: at(x),
+    xScales: scalesOf(context, xScales),
+    out: at(out),
+    noted: notes ? scalesOf(context, "act") : undefined,
+    experts: at(experts),
+    tiles: at(tiles ?? experts),
+    choice: choice && {
+      routing: jobs.routing,
+      logits: at(choice.logits),
+      stride: choice.logits.cols,
+      weights: at(choice.shares),
+    },
+  }, {
+    ...tiledJobs(to, jobs, rows, matrix),
+    shared: jobs.shared,
+    tuning,
+    epilogue: gated ? "swiglu" : "store",
+    perJob,
+    label,
+  });
+}
+
+const GATES = { silu: "gate_silu", gelu_tanh: "gate_gelu" } as const;
+
+function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {
+  const { context, at } = to;
+  const { gateUp, down, first, label } = op;
+  const { tuning, relay = missing("relay buffers") } = context;
+  const { epilogue, hold } = gateUp;
+  if (epilogue.of !== "gate") throw new Error(`${label}: an MLP without a gate`);
+  return relayedMatmuls(
+    { x: at(gateUp.x), relay: relay.act, act: at(down.x), out: at(down.out) },
+    {
+      gateUp: gateUp.matrix,
+      down: down.matrix,
+      splitK: splitKOf(down.matrix, tuning),
+      tuning,
+      norm: hold?.of === "norm" ? normOf(to, hold) : undefined,
+      first: first && {
+        matrix: first.matrix,
+        splitK: first.out.parts,
+        hold: first.hold ? holdOf(to, first, first.hold) : PLAIN_ROWS,
+        x: at(first.x),
+        words: relay.heads,
+      },
+      gate: GATES[epilogue.activation],
+      label,
+    },
+  );
+}
+
+/** Whether matrix units attend to these heads. */
+export function attendsOnUnits(
+  { heads }: Pick<AttentionOp, "heads">,
+  { tuning }: DecoderContext,
+): boolean {
+  return unitsOf(heads, tuning) !== undefined;
+}

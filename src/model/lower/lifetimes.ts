@@ -1,0 +1,82 @@
+/** Where the values of a list of operations are stored. */
+import type { Operand } from "../../gpu/kernel.ts";
+import type { Value } from "../graph/graph.ts";
+import { type LoweredOp, placeOf, readsOf, writesOf } from "./ops.ts";
+import type { ScratchPool } from "../../gpu/scratch_pool.ts";
+
+/** Bytes of a value. */
+export function valueBytes({ parts, rows, cols }: Value): number {
+  return Math.max(16, 4 * parts * rows * cols);
+}
+
+/**
+ * An operand for each value: where others store it, in the place of the value that its operation changes, or in
+ * scratch memory from the first operation that writes it to the last that reads it.
+ *
+ * @throws Error where a value is read before it is written, or after its place has another.
+ */
+export function placed(
+  ops: readonly LoweredOp[],
+  pool: ScratchPool,
+): (value: Value) => Operand {
+  const roots = rootsOf(ops);
+  const rootOf = (value: Value) => roots.get(value) ?? value;
+  const lastUses = new Map<Value, number>();
+  for (const [i, op] of ops.entries()) {
+    for (const value of [...readsOf(op), ...writesOf(op)]) lastUses.set(rootOf(value), i);
+  }
+  const places = new Map<Value, number>();
+  const bytes = new Map<Value, number>();
+  const sizeOf = (root: Value) => bytes.get(root) ?? 0;
+  for (const op of ops) {
+    for (const value of writesOf(op)) {
+      const root = rootOf(value);
+      bytes.set(root, Math.max(sizeOf(root), valueBytes(value)));
+    }
+  }
+  const taken = new Map<number, Value>();
+  for (const [i, op] of ops.entries()) {
+    for (const value of readsOf(op)) {
+      const root = rootOf(value);
+      if (!root.at && !value.at && !places.has(root)) {
+        throw new Error(`${op.label} reads ${value.label}, which nobody has written`);
+      }
+    }
+    for (const value of writesOf(op)) {
+      const root = rootOf(value);
+      if (root.at || value.at || places.has(root)) continue;
+      const place = pool.place(sizeOf(root), new Set(taken.keys()));
+      places.set(root, place);
+      taken.set(place, root);
+    }
+    for (const [place, root] of taken) {
+      if ((lastUses.get(root) ?? -1) <= i) taken.delete(place);
+    }
+  }
+  return (value) => {
+    const root = rootOf(value);
+    const at = value.at ?? root.at;
+    if (at) return at;
+    const place = places.get(root);
+    if (place === undefined) throw new Error(`${value.label} is stored nowhere`);
+    return pool.operand(place, valueBytes(value));
+  };
+}
+
+/** The first of the values that share a place, of each that takes another's. */
+function rootsOf(ops: readonly LoweredOp[]): Map<Value, Value> {
+  const roots = new Map<Value, Value>();
+  for (const op of ops) {
+    for (const value of writesOf(op)) {
+      const before = placeOf(op, value);
+      if (before) roots.set(value, roots.get(before) ?? before);
+    }
+  }
+  return roots;
+}
+
+/** An operand of a value before it has one: for questions about kernels that depend on its size. */
+export function onPaper(value: Value): Operand {
+  const size = valueBytes(value);
+  return value.at ?? { buffer: { label: value.label, size } as GPUBuffer, offset: 0, size };
+}

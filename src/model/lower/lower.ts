@@ -1,0 +1,86 @@
+/** From a graph to dispatches: plain kernels first, then the rewrites that make them fast. */
+import type { Dispatch } from "../../gpu/kernel.ts";
+import type { DecoderContext } from "../graph/context.ts";
+import { Graph, type Value } from "../graph/graph.ts";
+import { emit } from "./emit.ts";
+import { placed } from "./lifetimes.ts";
+import { type LoweredOp, placeOf, substituted, writesOf } from "./ops.ts";
+import { REWRITES } from "./rewrites.ts";
+import { select } from "./select.ts";
+
+/** The dispatches of a graph. */
+export interface Lowered {
+  /** Of a part, in order; none where it has no operations. */
+  part(name: string): Dispatch[];
+}
+
+/** Lowers a graph: with all rewrites but those that `context.without` names. */
+export function lower(graph: Graph, context: DecoderContext): Lowered {
+  const ops = lowered(graph, context);
+  const at = placed(ops, context.scratch);
+  const partials = new Map<Value, number>();
+  const parts = new Map<string, Dispatch[]>();
+  for (const op of ops) {
+    parts.getOrInsertComputed(op.part, () => []).push(...emit({ context, at, partials }, op));
+  }
+  return { part: (name) => parts.get(name) ?? [] };
+}
+
+/** The operations of a graph, each as its kernel does it. */
+function lowered(graph: Graph, context: DecoderContext): LoweredOp[] {
+  const { without = NONE } = context;
+  let ops = select(graph.ops, context);
+  for (const { name, within = name, apply, required } of REWRITES) {
+    const off = ["all", name, within].some((of) => without.has(of));
+    if (!off) ops = apply(ops, context);
+    else if (required) ops = required(ops, context);
+  }
+  return inTheirPlaces(ops);
+}
+
+/** Places the values of a graph in scratch memory and records nothing: until the pool is allocated, it grows for them. */
+export function layOut(context: DecoderContext, record: (graph: Graph) => void): void {
+  const graph = new Graph();
+  record(graph);
+  placed(lowered(graph, context), context.scratch);
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Dispatches of a graph that is one part. */
+export function planOf(context: DecoderContext, record: (graph: Graph) => void): Dispatch[] {
+  const graph = new Graph();
+  record(graph);
+  return lower(graph, context).part("all");
+}
+
+/** Values that are stored elsewhere than the value whose place they take are copied there. */
+function inTheirPlaces(ops: readonly LoweredOp[]): LoweredOp[] {
+  const homes = new Map<Value, Value["at"]>();
+  return ops.flatMap((op): LoweredOp[] => {
+    const moved: Value[] = [];
+    for (const value of writesOf(op)) {
+      const before = placeOf(op, value);
+      const home = before ? homes.get(before) ?? before.at : value.at;
+      homes.set(value, home);
+      if (before && value.at && home !== value.at) moved.push(value);
+    }
+    if (moved.length === 0) return [op];
+    const inPlace = new Map(moved.map((value) => [value, { ...value, at: undefined }] as const));
+    const { part } = op;
+    return [
+      substituted(op, inPlace),
+      ...moved.map((out): LoweredOp => {
+        homes.set(out, out.at);
+        return {
+          kind: "place",
+          x: inPlace.get(out) as Value,
+          first: 0,
+          out,
+          label: out.label,
+          part,
+        };
+      }),
+    ];
+  });
+}

@@ -1,0 +1,506 @@
+/**
+ * Operations as kernels do them. The plain lowering makes one of each of a graph's operations; rewrites put several of
+ * them into one.
+ */
+import type { PartialKind } from "../../../kernels/lib/partial.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import type { CellRange } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
+import type { Activation } from "../config/layer_config.ts";
+import type {
+  Add,
+  Attention,
+  Call,
+  Combine,
+  Concat,
+  Copy,
+  ExpertJobs,
+  Gate,
+  Gather,
+  LatentAttention,
+  LatentPrepare,
+  LatentValue,
+  Op,
+  Partials,
+  Route,
+  Scale,
+  Scatter,
+  SoftCap,
+  StoreHeads,
+  Value,
+  VerifyRows,
+  Window,
+} from "../graph/graph.ts";
+
+/** Rows of which scales are noted on matrix units: what norms write, attention's output, gated activations. */
+export type ScaledInput = "normed" | "attentionOutput" | "act";
+
+/** What a norm reads. */
+export type NormSource =
+  /** Rows of x, or those that `index` names. */
+  | { readonly of: "rows"; readonly x: Value; readonly index?: Operand | undefined }
+  /** x with y added, which is stored in `stream`; without x the sums of y's parts. */
+  | {
+    readonly of: "sums";
+    readonly x: Value | undefined;
+    readonly y: Value;
+    readonly stream: Value | undefined;
+  }
+  /** x with the experts' outputs added, which is stored in `stream`. */
+  | {
+    readonly of: "experts";
+    readonly x: Value;
+    readonly outputs: Value;
+    readonly shares: Value;
+    readonly stream: Value;
+  }
+  /** Token embeddings. */
+  | {
+    readonly of: "tokens";
+    readonly table: Table;
+    readonly rows: Operand;
+    readonly scale: number;
+    /** What the rows are made of first. */
+    readonly verified: VerifyRows | undefined;
+  };
+
+/** A second output of a norm: its input or the normed rows, into a value or a window; or the input by slots. */
+export type NormKeep =
+  | { readonly what: "input" | "output"; readonly out: Value }
+  | { readonly what: "input"; readonly window: Window }
+  | { readonly what: "slot"; readonly out: Value; readonly slot: Operand };
+
+export interface NormOp {
+  readonly kind: "norm";
+  readonly from: NormSource;
+  readonly weight: Operand;
+  readonly eps: number;
+  /** Columns of a row that is normed. */
+  readonly cols: number;
+  readonly out: Value;
+  /** Where a row begins in out. */
+  readonly first: number;
+  /** "add": to `to`, whose place out takes; "pair": as matmuls on matrix units want them. */
+  readonly put: "store" | "add" | "pair";
+  readonly to: Value | undefined;
+  readonly keep: NormKeep | undefined;
+  /** Whether the scales of the rows are stored. */
+  readonly notes: boolean;
+}
+
+/** What happens to the outputs of a matmul. */
+export type MatmulEpilogue =
+  | { readonly of: "store" }
+  /** Added to `to`, whose place out takes. */
+  | { readonly of: "add"; readonly to: Value }
+  | { readonly of: "gate"; readonly activation: Activation; readonly notes: boolean }
+  | { readonly of: "cap"; readonly most: number }
+  | { readonly of: "scale"; readonly by: number }
+  | {
+    readonly of: "heads";
+    readonly bias: Operand | undefined;
+    readonly store: Pick<StoreHeads, "heads" | "to">;
+  }
+  | { readonly of: "partials"; readonly choice: PartialKind; readonly vocab: number };
+
+/** How x of a matmul comes to workgroup memory, where that is more than a load. */
+export type MatmulHold =
+  /** Normed. */
+  | {
+    readonly of: "norm";
+    readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }>;
+    readonly weight: Operand;
+    readonly eps: number;
+    readonly window: Window | undefined;
+    /** On matrix units: whether the scales of the layer's other inputs become the largest. */
+    readonly lowers: boolean;
+  }
+  /** The splits of attention added. */
+  | { readonly of: "splits"; readonly attention: AttentionOp; readonly wide: boolean };
+
+export interface MatmulOp {
+  readonly kind: "matmul";
+  readonly x: Value;
+  readonly matrix: Matrix;
+  readonly out: Value;
+  readonly epilogue: MatmulEpilogue;
+  readonly hold: MatmulHold | undefined;
+  /** Of x's rows, where they are noted. */
+  readonly xScales: ScaledInput | undefined;
+  /** Whether x is two f16 numbers in place of each. */
+  readonly paired: boolean;
+  /** Whether the outputs are logits over a vocabulary. */
+  readonly logits: boolean;
+  /** Whether matrix units may take it. */
+  readonly onUnits: boolean;
+}
+
+/** Partial sums of attention over the splits of the cells. */
+export interface PartialValues {
+  readonly sums: Value;
+  readonly stats: Value;
+  readonly halves: Value | undefined;
+}
+
+export interface AttentionOp extends Omit<Attention, "q"> {
+  readonly q: Value;
+  readonly partial: PartialValues;
+  /** Both dispatches, the first, which leaves partial sums, or the second, which adds them. */
+  readonly stage: "all" | "scores" | "combine";
+  /** Whether the scales of out's rows are lowered. */
+  readonly notes: boolean;
+  /** Where it norms, turns and stores the heads of its rows: q, k and v. */
+  readonly own: { readonly qkv: Value; readonly store: StoreHeads } | undefined;
+}
+
+export interface LatentAttentionOp extends LatentAttention {
+  readonly partial: PartialValues;
+  /** Where its last dispatch makes values of the latents it adds. */
+  readonly value: Omit<LatentValueOp, "kind" | "x"> | undefined;
+}
+
+export interface LatentValueOp extends LatentValue {
+  readonly notes: boolean;
+}
+
+export interface ExpertMatmulOp {
+  readonly kind: "expert_matmul";
+  readonly x: Value;
+  readonly perJob: boolean;
+  readonly matrix: Matrix;
+  readonly experts: Value;
+  readonly jobs: ExpertJobs;
+  readonly out: Value;
+  readonly gated: boolean;
+  readonly xScales: ScaledInput | undefined;
+  /** Whether the scales of out's rows are lowered. */
+  readonly notes: boolean;
+  /** Where it chooses the experts: their shares are stored. */
+  readonly choice: { readonly logits: Value; readonly shares: Value } | undefined;
+  /** Lists of jobs in tiles; absent: none are read. */
+  readonly tiles: Value | undefined;
+}
+
+/** Lists the jobs of the experts where their matmuls read lists. */
+export interface ExpertTilesOp {
+  readonly kind: "expert_tiles";
+  readonly matrix: Matrix;
+  readonly experts: Value;
+  readonly jobs: ExpertJobs;
+  readonly rows: number;
+  readonly out: Value;
+}
+
+/** The stream += the weighted outputs of the experts, which are not stored. */
+export interface ExpertSumsOp {
+  readonly kind: "expert_sums";
+  readonly matrix: Matrix;
+  readonly x: Value;
+  readonly experts: Value;
+  readonly shares: Value;
+  readonly jobs: ExpertJobs;
+  readonly stream: Value;
+  readonly out: Value;
+}
+
+export interface CombineOp extends Combine {
+  /** What the sum is added to, whose place out takes: its first part. */
+  readonly to: Value | undefined;
+}
+
+/** The router's logits of rows that are normed on the way. */
+export interface NormedRouterOp {
+  readonly kind: "normed_router";
+  readonly from: Extract<NormSource, { of: "sums" }> & {
+    readonly x: Value;
+    readonly stream: Value;
+  };
+  readonly weight: Operand;
+  readonly eps: number;
+  readonly matrix: Matrix;
+  readonly normed: Value;
+  readonly logits: Value;
+  readonly notes: boolean;
+}
+
+/** Two norms side by side: of embeddings, and of hidden rows. */
+export interface NormPairOp {
+  readonly kind: "norm_pair";
+  readonly token: { readonly table: Table; readonly rows: Operand; readonly weight: Operand };
+  readonly hidden: {
+    readonly x: Value;
+    readonly index: Operand | undefined;
+    readonly weight: Operand;
+  };
+  readonly eps: number;
+  readonly keep: { readonly what: "input" | "output"; readonly out: Value };
+  readonly out: Value;
+  readonly notes: boolean;
+  readonly paired: boolean;
+}
+
+/** q, k and v of one row, and its attention, in a dispatch. */
+export interface RelayedHeadsOp {
+  readonly kind: "relayed_heads";
+  readonly qkv: MatmulOp;
+  readonly attention: AttentionOp & { readonly label: string };
+}
+
+/** The gated MLP of one row in a dispatch, with the matmul before it where it has `first`. */
+export interface RelayedMlpOp {
+  readonly kind: "relayed_mlp";
+  readonly gateUp: MatmulOp;
+  readonly down: MatmulOp;
+  readonly first: MatmulOp | undefined;
+}
+
+export type EmbedOp = {
+  readonly kind: "embed";
+  readonly table: Table;
+  readonly rows: Operand;
+  readonly scale: number;
+  readonly out: Value;
+  /** Where a row begins in out. */
+  readonly first: number;
+};
+
+export type GatherOp = Gather & { readonly first: number };
+
+/** Columns of the rows of out = x, from `first` on. */
+export interface PlaceOp {
+  readonly kind: "place";
+  readonly x: Value;
+  readonly first: number;
+  readonly out: Value;
+}
+
+/** out = values in each row. */
+export interface FillOp {
+  readonly kind: "fill";
+  readonly values: Operand;
+  readonly out: Value;
+}
+
+type Kernels =
+  | NormOp
+  | MatmulOp
+  | AttentionOp
+  | LatentPrepare
+  | LatentAttentionOp
+  | LatentValueOp
+  | ExpertMatmulOp
+  | ExpertTilesOp
+  | ExpertSumsOp
+  | CombineOp
+  | NormedRouterOp
+  | NormPairOp
+  | RelayedHeadsOp
+  | RelayedMlpOp
+  | EmbedOp
+  | GatherOp
+  | PlaceOp
+  | FillOp
+  | Add
+  | Gate
+  | Scale
+  | SoftCap
+  | StoreHeads
+  | Route
+  | Scatter
+  | Copy
+  | Partials
+  | VerifyRows
+  | Call;
+
+/** One of them: its name in profiles, the part it belongs to, and for which numbers of cells it runs, if not for all. */
+export type LoweredOp<Kind extends Kernels = Kernels> =
+  & Kind
+  & Pick<Op, "label" | "part">
+  & { readonly forCells?: CellRange | undefined };
+
+/** A kind of operation by its name. */
+export type OpOf<Kind extends LoweredOp["kind"]> = LoweredOp<Extract<Kernels, { kind: Kind }>>;
+export type { Concat };
+
+function normReads(from: NormSource): Value[] {
+  switch (from.of) {
+    case "rows":
+      return [from.x];
+    case "sums":
+      return [...from.x ? [from.x] : [], from.y];
+    case "experts":
+      return [from.x, from.outputs, from.shares];
+    case "tokens":
+      return [];
+  }
+}
+
+function streamOf(from: NormSource): Value[] {
+  return (from.of === "sums" || from.of === "experts") && from.stream ? [from.stream] : [];
+}
+
+function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
+  const to = epilogue.of === "add" ? [epilogue.to] : [];
+  if (hold?.of === "norm") return [...normReads(hold.from), ...to];
+  // Attention's output is bound, though its partial sums are what is read.
+  if (hold?.of === "splits") return [x, ...partialsOf(hold.attention.partial), ...to];
+  return [x, ...to];
+}
+
+function matmulWrites({ out, hold }: MatmulOp): Value[] {
+  return hold?.of === "norm" ? [...streamOf(hold.from), out] : [out];
+}
+
+function partialsOf({ sums, stats, halves }: PartialValues): Value[] {
+  return [sums, stats, ...halves ? [halves] : []];
+}
+
+/** The values that an operation reads. */
+export function readsOf(op: LoweredOp): Value[] {
+  switch (op.kind) {
+    case "norm":
+      return [...normReads(op.from), ...op.to ? [op.to] : []];
+    case "matmul":
+      return matmulReads(op);
+    case "attention":
+      if (op.stage === "combine") return partialsOf(op.partial);
+      return [op.own ? op.own.qkv : op.q];
+    case "latent_attention":
+      return [op.q];
+    case "latent_value":
+    case "latent_prepare":
+    case "gate":
+    case "soft_cap":
+    case "scale":
+    case "gather":
+    case "place":
+    case "scatter":
+    case "copy":
+      return [op.x];
+    case "expert_matmul":
+      return [
+        op.x,
+        op.choice ? op.choice.logits : op.experts,
+        ...op.tiles ? [op.tiles] : [],
+      ];
+    case "expert_tiles":
+      return [op.experts];
+    case "expert_sums":
+      return [op.x, op.experts, op.shares, op.stream];
+    case "combine":
+      return [op.x, op.shares, ...op.to ? [op.to] : []];
+    case "normed_router":
+      return [op.from.x, op.from.y];
+    case "norm_pair":
+      return [op.hidden.x];
+    case "relayed_heads":
+      return matmulReads(op.qkv);
+    case "relayed_mlp":
+      return [...op.first ? matmulReads(op.first) : [], ...matmulReads(op.gateUp)];
+    case "add":
+      return [op.x, op.y];
+    case "store_heads":
+      return [op.qkv];
+    case "route":
+    case "partials":
+      return [op.logits];
+    case "call":
+      return [...op.reads];
+    case "embed":
+    case "fill":
+    case "verify_rows":
+      return [];
+  }
+}
+
+/** The values that an operation writes. */
+export function writesOf(op: LoweredOp): Value[] {
+  switch (op.kind) {
+    case "norm":
+      return [
+        ...streamOf(op.from),
+        op.out,
+        ...op.keep && "out" in op.keep ? [op.keep.out] : [],
+      ];
+    case "matmul":
+      return matmulWrites(op);
+    case "attention":
+      if (op.stage === "scores") return [...partialsOf(op.partial), op.out];
+      return op.stage === "combine" ? [op.out] : [...partialsOf(op.partial), op.out];
+    case "latent_attention":
+      return [...partialsOf(op.partial), op.out, ...op.value ? [op.value.out] : []];
+    case "expert_matmul":
+      return op.choice ? [op.experts, op.choice.shares, op.out] : [op.out];
+    case "normed_router":
+      return [op.from.stream, op.normed, op.logits];
+    case "norm_pair":
+      return [op.out, op.keep.out];
+    case "relayed_heads":
+      return [
+        ...matmulWrites(op.qkv).slice(0, -1),
+        ...partialsOf(op.attention.partial),
+        op.attention.out,
+      ];
+    case "relayed_mlp":
+      // The activations are handed over in relay words, but their operand is bound.
+      return [...matmulWrites(op.gateUp), op.down.out];
+    case "route":
+      return [op.out, op.shares];
+    case "call":
+      return [...op.writes];
+    case "copy":
+    case "verify_rows":
+      return [];
+    default:
+      return [op.out];
+  }
+}
+
+/** The value whose place a written one takes, for operations that change what they read. */
+export function placeOf(op: LoweredOp, written: Value): Value | undefined {
+  switch (op.kind) {
+    case "norm":
+      if (written === op.out) return op.to;
+      return (op.from.of === "sums" || op.from.of === "experts") && written === op.from.stream
+        ? op.from.x
+        : undefined;
+    case "matmul":
+      return op.epilogue.of === "add" && written === op.out ? op.epilogue.to : undefined;
+    case "combine":
+      return op.to;
+    case "expert_sums":
+      return op.stream;
+    case "add":
+      return op.x;
+    default:
+      return undefined;
+  }
+}
+
+/** Parts of operations that have values of their own. */
+const NESTED = [
+  ...["from", "hold", "epilogue", "keep", "own", "partial", "choice", "value", "attention"],
+  ...["qkv", "gateUp", "down", "first", "hidden"],
+];
+
+/** The operation with other values in the place of some. */
+export function substituted<Part extends object>(
+  part: Part,
+  by: ReadonlyMap<Value, Value>,
+): Part {
+  const entries = Object.entries(part).map(([key, of]: [string, unknown]) => {
+    const other = by.get(of as Value);
+    if (other) return [key, other];
+    const nested = NESTED.includes(key) && typeof of === "object" && of !== null;
+    if (nested && !isValue(of)) return [key, substituted(of, by)];
+    if ((key === "reads" || key === "writes") && Array.isArray(of)) {
+      return [key, of.map((each: Value) => by.get(each) ?? each)];
+    }
+    return [key, of];
+  });
+  return Object.fromEntries(entries) as Part;
+}
+
+function isValue(of: object): boolean {
+  return "parts" in of && "rows" in of && "cols" in of;
+}

@@ -1,0 +1,65 @@
+/** The rewrites, in the order in which they are applied. Without any of them a plan is as right, but slower. */
+import type { Rewrite } from "./rewrite.ts";
+import { addAfterNorm } from "./rewrites/add_after_norm.ts";
+import { addInMatmul } from "./rewrites/add_in_matmul.ts";
+import { addInNorm } from "./rewrites/add_in_norm.ts";
+import { capInMatmul } from "./rewrites/cap_in_matmul.ts";
+import { chooseInExperts } from "./rewrites/choose_in_experts.ts";
+import { combineInStream } from "./rewrites/combine_in_stream.ts";
+import { combineIntoShared } from "./rewrites/combine_into_shared.ts";
+import { concatInPlace } from "./rewrites/concat_in_place.ts";
+import { copyInNorm } from "./rewrites/copy_in_norm.ts";
+import { embedInNorm } from "./rewrites/embed_in_norm.ts";
+import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
+import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
+import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
+import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
+import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
+import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
+import { normPairs } from "./rewrites/norm_pair.ts";
+import { normedRouter } from "./rewrites/normed_router.ts";
+import { ownHeads } from "./rewrites/own_heads.ts";
+import { pairedRows } from "./rewrites/paired_rows.ts";
+import { partialsInMatmul } from "./rewrites/partials_in_matmul.ts";
+import { relayedFirst } from "./rewrites/relayed_first.ts";
+import { relayedHeads } from "./rewrites/relayed_heads.ts";
+import { relayedMlp } from "./rewrites/relayed_mlp.ts";
+import { rowScales } from "./rewrites/row_scales.ts";
+import { scaleInMatmul } from "./rewrites/scale_in_matmul.ts";
+import { splitK } from "./rewrites/split_k.ts";
+import { splitsInMatmul } from "./rewrites/splits_in_matmul.ts";
+import { valueInAttention } from "./rewrites/value_in_attention.ts";
+import { verifyInNorm } from "./rewrites/verify_in_norm.ts";
+
+export const REWRITES: readonly Rewrite[] = [
+  normPairs,
+  concatInPlace,
+  embedInNorm,
+  verifyInNorm,
+  gatherInNorm,
+  combineIntoShared,
+  scaleInMatmul,
+  splitK,
+  gateInMatmul,
+  headsInMatmul,
+  capInMatmul,
+  expertSumsInPlace,
+  addAfterNorm,
+  expertsInNorm,
+  addInNorm,
+  combineInStream,
+  addInMatmul,
+  copyInNorm,
+  normedRouter,
+  chooseInExperts,
+  rowScales,
+  partialsInMatmul,
+  normInMatmul,
+  pairedRows,
+  valueInAttention,
+  splitsInMatmul,
+  ownHeads,
+  relayedHeads,
+  relayedMlp,
+  relayedFirst,
+];

@@ -1,0 +1,23 @@
+import { Edits } from "../edits.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** A matmul adds its outputs to the residual stream. */
+export const addInMatmul: Rewrite = {
+  name: "add_in_matmul",
+  apply(ops) {
+    const edits = new Edits(ops);
+    for (const add of ops) {
+      if (add.kind !== "add" || add.y.parts > 1 || edits.soleReader(add.y) !== add) continue;
+      const made = edits.writer(add.y);
+      if (made?.kind !== "matmul" || made.epilogue.of !== "store") continue;
+      edits.remove(made);
+      edits.replace(add, {
+        ...made,
+        out: add.out,
+        epilogue: { of: "add", to: add.x },
+        part: add.part,
+      });
+    }
+    return edits.done();
+  },
+};

@@ -1,0 +1,39 @@
+import { Edits } from "../edits.ts";
+import type { OpOf } from "../ops.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** A norm stores its input a second time: in the window that a copy of it fills, or by slot. */
+export const copyInNorm: Rewrite = {
+  name: "copy_in_norm",
+  apply(ops) {
+    const edits = new Edits(ops);
+    for (const norm of ops) {
+      const x = norm.kind === "norm" && !norm.keep ? inputOf(norm) : undefined;
+      if (norm.kind !== "norm" || !x) continue;
+      const copy = edits.readers(x).find(({ kind }) => kind === "copy" || kind === "scatter");
+      if (!copy || edits.isChanged(copy) || copy.part !== norm.part) continue;
+      if (copy.kind === "copy") {
+        edits.replace(norm, { ...norm, keep: { what: "input", window: copy.to } });
+      }
+      if (copy.kind === "scatter") {
+        const keep = { what: "slot", out: copy.out, slot: copy.index } as const;
+        edits.replace(norm, { ...norm, keep });
+      }
+      edits.remove(copy);
+    }
+    return edits.done();
+  },
+};
+
+/** The rows that it norms, where they are stored too. */
+function inputOf({ from }: OpOf<"norm">) {
+  switch (from.of) {
+    case "rows":
+      return from.index ? undefined : from.x;
+    case "sums":
+    case "experts":
+      return from.stream;
+    case "tokens":
+      return undefined;
+  }
+}

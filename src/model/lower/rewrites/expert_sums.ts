@@ -1,0 +1,43 @@
+import { canSum } from "../../../../kernels/experts/expert_sums.ts";
+import { jobsOfRow } from "../../graph/graph.ts";
+import { Edits } from "../edits.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** Few rows' experts add their weighted outputs to the residual stream, and store none of them. */
+export const expertSumsInPlace: Rewrite = {
+  name: "expert_sums",
+  changesBits: true,
+  within: "experts_in_norm",
+  apply(ops, { tuning }) {
+    const edits = new Edits(ops);
+    for (const add of ops) {
+      if (add.kind !== "add") continue;
+      const combine = edits.writer(add.y);
+      if (combine?.kind !== "combine" || combine.to || edits.soleReader(add.y) !== add) continue;
+      const down = edits.writer(combine.x);
+      if (down?.kind !== "expert_matmul" || !down.perJob || down.gated) continue;
+      const { matrix, x, experts, jobs, label } = down;
+      const counts = { rows: add.x.rows, topK: jobsOfRow(jobs) };
+      if (counts.topK > MOST_EXPERTS || !canSum(matrix, counts, tuning)) continue;
+      const { shares } = combine;
+      const { x: stream, out, part } = add;
+      edits.remove(down, combine);
+      edits.replace(add, {
+        kind: "expert_sums",
+        matrix,
+        x,
+        experts,
+        shares,
+        jobs,
+        stream,
+        out,
+        label,
+        part,
+      });
+    }
+    return edits.done();
+  },
+};
+
+/** Most experts of a row whose outputs the norm adds that does so for more rows: the order of the sum is the same. */
+export const MOST_EXPERTS = 16;

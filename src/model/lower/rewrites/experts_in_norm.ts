@@ -1,0 +1,27 @@
+import { Edits } from "../edits.ts";
+import type { Rewrite } from "../rewrite.ts";
+import { MOST_EXPERTS } from "./expert_sums.ts";
+import { normAfter } from "./add_in_norm.ts";
+
+/** On hardware a norm adds the experts' weighted outputs to the residual stream: it has them all on their way. */
+export const expertsInNorm: Rewrite = {
+  name: "experts_in_norm",
+  changesBits: true,
+  apply(ops, { tuning: { software } }) {
+    const edits = new Edits(ops);
+    for (const add of software ? [] : ops) {
+      if (add.kind !== "add") continue;
+      const combine = edits.writer(add.y);
+      const norm = normAfter(edits, add);
+      if (combine?.kind !== "combine" || combine.to || !norm) continue;
+      const { x: outputs, shares } = combine;
+      if (shares.cols > MOST_EXPERTS || edits.soleReader(add.y) !== add) continue;
+      edits.remove(combine, norm);
+      edits.replace(add, {
+        ...norm,
+        from: { of: "experts", x: add.x, outputs, shares, stream: add.out },
+      });
+    }
+    return edits.done();
+  },
+};

@@ -1,0 +1,28 @@
+import { Edits } from "../edits.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** A norm reads the rows that an index names, and stores them by slot where they are kept. */
+export const gatherInNorm: Rewrite = {
+  name: "gather_in_norm",
+  apply(ops) {
+    const edits = new Edits(ops);
+    for (const gather of ops) {
+      if (gather.kind !== "gather" || gather.out.at || gather.first > 0) continue;
+      const readers = edits.readers(gather.out);
+      const norm = readers.find((op) => op.kind === "norm");
+      const scatter = readers.find((op) => op.kind === "scatter");
+      if (norm?.kind !== "norm" || norm.from.of !== "rows" || norm.keep) continue;
+      if (readers.length !== (scatter ? 2 : 1)) continue;
+      const { x, index } = gather;
+      edits.remove(gather);
+      edits.replace(norm, {
+        ...norm,
+        from: { of: "rows", x, index },
+        ...scatter?.kind === "scatter" &&
+          { keep: { what: "slot", out: scatter.out, slot: scatter.index } },
+      });
+      if (scatter) edits.remove(scatter);
+    }
+    return edits.done();
+  },
+};

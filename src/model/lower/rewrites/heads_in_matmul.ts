@@ -1,0 +1,32 @@
+import { Edits } from "../edits.ts";
+import type { LoweredOp } from "../ops.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** A matmul of heads that are not normed turns q and k, and stores k and v, itself; a bias is added on the way. */
+export const headsInMatmul: Rewrite = {
+  name: "heads_in_matmul",
+  apply: (ops) => placed(ops, () => true),
+  // Pairs of a matrix in several buffers are not half a row apart, and a bias is not in the order of the matrix.
+  required: (ops) => placed(ops, ({ shards, bias }) => shards > 1 || bias),
+};
+
+function placed(
+  ops: readonly LoweredOp[],
+  where: (heads: { readonly shards: number; readonly bias: boolean }) => boolean,
+): LoweredOp[] {
+  const edits = new Edits(ops);
+  for (const store of ops) {
+    if (store.kind !== "store_heads" || store.norm || store.qkv.parts > 1) continue;
+    const made = edits.writer(store.qkv);
+    if (made?.kind !== "matmul" || edits.soleReader(store.qkv) !== store) continue;
+    const { epilogue } = made;
+    const filled = epilogue.of === "add" ? edits.writer(epilogue.to) : undefined;
+    const bias = filled?.kind === "fill" ? filled.values : undefined;
+    if (epilogue.of !== "store" && !bias) continue;
+    const shards = made.matrix.shards.length;
+    if (!where({ shards, bias: bias !== undefined })) continue;
+    edits.replace(made, { ...made, out: store.out, epilogue: { of: "heads", bias, store } });
+    edits.remove(store, ...filled ? [filled] : []);
+  }
+  return edits.done();
+}

@@ -1,0 +1,76 @@
+import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
+import { pairsNorms } from "../../../../kernels/norm/norm_pair.ts";
+import type { DecoderContext } from "../../graph/context.ts";
+import type { Value } from "../../graph/graph.ts";
+import { Edits } from "../edits.ts";
+import type { LoweredOp, OpOf } from "../ops.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/**
+ * [norm(embedding), norm(h)], the input of an EAGLE-3 head, in one dispatch, which also adds the sums of h's ranges of k,
+ * gathers its rows, and stores h.
+ */
+export const normPairs: Rewrite = {
+  name: "norm_pair",
+  apply(ops, context) {
+    const edits = new Edits(ops);
+    for (const [i, token] of ops.entries()) {
+      const hidden = ops[i + 1];
+      if (token.kind !== "place" || hidden?.kind !== "place" || token.out !== hidden.out) continue;
+      const [ofToken, ofHidden] = [edits.writer(token.x), edits.writer(hidden.x)];
+      if (!isPlainNorm(ofToken) || !isPlainNorm(ofHidden) || ofToken.eps !== ofHidden.eps) continue;
+      const embedding = edits.writer(ofToken.from.x);
+      if (embedding?.kind !== "embed" || !pairsNorms(embedding.table)) continue;
+      if (edits.soleReader(ofToken.out) !== token || edits.soleReader(ofToken.from.x) !== ofToken) {
+        continue;
+      }
+      const h = ofHidden.from.x;
+      const made = edits.writer(h);
+      const keepsNormed = edits.readers(hidden.x).length > 1 || hidden.x.at !== undefined;
+      const keepsInput = edits.readers(h).length > 1 || made !== undefined && h.at !== undefined;
+      if (keepsNormed === keepsInput) continue;
+      const gathered = made?.kind === "gather" ? made : undefined;
+      const source = made?.kind === "matmul" && keepsInput ? stored(edits, made, context) : h;
+      edits.remove(token, ofToken, ofHidden, embedding, ...gathered ? [gathered] : []);
+      edits.replace(hidden, {
+        kind: "norm_pair",
+        token: { table: embedding.table, rows: embedding.rows, weight: ofToken.weight },
+        hidden: {
+          x: gathered?.x ?? source,
+          index: gathered?.index,
+          weight: ofHidden.weight,
+        },
+        eps: ofHidden.eps,
+        keep: keepsNormed ? { what: "output", out: hidden.x } : { what: "input", out: h },
+        out: hidden.out,
+        notes: false,
+        paired: false,
+        label: "draft.inputNorms",
+        part: hidden.part,
+      });
+    }
+    return edits.done();
+  },
+};
+
+/** Where a matmul leaves h for the norm, which stores it where others read it: the sums of its ranges of k, if it may. */
+function stored(edits: Edits, made: OpOf<"matmul">, { tuning }: DecoderContext): Value {
+  const { epilogue, matrix, out } = made;
+  const splits = epilogue.of === "store" ? splitKOf(matrix, tuning) : 1;
+  const source = { ...out, at: undefined, parts: splits };
+  const filled = epilogue.of === "add" ? edits.writer(epilogue.to) : undefined;
+  if (filled?.kind !== "fill") {
+    edits.replace(made, { ...made, out: source });
+    return source;
+  }
+  const to = { ...filled.out, at: undefined };
+  edits.replace(filled, { ...filled, out: to });
+  edits.replace(made, { ...made, out: source, epilogue: { of: "add", to } });
+  return source;
+}
+
+type PlainNorm = OpOf<"norm"> & { readonly from: Extract<OpOf<"norm">["from"], { of: "rows" }> };
+
+function isPlainNorm(op: LoweredOp | undefined): op is PlainNorm {
+  return op?.kind === "norm" && op.from.of === "rows" && op.from.index === undefined;
+}

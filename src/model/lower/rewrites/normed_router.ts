@@ -1,0 +1,35 @@
+import { canNormRouted } from "../../../../kernels/experts/row_logits.ts";
+import { Edits } from "../edits.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** The router of few rows norms them, and stores them normed for the experts. */
+export const normedRouter: Rewrite = {
+  name: "normed_router",
+  apply(ops, { tuning }) {
+    const edits = new Edits(ops);
+    for (const route of ops) {
+      if (route.kind !== "route") continue;
+      const router = edits.writer(route.logits);
+      if (router?.kind !== "matmul" || router.epilogue.of !== "store") continue;
+      const norm = edits.writer(router.x);
+      if (norm?.kind !== "norm" || norm.from.of !== "sums" || norm.keep) continue;
+      const { x, stream } = norm.from;
+      if (!x || !stream || !canNormRouted(router.matrix, router.x.rows, tuning)) continue;
+      const { weight, eps, part } = norm;
+      edits.replace(norm, {
+        kind: "normed_router",
+        from: { ...norm.from, x, stream },
+        weight,
+        eps,
+        matrix: router.matrix,
+        normed: norm.out,
+        logits: route.logits,
+        notes: false,
+        label: router.label,
+        part,
+      });
+      edits.remove(router);
+    }
+    return edits.done();
+  },
+};

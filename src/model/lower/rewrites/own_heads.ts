@@ -1,0 +1,72 @@
+import { MOST_OWN_CELLS, ownsHeads } from "../../../../kernels/attention/own_heads.ts";
+import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
+import type { DecoderContext } from "../../graph/context.ts";
+import { type StoreHeads, type Value, value } from "../../graph/graph.ts";
+import { PAGE } from "../../device_layout.ts";
+import { Edits } from "../edits.ts";
+import { attendsOnUnits } from "../emit.ts";
+import type { LoweredOp, OpOf } from "../ops.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** Attention over few cells norms, turns and stores the heads of its one row itself. */
+export const ownHeads: Rewrite = {
+  name: "own_heads",
+  apply(ops, context) {
+    const edits = new Edits(ops);
+    for (const attention of ops) {
+      if (attention.kind !== "attention" || attention.stage === "combine") continue;
+      const { heads, of: { count, paths = false }, window } = attention;
+      const [made] = edits.writers(attention.q);
+      if (!made || edits.writers(attention.q).length > 1) continue;
+      const own = ownOf(made, context);
+      if (!own || attendsOnUnits(attention, context)) continue;
+      const normed = own.store.norm !== undefined;
+      if (!ownsHeads({ ...heads, count, paths, normed, tuning: context.tuning })) continue;
+      const scores: OpOf<"attention"> = { ...attention, stage: "scores" };
+      const placing: OpOf<"attention"> = { ...scores, own: { qkv: own.qkv, store: own.store } };
+      const cells = Math.min(heads.tablePages * PAGE, window ?? Infinity);
+      const few = cells > MOST_OWN_CELLS ? { from: 0, upTo: MOST_OWN_CELLS } : undefined;
+      const many = { from: MOST_OWN_CELLS + 1, upTo: Infinity };
+      const apart = few ? [withCells(made, many)] : [];
+      edits.replace(made, ...own.raw ? [withCells(own.raw, few)] : [], ...apart);
+      const combine: LoweredOp[] = attention.stage === "all"
+        ? [{ ...attention, stage: "combine" }]
+        : [];
+      const scored = few ? [withCells(scores, many)] : [];
+      edits.replace(attention, withCells(placing, few), ...scored, ...combine);
+    }
+    return edits.done();
+  },
+};
+
+function withCells<Of extends LoweredOp>(op: Of, forCells: LoweredOp["forCells"]): Of {
+  return forCells ? { ...op, forCells } : op;
+}
+
+interface Own {
+  readonly qkv: Value;
+  readonly store: StoreHeads;
+  /** What leaves q, k and v as they are, where the operation that places them does not read them. */
+  readonly raw: OpOf<"matmul"> | undefined;
+}
+
+/**
+ * What attention places itself: q and k of heads that are normed each or not at all. One binding has all of the
+ * matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as fast.
+ */
+function ownOf(made: LoweredOp, { tuning: { tensor } }: DecoderContext): Own | undefined {
+  if (made.kind === "store_heads") {
+    const { qkv, norm } = made;
+    return norm && !norm.whole ? { qkv, store: made, raw: undefined } : undefined;
+  }
+  if (made.kind !== "matmul" || made.epilogue.of !== "heads") return undefined;
+  const { matrix, epilogue: { bias, store } } = made;
+  if (matrix.shards.length > 1 || bias || tensorShards(matrix, tensor)) return undefined;
+  const qkv = value(made.label, made.x.rows, matrix.rows);
+  const raw: OpOf<"matmul"> = { ...made, out: qkv, epilogue: { of: "store" } };
+  return {
+    qkv,
+    store: { ...store, kind: "store_heads", qkv, norm: undefined, out: made.out },
+    raw,
+  };
+}

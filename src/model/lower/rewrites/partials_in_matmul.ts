@@ -1,0 +1,39 @@
+import {
+  canStorePartials,
+  matmulPartialCount,
+} from "../../../../kernels/matmul/matmul_partials.ts";
+import { PLAIN_ROWS } from "../../../../kernels/matmul/hold/hold.ts";
+import { PARTIAL_WORDS } from "../../../../kernels/lib/partial.ts";
+import { widen } from "../../graph/graph.ts";
+import { Edits } from "../edits.ts";
+import type { OpOf } from "../ops.ts";
+import type { Rewrite } from "../rewrite.ts";
+import { normHeldBy } from "./norm_in_matmul.ts";
+
+/** A head stores what is kept of parts of its columns, and no logits, where nobody else reads them. */
+export const partialsInMatmul: Rewrite = {
+  name: "partials_in_matmul",
+  apply(ops, context) {
+    const edits = new Edits(ops);
+    const { tuning } = context;
+    for (const partials of ops) {
+      if (partials.kind !== "partials") continue;
+      const { logits, choice, vocab, most = Infinity } = partials;
+      const head = edits.writer(logits);
+      // A cap may make logits equal that were not, and the lowest token the largest.
+      if (head?.kind !== "matmul" || head.epilogue.of !== "store") continue;
+      const others = edits.readers(logits).length > 1;
+      if (others || !canStorePartials(head.matrix, tuning)) continue;
+      const epilogue = { of: "partials", choice, vocab } as const;
+      const storing: OpOf<"matmul"> = { ...head, out: partials.out, epilogue };
+      const hold = normHeldBy(edits, storing, context) && PLAIN_ROWS;
+      const { rows } = head.x;
+      const count = matmulPartialCount(head.matrix, { rows, tuning, hold });
+      if (rows * count > most) continue;
+      widen(partials.out, PARTIAL_WORDS[choice] * count);
+      edits.replace(head, storing);
+      edits.remove(partials);
+    }
+    return edits.done();
+  },
+};

@@ -1,0 +1,35 @@
+import { relaysFirst } from "../../../../kernels/matmul/relay/relay.ts";
+import { Edits } from "../edits.ts";
+import { holdBuffers, holdOf } from "../emit.ts";
+import { onPaper } from "../lifetimes.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** In slots with few cells `o` of one row goes in the dispatch of the MLP behind it, which norms its sums. */
+export const relayedFirst: Rewrite = {
+  name: "relayed_first",
+  apply(ops, context) {
+    const edits = new Edits(ops);
+    const { tuning } = context;
+    for (const mlp of ops) {
+      if (mlp.kind !== "relayed_mlp") continue;
+      const { gateUp, down } = mlp;
+      if (gateUp.hold?.of !== "norm" || gateUp.hold.from.of !== "sums") continue;
+      const first = edits.writers(gateUp.hold.from.y).find((op) =>
+        op.kind === "matmul" && op.hold?.of === "splits"
+      );
+      if (first?.kind !== "matmul" || !first.hold || !first.forCells) continue;
+      const hold = holdOf({ context, at: onPaper }, first, first.hold);
+      const splitK = first.out.parts;
+      const use = { gateUp: gateUp.matrix, down: down.matrix, splitK: down.out.parts, tuning };
+      const { matrix, forCells } = first;
+      if (!relaysFirst({ matrix, splitK, hold }, use, holdBuffers(context, gateUp))) continue;
+      edits.remove(first);
+      edits.replace(
+        mlp,
+        { ...mlp, first, forCells },
+        { ...mlp, forCells: { from: forCells.upTo + 1, upTo: Infinity } },
+      );
+    }
+    return edits.done();
+  },
+};

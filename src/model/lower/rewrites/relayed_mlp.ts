@@ -1,0 +1,29 @@
+import { relays } from "../../../../kernels/matmul/relay/relay.ts";
+import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
+import { Edits } from "../edits.ts";
+import { holdBuffers } from "../emit.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** Both matmuls of one row's MLP go in one dispatch: workgroups of the second wait for what the first makes. */
+export const relayedMlp: Rewrite = {
+  name: "relayed_mlp",
+  apply(ops, context) {
+    const edits = new Edits(ops);
+    const { tuning } = context;
+    for (const gateUp of ops) {
+      if (!context.relay || gateUp.kind !== "matmul" || gateUp.epilogue.of !== "gate") continue;
+      if (gateUp.x.rows > 1 || gateUp.hold?.of === "splits") continue;
+      const down = edits.soleReader(gateUp.out);
+      if (down?.kind !== "matmul" || down.epilogue.of !== "store") continue;
+      const splitK = splitKOf(down.matrix, tuning);
+      if (down.out.parts !== splitK) continue;
+      const use = { gateUp: gateUp.matrix, down: down.matrix, splitK, tuning };
+      if (!relays(use, holdBuffers(context, gateUp))) continue;
+      const { part } = down;
+      const label = gateUp.label.replace("gateUp", "mlp");
+      edits.remove(gateUp);
+      edits.replace(down, { kind: "relayed_mlp", gateUp, down, first: undefined, label, part });
+    }
+    return edits.done();
+  },
+};

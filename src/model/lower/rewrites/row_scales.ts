@@ -1,0 +1,138 @@
+import { attendNotes } from "../../../../kernels/attention/units/attend.ts";
+import { notesExperts } from "../../../../kernels/experts/experts_on_units.ts";
+import { logitsNote } from "../../../../kernels/experts/row_logits.ts";
+import { notesOnUnits } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
+import { pairNotes } from "../../../../kernels/norm/norm_pair.ts";
+import type { DecoderContext } from "../../graph/context.ts";
+import { jobsOfRow, type Value } from "../../graph/graph.ts";
+import { Edits } from "../edits.ts";
+import { attendsOnUnits, epilogueOf } from "../emit.ts";
+import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** Most rows whose attention lowers scales where each of its invocations does. */
+const MOST_LOWERED = 16;
+
+/**
+ * Who writes rows that matmuls on matrix units read also stores the rows' scales; without, each such matmul has a
+ * dispatch before it that finds them. Norms store those of their rows and make all others the largest, which
+ * attention and gates then lower.
+ */
+export const rowScales: Rewrite = {
+  name: "row_scales",
+  apply(ops, context) {
+    if (!context.scales) return [...ops];
+    return noted(
+      noted(noted(ops, normScales, context), attentionScales, context),
+      gateScales,
+      context,
+    );
+  },
+};
+
+type Pass = (edits: Edits, op: LoweredOp, context: DecoderContext) => void;
+
+function noted(ops: readonly LoweredOp[], pass: Pass, context: DecoderContext): LoweredOp[] {
+  const edits = new Edits(ops);
+  for (const op of ops) pass(edits, op, context);
+  return edits.done();
+}
+
+/** Norms whose rows matmuls read. */
+function normScales(edits: Edits, op: LoweredOp, { config, tuning }: DecoderContext): void {
+  const out = normedOf(op);
+  if (!out) return;
+  const readers = edits.readers(out);
+  if (!readers.some(({ kind }) => kind === "matmul" || kind === "expert_matmul")) return;
+  const mixture = readers.some(({ kind }) => kind === "expert_matmul");
+  if (mixture && !logitsNote(tuning)) return;
+  if (op.kind === "norm" && op.cols !== config.hiddenSize) return;
+  if (op.kind === "norm_pair" && !(tuning.tensor && pairNotes(tuning.tensor.limits))) return;
+  edits.replace(op, { ...op, notes: true } as LoweredOp);
+  for (const reader of readers) {
+    if (reader.kind === "matmul" || reader.kind === "expert_matmul") {
+      edits.replace(reader, { ...reader, xScales: "normed" });
+    }
+  }
+}
+
+function normedOf(op: LoweredOp): Value | undefined {
+  if (op.kind === "norm") {
+    return op.put === "store" && op.cols === op.out.cols ? op.out : undefined;
+  }
+  if (op.kind === "norm_pair") return op.out;
+  return op.kind === "normed_router" ? op.normed : undefined;
+}
+
+/** Attention over queries of rows whose scales are stored. */
+function attentionScales(edits: Edits, op: LoweredOp, context: DecoderContext): void {
+  const { tuning } = context;
+  if (op.kind === "attention") {
+    const onUnits = attendsOnUnits(op, context);
+    if (onUnits && op.of.count > MOST_LOWERED || !attendNotes(op.heads, tuning)) return;
+    if (isNoted(edits, op.q)) noteFor(edits, op, op.out);
+  }
+  if (op.kind === "latent_value" && op.x.rows <= MOST_LOWERED && isNoted(edits, op.x)) {
+    noteFor(edits, op, op.out);
+  }
+}
+
+function noteFor(edits: Edits, op: OpOf<"attention" | "latent_value">, out: Value): void {
+  const o = edits.soleReader(out);
+  if (o?.kind !== "matmul") return;
+  edits.replace(op, { ...op, notes: true });
+  edits.replace(o, { ...o, xScales: "attentionOutput" });
+}
+
+/** Whether a value comes of rows whose norm stored scales, and made those of attention's output the largest. */
+function isNoted(edits: Edits, value: Value): boolean {
+  const [op] = edits.writers(value);
+  switch (op?.kind) {
+    case "store_heads":
+      return isNoted(edits, op.qkv);
+    case "latent_attention":
+      return isNoted(edits, op.q);
+    case "latent_prepare":
+      return isNoted(edits, op.x);
+    case "matmul":
+      return op.xScales === "normed" || op.xScales === undefined && isNoted(edits, op.x);
+    case "norm":
+      return op.notes || op.from.of === "rows" && op.put === "store" && isNoted(edits, op.from.x);
+    case "norm_pair":
+      return op.notes;
+    case "call":
+      return op.lowers === true;
+    default:
+      return false;
+  }
+}
+
+/** Gates of rows whose scales are stored: of an MLP, or of the experts where no shared expert has lowered them before. */
+function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void {
+  const { tuning } = context;
+  if (op.kind === "matmul" && op.xScales && op.epilogue.of === "gate") {
+    const down = edits.soleReader(op.out);
+    const epilogue = { ...op.epilogue, notes: true };
+    const storing: OpOf<"matmul"> = { ...op, epilogue };
+    if (down?.kind !== "matmul" || !notes(storing, context)) return;
+    edits.replace(op, storing);
+    edits.replace(down, { ...down, xScales: "act" });
+  }
+  if (op.kind === "expert_matmul" && op.xScales && op.gated) {
+    const rows = op.out.rows / jobsOfRow(op.jobs);
+    const down = edits.soleReader(op.out);
+    const shared = edits.readers(op.x).some((of) =>
+      of.kind === "matmul" && of.epilogue.of === "gate"
+    );
+    if (shared || down?.kind !== "expert_matmul") return;
+    if (!notesExperts(op.matrix, { rows, tensor: tuning.tensor })) return;
+    edits.replace(op, { ...op, notes: true });
+    edits.replace(down, { ...down, xScales: "act" });
+  }
+}
+
+function notes(op: MatmulOp, context: DecoderContext): boolean {
+  const epilogue = epilogueOf(context, op);
+  return typeof epilogue !== "string" &&
+    notesOnUnits(op.matrix, { epilogue, tuning: context.tuning });
+}

@@ -1,0 +1,42 @@
+import { SPLIT_CELLS } from "../../../../kernels/attention/attention_kernels.ts";
+import { combinesHeads } from "../../../../kernels/matmul/hold/norms_rows.ts";
+import { MOST_SPLITS } from "../../../../kernels/matmul/hold/hold.ts";
+import { Edits } from "../edits.ts";
+import { attendOnce, attendsOnUnits } from "../emit.ts";
+import { onPaper } from "../lifetimes.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** Where slots have few cells, `o` adds the splits of attention itself. */
+export const splitsInMatmul: Rewrite = {
+  name: "splits_in_matmul",
+  apply(ops, context) {
+    const edits = new Edits(ops);
+    const { tuning } = context;
+    for (const o of ops) {
+      if (o.kind !== "matmul" || o.hold) continue;
+      const attention = edits.writer(o.x);
+      if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
+      // Sums of matrix units are merged as no other kernel does.
+      if (attendsOnUnits(attention, context)) continue;
+      const use = { rows: o.x.rows, splitK: o.out.parts, tuning };
+      const wide = !combinesHeads(o.matrix, use);
+      if (attendOnce({ context, at: onPaper }, attention).length !== 2) continue;
+      if (!combinesHeads(o.matrix, { ...use, wide })) continue;
+      const most = MOST_SPLITS * SPLIT_CELLS;
+      const scores = { ...attention, stage: "scores" } as const;
+      const many = { from: most + 1, upTo: Infinity };
+      edits.replace(attention, scores);
+      edits.replace(
+        o,
+        {
+          ...o,
+          hold: { of: "splits", attention: scores, wide },
+          forCells: { from: 0, upTo: most },
+        },
+        { ...attention, stage: "combine", forCells: many },
+        { ...o, forCells: many },
+      );
+    }
+    return edits.done();
+  },
+};

@@ -1,0 +1,24 @@
+import { verifiesRows } from "../../../../kernels/norm/rms_norm.ts";
+import { Edits } from "../edits.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** Storage buffers of a norm that writes rows of chains and keeps its input; and of scales that it notes. */
+const BUFFERS = 8;
+const NOTED_BUFFERS = 2;
+
+/** The norm of the embeddings writes the `Row`s of a verify forward before it reads them. */
+export const verifyInNorm: Rewrite = {
+  name: "verify_in_norm",
+  apply(ops, { tuning: { storageBuffers }, scales }) {
+    const edits = new Edits(ops);
+    const verify = ops.find((op) => op.kind === "verify_rows");
+    const norm = ops.find((op) => op.kind === "norm" && op.from.of === "tokens");
+    if (verify?.kind !== "verify_rows" || norm?.kind !== "norm") return [...ops];
+    if (norm.from.of !== "tokens" || norm.from.rows !== verify.rows) return [...ops];
+    const buffers = BUFFERS + (scales ? NOTED_BUFFERS : 0);
+    if (!verifiesRows(norm.from.table) || buffers > storageBuffers) return [...ops];
+    edits.remove(verify);
+    edits.replace(norm, { ...norm, from: { ...norm.from, verified: verify } });
+    return edits.done();
+  },
+};

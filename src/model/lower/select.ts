@@ -1,0 +1,158 @@
+/** The plain lowering: one kernel for each operation of a graph. */
+import { tileWords } from "../../../kernels/experts/experts.ts";
+import { attentionPartialWords } from "../../../kernels/mla/partial_words.ts";
+import type { Heads } from "../../../kernels/lib/heads.ts";
+import { PARTIAL_WORDS } from "../../../kernels/lib/partial.ts";
+import { slicePartialCount } from "../../../kernels/sample/slice_partials.ts";
+import type { DecoderContext } from "../graph/context.ts";
+import {
+  type ExpertJobs,
+  jobsOfRow,
+  type Linear,
+  type Op,
+  type Value,
+  value,
+  widen,
+} from "../graph/graph.ts";
+import type { LoweredOp, PartialValues } from "./ops.ts";
+
+/** The operations of a graph, each as its kernel does it. */
+export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[] {
+  const routers = new Set(ops.flatMap((op) => op.kind === "route" ? [op.logits] : []));
+  const tiles = new Map<Value, Value>();
+  const partials = new Map<string, PartialValues>();
+  return ops.flatMap((op): LoweredOp[] => {
+    const { label, part } = op;
+    switch (op.kind) {
+      case "embed":
+        return [{ ...op, first: 0 }];
+      case "norm":
+        return [{
+          kind: "norm",
+          from: { of: "rows", x: op.x },
+          weight: op.weight,
+          eps: op.eps,
+          cols: op.x.cols,
+          out: op.out,
+          first: 0,
+          put: "store",
+          to: undefined,
+          keep: undefined,
+          notes: false,
+          label,
+          part,
+        }];
+      case "linear":
+        return linear(op, routers.has(op.out));
+      case "concat": {
+        let first = 0;
+        return op.xs.map((x): LoweredOp => {
+          const at = first;
+          first += x.cols;
+          return { kind: "place", x, first: at, out: op.out, label: x.label, part };
+        });
+      }
+      case "attention": {
+        const partial = partialValues(partials, op.heads, context);
+        return [{ ...op, partial, stage: "all", notes: false, own: undefined }];
+      }
+      case "latent_attention": {
+        const partial = partialValues(partials, op.heads, context);
+        return [{ ...op, partial, value: undefined }];
+      }
+      case "latent_value":
+        return [{ ...op, notes: false }];
+      case "expert_linear": {
+        const { x, perJob, matrix, experts, jobs, out } = op;
+        const rows = experts.rows;
+        const listed = tiles.get(experts);
+        const lists = listed ?? value(`${label}.tiles`, 1, mostTileWords(jobs, rows, context));
+        tiles.set(experts, lists);
+        const listing: LoweredOp = {
+          kind: "expert_tiles",
+          matrix,
+          experts,
+          jobs,
+          rows,
+          out: lists,
+          label: label.replace("experts.gateUp", "tiles"),
+          part,
+        };
+        return [...listed ? [] : [listing], {
+          kind: "expert_matmul",
+          x,
+          perJob,
+          matrix,
+          experts,
+          jobs,
+          out,
+          gated: false,
+          xScales: undefined,
+          notes: false,
+          choice: undefined,
+          tiles: lists,
+          label,
+          part,
+        }];
+      }
+      case "combine":
+        return [{ ...op, to: undefined }];
+      case "gather":
+        return [{ ...op, first: 0 }];
+      case "partials": {
+        widen(op.out, PARTIAL_WORDS[op.choice] * slicePartialCount(op.vocab));
+        return [op];
+      }
+      default:
+        return [op];
+    }
+  });
+}
+
+/** A bias is in the rows before the product is added to them. */
+function linear(
+  { x, matrix, bias, logits, out, label, part }: Linear & Op,
+  router: boolean,
+): LoweredOp[] {
+  const store = {
+    kind: "matmul",
+    x,
+    matrix,
+    out,
+    epilogue: { of: "store" },
+    hold: undefined,
+    xScales: undefined,
+    paired: false,
+    logits,
+    // Few rows of a router are multiplied by no matrix unit: neither are others, for the same bits.
+    onUnits: !router,
+    label,
+    part,
+  } as const;
+  if (!bias) return [store];
+  const filled = { ...value(`${label}Bias`, out.rows, out.cols), at: out.at };
+  return [
+    { kind: "fill", values: bias, out: filled, label: `${label}Bias`, part },
+    { ...store, epilogue: { of: "add", to: filled } },
+  ];
+}
+
+/** Room for the partial sums of attention over the rows of the widest forward: the same for all layers with such heads. */
+function partialValues(
+  known: Map<string, PartialValues>,
+  heads: Heads,
+  { tuning, widestRows }: DecoderContext,
+): PartialValues {
+  const words = attentionPartialWords(heads, widestRows, tuning);
+  return known.getOrInsertComputed(JSON.stringify(words), () => ({
+    sums: value("partial.sums", 1, words.sums),
+    stats: value("partial.stats", 1, words.stats),
+    halves: words.halves ? value("partial.halves", 1, words.halves) : undefined,
+  }));
+}
+
+function mostTileWords(jobs: ExpertJobs, rows: number, { tuning }: DecoderContext): number {
+  const { routing: { numExperts }, shared } = jobs;
+  const counts = { rows, topK: jobsOfRow(jobs), numExperts: numExperts + shared };
+  return tileWords(counts, tuning, tuning.tensor?.unit);
+}

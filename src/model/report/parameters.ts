@@ -1,0 +1,48 @@
+/** How many numbers a model has learned, and which of its matrices are quantized already. */
+import { isQuantizable } from "../../gpu/matrix.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
+
+/** Numbers a model has learned: matrices and vectors, not token ids. */
+export function parameterCount(specs: readonly TensorSpec[]): number {
+  return sum(specs.filter(({ kind }) => kind !== "ids").map(elements));
+}
+
+/** Of these, those that a token is multiplied with: of experts, as many as are chosen. */
+export function activeParameterCount(specs: readonly TensorSpec[]): number {
+  const read = specs.filter(({ kind }) => kind !== "ids");
+  return Math.round(sum(read.map((spec) => elements(spec) * (spec.share ?? 1))));
+}
+
+/** Matrices that stay as they are although `quantize` was asked for. */
+export interface KeptMatrices {
+  /** Those whose width forbids it. */
+  readonly narrow: readonly TensorSpec[];
+  /** Those that the checkpoint has quantized. */
+  readonly quantized: readonly TensorSpec[];
+}
+
+export function keptMatrices(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+): KeptMatrices {
+  const grouped = (spec: TensorSpec) => isGrouped(findTensor(checkpoint, spec)?.dtype ?? "");
+  const matrices = specs.filter(({ kind }) => kind === "matrix");
+  return {
+    narrow: matrices.filter((spec) => !grouped(spec) && !isQuantizable(spec.shape[1] ?? 0)),
+    quantized: matrices.filter(grouped),
+  };
+}
+
+/** How a checkpoint's matrices are quantized, for people; undefined where none is. */
+export function methodOf({ tensors }: Pick<Checkpoint, "tensors">): string | undefined {
+  return tensors.values().find(({ dtype }) => isGrouped(dtype))?.dtypeName;
+}
+
+function elements(spec: TensorSpec): number {
+  return spec.shape.reduce((product, size) => product * size, 1);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

@@ -1,0 +1,123 @@
+/** Weights of drafts: of EAGLE heads, NextN layers, and causal models beside a target. */
+import { UsageError } from "../../errors.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
+import type { LayerConfig } from "../config/layer_config.ts";
+import type { DraftConfig, ModelConfig, StandaloneConfig } from "../config/types.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
+import { type DecoderLayer, loadLayer } from "./layer_weights.ts";
+import type { Loader } from "./loader.ts";
+import { byRole, loadTarget, type TargetWeights } from "./target_weights.ts";
+import { draftTensors } from "./tensors.ts";
+
+/** Weights of an EAGLE head or a NextN layer; what it has not is undefined, or the target's. */
+export interface DraftWeights {
+  /** [vocab, hidden]; the target's where the checkpoint has none. */
+  readonly embed: Table;
+  /** EAGLE: [hidden, 2 hidden] over (embedding, hidden). EAGLE-3: [hidden, 3 target hidden]. */
+  readonly fc: Matrix;
+  readonly fcBias: Operand | undefined;
+  readonly layer: DecoderLayer;
+  /** EAGLE-3: norms of the embedding and of the hidden row. */
+  readonly norms: { readonly input: Operand; readonly hidden: Operand } | undefined;
+  /** NEXTN: of what enters the layer. */
+  readonly layerNorm: Operand | undefined;
+  /** EAGLE-3, NEXTN: before the head. */
+  readonly finalNorm: Operand | undefined;
+  /** Norms before `fc`, in the order of its columns; see `DraftConfig.inputNorms`. */
+  readonly inputNorms: readonly Operand[];
+  /** [draft vocab, hidden] */
+  readonly head: Matrix;
+  /** d2t: target id minus draft id, i32 [draft vocab]. */
+  readonly offsets: Operand;
+}
+
+/** Loads an EAGLE head. The tensors were checked before (checkTensors). */
+export function loadDraft(
+  load: Loader,
+  checkpoint: Pick<Checkpoint, "name" | "tensors" | "read">,
+  config: DraftConfig,
+  target: Pick<TargetWeights, "embed" | "head">,
+): DraftWeights {
+  const specs = draftTensors(config);
+  const tensor = byRole(checkpoint, specs);
+  const vector = (role: string) => load.vector(`draft.${role}`, tensor(role));
+  const matrix = (role: string) => load.matrix(`draft.${role}`, [tensor(role)]);
+  const offsets = () =>
+    config.reducedVocab
+      ? readOffsets(checkpoint, tensor("d2t"), config)
+      : new Int32Array(config.draftVocabSize);
+  return {
+    embed: config.ownEmbedding ? load.table("draft.embed", tensor("embed")) : target.embed,
+    fc: matrix("fc"),
+    fcBias: config.fcBias ? vector("fcBias") : undefined,
+    layer: loadDraftLayer(load, tensor, config),
+    norms: config.algorithm === "EAGLE3"
+      ? { input: vector("layers.0.inputNorm"), hidden: vector("layers.0.hiddenNorm") }
+      : undefined,
+    layerNorm: config.algorithm === "NEXTN" ? vector("layers.0.inputNorm") : undefined,
+    finalNorm: config.algorithm === "EAGLE" ? undefined : vector("norm"),
+    inputNorms: specs.map(({ role }) => role).filter((role) => role.startsWith("inputNorms."))
+      .map(vector),
+    head: config.ownHead ? matrix("head") : target.head,
+    offsets: load.ids("d2t", config.draftVocabSize, offsets),
+  };
+}
+
+function loadDraftLayer(
+  load: Loader,
+  tensor: (role: string) => TensorInfo,
+  { layer }: DraftConfig,
+): DecoderLayer {
+  const label = "layers.0";
+  const ofLayer = (role: string) => tensor(`${label}.${role}`);
+  const source = { load, label, tensor: ofLayer, normOffset: layer.normOffset };
+  return loadLayer(source, layer.layers[0] as LayerConfig, layer);
+}
+
+/**
+ * Reads d2t, I64 or I32 [draft vocab]: offsets, so draft id i is target id i + d2t[i].
+ *
+ * @throws UsageError where an id would leave the target's vocabulary.
+ */
+export function readOffsets(
+  checkpoint: Pick<Checkpoint, "name" | "read">,
+  tensor: TensorInfo,
+  config: DraftConfig,
+): Int32Array<ArrayBuffer> {
+  const bytes = new Uint8Array(tensor.size);
+  checkpoint.read(tensor, 0, bytes);
+  const view = new DataView(bytes.buffer);
+  const wide = tensor.dtype === "I64";
+  return Int32Array.from({ length: config.draftVocabSize }, (_, i) => {
+    const offset = wide ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true);
+    const id = i + offset;
+    if (id >= 0 && id < config.layer.vocabSize) return offset;
+    throw new UsageError(
+      `Cannot use "${checkpoint.name}/${tensor.file}": tensor "${tensor.name}" maps draft ` +
+        `token ${i} to ${id}, the vocabulary has ${config.layer.vocabSize}`,
+    );
+  });
+}
+
+export interface StandaloneWeights {
+  readonly model: TargetWeights;
+  /** Target id minus draft id: zeros, i32 [draft vocab]. */
+  readonly offsets: Operand;
+}
+
+/** Loads it as a target is. The tensors were checked before (checkDraft). */
+export function* loadStandalone(
+  load: Loader,
+  checkpoint: Pick<Checkpoint, "name" | "tensors">,
+  { layer, draftVocabSize }: StandaloneConfig,
+): Generator<void, StandaloneWeights> {
+  const offsets = load.ids("draft.offsets", draftVocabSize, () => new Int32Array(draftVocabSize));
+  return { model: yield* loadTarget(load, checkpoint, layer), offsets };
+}
+
+/** Width of the features a draft-extend reads, f32 a row. */
+export function featureWidth(draft: DraftConfig, target: ModelConfig): number {
+  return draft.algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize;
+}

@@ -1,0 +1,262 @@
+/** Weights of one decoder layer: each kind of attention and of MLP has its own. */
+import type { Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
+import {
+  type DenseMlp,
+  type HeadAttention,
+  type LatentAttention,
+  type LayerConfig,
+  type MixtureMlp,
+  sharedExperts,
+} from "../config/layer_config.ts";
+import type { Rope } from "../config/rope_config.ts";
+import type { ModelConfig } from "../config/types.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
+import type { Loader } from "./loader.ts";
+
+/** Where the weights of one layer come from. */
+export interface LayerSource {
+  readonly load: Loader;
+  /** `layers.3` */
+  readonly label: string;
+  /** The checkpoint's tensor of a role of the layer: `q`, `inputNorm`. */
+  tensor(role: string): TensorInfo;
+  /** Added to the weights of norms. */
+  readonly normOffset: number;
+}
+
+/** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
+export interface DecoderLayer {
+  readonly attention: HeadWeights | LatentWeights;
+  readonly mlp: DenseWeights | MixtureWeights;
+  /**
+   * Of the attention's output and of the MLP's input and output, [hidden] each; undefined where
+   * there is none. The attention's input is its caller's.
+   */
+  readonly norms: {
+    readonly attention: Operand | undefined;
+    readonly post: Operand | undefined;
+    readonly mlp: Operand | undefined;
+  };
+}
+
+/** @param source finds the roles of `spec`, see tensors.ts. */
+export function loadLayer(
+  source: LayerSource,
+  spec: LayerConfig,
+  { ropes }: Pick<ModelConfig, "ropes">,
+): DecoderLayer {
+  const { load, label, tensor, normOffset } = source;
+  const normIf = (there: boolean, role: string) =>
+    there ? load.norm(`${label}.${role}`, normOffset, tensor(role)) : undefined;
+  const [before, after] = [spec.norms !== "after", spec.norms !== "before"];
+  return {
+    attention: spec.attention.kind === "latent"
+      ? loadLatentAttention(source, spec.attention)
+      : loadHeadAttention(source, spec.attention, ropes),
+    mlp: spec.mlp.kind === "mixture"
+      ? loadMixtureMlp(source, spec.mlp)
+      : loadDenseMlp(source, spec.mlp),
+    norms: {
+      attention: normIf(after, "attentionNorm"),
+      post: normIf(before, "postNorm"),
+      mlp: normIf(after, "mlpNorm"),
+    },
+  };
+}
+
+export interface HeadWeights {
+  readonly kind: "heads";
+  readonly spec: HeadAttention;
+  /**
+   * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]; the rows are in order
+   * with `qkNorm`, else the loader's `heads`.
+   */
+  readonly qkv: Matrix;
+  /** Of q, k and v, [(heads + 2 kvHeads) headDim]. */
+  readonly bias: Operand | undefined;
+  /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
+  readonly qkNorm: Operand | undefined;
+  /** [hidden, heads headDim] */
+  readonly o: Matrix;
+}
+
+/** @param ropes of the model. */
+export function loadHeadAttention(
+  { load, label, tensor, normOffset }: LayerSource,
+  spec: HeadAttention,
+  ropes: readonly Rope[],
+): HeadWeights {
+  const { qkNorm, bias, headDim } = spec;
+  const { width } = ropes[spec.rope] as Rope;
+  const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
+  return {
+    kind: "heads",
+    spec,
+    qkv: qkNorm === "none"
+      ? load.heads(`${label}.qkv`, qkv, { headDim, width })
+      : load.matrix(`${label}.qkv`, [...qkv.turned, ...qkv.plain]),
+    bias: bias
+      ? load.vector(`${label}.qkvBias`, ...["qBias", "kBias", "vBias"].map(tensor))
+      : undefined,
+    qkNorm: qkNorm === "none"
+      ? undefined
+      : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
+    o: load.matrix(`${label}.o`, [tensor("o")]),
+  };
+}
+
+/** What makes queries and latents of the input. */
+export type LatentProjections =
+  | {
+    readonly kind: "joined";
+    /** Of queries, then of the latent: [h (n + r) + c + r, H]. */
+    readonly matrix: Matrix;
+  }
+  | {
+    readonly kind: "apart";
+    /** Where queries are made of a latent: [queryRank, H] and its norm, [queryRank]. */
+    readonly queryLatent: { readonly matrix: Matrix; readonly norm: Operand } | undefined;
+    /** [h (n + r), queryRank or H] */
+    readonly query: Matrix;
+    /** [c + r, H] */
+    readonly kvA: Matrix;
+  };
+
+/** H hidden, h heads, n nope, r rope, v value, c rank. */
+export interface LatentWeights {
+  readonly kind: "latent";
+  readonly spec: LatentAttention;
+  readonly input: LatentProjections;
+  /** [c] */
+  readonly kvNorm: Operand;
+  /** Of each head its n rows of keys and its v of values, [h (n + v), c]. */
+  readonly kvB: Table;
+  /** [H, h v] */
+  readonly o: Matrix;
+}
+
+export function loadLatentAttention(
+  source: LayerSource,
+  spec: LatentAttention,
+): LatentWeights {
+  const { load, label, tensor, normOffset } = source;
+  const norm = (role: string) => load.norm(`${label}.${role}`, normOffset, tensor(role));
+  return {
+    kind: "latent",
+    spec,
+    input: loadProjections(source, spec),
+    kvNorm: norm("kvANorm"),
+    kvB: load.table(`${label}.kvB`, tensor("kvB")),
+    o: load.matrix(`${label}.o`, [tensor("o")]),
+  };
+}
+
+/** One matrix where both are of the input and of one type: one launch, whose output both read. */
+function loadProjections(
+  { load, label, tensor, normOffset }: LayerSource,
+  { queryRank }: LatentAttention,
+): LatentProjections {
+  const matrix = (role: string) => load.matrix(`${label}.${role}`, [tensor(role)]);
+  if (queryRank === undefined && tensor("q").dtype === tensor("kvA").dtype) {
+    const both = [tensor("q"), tensor("kvA")];
+    return { kind: "joined", matrix: load.matrix(`${label}.qKvA`, both) };
+  }
+  const norm = () => load.norm(`${label}.qANorm`, normOffset, tensor("qANorm"));
+  return {
+    kind: "apart",
+    queryLatent: queryRank === undefined ? undefined : { matrix: matrix("qA"), norm: norm() },
+    query: matrix(queryRank === undefined ? "q" : "qB"),
+    kvA: matrix("kvA"),
+  };
+}
+
+export interface DenseWeights {
+  readonly kind: "dense";
+  readonly spec: DenseMlp;
+  /** [gate; up], [2 intermediate, hidden] */
+  readonly gateUp: Matrix;
+  /** [hidden, intermediate] */
+  readonly down: Matrix;
+}
+
+/** @param roles of its tensors, where they are not those of a layer's only MLP. */
+export function loadDenseMlp(
+  { load, label, tensor }: LayerSource,
+  spec: DenseMlp,
+  roles: { readonly gate: string; readonly up: string; readonly down: string } = ROLES,
+): DenseWeights {
+  const { gate, up, down } = roles;
+  return {
+    kind: "dense",
+    spec,
+    gateUp: load.pair(`${label}.${gate}Up`, tensor(gate), tensor(up)),
+    down: load.matrix(`${label}.${down}`, [tensor(down)]),
+  };
+}
+
+const ROLES = { gate: "gate", up: "up", down: "down" };
+
+export interface MixtureWeights {
+  readonly kind: "mixture";
+  readonly spec: MixtureMlp;
+  /** [experts, hidden] */
+  readonly router: Matrix;
+  /** Added to scores for the choice, [experts]. */
+  readonly bias: Operand | undefined;
+  /** [gate; up] of each expert, [experts + stacked, 2 intermediate, hidden]. */
+  readonly gateUp: Matrix;
+  /** [experts + stacked, hidden, intermediate] */
+  readonly down: Matrix;
+  /** Experts that every row has, as parts of the shared one: the last of both stacks (expert_rows.wgsl). */
+  readonly stacked: number;
+  /** The shared expert, where it is not stacked. */
+  readonly shared: DenseWeights | undefined;
+}
+
+const SHARED_ROLES = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" };
+
+export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
+  const { load, label, tensor } = source;
+  const { routing: { scores, numExperts }, shared } = spec;
+  const experts = Array.from({ length: numExperts }, (_, expert) => expert);
+  const of = (expert: number, role: string) => tensor(`${role}.${expert}`);
+  const stacks = {
+    gateUp: experts.map((expert) => [of(expert, "expertGate"), of(expert, "expertUp")]),
+    down: experts.map((expert) => [of(expert, "expertDown")]),
+  };
+  const parts = shared ? sharedParts(source, spec) : [];
+  const gateUp = [...stacks.gateUp, ...parts.map(({ gateUp }) => gateUp)];
+  const down = [...stacks.down, ...parts.map(({ down }) => down)];
+  const together = parts.length > 0 && load.stackable(gateUp.flat()) &&
+    load.stackable(down.flat());
+  const taken = together ? { gateUp, down } : stacks;
+  return {
+    kind: "mixture",
+    spec,
+    router: load.table(`${label}.router`, tensor("router")),
+    bias: scores === "sigmoid"
+      ? load.vector(`${label}.routerBias`, tensor("routerBias"))
+      : undefined,
+    gateUp: load.experts(`${label}.experts.gateUp`, taken.gateUp),
+    down: load.experts(`${label}.experts.down`, taken.down),
+    stacked: together ? parts.length : 0,
+    shared: shared && !together ? loadDenseMlp(source, shared, SHARED_ROLES) : undefined,
+  };
+}
+
+/**
+ * The shared expert's tensors as those of as many experts as its width makes; none where it does not. The first
+ * part has the tensors, whole: parts are places in the stack. A row of `down` becomes a row for each.
+ */
+function sharedParts(
+  { tensor }: LayerSource,
+  spec: MixtureMlp,
+): { readonly gateUp: TensorInfo[]; readonly down: TensorInfo[] }[] {
+  const count = sharedExperts(spec);
+  const down = tensor(SHARED_ROLES.down);
+  const [rows = 0, cols = 0] = down.shape;
+  const cut = { ...down, shape: [rows * count, cols / count] };
+  const whole = { gateUp: [tensor(SHARED_ROLES.gate), tensor(SHARED_ROLES.up)], down: [cut] };
+  return Array.from({ length: count }, (_, part) => part === 0 ? whole : { gateUp: [], down: [] });
+}

@@ -1,0 +1,68 @@
+/** Weights of a causal model. */
+import type { Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
+import type { ModelConfig } from "../config/types.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
+import { type DecoderLayer, loadLayer } from "./layer_weights.ts";
+import type { Loader } from "./loader.ts";
+import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
+
+/** Weights of a target. */
+export interface TargetWeights {
+  /** [vocab, hidden] */
+  readonly embed: Table;
+  /** `inputNorm` is undefined where branches are normed after alone. */
+  readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand | undefined })[];
+  /** [hidden] */
+  readonly norm: Operand;
+  /** [vocab, hidden]; the embedding itself where tied. */
+  readonly head: Matrix;
+}
+
+/** Finds a checkpoint's tensor by the role a spec gives it. */
+export function byRole(
+  checkpoint: Pick<Checkpoint, "name" | "tensors">,
+  specs: readonly TensorSpec[],
+): (role: string) => TensorInfo {
+  const roles = new Map(specs.map((spec) => [spec.role, spec]));
+  return (role) => {
+    const spec = roles.get(role);
+    const tensor = spec && findTensor(checkpoint, spec);
+    if (!tensor) throw new Error(`${checkpoint.name} has no tensor for the role ${role}`);
+    return tensor;
+  };
+}
+
+/**
+ * Loads the target. The tensors were checked before (checkTensors). It yields between layers, so that the
+ * caller can let others run.
+ */
+export function* loadTarget(
+  load: Loader,
+  checkpoint: Pick<Checkpoint, "name" | "tensors">,
+  config: ModelConfig,
+): Generator<void, TargetWeights> {
+  const tensor = byRole(checkpoint, targetTensors(config));
+  const table = load.table("embed", tensor("embed"));
+  const { normOffset } = config;
+  const layers: TargetWeights["layers"][number][] = [];
+  for (const [i, spec] of config.layers.entries()) {
+    yield;
+    const label = `layers.${i}`;
+    const ofLayer = (role: string) => tensor(`${label}.${role}`);
+    layers.push({
+      ...loadLayer({ load, label, tensor: ofLayer, normOffset }, spec, config),
+      inputNorm: spec.norms === "after"
+        ? undefined
+        : load.norm(`${label}.inputNorm`, normOffset, ofLayer("inputNorm")),
+    });
+  }
+  yield;
+  return {
+    embed: table,
+    layers,
+    norm: load.norm("norm", normOffset, tensor("norm")),
+    head: config.tied ? table : load.matrix("head", [tensor("head")]),
+  };
+}
