@@ -132,6 +132,16 @@ async function run(
           located: (model) => locate(model, { io, quiet }),
         });
       }
+      if (invocation.options.rewrites) {
+        const { rewrites } = await import("./src/measure/rewrites/session.ts");
+        const { runRewrites } = await import("./src/cli/bench/rewrites.ts");
+        const { locate } = await import("./src/cli/open/locate.ts");
+        return await runRewrites(invocation.options, {
+          rewrites,
+          io,
+          located: (model) => locate(model, { io, quiet }),
+        });
+      }
       const { openBench } = await import("./src/measure/session.ts");
       if (invocation.options.llamaBench) {
         const { runLlama } = await import("./src/cli/bench/llama.ts");

@@ -1,9 +1,8 @@
 import { median } from "../src/measure/statistics.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import { workAt } from "../src/gpu/kernel.ts";
-import { openProfiler } from "../src/gpu/profile.ts";
-import { compiler, encode, type Program, within } from "../src/gpu/program.ts";
-import { openReadback } from "../src/gpu/readback.ts";
+import { compiler, type Program, within } from "../src/gpu/program.ts";
+import { openTimer } from "../src/gpu/timer.ts";
 import { openAllocations } from "./allocations.ts";
 import type { MicroCase } from "./case.ts";
 
@@ -77,34 +76,5 @@ function workOf({ steps }: Program, context: number): { bytes: number; flops: nu
   return {
     bytes: works.reduce((sum, { bytes }) => sum + bytes, 0),
     flops: works.reduce((sum, { flops }) => sum + flops, 0),
-  };
-}
-
-interface Timer extends Disposable {
-  ms(program: Program): Promise<number>;
-}
-
-/** Device time by timestamps, or else wall time until a read that waits for the work. */
-async function openTimer(gpu: Gpu): Promise<Timer> {
-  if (gpu.info.features.includes("timestamp-query")) {
-    const profiler = await openProfiler(gpu, { queries: 2 });
-    return {
-      ms: async (program) => (await profiler.time([program]))[0]?.end ?? NaN,
-      [Symbol.dispose]: () => profiler[Symbol.dispose](),
-    };
-  }
-  const readback = await openReadback(gpu, 1);
-  return {
-    async ms(program) {
-      const start = performance.now();
-      const encoder = gpu.device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      encode(pass, program);
-      pass.end();
-      gpu.device.queue.submit([encoder.finish()]);
-      await readback.read();
-      return performance.now() - start;
-    },
-    [Symbol.dispose]: () => readback[Symbol.dispose](),
   };
 }

@@ -208,13 +208,18 @@ function twoSources(first: Use, second: Use): string {
     `line ${line + 1} is "${there}" in the one and "${here}" in the other`;
 }
 
+/** Whether a dispatch runs where no slot has more than `cells` cells. */
+export function runsWithin(
+  { forCells }: { readonly forCells?: CellRange | undefined },
+  cells: number,
+): boolean {
+  return forCells === undefined || (cells >= forCells.from && cells <= forCells.upTo);
+}
+
 /** The same program where no slot has more than `cells` cells. Creates nothing on the device. */
 export function within({ steps }: Program, cells: number): Program {
-  const fits = ({ forCells }: Step) =>
-    forCells === undefined ||
-    (cells >= forCells.from && cells <= forCells.upTo);
   return {
-    steps: steps.filter(fits).map((step) => {
+    steps: steps.filter((step) => runsWithin(step, cells)).map((step) => {
       const { workgroups: [x, y, z], cellsEach, groupsBefore = 0 } = step;
       if (cellsEach === undefined) return step;
       const most = groupsBefore + Math.max(1, Math.ceil(cells / cellsEach));

@@ -1,6 +1,7 @@
 /** `eyrie bench --webgpu builtin,dawn`: a process for each WebGPU, because two of them in one crash. */
 import type { GrowthRow } from "../../measure/growth/row.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
+import type { RewriteRow } from "../../measure/rewrites/row.ts";
 import type { BenchRow } from "../../measure/row.ts";
 import { summary } from "../../measure/summary.ts";
 import type { BenchOptions } from "../options/options.ts";
@@ -10,8 +11,10 @@ import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import type { BenchChild, StartChild } from "./child.ts";
 import { formatRows } from "./files.ts";
-import { LEFT_OUT, writeGrowth } from "./growth.ts";
+import { writeGrowth } from "./growth.ts";
+import { LEFT_OUT } from "./points.ts";
 import { commandText } from "./results.ts";
+import { writeRewrites } from "./rewrites.ts";
 import { TURN_LINE } from "./turns.ts";
 
 export interface BackendsContext {
@@ -51,8 +54,9 @@ export async function runBackends(
   const stop = () => runs.forEach((run) => run.interrupt());
   io.signal.addEventListener("abort", stop);
   try {
-    // A growth has no blocks.
-    if (options.growth) await inOrder(runs);
+    // Points have no blocks.
+    const points = options.growth || options.rewrites;
+    if (points) await inOrder(runs);
     else await byTurns(runs, (line) => warn(line, { io, status, quiet }));
   } finally {
     io.signal.removeEventListener("abort", stop);
@@ -65,12 +69,14 @@ export async function runBackends(
     date: (context.now ?? (() => new Date()))(),
   };
   const rows = runs.flatMap((run) => run.rows);
-  if (options.growth) {
+  if (options.growth || options.rewrites) {
     if (options.format === "jsonl" && file === undefined) {
       for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
     }
     const skipped = runs.flatMap((run) => run.skipped.map((text) => `${run.name}: ${text}`));
-    writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped } });
+    if (options.rewrites) {
+      writeRewrites({ rows: rows as RewriteRow[], skipped }, { options, file, io });
+    } else writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped } });
   } else writeRows(rows as BenchRow[], { options, file, io, facts });
   if (io.signal.aborted) return INTERRUPTED;
   return runs.map(({ code }) => code ?? 1).find((code) => code !== 0) ?? 0;
@@ -101,7 +107,7 @@ function writeRows(
 interface Run {
   readonly name: string;
   readonly rows: unknown[];
-  /** Points of a growth that it left out, and why. */
+  /** Points that it left out, and why. */
   readonly skipped: string[];
   /** Once it has ended. */
   readonly code: number | undefined;

@@ -9,6 +9,7 @@ import {
 import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import { BENCH_GROWTH } from "./measure/growth_flags.ts";
+import { BENCH_REWRITES } from "./measure/rewrites_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
@@ -127,7 +128,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Axes: BENCH_AXES,
       Run: { ...BENCH_RUN, ...BENCH_LLAMA },
       Profile: BENCH_PROFILE,
-      Growth: BENCH_GROWTH,
+      Growth: { ...BENCH_GROWTH, ...BENCH_REWRITES },
       Model: { ...MEASURED, ...BENCH_WEBGPU, ...COSTS },
       Output: { ...BENCH_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },

@@ -69,6 +69,13 @@ export interface Programs {
   replace(from: GPUBuffer, to: GPUBuffer | undefined): void;
   /** Makes all of `prompt` and `catchUp`. */
   makePrompts(): Promise<void>;
+  /**
+   * What the verification of a round dispatches until the target's choice, and neither drafts nor accepts: it may
+   * run any number of times. Without these rewrites, nor those that the target goes without.
+   */
+  verifyPlan(of: RoundSpec, without: ReadonlySet<string>): Dispatch[];
+  /** The same for a chunk of a prompt, of at most `rows` rows, without the head. */
+  promptPlan(rows: number, without: ReadonlySet<string>): Dispatch[];
 }
 
 /** Cells by which programs grow. */
@@ -205,6 +212,11 @@ export function enginePrograms(
     return allWithin(made, cells);
   }
 
+  const partsWithout = (names: ReadonlySet<string>): RoundParts => {
+    const without = names.union(target.without ?? new Set<string>());
+    return { ...parts, target: { ...target, without } };
+  };
+
   const lagging = (rows: number) =>
     once("catch up", { rows }, () => drafter?.catchUp?.rows(rows) ?? []);
 
@@ -251,6 +263,12 @@ export function enginePrograms(
         ...drafter ? batchBuckets(capacity.batch).map((batch) => draftHead(batch)) : [],
       ]);
     },
+    verifyPlan(of, without) {
+      const spec = canonical(of, { capacity, drafter });
+      const plans = roundPlans(partsWithout(without), spec, choiceBuffers(spec.choice));
+      return [...plans.rows, ...plans.target, ...plans.choose];
+    },
+    promptPlan: (rows, without) => promptPlans(partsWithout(without), rowBucket(rows)).body,
   };
 }
 

@@ -13,6 +13,7 @@ import {
 } from "../../engine/check/growth/room.ts";
 import { ranOutOfMemory } from "../../engine/load/fits.ts";
 import { type LocalEngine, openEngine } from "../../engine/open.ts";
+import type { PointEvent } from "../point_event.ts";
 import type { ModelRequest } from "../runner.ts";
 import { engineOptions, subjectOf } from "../bench_engine.ts";
 import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
@@ -29,18 +30,7 @@ export interface GrowthRequest {
   readonly signal: AbortSignal;
 }
 
-/** Progress of a growth measurement. */
-export type GrowthEvent =
-  /** The next point to be measured; `done` of `total` points are finished. */
-  | {
-    readonly kind: "point";
-    readonly text: string;
-    readonly done: number;
-    readonly total: number;
-  }
-  | { readonly kind: "row"; readonly row: GrowthRow }
-  /** A point, or a whole model, that cannot be measured. */
-  | { readonly kind: "skipped"; readonly what: string; readonly why: string };
+export type GrowthEvent = PointEvent<GrowthRow>;
 
 /** Measures growth; yields events until all points are measured. */
 export type Growth = (request: GrowthRequest) => AsyncGenerator<GrowthEvent>;

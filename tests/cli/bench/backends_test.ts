@@ -160,6 +160,38 @@ Deno.test("two WebGPUs: a growth of each one after the other", async () => {
   assert.match(out, /dawn: m, context 32768: no room/);
 });
 
+Deno.test("two WebGPUs: rewrites of each one after the other, a table each", async () => {
+  const row = {
+    format: "eyrie-rewrites-1",
+    model: "m",
+    draft: null,
+    kind: "round",
+    context: 512,
+    batch: 1,
+    rows: 1,
+    rewrite: "all",
+    changes_bits: true,
+    clock: "device",
+    runs: 5,
+    with_ms: 1,
+    without_ms: 2,
+    ratio: 2,
+    ratio_low: null,
+    ratio_high: null,
+  };
+  const rowOf = (webgpu: string) => ({ ...row, webgpu, device: webgpu });
+  const { code, started, out } = await run(
+    [
+      { blocks: 0, rows: [rowOf("builtin")] },
+      { blocks: 0, rows: [rowOf("dawn")], said: "left out: m, prompt of 256: no room" },
+    ],
+    ["--rewrites"],
+  );
+  assert.deepEqual([code, started.length], [0, 2]);
+  assert.match(out, /## m, draft none, builtin, .*## m, draft none, dawn, /s);
+  assert.match(out, /left out: dawn: m, prompt of 256: no room/);
+});
+
 Deno.test("flags of one process are left out, with or without their value in one word", () => {
   const flags = ["--format", "--webgpu", "--wide", "--force"];
   const typed = [

@@ -122,7 +122,7 @@ Deno.test("bench --growth: after Ctrl+C what was measured is shown", async () =>
 
 Deno.test("bench --growth: flags that it does not go with", () => {
   const cases = [
-    ["--rows 4", 'Cannot use "--rows": it needs --growth'],
+    ["--rows 4", 'Cannot use "--rows": it needs --growth or --rewrites'],
     ["--growth --profile", 'Cannot use "--profile" with "--growth": allowed is one of them'],
     ["--growth --num-steps 3", 'Cannot use "--num-steps" with "--growth": it belongs to a sweep'],
     ["--growth --resume x", 'Cannot use "--resume" with "--growth": it belongs to a sweep'],

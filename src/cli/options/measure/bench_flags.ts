@@ -81,7 +81,7 @@ export const BENCH_AXES = {
     max: 1_000_000,
     whole: true,
     help: "tokens in the cache before the prompt",
-    absent: "0, with --growth 0 to 32768",
+    absent: "0, with --growth 0 to 32768, with --rewrites 512",
     example: "--depth 0,1024",
   },
   roundsPerSync: {

@@ -2,7 +2,7 @@ import { UsageError } from "../../../errors.ts";
 import { refuseImpossibleBackends } from "./backend_flags.ts";
 import { BENCH_AXES, BENCH_OUTPUT, BENCH_RANDOM, BENCH_RUN, hasDraft } from "./bench_flags.ts";
 
-/** Flags that mean nothing to `--profile` and `--growth`. */
+/** Flags that mean nothing to `--profile`, `--growth` and `--rewrites`. */
 const SWEEP_ONLY = {
   trees: BENCH_AXES.trees,
   policies: BENCH_AXES.policies,
@@ -15,7 +15,7 @@ const SWEEP_ONLY = {
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
 
-/** And to `--growth` alone. */
+/** And to the latter two. */
 const STEPS_ONLY = {
   numSteps: BENCH_AXES.numSteps,
   simulateAcceptance: BENCH_RANDOM.simulateAcceptance,
@@ -72,6 +72,7 @@ const NOT_LLAMA = {
   roundsPerSync: BENCH_AXES.roundsPerSync,
   profile: { flag: "--profile" },
   growth: { flag: "--growth" },
+  rewrites: { flag: "--rewrites" },
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
@@ -97,27 +98,39 @@ function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
   }
 }
 
+/** Measurements that are no sweep, by the names of their values; of each the formats that it has. */
+const MODES = {
+  profile: { flag: "--profile", formats: ["md", "json"] },
+  growth: { flag: "--growth", formats: BENCH_OUTPUT.format.choices },
+  rewrites: { flag: "--rewrites", formats: ["md", "csv", "json", "jsonl"] },
+} as const;
+
 function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
-  const { profile, growth, bandwidth, rows, format } = given;
-  if (growth !== true && rows !== undefined) {
-    throw new UsageError('Cannot use "--rows": it needs --growth');
+  const { profile, growth, rewrites, bandwidth, rows, format } = given;
+  if (growth !== true && rewrites !== true && rows !== undefined) {
+    throw new UsageError('Cannot use "--rows": it needs --growth or --rewrites');
   }
-  if (profile !== true && growth !== true) {
-    if (bandwidth === undefined) return;
+  if (profile !== true && growth !== true && bandwidth !== undefined) {
     throw new UsageError('Cannot use "--bandwidth": it needs --profile or --growth');
   }
-  if (profile === true && growth === true) {
-    throw new UsageError('Cannot use "--profile" with "--growth": allowed is one of them');
+  const [mode, other] = Object.entries(MODES).flatMap(([key, mode]) =>
+    given[key] === true ? [mode] : []
+  );
+  if (mode === undefined) return;
+  const { flag: name, formats } = mode;
+  if (other !== undefined) {
+    throw new UsageError(`Cannot use "${name}" with "${other.flag}": allowed is one of them`);
   }
-  const mode = profile === true ? "--profile" : "--growth";
   const others = profile === true ? SWEEP_ONLY : { ...SWEEP_ONLY, ...STEPS_ONLY };
   for (const [key, { flag }] of Object.entries(others)) {
     if (given[key] === undefined) continue;
-    throw new UsageError(`Cannot use "${flag}" with "${mode}": it belongs to a sweep`);
+    throw new UsageError(`Cannot use "${flag}" with "${name}": it belongs to a sweep`);
   }
-  if (growth === true) return refuseSeveralModels(given);
-  if (format === undefined || format === "md" || format === "json") return;
-  throw new UsageError(`Cannot use "--format ${format}" with "--profile": allowed is md, json`);
+  if (profile !== true) refuseSeveralModels(given);
+  if (format === undefined || formats.some((known) => known === format)) return;
+  throw new UsageError(
+    `Cannot use "--format ${format}" with "${name}": allowed is ${formats.join(", ")}`,
+  );
 }
 
 /** A draft is of one model. */

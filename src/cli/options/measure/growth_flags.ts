@@ -14,8 +14,9 @@ export const BENCH_GROWTH = {
     // Drafts of the longest chain, MOST_STEPS, and the pending token.
     max: 17,
     whole: true,
-    help: "rows of a round that --growth verifies of each request: drafts and one more",
-    absent: "1,2,4,8,16, on software adapters up to 8",
+    help:
+      "rows that a round of --growth or --rewrites verifies of each request: drafts and one more",
+    absent: "1,2,4,8,16, on software adapters up to 8; with --rewrites 1,4",
     example: "--rows 1,4,8",
   },
 } as const;

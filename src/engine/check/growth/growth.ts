@@ -3,6 +3,7 @@ import type { Program } from "../../../gpu/program.ts";
 import { type Context, workAt } from "../../../gpu/kernel.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
+import type { Proposal } from "../../../speculate/trees.ts";
 import type { Runner } from "../../device/runner.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../device/single_sequence.ts";
 import { mostCells, rewind, type Sequence } from "../../device/sequence.ts";
@@ -68,7 +69,7 @@ export async function measureRounds(
   using stack = new DisposableStack();
   const { batch, rows } = point;
   const context = Math.max(1, point.context);
-  const sequences = opened(core, stack, { batch, cells: pointCells(point) });
+  const sequences = openSequences(core, stack, { batch, cells: pointCells(point) });
   if (sequences === undefined) return undefined;
   const shape = chain(rows - 1);
   const proposals = core.draft === "none" && rows > 1
@@ -118,7 +119,7 @@ export async function measurePrefill(
   },
 ): Promise<PrefillSamples | undefined> {
   using stack = new DisposableStack();
-  const [sequence] = opened(core, stack, { batch: 1, cells: context + 1 }) ?? [];
+  const [sequence] = openSequences(core, stack, { batch: 1, cells: context + 1 }) ?? [];
   if (sequence === undefined) return undefined;
   const from = context - count;
   const ms: number[] = [];
@@ -168,7 +169,7 @@ function leastWork(programs: readonly Program[], context: Context): LeastWork {
 }
 
 /** Sequences with pages for so many cells each; undefined where there are not enough. */
-function opened(
+export function openSequences(
   core: Runner,
   stack: DisposableStack,
   { batch, cells }: { readonly batch: number; readonly cells: number },
@@ -183,7 +184,7 @@ function opened(
 }
 
 /** All with their contexts stored and a pending token. */
-async function setBack(
+export async function setBack(
   core: Runner,
   sequences: readonly Sequence[],
   context: number,
@@ -202,7 +203,8 @@ function pretend(sequence: Sequence, ids: readonly number[], stored: number): vo
   rewind(sequence, stored);
 }
 
-function randomChain(core: Runner, count: number, seed: number) {
+/** A proposal of `count` drafts in a chain. */
+export function randomChain(core: Runner, count: number, seed: number): Proposal {
   return {
     tokens: randomIds(core, count, seed + 1),
     parents: Array.from({ length: count }, (_, i) => i),
@@ -210,7 +212,7 @@ function randomChain(core: Runner, count: number, seed: number) {
 }
 
 /** Tokens that differ from each other, as far as the target has so many. */
-function randomIds({ models }: Pick<Runner, "models">, count: number, seed = 0): number[] {
+export function randomIds({ models }: Pick<Runner, "models">, count: number, seed = 0): number[] {
   const { vocabSize } = models.target.config;
   return Array.from({ length: count }, (_, i) => (7 + 31 * i + 101 * seed) % vocabSize);
 }

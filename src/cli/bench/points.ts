@@ -1,0 +1,93 @@
+/** What `--growth` and `--rewrites` share: the models, the rows as they are measured, progress on standard error. */
+import type { PointEvent } from "../../measure/point_event.ts";
+import type { ModelRequest } from "../../measure/runner.ts";
+import type { BenchOptions } from "../options/options.ts";
+import type { Io } from "../terminal/io.ts";
+import { type StatusLine, statusLine } from "../terminal/progress.ts";
+import { modelRequest } from "./bench.ts";
+
+/** Begins a line of standard error about a point that is not measured. */
+export const LEFT_OUT = "left out: ";
+
+/** Where a measurement of points writes, and what it opens. */
+export interface PointsContext {
+  readonly io: Io;
+  /** Downloads what the request names. */
+  readonly located: (model: ModelRequest) => Promise<ModelRequest>;
+}
+
+/** What has been measured. */
+export interface MeasuredPoints<Row> {
+  readonly rows: readonly Row[];
+  /** A line for each point that was left out. */
+  readonly skipped: readonly string[];
+}
+
+/**
+ * Measures points of the models that the options name.
+ *
+ * @param of.streams each row is written to standard output as a line of JSON.
+ */
+export async function measurePoints<Row>(
+  options: BenchOptions,
+  { io, located }: PointsContext,
+  { streams, measure }: {
+    readonly streams: boolean;
+    readonly measure: (models: readonly ModelRequest[]) => AsyncGenerator<PointEvent<Row>>;
+  },
+): Promise<MeasuredPoints<Row>> {
+  const { quiet } = options;
+  const status = statusLine(io.stderr, { shown: !quiet });
+  const models: ModelRequest[] = [];
+  for (const model of modelsOf(options, { io, status })) models.push(await located(model));
+  const rows: Row[] = [];
+  const skipped: string[] = [];
+  const talk = talkOf({ io, status, quiet });
+  try {
+    for await (const event of measure(models)) {
+      talk(event);
+      if (event.kind === "skipped") skipped.push(`${event.what}: ${event.why}`);
+      if (event.kind !== "row") continue;
+      rows.push(event.row);
+      if (streams) io.stdout.write(`${JSON.stringify(event.row)}\n`);
+    }
+  } finally {
+    status.clear();
+  }
+  return { rows, skipped };
+}
+
+/** A request for each of the names, which are separated by commas. */
+function modelsOf(
+  options: BenchOptions,
+  place: { readonly io: Io; readonly status: StatusLine },
+): ModelRequest[] {
+  const { model, randomWeights } = options;
+  if (randomWeights !== undefined) {
+    return randomWeights.split(",").map((randomWeights) =>
+      modelRequest({ ...options, randomWeights }, place)
+    );
+  }
+  if (model === undefined) return [modelRequest(options, place)];
+  return model.split(",").map((model) => modelRequest({ ...options, model }, place));
+}
+
+/** Says on stderr how far it is: a bar on a terminal, a line a point elsewhere; always what is left out. */
+function talkOf(
+  { io, status, quiet }: { readonly io: Io; readonly status: StatusLine; readonly quiet: boolean },
+): (event: PointEvent<unknown>) => void {
+  const plain = !quiet && !io.stderr.isTerminal;
+  return (event) => {
+    switch (event.kind) {
+      case "point":
+        status.bench(event);
+        if (plain) io.stderr.write(`${event.done + 1} of ${event.total}: ${event.text}\n`);
+        return;
+      case "row":
+        return;
+      case "skipped":
+        status.clear();
+        io.stderr.write(`${LEFT_OUT}${event.what}: ${event.why}\n`);
+    }
+  };
+}

@@ -1,0 +1,118 @@
+import type { GrowthPoint } from "../../engine/check/growth/growth.ts";
+import { fillCells } from "../../engine/check/growth/random_cells.ts";
+import { enginesSizes, growthPlan, growthRoom } from "../../engine/check/growth/room.ts";
+import { measureRewrites, type RewriteShape } from "../../engine/check/rewrites.ts";
+import { openEngine } from "../../engine/open.ts";
+import { engineOptions, subjectOf } from "../bench_engine.ts";
+import type { PointEvent } from "../point_event.ts";
+import type { ModelRequest } from "../runner.ts";
+import { type RewriteRow, rewriteRow } from "./row.ts";
+
+/** The models and the shapes of a measurement of rewrites. */
+export interface RewritesRequest {
+  readonly models: readonly ModelRequest[];
+  /** Tokens stored, sequences and verify rows of each: rounds of all combinations. */
+  readonly context: readonly number[];
+  readonly batch: readonly number[];
+  readonly rows: readonly number[];
+  /** Tokens of the chunk of a prompt. */
+  readonly chunk: number;
+  /** Pairs measured for each rewrite; four times as many on a hardware adapter. */
+  readonly repeat: number;
+  readonly signal: AbortSignal;
+}
+
+export type RewriteEvent = PointEvent<RewriteRow>;
+
+/** Measures rewrites; yields events until all shapes are measured. */
+export type MeasureRewrites = (request: RewritesRequest) => AsyncGenerator<RewriteEvent>;
+
+const HARDWARE_PAIRS = 4;
+
+/**
+ * Measures each shape of each model with and without each rewrite, in one engine a model. When the signal aborts, the
+ * rewrite in flight is the last one.
+ */
+export async function* rewrites(request: RewritesRequest): AsyncGenerator<RewriteEvent> {
+  for (const model of request.models) {
+    if (request.signal.aborted) return;
+    const { fit, over } = await fitting(model, shapesOf(request));
+    for (const { shape, why } of over) yield skipped(model, [textOf(shape)], why);
+    if (fit.length > 0) yield* ofModel(model, fit, request);
+  }
+}
+
+async function* ofModel(
+  model: ModelRequest,
+  shapes: readonly RewriteShape[],
+  { repeat, signal }: RewritesRequest,
+): AsyncGenerator<RewriteEvent> {
+  const points = shapes.map(pointOf);
+  const { depths: _, ...sizes } = enginesSizes(points);
+  const options = engineOptions(model);
+  using engine = await openEngine({
+    ...options,
+    device: { ...options.device, profile: true },
+    limits: { ...options.limits, ...sizes, prefixCache: false },
+    hooks: { ...options.hooks, plan: growthPlan(points) },
+  });
+  const { core } = engine;
+  await fillCells(core);
+  const subject = subjectOf(engine, model);
+  const pairs = core.gpu.info.software ? repeat : repeat * HARDWARE_PAIRS;
+  for (const [done, shape] of shapes.entries()) {
+    if (signal.aborted) return;
+    const text = `${nameOf(model)}, ${textOf(shape)}`;
+    yield { kind: "point", text, done, total: shapes.length };
+    for await (const found of measureRewrites(core, shape, { pairs, signal })) {
+      if ("why" in found) {
+        yield skipped(model, [textOf(shape), `without ${found.rewrite}`], found.why);
+      } else if (found.withMs.length > 0) {
+        yield { kind: "row", row: rewriteRow(found, { subject, shape }) };
+      }
+    }
+  }
+}
+
+/** Rounds of all combinations, and a prompt. */
+function shapesOf({ context, batch, rows, chunk }: RewritesRequest): RewriteShape[] {
+  const points = context.flatMap((context) =>
+    batch.flatMap((batch) => rows.map((rows): GrowthPoint => ({ context, batch, rows })))
+  );
+  return [
+    ...points.map((point): RewriteShape => ({ kind: "round", point })),
+    { kind: "prompt", rows: chunk },
+  ];
+}
+
+/** The shapes that the machine has room for, and why the others cannot be measured. */
+async function fitting(model: ModelRequest, shapes: readonly RewriteShape[]) {
+  using room = await growthRoom(engineOptions(model));
+  const fit: RewriteShape[] = [];
+  const over: { readonly shape: RewriteShape; readonly why: string }[] = [];
+  for (const shape of shapes) {
+    const why = room.faultOf(pointOf(shape));
+    if (why === undefined) fit.push(shape);
+    else over.push({ shape, why });
+  }
+  return { fit, over };
+}
+
+/** The point of growth that takes as many cells. */
+function pointOf(shape: RewriteShape): GrowthPoint {
+  return shape.kind === "round" ? shape.point : { context: shape.rows, batch: 1, rows: 1 };
+}
+
+function textOf(shape: RewriteShape): string {
+  if (shape.kind === "prompt") return `prompt of ${shape.rows}`;
+  const { context, batch, rows } = shape.point;
+  return `context ${context}, batch ${batch}, rows ${rows}`;
+}
+
+function nameOf({ randomWeights, model }: ModelRequest): string {
+  return randomWeights ?? model ?? "fledgling";
+}
+
+function skipped(model: ModelRequest, what: readonly string[], why: string): RewriteEvent {
+  return { kind: "skipped", what: [nameOf(model), ...what].join(", "), why };
+}

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import type { RewriteRow } from "../../../src/measure/rewrites/row.ts";
+import type { RewritesRequest } from "../../../src/measure/rewrites/session.ts";
+import { runRewrites } from "../../../src/cli/bench/rewrites.ts";
+import { parseArguments } from "../../../src/cli/options/parse.ts";
+import { UsageError } from "../../../src/errors.ts";
+import { fakeIo } from "../fake.ts";
+
+const ROW: RewriteRow = {
+  format: "eyrie-rewrites-1",
+  model: "m",
+  draft: null,
+  device: "d",
+  webgpu: "builtin",
+  kind: "round",
+  context: 512,
+  batch: 1,
+  rows: 1,
+  rewrite: "split_k",
+  changes_bits: true,
+  clock: "device",
+  runs: 5,
+  with_ms: 1,
+  without_ms: 1.5,
+  ratio: 1.5,
+  ratio_low: null,
+  ratio_high: null,
+};
+
+async function run(args: readonly string[], { interrupt = false } = {}) {
+  const io = fakeIo();
+  const invocation = parseArguments(["bench", "--rewrites", ...args]);
+  assert.ok(invocation.command === "bench");
+  const requests: RewritesRequest[] = [];
+  const code = await runRewrites(invocation.options, {
+    io,
+    located: (model) => Promise.resolve(model),
+    async *rewrites(request) {
+      requests.push(request);
+      yield { kind: "point", text: "m, context 512", done: 0, total: 1 };
+      yield { kind: "row", row: ROW };
+      if (interrupt) return io.interrupt();
+      yield { kind: "skipped", what: "m, without x", why: "no kernel" };
+      yield await Promise.resolve({ kind: "row", row: { ...ROW, rewrite: "all" } });
+    },
+  });
+  return { code, request: requests[0], out: io.out(), err: io.err() };
+}
+
+Deno.test("bench --rewrites: shapes, models and repeats reach the measuring, a table comes out", async () => {
+  const { code, request, out, err } = await run([]);
+  assert.equal(code, 0);
+  assert.deepEqual(
+    [request?.context, request?.batch, request?.rows, request?.chunk, request?.repeat],
+    [[512], [1], [1, 4], 256, 5],
+  );
+  assert.match(out, /\| split_k \| others \| +1\.00 \| +1\.50 \| +1\.50x \|/);
+  assert.match(out, /left out: m, without x: no kernel\n$/);
+  assert.equal(err, "1 of 1: m, context 512\nleft out: m, without x: no kernel\n");
+  const flags = ["--depth", "0,64", "--batch-sizes", "1,8", "--rows", "2", "--repeat", "3"];
+  const { request: other } = await run([...flags, "--random-weights", "a.json,b.json"]);
+  assert.deepEqual(
+    [other?.context, other?.batch, other?.rows, other?.repeat],
+    [[0, 64], [1, 8], [2], 3],
+  );
+  assert.deepEqual(other?.models.map(({ randomWeights }) => randomWeights), ["a.json", "b.json"]);
+});
+
+Deno.test("bench --rewrites: every format, to standard output or a file with the table beside it", async () => {
+  const read = JSON.parse((await run(["--format", "json"])).out);
+  assert.deepEqual([read.rows[0], read.skipped], [ROW, ["m, without x: no kernel"]]);
+  const { out: jsonl } = await run(["--format", "jsonl"]);
+  const names = jsonl.trim().split("\n").map((line) => JSON.parse(line).rewrite);
+  assert.deepEqual(names, ["split_k", "all"]);
+  assert.match((await run(["--format", "csv"])).out, /^model,draft,device,webgpu,kind,context,/);
+  const path = await Deno.makeTempFile({ suffix: ".jsonl" });
+  try {
+    const { out } = await run(["--format", "jsonl", "--output", path]);
+    assert.match(out, /\| split_k \|/);
+    assert.equal(await Deno.readTextFile(path), jsonl);
+  } finally {
+    await Deno.remove(path);
+  }
+});
+
+Deno.test("bench --rewrites: after Ctrl+C what was measured is shown", async () => {
+  const { code, out } = await run([], { interrupt: true });
+  assert.equal(code, 130);
+  assert.match(out, /\| split_k \|/);
+  assert.ok(!out.includes("| all"));
+});
+
+Deno.test("bench --rewrites: flags that it does not go with", () => {
+  const cases = [
+    ["--rewrites --growth", 'Cannot use "--growth" with "--rewrites": allowed is one of them'],
+    [
+      "--rewrites --num-steps 3",
+      'Cannot use "--num-steps" with "--rewrites": it belongs to a sweep',
+    ],
+    ["--rewrites --bandwidth 9", 'Cannot use "--bandwidth": it needs --profile or --growth'],
+    [
+      "--rewrites --format html",
+      'Cannot use "--format html" with "--rewrites": allowed is md, csv, json, jsonl',
+    ],
+    ["--rewrites --llama-bench", 'Cannot use "--rewrites" with "--llama-bench": its tests are'],
+  ] as const;
+  for (const [args, message] of cases) {
+    assert.throws(
+      () => parseArguments(["bench", ...args.split(" ")]),
+      (error) => error instanceof UsageError && error.message.startsWith(message),
+      args,
+    );
+  }
+});
