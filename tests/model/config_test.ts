@@ -47,6 +47,8 @@ Deno.test("what config.json leaves unsaid is what transformers assumes", () => {
     normOffset: 0,
     embedScale: 1,
     logitCap: undefined,
+    logitScale: 1,
+    residualScale: 1,
     ropes: [{ theta: 10000, width: 16, scaling: { kind: "default" } }],
     tied: false,
     bosTokenId: undefined,
