@@ -15,17 +15,10 @@ const GATES: Readonly<Record<"silu" | "gelu_tanh", RowsKernel>> = {
   gelu_tanh: gateKernel("gate_gelu"),
 };
 
-const CAP = kernelOf("elementwise/soft_cap", {}, {
-  name: "cap_rows",
-  bindings: ["x", "out"],
-  constants: ["COLS", "CAP"],
-});
-
-const SCALE = kernelOf("elementwise/scale", {}, {
-  name: "scale_rows",
-  bindings: ["x", "out"],
-  constants: ["COLS", "BY"],
-});
+/** What becomes of each number: most tanh(x / most), or by x. */
+export type ElementFunction =
+  | { readonly of: "cap"; readonly most: number }
+  | { readonly of: "scale"; readonly by: number };
 
 function gateKernel(gate: string): RowsKernel {
   return kernelOf("elementwise/gate", { gate }, {
@@ -71,30 +64,22 @@ export function gateRows(
   });
 }
 
-/** Records `out = by x`. */
-export function scaleRows(
+/** Records `out = f(x)`, number by number. */
+export function mapRows(
   buffers: { readonly x: Operand; readonly out: Operand },
-  { rows, cols, by, label }: Rows & { readonly by: number },
+  { rows, cols, f, label }: Rows & { readonly f: ElementFunction },
 ): Dispatch {
-  return dispatch(SCALE, {
+  const constant = f.of === "cap" ? { CAP: f.most } : { BY: f.by };
+  const kernel = kernelOf("elementwise/map", { f: f.of }, {
+    name: `${f.of}_rows`,
+    bindings: ["x", "out"],
+    constants: ["COLS", ...Object.keys(constant)],
+  });
+  return dispatch(kernel, {
     buffers,
-    constants: { COLS: cols, BY: by },
+    constants: { COLS: cols, ...constant },
     workgroups: [Math.ceil(cols / 64), rows],
     label,
     work: { bytes: 8 * rows * cols, flops: rows * cols },
-  });
-}
-
-/** Records `out = most tanh(x / most)`. */
-export function capRows(
-  buffers: { readonly x: Operand; readonly out: Operand },
-  { rows, cols, most, label }: Rows & { readonly most: number },
-): Dispatch {
-  return dispatch(CAP, {
-    buffers,
-    constants: { COLS: cols, CAP: most },
-    workgroups: [Math.ceil(cols / 64), rows],
-    label,
-    work: { bytes: 8 * rows * cols, flops: 8 * rows * cols },
   });
 }

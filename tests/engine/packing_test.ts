@@ -3,7 +3,7 @@ import { PLAIN_SAMPLING } from "../../src/engine/device/choice/choice.ts";
 import { packing } from "../../src/engine/device/packed/packing.ts";
 import { partialRounds } from "../../src/engine/device/packed/packed_rounds.ts";
 import { packedRows } from "../../src/speculate/costs/cost_buckets.ts";
-import { batchBucket, rowBucket } from "../../src/engine/device/programs.ts";
+import { batchBucket, rowBucket } from "../../src/engine/device/buckets.ts";
 import { LONG_PREFILL_ROWS } from "../../src/model/device_layout.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";

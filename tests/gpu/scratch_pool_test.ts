@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { ScratchPool } from "../../src/gpu/scratch_pool.ts";
 import { paperGpu } from "./paper.ts";
 
+/** A pool in which a plan with values of these sizes, all at the same time, was laid out. */
 function poolOf(...sizes: readonly number[]): ScratchPool {
   const pool = new ScratchPool(paperGpu({ software: false }), "scratch");
-  const taken = new Set<number>();
-  for (const size of sizes) taken.add(pool.place(size, taken));
-  pool.allocate();
+  pool.allocate([() => {
+    const taken = new Set<number>();
+    for (const size of sizes) taken.add(pool.place(size, taken));
+  }]);
   return pool;
 }
 
@@ -41,4 +43,23 @@ Deno.test("a further buffer changes no place that was given before", () => {
   // Of 320: it would fit the 300 best.
   assert.equal(pool.place(320, new Set([0, 2, 3])), 4);
   assert.deepEqual(places(), before);
+});
+
+Deno.test("plans that were laid out find room in the buffers that were made", () => {
+  const made: string[] = [];
+  const gpu = paperGpu({ software: false });
+  const create = gpu.device.createBuffer.bind(gpu.device);
+  Object.assign(gpu.device, {
+    createBuffer: (of: GPUBufferDescriptor) => (made.push(of.label ?? ""), create(of)),
+  });
+  const pool = new ScratchPool(gpu, "scratch");
+  // Growing, the second plan's 300 makes the place of 100 larger, which the first then takes for 200.
+  const plans = [[200, 100], [100, 300], [250, 260]].map((sizes) => () => {
+    const taken = new Set<number>();
+    for (const size of sizes) taken.add(pool.place(size, taken));
+  });
+  pool.allocate(plans);
+  const count = made.length;
+  for (const plan of plans) plan();
+  assert.equal(made.length, count);
 });

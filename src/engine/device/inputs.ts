@@ -19,7 +19,7 @@ import type { Sampling } from "../../speculate/sampling.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import { type EngineSizes, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
 import type { DraftLag } from "./draft_lag.ts";
-import { rowBucket } from "./programs.ts";
+import { rowBucket } from "./buckets.ts";
 import { packBudget } from "./packed/budget.ts";
 import { neighbours, packProposal } from "./proposals.ts";
 import { type Sequence, slotOf } from "./sequence.ts";

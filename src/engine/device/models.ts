@@ -31,7 +31,7 @@ import {
 } from "./buffers.ts";
 import { causalModel, decoderContext, type SharedBuffers, writeRopes } from "./decoder_buffers.ts";
 import { treeScratch } from "./draft_scratch.ts";
-import { layOutScratch } from "./scratch.ts";
+import { forwardLayouts } from "./scratch.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
 /** The models with everything their plans write to. */
@@ -126,8 +126,7 @@ export function allocateModels(
     prepareDraft(gpu, head, target, capacity, { ...shared, kv: draftKv[0] as LayerKv });
   const causal = standalone &&
     prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv });
-  layOutScratch({ target, draft, standalone: causal }, buffers, capacity);
-  scratch.allocate();
+  scratch.allocate(forwardLayouts({ target, draft, standalone: causal }, buffers, capacity));
   const buffersOf = (layers: readonly LayerKv[]) =>
     distinct(layers.flatMap(({ keys, values }) => [keys.buffer, values.buffer]));
   return {

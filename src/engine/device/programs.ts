@@ -3,6 +3,7 @@ import type { Dispatch } from "../../gpu/kernel.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
+import { batchBucket, batchBuckets, ROW_BUCKETS, rowBucket } from "./buckets.ts";
 import { type EngineSizes, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 import {
@@ -82,25 +83,6 @@ export interface Programs {
 const CELL_BUCKET = 256;
 /** The same from 512 to 1,024, where a split of attention more may be a turn of workgroups more. */
 const SHORT_CELL_BUCKET = 64;
-
-/** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
-const ROW_BUCKETS = [8, 16, 32, 64, 128, 256, 384, 512, 768, 1024];
-
-/** Batch sizes that round programs are made for; a batch between two of them is padded. */
-const BATCH_BUCKETS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128];
-
-/** The batch sizes an engine for `most` sequences makes programs for. */
-export function batchBuckets(most: number): number[] {
-  return [...BATCH_BUCKETS.filter((size) => size < most), most];
-}
-
-export function batchBucket(batch: number, most: number): number {
-  return batchBuckets(most).find((size) => size >= batch) ?? most;
-}
-
-export function rowBucket(rows: number): number {
-  return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
-}
 
 /** What drafts on the device. */
 export function drafterOf(

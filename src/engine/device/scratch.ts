@@ -7,56 +7,113 @@ import {
   draftLevel,
 } from "../../model/graph/draft.ts";
 import type { Operand } from "../../gpu/kernel.ts";
+import type { Matrix } from "../../gpu/matrix.ts";
 import type { Graph } from "../../model/graph/graph.ts";
 import { type Target, targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
-import { layOut } from "../../model/lower/lower.ts";
-import { type EngineSizes, maxRows, type RoundBuffers, treeWidth, whole } from "./buffers.ts";
+import { layout } from "../../model/lower/lower.ts";
+import { batchBuckets, ROW_BUCKETS, rowBucket } from "./buckets.ts";
+import { type EngineSizes, type RoundBuffers, treeWidth } from "./buffers.ts";
 
-/** Rows of forwards that are laid out besides the widest: few rows go by other kernels. */
-const FEW_ROWS = [1, 2, 8, 16];
+/** How many layers of a kind have all values that more of them have. */
+const ALIKE = 4;
 
-/** Lays out the widest forwards, and some of few rows, in the scratch memory of the models. */
-export function layOutScratch(
+/** What places the values of each forward that an engine's rounds and prompts are made of. */
+export function forwardLayouts(
   { target, draft, standalone }: {
     readonly target: Target;
     readonly draft: Draft & { readonly features: Operand } | undefined;
     /** Instead of `draft`. */
     readonly standalone: { readonly model: Target } | undefined;
   },
-  { rows, last, batchSlots }: RoundBuffers,
+  { rows, last: lastRows, batchSlots }: RoundBuffers,
   capacity: EngineSizes,
-): void {
-  const widest = maxRows(capacity);
-  const counts = [widest, ...FEW_ROWS.filter((count) => count < widest)];
-  for (const count of counts) {
+): (() => void)[] {
+  const layouts: (() => void)[] = [];
+  const models = [target, ...standalone ? [standalone.model] : []].map(shortened);
+  const { forwards, batches } = countsOf(capacity);
+  for (const count of forwards) {
     const of = { rows, count, perSlot: count };
-    for (const model of [target, ...standalone ? [standalone.model] : []]) {
-      layOut(model, (graph) => {
-        const x = targetNorm(graph, model, targetLayers(graph, model, of, []));
-        targetHead(graph, model, x, model.logits);
-      });
+    for (const model of models) {
+      for (const greedy of [false, true]) {
+        layouts.push(layout(model, (graph) => {
+          const x = targetNorm(graph, model, targetLayers(graph, model, of, []));
+          const logits = targetHead(graph, model, x, model.logits);
+          const { vocabSize: vocab } = model.config;
+          if (greedy) graph.partials(logits, { choice: "argmax", vocab }, "choose");
+        }));
+      }
     }
     if (draft) {
       const { features } = draft;
-      layOut(draft, (graph) => draftBody(graph, draft, of, { features }));
+      layouts.push(layout(draft, (graph) => draftBody(graph, draft, of, { features })));
     }
   }
-  if (!draft) return;
+  if (!draft) return layouts;
   const { hidden } = draft;
   const level = (graph: Graph, count: number) => {
     const of = { rows, count, perSlot: 1 };
     return draftLevel(graph, draft, of, { hidden, index: batchSlots });
   };
   const step = { step: 0, keepHidden: true };
-  for (const batch of new Set([1, whole(capacity.batch)])) {
-    layOut(draft, (graph) => {
-      const x = draftLast(graph, draft, { rows, last }, batch);
-      draftHead(graph, draft, batchSlots, { x, ...step });
-    });
-    layOut(draft, (graph) => {
-      draftHead(graph, draft, batchSlots, { x: level(graph, batch), ...step });
-    });
+  for (const batch of batches) {
+    const last = (graph: Graph) => draftLast(graph, draft, { rows, last: lastRows }, batch);
+    for (const hiddenRows of [last, (graph: Graph) => level(graph, batch)]) {
+      layouts.push(layout(draft, (graph) => {
+        draftHead(graph, draft, batchSlots, { x: hiddenRows(graph), ...step });
+      }));
+    }
+    if (draft.tree) {
+      const nodes = batch * treeWidth(capacity);
+      layouts.push(layout(draft, (graph) => void level(graph, nodes)));
+    }
   }
-  const nodes = whole(capacity.batch * treeWidth(capacity));
-  if (draft.tree) layOut(draft, (graph) => void level(graph, nodes));
+  return layouts;
+}
+
+/** Rows of forwards, and sequences of rounds. */
+function countsOf(capacity: EngineSizes): {
+  readonly forwards: ReadonlySet<number>;
+  readonly batches: ReadonlySet<number>;
+} {
+  const { batch, shapes, treeShapes = [], prefillRows } = capacity;
+  const widest = rowBucket(prefillRows);
+  const prompts = ROW_BUCKETS.filter((rows) => rows < widest);
+  const rounds = batchBuckets(batch).flatMap((of) =>
+    [...shapes, ...treeShapes].map(({ rows }) => of * rows)
+  );
+  return {
+    forwards: new Set([widest, ...prompts, ...rounds]),
+    batches: new Set(batchBuckets(batch)),
+  };
+}
+
+/** The model with a few layers of each kind: layers that are alike have the same values. */
+function shortened(model: Target): Target {
+  const counts = new Map<string, number>();
+  const kept = model.weights.layers.map(({ attention, mlp, norms, inputNorm }) => {
+    const there = [inputNorm, ...Object.values(norms)].map((norm) => norm !== undefined);
+    const kind = JSON.stringify([shapesOf(attention), shapesOf(mlp), there]);
+    const count = counts.get(kind) ?? 0;
+    counts.set(kind, count + 1);
+    return count < ALIKE;
+  });
+  return {
+    ...model,
+    weights: { ...model.weights, layers: model.weights.layers.filter((_, i) => kept[i]) },
+    kv: model.kv.filter((_, i) => kept[i]),
+  };
+}
+
+/** What values depend on of weights: the layer's config, what is there, and shapes and formats of matrices. */
+function shapesOf(weights: object): unknown {
+  return Object.entries(weights).map(([name, of]: [string, unknown]) => {
+    if (typeof of !== "object" || of === null) return [name, of];
+    if (isMatrix(of)) return [name, of.format, of.rows, of.cols, of.shards.length];
+    if (name === "spec") return of;
+    return [name, "kind" in of ? shapesOf(of) : true];
+  });
+}
+
+function isMatrix(of: object): of is Matrix {
+  return "shards" in of;
 }

@@ -3,7 +3,8 @@ import { submit } from "../../gpu/program.ts";
 import { GREEDY_SAMPLING, PLAIN_SAMPLING } from "./choice/choice.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import { partialRounds } from "./packed/packed_rounds.ts";
-import { batchBuckets, type Programs } from "./programs.ts";
+import { batchBuckets } from "./buckets.ts";
+import type { Programs } from "./programs.ts";
 import type { CompileProgress, FirstRuns } from "./first_runs.ts";
 import type { Submitter } from "./submit/submit.ts";
 

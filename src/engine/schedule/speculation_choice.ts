@@ -5,7 +5,7 @@ import { fixed } from "../../speculate/policies/static.ts";
 import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import type { OutputConfig } from "./output.ts";
 import { DEEPEST, usage } from "./presets.ts";
-import { batchBuckets } from "../device/programs.ts";
+import { batchBuckets } from "../device/buckets.ts";
 import {
   chain,
   chains,

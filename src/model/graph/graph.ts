@@ -2,6 +2,7 @@
  * A forward as a list of plain operations on values, as the formulas of a paper write them. No operation knows of
  * kernels, of ranges of k, of who comes next: `lower` makes dispatches of the list, and its rewrites make them fast.
  */
+import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
@@ -92,19 +93,11 @@ export interface Add {
   readonly out: Value;
 }
 
-/** out = most tanh(x / most) */
-export interface SoftCap {
-  readonly kind: "soft_cap";
+/** out = f(x), number by number. */
+export interface Elementwise {
+  readonly kind: "elementwise";
   readonly x: Value;
-  readonly most: number;
-  readonly out: Value;
-}
-
-/** out = by x */
-export interface Scale {
-  readonly kind: "scale";
-  readonly x: Value;
-  readonly by: number;
+  readonly f: ElementFunction;
   readonly out: Value;
 }
 
@@ -297,8 +290,7 @@ export type Operation =
   | Linear
   | Gate
   | Add
-  | SoftCap
-  | Scale
+  | Elementwise
   | Concat
   | StoreHeads
   | Attention
@@ -387,13 +379,13 @@ export class Graph {
   }
 
   softCap(x: Value, most: number, label: string, at?: Operand): Value {
-    return this.#add({ kind: "soft_cap", x, most, out: like(x, label, at) }, label);
+    return this.#elementwise(x, { of: "cap", most }, label, at);
   }
 
   /** x itself where `by` is 1. */
   scale(x: Value, by: number, label: string, at?: Operand): Value {
     if (by === 1 && at === undefined) return x;
-    return this.#add({ kind: "scale", x, by, out: like(x, label, at) }, label);
+    return this.#elementwise(x, { of: "scale", by }, label, at);
   }
 
   concat(xs: readonly [Value, ...Value[]], label: string): Value {
@@ -509,6 +501,10 @@ export class Graph {
   /** Dispatches that read and write nothing of the graph. */
   dispatches(...all: readonly Dispatch[]): void {
     if (all.length > 0) this.call({ reads: [], writes: [], record: () => [...all] });
+  }
+
+  #elementwise(x: Value, f: ElementFunction, label: string, at?: Operand): Value {
+    return this.#add({ kind: "elementwise", x, f, out: like(x, label, at) }, label);
   }
 
   #add(op: Extract<Operation, { readonly out: Value }>, label: string): Value {

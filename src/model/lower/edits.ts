@@ -2,29 +2,46 @@
 import type { Value } from "../graph/graph.ts";
 import { type LoweredOp, readsOf, writesOf } from "./ops.ts";
 
-/** A list of operations while one rewrite goes over it: questions are answered as it was before. */
+/** Who reads and writes each value, and the place of each operation in the list. */
+interface Uses {
+  readonly readers: ReadonlyMap<Value, readonly LoweredOp[]>;
+  readonly writers: ReadonlyMap<Value, readonly LoweredOp[]>;
+  readonly places: ReadonlyMap<LoweredOp, number>;
+}
+
+function usesOf(ops: readonly LoweredOp[]): Uses {
+  const [readers, writers] = [new Map<Value, LoweredOp[]>(), new Map<Value, LoweredOp[]>()];
+  const places = new Map<LoweredOp, number>();
+  const add = (to: Map<Value, LoweredOp[]>, value: Value, op: LoweredOp) => {
+    const found = to.get(value);
+    if (found === undefined) to.set(value, [op]);
+    else if (found.at(-1) !== op) found.push(op);
+  };
+  for (const [i, op] of ops.entries()) {
+    places.set(op, i);
+    for (const value of readsOf(op)) add(readers, value, op);
+    for (const value of writesOf(op)) add(writers, value, op);
+  }
+  return { readers, writers, places };
+}
+
+/** A list of operations while one rewrite goes over it: answers are about the list as it was before its changes. */
 export class Edits {
   readonly ops: readonly LoweredOp[];
-  readonly #readers = new Map<Value, LoweredOp[]>();
-  readonly #writers = new Map<Value, LoweredOp[]>();
+  /** Made for the first question: most rewrites find nothing to ask about. */
+  #uses: Uses | undefined;
   readonly #changed = new Map<LoweredOp, readonly LoweredOp[]>();
-  readonly #places = new Map<LoweredOp, number>();
 
   constructor(ops: readonly LoweredOp[]) {
     this.ops = ops;
-    for (const [i, op] of ops.entries()) {
-      this.#places.set(op, i);
-      for (const value of new Set(readsOf(op))) {
-        this.#readers.getOrInsertComputed(value, () => []).push(op);
-      }
-      for (const value of new Set(writesOf(op))) {
-        this.#writers.getOrInsertComputed(value, () => []).push(op);
-      }
-    }
+  }
+
+  get #asked(): Uses {
+    return this.#uses ??= usesOf(this.ops);
   }
 
   readers(value: Value): readonly LoweredOp[] {
-    return this.#readers.get(value) ?? [];
+    return this.#asked.readers.get(value) ?? [];
   }
 
   /** The only operation that reads a value, if nobody outside the graph does. */
@@ -35,17 +52,18 @@ export class Edits {
 
   /** The only operation that writes a value. */
   writer(value: Value): LoweredOp | undefined {
-    const [first, ...others] = this.#writers.get(value) ?? [];
+    const [first, ...others] = this.#asked.writers.get(value) ?? [];
     return others.length === 0 ? first : undefined;
   }
 
   writers(value: Value): readonly LoweredOp[] {
-    return this.#writers.get(value) ?? [];
+    return this.#asked.writers.get(value) ?? [];
   }
 
   /** Whether an operation comes before another one. */
   isBefore(op: LoweredOp, other: LoweredOp): boolean {
-    return (this.#places.get(op) ?? 0) < (this.#places.get(other) ?? 0);
+    const { places } = this.#asked;
+    return (places.get(op) ?? 0) < (places.get(other) ?? 0);
   }
 
   /** Whether an operation was replaced or removed by this rewrite. */
@@ -61,8 +79,9 @@ export class Edits {
     for (const op of all) this.#changed.set(op, []);
   }
 
-  /** The list with its changes. */
-  done(): LoweredOp[] {
-    return this.ops.flatMap((op) => this.#changed.get(op) ?? [op]);
+  /** The list with its changes; itself where there are none, with what it knows of the list. */
+  done(): Edits {
+    if (this.#changed.size === 0) return this;
+    return new Edits(this.ops.flatMap((op) => this.#changed.get(op) ?? [op]));
   }
 }

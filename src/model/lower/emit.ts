@@ -7,7 +7,7 @@ import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
 import { attend, unitsOf } from "../../../kernels/attention/units/attend.ts";
 import { splitsOf } from "../../../kernels/attention/attention_kernels.ts";
-import { addRows, capRows, gateRows, scaleRows } from "../../../kernels/elementwise/elementwise.ts";
+import { addRows, gateRows, mapRows } from "../../../kernels/elementwise/elementwise.ts";
 import {
   combineExperts,
   expertMatmul,
@@ -55,7 +55,6 @@ import type {
   AttentionOp,
   ExpertMatmulOp,
   LatentAttentionOp,
-  LatentValueOp,
   LoweredOp,
   MatmulHold,
   MatmulOp,
@@ -87,8 +86,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
   const { config, tuning } = context;
   switch (op.kind) {
     case "embed": {
-      const { table: matrix, rows, scale, out, first, label } = op;
-      if (first > 0) throw new Error(`${label}: embeddings begin a row`);
+      const { table: matrix, rows, scale, out, label } = op;
       return embed({ matrix, rows, out: at(out) }, {
         count: out.rows,
         scale,
@@ -110,15 +108,10 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const { rows, cols } = out;
       return [gateRows({ x: at(x), out: at(out) }, { rows, cols, activation, label })];
     }
-    case "soft_cap": {
-      const { x, out, most, label } = op;
+    case "elementwise": {
+      const { x, out, f, label } = op;
       const { rows, cols } = out;
-      return [capRows({ x: at(x), out: at(out) }, { rows, cols, most, label })];
-    }
-    case "scale": {
-      const { x, out, by, label } = op;
-      const { rows, cols } = out;
-      return [scaleRows({ x: at(x), out: at(out) }, { rows, cols, by, label })];
+      return [mapRows({ x: at(x), out: at(out) }, { rows, cols, f, label })];
     }
     case "store_heads":
       return [emitHeads(to, op)];
@@ -140,7 +133,12 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const { x, kvB, out, notes } = op;
       const scales = scalesOf(context, notes ? "attentionOutput" : undefined);
       return [
-        valueRows({ kvB, attentionOutput: at(x), out: at(out), scales }, valueShape(to, op)),
+        valueRows({ kvB, attentionOutput: at(x), out: at(out), scales }, {
+          ...op.heads,
+          count: out.rows,
+          tuning,
+          label: op.label,
+        }),
       ];
     }
     case "route": {
@@ -526,7 +524,7 @@ function emitLatentAttention(
   if (!tilesLatents(heads, tuning)) {
     return attention({ ...buffers, ...kv }, { ...heads, ...launch });
   }
-  const shape = value && valueShape(to, { ...value, label: value.out.label, rows: count });
+  const shape = value && { ...value.heads, count, tuning, label: value.out.label };
   const scales = scalesOf(context, value?.notes ? "attentionOutput" : undefined);
   return tiledAttention({ ...buffers, latents: kv.keys }, {
     ...heads,
@@ -535,20 +533,6 @@ function emitLatentAttention(
       ? (runs) => latentRunsValue({ kvB: value.kvB, out: at(value.out), scales }, runs, shape)
       : undefined,
   });
-}
-
-function valueShape(
-  { context: { tuning } }: Emitting,
-  { heads, label, ...of }:
-    & Pick<LatentValueOp, "heads">
-    & { readonly label: string }
-    & (
-      | { readonly out: Value; readonly rows?: number }
-      | { readonly rows: number }
-    ),
-) {
-  const count = of.rows ?? ("out" in of ? of.out.rows : 0);
-  return { ...heads, count, tuning, label };
 }
 
 function jobCounts(jobs: ExpertJobs, rows: number) {

@@ -2,6 +2,7 @@
 import type { Dispatch } from "../../gpu/kernel.ts";
 import type { DecoderContext } from "../graph/context.ts";
 import { Graph, type Value } from "../graph/graph.ts";
+import { Edits } from "./edits.ts";
 import { emit } from "./emit.ts";
 import { placed } from "./lifetimes.ts";
 import { type LoweredOp, placeOf, substituted, writesOf } from "./ops.ts";
@@ -29,20 +30,21 @@ export function lower(graph: Graph, context: DecoderContext): Lowered {
 /** The operations of a graph, each as its kernel does it. */
 function lowered(graph: Graph, context: DecoderContext): LoweredOp[] {
   const { without = NONE } = context;
-  let ops = select(graph.ops, context);
+  let edits = new Edits(select(graph.ops, context));
   for (const { name, within = name, apply, required } of REWRITES) {
     const off = ["all", name, within].some((of) => without.has(of));
-    if (!off) ops = apply(ops, context);
-    else if (required) ops = required(ops, context);
+    (off ? required : apply)?.(edits, context);
+    edits = edits.done();
   }
-  return inTheirPlaces(ops);
+  return inTheirPlaces(edits.ops);
 }
 
-/** Places the values of a graph in scratch memory and records nothing: until the pool is allocated, it grows for them. */
-export function layOut(context: DecoderContext, record: (graph: Graph) => void): void {
+/** Lowers a graph and records nothing. The result places its values in scratch memory: see `ScratchPool.allocate`. */
+export function layout(context: DecoderContext, record: (graph: Graph) => void): () => void {
   const graph = new Graph();
   record(graph);
-  placed(lowered(graph, context), context.scratch);
+  const ops = lowered(graph, context);
+  return () => void placed(ops, context.scratch);
 }
 
 const NONE: ReadonlySet<string> = new Set();

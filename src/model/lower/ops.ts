@@ -2,6 +2,7 @@
  * Operations as kernels do them. The plain lowering makes one of each of a graph's operations; rewrites put several of
  * them into one.
  */
+import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { CellRange } from "../../gpu/kernel.ts";
@@ -12,8 +13,9 @@ import type {
   Attention,
   Call,
   Combine,
-  Concat,
   Copy,
+  Elementwise,
+  Embed,
   ExpertJobs,
   Gate,
   Gather,
@@ -23,9 +25,7 @@ import type {
   Op,
   Partials,
   Route,
-  Scale,
   Scatter,
-  SoftCap,
   StoreHeads,
   Value,
   VerifyRows,
@@ -94,8 +94,7 @@ export type MatmulEpilogue =
   /** Added to `to`, whose place out takes. */
   | { readonly of: "add"; readonly to: Value }
   | { readonly of: "gate"; readonly activation: Activation; readonly notes: boolean }
-  | { readonly of: "cap"; readonly most: number }
-  | { readonly of: "scale"; readonly by: number }
+  | ElementFunction
   | {
     readonly of: "heads";
     readonly bias: Operand | undefined;
@@ -254,16 +253,6 @@ export interface RelayedMlpOp {
   readonly first: MatmulOp | undefined;
 }
 
-export type EmbedOp = {
-  readonly kind: "embed";
-  readonly table: Table;
-  readonly rows: Operand;
-  readonly scale: number;
-  readonly out: Value;
-  /** Where a row begins in out. */
-  readonly first: number;
-};
-
 export type GatherOp = Gather & { readonly first: number };
 
 /** Columns of the rows of out = x, from `first` on. */
@@ -296,14 +285,13 @@ type Kernels =
   | NormPairOp
   | RelayedHeadsOp
   | RelayedMlpOp
-  | EmbedOp
+  | Embed
   | GatherOp
   | PlaceOp
   | FillOp
   | Add
   | Gate
-  | Scale
-  | SoftCap
+  | Elementwise
   | StoreHeads
   | Route
   | Scatter
@@ -320,7 +308,6 @@ export type LoweredOp<Kind extends Kernels = Kernels> =
 
 /** A kind of operation by its name. */
 export type OpOf<Kind extends LoweredOp["kind"]> = LoweredOp<Extract<Kernels, { kind: Kind }>>;
-export type { Concat };
 
 function normReads(from: NormSource): Value[] {
   switch (from.of) {
@@ -370,8 +357,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "latent_value":
     case "latent_prepare":
     case "gate":
-    case "soft_cap":
-    case "scale":
+    case "elementwise":
     case "gather":
     case "place":
     case "scatter":

@@ -1,5 +1,5 @@
 import type { DecoderContext } from "../graph/context.ts";
-import type { LoweredOp } from "./ops.ts";
+import type { Edits } from "./edits.ts";
 
 /** Other operations that compute the same. */
 export interface Rewrite {
@@ -9,8 +9,8 @@ export interface Rewrite {
   readonly changesBits?: boolean;
   /** Another rewrite by name that does for more rows what this does for few, with the same bits: off where it is off. */
   readonly within?: string;
-  /** The list with whatever it matches rewritten. */
-  apply(ops: readonly LoweredOp[], context: DecoderContext): LoweredOp[];
+  /** Finds the operations that it matches and replaces them. */
+  apply(edits: Edits, context: DecoderContext): void;
   /** What must be done where it is turned off, because no plain kernel does it. */
-  required?(ops: readonly LoweredOp[], context: DecoderContext): LoweredOp[];
+  required?(edits: Edits, context: DecoderContext): void;
 }

@@ -3,12 +3,12 @@ import type { Rewrite } from "./rewrite.ts";
 import { addAfterNorm } from "./rewrites/add_after_norm.ts";
 import { addInMatmul } from "./rewrites/add_in_matmul.ts";
 import { addInNorm } from "./rewrites/add_in_norm.ts";
-import { capInMatmul } from "./rewrites/cap_in_matmul.ts";
 import { chooseInExperts } from "./rewrites/choose_in_experts.ts";
 import { combineInStream } from "./rewrites/combine_in_stream.ts";
 import { combineIntoShared } from "./rewrites/combine_into_shared.ts";
 import { concatInPlace } from "./rewrites/concat_in_place.ts";
 import { copyInNorm } from "./rewrites/copy_in_norm.ts";
+import { elementwiseInMatmul } from "./rewrites/elementwise_in_matmul.ts";
 import { embedInNorm } from "./rewrites/embed_in_norm.ts";
 import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
 import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
@@ -24,8 +24,7 @@ import { partialsInMatmul } from "./rewrites/partials_in_matmul.ts";
 import { relayedFirst } from "./rewrites/relayed_first.ts";
 import { relayedHeads } from "./rewrites/relayed_heads.ts";
 import { relayedMlp } from "./rewrites/relayed_mlp.ts";
-import { rowScales } from "./rewrites/row_scales.ts";
-import { scaleInMatmul } from "./rewrites/scale_in_matmul.ts";
+import { attentionRowScales, gateRowScales, rowScales } from "./rewrites/row_scales.ts";
 import { splitK } from "./rewrites/split_k.ts";
 import { splitsInMatmul } from "./rewrites/splits_in_matmul.ts";
 import { valueInAttention } from "./rewrites/value_in_attention.ts";
@@ -38,11 +37,10 @@ export const REWRITES: readonly Rewrite[] = [
   verifyInNorm,
   gatherInNorm,
   combineIntoShared,
-  scaleInMatmul,
+  elementwiseInMatmul,
   splitK,
   gateInMatmul,
   headsInMatmul,
-  capInMatmul,
   expertSumsInPlace,
   addAfterNorm,
   expertsInNorm,
@@ -53,6 +51,8 @@ export const REWRITES: readonly Rewrite[] = [
   normedRouter,
   chooseInExperts,
   rowScales,
+  attentionRowScales,
+  gateRowScales,
   partialsInMatmul,
   normInMatmul,
   pairedRows,

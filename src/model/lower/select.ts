@@ -21,11 +21,10 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
   const routers = new Set(ops.flatMap((op) => op.kind === "route" ? [op.logits] : []));
   const tiles = new Map<Value, Value>();
   const partials = new Map<string, PartialValues>();
+  const words = new Map<string, number>();
   return ops.flatMap((op): LoweredOp[] => {
     const { label, part } = op;
     switch (op.kind) {
-      case "embed":
-        return [{ ...op, first: 0 }];
       case "norm":
         return [{
           kind: "norm",
@@ -66,7 +65,8 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
         const { x, perJob, matrix, experts, jobs, out } = op;
         const rows = experts.rows;
         const listed = tiles.get(experts);
-        const lists = listed ?? value(`${label}.tiles`, 1, mostTileWords(jobs, rows, context));
+        const lists = listed ??
+          value(`${label}.tiles`, 1, mostTileWords(words, jobs, rows, context));
         tiles.set(experts, lists);
         const listing: LoweredOp = {
           kind: "expert_tiles",
@@ -151,8 +151,17 @@ function partialValues(
   }));
 }
 
-function mostTileWords(jobs: ExpertJobs, rows: number, { tuning }: DecoderContext): number {
+/** Words of the lists of jobs; the same for all layers with as many experts. */
+function mostTileWords(
+  known: Map<string, number>,
+  jobs: ExpertJobs,
+  rows: number,
+  { tuning }: DecoderContext,
+): number {
   const { routing: { numExperts }, shared } = jobs;
   const counts = { rows, topK: jobsOfRow(jobs), numExperts: numExperts + shared };
-  return tileWords(counts, tuning, tuning.tensor?.unit);
+  return known.getOrInsertComputed(
+    JSON.stringify(counts),
+    () => tileWords(counts, tuning, tuning.tensor?.unit),
+  );
 }

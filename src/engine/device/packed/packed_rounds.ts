@@ -1,6 +1,6 @@
 import { packedRows, ROW_BUCKETS } from "../../../speculate/costs/cost_buckets.ts";
 import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
-import { batchBuckets } from "../programs.ts";
+import { batchBuckets } from "../buckets.ts";
 import type { RoundSpec } from "../round_plans.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { CostTable } from "../../../speculate/costs/table.ts";
 import type { Runner } from "../../device/runner.ts";
-import { batchBuckets } from "../../device/programs.ts";
+import { batchBuckets } from "../../device/buckets.ts";
 import {
   costsKey,
   type CostsOf,

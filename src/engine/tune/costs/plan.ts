@@ -1,5 +1,5 @@
 import { reservedCells } from "../../device/buffers.ts";
-import { batchBuckets } from "../../device/programs.ts";
+import { batchBuckets } from "../../device/buckets.ts";
 import { WINDOW } from "./lanes.ts";
 import {
   catchUpProbe,

@@ -1,18 +1,15 @@
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** A norm behind a branch adds its rows to the residual stream. */
 export const addAfterNorm: Rewrite = {
   name: "add_after_norm",
-  apply(ops) {
-    const edits = new Edits(ops);
-    for (const add of ops) {
+  apply(edits) {
+    for (const add of edits.ops) {
       if (add.kind !== "add" || edits.soleReader(add.y) !== add) continue;
       const norm = edits.writer(add.y);
       if (norm?.kind !== "norm" || norm.put !== "store" || norm.first > 0) continue;
       edits.remove(norm);
       edits.replace(add, { ...norm, put: "add", to: add.x, out: add.out, part: add.part });
     }
-    return edits.done();
   },
 };

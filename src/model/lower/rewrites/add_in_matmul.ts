@@ -1,12 +1,10 @@
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** A matmul adds its outputs to the residual stream. */
 export const addInMatmul: Rewrite = {
   name: "add_in_matmul",
-  apply(ops) {
-    const edits = new Edits(ops);
-    for (const add of ops) {
+  apply(edits) {
+    for (const add of edits.ops) {
       if (add.kind !== "add" || add.y.parts > 1 || edits.soleReader(add.y) !== add) continue;
       const made = edits.writer(add.y);
       if (made?.kind !== "matmul" || made.epilogue.of !== "store") continue;
@@ -18,6 +16,5 @@ export const addInMatmul: Rewrite = {
         part: add.part,
       });
     }
-    return edits.done();
   },
 };

@@ -1,13 +1,12 @@
-import { Edits } from "../edits.ts";
+import type { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** A norm adds a branch to the residual stream before it norms it: the parts of a sum over ranges of k with it. */
 export const addInNorm: Rewrite = {
   name: "add_in_norm",
-  apply(ops) {
-    const edits = new Edits(ops);
-    for (const add of ops) {
+  apply(edits) {
+    for (const add of edits.ops) {
       if (add.kind !== "add") continue;
       const norm = normAfter(edits, add);
       if (!norm) continue;
@@ -15,7 +14,6 @@ export const addInNorm: Rewrite = {
       edits.remove(norm);
       edits.replace(add, { ...norm, from: { of: "sums", x, y, stream } });
     }
-    return edits.done();
   },
 };
 

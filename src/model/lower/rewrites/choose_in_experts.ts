@@ -1,14 +1,12 @@
 import { canChoose, expertTile } from "../../../../kernels/experts/experts.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The experts' first matmul chooses the experts of its rows by the router's logits. */
 export const chooseInExperts: Rewrite = {
   name: "choose_in_experts",
-  apply(ops, { tuning }) {
-    const edits = new Edits(ops);
-    for (const route of ops) {
+  apply(edits, { tuning }) {
+    for (const route of edits.ops) {
       if (route.kind !== "route" || edits.writer(route.logits)?.kind !== "normed_router") continue;
       const readers = edits.readers(route.out);
       const gateUp = readers.find((op) => op.kind === "expert_matmul" && !op.perJob);
@@ -30,6 +28,5 @@ export const chooseInExperts: Rewrite = {
         }
       }
     }
-    return edits.done();
   },
 };

@@ -1,13 +1,11 @@
-import { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** A norm stores its input a second time: in the window that a copy of it fills, or by slot. */
 export const copyInNorm: Rewrite = {
   name: "copy_in_norm",
-  apply(ops) {
-    const edits = new Edits(ops);
-    for (const norm of ops) {
+  apply(edits) {
+    for (const norm of edits.ops) {
       const x = norm.kind === "norm" && !norm.keep ? inputOf(norm) : undefined;
       if (norm.kind !== "norm" || !x) continue;
       const copy = edits.readers(x).find(({ kind }) => kind === "copy" || kind === "scatter");
@@ -21,7 +19,6 @@ export const copyInNorm: Rewrite = {
       }
       edits.remove(copy);
     }
-    return edits.done();
   },
 };
 

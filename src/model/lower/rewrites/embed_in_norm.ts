@@ -1,12 +1,10 @@
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The norm of an embedding reads the table itself, and stores the embedding where others read it. */
 export const embedInNorm: Rewrite = {
   name: "embed_in_norm",
-  apply(ops) {
-    const edits = new Edits(ops);
-    for (const norm of ops) {
+  apply(edits) {
+    for (const norm of edits.ops) {
       if (norm.kind !== "norm" || norm.from.of !== "rows" || norm.from.index) continue;
       const { x } = norm.from;
       const embed = edits.writer(x);
@@ -20,6 +18,5 @@ export const embedInNorm: Rewrite = {
       });
       edits.remove(norm);
     }
-    return edits.done();
   },
 };

@@ -1,6 +1,5 @@
 import { canSum } from "../../../../kernels/experts/expert_sums.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Few rows' experts add their weighted outputs to the residual stream, and store none of them. */
@@ -8,9 +7,8 @@ export const expertSumsInPlace: Rewrite = {
   name: "expert_sums",
   changesBits: true,
   within: "experts_in_norm",
-  apply(ops, { tuning }) {
-    const edits = new Edits(ops);
-    for (const add of ops) {
+  apply(edits, { tuning }) {
+    for (const add of edits.ops) {
       if (add.kind !== "add") continue;
       const combine = edits.writer(add.y);
       if (combine?.kind !== "combine" || combine.to || edits.soleReader(add.y) !== add) continue;
@@ -35,7 +33,6 @@ export const expertSumsInPlace: Rewrite = {
         part,
       });
     }
-    return edits.done();
   },
 };
 

@@ -1,4 +1,3 @@
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { MOST_EXPERTS } from "./expert_sums.ts";
 import { normAfter } from "./add_in_norm.ts";
@@ -7,9 +6,8 @@ import { normAfter } from "./add_in_norm.ts";
 export const expertsInNorm: Rewrite = {
   name: "experts_in_norm",
   changesBits: true,
-  apply(ops, { tuning: { software } }) {
-    const edits = new Edits(ops);
-    for (const add of software ? [] : ops) {
+  apply(edits, { tuning: { software } }) {
+    for (const add of software ? [] : edits.ops) {
       if (add.kind !== "add") continue;
       const combine = edits.writer(add.y);
       const norm = normAfter(edits, add);
@@ -22,6 +20,5 @@ export const expertsInNorm: Rewrite = {
         from: { of: "experts", x: add.x, outputs, shares, stream: add.out },
       });
     }
-    return edits.done();
   },
 };

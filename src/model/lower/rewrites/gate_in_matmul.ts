@@ -1,31 +1,28 @@
-import { Edits } from "../edits.ts";
-import type { LoweredOp, OpOf } from "../ops.ts";
+import type { Edits } from "../edits.ts";
+import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** A matmul of pairs (gate, up) stores activation(gate) * up. */
 export const gateInMatmul: Rewrite = {
   name: "gate_in_matmul",
-  apply: (ops) => gated(ops, () => true),
+  apply: (edits) => gated(edits, () => true),
   // Gates and ups of a matrix in several buffers are not side by side, nor are those of stacked shared experts.
-  required: (ops) =>
+  required: (edits) =>
     gated(
-      ops,
+      edits,
       (made) => made.kind === "matmul" ? made.matrix.shards.length > 1 : made.jobs.shared > 0,
     ),
 };
 
 function gated(
-  ops: readonly LoweredOp[],
+  edits: Edits,
   where: (made: OpOf<"matmul" | "expert_matmul">) => boolean,
-): LoweredOp[] {
-  const edits = new Edits(ops);
-  for (const gate of ops) {
+): void {
+  for (const gate of edits.ops) {
     if (gate.kind !== "gate" || edits.soleReader(gate.x) !== gate) continue;
     const { activation, out } = gate;
     const made = edits.writer(gate.x);
-    if (
-      made?.kind === "matmul" && made.epilogue.of === "store" && where(made)
-    ) {
+    if (made?.kind === "matmul" && made.epilogue.of === "store" && where(made)) {
       edits.replace(made, { ...made, out, epilogue: { of: "gate", activation, notes: false } });
       edits.remove(gate);
     }
@@ -34,5 +31,4 @@ function gated(
       edits.remove(gate);
     }
   }
-  return edits.done();
 }

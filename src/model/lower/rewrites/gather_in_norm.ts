@@ -1,12 +1,10 @@
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** A norm reads the rows that an index names, and stores them by slot where they are kept. */
 export const gatherInNorm: Rewrite = {
   name: "gather_in_norm",
-  apply(ops) {
-    const edits = new Edits(ops);
-    for (const gather of ops) {
+  apply(edits) {
+    for (const gather of edits.ops) {
       if (gather.kind !== "gather" || gather.out.at || gather.first > 0) continue;
       const readers = edits.readers(gather.out);
       const norm = readers.find((op) => op.kind === "norm");
@@ -23,6 +21,5 @@ export const gatherInNorm: Rewrite = {
       });
       if (scatter) edits.remove(scatter);
     }
-    return edits.done();
   },
 };

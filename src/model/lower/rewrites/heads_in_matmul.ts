@@ -1,21 +1,19 @@
-import { Edits } from "../edits.ts";
-import type { LoweredOp } from "../ops.ts";
+import type { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** A matmul of heads that are not normed turns q and k, and stores k and v, itself; a bias is added on the way. */
 export const headsInMatmul: Rewrite = {
   name: "heads_in_matmul",
-  apply: (ops) => placed(ops, () => true),
+  apply: (edits) => placed(edits, () => true),
   // Pairs of a matrix in several buffers are not half a row apart, and a bias is not in the order of the matrix.
-  required: (ops) => placed(ops, ({ shards, bias }) => shards > 1 || bias),
+  required: (edits) => placed(edits, ({ shards, bias }) => shards > 1 || bias),
 };
 
 function placed(
-  ops: readonly LoweredOp[],
+  edits: Edits,
   where: (heads: { readonly shards: number; readonly bias: boolean }) => boolean,
-): LoweredOp[] {
-  const edits = new Edits(ops);
-  for (const store of ops) {
+): void {
+  for (const store of edits.ops) {
     if (store.kind !== "store_heads" || store.norm || store.qkv.parts > 1) continue;
     const made = edits.writer(store.qkv);
     if (made?.kind !== "matmul" || edits.soleReader(store.qkv) !== store) continue;
@@ -28,5 +26,4 @@ function placed(
     edits.replace(made, { ...made, out: store.out, epilogue: { of: "heads", bias, store } });
     edits.remove(store, ...filled ? [filled] : []);
   }
-  return edits.done();
 }

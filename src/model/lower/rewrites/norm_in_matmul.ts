@@ -2,7 +2,7 @@ import { QKV_BUFFERS } from "../../../../kernels/matmul/qkv.ts";
 import { normsOnUnits } from "../../../../kernels/matmul/hold/norms_on_units.ts";
 import { normsRows } from "../../../../kernels/matmul/hold/norms_rows.ts";
 import type { DecoderContext } from "../../graph/context.ts";
-import { Edits } from "../edits.ts";
+import type { Edits } from "../edits.ts";
 import type { MatmulEpilogue, MatmulHold, NormSource, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -12,9 +12,8 @@ import type { Rewrite } from "../rewrite.ts";
  */
 export const normInMatmul: Rewrite = {
   name: "norm_in_matmul",
-  apply(ops, context) {
-    const edits = new Edits(ops);
-    for (const matmul of ops) {
+  apply(edits, context) {
+    for (const matmul of edits.ops) {
       if (matmul.kind !== "matmul") continue;
       const norm = normHeldBy(edits, matmul, context);
       if (!norm) continue;
@@ -32,7 +31,6 @@ export const normInMatmul: Rewrite = {
       edits.replace(norm, { ...matmul, x: from.x, hold });
       edits.remove(matmul);
     }
-    return edits.done();
   },
 };
 

@@ -2,7 +2,7 @@ import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
 import { pairsNorms } from "../../../../kernels/norm/norm_pair.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { Value } from "../../graph/graph.ts";
-import { Edits } from "../edits.ts";
+import type { Edits } from "../edits.ts";
 import type { LoweredOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -12,10 +12,9 @@ import type { Rewrite } from "../rewrite.ts";
  */
 export const normPairs: Rewrite = {
   name: "norm_pair",
-  apply(ops, context) {
-    const edits = new Edits(ops);
-    for (const [i, token] of ops.entries()) {
-      const hidden = ops[i + 1];
+  apply(edits, context) {
+    for (const [i, token] of edits.ops.entries()) {
+      const hidden = edits.ops[i + 1];
       if (token.kind !== "place" || hidden?.kind !== "place" || token.out !== hidden.out) continue;
       const [ofToken, ofHidden] = [edits.writer(token.x), edits.writer(hidden.x)];
       if (!isPlainNorm(ofToken) || !isPlainNorm(ofHidden) || ofToken.eps !== ofHidden.eps) continue;
@@ -49,7 +48,6 @@ export const normPairs: Rewrite = {
         part: hidden.part,
       });
     }
-    return edits.done();
   },
 };
 

@@ -1,13 +1,11 @@
 import { canNormRouted } from "../../../../kernels/experts/row_logits.ts";
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The router of few rows norms them, and stores them normed for the experts. */
 export const normedRouter: Rewrite = {
   name: "normed_router",
-  apply(ops, { tuning }) {
-    const edits = new Edits(ops);
-    for (const route of ops) {
+  apply(edits, { tuning }) {
+    for (const route of edits.ops) {
       if (route.kind !== "route") continue;
       const router = edits.writer(route.logits);
       if (router?.kind !== "matmul" || router.epilogue.of !== "store") continue;
@@ -30,6 +28,5 @@ export const normedRouter: Rewrite = {
       });
       edits.remove(router);
     }
-    return edits.done();
   },
 };

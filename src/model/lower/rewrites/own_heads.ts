@@ -3,7 +3,6 @@ import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { type StoreHeads, type Value, value } from "../../graph/graph.ts";
 import { PAGE } from "../../device_layout.ts";
-import { Edits } from "../edits.ts";
 import { attendsOnUnits } from "../emit.ts";
 import type { LoweredOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -11,9 +10,8 @@ import type { Rewrite } from "../rewrite.ts";
 /** Attention over few cells norms, turns and stores the heads of its one row itself. */
 export const ownHeads: Rewrite = {
   name: "own_heads",
-  apply(ops, context) {
-    const edits = new Edits(ops);
-    for (const attention of ops) {
+  apply(edits, context) {
+    for (const attention of edits.ops) {
       if (attention.kind !== "attention" || attention.stage === "combine") continue;
       const { heads, of: { count, paths = false }, window } = attention;
       const [made] = edits.writers(attention.q);
@@ -35,7 +33,6 @@ export const ownHeads: Rewrite = {
       const scored = few ? [withCells(scores, many)] : [];
       edits.replace(attention, withCells(placing, few), ...scored, ...combine);
     }
-    return edits.done();
   },
 };
 

@@ -1,5 +1,4 @@
 import { takesPairs } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
@@ -9,9 +8,8 @@ const NOTED_BUFFERS = 1;
 /** On matrix units a norm stores its rows as two f16 numbers each, where one matmul of few rows reads them. */
 export const pairedRows: Rewrite = {
   name: "paired_rows",
-  apply(ops, { tuning }) {
-    const edits = new Edits(ops);
-    for (const matmul of ops) {
+  apply(edits, { tuning }) {
+    for (const matmul of edits.ops) {
       if (matmul.kind !== "matmul" || !matmul.xScales || matmul.hold || !matmul.onUnits) continue;
       const { x, matrix, epilogue } = matmul;
       const norm = edits.writer(x);
@@ -29,6 +27,5 @@ export const pairedRows: Rewrite = {
         edits.replace(matmul, { ...matmul, paired: true });
       }
     }
-    return edits.done();
   },
 };

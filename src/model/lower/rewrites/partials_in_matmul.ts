@@ -5,7 +5,6 @@ import {
 import { PLAIN_ROWS } from "../../../../kernels/matmul/hold/hold.ts";
 import { PARTIAL_WORDS } from "../../../../kernels/lib/partial.ts";
 import { widen } from "../../graph/graph.ts";
-import { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { normHeldBy } from "./norm_in_matmul.ts";
@@ -13,10 +12,9 @@ import { normHeldBy } from "./norm_in_matmul.ts";
 /** A head stores what is kept of parts of its columns, and no logits, where nobody else reads them. */
 export const partialsInMatmul: Rewrite = {
   name: "partials_in_matmul",
-  apply(ops, context) {
-    const edits = new Edits(ops);
+  apply(edits, context) {
     const { tuning } = context;
-    for (const partials of ops) {
+    for (const partials of edits.ops) {
       if (partials.kind !== "partials") continue;
       const { logits, choice, vocab, most = Infinity } = partials;
       const head = edits.writer(logits);
@@ -34,6 +32,5 @@ export const partialsInMatmul: Rewrite = {
       edits.replace(head, storing);
       edits.remove(partials);
     }
-    return edits.done();
   },
 };

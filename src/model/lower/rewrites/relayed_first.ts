@@ -1,5 +1,4 @@
 import { relaysFirst } from "../../../../kernels/matmul/relay/relay.ts";
-import { Edits } from "../edits.ts";
 import { holdBuffers, holdOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -7,10 +6,9 @@ import type { Rewrite } from "../rewrite.ts";
 /** In slots with few cells `o` of one row goes in the dispatch of the MLP behind it, which norms its sums. */
 export const relayedFirst: Rewrite = {
   name: "relayed_first",
-  apply(ops, context) {
-    const edits = new Edits(ops);
+  apply(edits, context) {
     const { tuning } = context;
-    for (const mlp of ops) {
+    for (const mlp of edits.ops) {
       if (mlp.kind !== "relayed_mlp") continue;
       const { gateUp, down } = mlp;
       if (gateUp.hold?.of !== "norm" || gateUp.hold.from.of !== "sums") continue;
@@ -30,6 +28,5 @@ export const relayedFirst: Rewrite = {
         { ...mlp, forCells: { from: forCells.upTo + 1, upTo: Infinity } },
       );
     }
-    return edits.done();
   },
 };

@@ -1,16 +1,14 @@
 import { relays } from "../../../../kernels/matmul/relay/relay.ts";
 import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
-import { Edits } from "../edits.ts";
 import { holdBuffers } from "../emit.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Both matmuls of one row's MLP go in one dispatch: workgroups of the second wait for what the first makes. */
 export const relayedMlp: Rewrite = {
   name: "relayed_mlp",
-  apply(ops, context) {
-    const edits = new Edits(ops);
+  apply(edits, context) {
     const { tuning } = context;
-    for (const gateUp of ops) {
+    for (const gateUp of edits.ops) {
       if (!context.relay || gateUp.kind !== "matmul" || gateUp.epilogue.of !== "gate") continue;
       if (gateUp.x.rows > 1 || gateUp.hold?.of === "splits") continue;
       const down = edits.soleReader(gateUp.out);
@@ -24,6 +22,5 @@ export const relayedMlp: Rewrite = {
       edits.remove(gateUp);
       edits.replace(down, { kind: "relayed_mlp", gateUp, down, first: undefined, label, part });
     }
-    return edits.done();
   },
 };

@@ -5,7 +5,7 @@ import { notesOnUnits } from "../../../../kernels/matmul/tensor/matmul_on_units.
 import { pairNotes } from "../../../../kernels/norm/norm_pair.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { jobsOfRow, type Value } from "../../graph/graph.ts";
-import { Edits } from "../edits.ts";
+import type { Edits } from "../edits.ts";
 import { attendsOnUnits, epilogueOf } from "../emit.ts";
 import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -14,28 +14,28 @@ import type { Rewrite } from "../rewrite.ts";
 const MOST_LOWERED = 16;
 
 /**
- * Who writes rows that matmuls on matrix units read also stores the rows' scales; without, each such matmul has a
- * dispatch before it that finds them. Norms store those of their rows and make all others the largest, which
- * attention and gates then lower.
+ * A norm stores the scales of its rows for the matmuls on matrix units that read them; without, each such matmul has a
+ * dispatch before it that finds them. It also makes the scales of the layer's other inputs the largest, which the
+ * two rewrites below lower.
  */
-export const rowScales: Rewrite = {
-  name: "row_scales",
-  apply(ops, context) {
-    if (!context.scales) return [...ops];
-    return noted(
-      noted(noted(ops, normScales, context), attentionScales, context),
-      gateScales,
-      context,
-    );
-  },
-};
+export const rowScales: Rewrite = scaling("row_scales", normScales);
 
-type Pass = (edits: Edits, op: LoweredOp, context: DecoderContext) => void;
+/** Attention stores the scales of the rows of its output. */
+export const attentionRowScales: Rewrite = scaling("attention_row_scales", attentionScales);
 
-function noted(ops: readonly LoweredOp[], pass: Pass, context: DecoderContext): LoweredOp[] {
-  const edits = new Edits(ops);
-  for (const op of ops) pass(edits, op, context);
-  return edits.done();
+/** A gate stores the scales of the rows of its output. */
+export const gateRowScales: Rewrite = scaling("gate_row_scales", gateScales);
+
+function scaling(
+  name: string,
+  visit: (edits: Edits, op: LoweredOp, context: DecoderContext) => void,
+): Rewrite {
+  return {
+    name,
+    apply(edits, context) {
+      for (const op of context.scales ? edits.ops : []) visit(edits, op, context);
+    },
+  };
 }
 
 /** Norms whose rows matmuls read. */

@@ -3,7 +3,7 @@ import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
 import { isQuantized } from "../../../gpu/matrix.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { Value } from "../../graph/graph.ts";
-import { Edits } from "../edits.ts";
+import type { Edits } from "../edits.ts";
 import { type LoweredOp, type OpOf, substituted } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -20,10 +20,9 @@ const WIDE_INPUT = 8192;
 export const splitK: Rewrite = {
   name: "split_k",
   changesBits: true,
-  apply(ops, context) {
-    const edits = new Edits(ops);
+  apply(edits, context) {
     const parts = new Map<Value, Value>();
-    for (const op of ops) {
+    for (const op of edits.ops) {
       if (op.kind !== "matmul" || op.out.at || op.logits) continue;
       if (op.epilogue.of !== "store" && op.epilogue.of !== "scale") continue;
       const chain = intoStream(edits, op, context) ?? intoHeads(edits, op, context) ?? [];
@@ -31,7 +30,11 @@ export const splitK: Rewrite = {
       if (count === 1) continue;
       for (const value of chain) parts.set(value, { ...value, parts: count });
     }
-    return ops.map((op) => withParts(op, parts));
+    const changed = [...parts.keys()].flatMap((value) => [
+      ...edits.writers(value),
+      ...edits.readers(value),
+    ]);
+    for (const op of changed) edits.replace(op, withParts(op, parts));
   },
 };
 

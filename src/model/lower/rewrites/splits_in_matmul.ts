@@ -1,7 +1,6 @@
 import { SPLIT_CELLS } from "../../../../kernels/attention/attention_kernels.ts";
 import { combinesHeads } from "../../../../kernels/matmul/hold/norms_rows.ts";
 import { MOST_SPLITS } from "../../../../kernels/matmul/hold/hold.ts";
-import { Edits } from "../edits.ts";
 import { attendOnce, attendsOnUnits } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -9,10 +8,9 @@ import type { Rewrite } from "../rewrite.ts";
 /** Where slots have few cells, `o` adds the splits of attention itself. */
 export const splitsInMatmul: Rewrite = {
   name: "splits_in_matmul",
-  apply(ops, context) {
-    const edits = new Edits(ops);
+  apply(edits, context) {
     const { tuning } = context;
-    for (const o of ops) {
+    for (const o of edits.ops) {
       if (o.kind !== "matmul" || o.hold) continue;
       const attention = edits.writer(o.x);
       if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
@@ -37,6 +35,5 @@ export const splitsInMatmul: Rewrite = {
         { ...o, forCells: many },
       );
     }
-    return edits.done();
   },
 };

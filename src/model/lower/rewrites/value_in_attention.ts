@@ -1,14 +1,12 @@
 import { tilesLatents } from "../../../../kernels/mla/latent_attention.ts";
 import { mergesRuns } from "../../../../kernels/mla/latent_value.ts";
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Of few rows the dispatch that adds the runs of latent attention makes values of them. */
 export const valueInAttention: Rewrite = {
   name: "value_in_attention",
-  apply(ops, { tuning }) {
-    const edits = new Edits(ops);
-    for (const op of ops) {
+  apply(edits, { tuning }) {
+    for (const op of edits.ops) {
       if (op.kind !== "latent_value") continue;
       const attention = edits.writer(op.x);
       if (attention?.kind !== "latent_attention" || edits.soleReader(op.x) !== op) continue;
@@ -18,6 +16,5 @@ export const valueInAttention: Rewrite = {
       edits.replace(attention, { ...attention, value: { heads: ofValue, kvB, out, notes } });
       edits.remove(op);
     }
-    return edits.done();
   },
 };

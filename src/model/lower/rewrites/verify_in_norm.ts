@@ -1,5 +1,4 @@
 import { verifiesRows } from "../../../../kernels/norm/rms_norm.ts";
-import { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Storage buffers of a norm that writes rows of chains and keeps its input; and of scales that it notes. */
@@ -9,16 +8,14 @@ const NOTED_BUFFERS = 2;
 /** The norm of the embeddings writes the `Row`s of a verify forward before it reads them. */
 export const verifyInNorm: Rewrite = {
   name: "verify_in_norm",
-  apply(ops, { tuning: { storageBuffers }, scales }) {
-    const edits = new Edits(ops);
-    const verify = ops.find((op) => op.kind === "verify_rows");
-    const norm = ops.find((op) => op.kind === "norm" && op.from.of === "tokens");
-    if (verify?.kind !== "verify_rows" || norm?.kind !== "norm") return [...ops];
-    if (norm.from.of !== "tokens" || norm.from.rows !== verify.rows) return [...ops];
+  apply(edits, { tuning: { storageBuffers }, scales }) {
+    const verify = edits.ops.find((op) => op.kind === "verify_rows");
+    const norm = edits.ops.find((op) => op.kind === "norm" && op.from.of === "tokens");
+    if (verify?.kind !== "verify_rows" || norm?.kind !== "norm") return;
+    if (norm.from.of !== "tokens" || norm.from.rows !== verify.rows) return;
     const buffers = BUFFERS + (scales ? NOTED_BUFFERS : 0);
-    if (!verifiesRows(norm.from.table) || buffers > storageBuffers) return [...ops];
+    if (!verifiesRows(norm.from.table) || buffers > storageBuffers) return;
     edits.remove(verify);
     edits.replace(norm, { ...norm, from: { ...norm.from, verified: verify } });
-    return edits.done();
   },
 };

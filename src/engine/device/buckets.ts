@@ -1,0 +1,20 @@
+/** Numbers of sequences and of rows that programs are made for. */
+
+/** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
+export const ROW_BUCKETS: readonly number[] = [8, 16, 32, 64, 128, 256, 384, 512, 768, 1024];
+
+/** Batch sizes that round programs are made for; a batch between two of them is padded. */
+const BATCH_BUCKETS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128];
+
+/** The batch sizes an engine for `most` sequences makes programs for. */
+export function batchBuckets(most: number): number[] {
+  return [...BATCH_BUCKETS.filter((size) => size < most), most];
+}
+
+export function batchBucket(batch: number, most: number): number {
+  return batchBuckets(most).find((size) => size >= batch) ?? most;
+}
+
+export function rowBucket(rows: number): number {
+  return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
+}
