@@ -73,8 +73,16 @@ const SAME: readonly (readonly [string, string])[] = [
   ["generate --preset aggressive", "generate --policy ema:config=aggressive"],
   [
     "bench --presets aggressive,mine.json --policies dsd:steps=1/3",
-    "bench --policies dsd:steps=1/3,ema:config=aggressive,ema:config=mine.json",
+    "bench --policy dsd:steps=1/3,ema:config=aggressive,ema:config=mine.json",
   ],
+  ["bench --policies ema,off --trees 5:4:8", "bench --policy ema,off --draft-tree 5:4:8"],
+  ["profile --seconds 3", "profile --duration 3"],
+  [
+    "bench load --rate-schedule 0:2,9:4 --duration 10",
+    "bench load --request-rate 0:2,9:4 --duration 10",
+  ],
+  ["simulate --rate-schedule 0:2", "simulate --request-rate 0:2"],
+  ["generate --json-object", "generate --json-schema object"],
   ["breakeven --alpha 0.5 --steps 1-3", "breakeven --alpha 0.5 --num-steps 1-3"],
   ["breakeven --measure --batch-size 4", "breakeven --measure --batch-sizes 4"],
   ["simulate --batches 1,4", "simulate --batch-sizes 1,4"],

@@ -81,8 +81,8 @@ Deno.test("flags of a sweep and of a profile are not mixed", () => {
   const cases = [
     ["--bandwidth 1", 'Cannot use "--bandwidth": it needs --profile or --growth'],
     [
-      "--profile --policies ema",
-      'Cannot use "--policies" with "--profile": it belongs to a sweep',
+      "--profile --policy ema",
+      'Cannot use "--policy" with "--profile": it belongs to a sweep',
     ],
     [
       "--profile --workload random",

@@ -55,9 +55,6 @@ function needed(command: CommandName, but: Flag): string[] {
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
   if (measured) required.push("--measure");
-  if (command === "bench load" && but.flag === "--rate-schedule") {
-    return ["--duration", "1", ...required];
-  }
   if (command === "bench load" && /^--(time|length)-scale$/.test(but.flag)) {
     return ["--trace", "x", ...required];
   }
@@ -86,6 +83,7 @@ const GOOD: Record<Flag["type"], string> = {
 
 function goodText(flag: Flag): string {
   // The names of the WebGPUs are checked with the rest of the command.
+  if (flag.flag === "--request-rate") return "2";
   if (flag.flag === "--webgpu") return "builtin,dawn";
   return "valid" in flag ? flag.example?.split(" ").at(-1) ?? "" : GOOD[flag.type];
 }
@@ -204,7 +202,6 @@ Deno.test("defaults of generate", () => {
       presencePenalty: undefined,
       logitBias: {},
       jsonSchema: undefined,
-      jsonObject: false,
       grammar: undefined,
       regex: undefined,
       seed: undefined,
@@ -430,8 +427,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--temperature 0,x": allowed is numbers from 0 to 100, as in 0,0.7',
   ],
   [
-    "bench --policies a,,b",
-    'Cannot use "--policies a,,b": allowed is names with commas between them',
+    "bench --policy a,,b",
+    'Cannot use "--policy a,,b": allowed is names with commas between them',
   ],
   ["bench --format xml", 'Cannot use "--format xml": allowed is one of md, csv, json, jsonl, html'],
   [
@@ -456,8 +453,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--num-steps 0,3" with "--draft none": nothing drafts; allowed is --num-steps 0',
   ],
   [
-    "bench --model m --policies ema",
-    'Cannot use "--policies ema" with "--model": it needs a draft; give --draft MODEL',
+    "bench --model m --policy ema",
+    'Cannot use "--policy ema" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
     "generate --preset aggressive --policy dsd",

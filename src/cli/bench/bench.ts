@@ -112,9 +112,9 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
     ...rest,
     ...defined({ promptTokens, roundsPerSync }),
   }));
-  const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
+  const trees = options.trees.map((text) => usage(() => treeNamed(text), "--draft-tree: "));
   const policies = policyTexts(options.policies)
-    .map((text) => [text, policyOf(text, "--policies")] as const);
+    .map((text) => [text, policyOf(text, "--policy")] as const);
   const arms = armsOf({ numSteps, trees, policies });
   return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
@@ -217,6 +217,6 @@ function writeConfig(file: OutputFile, rows: readonly BenchRow[], io: Io): void 
     `wrote ${path}, steps ${
       slots.join(", ")
     }: --policy ema:config=${path} uses it in generate, chat and serve, ` +
-      `bench --policies ema:config=${path} measures it\n`,
+      `bench --policy ema:config=${path} measures it\n`,
   );
 }

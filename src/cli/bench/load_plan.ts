@@ -18,6 +18,7 @@ import type { Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
+import { requestRateOf } from "../options/measure/request_rate_option.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";
@@ -87,7 +88,7 @@ function durationText(ms: number): string {
 }
 
 function casesOf(options: LoadOptions): LoadCase[] {
-  const { burstiness, rateSchedule, trace, concurrency, numRequests } = options;
+  const { burstiness, requestRate, trace, concurrency, numRequests } = options;
   const distinct = (values: readonly number[]) => [...new Set(values)];
   if (trace !== undefined) return [traced(trace, options)];
   if (concurrency !== undefined) {
@@ -96,15 +97,15 @@ function casesOf(options: LoadOptions): LoadCase[] {
         closedCase(places, numRequests ?? Math.max(FEWEST_REQUESTS, REQUESTS_A_PLACE * places))
       );
   }
-  if (rateSchedule === undefined) {
-    return distinct(options.requestRate ?? DEFAULT_RATES).map((rate) => {
-      const absent = Math.max(FEWEST_REQUESTS, Math.ceil(DEFAULT_SECONDS * rate));
-      return rateCase(rate, burstiness, extentOf(options, absent));
-    });
+  const rate = requestRate === undefined ? undefined : requestRateOf(requestRate);
+  if (rate?.kind === "schedule") {
+    const { text } = rate;
+    return [scheduleCase(parseSchedule(text), { text, burstiness, extent: extentOf(options) })];
   }
-  const extent = extentOf(options);
-  const schedule = parseSchedule(rateSchedule);
-  return [scheduleCase(schedule, { text: rateSchedule, burstiness, extent })];
+  return distinct(rate?.perSecond ?? DEFAULT_RATES).map((rate) => {
+    const absent = Math.max(FEWEST_REQUESTS, Math.ceil(DEFAULT_SECONDS * rate));
+    return rateCase(rate, burstiness, extentOf(options, absent));
+  });
 }
 
 function traced(path: string, options: LoadOptions): LoadCase {
@@ -136,6 +137,6 @@ function armsOf(options: LoadOptions): LoadArm[] {
   const given = policyTexts(options.policies);
   const texts = given.length > 0 ? given : [plain, ...others];
   return loadArms(
-    texts.map((label) => ({ label, policy: policyOf(label, "--policies") })),
+    texts.map((label) => ({ label, policy: policyOf(label, "--policy") })),
   );
 }

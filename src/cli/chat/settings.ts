@@ -239,7 +239,6 @@ function formatOf(value: string): Format | undefined {
   const inline = value.startsWith("{");
   const grammar = grammarOf({
     jsonSchema: inline ? value : expandHome(withoutQuotes(value)),
-    jsonObject: false,
     grammar: undefined,
     regex: undefined,
   });

@@ -37,6 +37,9 @@ export interface AliasRow {
 /** What `--output` took as a format, before there was `--format`. */
 const FORMATS: readonly string[] = ["md", "csv", "json", "jsonl", "html", "text"];
 
+/** Commands that take one policy and one tree; `bench` and `simulate` take lists of them. */
+const DRAFTING: readonly CommandName[] = ["generate", "chat", "serve", "serve-command"];
+
 export const ALIASES: Readonly<Record<string, Alias>> = {
   "--speculative-draft-model-path": { flag: "--draft" },
   "--speculative-num-steps": { flag: "--num-steps" },
@@ -58,14 +61,21 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
     bare: true,
     value: () => "ema",
     join: (before) => /^ema(:|$)/.test(before) ? before : undefined,
+    commands: DRAFTING,
   },
   "--speculative-adaptive-config": emaConfig(),
   "--preset": emaConfig(),
+  "--policies": { flag: "--policy", commands: ["bench", "bench load", "simulate"] },
   "--presets": {
-    flag: "--policies",
+    flag: "--policy",
     value: (names) => names.split(",").map((name) => `ema:config=${name}`).join(","),
     join: (before, value) => `${before},${value}`,
+    commands: ["bench"],
   },
+  "--trees": { flag: "--draft-tree", commands: ["bench"] },
+  "--seconds": { flag: "--duration", commands: ["profile"] },
+  "--rate-schedule": { flag: "--request-rate" },
+  "--json-object": { flag: "--json-schema", bare: true, value: () => "object" },
   "--batch-size": { flag: "--batch-sizes" },
   "--batches": { flag: "--batch-sizes" },
   "--num-prompts": { flag: "--num-requests" },
@@ -98,6 +108,7 @@ function emaConfig(): Alias {
     flag: "--policy",
     value: (config) => `ema:config=${config}`,
     join: (before, value) => before === "ema" ? value : undefined,
+    commands: DRAFTING,
   };
 }
 
@@ -137,12 +148,13 @@ function goodput(key: "ttft" | "tpot"): Alias {
   };
 }
 
-/** A part of a tree, beside others and --num-steps. */
+/** One part of a tree's shape: several are joined to one value, and --num-steps is its depth. */
 function treePart(key: "topk" | "tokens"): Alias {
   return {
     flag: "--draft-tree",
     value: (given) => `${key}=${given}`,
     join: (before, value) => before.includes("=") ? `${before},${value}` : undefined,
+    commands: DRAFTING,
   };
 }
 

@@ -24,14 +24,14 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
   ],
   "bench load": [
     "eyrie bench load --request-rate 1,4,16 --format html --output load.html",
-    "eyrie bench load --rate-schedule 0:2,60:20,120:2 --duration 180",
+    "eyrie bench load --request-rate 0:2,60:20,120:2 --duration 180",
   ],
   breakeven: [
     "eyrie breakeven --alpha 0.6 --draft-cost 0.05",
     "eyrie breakeven --measure --format html --output breakeven.html",
   ],
   simulate: [
-    "eyrie simulate --costs rtx4090-7b --policies ema",
+    "eyrie simulate --costs rtx4090-7b --policy ema",
     "eyrie simulate --request-rate 4 --max-batch 32 --simulate-acceptance beta:6/3",
   ],
   profile: [

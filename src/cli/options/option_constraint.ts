@@ -5,15 +5,10 @@ export const CONSTRAINT = {
     flag: "--json-schema",
     common: true,
     type: "text",
-    help: "the output is JSON that is valid for this schema: a file, or the schema itself",
+    help:
+      "the output is JSON that is valid for this schema: a file, the schema itself, or the word object for any JSON object",
     absent: "any text",
     example: "--json-schema invoice.schema.json",
-  },
-  jsonObject: {
-    flag: "--json-object",
-    type: "switch",
-    help: "the output is a JSON object",
-    example: "--json-object",
   },
   grammar: {
     flag: "--grammar",

@@ -22,12 +22,12 @@ const ASKED = ["remote", "model", ...SAMPLING, ...PENALTIES, "system", "think", 
 const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
   generate: [
     ...ASKED,
-    ...["prompt", "promptFile", "raw", "jsonSchema", "jsonObject", "json", "stats", "quiet"],
+    ...["prompt", "promptFile", "raw", "jsonSchema", "json", "stats", "quiet"],
   ],
   chat: [...ASKED, "noHistory", "stats", "quiet"],
   "bench load": [
     ...["remote", "model", "workload", "promptTokens", "outputTokens", "maxTokens", "seed"],
-    ...["requestRate", "burstiness", "rateSchedule", "trace", "timeScale", "lengthScale"],
+    ...["requestRate", "burstiness", "trace", "timeScale", "lengthScale"],
     ...["concurrency", "numRequests", "duration", "warmup", "repeat", "goodput"],
     ...["format", "output", "force", "quiet"],
   ],
@@ -36,8 +36,8 @@ const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
 /** Why others do not; those that are not here are about what is loaded and run in this process. */
 const WHY: Readonly<Record<string, string>> = {
   batch: "its lines are for an engine in this process",
-  grammar: "servers have no common field for it; allowed are --json-schema and --json-object",
-  regex: "servers have no common field for it; allowed are --json-schema and --json-object",
+  grammar: "servers have no common field for it; allowed is --json-schema",
+  regex: "servers have no common field for it; allowed is --json-schema",
   logprobs: "they are told of an engine in this process only",
   generationConfig: "the server has its own defaults",
   policies: "the server drafts as it was started; it is measured as it is",

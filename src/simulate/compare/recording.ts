@@ -31,7 +31,7 @@ export interface RecordedRound {
 
 /** The engine that was recorded. */
 export interface RecordedMachine {
-  /** As `--policies` takes it. */
+  /** As `--policy` takes it. */
   readonly policy: string;
   readonly maxBatch: number;
   readonly kvTokens: number;

@@ -3,7 +3,7 @@
  * common. Their texts, and defaults that differ, are each command's own.
  */
 const ARRIVALS = {
-  requestRate: { flag: "--request-rate", common: true, min: 0.001, max: 1_000_000 },
+  requestRate: { flag: "--request-rate", common: true, type: "text" },
   burstiness: {
     flag: "--burstiness",
     type: "number",
@@ -12,13 +12,6 @@ const ARRIVALS = {
     max: 1_000_000,
     default: 1,
     example: "--burstiness 0.25",
-  },
-  rateSchedule: {
-    flag: "--rate-schedule",
-    type: "text",
-    help: "rates that change: SECONDS:RATE with commas between, each until the next",
-    absent: "none",
-    example: "--rate-schedule 0:2,60:20,120:2",
   },
   trace: {
     flag: "--trace",

@@ -26,21 +26,21 @@ export const BENCH_AXES = {
     example: "--num-steps 0-7",
   },
   trees: {
-    flag: "--trees",
+    flag: "--draft-tree",
     type: "names",
     help: "draft trees to measure, each as STEPS:TOPK:TOKENS",
     absent: "none",
-    example: "--trees 5:4:8,6:10:32",
+    example: "--draft-tree 5:4:8,6:10:32",
   },
   policies: {
-    flag: "--policies",
+    flag: "--policy",
     common: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
       `policies to measure, each as NAME or NAME:key=value,...; there are ${POLICY_TEXT}` as string,
     absent: "none",
-    example: "--policies ema:config=aggressive,ema:config=tuned.json",
+    example: "--policy ema:config=aggressive,ema:config=tuned.json",
   },
   promptTokens: {
     flag: "--prompt-tokens",

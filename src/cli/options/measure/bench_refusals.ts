@@ -40,9 +40,9 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   const drafts = Array.isArray(numSteps) && numSteps.some((steps) => steps > 0)
     ? `--num-steps ${numSteps}`
     : trees !== undefined
-    ? `--trees ${trees}`
+    ? `--draft-tree ${trees}`
     : policies !== undefined
-    ? `--policies ${policies}`
+    ? `--policy ${policies}`
     : undefined;
   if (drafts !== undefined && !hasDraft(given)) {
     if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");
@@ -55,7 +55,7 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   refuseImpossibleLlama(given);
   refuseImpossibleBackends(given);
   if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
-    clash("--trees", "--simulate-acceptance", "acceptance is simulated for chains alone");
+    clash("--draft-tree", "--simulate-acceptance", "acceptance is simulated for chains alone");
   }
   if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");

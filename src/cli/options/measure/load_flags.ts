@@ -3,12 +3,14 @@ import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
 import { goodputOf } from "./goodput_option.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
+import { REQUEST_RATE_TEXT, requestRateOf } from "./request_rate_option.ts";
 
 const ARRIVALS = {
   requestRate: {
-    type: "axis",
-    whole: false,
-    help: "requests a second that arrive whether or not others have ended; each is measured",
+    valid: ((text) => requestRateOf(text) !== undefined) as (text: string) => boolean,
+    allows: REQUEST_RATE_TEXT as string,
+    help:
+      "requests a second that arrive whether or not others have ended; each rate is measured; 0:2,60:20 is one load, of 2 a second and from second 60 on of 20",
     absent: "2, where no other load is given",
     example: "--request-rate 1,2,4,8",
   },
@@ -16,7 +18,6 @@ const ARRIVALS = {
     help:
       "shape of the gaps' gamma distribution, as vLLM's: 1 is a Poisson process, below 1 is bursty",
   },
-  rateSchedule: {},
   trace: {
     help:
       "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens): times and answers' lengths; with --workload random the prompts' too",
@@ -77,14 +78,14 @@ export const LOAD_REQUESTS: ArrivalFlags<typeof REQUESTS> = arrivalFlags(REQUEST
 /** What is compared, and how. */
 export const LOAD_RUN = {
   policies: {
-    flag: "--policies",
+    flag: "--policy",
     common: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
       "policies to measure, NAME or NAME:key=value,...; the others are compared with the first, which is measured twice",
     absent: "plain decoding, 3 steps and those that choose",
-    example: "--policies off,static:num_steps=3,ema",
+    example: "--policy off,static:num_steps=3,ema",
   },
   maxBatch: {
     flag: "--max-batch",
@@ -166,10 +167,10 @@ export const LOAD_OUTPUT = {
 } as const;
 
 /** Loads of which one can be given. */
-const LOADS = ["requestRate", "rateSchedule", "trace", "concurrency"] as const;
+const LOADS = ["requestRate", "trace", "concurrency"] as const;
 /** Flags that shape one of the loads. */
 const SHAPES = [
-  ["burstiness", ["requestRate", "rateSchedule"]],
+  ["burstiness", ["requestRate"]],
   ["timeScale", ["trace"]],
   ["lengthScale", ["trace"]],
 ] as const;
@@ -191,15 +192,17 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
       `Cannot use "${flagOf(key)}": it needs ${loads.map(flagOf).join(" or ")}`,
     );
   }
-  const { duration, numRequests, outputTokens, maxTokens } = given;
+  const { duration, numRequests, outputTokens, maxTokens, requestRate } = given;
   if (one === "concurrency" && duration !== undefined) {
     throw new UsageError(
       'Cannot use "--duration" with "--concurrency": a closed loop has no time; allowed is --num-requests',
     );
   }
-  if (one === "rateSchedule" && duration === undefined && numRequests === undefined) {
+  const scheduled = typeof requestRate === "string" &&
+    requestRateOf(requestRate)?.kind === "schedule";
+  if (scheduled && duration === undefined && numRequests === undefined) {
     throw new UsageError(
-      'Cannot use "--rate-schedule" alone: its last rate has no end; give --duration',
+      `Cannot use "--request-rate ${requestRate}" alone: its last rate has no end; give --duration`,
     );
   }
   if (outputTokens !== undefined && maxTokens !== undefined) {

@@ -24,14 +24,15 @@ export const PROFILE = {
     example: "--num-steps 5",
   },
   seconds: {
-    flag: "--seconds",
+    flag: "--duration",
     type: "number",
     min: 0,
     above: true,
     max: 3600,
     default: 12,
-    help: "time for measuring; what it is too short for is interpolated, and told",
-    example: "--seconds 60",
+    help:
+      "seconds that measuring may take; costs that there is no time to measure are interpolated and listed",
+    example: "--duration 60",
   },
 } as const;
 

@@ -2,6 +2,7 @@ import { UsageError } from "../../../errors.ts";
 import { SCENARIO_NAMES } from "../../../simulate/compare/scenario_names.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
+import { requestRateOf } from "./request_rate_option.ts";
 
 /** The files of presets/costs. */
 export const COST_NAMES = [
@@ -98,15 +99,16 @@ const LOAD = {
     example: "--batch-sizes 1,4,16,64",
   },
   requestRate: {
-    type: "number",
-    help: "requests a second that arrive whether or not others have ended",
+    valid: oneRate as (text: string) => boolean,
+    allows: "a number from 0.001 to 1000000, or a schedule SECONDS:RATE,SECONDS:RATE",
+    help:
+      "requests a second that arrive whether or not others have ended; 0:2,60:20 is 2 a second and from second 60 on 20",
     absent: "none",
     example: "--request-rate 4",
   },
   burstiness: {
     help: "shape of the gaps' gamma distribution: 1 is a Poisson process, below 1 is bursty",
   },
-  rateSchedule: {},
   trace: { help: "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens)" },
   timeScale: {},
   concurrency: {
@@ -133,6 +135,12 @@ const LOAD = {
     example: "--rounds 100000",
   },
 } as const;
+
+/** A simulation has one load. */
+function oneRate(text: string): boolean {
+  const rate = requestRateOf(text);
+  return rate?.kind === "schedule" || rate?.perSecond.length === 1;
+}
 
 /** What comes to it. */
 export const SIMULATE_LOAD: ArrivalFlags<typeof LOAD> = arrivalFlags(LOAD);
@@ -163,14 +171,14 @@ export const SIMULATE_ACCEPTANCE = {
 /** What is compared, and how. */
 export const SIMULATE_RUN = {
   policies: {
-    flag: "--policies",
+    flag: "--policy",
     common: true,
     type: "names",
     words: ["oracle", ...POLICY_NAMES] as readonly string[],
     help:
       "policies beside every static depth and the oracles: NAME or NAME:key=value,...; oracle:depth never cuts a chain",
     absent: "every one but static, or the recording's",
-    example: "--policies ema,static:num_steps=3",
+    example: "--policy ema,static:num_steps=3",
   },
   recorded: {
     flag: "--recording",
@@ -223,7 +231,7 @@ export const SIMULATE_OUTPUT = {
 
 /** Loads of which there is one. */
 const LOADS = [
-  ...["requestRate", "rateSchedule", "trace", "concurrency", "recorded", "batches"],
+  ...["requestRate", "trace", "concurrency", "recorded", "batches"],
 ] as const;
 /** What only requests that arrive have. */
 const ARRIVING = [
@@ -249,8 +257,8 @@ export function refuseImpossibleSimulation(
   }
   if (first === undefined && own !== undefined) {
     throw new UsageError(
-      `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --rate-schedule, ` +
-        "--trace, --concurrency or --batch-sizes",
+      `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --trace, ` +
+        "--concurrency or --batch-sizes",
     );
   }
   const arriving = ARRIVING.find((key) => given[key] !== undefined);
