@@ -76,6 +76,10 @@ const SAME: readonly (readonly [string, string])[] = [
     "bench --policy dsd:steps=1/3,ema:config=aggressive,ema:config=mine.json",
   ],
   ["bench --policies ema,off --trees 5:4:8", "bench --policy ema,off --draft-tree 5:4:8"],
+  ["bench --profile", "bench --table profile"],
+  ["bench --growth --growth", "bench --table growth"],
+  ["bench --rewrites", "bench --table rewrites"],
+  ["bench --llama-bench", "bench --table llama-bench"],
   ["profile --seconds 3", "profile --duration 3"],
   [
     "bench load --rate-schedule 0:2,9:4 --duration 10",

@@ -63,8 +63,8 @@ function needed(command: CommandName, but: Flag): string[] {
     required.push("--request-rate", "1");
   }
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
-  if (command === "bench" && but.flag === "--rows") return ["--growth", ...required];
-  return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
+  if (command === "bench" && but.flag === "--rows") return ["--table", "growth", ...required];
+  return required;
 }
 
 const GOOD: Record<Flag["type"], string> = {

@@ -23,6 +23,8 @@ export interface BackendsContext {
   /** The arguments of `eyrie bench`. */
   readonly args: readonly string[];
   readonly version: string;
+  /** GB/s that growth is compared with; undefined: each process measures it. */
+  readonly bandwidth?: number | undefined;
   readonly now?: () => Date;
 }
 
@@ -46,7 +48,9 @@ export async function runBackends(
   context: BackendsContext,
 ): Promise<number> {
   const { io } = context;
-  const { quiet } = options;
+  const { quiet, table } = options;
+  // A point of these is no block: nothing is gained by turns.
+  const points = table === "growth" || table === "rewrites";
   const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const names = options.webgpu;
@@ -54,8 +58,6 @@ export async function runBackends(
   const stop = () => runs.forEach((run) => run.interrupt());
   io.signal.addEventListener("abort", stop);
   try {
-    // Points have no blocks.
-    const points = options.growth || options.rewrites;
     if (points) await inOrder(runs);
     else await byTurns(runs, (line) => warn(line, { io, status, quiet }));
   } finally {
@@ -69,14 +71,17 @@ export async function runBackends(
     date: (context.now ?? (() => new Date()))(),
   };
   const rows = runs.flatMap((run) => run.rows);
-  if (options.growth || options.rewrites) {
+  if (points) {
     if (options.format === "jsonl" && file === undefined) {
       for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
     }
     const skipped = runs.flatMap((run) => run.skipped.map((text) => `${run.name}: ${text}`));
-    if (options.rewrites) {
+    if (table === "rewrites") {
       writeRewrites({ rows: rows as RewriteRow[], skipped }, { options, file, io });
-    } else writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped } });
+    } else {
+      const given = context.bandwidth !== undefined;
+      writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped }, given });
+    }
   } else writeRows(rows as BenchRow[], { options, file, io, facts });
   if (io.signal.aborted) return INTERRUPTED;
   return runs.map(({ code }) => code ?? 1).find((code) => code !== 0) ?? 0;

@@ -14,7 +14,7 @@ const DEFAULT_CONTEXT = 512;
 const DEFAULT_ROWS = [1, 4];
 const CHUNK = 256;
 
-/** `eyrie bench --rewrites`: forwards with all rewrites of lowering, and without each. */
+/** `eyrie bench --table rewrites`: forwards with all rewrites of lowering, and without each. */
 export async function runRewrites(
   options: BenchOptions,
   context: RewritesContext,

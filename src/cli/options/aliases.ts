@@ -74,6 +74,10 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   },
   "--trees": { flag: "--draft-tree", commands: ["bench"] },
   "--seconds": { flag: "--duration", commands: ["profile"] },
+  "--profile": table("profile"),
+  "--growth": table("growth"),
+  "--rewrites": table("rewrites"),
+  "--llama-bench": table("llama-bench"),
   "--rate-schedule": { flag: "--request-rate" },
   "--json-object": { flag: "--json-schema", bare: true, value: () => "object" },
   "--batch-size": { flag: "--batch-sizes" },
@@ -109,6 +113,16 @@ function emaConfig(): Alias {
     value: (config) => `ema:config=${config}`,
     join: (before, value) => before === "ema" ? value : undefined,
     commands: DRAFTING,
+  };
+}
+
+/** One of the tables of `bench`. */
+function table(name: string): Alias {
+  return {
+    flag: "--table",
+    bare: true,
+    value: () => name,
+    join: (before) => before === name ? name : undefined,
   };
 }
 
@@ -157,6 +171,11 @@ function treePart(key: "topk" | "tokens"): Alias {
     commands: DRAFTING,
   };
 }
+
+/** Flags that were removed, and what to do instead. */
+export const REMOVED: Readonly<Record<string, string>> = {
+  "--bandwidth": "set the variable EYRIE_BANDWIDTH to the GB/s",
+};
 
 /** The aliases of a command by their spelling. */
 export function aliasesOf(command: CommandName, flags: FlagTable): Map<string, AliasRow> {

@@ -1,15 +1,12 @@
 import {
   BENCH_AXES,
-  BENCH_LLAMA,
   BENCH_OUTPUT,
-  BENCH_PROFILE,
   BENCH_RUN,
+  BENCH_TABLE,
   OVERWRITE,
 } from "./measure/bench_flags.ts";
 import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
-import { BENCH_GROWTH } from "./measure/growth_flags.ts";
-import { BENCH_REWRITES } from "./measure/rewrites_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
@@ -126,9 +123,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie bench [flags]",
     groups: {
       Axes: BENCH_AXES,
-      Run: { ...BENCH_RUN, ...BENCH_LLAMA },
-      Profile: BENCH_PROFILE,
-      Growth: { ...BENCH_GROWTH, ...BENCH_REWRITES },
+      Run: BENCH_RUN,
+      Table: BENCH_TABLE,
       Model: { ...MEASURED, ...BENCH_WEBGPU, ...COSTS },
       Output: { ...BENCH_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },

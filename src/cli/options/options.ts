@@ -1,14 +1,11 @@
 import type {
   BENCH_AXES,
-  BENCH_LLAMA,
   BENCH_OUTPUT,
-  BENCH_PROFILE,
   BENCH_RUN,
+  BENCH_TABLE,
   OVERWRITE,
 } from "./measure/bench_flags.ts";
 import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
-import type { BENCH_GROWTH } from "./measure/growth_flags.ts";
-import type { BENCH_REWRITES } from "./measure/rewrites_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
@@ -131,10 +128,7 @@ export type BenchOptions =
     & typeof BENCH_WEBGPU
     & typeof BENCH_AXES
     & typeof BENCH_RUN
-    & typeof BENCH_LLAMA
-    & typeof BENCH_PROFILE
-    & typeof BENCH_GROWTH
-    & typeof BENCH_REWRITES
+    & typeof BENCH_TABLE
     & typeof BENCH_OUTPUT
     & typeof OVERWRITE
     & typeof COSTS

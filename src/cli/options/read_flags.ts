@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { UsageError } from "../../errors.ts";
-import { aliasesOf, type AliasRow, aliasValue } from "./aliases.ts";
+import { aliasesOf, type AliasRow, aliasValue, REMOVED } from "./aliases.ts";
 import type { CommandName } from "./command.ts";
 import { allowed, type Flag, parseValue, placeholder, spellingsOf } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
@@ -219,6 +219,10 @@ function unknownFlag(name: CommandName, typed: string): UsageError {
   const knows = (command: CommandName) =>
     spellings(command).has(flag) || aliasesOf(command, flagsOf(command)).has(flag);
   if (knows(name)) return new UsageError(`Cannot use "${typed}": ${flag} takes no value`);
+  const instead = REMOVED[flag];
+  if (instead !== undefined) {
+    return new UsageError(`Cannot use "${flag}": the flag was removed; ${instead}`);
+  }
   const near = nearest(flag, [...spellings(name).keys()]);
   const commands = Object.keys(COMMANDS) as CommandName[];
   const own = commands.filter((command) => spellings(command).has(flag));

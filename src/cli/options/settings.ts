@@ -1,6 +1,6 @@
 /** Flags that nobody typed: of the config file, and of EYRIE_* variables. */
 import { reason, UsageError } from "../../errors.ts";
-import { ALIASES, aliasesOf, type AliasRow, aliasValue } from "./aliases.ts";
+import { ALIASES, aliasesOf, type AliasRow, aliasValue, REMOVED } from "./aliases.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import type { CommandName } from "./command.ts";
 import { allowed, type Flag, type FlagTable, parseValue } from "./flag.ts";
@@ -202,6 +202,10 @@ function configOf(path: string, text: string): Record<string, unknown> {
   const known = new Set([...names, ...Object.keys(ALIASES).map((spelling) => spelling.slice(2))]);
   const key = Object.keys(json).find((key) => !known.has(key.replaceAll("_", "-")));
   if (key === undefined) return json as Record<string, unknown>;
+  const instead = REMOVED[`--${key.replaceAll("_", "-")}`];
+  if (instead !== undefined) {
+    throw new UsageError(`Cannot use "${path}": the flag ${key} was removed; ${instead}`);
+  }
   const near = didYouMean(nearest(key, [...new Set(names)]));
   throw new UsageError(`Cannot use "${path}": ${key} is no flag of any command${near}`);
 }

@@ -29,7 +29,7 @@ const ROW: RewriteRow = {
 
 async function run(args: readonly string[], { interrupt = false } = {}) {
   const io = fakeIo();
-  const invocation = parseArguments(["bench", "--rewrites", ...args]);
+  const invocation = parseArguments(["bench", "--table", "rewrites", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: RewritesRequest[] = [];
   const code = await runRewrites(invocation.options, {
@@ -47,7 +47,7 @@ async function run(args: readonly string[], { interrupt = false } = {}) {
   return { code, request: requests[0], out: io.out(), err: io.err() };
 }
 
-Deno.test("bench --rewrites: shapes, models and repeats reach the measuring, a table comes out", async () => {
+Deno.test("bench --table rewrites: shapes, models and repeats reach the measuring, a table comes out", async () => {
   const { code, request, out, err } = await run([]);
   assert.equal(code, 0);
   assert.deepEqual(
@@ -66,7 +66,7 @@ Deno.test("bench --rewrites: shapes, models and repeats reach the measuring, a t
   assert.deepEqual(other?.models.map(({ randomWeights }) => randomWeights), ["a.json", "b.json"]);
 });
 
-Deno.test("bench --rewrites: every format, to standard output or a file with the table beside it", async () => {
+Deno.test("bench --table rewrites: every format, to standard output or a file with the table beside it", async () => {
   const read = JSON.parse((await run(["--format", "json"])).out);
   assert.deepEqual([read.rows[0], read.skipped], [ROW, ["m, without x: no kernel"]]);
   const { out: jsonl } = await run(["--format", "jsonl"]);
@@ -83,26 +83,25 @@ Deno.test("bench --rewrites: every format, to standard output or a file with the
   }
 });
 
-Deno.test("bench --rewrites: after Ctrl+C what was measured is shown", async () => {
+Deno.test("bench --table rewrites: after Ctrl+C what was measured is shown", async () => {
   const { code, out } = await run([], { interrupt: true });
   assert.equal(code, 130);
   assert.match(out, /\| split_k \|/);
   assert.ok(!out.includes("| all"));
 });
 
-Deno.test("bench --rewrites: flags that it does not go with", () => {
+Deno.test("bench --table rewrites: flags that it does not go with", () => {
   const cases = [
-    ["--rewrites --growth", 'Cannot use "--growth" with "--rewrites": allowed is one of them'],
+    ["--rewrites --growth", 'Cannot use "--growth" with "--rewrites": it means --table growth'],
     [
-      "--rewrites --num-steps 3",
-      'Cannot use "--num-steps" with "--rewrites": it belongs to a sweep',
+      "--table rewrites --num-steps 3",
+      'Cannot use "--num-steps" with "--table rewrites": only a measurement of settings takes it',
     ],
-    ["--rewrites --bandwidth 9", 'Cannot use "--bandwidth": it needs --profile or --growth'],
     [
-      "--rewrites --format html",
-      'Cannot use "--format html" with "--rewrites": allowed is md, csv, json, jsonl',
+      "--table rewrites --format html",
+      'Cannot use "--format html" with "--table rewrites": allowed is md, csv, json, jsonl',
     ],
-    ["--rewrites --llama-bench", 'Cannot use "--rewrites" with "--llama-bench": its tests are'],
+    ["--rewrites --llama-bench", 'Cannot use "--llama-bench" with "--rewrites": it means'],
   ] as const;
   for (const [args, message] of cases) {
     assert.throws(

@@ -11,7 +11,7 @@ export const BENCH_AXES = {
     max: 128,
     whole: true,
     help: "requests in flight",
-    absent: "1, with --growth 1 to 128",
+    absent: "1, with --table growth 1 to 128",
     example: "--batch-sizes 1,2,4,8",
   },
   numSteps: {
@@ -81,7 +81,7 @@ export const BENCH_AXES = {
     max: 1_000_000,
     whole: true,
     help: "tokens in the cache before the prompt",
-    absent: "0, with --growth 0 to 32768, with --rewrites 512",
+    absent: "0; with --table growth 0 to 32768, with --table rewrites 512",
     example: "--depth 0,1024",
   },
   roundsPerSync: {
@@ -110,7 +110,8 @@ export const BENCH_RUN = {
     min: 1,
     max: 1000,
     default: 5,
-    help: "blocks; each measures every setting once, in random order; --profile: 4 rounds each",
+    help:
+      "blocks; each measures every setting once, in random order; with --table profile each is 4 rounds",
     example: "--repeat 10",
   },
   seed: {
@@ -124,35 +125,28 @@ export const BENCH_RUN = {
   },
 } as const;
 
-/** A table of kernels instead of a sweep. */
-export const BENCH_PROFILE = {
-  profile: {
-    flag: "--profile",
-    type: "switch",
+/** What is measured in place of settings. */
+export const BENCH_TABLE = {
+  table: {
+    flag: "--table",
+    type: "choice",
+    choices: ["profile", "growth", "rewrites", "llama-bench"],
     help:
-      "device time of the kernels of rounds and of prefill, against what their bytes need; what whole rounds cost: eyrie profile",
-    example: "--profile --num-steps 3 --depth 512",
+      "measure something else than settings. profile: device time of each kernel in rounds and in prefill, against the time that its bytes need. growth: time and memory of a round against context, batch, rows and model. rewrites: device time of rounds and of a prompt chunk with all rewrites of the model's graph, and without each. llama-bench: its rows pp512 (prompt) and tg128 (answer), the latter with each setting too",
+    absent: "the settings, each compared with plain decoding",
+    example: "--table growth --depth 0,512,8192 --batch-sizes 1,8",
   },
-  bandwidth: {
-    flag: "--bandwidth",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    help: "memory bandwidth in GB/s that --profile and --growth compare with",
-    absent: "measured by a read of a large buffer",
-    example: "--bandwidth 4260",
-  },
-} as const;
-
-/** Rows as another program has them. */
-export const BENCH_LLAMA = {
-  llamaBench: {
-    flag: "--llama-bench",
-    type: "switch",
+  rows: {
+    flag: "--rows",
+    type: "axis",
+    min: 1,
+    // Drafts of the longest chain, MOST_STEPS, and the pending token.
+    max: 17,
+    whole: true,
     help:
-      "rows as llama-bench has them: pp512 (prompt) and tg128 (answer) of one request, tg128 with each setting too",
-    example: "--llama-bench --num-steps 3",
+      "rows of each request that a round verifies, the pending token and its drafts; with --table growth or rewrites",
+    absent: "1,2,4,8,16, on software adapters up to 8; with --table rewrites 1,4",
+    example: "--table rewrites --rows 1,4,8",
   },
 } as const;
 

@@ -1,24 +1,64 @@
 import { UsageError } from "../../../errors.ts";
 import { refuseImpossibleBackends } from "./backend_flags.ts";
-import { BENCH_AXES, BENCH_OUTPUT, BENCH_RANDOM, BENCH_RUN, hasDraft } from "./bench_flags.ts";
+import {
+  BENCH_AXES,
+  BENCH_OUTPUT,
+  BENCH_RANDOM,
+  BENCH_RUN,
+  BENCH_TABLE,
+  hasDraft,
+} from "./bench_flags.ts";
 
-/** Flags that mean nothing to `--profile`, `--growth` and `--rewrites`. */
-const SWEEP_ONLY = {
-  trees: BENCH_AXES.trees,
-  policies: BENCH_AXES.policies,
+/** Flags that belong to a measurement of settings. */
+const OF_SETTINGS = {
   promptTokens: BENCH_AXES.promptTokens,
   outputTokens: BENCH_AXES.outputTokens,
   temperatures: BENCH_AXES.temperatures,
   roundsPerSync: BENCH_AXES.roundsPerSync,
-  workload: BENCH_RUN.workload,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
-
-/** And to the latter two. */
-const STEPS_ONLY = {
+/** These too, but llama-bench's rows are measured with settings. */
+const OF_ARMS = {
+  trees: BENCH_AXES.trees,
+  policies: BENCH_AXES.policies,
+  workload: BENCH_RUN.workload,
+};
+/** Points of growth and of rewrites have a number of rows instead. */
+const OF_STEPS = {
   numSteps: BENCH_AXES.numSteps,
   simulateAcceptance: BENCH_RANDOM.simulateAcceptance,
+};
+
+type TableName = typeof BENCH_TABLE.table.choices[number];
+
+/** Each table: the flags that it does not take, and the formats that it has. */
+const TABLE_RULES: Readonly<
+  Record<TableName, {
+    readonly refused: Readonly<Record<string, { readonly flag: string }>>;
+    readonly formats: readonly string[];
+  }>
+> = {
+  profile: {
+    refused: { ...OF_ARMS, ...OF_SETTINGS },
+    formats: ["md", "json"],
+  },
+  growth: {
+    refused: { ...OF_ARMS, ...OF_SETTINGS, ...OF_STEPS },
+    formats: BENCH_OUTPUT.format.choices,
+  },
+  rewrites: {
+    refused: { ...OF_ARMS, ...OF_SETTINGS, ...OF_STEPS },
+    formats: ["md", "csv", "json", "jsonl"],
+  },
+  "llama-bench": {
+    refused: {
+      batchSizes: BENCH_AXES.batchSizes,
+      depths: BENCH_AXES.depths,
+      ...OF_SETTINGS,
+    },
+    formats: ["md", "json", "jsonl"],
+  },
 };
 
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
@@ -51,8 +91,7 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
       : ["--random-weights", "--random-draft CONFIG.json"];
     clash(drafts, target, `it needs a draft; give ${head}`);
   }
-  refuseImpossibleProfile(given);
-  refuseImpossibleLlama(given);
+  refuseBesideTable(given);
   refuseImpossibleBackends(given);
   if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--draft-tree", "--simulate-acceptance", "acceptance is simulated for chains alone");
@@ -62,75 +101,32 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   }
 }
 
-/** Flags of which `--llama-bench` has its own values, or that mean nothing to it. */
-const NOT_LLAMA = {
-  batchSizes: BENCH_AXES.batchSizes,
-  promptTokens: BENCH_AXES.promptTokens,
-  outputTokens: BENCH_AXES.outputTokens,
-  temperatures: BENCH_AXES.temperatures,
-  depths: BENCH_AXES.depths,
-  roundsPerSync: BENCH_AXES.roundsPerSync,
-  profile: { flag: "--profile" },
-  growth: { flag: "--growth" },
-  rewrites: { flag: "--rewrites" },
-  resume: BENCH_OUTPUT.resume,
-  emitConfig: BENCH_OUTPUT.emitConfig,
-};
-
-function refuseImpossibleLlama(given: Readonly<Record<string, unknown>>): void {
-  const { llamaBench, format, webgpu } = given;
-  if (llamaBench !== true) return;
-  for (const [key, { flag }] of Object.entries(NOT_LLAMA)) {
-    if (given[key] === undefined || given[key] === false) continue;
-    throw new UsageError(
-      `Cannot use "${flag}" with "--llama-bench": its tests are pp512 and tg128`,
-    );
+function refuseBesideTable(given: Readonly<Record<string, unknown>>): void {
+  const { rows, format, webgpu } = given;
+  const table = BENCH_TABLE.table.choices.find((name) => name === given["table"]);
+  const points = table === "growth" || table === "rewrites";
+  if (!points && rows !== undefined) {
+    throw new UsageError('Cannot use "--rows": it needs --table growth or --table rewrites');
   }
-  if (format !== undefined && !["md", "json", "jsonl"].includes(String(format))) {
-    throw new UsageError(
-      `Cannot use "--format ${format}" with "--llama-bench": allowed is md, json, jsonl`,
-    );
-  }
-  if (Array.isArray(webgpu) && webgpu.length > 1) {
-    throw new UsageError(
-      `Cannot use "--llama-bench" with "--webgpu ${webgpu.join(",")}": it is of one WebGPU`,
-    );
-  }
-}
-
-/** Measurements that are no sweep, by the names of their values; of each the formats that it has. */
-const MODES = {
-  profile: { flag: "--profile", formats: ["md", "json"] },
-  growth: { flag: "--growth", formats: BENCH_OUTPUT.format.choices },
-  rewrites: { flag: "--rewrites", formats: ["md", "csv", "json", "jsonl"] },
-} as const;
-
-function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
-  const { profile, growth, rewrites, bandwidth, rows, format } = given;
-  if (growth !== true && rewrites !== true && rows !== undefined) {
-    throw new UsageError('Cannot use "--rows": it needs --growth or --rewrites');
-  }
-  if (profile !== true && growth !== true && bandwidth !== undefined) {
-    throw new UsageError('Cannot use "--bandwidth": it needs --profile or --growth');
-  }
-  const [mode, other] = Object.entries(MODES).flatMap(([key, mode]) =>
-    given[key] === true ? [mode] : []
-  );
-  if (mode === undefined) return;
-  const { flag: name, formats } = mode;
-  if (other !== undefined) {
-    throw new UsageError(`Cannot use "${name}" with "${other.flag}": allowed is one of them`);
-  }
-  const others = profile === true ? SWEEP_ONLY : { ...SWEEP_ONLY, ...STEPS_ONLY };
-  for (const [key, { flag }] of Object.entries(others)) {
+  if (table === undefined) return;
+  const { refused, formats } = TABLE_RULES[table];
+  const clash = (flag: string, why: string) => {
+    throw new UsageError(`Cannot use "${flag}" with "--table ${table}": ${why}`);
+  };
+  for (const [key, { flag }] of Object.entries(refused)) {
     if (given[key] === undefined) continue;
-    throw new UsageError(`Cannot use "${flag}" with "${name}": it belongs to a sweep`);
+    const why = table === "llama-bench"
+      ? "its tests are pp512 and tg128"
+      : "only a measurement of settings takes it";
+    clash(flag, why);
   }
-  if (profile !== true) refuseSeveralModels(given);
-  if (format === undefined || formats.some((known) => known === format)) return;
-  throw new UsageError(
-    `Cannot use "--format ${format}" with "${name}": allowed is ${formats.join(", ")}`,
-  );
+  if (points) refuseSeveralModels(given);
+  if (format !== undefined && !formats.some((known) => known === format)) {
+    clash(`--format ${format}`, `allowed is ${formats.join(", ")}`);
+  }
+  if (!points && Array.isArray(webgpu) && webgpu.length > 1) {
+    clash(`--webgpu ${webgpu.join(",")}`, "this table is measured on one WebGPU");
+  }
 }
 
 /** A draft is of one model. */
