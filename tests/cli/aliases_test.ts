@@ -76,6 +76,14 @@ const SAME: readonly (readonly [string, string])[] = [
     "bench --policy dsd:steps=1/3,ema:config=aggressive,ema:config=mine.json",
   ],
   ["bench --policies ema,off --trees 5:4:8", "bench --policy ema,off --draft-tree 5:4:8"],
+  [
+    "bench --random-weights a.json,b.json --growth",
+    "bench --model random:a.json,random:b.json --table growth",
+  ],
+  [
+    "profile --random-weights a.json --random-draft b.json",
+    "profile --model random:a.json --draft random:b.json",
+  ],
   ["bench --profile", "bench --table profile"],
   ["bench --growth --growth", "bench --table growth"],
   ["bench --rewrites", "bench --table rewrites"],

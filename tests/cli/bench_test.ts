@@ -122,7 +122,7 @@ Deno.test("rounds per sync are an axis of numbers and auto", async () => {
 });
 
 Deno.test("without a draft only plain decoding is measured", async () => {
-  for (const args of [["--draft", "none"], ["--model", "m"], ["--random-weights", "c.json"]]) {
+  for (const args of [["--draft", "none"], ["--model", "m"], ["--model", "random:c.json"]]) {
     const { requests } = await run(["--repeat", "1", ...args]);
     assert.ok(requests[0]?.settings.every(({ kind }) => kind === "plain"), args.join(" "));
   }
@@ -130,7 +130,7 @@ Deno.test("without a draft only plain decoding is measured", async () => {
 
 Deno.test("random weights, simulated acceptance and sized prompts reach the engine", async () => {
   const session = fakeSession(undefined, { ...SUBJECT, simulated: true });
-  const random = ["--random-weights", "c.json", "--random-draft", "d.json"];
+  const random = ["--model", "random:c.json", "--draft", "random:d.json"];
   const simulate = ["--simulate-acceptance", "0.8,0.8,0.5", "--prompt-tokens", "8,16"];
   const { requests, out } = await run([...QUICK, ...random, ...simulate], { session });
   const [request] = requests;

@@ -62,7 +62,6 @@ function needed(command: CommandName, but: Flag): string[] {
   if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
     required.push("--request-rate", "1");
   }
-  if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   if (command === "bench" && but.flag === "--rows") return ["--table", "growth", ...required];
   return required;
 }
@@ -342,7 +341,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "breakeven --measure --random-weights c --model m",
-    'Cannot use "--random-weights" with "--model": allowed is one of them',
+    'Cannot use "--random-weights c" with "--model m": it means --model random:c',
   ],
   [
     "generate --temp 0",
@@ -435,18 +434,21 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     "generate --simulate-acceptance 0.5",
     'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven, simulate',
   ],
-  ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
   [
-    "bench --random-weights c --model m",
-    'Cannot use "--random-weights" with "--model": allowed is one of them',
+    "bench --draft random:d",
+    'Cannot use "--draft random:d": it needs --model random:CONFIG.json',
   ],
   [
-    "bench --random-weights c --draft d",
-    'Cannot use "--random-weights" with "--draft": allowed is --random-draft',
+    "bench --model m --random-weights c",
+    'Cannot use "--random-weights c" with "--model m": it means --model random:c',
   ],
   [
-    "bench --random-weights c --workload phases",
-    'Cannot use "--random-weights" with "--workload phases": it knows no text; allowed is random',
+    "bench --model random:c --draft d",
+    'Cannot use "--draft d" with "--model random:c": allowed is --draft random:CONFIG.json',
+  ],
+  [
+    "bench --model random:c --workload phases",
+    'Cannot use "--model random:c" with "--workload phases": it knows no text; allowed is random',
   ],
   [
     "bench --draft none --num-steps 0,3",
@@ -485,8 +487,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--policy static" with "--drafter SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
   ],
   [
-    "bench --random-weights c --num-steps 1",
-    'Cannot use "--num-steps 1" with "--random-weights": it needs a draft; give --random-draft CONFIG.json',
+    "bench --model random:c --num-steps 1",
+    'Cannot use "--num-steps 1" with "--model": it needs a draft; give --draft random:CONFIG.json',
   ],
   [
     "bench --emit-config f --simulate-acceptance 0.5",
@@ -524,7 +526,7 @@ Deno.test("possible combinations are possible", () => {
       "bench --model m",
       "generate --batch - --max-batch 4 --output f",
       "bench --draft none --num-steps 0",
-      "bench --random-weights c --random-draft d --num-steps 0-7 --workload random",
+      "bench --model random:c --draft random:d --num-steps 0-7 --workload random",
     ]
   ) parseArguments(line.split(" "));
 });

@@ -120,7 +120,7 @@ Deno.test("profile: without a draft only the target is measured", async () => {
 Deno.test("profile: flags that cannot be", () => {
   const cases = [
     ["--model m --num-steps 3", 'Cannot use "--num-steps 3" with "--model": it needs a draft; '],
-    ["--random-draft x", 'Cannot use "--random-draft": it needs --random-weights'],
+    ["--draft random:x", 'Cannot use "--draft random:x": it needs --model random:CONFIG.json'],
     ["--duration 0", 'Cannot use "--duration 0": allowed is a number above 0, at most 3600'],
   ] as const;
   for (const [args, message] of cases) {

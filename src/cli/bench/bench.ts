@@ -13,6 +13,7 @@ import { openRowFile, readNamed } from "./files.ts";
 import { drafterOf, MODEL_DRAFTERS } from "../options/drafter_option.ts";
 import { oneBackend } from "../options/measure/backend_flags.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
+import { isRandom, randomConfig } from "../options/measure/random_model.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -78,9 +79,9 @@ function resultFile(options: BenchOptions): OutputFile | undefined {
 
 /** What `--workload` is where it is not given. */
 export function workloadName(
-  { workload, randomWeights }: Pick<BenchOptions, "workload" | "randomWeights">,
+  { workload, model }: Pick<BenchOptions, "workload" | "model">,
 ): string {
-  return workload ?? (randomWeights === undefined ? "fledgling:all" : "random");
+  return workload ?? (isRandom(model) ? "random" : "fledgling:all");
 }
 
 /** What the axes ask to be measured. @throws UsageError */
@@ -152,11 +153,14 @@ export function modelRequest(
     & { readonly webgpu?: string | readonly string[] | undefined },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, draftRopeTheta, adapter, precision } = options;
+  const { draftRopeTheta, adapter, precision, simulateAcceptance } = options;
   const algorithm = drafterOf(options.drafter, MODEL_DRAFTERS)?.name;
   const webgpu = oneBackend(options.webgpu);
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
-  const { randomWeights, randomDraft, simulateAcceptance } = options;
+  const randomWeights = randomConfig(options.model);
+  const randomDraft = randomConfig(options.draft);
+  const model = randomWeights === undefined ? options.model : undefined;
+  const draft = randomWeights === undefined ? options.draft : undefined;
   return {
     ...defined({ model, draft, draftRopeTheta, quantize, kvDtype, algorithm }),
     ...defined({ adapter, webgpu, precision, randomWeights, randomDraft, simulateAcceptance }),

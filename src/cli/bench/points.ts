@@ -62,12 +62,7 @@ function modelsOf(
   options: BenchOptions,
   place: { readonly io: Io; readonly status: StatusLine },
 ): ModelRequest[] {
-  const { model, randomWeights } = options;
-  if (randomWeights !== undefined) {
-    return randomWeights.split(",").map((randomWeights) =>
-      modelRequest({ ...options, randomWeights }, place)
-    );
-  }
+  const { model } = options;
   if (model === undefined) return [modelRequest(options, place)];
   return model.split(",").map((model) => modelRequest({ ...options, model }, place));
 }

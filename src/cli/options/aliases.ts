@@ -3,6 +3,7 @@
  * option table is looked at, so the rest of the program knows one spelling of each flag, and help and
  * completion list that one.
  */
+import { randomNames } from "./measure/random_model.ts";
 import { acceptanceOf } from "./acceptance_option.ts";
 import type { CommandName } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
@@ -39,6 +40,8 @@ const FORMATS: readonly string[] = ["md", "csv", "json", "jsonl", "html", "text"
 
 /** Commands that take one policy and one tree; `bench` and `simulate` take lists of them. */
 const DRAFTING: readonly CommandName[] = ["generate", "chat", "serve", "serve-command"];
+/** Commands that take models of random weights. */
+const MEASURING: readonly CommandName[] = ["bench", "bench load", "breakeven", "profile"];
 
 export const ALIASES: Readonly<Record<string, Alias>> = {
   "--speculative-draft-model-path": { flag: "--draft" },
@@ -78,6 +81,8 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--growth": table("growth"),
   "--rewrites": table("rewrites"),
   "--llama-bench": table("llama-bench"),
+  "--random-weights": { flag: "--model", value: randomNames, join: noOther, commands: MEASURING },
+  "--random-draft": { flag: "--draft", value: randomNames, join: noOther, commands: MEASURING },
   "--rate-schedule": { flag: "--request-rate" },
   "--json-object": { flag: "--json-schema", bare: true, value: () => "object" },
   "--batch-size": { flag: "--batch-sizes" },
@@ -106,6 +111,9 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
     commands: ["simulate"],
   },
 };
+
+/** For an alias beside which the flag cannot be given. */
+function noOther(): undefined {}
 
 function emaConfig(): Alias {
   return {

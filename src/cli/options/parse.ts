@@ -298,7 +298,7 @@ function refuseImpossible(
   }
   const finds = looks && algorithm !== "STANDALONE";
   const lacking = model !== undefined && draft === undefined && !within && !finds;
-  const nowhere = model === undefined && draft === undefined && given["randomDraft"] === undefined;
+  const nowhere = model === undefined && draft === undefined;
   if (algorithm === "STANDALONE" && nowhere) {
     throw new UsageError(
       'Cannot use "--drafter STANDALONE": it needs a draft; give --draft MODEL',

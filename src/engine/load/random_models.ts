@@ -10,7 +10,7 @@ import type { LoadedWeights } from "../device/models.ts";
 import { openQuantizers } from "./quantize.ts";
 
 /**
- * Models of real shapes without files, for timing: `--random-weights`, `--random-draft`.
+ * Models of real shapes without files, for timing: `--model random:FILE`, `--draft random:FILE`.
  *
  * @param configs paths of config.json files.
  * @param algorithm a STANDALONE draft is a whole model, any other an EAGLE head.

@@ -106,7 +106,7 @@ Deno.test("breakeven: what is missing is one line", async () => {
     assert.equal(await refused(line), missing);
   }
   for (
-    const line of ["--measure --model m", "--measure --draft none", "--measure --random-weights c"]
+    const line of ["--measure --model m", "--measure --draft none", "--measure --model random:c"]
   ) {
     assert.equal(await refused(line), 'Cannot use "--measure" without a draft: give --draft MODEL');
   }

@@ -87,7 +87,7 @@ Deno.test("bench --table growth: axes, models and repeats reach the measuring, t
     "--rows",
     "1-4",
   ];
-  const { request: other } = await run([...flags, "--random-weights", "a.json,b.json"], {
+  const { request: other } = await run([...flags, "--model", "random:a.json,random:b.json"], {
     bandwidth: 4260,
   });
   assert.deepEqual(other?.axes, { context: [0, 512], batch: [1, 8], rows: [1, 2, 3, 4] });
@@ -131,8 +131,8 @@ Deno.test("bench --table growth: flags that it does not go with", () => {
     ["--table growth --num-steps 3", 'Cannot use "--num-steps" with "--table growth": only a'],
     ["--growth --resume x", 'Cannot use "--resume" with "--table growth": only a'],
     [
-      "--table growth --random-weights a.json,b.json --random-draft c.json",
-      'Cannot use "--random-draft c.json" with several models: it is of one',
+      "--table growth --model random:a.json,random:b.json --draft random:c.json",
+      'Cannot use "--draft random:c.json" with several models: a draft belongs to one',
     ],
     ["--table growth --rows 18", 'Cannot use "--rows 18": '],
   ] as const;

@@ -305,7 +305,7 @@ Deno.test("flags that contradict each other are refused in one line", async () =
     ["--policy static:num_steps=x", /"--policy static:num_steps=x": /],
     ["--format csv", /"--format csv": allowed is one of md, json, jsonl, html/],
     ["--output /none/x.html", /"\/none\/x\.html"/],
-    ["--random-draft d.json", /"--random-draft": it needs --random-weights/],
+    ["--random-draft d.json", /"--draft random:d.json": it needs --model random:/],
   ];
   for (const [line, message] of cases) assert.match(await refused(line), message, line);
 });

@@ -58,7 +58,7 @@ Deno.test("bench --table rewrites: shapes, models and repeats reach the measurin
   assert.match(out, /left out: m, without x: no kernel\n$/);
   assert.equal(err, "1 of 1: m, context 512\nleft out: m, without x: no kernel\n");
   const flags = ["--depth", "0,64", "--batch-sizes", "1,8", "--rows", "2", "--repeat", "3"];
-  const { request: other } = await run([...flags, "--random-weights", "a.json,b.json"]);
+  const { request: other } = await run([...flags, "--model", "random:a.json,random:b.json"]);
   assert.deepEqual(
     [other?.context, other?.batch, other?.rows, other?.repeat],
     [[0, 64], [1, 8], [2], 3],

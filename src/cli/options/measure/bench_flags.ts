@@ -100,7 +100,7 @@ export const BENCH_RUN = {
     common: true,
     type: "text",
     help: "fledgling:TASK, phases (easy, hard), file:PROMPTS.jsonl, spec-bench:FILE or random",
-    absent: "fledgling:all, or random with --random-weights",
+    absent: "fledgling:all, or random for a model of random weights",
     example: "--workload phases",
   },
   repeat: {
@@ -150,21 +150,26 @@ export const BENCH_TABLE = {
   },
 } as const;
 
-/** Checkpoints without files. */
+/** Models that are measured may have random weights, and acceptance that is drawn. */
 export const BENCH_RANDOM = {
-  randomWeights: {
-    flag: "--random-weights",
-    type: "file",
-    help: "config.json of a model that is filled with random weights",
-    absent: "none",
-    example: "--random-weights llama-8b/config.json",
+  model: {
+    flag: "--model",
+    common: true,
+    short: "-m",
+    type: "model",
+    help:
+      "target model: a checkpoint folder, a name on the Hugging Face hub, or random:CONFIG.json for random weights of that shape",
+    absent: "the embedded fledgling",
+    example: "--model random:llama-8b/config.json",
   },
-  randomDraft: {
-    flag: "--random-draft",
-    type: "file",
-    help: "config.json of an EAGLE head that is filled with random weights",
-    absent: "none",
-    example: "--random-draft eagle3-8b/config.json",
+  draft: {
+    flag: "--draft",
+    common: true,
+    type: "model",
+    help:
+      "EAGLE head: a folder, a name on the hub, auto (the head that is known for the model), none, or random:CONFIG.json with a random model",
+    absent: "none; the embedded model has its own head",
+    example: "--draft random:eagle3-8b/config.json",
   },
   simulateAcceptance: {
     flag: "--simulate-acceptance",
@@ -172,7 +177,8 @@ export const BENCH_RANDOM = {
     min: 0,
     max: 1,
     whole: false,
-    help: "draw what is accepted: its probability after the drafts before, one or by position",
+    help:
+      "draw at random whether a draft is accepted, with this probability if all before it were: one number, or one for each position",
     absent: "off",
     example: "--simulate-acceptance 0.8,0.7,0.6",
   },
@@ -225,7 +231,6 @@ export const BENCH_OUTPUT = {
 
 /** Will there be a draft: the embedded model brings its own, others only where one is named. */
 export function hasDraft(given: Readonly<Record<string, unknown>>): boolean {
-  const { model, draft, randomWeights, randomDraft } = given;
-  if (randomWeights !== undefined) return randomDraft !== undefined;
+  const { model, draft } = given;
   return draft === undefined ? model === undefined : draft !== "none";
 }

@@ -8,6 +8,7 @@ import {
   BENCH_TABLE,
   hasDraft,
 } from "./bench_flags.ts";
+import { isRandom } from "./random_model.ts";
 
 /** Flags that belong to a measurement of settings. */
 const OF_SETTINGS = {
@@ -63,19 +64,20 @@ const TABLE_RULES: Readonly<
 
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
-  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees } = given;
+  const { model, draft, workload, numSteps, trees } = given;
   const { policies } = given;
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
   };
-  if (randomWeights !== undefined) {
-    if (model !== undefined) clash("--random-weights", "--model", "allowed is one of them");
-    if (draft !== undefined) clash("--random-weights", "--draft", "allowed is --random-draft");
-    if (workload !== undefined && workload !== "random") {
-      clash("--random-weights", `--workload ${workload}`, "it knows no text; allowed is random");
+  if (isRandom(model)) {
+    if (draft !== undefined && draft !== "none" && !isRandom(draft)) {
+      clash(`--draft ${draft}`, `--model ${model}`, "allowed is --draft random:CONFIG.json");
     }
-  } else if (randomDraft !== undefined) {
-    throw new UsageError('Cannot use "--random-draft": it needs --random-weights');
+    if (workload !== undefined && workload !== "random") {
+      clash(`--model ${model}`, `--workload ${workload}`, "it knows no text; allowed is random");
+    }
+  } else if (isRandom(draft)) {
+    throw new UsageError(`Cannot use "--draft ${draft}": it needs --model random:CONFIG.json`);
   }
   const drafts = Array.isArray(numSteps) && numSteps.some((steps) => steps > 0)
     ? `--num-steps ${numSteps}`
@@ -86,10 +88,8 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     : undefined;
   if (drafts !== undefined && !hasDraft(given)) {
     if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");
-    const [target, head] = randomWeights === undefined
-      ? ["--model", "--draft MODEL"]
-      : ["--random-weights", "--random-draft CONFIG.json"];
-    clash(drafts, target, `it needs a draft; give ${head}`);
+    const head = isRandom(model) ? "random:CONFIG.json" : "MODEL";
+    clash(drafts, "--model", `it needs a draft; give --draft ${head}`);
   }
   refuseBesideTable(given);
   refuseImpossibleBackends(given);
@@ -131,11 +131,9 @@ function refuseBesideTable(given: Readonly<Record<string, unknown>>): void {
 
 /** A draft is of one model. */
 function refuseSeveralModels(given: Readonly<Record<string, unknown>>): void {
-  const { model, randomWeights, draft, randomDraft } = given;
-  if (!String(randomWeights ?? model ?? "").includes(",")) return;
-  const [flag, value] = randomDraft === undefined
-    ? ["--draft", draft]
-    : ["--random-draft", randomDraft];
-  if (value === undefined || value === "none") return;
-  throw new UsageError(`Cannot use "${flag} ${value}" with several models: it is of one`);
+  const { model, draft } = given;
+  if (!String(model ?? "").includes(",") || draft === undefined || draft === "none") return;
+  throw new UsageError(
+    `Cannot use "--draft ${draft}" with several models: a draft belongs to one`,
+  );
 }
