@@ -102,7 +102,7 @@ async function run(
     }
     case "serve-command": {
       const { runServeCommand } = await import("./src/cli/serve_command/serve_command.ts");
-      return runServeCommand(invocation.options, io);
+      return runServeCommand(invocation.engine, invocation.options, io);
     }
     case "bench": {
       const { located } = await import("./src/cli/open/locate.ts");
@@ -244,7 +244,7 @@ async function run(
       const { runTokenMap } = await import("./src/cli/checkpoint/token_map.ts");
       const { locate } = await import("./src/cli/open/locate.ts");
       const { quiet } = invocation.options;
-      return runTokenMap(await locate(invocation.options, { io, quiet }), io);
+      return runTokenMap(invocation.names, await locate(invocation.options, { io, quiet }), io);
     }
     case "completion": {
       const { completionScript } = await import("./src/cli/completion/completion.ts");

@@ -44,8 +44,7 @@ Deno.test("main: errors name the spelling that was typed, of every flag that has
     ["generate -mm --num-steps 2 --speculative-num-steps 3", "--num-steps 3"],
     ["generate -m m --steps 2", 'Cannot use "--steps 2" with "-m"'],
     ["generate --num-steps", 'Cannot use "--num-steps": INTEGER is missing'],
-    ["generate --prompt x y", 'Cannot use "--prompt" with PROMPT'],
-    ["generate -p x y", 'Cannot use "-p" with PROMPT'],
+    ["generate -p x y", 'Cannot run "generate": too many arguments'],
     ["flyy --num-steps 2", 'Cannot run "flyy"'],
   ];
   for (const [line, message] of cases) {

@@ -38,7 +38,7 @@ const BREAKEVEN_ALWAYS = new Set(
 
 /** Flags of `simulate` that no scenario has. */
 const SIMULATE_LOADED = new Set([
-  ...["--simulate-acceptance", "--burstiness", "--time-scale", "--num-requests", "--duration"],
+  ...["--simulate-acceptance", "--burstiness", "--num-requests", "--duration"],
   ...["--prompt-tokens", "--output-tokens"],
 ]);
 
@@ -55,9 +55,6 @@ function needed(command: CommandName, but: Flag): string[] {
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
   if (measured) required.push("--measure");
-  if (command === "bench load" && /^--(time|length)-scale$/.test(but.flag)) {
-    return ["--trace", "x", ...required];
-  }
   // What says how requests are belongs to a load.
   if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
     required.push("--request-rate", "1");
@@ -351,7 +348,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     "generate -model x",
     'Cannot use "-model": generate has no such flag, did you mean --model? (eyrie generate --help all lists them)',
   ],
-  ["generate -p a b", 'Cannot use "--prompt" with PROMPT: allowed is one of them'],
+  ["generate -p a b", 'Cannot run "generate": too many arguments, allowed is one (quote it)'],
+  ["generate --prompt", 'Cannot use "--prompt": TEXT is missing; allowed is text, not empty'],
+  ["generate --prompt=", 'Cannot use "--prompt ": allowed is text, not empty'],
+  ["chat --prompt a", 'Cannot use "--prompt" with chat: it is allowed with generate'],
+  ["serve-command a/b", 'Cannot run "serve-command a/b": allowed is sglang, vllm'],
   ["generate --max-batch 4 a", 'Cannot use "--max-batch": it needs --batch'],
   ["generate --output f a", 'Cannot use "--output": it needs --batch'],
   ["run a --model b", 'Cannot use "a" with "--model": allowed is one of them'],

@@ -100,7 +100,7 @@ Deno.test("simulate: a trace, a schedule, a closed loop", async () => {
       `TIMESTAMP,ContextTokens,GeneratedTokens\n${lines.join("\n")}\n`,
     );
     const loads = {
-      [`--trace ${trace} --time-scale 0.01`]: 2,
+      [`--trace ${trace}:time=0.01`]: 2,
       "--request-rate 0:50,1:500 --num-requests 9": 9,
       "--concurrency 2 --num-requests 5 --simulate-acceptance phases:0.2/0.9": 5,
     };

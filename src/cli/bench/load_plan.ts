@@ -19,6 +19,7 @@ import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { requestRateOf } from "../options/measure/request_rate_option.ts";
+import { type TraceChoice, traceOf } from "../options/measure/trace_option.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";
@@ -90,7 +91,8 @@ function durationText(ms: number): string {
 function casesOf(options: LoadOptions): LoadCase[] {
   const { burstiness, requestRate, trace, concurrency, numRequests } = options;
   const distinct = (values: readonly number[]) => [...new Set(values)];
-  if (trace !== undefined) return [traced(trace, options)];
+  const choice = trace === undefined ? undefined : traceOf(trace, ["time", "length"]);
+  if (choice !== undefined) return [traced(choice, options)];
   if (concurrency !== undefined) {
     return distinct(concurrency)
       .map((places) =>
@@ -108,10 +110,12 @@ function casesOf(options: LoadOptions): LoadCase[] {
   });
 }
 
-function traced(path: string, options: LoadOptions): LoadCase {
-  const { timeScale, lengthScale, seed } = options;
-  const of = { path, seed, timeScale, ...extentOf(options) };
-  const arrivals = readTrace(readNamed(path), of);
+function traced(
+  { path, timeScale, lengthScale }: TraceChoice,
+  options: LoadOptions,
+): LoadCase {
+  const { seed } = options;
+  const arrivals = readTrace(readNamed(path), { path, seed, timeScale, ...extentOf(options) });
   const scale = timeScale === 1 ? "" : `, time x ${timeScale}`;
   const lengths = lengthScale === 1 ? "" : `, lengths x ${lengthScale}`;
   return traceCase(arrivals, {

@@ -83,6 +83,8 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   "--llama-bench": table("llama-bench"),
   "--random-weights": { flag: "--model", value: randomNames, join: noOther, commands: MEASURING },
   "--random-draft": { flag: "--draft", value: randomNames, join: noOther, commands: MEASURING },
+  "--time-scale": traceFactor("time"),
+  "--length-scale": traceFactor("length", ["bench load"]),
   "--rate-schedule": { flag: "--request-rate" },
   "--json-object": { flag: "--json-schema", bare: true, value: () => "object" },
   "--batch-size": { flag: "--batch-sizes" },
@@ -134,6 +136,16 @@ function table(name: string): Alias {
   };
 }
 
+/** By what the times or the lengths of a trace are multiplied. */
+function traceFactor(key: "time" | "length", commands?: readonly CommandName[]): Alias {
+  return {
+    flag: "--trace",
+    value: (factor) => `${key}=${factor}`,
+    join: (before, value) => `${before}${/:(time|length)=/.test(before) ? "," : ":"}${value}`,
+    ...commands ? { commands } : {},
+  };
+}
+
 /** How many tokens a drafter must or may match. */
 function matching(key: "min" | "max"): Alias {
   return {
@@ -179,6 +191,22 @@ function treePart(key: "topk" | "tokens"): Alias {
     commands: DRAFTING,
   };
 }
+
+/** A flag that stands for an operand of a command. */
+export interface OperandAlias {
+  readonly command: CommandName;
+  /** The operand's name in the command's usage. */
+  readonly operand: string;
+  /** Several operands may be given with commas between them. */
+  readonly many?: true;
+}
+
+export const OPERAND_ALIASES: Readonly<Record<string, OperandAlias>> = {
+  "--prompt": { command: "generate", operand: "PROMPT" },
+  "-p": { command: "generate", operand: "PROMPT" },
+  "--engine": { command: "serve-command", operand: "ENGINE" },
+  "--corpus": { command: "token-map", operand: "FILE", many: true },
+};
 
 /** Flags that were removed, and what to do instead. */
 export const REMOVED: Readonly<Record<string, string>> = {

@@ -32,7 +32,7 @@ import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/l
 import { CONSTRAINT } from "./option_constraint.ts";
 import { REMOTE } from "./option_remote.ts";
 import { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
-import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
+import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_CONFIG } from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { SPECULATION } from "./option_speculation.ts";
 import {
@@ -47,7 +47,7 @@ import { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.
 
 const MODEL_OPERAND = {
   name: "MODEL",
-  help: "what --model says: a checkpoint folder or org/name[@revision]",
+  help: "the same as --model: a checkpoint folder or org/name[@revision]",
   folder: true,
 } as const;
 
@@ -108,12 +108,19 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   "serve-command": {
     summary: "print how SGLang or vLLM is started with the same speculation",
-    usage: "eyrie serve-command --engine sglang|vllm --model MODEL [flags]",
-    operands: [MODEL_OPERAND],
+    usage: "eyrie serve-command [flags] sglang|vllm MODEL",
+    operands: [
+      {
+        name: "ENGINE",
+        help: "sglang or vllm: the server that the command is for",
+        required: true,
+        choices: ["sglang", "vllm"],
+      },
+      MODEL_OPERAND,
+    ],
     groups: {
-      Engine: SERVE_ENGINE,
       Model: { ...TARGET, draft: DRAFT.draft, ...SERVE_COMMAND_MODEL },
-      Server: { ...SERVE_COMMAND, ...OVERWRITE },
+      Server: { ...SERVE_COMMAND, ...SERVE_CONFIG, ...OVERWRITE },
       Speculation: SPECULATION,
       Output: { quiet: TALK.quiet },
     },
@@ -214,7 +221,13 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   "token-map": {
     summary: "list the tokens that a corpus has most often, for --token-map",
-    usage: "eyrie token-map --corpus FILES --output FILE [flags]",
+    usage: "eyrie token-map [flags] --output FILE FILE...",
+    operands: [{
+      name: "FILE",
+      help: "text whose tokens are counted; of a .jsonl file every string in its objects",
+      required: true,
+      many: true,
+    }],
     groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
   },
   pull: {

@@ -216,14 +216,6 @@ export const SYSTEM = {
 } as const;
 
 export const PROMPT = {
-  prompt: {
-    flag: "--prompt",
-    short: "-p",
-    type: "text",
-    help: "the prompt; the same as the operand PROMPT",
-    absent: "PROMPT",
-    example: "-p 'Why is the sky blue?'",
-  },
   promptFile: {
     flag: "--prompt-file",
     common: true,

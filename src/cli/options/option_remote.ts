@@ -22,12 +22,12 @@ const ASKED = ["remote", "model", ...SAMPLING, ...PENALTIES, "system", "think", 
 const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
   generate: [
     ...ASKED,
-    ...["prompt", "promptFile", "raw", "jsonSchema", "json", "stats", "quiet"],
+    ...["promptFile", "raw", "jsonSchema", "json", "stats", "quiet"],
   ],
   chat: [...ASKED, "noHistory", "stats", "quiet"],
   "bench load": [
     ...["remote", "model", "workload", "promptTokens", "outputTokens", "maxTokens", "seed"],
-    ...["requestRate", "burstiness", "trace", "timeScale", "lengthScale"],
+    ...["requestRate", "burstiness", "trace"],
     ...["concurrency", "numRequests", "duration", "warmup", "repeat", "goodput"],
     ...["format", "output", "force", "quiet"],
   ],

@@ -1,16 +1,6 @@
 // Rows of the option table: a command that starts another engine alike.
 
-/** What is to be started. */
-export const SERVE_ENGINE = {
-  engine: {
-    flag: "--engine",
-    common: true,
-    type: "choice",
-    choices: ["sglang", "vllm"],
-    help: "the program that the command is for",
-    absent: "none; it has to be said",
-    example: "--engine sglang",
-  },
+export const SERVE_CONFIG = {
   emitConfig: {
     flag: "--emit-config",
     type: "file",

@@ -38,7 +38,7 @@ import type {
 import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
 import type { REMOTE } from "./option_remote.ts";
 import type { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
-import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
+import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_CONFIG } from "./option_serve_command.ts";
 import type { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -47,7 +47,7 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
-  & Pick<typeof PROMPT, "promptFile" | "prediction">
+  & typeof PROMPT
   & typeof PENALTIES
   & typeof CONSTRAINT
   & typeof SYSTEM
@@ -91,7 +91,7 @@ export type ServeOptions =
 
 /** Values of `eyrie serve-command`. */
 export type ServeCommandOptions = Values<
-  & typeof SERVE_ENGINE
+  & typeof SERVE_CONFIG
   & typeof TARGET
   & Pick<typeof DRAFT, "draft">
   & typeof SERVE_COMMAND_MODEL

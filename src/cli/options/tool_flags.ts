@@ -47,26 +47,19 @@ export const CONVERT = {
 } as const;
 
 export const TOKEN_MAP = {
-  corpus: {
-    flag: "--corpus",
-    type: "names",
-    help: "files whose tokens are counted; of a .jsonl every text in its objects",
-    absent: "none",
-    example: "--corpus chats.jsonl,books.txt",
-  },
   size: {
     flag: "--size",
     type: "integer",
     min: 1,
     max: 1_000_000,
     default: 32_768,
-    help: "tokens to keep, those that end a text among them",
+    help: "number of tokens to keep, end-of-sequence tokens included",
     example: "--size 32768",
   },
   mapFile: {
     flag: "--output",
     type: "file",
-    help: "the list to write, most frequent first: a .json or .safetensors",
+    help: "the list to write, most frequent first, as .json or .safetensors; required",
     absent: "none",
     example: "--output map.json",
   },

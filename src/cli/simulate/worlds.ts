@@ -15,6 +15,7 @@ import { closedSource, openSource, type Source } from "../../simulate/run/source
 import type { Machine } from "../../simulate/run/simulation.ts";
 import { readNamed } from "../bench/files.ts";
 import { requestRateOf } from "../options/measure/request_rate_option.ts";
+import { traceOf } from "../options/measure/trace_option.ts";
 import type { SimulateOptions } from "../options/options.ts";
 import { ownAcceptance, type Recorded, replayOf } from "./recorded.ts";
 
@@ -159,12 +160,11 @@ function loadOf(options: SimulateOptions): Load {
     };
   }
   if (trace !== undefined) {
-    const text = readNamed(trace);
-    const { timeScale } = options;
+    const { path, timeScale } = traceOf(trace, ["time"]) ?? { path: trace, timeScale: 1 };
+    const text = readNamed(path);
     return {
       name: trace,
-      source: (seed) =>
-        openSource(readTrace(text, { path: trace, seed, timeScale, ...extent }), lengths),
+      source: (seed) => openSource(readTrace(text, { path, seed, timeScale, ...extent }), lengths),
     };
   }
   const { requestRate = "1" } = options;

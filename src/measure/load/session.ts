@@ -313,7 +313,7 @@ function promptIdsOf(
   if (ids.length + (ignoreEos ? maxTokens : 1) > contextLength) {
     throw new UsageError(
       `Cannot measure a request of ${ids.length} prompt and ${maxTokens} output tokens: ` +
-        `the context of "${name}" holds ${contextLength}; --length-scale shortens those of a trace`,
+        `the context of "${name}" holds ${contextLength}; --trace FILE:length=S shortens the requests of a trace`,
     );
   }
   return ids;

@@ -160,7 +160,7 @@ Deno.test("--recording: a recording of each measurement, which simulate reads; a
 Deno.test("a trace is replayed, scaled and cut; prompts of texts are not as long, and it says so", async () => {
   await inFolder(async (path) => {
     await Deno.writeTextFile(path("t.csv"), TRACE);
-    const line = `--repeat 1 --trace ${path("t.csv")} --time-scale 10 --length-scale 0.5`;
+    const line = `--repeat 1 --trace ${path("t.csv")}:time=10,length=0.5`;
     const { request, err, out } = await run(`${line} --policy static --workload random`);
     const [one] = request.plan.cases;
     assert.equal(one?.name, "trace t.csv, time x 10, lengths x 0.5");
@@ -289,8 +289,8 @@ Deno.test("flags that contradict each other are refused in one line", async () =
     ["--request-rate 1 --concurrency 2", /"--request-rate" with "--concurrency": allowed is one/],
     ["--trace t.csv --request-rate 0:1", /"--request-rate" with "--trace"/],
     ["--concurrency 2 --burstiness 2", /"--burstiness": it needs --request-rate$/],
-    ["--time-scale 2", /"--time-scale": it needs --trace/],
-    ["--request-rate 2 --length-scale 2", /"--length-scale": it needs --trace/],
+    ["--time-scale 2", /"--trace time=2": allowed is FILE, or FILE:time=S/],
+    ["--trace t.csv:time=0", /"--trace t.csv:time=0": allowed is FILE/],
     [
       "--concurrency 2 --duration 5",
       /"--duration" with "--concurrency": a closed loop has no time/,

@@ -19,16 +19,6 @@ const ARRIVALS = {
     absent: "none",
     example: "--trace AzureLLMInferenceTrace_conv.csv",
   },
-  timeScale: {
-    flag: "--time-scale",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    default: 1,
-    help: "seconds of the run for each second of the trace",
-    example: "--time-scale 10",
-  },
   concurrency: { flag: "--concurrency", common: true, min: 1, max: 4096 },
   numRequests: {
     flag: "--num-requests",

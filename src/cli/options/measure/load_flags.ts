@@ -3,6 +3,7 @@ import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
 import { goodputOf } from "./goodput_option.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
+import { traceOf } from "./trace_option.ts";
 import { REQUEST_RATE_TEXT, requestRateOf } from "./request_rate_option.ts";
 
 const ARRIVALS = {
@@ -19,19 +20,10 @@ const ARRIVALS = {
       "shape of the gaps' gamma distribution, as vLLM's: 1 is a Poisson process, below 1 is bursty",
   },
   trace: {
+    valid: ((text) => traceOf(text, ["time", "length"]) !== undefined) as (text: string) => boolean,
+    allows: "FILE, or FILE:time=S,length=S with factors above 0",
     help:
-      "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens): times and answers' lengths; with --workload random the prompts' too",
-  },
-  timeScale: {},
-  lengthScale: {
-    flag: "--length-scale",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1000,
-    default: 1,
-    help: "tokens of the run for each token of the trace",
-    example: "--length-scale 0.1",
+      "a CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens), whose requests arrive at its times and have answers of its lengths, with --workload random prompts too; FILE:time=2,length=0.5 makes times twice as long and lengths half",
   },
   concurrency: {
     type: "axis",
@@ -168,13 +160,6 @@ export const LOAD_OUTPUT = {
 
 /** Loads of which one can be given. */
 const LOADS = ["requestRate", "trace", "concurrency"] as const;
-/** Flags that shape one of the loads. */
-const SHAPES = [
-  ["burstiness", ["requestRate"]],
-  ["timeScale", ["trace"]],
-  ["lengthScale", ["trace"]],
-] as const;
-
 /** Flags of `bench load` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): void {
   const flagOf = (key: keyof typeof LOAD_ARRIVALS) => LOAD_ARRIVALS[key].flag;
@@ -184,13 +169,9 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
       `Cannot use "${flagOf(one)}" with "${flagOf(other)}": allowed is one of them`,
     );
   }
-  for (const [key, loads] of SHAPES) {
-    // A rate is what there is where no load is given.
-    const load = one ?? "requestRate";
-    if (given[key] === undefined || loads.some((each) => each === load)) continue;
-    throw new UsageError(
-      `Cannot use "${flagOf(key)}": it needs ${loads.map(flagOf).join(" or ")}`,
-    );
+  // A rate is what there is where no load is given.
+  if (given["burstiness"] !== undefined && (one ?? "requestRate") !== "requestRate") {
+    throw new UsageError('Cannot use "--burstiness": it needs --request-rate');
   }
   const { duration, numRequests, outputTokens, maxTokens, requestRate } = given;
   if (one === "concurrency" && duration !== undefined) {
@@ -212,7 +193,7 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
   }
   if (given["promptTokens"] !== undefined && one === "trace") {
     throw new UsageError(
-      'Cannot use "--prompt-tokens" with "--trace": the trace has lengths; allowed is --length-scale',
+      'Cannot use "--prompt-tokens" with "--trace": the trace has lengths; allowed is --trace FILE:length=S',
     );
   }
   refuseImpossibleBench(given);

@@ -2,6 +2,7 @@ import { UsageError } from "../../../errors.ts";
 import { SCENARIO_NAMES } from "../../../simulate/compare/scenario_names.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
+import { traceOf } from "./trace_option.ts";
 import { requestRateOf } from "./request_rate_option.ts";
 
 /** The files of presets/costs. */
@@ -109,8 +110,12 @@ const LOAD = {
   burstiness: {
     help: "shape of the gaps' gamma distribution: 1 is a Poisson process, below 1 is bursty",
   },
-  trace: { help: "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens)" },
-  timeScale: {},
+  trace: {
+    valid: ((text) => traceOf(text, ["time"]) !== undefined) as (text: string) => boolean,
+    allows: "FILE, or FILE:time=S with a factor above 0",
+    help:
+      "a CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens), whose requests arrive at its times; FILE:time=2 makes times twice as long",
+  },
   concurrency: {
     type: "integer",
     help: "closed loop: so many requests in flight, the next when one ends",
@@ -235,7 +240,7 @@ const LOADS = [
 ] as const;
 /** What only requests that arrive have. */
 const ARRIVING = [
-  ...["burstiness", "timeScale", "numRequests", "duration", "promptTokens", "outputTokens"],
+  ...["burstiness", "numRequests", "duration", "promptTokens", "outputTokens"],
 ];
 /** What a scenario has of its own. */
 const OWN = [...LOADS, ...ARRIVING, "acceptance"];
