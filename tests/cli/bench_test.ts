@@ -305,7 +305,7 @@ Deno.test("files that are there are refused before anything is opened, and repla
       await assert.rejects(run(args, { session }), {
         name: "UsageError",
         message:
-          `Cannot write "${file}": there is such a file; name another or give --force to replace it`,
+          `Cannot write "${file}": the file exists already; name another one or give --force to replace it`,
       });
       assert.deepEqual([await Deno.readTextFile(file), session.cells], ["kept", []]);
       await run([...args, "--force"]);

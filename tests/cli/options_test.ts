@@ -404,7 +404,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --draft none --num-steps 2",
-    'Cannot use "--num-steps 2" with "--draft none": nothing drafts; allowed is 0',
+    'Cannot use "--num-steps 2" with "--draft none": there is no drafter; allowed is 0',
   ],
   [
     "generate --model m --num-steps 2",
@@ -449,11 +449,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "bench --model random:c --workload phases",
-    'Cannot use "--model random:c" with "--workload phases": it knows no text; allowed is random',
+    'Cannot use "--model random:c" with "--workload phases": a model of random weights cannot read text; allowed is random',
   ],
   [
     "bench --draft none --num-steps 0,3",
-    'Cannot use "--num-steps 0,3" with "--draft none": nothing drafts; allowed is --num-steps 0',
+    'Cannot use "--num-steps 0,3" with "--draft none": there is no drafter; allowed is --num-steps 0',
   ],
   [
     "bench --model m --policy ema",
@@ -477,11 +477,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "chat --policy static --draft-tree auto",
-    'Cannot use "--policy static" with "--draft-tree auto": it is one fixed shape, a policy chooses each round\'s',
+    'Cannot use "--policy static" with "--draft-tree auto": a tree has one fixed shape, and a policy chooses the shape of each round',
   ],
   [
     "chat --policy static --draft-tree topk=1,tokens=4,topk=2",
-    'Cannot use "--policy static" with "--draft-tree topk=1,tokens=4,topk=2": it is one fixed shape, a policy chooses each round\'s',
+    'Cannot use "--policy static" with "--draft-tree topk=1,tokens=4,topk=2": a tree has one fixed shape, and a policy chooses the shape of each round',
   ],
   [
     "generate --policy static --drafter SUFFIX",

@@ -229,7 +229,7 @@ Deno.test("serve-command: what has no equivalent is told, and what is left", asy
       `vllm ${HEAD} --policy throughput-aware`,
       /throughput-aware has no equivalent in vLLM/,
     ],
-    ["sglang -m a/b", /nothing drafts: --draft auto/],
+    ["sglang -m a/b", /no draft model is named: give --draft auto/],
     [
       "sglang -m a/b --drafter SUFFIX",
       /SUFFIX has no equivalent in SGLang: NG/,

@@ -186,7 +186,7 @@ Deno.test("simulate: what cannot be used is one line", async () => {
       'Cannot use "--simulate-acceptance coin:1": allowed is geometric',
     "--request-rate 1:2": 'Cannot use "--request-rate 1:2": allowed is SECONDS:RATE',
     "--costs sglang-glm-4.7 --policy static:num_steps=6 --scenario phases-1 --rounds 9":
-      'Cannot use policy "static:num_steps=6": it has 6 steps, prices are known of 1, 2, 3, 4',
+      'Cannot use policy "static:num_steps=6": it drafts 6 steps, and the cost table has only 1, 2, 3, 4',
     "--request-rate 1 --max-kv-tokens 64 --policy ema":
       "Cannot simulate a request of 128 and 128 tokens: --max-kv-tokens is 64",
   };

@@ -181,7 +181,9 @@ async function byTurns(runs: readonly Run[], say: (line: string) => void): Promi
     run.start();
     if (await run.turn() || run.code === 0 || runs[0] === run) continue;
     // It may have had no room beside the others.
-    say(`${run.name} does not open beside the other WebGPU: it is measured after it, not by turns`);
+    say(
+      `${run.name} cannot be opened while the other WebGPU is open: it is measured afterwards, not in turns`,
+    );
     later.push(run);
   }
   let going = runs.filter((run) => run.code === undefined);

@@ -90,7 +90,7 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
   const roundsPerSync = roundsAxis(options.roundsPerSync);
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
-      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
+      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts have their own lengths; ` +
         `allowed is --workload random`,
     );
   }

@@ -40,7 +40,7 @@ export function loadPlan(options: LoadOptions, workload: Workload): LoadPlan {
   const { promptTokens, outputTokens, maxTokens, repeat, warmup, seed } = options;
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
-      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
+      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts have their own lengths; ` +
         `allowed is --workload random`,
     );
   }

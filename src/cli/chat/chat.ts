@@ -224,10 +224,10 @@ async function save(
   if (!force && await isThere(path)) {
     if (!interactive) {
       throw new UsageError(
-        `Cannot save "${path}": it is there already; /save -f ${path} replaces it`,
+        `Cannot save "${path}": the file exists already; /save -f ${path} replaces it`,
       );
     }
-    const line = await lines.next(`${path} is there already. Replace it? [y/N] `);
+    const line = await lines.next(`${path} exists already. Replace it? [y/N] `);
     if (line.kind !== "line") io.stderr.write("\n");
     if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
   }

@@ -13,7 +13,7 @@ export const CONSTRAINT = {
   grammar: {
     flag: "--grammar",
     type: "file",
-    help: "the output is of the rule root of this grammar in EBNF",
+    help: "the output matches the rule root of this grammar in EBNF",
     absent: "any text",
     example: "--grammar moves.ebnf",
   },

@@ -327,7 +327,7 @@ function refuseImpossible(
     clash(`--drafter ${drafter}`, `--draft ${draft}`, "allowed is --draft none");
   }
   if (without !== undefined && drafts(numSteps)) {
-    clash(`--num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
+    clash(`--num-steps ${numSteps}`, without, "there is no drafter; allowed is 0");
   }
   refuseBesidePolicy(given);
   const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };

@@ -194,7 +194,9 @@ function configOf(path: string, text: string): Record<string, unknown> {
     throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });
   }
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
-    throw new UsageError(`Cannot read "${path}": it is no object of flags and their values`);
+    throw new UsageError(
+      `Cannot read "${path}": it is not a JSON object of flags and their values`,
+    );
   }
   const names = (Object.keys(COMMANDS) as CommandName[]).flatMap((name) =>
     Object.values(flagsOf(name)).map(longName)

@@ -82,8 +82,8 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
     throw new UsageError(
       `Cannot profile --depth ${
         Math.max(...depths)
-      }: of the model's ${engine.info.contextLength} ` +
-        `positions, ${room} are for the rounds`,
+      }: the context holds ${engine.info.contextLength} tokens, ` +
+        `and ${room} of them are needed for the rounds`,
     );
   }
   const profiler = stack.use(await openCoreProfiler(engine.core));

@@ -105,7 +105,7 @@ function checkSharing({ name, tensors }: Checkpoint): void {
 function checkPlace({ from, to, force }: ConvertOptions): void {
   const found = statOf(to);
   if (found === undefined) return;
-  if (!force) throw taken(to, "it is there already; --force replaces it");
+  if (!force) throw taken(to, "it exists already; --force replaces it");
   if (!found.isDirectory) throw taken(to, "it is not a folder");
   const [source, target] = [Deno.realPathSync(from), Deno.realPathSync(to)];
   if (`${source}/`.startsWith(`${target}/`)) throw taken(to, "it holds what is to be converted");

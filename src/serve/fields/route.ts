@@ -54,7 +54,7 @@ export function apiPost<T>(
       const ignored = new Set<string>();
       const ignore = (name: string) => {
         if (service.options.strict) {
-          throw invalid(`Cannot use "${name}": it is not known here (--strict)`, name);
+          throw invalid(`Cannot use "${name}": the field is unknown (--strict)`, name);
         }
         ignored.add(name);
       };

@@ -99,7 +99,7 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
   const { n, logprobs, max_tokens: maxTokens } = body;
   const count = n ?? 1;
   if (body.best_of && body.best_of !== count) {
-    throw invalid('Cannot use "best_of": allowed is what "n" is', "best_of");
+    throw invalid('Cannot use "best_of": it has to be equal to "n"', "best_of");
   }
   const prompts = promptsOf(body);
   const choices = await openChoices(call, {

@@ -102,7 +102,7 @@ function machineOf(
   const counts = [maxBatch, kvTokens, prefillRows].every((each) => isCount(each, 1));
   if (
     typeof policy !== "string" || !counts || roundsPerSync !== "auto" && !isCount(roundsPerSync, 1)
-  ) throw new RecordingError(`line ${line} is no machine`);
+  ) throw new RecordingError(`line ${line} does not describe a machine`);
   return { ...fields as RecordedMachine, costs: costsOf(costs, line) };
 }
 

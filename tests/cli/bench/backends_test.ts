@@ -94,7 +94,7 @@ Deno.test("two WebGPUs: blocks take turns, rows of both are in one table", async
   assert.match(err, /^builtin: 1 of 3: measured\ndawn: 1 of 3: measured\n/);
 });
 
-Deno.test("two WebGPUs: one that does not open beside the other follows it", async () => {
+Deno.test("two WebGPUs: one that cannot be opened while the other is open follows it", async () => {
   const { code, log, started, out, err } = await run([
     { blocks: 2, rows: BUILTIN ?? [] },
     { blocks: 0, rows: (DAWN ?? []).slice(0, 1), code: 2 },
@@ -105,7 +105,10 @@ Deno.test("two WebGPUs: one that does not open beside the other follows it", asy
   assert.deepEqual(log, ["builtin 0", "builtin 1", "dawn 0", "dawn 1"]);
   const linesOf = (name: string) => out.match(RegExp(`^\\| ${name} +\\| +1 \\|`, "gm"))?.length;
   assert.equal(linesOf("dawn"), linesOf("builtin"));
-  assert.match(err, /warning: dawn does not open beside the other WebGPU: .* not by turns/);
+  assert.match(
+    err,
+    /warning: dawn cannot be opened while the other WebGPU is open: .* not in turns/,
+  );
   assert.match(out, /dawn over builtin/);
 });
 

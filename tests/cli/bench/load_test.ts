@@ -147,7 +147,7 @@ Deno.test("--recording: a recording of each measurement, which simulate reads; a
     const file = `--recording ${path("many.jsonl")}`;
     assert.match(
       await refused(`${QUICK} --request-rate 4,16 ${file}`),
-      /^Cannot use "--recording .*many\.jsonl": a file has one load, policy and block, not 2, 2 and 1; give a folder$/,
+      /^Cannot use "--recording .*many\.jsonl": a \.jsonl file has one load, one policy and one block, not 2, 2 and 1; give a folder$/,
     );
     assert.ok(![...Deno.readDirSync(path(""))].some(({ name }) => name === "many.jsonl"));
     assert.match(
@@ -175,7 +175,7 @@ Deno.test("a trace is replayed, scaled and cut; prompts of texts are not as long
     const texts = await run(`--repeat 1 --trace ${path("t.csv")} --policy static`);
     assert.match(
       texts.err,
-      /^warning: prompts are those of fledgling:all, not as long as in the trace/,
+      /^warning: prompts are those of fledgling:all and do not have the lengths of the trace/,
     );
     const cut = await run(`--repeat 1 --trace ${path("t.csv")} --num-requests 2 --workload random`);
     assert.equal(cut.request.plan.cases[0]?.arrivals(1).length, 2);
@@ -223,7 +223,7 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
       assert.match(await Deno.readTextFile(path("out")), start);
       assert.match(out, starts.md, "the table is shown all the same");
       const again = await refused(`${QUICK} --output ${path("out")}`);
-      assert.match(again, /^Cannot write ".*": there is such a file; .*--force/);
+      assert.match(again, /^Cannot write ".*": the file exists already; .*--force/);
     });
   }
   const io = fakeIo();
@@ -271,7 +271,7 @@ Deno.test("Ctrl+C ends with what is there", async () => {
   });
   const { code, out, err } = await run(`${QUICK} --request-rate 5,9`, { session, io });
   assert.equal(code, 130);
-  assert.match(err, /warning: stopped: the measurement in flight is left out/);
+  assert.match(err, /warning: stopped: the measurement that was running is left out/);
   assert.equal(out.split("\n").filter((line) => /^\| (5|9) req\/s/.test(line)).length, 5);
 });
 
@@ -293,7 +293,7 @@ Deno.test("flags that contradict each other are refused in one line", async () =
     ["--trace t.csv:time=0", /"--trace t.csv:time=0": allowed is FILE/],
     [
       "--concurrency 2 --duration 5",
-      /"--duration" with "--concurrency": a closed loop has no time/,
+      /"--duration" with "--concurrency": a closed loop ends after --num-requests/,
     ],
     ["--request-rate 0:1", /"--request-rate 0:1" alone: .* give --duration/],
     ["--request-rate 5:1 --duration 3", /"--request-rate 5:1": allowed is SECONDS:RATE/],

@@ -33,7 +33,7 @@ const ARRIVALS = {
     min: 0,
     above: true,
     max: 1_000_000,
-    absent: "until --num-requests have arrived",
+    absent: "no limit: --num-requests ends the arrivals",
     example: "--duration 180",
   },
   promptTokens: {

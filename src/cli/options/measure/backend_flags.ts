@@ -7,7 +7,7 @@ export const BENCH_WEBGPU = {
     type: "names",
     words: ["builtin", "dawn"],
     help:
-      "Deno's own WebGPU, or Dawn, an npm package that is added once; builtin,dawn measures both side by side",
+      "WebGPU implementation: Deno's own, or Dawn, an npm package that has to be downloaded once; builtin,dawn measures both and compares them",
     absent: "EYRIE_WEBGPU of the environment, else builtin",
     example: "--webgpu builtin,dawn",
   },

@@ -10,7 +10,7 @@ export const BENCH_AXES = {
     min: 1,
     max: 128,
     whole: true,
-    help: "requests in flight",
+    help: "numbers of requests that run at a time",
     absent: "1, with --table growth 1 to 128",
     example: "--batch-sizes 1,2,4,8",
   },
@@ -21,14 +21,15 @@ export const BENCH_AXES = {
     min: 0,
     max: MOST_STEPS as number,
     whole: true,
-    help: "fixed draft steps to measure; 0 is plain decoding, which is always measured",
-    absent: "0,1,3,7, or 0 where there is no draft",
+    help: "numbers of draft steps to measure; 0, plain decoding, is always measured",
+    absent: "0,1,3,7, or 0 if there is no draft",
     example: "--num-steps 0-7",
   },
   trees: {
     flag: "--draft-tree",
     type: "names",
-    help: "draft trees to measure, each as STEPS:TOPK:TOKENS",
+    help:
+      "draft trees to measure, each as STEPS:TOPK:TOKENS (levels, candidates of each node, verified rows)",
     absent: "none",
     example: "--draft-tree 5:4:8,6:10:32",
   },
@@ -38,7 +39,7 @@ export const BENCH_AXES = {
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
-      `policies to measure, each as NAME or NAME:key=value,...; there are ${POLICY_TEXT}` as string,
+      `policies to measure, each as NAME or NAME:key=value,...; names: ${POLICY_TEXT}` as string,
     absent: "none",
     example: "--policy ema:config=aggressive,ema:config=tuned.json",
   },
@@ -48,8 +49,8 @@ export const BENCH_AXES = {
     min: 1,
     max: 1_000_000,
     whole: true,
-    help: "tokens of a prompt; with --workload random",
-    absent: "128, or the workload's own prompts",
+    help: "tokens of a prompt, for --workload random",
+    absent: "128; other workloads have their own prompts",
     example: "--prompt-tokens 128,1024",
   },
   outputTokens: {
@@ -60,7 +61,7 @@ export const BENCH_AXES = {
     max: 1_000_000,
     whole: true,
     default: [128],
-    help: "most tokens of an answer",
+    help: "maximum tokens of an answer",
     example: "--output-tokens 64,256",
   },
   temperatures: {
@@ -71,7 +72,8 @@ export const BENCH_AXES = {
     max: 100,
     whole: false,
     default: [0],
-    help: "0 = greedy; then the outputs of all settings are compared too",
+    help:
+      "sampling temperature; at 0, greedy, the outputs of all settings are also compared with each other",
     example: "--temperature 0,0.7",
   },
   depths: {
@@ -80,14 +82,15 @@ export const BENCH_AXES = {
     min: 0,
     max: 1_000_000,
     whole: true,
-    help: "tokens in the cache before the prompt",
+    help: "tokens in the KV cache before the prompt",
     absent: "0; with --table growth 0 to 32768, with --table rewrites 512",
     example: "--depth 0,1024",
   },
   roundsPerSync: {
     flag: "--rounds-per-sync",
     type: "names",
-    help: "rounds the GPU does before the host looks: auto, 1 to 8, 12, 16, 24 or 32",
+    help:
+      "rounds that the GPU runs before the host reads their tokens: auto, 1 to 8, 12, 16, 24 or 32",
     absent: "auto",
     example: "--rounds-per-sync 1,2,4,auto",
   },
@@ -99,7 +102,8 @@ export const BENCH_RUN = {
     flag: "--workload",
     common: true,
     type: "text",
-    help: "fledgling:TASK, phases (easy, hard), file:PROMPTS.jsonl, spec-bench:FILE or random",
+    help:
+      "prompts: fledgling:TASK, phases (easy and hard ones in turn), file:PROMPTS.jsonl, spec-bench:FILE or random",
     absent: "fledgling:all, or random for a model of random weights",
     example: "--workload phases",
   },
@@ -111,7 +115,7 @@ export const BENCH_RUN = {
     max: 1000,
     default: 5,
     help:
-      "blocks; each measures every setting once, in random order; with --table profile each is 4 rounds",
+      "number of blocks, each of which measures every setting once in random order; with --table profile a block is 4 rounds",
     example: "--repeat 10",
   },
   seed: {
@@ -120,7 +124,7 @@ export const BENCH_RUN = {
     min: 0,
     max: 4_294_967_295,
     default: 1,
-    help: "of prompts, sampling and the order in the blocks",
+    help: "random seed of prompts, sampling and the order within blocks",
     example: "--seed 7",
   },
 } as const;
@@ -129,6 +133,7 @@ export const BENCH_RUN = {
 export const BENCH_TABLE = {
   table: {
     flag: "--table",
+    common: true,
     type: "choice",
     choices: ["profile", "growth", "rewrites", "llama-bench"],
     help:
@@ -167,7 +172,7 @@ export const BENCH_RANDOM = {
     common: true,
     type: "model",
     help:
-      "EAGLE head: a folder, a name on the hub, auto (the head that is known for the model), none, or random:CONFIG.json with a random model",
+      "draft model: a checkpoint folder, a name on the hub, auto (the EAGLE head that is known for the target), none, or random:CONFIG.json with a random target",
     absent: "none; the embedded model has its own head",
     example: "--draft random:eagle3-8b/config.json",
   },
@@ -189,7 +194,7 @@ export const OVERWRITE = {
   force: {
     flag: "--force",
     type: "switch",
-    help: "replace result files that are there; without it the command refuses to begin",
+    help: "replace result files that exist; without it the command refuses to start",
   },
 } as const;
 
@@ -201,29 +206,30 @@ export const BENCH_OUTPUT = {
     type: "choice",
     choices: ["md", "csv", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts",
-    absent: "md; on a terminal a short table that fits, where md has all columns",
+    absent: "md; on a terminal a table with fewer columns, which fits its width",
     example: "--format html",
   },
   output: {
     flag: "--output",
     common: true,
     type: "file",
-    help: "file for the results, kept up to date; the table still goes to standard output",
+    help:
+      "file for the results, which is updated while measuring; the table is printed to standard output as well",
     absent: "standard output",
     example: "--format html --output bench.html",
   },
   resume: {
     flag: "--resume",
     type: "file",
-    help: "JSONL file of rows: those in it are not measured again, new ones are added to it",
+    help:
+      "JSONL file of earlier results: what is in it is not measured again, and new rows are added to it",
     absent: "none",
     example: "--resume rows.jsonl",
   },
   emitConfig: {
     flag: "--emit-config",
-    common: true,
     type: "file",
-    help: "write the adaptive config whose slots hold the fastest steps of each batch size",
+    help: "write an adaptive config with the steps that were fastest at each batch size",
     absent: "none",
     example: "--emit-config mine.json",
   },

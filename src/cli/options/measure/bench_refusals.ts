@@ -74,7 +74,11 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
       clash(`--draft ${draft}`, `--model ${model}`, "allowed is --draft random:CONFIG.json");
     }
     if (workload !== undefined && workload !== "random") {
-      clash(`--model ${model}`, `--workload ${workload}`, "it knows no text; allowed is random");
+      clash(
+        `--model ${model}`,
+        `--workload ${workload}`,
+        "a model of random weights cannot read text; allowed is random",
+      );
     }
   } else if (isRandom(draft)) {
     throw new UsageError(`Cannot use "--draft ${draft}": it needs --model random:CONFIG.json`);
@@ -87,7 +91,9 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     ? `--policy ${policies}`
     : undefined;
   if (drafts !== undefined && !hasDraft(given)) {
-    if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");
+    if (draft === "none") {
+      clash(drafts, "--draft none", "there is no drafter; allowed is --num-steps 0");
+    }
     const head = isRandom(model) ? "random:CONFIG.json" : "MODEL";
     clash(drafts, "--model", `it needs a draft; give --draft ${head}`);
   }
