@@ -142,9 +142,11 @@ async function run(
       if (table === "rewrites") {
         const { rewrites } = await import("./src/measure/rewrites/session.ts");
         const { runRewrites } = await import("./src/cli/bench/rewrites.ts");
+        const { rewritesWithout } = await import("./src/model/lower/without.ts");
         const { locate } = await import("./src/cli/open/locate.ts");
         return await runRewrites(invocation.options, {
           rewrites,
+          without: rewritesWithout(),
           io,
           located: (model) => locate(model, { io, quiet }),
         });

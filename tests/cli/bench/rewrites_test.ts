@@ -27,13 +27,23 @@ const ROW: RewriteRow = {
   ratio_high: null,
 };
 
-async function run(args: readonly string[], { interrupt = false } = {}) {
-  const io = fakeIo();
+interface Run {
+  readonly interrupt?: boolean;
+  readonly terminal?: boolean;
+  readonly without?: readonly string[];
+}
+
+async function run(
+  args: readonly string[],
+  { interrupt = false, terminal = false, without = [] }: Run = {},
+) {
+  const io = fakeIo({ terminal });
   const invocation = parseArguments(["bench", "--table", "rewrites", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: RewritesRequest[] = [];
   const code = await runRewrites(invocation.options, {
     io,
+    without: new Set(without),
     located: (model) => Promise.resolve(model),
     async *rewrites(request) {
       requests.push(request);
@@ -88,6 +98,28 @@ Deno.test("bench --table rewrites: after Ctrl+C what was measured is shown", asy
   assert.equal(code, 130);
   assert.match(out, /\| split_k \|/);
   assert.ok(!out.includes("| all"));
+  assert.match(out, /\nstopped: an empty field was not reached/);
+});
+
+Deno.test("bench --table rewrites: a terminal has the columns that fit, --format md all of them", async () => {
+  const { out } = await run([], { terminal: true });
+  assert.ok(out.split("\n").every((line) => line.length <= 80), out);
+  assert.match(out, /^split_k +1\.00 +1\.50x$/m);
+  assert.match((await run(["--format", "md"], { terminal: true })).out, /1 row: without ms/);
+});
+
+Deno.test("bench --table rewrites: rewrites that EYRIE_WITHOUT turns off are named, all of them are refused", async () => {
+  const { err } = await run([], { without: ["split_k"] });
+  assert.match(
+    err,
+    /^warning: EYRIE_WITHOUT=split_k: these rewrites are off in every measurement\n/,
+  );
+  await assert.rejects(
+    run([], { without: ["all"] }),
+    new UsageError(
+      'Cannot use "EYRIE_WITHOUT=all" with "--table rewrites": no rewrite is left to measure',
+    ),
+  );
 });
 
 Deno.test("bench --table rewrites: flags that it does not go with", () => {

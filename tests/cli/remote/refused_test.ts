@@ -187,7 +187,7 @@ Deno.test("flags that say nothing to a server are refused in one line", async ()
     ["chat --generation-config none", "--generation-config", /its own defaults/],
     ["bench load --policy ema", "--policy", /decided when it is started/],
     ["bench load --max-batch 4", "--max-batch", /the server has its own/],
-    ["bench load --recording x", "--recording", /does not tell its rounds/],
+    ["bench load --recording x", "--recording", /does not report its rounds/],
   ];
   for (const [line, flag, why] of cases) {
     const { code, err } = await eyrie([...line.split(" "), "--remote", "http://127.0.0.1:1"]);
