@@ -5,7 +5,7 @@ const SLEEP = { least: 0.02, most: 0.25, share: 0.02 };
 
 /**
  * The addon looks while something is awaited: it hands a native function to the global `setImmediate`,
- * which does so again and again. That costs a core, 9 to 17 ms a read beside an H200 that works for 5,
+ * which does so again and again. That costs a core, and 9 to 17 ms a read while the H200 works for 5,
  * and on a software adapter the time of the very threads that it waits for. So the function is kept
  * where it can be called.
  */

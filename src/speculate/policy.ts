@@ -17,7 +17,7 @@ export interface Policy<State = unknown> {
    * others when first wanted. Default: as `confident`.
    */
   readonly packs?: boolean;
-  /** Whether it goes by `RoundContext.costs`: only then does the engine measure what is not known. */
+  /** Whether it uses `RoundContext.costs`: only then does the engine measure unknown costs. */
   readonly costs?: true;
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Decision;

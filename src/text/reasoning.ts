@@ -77,7 +77,7 @@ export interface ReasoningStream {
 const NOTHING: Parted = { reasoning: "", text: "" };
 
 /**
- * Parts reasoning from answer. Reasoning is what stands between the marks at the beginning of an
+ * Separates reasoning from the answer. Reasoning is the text between the marks at the beginning of an
  * output, or from its beginning where the prompt opened it (`openings`); marks further on are text.
  * White space around reasoning and the empty lines before the answer are left out. The result does
  * not depend on how the output is cut.

@@ -126,7 +126,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/undo", /^Cannot run "\/undo": nothing was said yet$/],
   ["/drop none", /^Cannot run "\/drop none": COUNT is an integer from 1$/],
   ["/toString", /no such command/],
-  ["/bye now", /^Cannot run "\/bye now": \/bye stands alone$/],
+  ["/bye now", /^Cannot run "\/bye now": \/bye takes no argument$/],
   ["/save", /^Cannot run "\/save": FILE is missing$/],
   ["/load  ", /FILE is missing/],
   ["/save -f", /^Cannot run "\/save": FILE is missing$/],

@@ -282,7 +282,7 @@ Deno.test("serve-command: mistakes are one line and print no command", async () 
     ["sglang", /--model is missing/],
     ["tgi -m a/b", /"serve-command tgi": allowed is sglang, vllm/],
     ["sglang -m a/b --draft auto", /no draft for "a\/b" is known/],
-    ["sglang -m a/b --draft c/d", /Cannot tell what the draft "c\/d" is/],
+    ["sglang -m a/b --draft c/d", /Cannot find out what kind of draft "c\/d" is/],
     [`sglang ${HEAD} --preset nope`, /"nope"/],
     [`sglang ${HEAD} --preset conservative --num-steps 5`, /"--num-steps 5"/],
     [`sglang ${HEAD} --policy nope`, /no such policy/],

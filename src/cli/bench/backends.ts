@@ -180,7 +180,7 @@ async function byTurns(runs: readonly Run[], say: (line: string) => void): Promi
   for (const run of runs) {
     run.start();
     if (await run.turn() || run.code === 0 || runs[0] === run) continue;
-    // It may have had no room beside the others.
+    // There may not be enough memory for all of them at once.
     say(
       `${run.name} cannot be opened while the other WebGPU is open: it is measured afterwards, not in turns`,
     );

@@ -33,7 +33,7 @@ type TerminalContext = Pick<ChatContext, "io" | "historyFile">;
 
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
-  templateArguments(options); // a mistake is told before anything is opened
+  templateArguments(options); // mistakes are reported before anything is opened
   // Before the model is opened: what is typed while it loads waits for the first prompt.
   using lines = linesOf(options, context);
   await using engine = await openWhile(lines, options, context);

@@ -127,7 +127,7 @@ export function obey(state: ChatState, entry: Entry, context: Context): Step {
   const [, name = "", argument = ""] = /^(\S+)\s*([^]*)$/.exec(typed) ?? [];
   const [, command] = commandNamed(name);
   if (argument !== "" && command.argument === undefined) {
-    throw new UsageError(`Cannot run "${name} ${argument}": ${name} stands alone`);
+    throw new UsageError(`Cannot run "${name} ${argument}": ${name} takes no argument`);
   }
   return command.run(state, argument, context);
 }

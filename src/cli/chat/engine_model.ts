@@ -17,7 +17,7 @@ interface Local {
   readonly engine: Engine;
   readonly options: ChatOptions;
   readonly drawSeed: () => number;
-  /** Told of every answer; says once that the draft is of no use. */
+  /** Called with every answer; warns once if the draft does not help. */
   readonly watchDraft: ReturnType<typeof draftWatch>;
 }
 
@@ -90,7 +90,7 @@ function cutText(engine: Engine, result: Answered): string | undefined {
   return `${note} ${how}`;
 }
 
-/** The answer as it comes; undefined where Ctrl+C came before there was a prompt. */
+/** The answer as it comes; undefined if Ctrl+C was pressed before there was a prompt. */
 async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
   const { engine, options: { templateArg } } = local;
   const { signal, say, interactive } = to;

@@ -126,7 +126,7 @@ function openRun(
         const warning = watch(result.speculative);
         if (warning !== undefined) warn(warning, { io, status, quiet: options.quiet });
       } catch (error) {
-        // A line that Ctrl+C came before has no result.
+        // A line that was not answered before Ctrl+C has no result.
         if (io.signal.aborted && error === io.signal.reason) return;
         if (!(error instanceof UsageError)) throw error;
         failed++;
@@ -154,7 +154,7 @@ function openRun(
 }
 
 function memoryText({ evictions, reloads }: ElasticReport): string {
-  return `, the draft left ${evictions} times and came back ${reloads} times`;
+  return `, the draft was unloaded ${evictions} times and loaded again ${reloads} times`;
 }
 
 async function requestOf(

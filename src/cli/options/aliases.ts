@@ -114,7 +114,7 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   },
 };
 
-/** For an alias beside which the flag cannot be given. */
+/** For an alias that cannot be given together with its flag. */
 function noOther(): undefined {}
 
 function emaConfig(): Alias {

@@ -7,7 +7,7 @@ import { decimal } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { POLICY_NAMES } from "./option_speculation.ts";
 
-/** It reads what a round would come to before the round is run, which only a simulation can tell. */
+/** It reads the result of a round before the round is run, which only a simulation knows. */
 const SIMULATED = "oracle";
 
 /**

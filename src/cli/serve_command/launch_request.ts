@@ -105,7 +105,7 @@ function draftingOf(
   const kind = asked ?? pair?.algorithm;
   if (kind === undefined) {
     throw new UsageError(
-      `Cannot tell what the draft "${draft}" is: give --drafter EAGLE3, EAGLE or ` +
+      `Cannot find out what kind of draft "${draft}" is: give --drafter EAGLE3, EAGLE or ` +
         "STANDALONE",
     );
   }

@@ -72,7 +72,7 @@ export interface Programs {
   makePrompts(): Promise<void>;
   /**
    * What the verification of a round dispatches until the target's choice, and neither drafts nor accepts: it may
-   * run any number of times. Without these rewrites, nor those that the target goes without.
+   * run any number of times. These rewrites are turned off, and so are those that are turned off for the target.
    */
   verifyPlan(of: RoundSpec, without: ReadonlySet<string>): Dispatch[];
   /** The same for a chunk of a prompt, of at most `rows` rows, without the head. */

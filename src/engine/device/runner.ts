@@ -151,7 +151,7 @@ export interface RoundRequest {
   readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
   /**
    * Likeliest tokens to tell in the place of each token that is emitted, with their log-probabilities
-   * and its own, 0 to MOST_LOGPROBS; at least as many are told. Absent: no log-probabilities.
+   * and its own, 0 to MOST_LOGPROBS; at least as many are reported. Absent: no log-probabilities.
    */
   readonly logprobs?: number | undefined;
 }

@@ -19,7 +19,7 @@ import {
 export interface ElasticReport {
   /** Where the draft is. */
   readonly draft: Residency["kind"];
-  /** Times that it left the GPU, and that it came back. */
+  /** How often it was unloaded from the GPU, and how often it was loaded again. */
   readonly evictions: number;
   readonly reloads: number;
   /** KV pages while it is there, and while it is not. */

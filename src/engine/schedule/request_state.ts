@@ -63,7 +63,7 @@ export function mostLogprobs(
   return wanted.length > 0 ? Math.max(...wanted) : undefined;
 }
 
-/** Tells how much of the prompt is stored, and which kernels it waits for. */
+/** Called with how much of the prompt is stored, and which kernels it waits for. */
 export function tellPrefill(
   { onEvent, sequence, cached = 0 }: RequestState,
   compiling?: CompileProgress,

@@ -25,7 +25,7 @@ export interface MemorySignals {
   readonly freeShare: number;
   /** Requests wait, those among them that were preempted. */
   readonly waiting: number;
-  /** KV pages held by running requests, as a share of those that there are beside the draft. */
+  /** KV pages held by running requests, as a share of the pages that do not hold the draft. */
   readonly heldShare: number;
 }
 
@@ -37,7 +37,7 @@ export interface ResidencyOptions {
   readonly shortSteps: number;
   /** It comes back once the policy would have drafted in so many steps, */
   readonly wantedSteps: number;
-  /** and only where this share of the pages beside it is free then: more than `shortShare`. */
+  /** and only if this share of the other pages is free then: more than `shortShare`. */
   readonly roomShare: number;
 }
 

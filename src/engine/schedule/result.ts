@@ -20,7 +20,7 @@ export interface RoundRecord {
   readonly predicted?: boolean | undefined;
 }
 
-/** What a request came to. */
+/** The result of a request. */
 export interface Ended {
   readonly finishReason: FinishReason;
   readonly text: string;

@@ -39,7 +39,7 @@ export interface SpeculationPlan {
   /** As the policy's; default false. */
   readonly confident?: boolean;
   readonly packs?: boolean;
-  /** Whether it goes by what rounds cost. */
+  /** Whether it uses the costs of rounds. */
   readonly costs?: boolean;
   readonly speculation: Speculation;
 }

@@ -50,9 +50,9 @@ interface PlanFor {
   readonly algorithm: OutputConfig["algorithm"];
   /** Of the target, as config.json names it. */
   readonly architecture: string;
-  /** Sequences in flight: a policy goes by the batch sizes that are built for them. */
+  /** Sequences in flight: a policy uses the batch sizes that are built for them. */
   readonly maxBatch: number;
-  /** Told what is not done as asked. */
+  /** Called with a line for each thing that is not done as requested. */
   readonly onWarning: (line: string) => void;
 }
 

@@ -9,7 +9,7 @@ import type { Ready, Service } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
 import { callStream, type ToolPiece } from "../tools/call_stream.ts";
 
-/** What of an answer comes, in order, whichever API it goes to. */
+/** The pieces of an answer, in order, whichever API they go to. */
 export type Piece =
   /** Its prompt is being computed. */
   | { readonly kind: "begin"; readonly promptTokens: number; readonly cachedTokens: number }
@@ -40,7 +40,7 @@ export interface Reading {
   readonly reasoning: boolean;
   /** Part calls of functions from text. */
   readonly calls?: {
-    /** What of the answer stands in the prompt already. */
+    /** The beginning of the answer that the prompt already has. */
     readonly begun: string;
     /** End after this many. */
     readonly most: number;

@@ -124,7 +124,7 @@ function inputUsage(prompt: number, cached: number): Record<string, number> {
   };
 }
 
-/** Why it ended. The engine does not tell which stop text: what stands behind the text does. */
+/** Why it ended. The engine does not report which stop text it was: the text after the answer shows it. */
 async function stopOf(
   { finish, result }: Ended,
   { ready: { engine }, stops }: Context,

@@ -226,7 +226,7 @@ function openItems({ ready: { tools }, clientTools }: OpenResponse): {
     if (block.kind === "call" && clientTools.get(block.name)?.custom) {
       const type = "response.custom_tool_call_input";
       if (kind === "open") return [added];
-      if (kind === "delta") return []; // the text stands in JSON, and is read when that is whole
+      if (kind === "delta") return []; // the text is a string in JSON, and is read when that is complete
       const input = customInput(block.text);
       return [[`${type}.delta`, { ...at, delta: input }], [`${type}.done`, { ...at, input }], done];
     }

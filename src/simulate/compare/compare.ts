@@ -36,7 +36,7 @@ export interface Arm {
   policy(world: World, before: readonly ArmResult[]): SimulatedPolicy;
 }
 
-/** What an arm came to in a world. */
+/** The result of an arm in a world. */
 export interface ArmResult {
   readonly arm: Arm;
   readonly result: SimulationResult;

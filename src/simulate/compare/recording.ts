@@ -5,7 +5,7 @@ import type { RecordedChain } from "../acceptance/replay.ts";
 
 /** A request of a recorded run. */
 export interface RecordedRequest {
-  /** When it came, from the start. */
+  /** Time of its arrival, from the start. */
   readonly atMs: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
@@ -150,7 +150,7 @@ function isCount(value: unknown, least: number): value is number {
   return Number.isSafeInteger(value) && Number(value) >= least;
 }
 
-/** Whether rounds tell which requests they are of. */
+/** Whether rounds name their requests. */
 export function knowsRequests({ rounds }: Pick<Recording, "rounds">): boolean {
   return rounds.every(({ requests }) => requests !== undefined);
 }

@@ -18,7 +18,7 @@ export interface Scenario {
   acceptance(roundMs: number): AcceptanceModel;
   /** The batch whose plain round is the unit of time. */
   readonly typicalBatch: number;
-  /** What is the same for every policy beside the machine: the texts, or the time. */
+  /** What is the same for every policy besides the machine: the texts, or the time. */
   readonly fixed: "work" | "time";
 }
 

@@ -3,7 +3,7 @@ import { CostError } from "../../speculate/costs/parse.ts";
 import { type AcceptanceModel, meanTokens, type Progress } from "../acceptance/model.ts";
 import type { Pricing } from "./pricing.ts";
 
-/** Throughput that was published for batch sizes and depths, without costs and acceptance apart. */
+/** Throughput that was published for batch sizes and depths, which does not separate costs from acceptance. */
 export interface RewardTable {
   readonly format: typeof REWARD_FORMAT;
   /** Where the numbers are from. */
@@ -52,7 +52,7 @@ function isRising(list: unknown, least: number): list is readonly number[] {
  *     ms(b, K) = 1000 b n(K) / r(b, K)
  *
  * r is interpolated along log b, and constant beyond its ends per sequence. There is no cost table to
- * tell policies of, and prompts and catching up take no time: nothing was published of them.
+ * give to policies, and prompts and catching up take no time: nothing was published of them.
  *
  * @param end of the run, over which the acceptance is averaged.
  */

@@ -21,7 +21,7 @@ export interface SimulatedRequest {
   readonly outputTokens: number;
   /** Of its prompt, those that others had stored for it. */
   readonly cachedTokens: number;
-  /** When it came. */
+  /** Time of its arrival. */
   readonly atMs: number;
   readonly acceptance: RequestAcceptance;
   /** Tokens of its output that it has received. */

@@ -19,7 +19,7 @@ export interface Source {
   readonly stored: boolean;
 }
 
-/** Lengths of requests whose arrivals tell none, tokens. */
+/** Lengths in tokens of requests whose arrivals have none. */
 export interface Lengths {
   readonly promptTokens: number;
   readonly outputTokens: number;

@@ -41,7 +41,7 @@ const MOST_SHARE = 2;
 const WARM_MS = 200;
 
 /**
- * Measures what rounds cost on this core by running them, beside nothing else: the scheduler is idle.
+ * Measures what rounds cost on this core by running them alone: the scheduler is idle.
  * All slots and pages it takes are given back. Repeats are interleaved: each pass runs everything
  * once, so what slows the machine for a while slows all alike.
  */
