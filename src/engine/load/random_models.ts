@@ -1,5 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
-import type { DraftAsked } from "../../model/weights/any_draft.ts";
+import type { DraftRequest } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
@@ -18,7 +18,7 @@ import { openQuantizers } from "./quantize.ts";
  */
 export function openRandomModels(
   configs: { readonly target: string; readonly draft?: string },
-  algorithm?: DraftAsked["algorithm"],
+  algorithm?: DraftRequest["algorithm"],
 ): OpenedModels {
   const { target, draft } = configs;
   const kind = algorithm === "STANDALONE" ? "target" : "draft";
