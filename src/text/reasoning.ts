@@ -57,7 +57,7 @@ export function thinkArguments(think: "on" | "off" | "auto"): Record<string, boo
 }
 
 /** A piece of output, parted. */
-export interface Parted {
+export interface SeparatedText {
   readonly reasoning: string;
   readonly text: string;
 }
@@ -69,12 +69,12 @@ type Part = "begin" | "reasoning" | "gap" | "text";
 export interface ReasoningStream {
   /** Of the last piece. */
   readonly part: Part;
-  push(piece: string): Parted;
+  push(piece: string): SeparatedText;
   /** The output ended: what was held back. */
-  end(): Parted;
+  end(): SeparatedText;
 }
 
-const NOTHING: Parted = { reasoning: "", text: "" };
+const NOTHING: SeparatedText = { reasoning: "", text: "" };
 
 /**
  * Separates reasoning from the answer. Reasoning is the text between the marks at the beginning of an
@@ -108,7 +108,7 @@ export function reasoningStream(
     return shown;
   }
 
-  function take(ended: boolean): Parted {
+  function take(ended: boolean): SeparatedText {
     let reasoning = "";
     if (part === "begin") {
       const start = held.trimStart();
@@ -180,7 +180,7 @@ export function partReasoning(
   output: string,
   reasoning: Pick<Reasoning, "marks" | "openings">,
   promptIds: readonly number[],
-): Parted {
+): SeparatedText {
   const stream = reasoningStream(reasoning, promptIds);
   const [first, last] = [stream.push(output), stream.end()];
   return { reasoning: first.reasoning + last.reasoning, text: first.text + last.text };

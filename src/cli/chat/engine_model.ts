@@ -2,7 +2,7 @@ import { defined } from "../../defined.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import { FALLBACK, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
-import { type Answered, answered, answerWriter } from "../generate/answer_writer.ts";
+import { answered, type AnswerResult, answerWriter } from "../generate/answer_writer.ts";
 import { cutNote, draftWatch } from "../generate/notes.ts";
 import { statsLine, thresholdsText } from "../generate/report.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -77,7 +77,7 @@ async function answer(
 }
 
 /** Why the answer was cut, and how to go on. */
-function cutText(engine: Engine, result: Answered): string | undefined {
+function cutText(engine: Engine, result: AnswerResult): string | undefined {
   const note = cutNote(engine.info, result, {
     tokens: "/set max-tokens",
     context: "--context-length at the start",
@@ -144,7 +144,7 @@ async function stream(
   { engine, options: { quiet } }: Local,
   request: GenerateRequest,
   { io, interactive }: Listener,
-): Promise<Answered> {
+): Promise<AnswerResult> {
   const status = statusLine(io.stderr, { shown: interactive && !quiet });
   const shown = { reasoning: !quiet, answer: true };
   const writer = answerWriter(engine.info, request.promptIds, { io, shown, layout: true });

@@ -4,7 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
-import { type Answered, answered } from "./answer_writer.ts";
+import { answered, type AnswerResult } from "./answer_writer.ts";
 import { type BatchEntry, parseBatch } from "./batch_file.ts";
 import type { BatchLine } from "./batch_line.ts";
 import { shortError } from "./batch_error.ts";
@@ -185,7 +185,7 @@ async function requestOf(
   return { input, request };
 }
 
-function resultReport(result: Answered): Record<string, unknown> {
+function resultReport(result: AnswerResult): Record<string, unknown> {
   const { text, reasoning, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
   return {
     text,

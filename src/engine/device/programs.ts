@@ -1,6 +1,6 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
-import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
+import { compiler, type CreationCounts, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { batchBucket, batchBuckets, ROW_BUCKETS, rowBucket } from "./buckets.ts";
@@ -53,7 +53,7 @@ export interface RoundPrograms extends Submission {
  * is what the longest slot has pages for, see `mostCells`; absent: any number.
  */
 export interface Programs {
-  readonly created: Readonly<Created>;
+  readonly created: Readonly<CreationCounts>;
   /** Whether rounds of chains may be packed. */
   readonly packs: boolean;
   /** Whether the device may choose the drafts that are verified, by the draft's confidence. */

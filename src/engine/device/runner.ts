@@ -1,6 +1,6 @@
 import type { CompileProgress } from "./first_runs.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import type { Created } from "../../gpu/program.ts";
+import type { CreationCounts } from "../../gpu/program.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
@@ -22,7 +22,7 @@ export interface Runner {
   readonly gpu: Gpu;
   readonly models: Models;
   readonly capacity: EngineSizes;
-  readonly created: Readonly<Created>;
+  readonly created: Readonly<CreationCounts>;
   /** Milliseconds of first runs of kernels with no lane, in which an adapter may compile them. */
   readonly compileMs: number;
   /** What rounds and prefill run, for the profile. */

@@ -77,10 +77,10 @@ export function observed(
 }
 
 /** How moving ended: it is there; pages could not be vacated; there is no memory. */
-export type Moved = "moved" | "blocked" | "no memory";
+export type MoveOutcome = "moved" | "blocked" | "no memory";
 
 /** After the move that the state is in. */
-export function moved(state: Residency, how: Moved): Residency {
+export function moved(state: Residency, how: MoveOutcome): Residency {
   switch (state.kind) {
     case "evicting":
       // Without memory for more pages it is away all the same.

@@ -1,6 +1,6 @@
 import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
 import { figure, legend, type PageFacts, pageHeader, pageTable, tableBody } from "../page/parts.ts";
-import { type Looks, swatch } from "../page/series.ts";
+import { type SeriesStyles, swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
 import { chartsOf } from "./charts.ts";
 import { growthTables } from "./columns.ts";
@@ -11,7 +11,7 @@ import { bandwidthText, deviceLines, GROWTH_NOTES, type GrowthFacts } from "./te
 
 interface Drawing {
   readonly page: PageMaker;
-  readonly looks: Looks;
+  readonly looks: SeriesStyles;
   readonly nameOf: ReturnType<typeof seriesNames>;
 }
 

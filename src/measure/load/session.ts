@@ -74,7 +74,7 @@ export interface LoadCellResult {
 }
 
 /** What a measured server has in place of the policies of the plan. */
-export interface Served {
+export interface MeasuredServer {
   /** The arm of the rows, whose label says how the server speculates. */
   readonly arm: LoadArm;
   /** The kind of the server: `vllm`. */
@@ -87,7 +87,7 @@ export interface Served {
 export interface LoadSession extends Disposable {
   readonly subject: Subject;
   /** Present if a server is measured. */
-  readonly served?: Served;
+  readonly served?: MeasuredServer;
   /** @throws UsageError if one of the requests cannot be answered. */
   check(requests: readonly LoadRequest[]): void;
   /** Runs one measurement; undefined if the signal aborted before its end. */

@@ -23,7 +23,7 @@ export interface Scenario {
 }
 
 /** A scenario on a machine. */
-export interface Staged {
+export interface ScenarioSetup {
   readonly source: () => Source;
   readonly acceptance: AcceptanceModel;
   readonly maxBatch: number;
@@ -120,7 +120,7 @@ export function staged(
   scenario: Scenario,
   pricing: Pricing,
   { rounds, seed }: { readonly rounds: number; readonly seed: number },
-): Staged {
+): ScenarioSetup {
   const batch = scenario.typicalBatch;
   const [steps = 0] = pricing.steps ?? [];
   const cells = batch * SCENARIO_CELLS;

@@ -1,7 +1,7 @@
 import type { AcceptanceModel, RequestAcceptance } from "../acceptance/model.ts";
 
 /** What comes to the machine. */
-export interface Coming {
+export interface IncomingRequest {
   readonly seed: number;
   readonly promptTokens: number;
   /** 1 or more. */
@@ -32,7 +32,7 @@ export interface SimulatedRequest {
 
 export function newRequest(
   id: number,
-  { cachedTokens = 0, ...coming }: Coming,
+  { cachedTokens = 0, ...coming }: IncomingRequest,
   acceptance: AcceptanceModel,
 ): SimulatedRequest {
   return {
