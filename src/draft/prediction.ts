@@ -20,11 +20,11 @@ export function predictedText(prediction: readonly number[], promptTokens: numbe
   let seen = promptTokens;
   return {
     guess(ids, most) {
-      const came = ids.slice(seen);
+      const added = ids.slice(seen);
       seen = ids.length;
       // As far as the text followed it: the tokens that differ may replace any number of its tokens.
-      const other = came.findIndex((id, i) => id !== prediction[reached + i]);
-      reached += other < 0 ? came.length : other;
+      const other = added.findIndex((id, i) => id !== prediction[reached + i]);
+      reached += other < 0 ? added.length : other;
       const output = ids.slice(Math.max(promptTokens, ids.length - MOST));
       const { length, end } = nearestMatch(prediction, output, reached);
       if (length === 0) return NO_GUESS;

@@ -114,7 +114,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   }
 
   /** What the request asked for of a round's first `kept` tokens. */
-  function toldOf(round: RoundOutput, kept: number): { logprobs: TextLogprobs[] } | undefined {
+  function logprobsOf(round: RoundOutput, kept: number): { logprobs: TextLogprobs[] } | undefined {
     const { logprobs: most } = request;
     if (most === undefined) return undefined;
     const withText = <One extends TokenLogprob>(one: One) => {
@@ -122,9 +122,9 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       const bytes = text.includes("\ufffd") ? bytesOf(outputs, one.id) : [];
       return bytes.length > 0 ? { ...one, text, bytes } : { ...one, text };
     };
-    const told = round.logprobs?.slice(0, kept) ?? [];
+    const reported = round.logprobs?.slice(0, kept) ?? [];
     return {
-      logprobs: told.map((one) => ({
+      logprobs: reported.map((one) => ({
         ...withText(one),
         top: one.top.slice(0, most).map(withText),
       })),
@@ -149,13 +149,13 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       const { tier, drafts, predicted } = round;
       if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier, predicted });
       text += piece;
-      const told = toldOf(round, kept.length);
-      logprobs.push(...told?.logprobs ?? []);
+      const reported = logprobsOf(round, kept.length);
+      logprobs.push(...reported?.logprobs ?? []);
       const { tokens: reasoningTokens } = reasoned;
       const more = {
         ...predicted && { predicted },
         ...reasoningTokens > 0 && { reasoningTokens },
-        ...told,
+        ...reported,
       };
       const events: EngineEvent[] = [
         { kind: "round", ids: kept, accepted, drafts, tier, ...more },
@@ -168,9 +168,16 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       if (held.stopped) finished = "stop";
       const rest = held.text + scanner.end();
       const finishReason = finished ?? "interrupt";
-      const told = request.logprobs === undefined ? {} : { logprobs };
+      const reported = request.logprobs === undefined ? {} : { logprobs };
       const { tokens: reasoningTokens } = reasoned;
-      const got = { ...ended, finishReason, text: text + rest, rounds, reasoningTokens, ...told };
+      const got = {
+        ...ended,
+        finishReason,
+        text: text + rest,
+        rounds,
+        reasoningTokens,
+        ...reported,
+      };
       const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };
       return rest ? [{ kind: "text", text: rest }, last] : [last];

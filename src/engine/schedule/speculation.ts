@@ -129,11 +129,11 @@ export function openSpeculation<State>(
       active = tier.depth;
       const name = tierText(tier);
       tierMs[name] = (tierMs[name] ?? 0) + ms.round;
-      const told = sequences.filter(({ asked }) => drafts(asked));
+      const drafting = sequences.filter(({ asked }) => drafts(asked));
       // The policy chose none of this round, or none of what it chose for is left.
-      if (told.length === 0) return;
+      if (drafting.length === 0) return;
       const learned: PolicyUpdate<State> = asked(
-        () => policy.learn(state, { ...outcome, sequences: told }),
+        () => policy.learn(state, { ...outcome, sequences: drafting }),
         () => ({ state }),
       );
       state = learned.state;

@@ -34,7 +34,7 @@ export interface RequestAcceptance {
    */
   chance(position: number, step: number, now: Progress): number;
   /** The probability that the draft's confidence predicts; absent: the true one. */
-  told?(position: number, step: number, now: Progress): number;
+  confidence?(position: number, step: number, now: Progress): number;
 }
 
 /** What a draw by chance is for; see chance.ts. */
