@@ -14,7 +14,7 @@ const DEVICE_PRIOR = 0.7;
  */
 const MARGIN = 1.15;
 
-/** Depths of the rounds that hold shorter chains: rows of verification that nobody needs cost time. */
+/** Depths of the rounds that hold shorter chains: verification rows that are not needed cost time. */
 const DEPTHS = [1, 3, 7, 15, 31];
 
 /**
@@ -61,7 +61,7 @@ export function guessDrafter(
 interface Source {
   readonly text: TextGuesser;
   readonly record: TrackRecord;
-  /** As in HostProposal. */
+  /** See HostProposal. */
   readonly predicted?: true;
 }
 

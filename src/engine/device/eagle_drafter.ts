@@ -118,7 +118,7 @@ function treeOf(
 /**
  * Trees of what a draft finds most probable.
  *
- * @param forward over the nodes that a level goes on from, `tree.rows`: leaves `tree.top`.
+ * @param forward over the nodes that a level continues from, `tree.rows`: leaves `tree.top`.
  */
 export function treeLevels(
   { tree, mostRows }: { readonly tree: TreeScratch; readonly mostRows: number },

@@ -17,7 +17,7 @@ export interface OutputConfig {
   readonly tokenizer: Tokenizer;
   /** The tokens' bytes, for logprobs of half characters; @throws where the decoder is not known. */
   readonly tokens?: () => TokenBytes;
-  /** Of the target, for messages. */
+  /** Name of the target, for messages. */
   readonly name: string;
   /** Token ids of the target: 0 to one less. */
   readonly vocabSize: number;
@@ -25,7 +25,7 @@ export interface OutputConfig {
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
-  /** Of a request that asks for no number of steps. */
+  /** Tier of a request that does not set its number of steps. */
   readonly tier: DraftShape;
   /** How the target reasons; absent: not at all. */
   readonly reasoning?: Pick<Reasoning, "marks" | "openings">;
@@ -40,9 +40,9 @@ export interface RoundOutput {
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
   readonly tier: DraftShape | undefined;
-  /** As in RoundRecord. */
+  /** See RoundRecord. */
   readonly predicted?: boolean | undefined;
-  /** Of each of `ids`: at least what the request asked for. */
+  /** Log-probabilities of each of `ids`: at least those that the request asked for. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface OutputAccumulator {
   /**
    * Adds a round; what it makes visible.
    *
-   * @param constraint goes on with the tokens; the output ends where nothing may follow.
+   * @param constraint is advanced by the tokens; the output ends where nothing may follow.
    */
   take(round: RoundOutput, constraint?: Constraint): EngineEvent[];
   /** The last events: what was held back, and the result. */

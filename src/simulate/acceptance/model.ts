@@ -49,7 +49,7 @@ export function geometric(alpha: number): AcceptanceModel {
 /**
  * By draft of the round.
  *
- * @param chances after those before it; the last one holds for all further drafts.
+ * @param chances after those before it; the last one is used for all further drafts.
  */
 export function byPosition(chances: readonly number[]): AcceptanceModel {
   const last = chances.at(-1) ?? 0;

@@ -102,7 +102,7 @@ function nextDrafts(
   return [...headPlan(draft.model, of.batch, x), ...chosenDrafts(draft, buffers, of)];
 }
 
-/** Of logits that are made, what the target would choose of them. */
+/** Dispatches that choose a draft from its logits as the target would choose. */
 function chosenDrafts(
   { model, vocab, chosen, mostRows, rejection }: StandaloneDraft,
   { batchSlots, drafts, ...buffers }: RoundBuffers,
