@@ -189,7 +189,8 @@ Deno.test("a full disk: told before, or when it is full", async () => {
   using cache = testCache();
   await assert.rejects(download(TOY, cache.hub(server, { freeBytes: () => 10_000 })), {
     name: "UsageError",
-    message: `Cannot download "org/toy": 50.0 kB have to be downloaded, and the disk of "${cache.path}" has ` +
+    message:
+      `Cannot download "org/toy": 50.0 kB have to be downloaded, and the disk of "${cache.path}" has ` +
       "10.0 kB free; free some or set HF_HUB_CACHE",
   });
   // Every write to this device says that it is full.
