@@ -42,7 +42,11 @@ const REFUSED: readonly (readonly [fields: unknown, param: string | null, messag
   [{ ...HELLO, regex: "a", response_format: { type: "json_object" } }, "regex", /one grammar/],
   [{ ...HELLO, regex: "a", grammar: 'root ::= "a"' }, "regex", /one grammar/],
   [{ ...HELLO, reasoning_effort: "all" }, "reasoning_effort", /reasoning_effort/],
-  [{ ...HELLO, chat_template_kwargs: { messages: 1 } }, "chat_template_kwargs.messages", /is said/],
+  [
+    { ...HELLO, chat_template_kwargs: { messages: 1 } },
+    "chat_template_kwargs.messages",
+    /the request itself sets it/,
+  ],
   [{ ...HELLO, tool_choice: "required" }, "tool_choice", /it needs tools/],
   [
     {
