@@ -223,8 +223,10 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     sequence.ids.push(...ids);
     sequence.stored = sequence.ids.length - 1;
     const drafted = draft !== "none" && shape.depth > 0;
+    // As the engine: where every tier drafts, nothing is kept for the draft to catch up from.
+    const features = draft === "catches up" && shape.depth === 0;
     for (let cell = from; cell < sequence.stored; cell++) {
-      write(sequence, cell, shape.depth === 0, drafted);
+      write(sequence, cell, features, drafted);
     }
     if (drafted && sequence.draftStored === from) sequence.draftStored = sequence.stored;
     checkDraft(sequence);
