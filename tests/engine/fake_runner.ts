@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
-import type { EngineSizes } from "../../src/engine/device/buffers.ts";
+import { type EngineSizes, tablePages } from "../../src/engine/device/buffers.ts";
 import type { DraftKind, RoundRequest } from "../../src/engine/device/runner.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
@@ -125,6 +125,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     },
     reserve(sequence, count) {
       const missing = Math.ceil(count / PAGE) - sequence.pages.length;
+      assert.ok(count <= tablePages(capacity) * PAGE, "more pages than a row of the block table");
       if (missing > pool.free) return false;
       for (let i = 0; i < missing; i++) sequence.pages.push(pool.take() as number);
       tables.set(slotOf(sequence), [...sequence.pages]);
