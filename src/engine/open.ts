@@ -44,7 +44,7 @@ const RANDOM_SEED = 1;
  */
 const SOFTWARE_CHUNK_ROWS = 64;
 
-/** Of measuring costs at start, for a policy that goes by them. */
+/** How costs are measured at start, for a policy that uses them. */
 const QUICK_SECONDS = 3;
 
 /** What the engine runs on; tests give it less memory. */

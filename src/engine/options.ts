@@ -41,7 +41,7 @@ export interface DeviceOptions extends GpuChoice {
   readonly autotune?: AutotuneChoice;
   /**
    * Cost table of rounds: a file, or "off" for none; absent: the cache's, which is measured where the
-   * policy goes by costs and there is none.
+   * policy uses costs and there is none.
    */
   readonly costs?: CostsChoice;
   /** Time the parts of each round on the device. */

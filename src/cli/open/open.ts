@@ -21,7 +21,7 @@ export interface CommandContext {
   readonly randomSeed?: () => number;
 }
 
-/** What of a command's options says how its engine is opened. */
+/** Those of a command's options that say how its engine is opened. */
 export type EngineFlags = OpeningOptions & {
   readonly maxBatch?: number;
   readonly maxKvTokens?: number | undefined;
@@ -82,7 +82,7 @@ export function engineOptions(
   };
 }
 
-/** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
+/** Opens the engine with a progress bar on stderr; undefined if Ctrl+C was pressed before it was open. */
 export async function openWithProgress(
   options: EngineFlags,
   { open, io }: CommandContext,

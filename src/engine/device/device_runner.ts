@@ -1,5 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
-import { type Created, submit } from "../../gpu/program.ts";
+import { type CreationCounts, submit } from "../../gpu/program.ts";
 import { PAGE, RESULT_CHOICES } from "../../model/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
@@ -154,7 +154,7 @@ class DeviceRunner implements Runner {
     return this.#firsts.ms + this.#makingMs;
   }
 
-  get created(): Readonly<Created> {
+  get created(): Readonly<CreationCounts> {
     return this.programs.created;
   }
 

@@ -1,6 +1,6 @@
 import type { CompileProgress } from "./first_runs.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import type { Created } from "../../gpu/program.ts";
+import type { CreationCounts } from "../../gpu/program.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
@@ -22,7 +22,7 @@ export interface Runner {
   readonly gpu: Gpu;
   readonly models: Models;
   readonly capacity: EngineSizes;
-  readonly created: Readonly<Created>;
+  readonly created: Readonly<CreationCounts>;
   /** Milliseconds in which programs of prompts were made, and kernels ran for the first time, with no sequence. */
   readonly compileMs: number;
   /** What rounds and prefill run, for the profile. */
@@ -153,7 +153,7 @@ export interface RoundRequest {
   readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
   /**
    * Likeliest tokens to tell in the place of each token that is emitted, with their log-probabilities
-   * and its own, 0 to MOST_LOGPROBS; at least as many are told. Absent: no log-probabilities.
+   * and its own, 0 to MOST_LOGPROBS; at least as many are reported. Absent: no log-probabilities.
    */
   readonly logprobs?: number | undefined;
 }
