@@ -1,4 +1,4 @@
-/** Attention of a tile of rows and a group of heads at once, in registers and without partial sums. */
+/** attention_lanes.wgsl: attention of a tile of rows and a group of heads at once, in registers and without partial sums. */
 import {
   type Cost,
   type Dispatch,
@@ -8,9 +8,9 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
+import { tileOf } from "../lib/row_blocks.ts";
 import { kernelOf } from "../shader.ts";
-import { SCORING } from "./attention_kernels.ts";
-import { tileOf } from "./row_blocks.ts";
+import { SCORING } from "./splits.ts";
 
 /** q and the sums of a group are in registers: this many floats at most. */
 const MOST_IN_LANES = 128;

@@ -2,7 +2,7 @@
 const MOST_REST = 16;
 
 /**
- * Parameters of workgroup_sum.wgsl and workgroup_argmax.wgsl: how a workgroup folds `lanes`
+ * Parameters of workgroup_sum.wgsl and workgroup_partial.wgsl: how a workgroup folds `lanes`
  * partial results, in stages that fold eight into one each, and a rest.
  *
  * @param lanes a power of two.

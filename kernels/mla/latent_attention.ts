@@ -8,8 +8,8 @@ import {
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
-import type { PartialSums } from "../attention/partial_sums.ts";
-import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES } from "../attention/row_blocks.ts";
+import type { PartialSums } from "../lib/heads.ts";
+import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES } from "../lib/row_blocks.ts";
 import { longBytes, longKernel } from "./long.ts";
 import { chunksOf, FEW_ROWS, type Pass, passesOf, segmentsOf } from "./latent_passes.ts";
 import { manyAttended, manyBytes, RECORD_WORDS } from "./attend.ts";

@@ -1,6 +1,6 @@
 /** Which rows and cells attention over latents takes at a time. */
 import type { CellRange } from "../../src/gpu/kernel.ts";
-import { rowBlock } from "../attention/row_blocks.ts";
+import { rowBlock } from "../lib/row_blocks.ts";
 import type { LongQueries } from "./long.ts";
 import { CHUNK, CHUNK_CELLS, SEGMENT } from "./latent_kernels.ts";
 

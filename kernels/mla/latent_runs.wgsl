@@ -1,7 +1,7 @@
 // What attention over latents declares alike where runs of cells leave sums: what it reads and writes.
 
 //#import lib/rows
-//#import attention/visible
+//#import lib/visible
 //#import mla/latent_fold
 
 override HEADS: u32;

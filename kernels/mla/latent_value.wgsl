@@ -5,7 +5,7 @@
 // lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added
 // in order of l. $ROWS does not enter.
 
-//#import attention/note
+//#import lib/lower_scale
 //#import lib/weights_$weights
 //#import lib/add8
 //#if MIXED
@@ -70,7 +70,7 @@ const STRIDE = SUMS | 1u; // odd: invocations write to different banks
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
 var<workgroup> partial: array<array<array<f32, STRIDE>, SHARERS>, GROUPS>;
-//#if NOTED
+//#if LOWERS_SCALE
 var<workgroup> peaks: array<atomic<u32>, $ROWSu>; // bits of the largest size of a row
 //#endif
 
@@ -148,15 +148,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let r = row + i % $ROWSu;
     if (o < VALUE && r < count) {
       out[(r * HEADS + head) * VALUE + o] = sum;
-      //#if NOTED
+      //#if LOWERS_SCALE
       atomicMax(&peaks[i % $ROWSu], bitcast<u32>(abs(sum)));
       //#endif
     }
   }
-  //#if NOTED
+  //#if LOWERS_SCALE
   workgroupBarrier();
   if (thread < $ROWSu && row + thread < count) {
-    note(row + thread, vec4<f32>(bitcast<f32>(atomicLoad(&peaks[thread])), 0.0, 0.0, 0.0));
+    lower_scale(row + thread, vec4<f32>(bitcast<f32>(atomicLoad(&peaks[thread])), 0.0, 0.0, 0.0));
   }
   //#endif
 }

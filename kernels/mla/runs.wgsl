@@ -6,7 +6,7 @@
 // `lane_folds` are there for the fours from `first` on, if the row sees a cell.
 
 //#import lib/rows
-//#import attention/visible
+//#import lib/visible
 //#import mla/latent_fold
 
 override RUNS: u32; // places for runs of a query in `sums`

@@ -8,7 +8,7 @@
 // $STAGED chunks of weights and latents into workgroup memory, while the one before is summed.
 
 //#import lib/rows
-//#import attention/visible
+//#import lib/visible
 //#import mla/latent_fold
 //#import mla/four
 

@@ -10,7 +10,7 @@
 // from the last one on that a row of the workgroup sees are left out, in steps of $CELLS.
 
 //#import lib/rows
-//#import attention/visible
+//#import lib/visible
 //#import mla/latent_fold
 //#import mla/four
 

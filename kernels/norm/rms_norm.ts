@@ -27,7 +27,7 @@ export type NormInput =
     readonly verified?: VerifiedRows | undefined;
   };
 
-/** What the rows of a verify forward of chains are made of; see verify_row.wgsl. */
+/** What the rows of a verify forward of chains are made of; see lib/verify_row.wgsl. */
 export interface VerifiedRows {
   /** Slot of each sequence of the batch, u32 [batch]. */
   readonly batchSlots: Operand;

@@ -32,17 +32,20 @@ function verifyKernel(name: "verify_rows" | "verify_tree") {
   });
 }
 
-/** Where the rows of sequences are, what of them is told, and the lanes that choose for one, if it chooses. */
+/** What differs between kernels of acceptance, whatever their walk. */
 interface AcceptVariant {
+  /** Rows are those of packed rounds. */
   readonly packed: boolean;
-  readonly told: boolean;
+  /** Confidences are part of the results. */
+  readonly confidences: boolean;
+  /** The lanes that find the choices; absent: they are stored. */
   readonly greedy: GreedyLanes | undefined;
 }
 
-function variantOf({ firstRows, told = false, rows, greedy }: AcceptShape): AcceptVariant {
+function variantOf({ firstRows, confidences = false, rows, greedy }: AcceptShape): AcceptVariant {
   return {
     packed: firstRows !== undefined,
-    told,
+    confidences,
     greedy: greedy && { rows, ...greedyLanes(rows, greedy) },
   };
 }
@@ -76,19 +79,19 @@ function powerOfTwo(least: number): number {
  */
 function acceptKernel(
   rule: string,
-  { packed, told, greedy }: AcceptVariant,
+  { packed, confidences, greedy }: AcceptVariant,
   { parameters, constants = [] }: {
     readonly parameters: KernelParameters;
     readonly constants?: readonly string[];
   },
 ): Kernel {
   const how = greedy ? `_greedy_${greedy.rows}_${greedy.lanes}x${greedy.width}` : "";
-  const name = `${rule}${packed ? "_packed" : ""}${told ? "_told" : ""}${how}`;
+  const name = `${rule}${packed ? "_packed" : ""}${confidences ? "_confidences" : ""}${how}`;
   const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
   const all = {
     ...parameters,
     PACKED: packed,
-    CONFIDENCES: told,
+    CONFIDENCES: confidences,
     GREEDY: greedy !== undefined,
     LANES,
     ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {},
@@ -220,8 +223,8 @@ export interface AcceptShape extends VerifyRowsShape {
   readonly depth: number;
   /** Of packed rounds: see `verifyPacked`. */
   readonly firstRows?: number | undefined;
-  /** Whether results tell how many drafts were verified, and the draft's confidences. Chains only. */
-  readonly told?: boolean | undefined;
+  /** Whether results have how many drafts were verified, and the draft's confidences. Chains only. */
+  readonly confidences?: boolean | undefined;
   /** The target's choices are the largest logits, which acceptance finds itself: not in packed rounds. */
   readonly greedy?: GreedyChoice | undefined;
 }
@@ -237,7 +240,7 @@ export interface GreedyChoice {
 }
 
 /** Records acceptance of chains or trees by the rule of a walk, see accept_commit.wgsl. */
-export function acceptBy(
+function acceptBy(
   rule: string,
   walk: Parameters<typeof acceptKernel>[2],
   buffers: AcceptBuffers,
@@ -275,8 +278,29 @@ export function acceptTree(
   buffers: AcceptBuffers,
   { kept, ...shape }: AcceptShape & { readonly kept: number },
 ): Dispatch {
-  const walk = { parameters: { TREE: true }, constants: ["KEPT"] };
+  const walk = { parameters: { TREE: true, SIMULATED: false }, constants: ["KEPT"] };
   return acceptBy("accept_tree", walk, buffers, { ...shape, constants: { KEPT: kept } });
+}
+
+/**
+ * Records `accept` with drawn counts, for timing models whose drafts mean nothing. Bench only.
+ *
+ * @param shape.acceptance probability that draft j is accepted when those before it were; the last
+ * one holds for all further drafts.
+ */
+export function acceptSimulated(
+  buffers: AcceptBuffers,
+  { acceptance, ...shape }: AcceptShape & { readonly acceptance: readonly number[] },
+): Dispatch {
+  const steps = Math.max(1, shape.depth);
+  const p = (step: number) => acceptance[step] ?? acceptance.at(-1) ?? 0;
+  const drawn = Array.from({ length: steps }, (_, j) => [`P${j}`, p(j)] as const);
+  const walk = {
+    parameters: { TREE: false, SIMULATED: true, STEPS: steps },
+    constants: drawn.map(([name]) => name),
+  };
+  const constants = Object.fromEntries(drawn);
+  return acceptBy(`accept_simulated_${steps}`, walk, buffers, { ...shape, constants });
 }
 
 /** Records the end of a prefill. */

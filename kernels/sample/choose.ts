@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import { slicePartialCount, slicePartials } from "./slice_partials.ts";
 import { kernelOf } from "../shader.ts";
 import { gather, GATHERED } from "./gather.ts";
-import { keptCounts } from "./kept.ts";
+import { samplingCounts } from "../lib/sampling.ts";
 
 /** What `chosen` holds where the logits were not numbers. */
 export const NOT_A_TOKEN = 0xffffffff;
@@ -18,12 +18,12 @@ export function lanesOf(vocab: number, lanes: number): number {
 const BINDINGS = ["logits", "partials", "rows", "slots", "chosen"] as const;
 const CONSTANTS = ["VOCAB", "STRIDE", "PARTIALS", "LANES"] as const;
 
-function chooseKernel(lanes: number, quick: boolean): Kernel {
-  const name = `choose${quick ? "_gathered" : ""}_${lanes}`;
-  const parameters = { QUICK: quick, ...keptCounts(lanes), GATHERED };
+function chooseKernel(lanes: number, gathers: boolean): Kernel {
+  const name = `choose${gathers ? "_gathered" : ""}_${lanes}`;
+  const parameters = { GATHERS: gathers, ...samplingCounts(lanes), GATHERED };
   return kernelOf("sample/choose", parameters, {
     name,
-    bindings: [...BINDINGS, ...quick ? ["gathered"] : []],
+    bindings: [...BINDINGS, ...gathers ? ["gathered"] : []],
     constants: CONSTANTS,
   });
 }

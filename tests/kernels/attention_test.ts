@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { attention, notesScales, partialWords } from "../../kernels/attention/attention.ts";
+import { attention, partialWords, splitsLowerScales } from "../../kernels/attention/attention.ts";
 import type { Heads } from "../../kernels/lib/heads.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -203,7 +203,7 @@ for (const shape of SHAPES) {
   });
 }
 
-for (const shape of SHAPES.filter((shape) => notesScales(headsOf(shape), shape))) {
+for (const shape of SHAPES.filter((shape) => splitsLowerScales(headsOf(shape), shape))) {
   Deno.test(`attention: notes the scales of its rows, ${nameOf(shape)}`, async () => {
     const of = tensors(shape);
     const order = ROWS.map((_, r) => r);

@@ -1,7 +1,7 @@
 /** The kernels of attention on matrix units over many rows of one slot. */
 import { type Kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
-import { SCORING } from "../attention_kernels.ts";
+import { SCORING } from "../splits.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { kernelOf } from "../../shader.ts";
 import { cellsOf, lowOf, wideOf } from "./units_kernels.ts";

@@ -51,7 +51,7 @@ fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
 // is not read, its size gives the number of rows.
 
 //#import lib/rows
-//#import attention/visible
+//#import lib/visible
 
 override HEADS: u32;
 override KV_SPLITS: u32; // of a whole block table

@@ -254,7 +254,7 @@ export interface Partials {
   readonly out: Value;
 }
 
-/** Writes the `Row`s of a verify forward of chains; see kernels/round/verify_row.wgsl. */
+/** Writes the `Row`s of a verify forward of chains; see kernels/lib/verify_row.wgsl. */
 export interface VerifyRows {
   readonly kind: "verify_rows";
   readonly batchSlots: Operand;

@@ -1,8 +1,12 @@
 import { choose } from "../../../../kernels/sample/choose.ts";
 import { gatherRows, scatterRows } from "../../../../kernels/round/move_rows.ts";
 import { draftRows } from "../../../../kernels/round/round.ts";
-import { ownLastRows, ownRows, putDrafts } from "../../../../kernels/round/own_rows.ts";
-import { lawsOf, reject, roundSlots } from "../../../../kernels/round/reject.ts";
+import {
+  putDrafts,
+  standaloneLastRows,
+  standaloneRows,
+} from "../../../../kernels/round/standalone_rows.ts";
+import { distributionsOf, reject, roundSlots } from "../../../../kernels/sample/reject.ts";
 import { topTokens } from "../../../../kernels/tree/top.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { TreeScratch } from "../../../model/graph/draft.ts";
@@ -28,7 +32,7 @@ export function standaloneDrafter(
   const { model, ends, endRows } = draft;
   const { batchSlots, slots, last, extendRows, rows } = buffers;
   const endsOf = (batch: number) =>
-    ownLastRows({ rows: extendRows, slots, own: endRows, batchSlots, last }, batch);
+    standaloneLastRows({ rows: extendRows, slots, out: endRows, batchSlots, last }, batch);
   return {
     auxHidden: [],
     readsFinal: false,
@@ -66,11 +70,11 @@ export function standaloneDrafter(
 
 /** A forward over rows that are one ahead of their cells. */
 function ownBody(
-  { model, rows: own }: StandaloneDraft,
+  { model, rows: out }: StandaloneDraft,
   { slots }: RoundBuffers,
   { rows, ...of }: RowsOf,
 ): Dispatch[] {
-  return [ownRows({ rows, slots, own }, of.count), ...bodyPlan(model, { rows: own, ...of })];
+  return [standaloneRows({ rows, slots, out }, of.count), ...bodyPlan(model, { rows: out, ...of })];
 }
 
 /** Hidden rows whose next token is wanted, and their `Row`s. */
@@ -123,9 +127,9 @@ function chosenDrafts(
           cols: head.rows,
           label: `draft.drawn.${step}`,
         }),
-        lawsOf({ logits, partials, rows, slots, laws: rejection.laws }, {
+        distributionsOf({ logits, partials, rows, slots, distributions: rejection.distributions }, {
           ...shape,
-          first: rejection.drawn.laws + step * rejection.drawn.slots,
+          first: rejection.drawn.first + step * rejection.drawn.slots,
           bySlot: true,
         }),
       ]
@@ -138,23 +142,23 @@ function drawnAt({ drawn: { logits, step } }: Rejection, at: number): Operand {
   return { buffer: logits.buffer, offset: at * step * 4 };
 }
 
-/** Rejection sampling: the target's laws, and what comes of the drafts. */
+/** Rejection sampling: the target's distributions, and what is accepted of the drafts. */
 function rejecting(
   { mostRows }: StandaloneDraft,
-  { rule, roundSlots, drawn, laws }: Rejection,
+  { rule, roundSlots, drawn, distributions }: Rejection,
   { config, weights, tuning, partials }: Target,
   { rows, drafts, chosen, ...buffers }: RoundBuffers,
 ): NonNullable<DeviceDrafter["reject"]> {
   const of = { vocab: config.vocabSize, stride: weights.head.rows, lanes: tuning.rowLanes };
   const slots = roundSlots ?? buffers.slots;
   return ({ batch, rows: perSlot }, logits) => [
-    lawsOf({ logits, partials, rows, slots, laws }, {
+    distributionsOf({ logits, partials, rows, slots, distributions }, {
       ...of,
       count: batch * perSlot,
       first: 0,
       bySlot: false,
     }),
-    reject({ rows, slots, drafts, logits, drawn, laws, chosen }, {
+    reject({ rows, slots, drafts, logits, drawn, distributions, chosen }, {
       ...of,
       rule,
       batch,

@@ -1,4 +1,4 @@
-import { attendNotes } from "../../../../kernels/attention/units/attend.ts";
+import { attentionLowersScales } from "../../../../kernels/attention/attention_on_device.ts";
 import { notesExperts } from "../../../../kernels/experts/experts_on_units.ts";
 import { logitsNote } from "../../../../kernels/experts/row_logits.ts";
 import { notesOnUnits } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
@@ -76,7 +76,7 @@ function attentionScales(edits: Edits, op: LoweredOp, context: DecoderContext): 
   const { tuning } = context;
   if (op.kind === "attention") {
     const onUnits = attendsOnUnits(op, context);
-    if (onUnits && op.of.count > MOST_LOWERED || !attendNotes(op.heads, tuning)) return;
+    if (onUnits && op.of.count > MOST_LOWERED || !attentionLowersScales(op.heads, tuning)) return;
     if (isNoted(edits, op.q)) noteFor(edits, op, op.out);
   }
   if (op.kind === "latent_value" && op.x.rows <= MOST_LOWERED && isNoted(edits, op.x)) {

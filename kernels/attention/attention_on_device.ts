@@ -1,23 +1,22 @@
-/** Attention by whichever kernels take a layer's heads: at any number of rows the same ones. */
-import type { Dispatch } from "../../../src/gpu/kernel.ts";
-import type { AttentionUnits, Tuning } from "../../../src/gpu/matrix.ts";
+/** Attention by the kernels that take a layer's heads on this device: on matrix units or not, at any number of rows alike. */
+import type { Dispatch } from "../../src/gpu/kernel.ts";
+import type { AttentionUnits, Tuning } from "../../src/gpu/matrix.ts";
 import {
   attention,
   type AttentionBuffers,
   type AttentionShape,
-  notesScales,
   partialWords,
+  splitsLowerScales,
   splitWords,
-} from "../attention.ts";
-import type { PartialWords } from "../partial_sums.ts";
-import type { Heads } from "../../lib/heads.ts";
-import { attentionOnUnits } from "./attention_on_units.ts";
-import { halvesWords } from "./chunk_on_units.ts";
-import { cellsOf, whyNotUnits } from "./units_kernels.ts";
+} from "./attention.ts";
+import type { Heads, PartialWords } from "../lib/heads.ts";
+import { attentionOnUnits } from "./units/attention_on_units.ts";
+import { halvesWords } from "./units/chunk_on_units.ts";
+import { cellsOf, whyNotUnits } from "./units/units_kernels.ts";
 
 type Adapter = Pick<Tuning, "software" | "attentionUnits">;
 
-/** What the units need, where they take these heads. */
+/** The matrix units for attention over these heads; undefined where they do not take them. */
 export function unitsOf(
   heads: Pick<Heads, "headDim" | "kvDtype">,
   { attentionUnits: units }: Pick<Tuning, "attentionUnits">,
@@ -26,7 +25,7 @@ export function unitsOf(
 }
 
 /** Records attention of `count` rows over the pages of their slots. */
-export function attend(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+export function attentionOnDevice(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
   const units = unitsOf(shape, shape.tuning);
   if (shape.count % shape.perSlot !== 0) {
     throw new Error(`${shape.count} rows are not slots of ${shape.perSlot} rows`);
@@ -35,7 +34,7 @@ export function attend(buffers: AttentionBuffers, shape: AttentionShape): Dispat
 }
 
 /** f32 words of what attention over at most `rows` rows keeps: its partial sums, or those of as many as go at a time. */
-export function attendWords(
+export function attentionWords(
   heads: Heads,
   rows: number,
   adapter: Adapter,
@@ -45,7 +44,7 @@ export function attendWords(
   return { ...splitWords(heads, rows, cellsOf(units)), halves: halvesWords(heads, rows, units) };
 }
 
-/** Whether it can note the scales of its rows. */
-export function attendNotes(heads: Heads, adapter: Adapter): boolean {
-  return unitsOf(heads, adapter) !== undefined || notesScales(heads, adapter);
+/** Whether attention can lower the scales of its output's rows, see lib/lower_scale.wgsl. */
+export function attentionLowersScales(heads: Heads, adapter: Adapter): boolean {
+  return unitsOf(heads, adapter) !== undefined || splitsLowerScales(heads, adapter);
 }

@@ -1,5 +1,5 @@
-// Which logical cells a row sees: the WINDOW ones that end with its own, or all up to there. And where
-// they are stored: cells of other nodes of a tree may come between. Sums go by logical cell alone, so that a
+// Which logical cells a row sees: the WINDOW cells that end with its own, or all up to its own. And where
+// they are stored: cells of other nodes of a tree may lie between them. Attention adds by logical cell alone, so that a
 // row has the same bits wherever its cells are stored.
 
 //#import lib/rows

@@ -1,11 +1,18 @@
-/** When attention turns and stores the heads of its rows itself, and norms them where the model does (attention_row.wgsl). */
-import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+/** attention_row.wgsl: attention that norms, turns and stores the heads of its row itself, and when that is faster. */
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
-import { chunkCounts, NORM_LANES, rowKernel, rowPool, SPLIT_CELLS } from "./attention_kernels.ts";
-import type { SplitBuffers, SplitLaunch } from "./split_launch.ts";
+import { kernelOf } from "../shader.ts";
+import {
+  NORM_LANES,
+  SCORING,
+  SPLIT_CELLS,
+  type SplitBuffers,
+  splitCounts,
+  type SplitLaunch,
+} from "./splits.ts";
 
-/** Heads of one row that the same dispatch makes: see own/relayed_heads.ts. */
+/** Heads of one row that the same dispatch makes: see relayed_heads.ts. */
 export interface RelayedHeads {
   /** u32 [headWords]: q, k and v as `qkv` has them. */
   readonly words: Operand;
@@ -61,9 +68,75 @@ export function ownsHeads(
 /** Bytes of workgroup memory that it takes then, at most. */
 function ownBytes(headDim: number): number {
   const [queries, heads] = [4, 4 + 2]; // as many queries, key and value
-  const { PARTS } = chunkCounts(headDim, queries, 1);
+  const { PARTS } = splitCounts(headDim, queries, 1);
   const scores = 16 * SPLIT_CELLS + 4 * queries * (SPLIT_CELLS + 8 + PARTS);
   return 16 * rowPool(headDim, queries) + scores + 4 * heads * (headDim + NORM_LANES);
+}
+
+/** Invocations of a workgroup of attention_row.wgsl. */
+export const ROW_THREADS = 256;
+
+/** Floats between lanes of a query's dots there: STRIDE. */
+const DOT_STRIDE = SPLIT_CELLS + 4;
+
+/** Vectors of four floats for dots, and then for parts of the values' sums. */
+function rowPool(headDim: number, group: number): number {
+  const { LANES, PARTS } = splitCounts(headDim, group, 1);
+  const even = 2 * Math.ceil(group / 2);
+  return Math.max(Math.ceil(group * LANES * DOT_STRIDE / 4), PARTS * even * headDim / 4);
+}
+
+/** attention_row.wgsl for `group` query heads at a time. */
+function rowKernel(
+  { headDim, kvDtype }: Heads,
+  { group, normed, words }: {
+    readonly group: number;
+    readonly normed: boolean;
+    /** Of q, k and v where the same dispatch makes them; default: it does not. */
+    readonly words?: number | undefined;
+  },
+): Kernel {
+  const kinds = [...normed ? ["normed"] : [], ...words === undefined ? [] : ["relayed", words]];
+  const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
+  const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, 1);
+  const pairs = Math.ceil(group / 2);
+  const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
+  const parameters = {
+    kv: kvDtype,
+    NORMED: normed,
+    RELAYED: words !== undefined,
+    GROUP: group,
+    SETS,
+    PAIRS_EACH: Math.ceil(pairs / SETS),
+    PAIRS_OF_QUERIES: pairs,
+    VEC8S,
+    LANES,
+    STEPS,
+    PARTS,
+    CELLS,
+    THREADS: ROW_THREADS,
+    PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
+    NORM_LANES,
+    NORM_QUADS: NORM_LANES / 4,
+    PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
+    POOL: rowPool(headDim, group),
+    RANGE: words ?? 0,
+  };
+  return kernelOf("attention/attention_row", parameters, {
+    name,
+    bindings: [
+      ...words === undefined ? ["qkv"] : [],
+      ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
+      ...normed ? ["norm_weight"] : [],
+      ...words === undefined ? [] : ["relay"],
+    ],
+    constants: [
+      ...normed ? ["EPS"] : [],
+      ...words === undefined ? [] : ["TURNS", "MAKERS", "RANGES"],
+      ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
+      ...SCORING,
+    ],
+  });
 }
 
 /** Records the sums of splits for rows alone, `group` heads at a time, and stores their keys and values. */

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
-import { ownLastRows, ownRows, putDrafts } from "../../kernels/round/own_rows.ts";
+import {
+  putDrafts,
+  standaloneLastRows,
+  standaloneRows,
+} from "../../kernels/round/standalone_rows.ts";
 import { draftWords, NO_SLOT, ROW_WORDS } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows, packSlots, type RowFields } from "./rows.ts";
@@ -19,7 +23,7 @@ const ROWS: readonly Partial<RowFields>[] = [
   { token: 6, position: 3, slot: 2, cell: 3, base: 4 },
   { token: 5, position: 4, slot: 0, cell: 4, base: 5, live: 0 },
 ];
-const OWN: readonly Partial<RowFields>[] = [
+const MOVED: readonly Partial<RowFields>[] = [
   { token: 9, position: 13, slot: 0, cell: 15, base: 12, path: [0, 3] },
   { token: 8, position: 15, slot: 1, cell: 15, base: 16 },
   PADDING,
@@ -27,23 +31,25 @@ const OWN: readonly Partial<RowFields>[] = [
   { token: 5, position: 5, slot: 0, cell: 5, base: 6, live: 0 },
 ];
 
-Deno.test("own_rows: each row one cell further on, where the slot owns that cell", async () => {
-  const own = untouched(6 * ROW_WORDS);
-  const buffers = { rows: device.words(packRows(ROWS)), slots: device.words(SLOTS), own };
-  await device.run([ownRows(buffers, 5)]);
+Deno.test("standalone_rows: each row one cell further on, where the slot owns that cell", async () => {
+  const out = untouched(6 * ROW_WORDS);
+  const buffers = { rows: device.words(packRows(ROWS)), slots: device.words(SLOTS), out };
+  await device.run([standaloneRows(buffers, 5)]);
   assert.deepEqual(
-    [...await device.readWords(own)],
-    [...packRows(OWN), ...Array(ROW_WORDS).fill(LEFT_ALONE)],
+    [...await device.readWords(out)],
+    [...packRows(MOVED), ...Array(ROW_WORDS).fill(LEFT_ALONE)],
   );
 });
 
-Deno.test("own_rows: of each sequence its last, none where there is no sequence", async () => {
-  const own = untouched(3 * ROW_WORDS);
+Deno.test("standalone_rows: of each sequence its last, none where there is no sequence", async () => {
+  const out = untouched(3 * ROW_WORDS);
   const rows = device.words(packRows(ROWS));
   const [batchSlots, last] = [device.words([1, NO_SLOT, 0]), device.words([1, 0, 0])];
-  await device.run([ownLastRows({ rows, slots: device.words(SLOTS), own, batchSlots, last }, 3)]);
-  const expected = packRows([OWN[1]!, PADDING, OWN[0]!]);
-  assert.deepEqual([...await device.readWords(own)], [...expected]);
+  await device.run([
+    standaloneLastRows({ rows, slots: device.words(SLOTS), out, batchSlots, last }, 3),
+  ]);
+  const expected = packRows([MOVED[1]!, PADDING, MOVED[0]!]);
+  assert.deepEqual([...await device.readWords(out)], [...expected]);
 });
 
 Deno.test("put_drafts: by slot, and never what is no token", async () => {

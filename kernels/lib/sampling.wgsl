@@ -1,10 +1,11 @@
-// The tokens of a row that may be chosen, and their race.
+// Sampling from a row of logits: which tokens top-k, top-p and min-p keep, and the race that draws one of them.
 //
-// Kept: top-k = the k largest logits and their ties; of these top-p = tokens before which (in
-// falling order) less than top_p of the probability is; of these min-p = at least min_p times
-// the largest probability.
+// Top-k keeps the k largest logits and their ties; of these, top-p keeps the tokens before which (in falling order)
+// less than top_p of the probability lies; of these, min-p keeps those of at least min_p times the largest
+// probability. A token is drawn by the race of exponentials: argmax of logit / T - log(E[i]), E[i] exponential noise,
+// draws i with probability softmax(logit / T).
 //
-// The file that uses this declares `logits`, VOCAB and LANES. Counts: UNROLL, QUADS, `foldCounts`.
+// The kernel declares `logits`, VOCAB and LANES. Parameters: UNROLL, QUADS, STAGES and REST (`samplingCounts`).
 
 //#import lib/rows
 //#import lib/noise
@@ -13,26 +14,26 @@
 
 alias Sum = vec4<f32>;
 
-// The weight of a logit: exp((logit - largest) * scale), or 1 where tokens are counted.
-struct Weigh {
-  row: u32, // first logit
-  largest: f32,
-  scale: f32,
+// How the logits of a row are weighted: by exp((logit - largest) * scale), or by 1 where tokens are counted.
+struct Weighting {
+  row: u32, // index of the row's first logit
+  largest: f32, // logit
+  scale: f32, // 1 / T
   count: bool,
 }
 
-fn weigh(row: u32, largest: f32, slot: Slot) -> Weigh {
+fn softmax_of(row: u32, largest: f32, slot: Slot) -> Weighting {
   let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
-  return Weigh(row, largest, scale, false);
+  return Weighting(row, largest, scale, false);
 }
 
-fn weight(by: Weigh, logit: f32) -> f32 {
+fn weight(by: Weighting, logit: f32) -> f32 {
   return select(exp((logit - by.largest) * by.scale), 1.0, by.count);
 }
 
-// The mass of the tokens of each of 16 digits at bit `shift` of the key, among those that share
-// the bits above it with `prefix` and are not below `floor`: digit d in [d / 4][d % 4].
-fn digits(by: Weigh, floor: u32, prefix: u32, shift: u32, lane: u32) -> array<vec4<f32>, 4> {
+// The summed weights of the tokens whose key (lib/argmax.wgsl) has each of the 16 hexadecimal digits at bit `shift`,
+// among the tokens that share the bits above it with `prefix` and are not below `floor`: digit d in [d / 4][d % 4].
+fn digit_masses(by: Weighting, floor: u32, prefix: u32, shift: u32, lane: u32) -> array<vec4<f32>, 4> {
   var sums: array<vec4<f32>, 4>;
   //#for q in QUADS
   var sums$q = vec4<f32>();
@@ -65,15 +66,15 @@ fn digits(by: Weigh, floor: u32, prefix: u32, shift: u32, lane: u32) -> array<ve
   return sums;
 }
 
-// The largest key not below `floor` that has enough mass at or above it, digit by digit: as many
-// tokens as `wanted` where they are counted, that share of the mass from `floor` on otherwise.
-fn threshold(by: Weigh, floor: u32, wanted: f32, lane: u32) -> u32 {
+// The largest key not below `floor` that has enough mass at or above it, found digit by digit. Enough is `wanted`
+// tokens where they are counted, otherwise the share `wanted` of the mass from `floor` on.
+fn threshold(by: Weighting, floor: u32, wanted: f32, lane: u32) -> u32 {
   var enough = wanted;
   var key = 0u;
   var above = 0.0; // the mass of the keys above all those that share the digits found so far
   for (var place = 0u; place < 8u; place++) {
     let shift = 28u - 4u * place;
-    var sums = digits(by, floor, key, shift, lane); // var: naga indexes no let by a variable
+    var sums = digit_masses(by, floor, key, shift, lane); // var: naga indexes no let by a variable
     if (place == 0u && !by.count) {
       let all = sums[0] + sums[1] + sums[2] + sums[3];
       enough = wanted * (all.x + all.y + all.z + all.w);
@@ -91,8 +92,8 @@ fn threshold(by: Weigh, floor: u32, wanted: f32, lane: u32) -> u32 {
   return max(key, floor);
 }
 
-// The lowest key that top-k and then, of what that keeps, top-p keep.
-fn kept_from(by: Weigh, slot: Slot, lane: u32) -> u32 {
+// The lowest key that top-k, and top-p of what top-k keeps, keep.
+fn lowest_kept(by: Weighting, slot: Slot, lane: u32) -> u32 {
   let limits = slot.top_k > 0u && slot.top_k < VOCAB;
   let narrows = slot.top_p < 1.0;
   var floor = 0u;
@@ -100,27 +101,20 @@ fn kept_from(by: Weigh, slot: Slot, lane: u32) -> u32 {
     let count = rule == 0u;
     if (select(narrows, limits, count)) {
       let wanted = select(max(slot.top_p, 1e-30), f32(slot.top_k), count);
-      floor = threshold(Weigh(by.row, by.largest, by.scale, count), floor, wanted, lane);
+      floor = threshold(Weighting(by.row, by.largest, by.scale, count), floor, wanted, lane);
     }
   }
   return floor;
 }
 
-// What is kept of a row.
-struct Kept {
-  largest: f32, // logit
-  mass: f32, // of the tokens that are kept
-  floor: u32, // `kept_from`
-}
-
-// Whether a token with this logit is kept, `floor` being `kept_from`.
-fn is_kept(by: Weigh, slot: Slot, floor: u32, logit: f32) -> bool {
+// Whether a token with this logit is kept, `floor` being `lowest_kept`.
+fn is_kept(by: Weighting, slot: Slot, floor: u32, logit: f32) -> bool {
   let key = ordered(logit);
   return key > NOTHING && key >= floor && weight(by, logit) >= slot.min_p;
 }
 
 // The sum of the weights that are kept.
-fn kept_mass(by: Weigh, slot: Slot, floor: u32, lane: u32) -> f32 {
+fn kept_mass(by: Weighting, slot: Slot, floor: u32, lane: u32) -> f32 {
   var mass = 0.0;
   for (var i = lane; i < VOCAB; i += LANES) {
     let logit = logits[by.row + i];
@@ -129,8 +123,8 @@ fn kept_mass(by: Weigh, slot: Slot, floor: u32, lane: u32) -> f32 {
   return total(Sum(mass, 0.0, 0.0, 0.0), lane).x;
 }
 
-// What token i comes to in the race for `position`.
-fn racer(by: Weigh, slot: Slot, position: u32, logit: f32, i: u32) -> Argmax {
+// The key of token i in the race for `position`: that of logit / T - log(E[i]).
+fn race_key(by: Weighting, slot: Slot, position: u32, logit: f32, i: u32) -> Argmax {
   let noise = exponential(hash32(slot.seed, position, i));
   return argmax_of((logit - by.largest) * by.scale - log(noise), i);
 }

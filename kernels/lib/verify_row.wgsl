@@ -1,8 +1,8 @@
-// A row of a verify forward of chains: per sequence its pending token and then its drafts, as many
-// as are to be verified. Padding beyond them, and where there is no slot, or one that has stopped
-// or owns too few cells for ROWS rows.
+// A row of a verify forward of chains, row = b * ROWS + depth: the pending token of sequence b at depth 0, then those of
+// its drafts that are to be verified. Rows beyond them are padding, and so are all rows of a sequence without a slot,
+// or whose slot has stopped or owns too few cells for ROWS rows.
 //
-// The file that uses this declares `batch_slots`, `slots` and `drafts`. Row = b * ROWS + depth.
+// The kernel binds `batch_slots`, `slots` and `drafts`.
 
 //#import lib/rows
 //#import lib/drafts

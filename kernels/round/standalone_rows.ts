@@ -1,15 +1,15 @@
-/** Rows and tokens of a causal draft. */
+/** Rows and tokens of a standalone draft model. */
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const OWN_ROWS = kernelOf("round/own_rows", { LAST: false }, {
-  name: "own_rows",
-  bindings: ["rows", "slots", "own"],
+const STANDALONE_ROWS = kernelOf("round/standalone_rows", { LAST: false }, {
+  name: "standalone_rows",
+  bindings: ["rows", "slots", "out"],
   constants: [],
 });
-const OWN_LAST_ROWS = kernelOf("round/own_rows", { LAST: true }, {
-  name: "own_last_rows",
-  bindings: ["rows", "slots", "own", "batch_slots", "last"],
+const STANDALONE_LAST_ROWS = kernelOf("round/standalone_rows", { LAST: true }, {
+  name: "standalone_last_rows",
+  bindings: ["rows", "slots", "out", "batch_slots", "last"],
   constants: [],
 });
 const PUT_DRAFTS = kernelOf("round/put_drafts", {}, {
@@ -18,22 +18,22 @@ const PUT_DRAFTS = kernelOf("round/put_drafts", {}, {
   constants: ["STEP", "MOST_ROWS"],
 });
 
-interface OwnRows {
-  /** `Row`s whose tokens are one ahead of their cells. */
+interface StandaloneRows {
+  /** `Row`s whose tokens are one ahead of their cells, as an EAGLE head has them. */
   readonly rows: Operand;
   readonly slots: Operand;
-  /** The same at their own cells. */
-  readonly own: Operand;
+  /** The same rows at the cells of their tokens. */
+  readonly out: Operand;
 }
 
-/** Records the own rows of `count` rows. */
-export function ownRows(buffers: OwnRows, count: number): Dispatch {
-  return dispatch(OWN_ROWS, { buffers, constants: {}, workgroups: [count] });
+/** Records `out` of `count` rows. */
+export function standaloneRows(buffers: StandaloneRows, count: number): Dispatch {
+  return dispatch(STANDALONE_ROWS, { buffers, constants: {}, workgroups: [count] });
 }
 
-/** Records the own row of each sequence's last row. */
-export function ownLastRows(
-  { batchSlots, ...buffers }: OwnRows & {
+/** Records `out` of the last row of each sequence, [batch]. */
+export function standaloneLastRows(
+  { batchSlots, ...buffers }: StandaloneRows & {
     /** Slot of each sequence, u32 [batch]. */
     readonly batchSlots: Operand;
     /** Row of each sequence, u32 [batch]. */
@@ -41,14 +41,14 @@ export function ownLastRows(
   },
   batch: number,
 ): Dispatch {
-  return dispatch(OWN_LAST_ROWS, {
+  return dispatch(STANDALONE_LAST_ROWS, {
     buffers: { ...buffers, batch_slots: batchSlots },
     constants: {},
     workgroups: [batch],
   });
 }
 
-/** Records what was chosen for each sequence as its draft token `step`. */
+/** Records that what was chosen for each sequence becomes its draft token `step`. */
 export function putDrafts(
   { batchSlots, ...buffers }: {
     readonly batchSlots: Operand;

@@ -1,38 +1,46 @@
-/** Rejection sampling. */
+/** Rejection sampling of chains, and the distributions that it compares. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { lanesOf } from "../sample/choose.ts";
-import { keptCounts } from "../sample/kept.ts";
-import { slicePartialCount } from "../sample/slice_partials.ts";
+import { samplingCounts } from "../lib/sampling.ts";
+import { lanesOf } from "./choose.ts";
+import { slicePartialCount } from "./slice_partials.ts";
 import { foldCounts } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
-/** One by one, or as a whole: reject.wgsl, reject_block.wgsl. */
+/** Whether drafts are accepted one by one or as a whole, see reject.wgsl. */
 type Rule = "token" | "block";
 
-/** Words of a law, see law.wgsl. */
-export const LAW_WORDS = 4;
+/** f32 words of a distribution, see distribution.wgsl. */
+export const DISTRIBUTION_WORDS = 4;
 
-const ROUND_SLOTS = kernelOf("round/round_slots", {}, {
+const ROUND_SLOTS = kernelOf("sample/round_slots", {}, {
   name: "round_slots",
   bindings: ["rows", "slots", "round_slots"],
   constants: [],
 });
 
-function lawKernel(lanes: number) {
-  return kernelOf("round/law", keptCounts(lanes), {
-    name: `law_${lanes}`,
-    bindings: ["logits", "partials", "rows", "slots", "laws"],
+function distributionKernel(lanes: number) {
+  return kernelOf("sample/distribution", samplingCounts(lanes), {
+    name: `distribution_${lanes}`,
+    bindings: ["logits", "partials", "rows", "slots", "distributions"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES", "FIRST", "BY_SLOT"],
   });
 }
 
 function rejectKernel(rule: Rule, lanes: number): Kernel {
   const name = rule === "token" ? "reject" : "reject_block";
-  return kernelOf(`round/${name}`, foldCounts(lanes), {
+  return kernelOf("sample/reject", { BLOCK: rule === "block", ...foldCounts(lanes) }, {
     name: `${name}_${lanes}`,
-    bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "laws", "chosen"],
+    bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "distributions", "chosen"],
     constants: [
-      ...["ROWS", "VOCAB", "STRIDE", "DRAFT_VOCAB", "DRAFT_STRIDE", "DRAFT_STEP", "DRAFT_LAWS"],
+      ...[
+        "ROWS",
+        "VOCAB",
+        "STRIDE",
+        "DRAFT_VOCAB",
+        "DRAFT_STRIDE",
+        "DRAFT_STEP",
+        "DRAFT_DISTRIBUTIONS",
+      ],
       ...["SLOTS", "LANES", "MOST_ROWS"],
     ],
   }) as Kernel;
@@ -56,19 +64,19 @@ export function roundSlots(
 }
 
 /**
- * Records the laws that the tokens of `count` rows were chosen by.
+ * Records the distributions that the tokens of `count` rows were chosen from.
  *
  * @param buffers.partials as `choose` left them.
- * @param shape.first place of the first row's law, or of the first slot's where they go by slot.
+ * @param shape.first index of the first row's distribution, or of the first slot's with `bySlot`.
  */
-export function lawsOf(
+export function distributionsOf(
   buffers: {
     readonly logits: Operand;
     readonly partials: Operand;
     readonly rows: Operand;
     readonly slots: Operand;
-    /** f32 [.., LAW_WORDS] */
-    readonly laws: Operand;
+    /** f32 [.., DISTRIBUTION_WORDS] */
+    readonly distributions: Operand;
   },
   shape: {
     readonly count: number;
@@ -81,7 +89,7 @@ export function lawsOf(
 ): Dispatch {
   const { count, vocab, stride, first, bySlot } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
-  return dispatch(lawKernel(lanes), {
+  return dispatch(distributionKernel(lanes), {
     buffers,
     constants: {
       VOCAB: vocab,
@@ -92,20 +100,20 @@ export function lawsOf(
       BY_SLOT: Number(bySlot),
     },
     workgroups: [count],
-    label: bySlot ? "law.draft" : "law",
+    label: bySlot ? "distribution.draft" : "distribution",
   });
 }
 
 /** What drafts were drawn from, by steps and slots. */
-export interface DraftLaws {
-  /** [steps, step]: of each slot `stride`, the first `vocab` of them. */
+export interface DraftDistributions {
+  /** [steps, step]: each slot has `stride` of them, of which the first `vocab` count. */
   readonly logits: Operand;
   readonly vocab: number;
   readonly stride: number;
   readonly step: number;
   readonly slots: number;
-  /** Place of the first law. */
-  readonly laws: number;
+  /** Index of the first distribution. */
+  readonly first: number;
 }
 
 /** Records rejection sampling of each sequence's chain: what `chosen` holds becomes its outcome. */
@@ -115,10 +123,10 @@ export function reject(
     /** Block verification takes the round's, see `roundSlots`. */
     readonly slots: Operand;
     readonly drafts: Operand;
-    /** The target's, that `lawsOf` was made of. */
+    /** The target's, of which `distributionsOf` was recorded. */
     readonly logits: Operand;
-    readonly drawn: DraftLaws;
-    readonly laws: Operand;
+    readonly drawn: DraftDistributions;
+    readonly distributions: Operand;
     readonly chosen: Operand;
   },
   shape: {
@@ -144,7 +152,7 @@ export function reject(
       DRAFT_VOCAB: drawn.vocab,
       DRAFT_STRIDE: drawn.stride,
       DRAFT_STEP: drawn.step,
-      DRAFT_LAWS: drawn.laws,
+      DRAFT_DISTRIBUTIONS: drawn.first,
       SLOTS: drawn.slots,
     },
     workgroups: [batch],
