@@ -3,7 +3,14 @@
  * what they need besides on its way. The kernels' modules are linked into one, behind which joined.wgsl has the entry
  * point: it says which workgroup does what.
  */
-import { type Cost, type Dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
+import {
+  type Cost,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../src/gpu/kernel.ts";
 import { link, type Part } from "../src/gpu/wgsl.ts";
 import { shader } from "./shader.ts";
 
@@ -39,9 +46,8 @@ export function joined(launches: readonly Dispatch[], label: string): Dispatch {
       ),
     );
   const works = launches.flatMap(({ work }) => work ? [work] : []);
-  return {
+  return dispatch(joinedKernel(launches.map(({ kernel }) => kernel)), {
     ...last,
-    kernel: joinedKernel(launches.map(({ kernel }) => kernel)),
     buffers: named<Operand>(({ buffers: { relay: _, ...others } }) => others),
     constants: {
       ...named(({ constants }) => constants),
@@ -54,7 +60,7 @@ export function joined(launches: readonly Dispatch[], label: string): Dispatch {
     groupsBefore,
     label,
     ...works.length === launches.length ? { work: together(works) } : {},
-  };
+  });
 }
 
 function countOf({ workgroups: [, y, z] }: Dispatch): number {
@@ -76,18 +82,7 @@ function joinedKernel(launched: readonly Kernel[]): Kernel {
     });
     const SIZE = (parts[0] as Part).entry.workgroupSize;
     const entry = shader("joined", { SIZE, THREE: parts.length === 3 });
-    const own = (names: (part: Kernel, i: number) => readonly string[]) =>
-      launched.flatMap((part, i) => names(part, i).map((name) => `${PREFIXES[i]}${name}`));
-    return kernel(name, [...parts.map(({ code }) => code), entry].join("\n"), {
-      bindings: own(({ bindings }) => bindings.filter((name) => name !== "relay")),
-      constants: [
-        ...own(({ constants }) => constants),
-        ...own((_, i) => [
-          ...i > 0 ? ["PLACES_BEFORE"] : [],
-          ...i < parts.length - 1 ? ["ALONG_Y", "WORKGROUPS"] : [],
-        ]),
-      ],
-    });
+    return kernel(name, [...parts.map(({ code }) => code), entry].join("\n"));
   });
 }
 

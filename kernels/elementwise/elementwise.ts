@@ -2,7 +2,7 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const ADD = kernelOf("elementwise/add", {}, {
+const ADD = kernelOf("elementwise/add")({}, {
   name: "add_rows",
   bindings: ["x", "y"],
   constants: ["VECTORS", "PARTS"],
@@ -21,7 +21,7 @@ export type ElementFunction =
   | { readonly of: "scale"; readonly by: number };
 
 function gateKernel(gate: string): RowsKernel {
-  return kernelOf("elementwise/gate", { gate }, {
+  return kernelOf("elementwise/gate")({ gate }, {
     name: `${gate}_rows`,
     bindings: ["x", "out"],
     constants: ["COLS"],
@@ -70,7 +70,7 @@ export function mapRows(
   { rows, cols, f, label }: Rows & { readonly f: ElementFunction },
 ): Dispatch {
   const constant = f.of === "cap" ? { CAP: f.most } : { BY: f.by };
-  const kernel = kernelOf("elementwise/map", { f: f.of }, {
+  const kernel = kernelOf("elementwise/map")({ f: f.of }, {
     name: `${f.of}_rows`,
     bindings: ["x", "out"],
     constants: ["COLS", ...Object.keys(constant)],

@@ -14,7 +14,7 @@ function embedKernel(
   "weights" | "rows" | "out",
   "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS" | "SCALE"
 > {
-  return kernelOf("norm/embed", { weights: format }, {
+  return kernelOf("norm/embed")({ weights: format }, {
     name: `embed_${format}`,
     bindings: ["weights", "rows", "out"],
     constants: ["COLS", "OUT_COLS", "SHARD_FIRST", "SHARD_ROWS", "SCALE"],

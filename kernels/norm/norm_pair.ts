@@ -31,7 +31,7 @@ function pairKernel(
   const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...put];
   const name = `norm_pair_${kinds.join("_")}_${lanes}x${each}`;
   const hidden = ["x", "hidden_weight", "kept", ...indexed ? ["index"] : []];
-  return kernelOf("norm/norm_pair", {
+  return kernelOf("norm/norm_pair")({
     weights: format,
     INDEXED: indexed,
     KEEPS_NORMED: normed,

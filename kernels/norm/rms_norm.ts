@@ -249,7 +249,7 @@ function normKernel(
   const name = `rms_norm_${parts.join("_")}_${lanes}x${each}`;
   const [first = "", ...second] = source.buffers.map(([binding]) => binding);
   const bindings = [first, "norm_weight", "out", ...second];
-  return kernelOf("norm/rms_norm", {
+  return kernelOf("norm/rms_norm")({
     ...source.parameters,
     put,
     keep,

@@ -1,12 +1,12 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const STORE = kernelOf("round/features", { LOADS: false }, {
+const STORE = kernelOf("round/features")({ LOADS: false }, {
   name: "store_features",
   bindings: ["features", "rows", "pages", "store"],
   constants: ["COLS", "TABLE_PAGES"],
 });
-const LOAD = kernelOf("round/features", { LOADS: true }, {
+const LOAD = kernelOf("round/features")({ LOADS: true }, {
   name: "load_features",
   bindings: ["store", "rows", "pages", "features"],
   constants: ["COLS", "TABLE_PAGES"],

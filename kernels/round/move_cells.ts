@@ -6,7 +6,7 @@ const MOST_BUFFERS = 5;
 
 function moveKernel(buffers: number): Kernel {
   const cells = Array.from({ length: buffers }, (_, n) => `cells${n}`);
-  return kernelOf("round/move_cells", { BUFFERS: buffers }, {
+  return kernelOf("round/move_cells")({ BUFFERS: buffers }, {
     name: `move_cells_${buffers}`,
     bindings: [...cells, "extend", "last", "pages"],
     constants: ["ROWS", "KEPT_ROWS", "KEPT", "HEADS", "WORDS", "TABLE_PAGES"],

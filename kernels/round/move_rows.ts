@@ -1,22 +1,22 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const COPY = kernelOf("round/move_rows", { move: "copy" }, {
+const COPY = kernelOf("round/move_rows")({ move: "copy" }, {
   name: "copy_rows",
   bindings: ["x", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const GATHER = kernelOf("round/move_rows", { move: "gather" }, {
+const GATHER = kernelOf("round/move_rows")({ move: "gather" }, {
   name: "gather_rows",
   bindings: ["x", "index", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const SCATTER = kernelOf("round/move_rows", { move: "scatter" }, {
+const SCATTER = kernelOf("round/move_rows")({ move: "scatter" }, {
   name: "scatter_rows",
   bindings: ["x", "index", "out"],
   constants: ["COLS"],
 });
-const FILL = kernelOf("round/move_rows", { move: "fill" }, {
+const FILL = kernelOf("round/move_rows")({ move: "fill" }, {
   name: "fill_rows",
   bindings: ["values", "out"],
   constants: ["COLS"],

@@ -3,7 +3,7 @@ import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { foldCounts } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
-const DRAFT_ROWS = kernelOf("round/draft_rows", {}, {
+const DRAFT_ROWS = kernelOf("round/draft_rows")({}, {
   name: "draft_rows",
   bindings: ["batch_slots", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
@@ -17,7 +17,7 @@ const VERIFY_TREE = verifyKernel("verify_tree");
 
 function draftEndsKernel(name: string, LOWERS: boolean) {
   const ends = ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"];
-  return kernelOf("round/draft_ends", { LOWERS }, {
+  return kernelOf("round/draft_ends")({ LOWERS }, {
     name,
     bindings: LOWERS ? [...ends, "lowered"] : ends,
     constants: ["Q_COLS", "COLS"],
@@ -25,7 +25,7 @@ function draftEndsKernel(name: string, LOWERS: boolean) {
 }
 
 function verifyKernel(name: "verify_rows" | "verify_tree") {
-  return kernelOf(`round/${name}`, {}, {
+  return kernelOf(`round/${name}`)({}, {
     name,
     bindings: ["batch_slots", "slots", "drafts", "rows"],
     constants: ["ROWS", "MOST_ROWS"],
@@ -97,7 +97,7 @@ function acceptKernel(
     ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {},
   };
   const choices = greedy ? "partials" : "chosen";
-  return kernelOf("round/accept_commit", all, {
+  return kernelOf("round/accept_commit")(all, {
     name,
     bindings: ["batch_slots", "rows", choices, "drafts", "slots", "extend", "last", "results"],
     constants: [
@@ -109,7 +109,7 @@ function acceptKernel(
   });
 }
 
-const ACCEPT_PROMPT = kernelOf("round/accept_prompt", {}, {
+const ACCEPT_PROMPT = kernelOf("round/accept_prompt")({}, {
   name: "accept_prompt",
   bindings: ["batch_slots", "last", "chosen", "slots", "extend", "results"],
   constants: [],

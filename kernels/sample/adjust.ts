@@ -25,7 +25,7 @@ export const PROMPT = 0x80000000;
 
 function adjustKernel(masked: boolean, penalized: boolean): Kernel {
   const name = `adjust${masked ? "_mask" : ""}${penalized ? "_penalty" : ""}`;
-  return kernelOf("sample/adjust", { MASKED: masked, PENALIZED: penalized }, {
+  return kernelOf("sample/adjust")({ MASKED: masked, PENALIZED: penalized }, {
     name,
     bindings: [
       ...["logits", "adjusted"],

@@ -21,7 +21,7 @@ const CONSTANTS = ["VOCAB", "STRIDE", "PARTIALS", "LANES"] as const;
 function chooseKernel(lanes: number, gathers: boolean): Kernel {
   const name = `choose${gathers ? "_gathered" : ""}_${lanes}`;
   const parameters = { GATHERS: gathers, ...samplingCounts(lanes), GATHERED };
-  return kernelOf("sample/choose", parameters, {
+  return kernelOf("sample/choose")(parameters, {
     name,
     bindings: [...BINDINGS, ...gathers ? ["gathered"] : []],
     constants: CONSTANTS,

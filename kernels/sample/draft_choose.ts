@@ -17,7 +17,7 @@ function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Ker
   const of = kind === "softmax" ? "confident" : "draft";
   const name = `${of}_choose_${lanes}${next ? "_next" : ""}`;
   const parameters = { partial: kind, NEXT: next, ...foldCounts(lanes) };
-  return kernelOf("sample/draft_choose", parameters, {
+  return kernelOf("sample/draft_choose")(parameters, {
     name,
     bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
     constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],

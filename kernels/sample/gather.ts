@@ -18,7 +18,7 @@ export function gatheredWords(vocab: number, lanes: number): number {
   return gathers ? 2 * (2 + GATHERED) * slices : 0;
 }
 
-const GATHER = kernelOf("sample/gather", { ...samplingCounts(LANES), GATHERED }, {
+const GATHER = kernelOf("sample/gather")({ ...samplingCounts(LANES), GATHERED }, {
   name: "choose_gather",
   bindings: ["logits", "partials", "rows", "slots", "gathered"],
   constants: ["VOCAB", "STRIDE", "SLICE", "PARTIALS", "LANES"],

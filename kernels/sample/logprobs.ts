@@ -18,7 +18,7 @@ export type KeptRows =
 function logprobsKernel(kind: KeptRows["kind"], lanes: number): Kernel {
   const name = `logprobs_${kind}_${lanes}`;
   const parameters = { TREE: kind === "tree", ...foldCounts(lanes) };
-  return kernelOf("sample/logprobs", parameters, {
+  return kernelOf("sample/logprobs")(parameters, {
     name,
     bindings: ["logits", "results", "logprobs", ...kind === "tree" ? ["last"] : []],
     constants: [

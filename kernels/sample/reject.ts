@@ -12,14 +12,14 @@ type Rule = "token" | "block";
 /** f32 words of a distribution, see distribution.wgsl. */
 export const DISTRIBUTION_WORDS = 4;
 
-const ROUND_SLOTS = kernelOf("sample/round_slots", {}, {
+const ROUND_SLOTS = kernelOf("sample/round_slots")({}, {
   name: "round_slots",
   bindings: ["rows", "slots", "round_slots"],
   constants: [],
 });
 
 function distributionKernel(lanes: number) {
-  return kernelOf("sample/distribution", samplingCounts(lanes), {
+  return kernelOf("sample/distribution")(samplingCounts(lanes), {
     name: `distribution_${lanes}`,
     bindings: ["logits", "partials", "rows", "slots", "distributions"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES", "FIRST", "BY_SLOT"],
@@ -28,7 +28,7 @@ function distributionKernel(lanes: number) {
 
 function rejectKernel(rule: Rule, lanes: number): Kernel {
   const name = rule === "token" ? "reject" : "reject_block";
-  return kernelOf("sample/reject", { BLOCK: rule === "block", ...foldCounts(lanes) }, {
+  return kernelOf("sample/reject")({ BLOCK: rule === "block", ...foldCounts(lanes) }, {
     name: `${name}_${lanes}`,
     bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "distributions", "chosen"],
     constants: [

@@ -12,7 +12,7 @@ const LEAST_ACC = 1e-9;
 
 function keptMassKernel(lanes: number): Kernel {
   const name = `kept_mass_${lanes}`;
-  return kernelOf("sample/kept_mass", samplingCounts(lanes), {
+  return kernelOf("sample/kept_mass")(samplingCounts(lanes), {
     name,
     bindings: ["logits", "partials", "rows", "slots", "kept"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
@@ -21,7 +21,7 @@ function keptMassKernel(lanes: number): Kernel {
 
 function relaxKernel(kind: "chain" | "tree", lanes: number): Kernel {
   const name = `relax_${kind}_${lanes}`;
-  return kernelOf("sample/relax", { TREE: kind === "tree", ...samplingCounts(lanes) }, {
+  return kernelOf("sample/relax")({ TREE: kind === "tree", ...samplingCounts(lanes) }, {
     name,
     bindings: ["logits", "kept", "rows", "slots", "drafts", "chosen"],
     constants: [

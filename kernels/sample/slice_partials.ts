@@ -21,7 +21,7 @@ export function slicePartialWords(vocab: number, kind: PartialKind = "argmax"): 
 
 function partialKernel(kind: PartialKind, lanes: number): Kernel {
   const name = `partial_${kind}_${lanes}`;
-  return kernelOf("sample/slice_partials", { partial: kind, ...foldCounts(lanes) }, {
+  return kernelOf("sample/slice_partials")({ partial: kind, ...foldCounts(lanes) }, {
     name,
     bindings: ["logits", "partials"],
     constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],

@@ -15,7 +15,7 @@ function slicesOf(vocab: number): number {
 }
 
 function partialTopKernel(lanes: number) {
-  return kernelOf("tree/partial_top", { SLICE, ...foldCounts(lanes) }, {
+  return kernelOf("tree/partial_top")({ SLICE, ...foldCounts(lanes) }, {
     name: `partial_top_${lanes}`,
     bindings: ["logits", "partials"],
     constants: ["VOCAB", "STRIDE", "TOP", "LANES"],
@@ -27,7 +27,7 @@ function topTokensKernel(lanes: number, bySlot: BySlot | undefined): Kernel {
   const of = bySlot?.confident ? "slot_confident" : perSlot ? "slot" : "row";
   const name = `top_tokens_${of}_${lanes}`;
   const parameters = { SLOTS: perSlot, CONFIDENCES: bySlot?.confident ?? false };
-  return kernelOf("tree/top_tokens", { ...parameters, ...foldCounts(lanes) }, {
+  return kernelOf("tree/top_tokens")({ ...parameters, ...foldCounts(lanes) }, {
     name,
     bindings: ["partials", "offsets", "out", ...perSlot ? ["batch_slots", "drafts"] : []],
     constants: ["SLICES", "TOP", "LANES", ...perSlot ? ["MOST_ROWS"] : []],

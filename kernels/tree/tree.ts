@@ -27,7 +27,7 @@ export interface TreeBuffers {
 
 function levelKernel(first: boolean, candidates: number): Kernel {
   const name = `tree_level_${first ? "first" : "next"}`;
-  return kernelOf("tree/tree_level", { FIRST_LEVEL: first, CANDIDATES: candidates }, {
+  return kernelOf("tree/tree_level")({ FIRST_LEVEL: first, CANDIDATES: candidates }, {
     name: `${name}_${candidates}`,
     bindings: ["batch_slots", "slots", "top", "pool", "frontier", "rows", "hidden"],
     constants: [
@@ -38,7 +38,7 @@ function levelKernel(first: boolean, candidates: number): Kernel {
 }
 
 function selectKernel(words: number): Kernel {
-  return kernelOf("tree/tree_select", { WORDS: words }, {
+  return kernelOf("tree/tree_select")({ WORDS: words }, {
     name: `tree_select_${words}`,
     bindings: ["batch_slots", "pool", "frontier", "drafts"],
     constants: ["WIDTH", "ROWS", "POOL", "LEVELS", "LANES", "MOST_ROWS"],

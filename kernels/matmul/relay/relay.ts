@@ -151,10 +151,13 @@ function relayHold(
 ): Hold {
   return {
     name: "relayed",
-    kind: "relay",
     buffers: { relay },
     constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
-    parameters: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
+    parameters: ({ threads }) => ({
+      hold: "relay",
+      WORDS: Math.ceil(floats / threads),
+      RANGE: floats,
+    }),
   };
 }
 
