@@ -5,7 +5,7 @@ import type { PartialKind } from "./partial.ts";
 /** What matmul/epilogue.wgsl takes: which of its epilogues it is, and what that depends on. */
 export type EpilogueParameters =
   | {
-    /** "relayed": y is stored for other workgroups of the dispatch, see matmul/out.wgsl. */
+    /** "relayed": y is stored for other workgroups of the dispatch, see matmul/outputs.wgsl. */
     readonly epilogue: "store" | "add" | "scale" | "cap" | "relayed";
   }
   | {
@@ -35,7 +35,7 @@ export interface Epilogue {
   readonly name: string;
   readonly parameters: EpilogueParameters;
   /**
-   * What goes to `out` (matmul/out.wgsl); default numbers. Partial results are for kernels that add lanes, and two
+   * What goes to `out` (matmul/outputs.wgsl); default numbers. Partial results are for kernels that add lanes, and two
    * pairs.
    */
   readonly out?: "numbers" | "partials" | "relay";

@@ -2,7 +2,7 @@ import type { Operand } from "../../../src/gpu/kernel.ts";
 import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
-/** What matmul/hold/held.wgsl and x.wgsl take: how x comes to workgroup memory. */
+/** How x comes to workgroup memory, and what matmul_resident.wgsl takes for that. */
 export type HoldParameters =
   | {
     /** As it is. */
@@ -24,7 +24,7 @@ export type HoldParameters =
     readonly hold: "relay";
   };
 
-/** What matmul/relay/counts.wgsl and hold/relay.wgsl take. */
+/** What matmul/relay/counts.wgsl and wait.wgsl take. */
 interface RelayParameters {
   /** Words of a range, which are waited for together. */
   readonly RANGE: number;
@@ -32,8 +32,8 @@ interface RelayParameters {
   readonly WORDS: number;
 }
 
-/** x is normed, and something may be added to it before. */
-interface NormedParameters extends RelayParameters {
+/** x is normed, and something may be added to it before: what hold/normed.wgsl and normed_x.wgsl take. */
+export interface NormedParameters extends RelayParameters {
   readonly hold: "normed";
   /** Lanes that sum squares. */
   readonly NORM_LANES: number;

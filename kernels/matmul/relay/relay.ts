@@ -59,7 +59,7 @@ export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number
 
 /**
  * Undefined where x does not stay in workgroup memory by rule. It does, too, where a range ends within a block, if all
- * blocks are loaded ahead; never so of quantized matrices, on which held.wgsl relies.
+ * blocks are loaded ahead; never so of quantized matrices, on which matmul_resident.wgsl relies.
  */
 function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
   const use = { rows: 1, splitK, tuning };

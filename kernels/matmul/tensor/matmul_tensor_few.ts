@@ -3,7 +3,7 @@ import type { TensorLimits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 import { kernelOf } from "../../shader.ts";
-import type { Hold, HoldParameters } from "../hold/hold.ts";
+import type { Hold, NormedParameters } from "../hold/hold.ts";
 import { formatOf, type LoadParameters } from "./loads.ts";
 import {
   type EpilogueFlags,
@@ -59,16 +59,16 @@ interface FewParameters extends FewTileParameters, LoadParameters, EpilogueFlags
   readonly PAIRED: boolean;
 }
 
-/** How x, one row, is held. */
-type HeldParameters = HoldParameters & {
-  readonly HALVES: boolean;
+/** How x, one row, is normed on its way to workgroup memory. */
+type HeldParameters = Omit<NormedParameters, "hold"> & {
+  /** Of x that are normed. */
   readonly ROWS: number;
   /** Whether the first workgroup makes the scales of other inputs the largest. */
   readonly LOWERS: boolean;
 };
 
 const FEW = kernelOf<
-  FewParameters & EpilogueParameters & (HeldParameters | { readonly hold?: never })
+  FewParameters & EpilogueParameters & (HeldParameters | { readonly LOWERS?: never })
 >(
   "matmul/tensor/matmul_tensor_few",
 );
@@ -204,10 +204,12 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
     ...epilogueParameters(epilogue),
   };
   if (!hold) return FEW(parameters, { name });
+  const row = hold.parameters({ threads: lanes });
+  if (row.hold !== "normed") throw new Error(`${name}: x is ${row.hold}`);
+  const { hold: _, ...normed } = row;
   return FEW({
     ...parameters,
-    ...hold.parameters({ threads: lanes }),
-    HALVES: false,
+    ...normed,
     ROWS: 1,
     LOWERS: hold.lowers !== undefined,
   }, { name });
