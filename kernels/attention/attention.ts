@@ -225,7 +225,7 @@ function splitKernel(
 ): Kernel {
   const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = splitCounts(headDim, group, tile);
-  return kernelOf("attention/attention", { kv: kvDtype, ...counts }, {
+  return kernelOf("attention/attention")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [
@@ -250,12 +250,16 @@ function splitSums(
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
   const tile = own ? 1 : tileOf(perSlot, most / group);
-  const { constants: { PER_SLOT, ...others }, ...launch } = splitLaunch(rows, { group, tile });
-  const constants = { ...others, KV_SPLITS };
-  if (own) return rowSums({ ...kept, own }, { ...rows, group, constants, launch });
+  const { constants, ...launch } = splitLaunch(rows, { group, tile });
+  const { KV_HEADS, HEAD_TILES, TABLE_PAGES, PER_SLOT, FIRST_ROW, ...scoring } = constants;
+  const alike = { KV_HEADS, HEAD_TILES, TABLE_PAGES, KV_SPLITS };
+  if (own) {
+    const constants = { ...alike, FIRST_ROW, ...scoring };
+    return rowSums({ ...kept, own }, { ...rows, group, constants, launch });
+  }
   return dispatch(splitKernel(rows, { group, tile }), {
     buffers: { q, ...kept },
-    constants: { ...constants, PER_SLOT, PATHS: Number(paths) },
+    constants: { ...alike, PER_SLOT, FIRST_ROW, PATHS: Number(paths), ...scoring },
     ...launch,
   });
 }

@@ -96,7 +96,7 @@ function combineKernel(headDim: number, lowers: boolean): Kernel {
     PREFETCH: 8,
   };
   const name = `attention_combine_${headDim}${lowers ? "_scale" : ""}`;
-  return kernelOf("attention/attention_combine", parameters, {
+  return kernelOf("attention/attention_combine")(parameters, {
     name,
     bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
     constants: [
@@ -110,7 +110,7 @@ function combineKernel(headDim: number, lowers: boolean): Kernel {
 function combineRowsKernel(headDim: number, lowers: boolean): Kernel {
   const name = `attention_combine_rows_${headDim}${lowers ? "_scale" : ""}`;
   const parameters = { LOWERS_SCALE: lowers, HEAD: headDim / 4, PREFETCH: 4 };
-  return kernelOf("attention/combine_rows", parameters, {
+  return kernelOf("attention/combine_rows")(parameters, {
     name,
     bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
     constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...lowers ? ["FIRST_SCALE"] : []],

@@ -21,7 +21,7 @@ const MOST_TILE_ROWS = 4;
 function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
   const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
-  return kernelOf("attention/attention_lanes", { kv: kvDtype, ...counts }, {
+  return kernelOf("attention/attention_lanes")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "out"],
     constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],

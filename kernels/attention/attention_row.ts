@@ -122,7 +122,7 @@ function rowKernel(
     POOL: rowPool(headDim, group),
     RANGE: words ?? 0,
   };
-  return kernelOf("attention/attention_row", parameters, {
+  return kernelOf("attention/attention_row")(parameters, {
     name,
     bindings: [
       ...words === undefined ? ["qkv"] : [],
@@ -162,7 +162,7 @@ export function rowSums(
     : { buffers: { qkv }, constants: {} };
   return dispatch(rowKernel(heads, kind), {
     buffers: { ...buffers, ...from.buffers, rope, ...norm ? { norm_weight: norm.weight } : {} },
-    constants: { ...constants, ...from.constants, ...norm ? { EPS: norm.eps } : {} },
+    constants: { ...norm ? { EPS: norm.eps } : {}, ...from.constants, ...constants },
     ...launch,
   });
 }

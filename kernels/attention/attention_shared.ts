@@ -81,7 +81,7 @@ function sizedTile(shape: Shape, queries: number) {
 function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kernel {
   const name = `attention_shared_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = sharedCounts(headDim, { group, tile });
-  return kernelOf("attention/attention_shared", { kv: kvDtype, ...counts }, {
+  return kernelOf("attention/attention_shared")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],

@@ -80,7 +80,7 @@ function tiledKernel(heads: Heads): Kernel {
   const { headDim, kvDtype } = heads;
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = tiledCounts(headDim, group, tile);
-  return kernelOf("attention/attention_tiled", { kv: kvDtype, ...counts }, {
+  return kernelOf("attention/attention_tiled")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],

@@ -169,7 +169,7 @@ function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
     LANES_8: Math.floor(LANES / 8),
     LEVELS: Math.log2(LANES),
   };
-  return kernelOf("mla/weigh", { kv: kvDtype, ...counts }, {
+  return kernelOf("mla/weigh")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums"],
     constants: [
@@ -206,7 +206,7 @@ function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel
     W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),
     L_LOADS: Math.ceil(STAGED * 16 * DIMS / 4 / THREADS),
   };
-  return kernelOf("mla/sum", { kv: kvDtype, ...counts }, {
+  return kernelOf("mla/sum")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["sums", "keys", "rows", "pages", "out"],
     constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "WINDOW"],

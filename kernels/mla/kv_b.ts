@@ -161,7 +161,7 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
     X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
     W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
   };
-  return kernelOf("mla/value", { weights: format, ...counts }, {
+  return kernelOf("mla/value")({ weights: format, ...counts }, {
     name,
     bindings: ["weights", "x", "out"],
     constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
@@ -204,7 +204,7 @@ function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: Blo
     VEC8S: rank / 8,
     W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
   };
-  return kernelOf("mla/absorb", { weights: format, ...counts }, {
+  return kernelOf("mla/absorb")({ weights: format, ...counts }, {
     name,
     bindings: ["weights", "x", "out"],
     constants: ["HEADS", "NOPE", "ROPE", "VALUE", "X_COLS", "BLOCKS", "WIDTH"],

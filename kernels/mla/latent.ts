@@ -152,7 +152,7 @@ function prepareKernel(
     AHEAD: ahead,
     STEPS: Math.ceil(rank / THREADS),
   };
-  return kernelOf("mla/latent_prepare", parameters, {
+  return kernelOf("mla/latent_prepare")(parameters, {
     name,
     bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
     constants: [

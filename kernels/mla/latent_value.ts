@@ -144,7 +144,7 @@ function valueKernel(
     THREADS: lanes * GROUPS,
     ...loads(ROWS <= 2 && lanes > 1),
   };
-  return kernelOf("mla/latent_value", parameters, {
+  return kernelOf("mla/latent_value")(parameters, {
     name,
     bindings: ["weights", "x", "out", ...lowers ? ["scales"] : []],
     constants: [...CONSTANTS, "WIDTH", ...lowers ? ["FIRST_SCALE"] : []],
@@ -171,7 +171,7 @@ function runsValueKernel(
     ...loads(true),
     ...runs,
   };
-  return kernelOf("mla/latent_value", parameters, {
+  return kernelOf("mla/latent_value")(parameters, {
     name,
     bindings: ["weights", "sums", "out", "stats", "rows", ...lowers ? ["scales"] : []],
     constants: [

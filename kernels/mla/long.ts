@@ -44,7 +44,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
     SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
     AT_ONCE: 8,
   };
-  return kernelOf("mla/long", { kv: kvDtype, ...counts }, {
+  return kernelOf("mla/long")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [

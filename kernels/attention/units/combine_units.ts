@@ -70,7 +70,7 @@ function combineUnitsKernel(of: Combined): Kernel {
     HEAD: headDim / 4,
     LANES: lanes,
   };
-  return kernelOf("attention/units/combine_units", parameters, {
+  return kernelOf("attention/units/combine_units")(parameters, {
     name,
     bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
     constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW", ...lowers ? ["FIRST_SCALE"] : []],

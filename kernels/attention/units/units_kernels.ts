@@ -195,7 +195,7 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
   const parameters = { kv: heads.kvDtype, ...countsOf(heads, units, tile) };
-  return kernelOf("attention/units/attention_units", parameters, {
+  return kernelOf("attention/units/attention_units")(parameters, {
     name,
     bindings: [
       ...["q", "keys", "values", "rows", "pages"],
