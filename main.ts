@@ -102,25 +102,31 @@ async function run(
     }
     case "serve-command": {
       const { runServeCommand } = await import("./src/cli/serve_command/serve_command.ts");
-      return runServeCommand(invocation.options, io);
+      return runServeCommand(invocation.engine, invocation.options, io);
     }
     case "bench": {
       const { located } = await import("./src/cli/open/locate.ts");
-      const { quiet } = invocation.options;
-      if (invocation.options.profile) {
+      const { namedBandwidth } = await import("./src/cli/bench/bandwidth.ts");
+      const { quiet, table, webgpu } = invocation.options;
+      const { version } = denoJson;
+      if (table === "profile") {
         const { openProfile } = await import("./src/measure/profile/profile_session.ts");
         const { runProfile } = await import("./src/cli/bench/profile.ts");
         const open = located(openProfile, { io, quiet });
-        return await runProfile(invocation.options, { open, io });
+        return await runProfile(invocation.options, { open, io, bandwidth: namedBandwidth() });
       }
-      const { version } = denoJson;
-      if (invocation.options.webgpu.length > 1) {
+      if (webgpu.length > 1) {
         const { runBackends } = await import("./src/cli/bench/backends.ts");
         const { startChild } = await import("./src/cli/bench/child.ts");
-        const context = { start: startChild, io, args: args.slice(1), version };
-        return await runBackends(invocation.options, context);
+        return await runBackends(invocation.options, {
+          start: startChild,
+          io,
+          args: args.slice(1),
+          version,
+          bandwidth: namedBandwidth(),
+        });
       }
-      if (invocation.options.growth) {
+      if (table === "growth") {
         const { growth } = await import("./src/measure/growth/session.ts");
         const { runGrowth } = await import("./src/cli/bench/growth.ts");
         const { locate } = await import("./src/cli/open/locate.ts");
@@ -129,21 +135,24 @@ async function run(
           io,
           args: args.slice(1),
           version,
+          bandwidth: namedBandwidth(),
           located: (model) => locate(model, { io, quiet }),
         });
       }
-      if (invocation.options.rewrites) {
+      if (table === "rewrites") {
         const { rewrites } = await import("./src/measure/rewrites/session.ts");
         const { runRewrites } = await import("./src/cli/bench/rewrites.ts");
+        const { rewritesWithout } = await import("./src/model/lower/without.ts");
         const { locate } = await import("./src/cli/open/locate.ts");
         return await runRewrites(invocation.options, {
           rewrites,
+          without: rewritesWithout(),
           io,
           located: (model) => locate(model, { io, quiet }),
         });
       }
       const { openBench } = await import("./src/measure/session.ts");
-      if (invocation.options.llamaBench) {
+      if (table === "llama-bench") {
         const { runLlama } = await import("./src/cli/bench/llama.ts");
         const open = located(openBench, { io, quiet });
         return await runLlama(invocation.options, { open, io, args: args.slice(1), version });
@@ -237,7 +246,7 @@ async function run(
       const { runTokenMap } = await import("./src/cli/checkpoint/token_map.ts");
       const { locate } = await import("./src/cli/open/locate.ts");
       const { quiet } = invocation.options;
-      return runTokenMap(await locate(invocation.options, { io, quiet }), io);
+      return runTokenMap(invocation.names, await locate(invocation.options, { io, quiet }), io);
     }
     case "completion": {
       const { completionScript } = await import("./src/cli/completion/completion.ts");

@@ -3,7 +3,7 @@ export type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /**
  * The fields that are not undefined, for options that are absent where nothing was said
- * (`exactOptionalPropertyTypes` tells an absent field from one that is undefined).
+ * (`exactOptionalPropertyTypes` distinguishes an absent field from one that is undefined).
  */
 export function defined<T extends object>(fields: T): Defined<T> {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { COMMANDS, flagsOf } from "../src/cli/options/commands.ts";
-import { ALIASES } from "../src/cli/options/aliases.ts";
+import { ALIASES, OPERAND_ALIASES } from "../src/cli/options/aliases.ts";
 import { spellingsOf } from "../src/cli/options/flag.ts";
 import { parseArguments } from "../src/cli/options/parse.ts";
 import type { CommandName } from "../src/cli/options/command.ts";
@@ -38,7 +38,13 @@ Deno.test("every COMMIT:path is a file of that commit", async () => {
 });
 
 Deno.test("every flag in code is in the option table", () => {
-  const known = new Set([...OTHERS, ...Object.keys(ALIASES), "--help", "--version"]);
+  const known = new Set([
+    ...OTHERS,
+    ...Object.keys(ALIASES),
+    ...Object.keys(OPERAND_ALIASES),
+    "--help",
+    "--version",
+  ]);
   for (const name of Object.keys(COMMANDS) as CommandName[]) {
     for (const flag of Object.values(flagsOf(name))) spellingsOf(flag).forEach((x) => known.add(x));
   }

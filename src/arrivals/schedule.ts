@@ -20,7 +20,7 @@ export function constantRate(perSecond: number): RateSchedule {
 
 /** Reads `0:2,60:20,120:2`, seconds and requests a second. @throws UsageError */
 export function parseSchedule(text: string): RateSchedule {
-  const refuse = (why: string) => new UsageError(`Cannot use "--rate-schedule ${text}": ${why}`);
+  const refuse = (why: string) => new UsageError(`Cannot use "--request-rate ${text}": ${why}`);
   const parts = text.split(",").map((part) => {
     const [, from, rate] = PART.exec(part.trim()) ?? [];
     if (from === undefined || rate === undefined) throw refuse(ALLOWED);

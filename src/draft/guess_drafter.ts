@@ -20,7 +20,7 @@ const DEPTHS = [1, 3, 7, 15, 31];
 /**
  * Proposes the guess from which most tokens are expected to be accepted, where that is more than the
  * device's drafts promise. What a guesser claims is corrected by how often such claims were right:
- * after each round all guesses are compared with the text that came, those that were not proposed
+ * after each round all guesses are compared with the new text, those that were not proposed
  * too. The device's drafts count where they were verified. What a request's prediction says is one
  * more guess.
  *
@@ -103,7 +103,7 @@ function expectedOfDevice(record: TrackRecord, drafted: number): number {
   return expectedTokens(chances).sum;
 }
 
-/** Learns from the tokens that came: up to the first that was not guessed. */
+/** Learns from the new tokens, up to the first that was not guessed. */
 function grade({ tokens, chances }: Guess, came: readonly number[], record: TrackRecord): void {
   for (const [i, token] of came.slice(0, tokens.length).entries()) {
     const right = token === tokens[i];

@@ -15,14 +15,14 @@ const FOLLOWED = 3;
  * @param promptTokens ids before the output.
  */
 export function predictedText(prediction: readonly number[], promptTokens: number): TextGuesser {
-  /** Where the text that came has got to in the prediction. */
+  /** How many tokens of the prediction the text has reached. */
   let reached = 0;
   let seen = promptTokens;
   return {
     guess(ids, most) {
       const came = ids.slice(seen);
       seen = ids.length;
-      // As far as it was followed: what came instead may stand for any number of its tokens.
+      // As far as the text followed it: the tokens that differ may replace any number of its tokens.
       const other = came.findIndex((id, i) => id !== prediction[reached + i]);
       reached += other < 0 ? came.length : other;
       const output = ids.slice(Math.max(promptTokens, ids.length - MOST));

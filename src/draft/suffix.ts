@@ -17,7 +17,7 @@ export interface Match {
 
 /**
  * SuffixDecoding (Oliaro et al. 2024, arXiv 2411.04975): the text's last tokens are looked up in the
- * text itself and in what earlier requests came to, at every length; of what followed there most
+ * text itself and in the answers of earlier requests, at every length; of what followed there most
  * often, the guess with the most tokens expected to be accepted is taken.
  */
 export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)): Guesser {

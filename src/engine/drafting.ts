@@ -106,7 +106,7 @@ export function drafterOf(
   if (!isHostAlgorithm(algorithm)) return undefined;
   const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
     speculate && !("policy" in speculate) ? speculate : {};
-  // Beside a draft model the steps are the model's.
+  // With a draft model the steps are the model's.
   const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
   const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
   return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });

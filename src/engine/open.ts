@@ -44,7 +44,7 @@ const RANDOM_SEED = 1;
  */
 const SOFTWARE_CHUNK_ROWS = 64;
 
-/** Of measuring costs at start, for a policy that goes by them. */
+/** How costs are measured at start, for a policy that uses them. */
 const QUICK_SECONDS = 3;
 
 /** What the engine runs on; tests give it less memory. */
@@ -167,6 +167,7 @@ export async function openEngine(
     });
     const warming = performance.now();
     await opened.warmUp(warmed);
+    if (limits.preparePrompts) await opened.warmUpPrompts();
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     const compileMs = performance.now() - warming;

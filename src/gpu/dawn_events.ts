@@ -5,20 +5,20 @@ const SLEEP = { least: 0.02, most: 0.25, share: 0.02 };
 
 /**
  * The addon looks while something is awaited: it hands a native function to the global `setImmediate`,
- * which does so again and again. That costs a core, 9 to 17 ms a read beside an H200 that works for 5,
+ * which does so again and again. That costs a core, and 9 to 17 ms a read while the H200 works for 5,
  * and on a software adapter the time of the very threads that it waits for. So the function is kept
  * where it can be called.
  */
-export interface Looks {
-  /** Looks once; false where the addon awaits nothing. */
+export interface EventPoll {
+  /** EventPoll once; false where the addon awaits nothing. */
   look(): boolean;
 }
 
 /** By the `setImmediate` that catches them: a thread has one, however many devices it opens. */
-const caught = new WeakMap<typeof globalThis.setImmediate, Looks>();
+const caught = new WeakMap<typeof globalThis.setImmediate, EventPoll>();
 
 /** Replaces the thread's `setImmediate`; what others hand to it runs as before. */
-export function catchLooks(): Looks {
+export function catchLooks(): EventPoll {
   const { setImmediate, clearImmediate } = globalThis;
   const before = caught.get(setImmediate);
   if (before) return before;
@@ -56,7 +56,7 @@ export function catchLooks(): Looks {
  * @param meanwhile is called once, while the device works.
  */
 export async function mappedByLooks(
-  { look }: Looks,
+  { look }: EventPoll,
   buffer: GPUBuffer,
   meanwhile: () => void = () => {},
 ): Promise<ArrayBuffer> {
@@ -77,7 +77,7 @@ export async function mappedByLooks(
  * Waits for a promise of the addon's. Other than `mappedByLooks` it lets the event loop turn, so that messages are
  * answered: what is waited for takes long.
  */
-export async function settledByLooks<T>({ look }: Looks, promise: Promise<T>): Promise<T> {
+export async function settledByLooks<T>({ look }: EventPoll, promise: Promise<T>): Promise<T> {
   let settled = false;
   const tell = () => void (settled = true);
   promise.then(tell, tell);

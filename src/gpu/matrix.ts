@@ -132,7 +132,7 @@ export interface Launch {
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
 /**
- * Beside the shapes: whether two launches of one row go as one (kernels/joined.ts), measured for the MLP whose shapes
+ * Not a shape: whether two dispatches of one row run as one (kernels/joined.ts), measured for the MLP whose shapes
  * follow; its stage is 0 where they do not.
  */
 export const JOINED = "joined ";
@@ -206,7 +206,7 @@ export function attentionUnitsOf(
   contextLength: number,
   precision?: Precision,
 ): AttentionUnits | undefined {
-  const wanted = wantsAttentionUnits(contextLength); // a wrong variable is told on every device
+  const wanted = wantsAttentionUnits(contextLength); // a wrong value of the variable is an error on every device
   return unit && wanted ? { unit, limits, precision } : undefined;
 }
 
@@ -234,7 +234,7 @@ export interface Tuning {
   readonly subgroup?: number | undefined;
   /** Whether workgroups may wait for others of their dispatch: see kernels/matmul/relay. */
   readonly relays: boolean;
-  /** Attention over many rows goes by attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
+  /** Attention over many rows uses attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of kernels/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;

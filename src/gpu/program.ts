@@ -5,7 +5,7 @@ import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.
 /** A dispatch that is ready to be encoded. */
 export interface Step {
   readonly pipeline: GPUComputePipeline;
-  readonly bound: Bound;
+  readonly bound: BoundGroup;
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number | undefined;
   readonly groupsBefore: number | undefined;
@@ -17,7 +17,7 @@ export interface Step {
 }
 
 /** Buffers of a step; the group is another one once one of them was replaced, none while one is gone. */
-export interface Bound {
+export interface BoundGroup {
   group: GPUBindGroup | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface Program {
 }
 
 /** Counts what was created, so that a test can show that a round creates nothing. */
-export interface Created {
+export interface CreationCounts {
   modules: number;
   pipelines: number;
   bindGroups: number;
@@ -38,7 +38,7 @@ export interface Created {
  * Both functions throw where two kernels of one name have different WGSL.
  */
 export interface Compiler {
-  readonly created: Readonly<Created>;
+  readonly created: Readonly<CreationCounts>;
   /** As `compile`, without waiting: what else does not fit is thrown by the next `gpu.check()`. */
   prepare(plan: Plan): Program;
   /**
@@ -63,7 +63,7 @@ export function compiler(
   /** What stands for a movable buffer now, and what binds it. */
   const moved = new Map<GPUBuffer, GPUBuffer | undefined>();
   const uses = new Map<GPUBuffer, (() => void)[]>();
-  const created: Created = { modules: 0, pipelines: 0, bindGroups: 0 };
+  const created: CreationCounts = { modules: 0, pipelines: 0, bindGroups: 0 };
   const firsts = new Map<string, Use>();
   const modules = new Map<string, GPUShaderModule>();
   const pipelines = new Map<string, GPUComputePipeline>();
@@ -136,7 +136,7 @@ export function compiler(
         }),
       });
     };
-    const bound: Bound = { group: bind() };
+    const bound: BoundGroup = { group: bind() };
     for (const buffer of buffers) {
       if (!movable.has(buffer)) continue;
       uses.getOrInsertComputed(buffer, () => []).push(() => bound.group = bind());

@@ -29,7 +29,7 @@ const PROGRESS_BYTES = 1 << 20;
 export interface Persistence {
   readonly waits: readonly number[];
   readonly signal?: AbortSignal | undefined;
-  /** Told before a long wait. */
+  /** Called before a long wait. */
   readonly onWait?: (line: string) => void;
   /** Bytes received so far, over all attempts. */
   readonly received?: () => number;

@@ -11,7 +11,7 @@ export interface Snapshot {
   readonly name: ModelName;
   readonly commit: string;
   readonly folder: string;
-  /** Bytes that came over the network for it. */
+  /** Bytes that were downloaded for it. */
   readonly downloaded: number;
 }
 

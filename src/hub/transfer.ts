@@ -22,7 +22,7 @@ export interface Transport {
   readonly persistence: Persistence;
   /** Milliseconds without a byte after which a connection counts as lost. */
   readonly idleMs: number;
-  /** Told of bytes as they are there; negative where some turned out wrong. */
+  /** Called with the number of new bytes; negative if some turned out to be wrong. */
   readonly onBytes: (bytes: number) => void;
 }
 
@@ -54,7 +54,7 @@ export async function transfer(route: Route, transport: Transport): Promise<void
     writing(path, () => Deno.removeSync(path));
     throw new UsageError(
       `Cannot download "${route.url}": its ${file.hash} is ${hash}, the hub lists ${file.etag}; ` +
-        `what came was thrown away`,
+        `the downloaded bytes were thrown away`,
     );
   }
   await partial.flush();
@@ -193,7 +193,7 @@ function tooLong(url: string, { size }: RemoteFile): UsageError {
 /** A signal that aborts when nothing was received for `idleMs`. */
 function watchIdle(idleMs: number) {
   const silence = new AbortController();
-  const stop = () => silence.abort(new Error(`nothing came for ${idleMs / 1000} s`));
+  const stop = () => silence.abort(new Error(`no data for ${idleMs / 1000} s`));
   let timer = setTimeout(stop, idleMs);
   return {
     signal: silence.signal,

@@ -23,7 +23,7 @@ export function sharedFacts(rows: readonly BenchRow[]): (readonly [string, strin
   return FACTS.flatMap((fact) => {
     const [title, of] = fact;
     const values = [...new Set(rows.map(of))];
-    // The built-in one goes without saying.
+    // The built-in one is not named.
     if (varied.includes(fact) || (title === "webgpu" && values[0] === "builtin")) return [];
     return [[title, values.join(" and ")] as [string, string]];
   });

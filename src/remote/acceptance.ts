@@ -37,7 +37,7 @@ export function acceptanceRate(
     : acceptedTokens / draftTokens;
 }
 
-/** Of several answers; undefined where one does not tell. */
+/** Acceptance of several answers; undefined if one does not report it. */
 export function total(answers: readonly (Acceptance | undefined)[]): Acceptance | undefined {
   const known = answers.filter((each) => each !== undefined);
   if (known.length === 0 || known.length < answers.length) return undefined;

@@ -16,16 +16,16 @@ export interface RemoteRequest {
   readonly signal: AbortSignal;
 }
 
-/** A piece of an answer as it came. */
+/** A piece of an answer as it arrived. */
 export interface Piece {
   readonly text: string;
   /** What the model thinks before it answers. */
   readonly reasoning: string;
-  /** Output tokens that came since the last piece; undefined where the server does not count them. */
+  /** Output tokens since the last piece; undefined if the server does not count them. */
   readonly tokens: number | undefined;
 }
 
-/** An answer as far as it came. */
+/** An answer as far as it arrived. */
 export interface Completed {
   readonly text: string;
   readonly reasoning: string;

@@ -29,7 +29,7 @@ export function countersIn(text: string): Counters | undefined {
   return found ? sums : undefined;
 }
 
-/** What came between two readings; undefined where the server was started anew between them. */
+/** The difference of two readings; undefined if the server was restarted between them. */
 export function between(before: Counters, after: Counters): Acceptance | undefined {
   const drafts = after.drafts - before.drafts;
   const draftTokens = after.draftTokens - before.draftTokens;

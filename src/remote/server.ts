@@ -3,7 +3,7 @@ import type { Endpoint } from "./endpoint.ts";
 import { ask } from "./http.ts";
 import { isObject, type Json, listOf, objectOf, parsed, textOf } from "./json.ts";
 
-/** Servers that tell how they speculate. */
+/** Servers that report how they speculate. */
 const KINDS = ["eyrie", "sglang", "vllm"] as const;
 
 export type ServerKind = typeof KINDS[number] | "other";

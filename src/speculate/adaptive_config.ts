@@ -35,7 +35,7 @@ export interface AdaptiveConfig {
 }
 
 const SLOT_KEYS = ["candidate_steps", "candidate_trees", ...Object.keys(NUMBERS)];
-/** The ceiling came with the batch-size entries (PR #24055). */
+/** The ceiling was added with the batch-size entries (PR #24055). */
 const FLAT_KEYS = SLOT_KEYS.filter((key) => key !== "ceiling_coeff" && key !== "candidate_trees");
 /** Read by SGLang's other strategy only (PR #28045); "ema" ignores them there as here. */
 const THROUGHPUT_KEYS = [
@@ -74,7 +74,7 @@ export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
   if (Object.hasOwn(globals, "candidate_steps")) {
     // SGLang drops it without a word.
     throw new AdaptiveConfigError(
-      "candidate_steps beside batch sizes has no effect: each has its own",
+      "candidate_steps has no effect next to batch sizes, which have their own",
     );
   }
   checkKeys(globals, GLOBAL_KEYS, "");

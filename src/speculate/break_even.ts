@@ -37,7 +37,7 @@ export interface BreakEven {
 
 /**
  * The break-even of speculative decoding with chains (Leviathan et al. 2023, theorem 3.8): drafts
- * are accepted one after the other, each with probability alpha whatever came before.
+ * are accepted one after the other, each with probability alpha, independent of those before.
  *
  * A closed function, which uses no name from outside: the page of `eyrie breakeven` has its source.
  */

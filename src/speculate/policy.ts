@@ -17,7 +17,7 @@ export interface Policy<State = unknown> {
    * others when first wanted. Default: as `confident`.
    */
   readonly packs?: boolean;
-  /** Whether it goes by `RoundContext.costs`: only then does the engine measure what is not known. */
+  /** Whether it uses `RoundContext.costs`: only then does the engine measure unknown costs. */
   readonly costs?: true;
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Decision;
@@ -27,7 +27,7 @@ export interface Policy<State = unknown> {
    */
   holds(state: State, context: RoundContext): number;
   /** Updates the state by the result of a round. */
-  learn(state: State, outcome: RoundOutcome): Learned<State>;
+  learn(state: State, outcome: RoundOutcome): PolicyUpdate<State>;
   /** What `--json` and `--stats` report of it. */
   report(state: State): PolicyReport;
 }
@@ -66,7 +66,7 @@ export interface VerifyBudget {
   readonly leastConfidence: number;
 }
 
-export interface Learned<State> {
+export interface PolicyUpdate<State> {
   readonly state: State;
   /** Absent when every batch goes on as it was, and where changes are too many to list. */
   readonly change?: TierChange;

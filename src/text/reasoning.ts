@@ -57,7 +57,7 @@ export function thinkArguments(think: "on" | "off" | "auto"): Record<string, boo
 }
 
 /** A piece of output, parted. */
-export interface Parted {
+export interface SeparatedText {
   readonly reasoning: string;
   readonly text: string;
 }
@@ -69,15 +69,15 @@ type Part = "begin" | "reasoning" | "gap" | "text";
 export interface ReasoningStream {
   /** Of the last piece. */
   readonly part: Part;
-  push(piece: string): Parted;
+  push(piece: string): SeparatedText;
   /** The output ended: what was held back. */
-  end(): Parted;
+  end(): SeparatedText;
 }
 
-const NOTHING: Parted = { reasoning: "", text: "" };
+const NOTHING: SeparatedText = { reasoning: "", text: "" };
 
 /**
- * Parts reasoning from answer. Reasoning is what stands between the marks at the beginning of an
+ * Separates reasoning from the answer. Reasoning is the text between the marks at the beginning of an
  * output, or from its beginning where the prompt opened it (`openings`); marks further on are text.
  * White space around reasoning and the empty lines before the answer are left out. The result does
  * not depend on how the output is cut.
@@ -108,7 +108,7 @@ export function reasoningStream(
     return shown;
   }
 
-  function take(ended: boolean): Parted {
+  function take(ended: boolean): SeparatedText {
     let reasoning = "";
     if (part === "begin") {
       const start = held.trimStart();
@@ -180,7 +180,7 @@ export function partReasoning(
   output: string,
   reasoning: Pick<Reasoning, "marks" | "openings">,
   promptIds: readonly number[],
-): Parted {
+): SeparatedText {
   const stream = reasoningStream(reasoning, promptIds);
   const [first, last] = [stream.push(output), stream.end()];
   return { reasoning: first.reasoning + last.reasoning, text: first.text + last.text };

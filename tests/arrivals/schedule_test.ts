@@ -38,7 +38,7 @@ Deno.test("what is no schedule is refused in one line", () => {
   ) {
     throws(() => parseSchedule(text), (error: Error) => {
       equal(error.message.split("\n").length, 1);
-      return error instanceof UsageError && error.message.includes(`--rate-schedule ${text}`);
+      return error instanceof UsageError && error.message.includes(`--request-rate ${text}`);
     }, text);
   }
   throws(() => parseSchedule("0:0,5:0"), /no request would ever arrive/);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ALIASES } from "../../src/cli/options/aliases.ts";
+import { ALIASES, OPERAND_ALIASES } from "../../src/cli/options/aliases.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
 import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
 import { messageAsTyped, parseArguments } from "../../src/cli/options/parse.ts";
@@ -73,8 +73,36 @@ const SAME: readonly (readonly [string, string])[] = [
   ["generate --preset aggressive", "generate --policy ema:config=aggressive"],
   [
     "bench --presets aggressive,mine.json --policies dsd:steps=1/3",
-    "bench --policies dsd:steps=1/3,ema:config=aggressive,ema:config=mine.json",
+    "bench --policy dsd:steps=1/3,ema:config=aggressive,ema:config=mine.json",
   ],
+  ["bench --policies ema,off --trees 5:4:8", "bench --policy ema,off --draft-tree 5:4:8"],
+  [
+    "bench --random-weights a.json,b.json --growth",
+    "bench --model random:a.json,random:b.json --table growth",
+  ],
+  [
+    "profile --random-weights a.json --random-draft b.json",
+    "profile --model random:a.json --draft random:b.json",
+  ],
+  ["generate --prompt hi --seed 1", "generate hi --seed 1"],
+  ["generate -p hi", "generate hi"],
+  ["token-map --corpus a.txt,b.txt --output m.json", "token-map --output m.json a.txt b.txt"],
+  ["simulate --time-scale 2 --trace t.csv", "simulate --trace t.csv:time=2"],
+  [
+    "bench load --trace t.csv --length-scale 0.5 --time-scale=2",
+    "bench load --trace t.csv:length=0.5,time=2",
+  ],
+  ["bench --profile", "bench --table profile"],
+  ["bench --growth --growth", "bench --table growth"],
+  ["bench --rewrites", "bench --table rewrites"],
+  ["bench --llama-bench", "bench --table llama-bench"],
+  ["profile --seconds 3", "profile --duration 3"],
+  [
+    "bench load --rate-schedule 0:2,9:4 --duration 10",
+    "bench load --request-rate 0:2,9:4 --duration 10",
+  ],
+  ["simulate --rate-schedule 0:2", "simulate --request-rate 0:2"],
+  ["generate --json-object", "generate --json-schema object"],
   ["breakeven --alpha 0.5 --steps 1-3", "breakeven --alpha 0.5 --num-steps 1-3"],
   ["breakeven --measure --batch-size 4", "breakeven --measure --batch-sizes 4"],
   ["simulate --batches 1,4", "simulate --batch-sizes 1,4"],
@@ -90,8 +118,8 @@ const SAME: readonly (readonly [string, string])[] = [
   ["bench load --slo-ttft-ms 200 --slo-tpot-ms=50", "bench load --goodput ttft:200,tpot:50"],
   ["serve --any-model --served-model-name a", "serve --served-model-name * --served-model-name a"],
   [
-    "serve-command --engine sglang --config-file x",
-    "serve-command --engine sglang --emit-config x",
+    "serve-command m --config-file x --engine sglang",
+    "serve-command sglang m --emit-config x",
   ],
   ["rm --yes org/name", "rm --force org/name"],
   ["bench load --record x", "bench load --recording x"],
@@ -185,9 +213,15 @@ Deno.test("aliases: the table of docs/environment.md has each of them, and the f
   const page = await Deno.readTextFile(new URL("../../docs/environment.md", import.meta.url));
   const rows = page.slice(page.indexOf("## Other spellings of flags")).split("\n")
     .map((line) => line.split("|")).filter((cells) => cells.length === 4);
-  const words = (cell = ""): string[] => [...cell.match(/--[a-z-]+/g) ?? []];
+  const words = (cell = ""): string[] => [...cell.match(/--?[a-z][a-z-]*/g) ?? []];
   for (const [spelling, { flag }] of Object.entries(ALIASES)) {
     const row = rows.find(([, typed]) => words(typed).includes(spelling));
     assert.ok(words(row?.[2]).includes(flag), `${spelling} is ${flag}`);
+  }
+  for (const [spelling, { operand, command }] of Object.entries(OPERAND_ALIASES)) {
+    const row = rows.find(([, typed]) => words(typed).includes(spelling));
+    assert.ok(row !== undefined, spelling);
+    assert.ok(COMMANDS[command].operands?.some(({ name }) => name === operand), operand);
+    assert.ok(SAME.some(([line]) => line.split(" ").includes(spelling)), spelling);
   }
 });

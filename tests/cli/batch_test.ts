@@ -215,7 +215,7 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     await assert.rejects(ask(fakeIo({ stdin: prompts })), {
       name: "UsageError",
       message:
-        `Cannot write "${output}": there is such a file; name another or give --force to replace it`,
+        `Cannot write "${output}": the file exists already; name another one or give --force to replace it`,
     });
     assert.equal(Deno.readTextFileSync(output), kept);
     Deno.truncateSync(output);

@@ -5,6 +5,7 @@ import type {
   ProfileSession,
   ProfileTable,
 } from "../../src/measure/profile/profile_session.ts";
+import { namedBandwidth } from "../../src/cli/bench/bandwidth.ts";
 import { runProfile } from "../../src/cli/bench/profile.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
@@ -22,9 +23,12 @@ const TABLE: ProfileTable = {
   parts: [profilePart({ part: "prefill", launches: [LAUNCH], launchMs: [[2]], passMs: [2] }, 4)],
 };
 
-async function run(args: readonly string[], { interrupt = false } = {}) {
+async function run(
+  args: readonly string[],
+  { interrupt = false, bandwidth }: { interrupt?: boolean; bandwidth?: number } = {},
+) {
   const io = fakeIo();
-  const invocation = parseArguments(["bench", "--profile", ...args]);
+  const invocation = parseArguments(["bench", "--table", "profile", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: ProfileRequest[] = [];
   const session: ProfileSession = {
@@ -42,11 +46,11 @@ async function run(args: readonly string[], { interrupt = false } = {}) {
     requests.push(request);
     return Promise.resolve(session);
   };
-  const code = await runProfile(invocation.options, { open, io });
+  const code = await runProfile(invocation.options, { open, io, bandwidth });
   return { code, requests, out: io.out() };
 }
 
-Deno.test("bench --profile: what is asked for reaches the engine, tables come out", async () => {
+Deno.test("bench --table profile: what is asked for reaches the engine, tables come out", async () => {
   const { code, requests, out } = await run([]);
   assert.equal(code, 0);
   const [asked] = requests;
@@ -55,14 +59,14 @@ Deno.test("bench --profile: what is asked for reaches the engine, tables come ou
   assert.equal(out.match(/## Prefill of 512 tokens/g)?.length, 3);
   assert.match(out, /bandwidth 4.00 GB\/s \(measured\)/);
 
-  const random = ["--random-weights", "c.json", "--batch-sizes", "1,8", "--depth", "8192"];
-  const { requests: [other], out: given } = await run([...random, "--bandwidth", "4260"]);
+  const random = ["--model", "random:c.json", "--batch-sizes", "1,8", "--depth", "8192"];
+  const { requests: [other], out: given } = await run(random, { bandwidth: 4260 });
   assert.deepEqual([other?.batchSizes, other?.numSteps, other?.depths], [[1, 8], [0], [8192]]);
   assert.deepEqual([other?.randomWeights, other?.bandwidth], ["c.json", 4260]);
   assert.match(given, /\(given\)/);
 });
 
-Deno.test("bench --profile --format json is one object of full numbers", async () => {
+Deno.test("bench --table profile --format json is one object of full numbers", async () => {
   const { out } = await run(["--format", "json"]);
   const { subject, bandwidth, tables } = JSON.parse(out);
   assert.deepEqual(bandwidth, { gbps: 4, given: false });
@@ -77,21 +81,36 @@ Deno.test("Ctrl+C ends a profile after the table it is at; what was measured is 
   assert.equal(out.match(/## Prefill/g)?.length, 2);
 });
 
+Deno.test("EYRIE_BANDWIDTH is a number above 0, or the bandwidth is measured", () => {
+  assert.equal(namedBandwidth("4260"), 4260);
+  assert.equal(namedBandwidth(""), undefined);
+  for (const value of ["0", "fast", "-1"]) {
+    assert.throws(
+      () => namedBandwidth(value),
+      new UsageError(
+        `Cannot use "EYRIE_BANDWIDTH=${value}": allowed is GB/s, a number above 0`,
+      ),
+    );
+  }
+});
+
 Deno.test("flags of a sweep and of a profile are not mixed", () => {
   const cases = [
-    ["--bandwidth 1", 'Cannot use "--bandwidth": it needs --profile or --growth'],
     [
-      "--profile --policies ema",
-      'Cannot use "--policies" with "--profile": it belongs to a sweep',
+      "--bandwidth 1",
+      'Cannot use "--bandwidth": the flag was removed; set the variable EYRIE_BANDWIDTH to the GB/s',
     ],
     [
-      "--profile --workload random",
-      'Cannot use "--workload" with "--profile": it belongs to a sweep',
+      "--table profile --policy ema",
+      'Cannot use "--policy" with "--table profile": only a measurement of settings takes it',
     ],
-    ["--profile --format csv", 'Cannot use "--format csv" with "--profile": allowed is md, json'],
     [
-      "--profile --bandwidth 0",
-      'Cannot use "--bandwidth 0": allowed is a number above 0, at most 1000000',
+      "--table profile --workload random",
+      'Cannot use "--workload" with "--table profile": only a measurement of settings takes it',
+    ],
+    [
+      "--table profile --format csv",
+      'Cannot use "--format csv" with "--table profile": allowed is md, json',
     ],
   ] as const;
   for (const [args, message] of cases) {

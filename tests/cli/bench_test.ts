@@ -89,7 +89,7 @@ Deno.test("the axes make all combinations; doubles count once", async () => {
 
 Deno.test("policies are an axis, a comma may be within one", async () => {
   const policies = "ema:candidate_steps=1/3,update_interval=2,static,static";
-  const { requests, out } = await run([...QUICK, "--num-steps", "0", "--policies", policies]);
+  const { requests, out } = await run([...QUICK, "--num-steps", "0", "--policy", policies]);
   const settings = requests[0]?.settings.slice(2);
   assert.deepEqual(settings, [
     {
@@ -99,9 +99,9 @@ Deno.test("policies are an axis, a comma may be within one", async () => {
     { kind: "policy", policy: { policy: "static", options: {} } },
   ]);
   assert.match(out, /\| policy ema:candidate_steps=1\/3,update_interval=2 \|/);
-  await assert.rejects(run([...QUICK, "--policies", "static,statik"]), {
+  await assert.rejects(run([...QUICK, "--policy", "static,statik"]), {
     name: "UsageError",
-    message: /^Cannot use "--policies statik": no such policy, did you mean static\?/,
+    message: /^Cannot use "--policy statik": no such policy, did you mean static\?/,
   });
 });
 
@@ -122,7 +122,7 @@ Deno.test("rounds per sync are an axis of numbers and auto", async () => {
 });
 
 Deno.test("without a draft only plain decoding is measured", async () => {
-  for (const args of [["--draft", "none"], ["--model", "m"], ["--random-weights", "c.json"]]) {
+  for (const args of [["--draft", "none"], ["--model", "m"], ["--model", "random:c.json"]]) {
     const { requests } = await run(["--repeat", "1", ...args]);
     assert.ok(requests[0]?.settings.every(({ kind }) => kind === "plain"), args.join(" "));
   }
@@ -130,7 +130,7 @@ Deno.test("without a draft only plain decoding is measured", async () => {
 
 Deno.test("random weights, simulated acceptance and sized prompts reach the engine", async () => {
   const session = fakeSession(undefined, { ...SUBJECT, simulated: true });
-  const random = ["--random-weights", "c.json", "--random-draft", "d.json"];
+  const random = ["--model", "random:c.json", "--draft", "random:d.json"];
   const simulate = ["--simulate-acceptance", "0.8,0.8,0.5", "--prompt-tokens", "8,16"];
   const { requests, out } = await run([...QUICK, ...random, ...simulate], { session });
   const [request] = requests;
@@ -305,7 +305,7 @@ Deno.test("files that are there are refused before anything is opened, and repla
       await assert.rejects(run(args, { session }), {
         name: "UsageError",
         message:
-          `Cannot write "${file}": there is such a file; name another or give --force to replace it`,
+          `Cannot write "${file}": the file exists already; name another one or give --force to replace it`,
       });
       assert.deepEqual([await Deno.readTextFile(file), session.cells], ["kept", []]);
       await run([...args, "--force"]);
@@ -398,7 +398,7 @@ Deno.test("greedy outputs that differ fail the bench and name the cell", async (
   assert.equal(out.split("\n").filter((line) => line.startsWith("|")).length, 2 + 3);
 });
 
-Deno.test("--emit-config writes what --policies takes", async () => {
+Deno.test("--emit-config writes what --policy takes", async () => {
   await inFolder(async (path) => {
     const file = path("mine.json");
     const args = ["--batch-sizes", "1,64", "--num-steps", "0,3", "--repeat", "3"];
@@ -410,7 +410,7 @@ Deno.test("--emit-config writes what --policies takes", async () => {
     assert.ok(
       err.endsWith(
         `wrote ${file}, steps 3 at batch 1, 0 at batch 64: --policy ema:config=${file} uses it in generate, chat and serve, ` +
-          `bench --policies ema:config=${file} measures it\n`,
+          `bench --policy ema:config=${file} measures it\n`,
       ),
     );
   });

@@ -126,7 +126,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/undo", /^Cannot run "\/undo": nothing was said yet$/],
   ["/drop none", /^Cannot run "\/drop none": COUNT is an integer from 1$/],
   ["/toString", /no such command/],
-  ["/bye now", /^Cannot run "\/bye now": \/bye stands alone$/],
+  ["/bye now", /^Cannot run "\/bye now": \/bye takes no argument$/],
   ["/save", /^Cannot run "\/save": FILE is missing$/],
   ["/load  ", /FILE is missing/],
   ["/save -f", /^Cannot run "\/save": FILE is missing$/],
@@ -140,7 +140,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ['/set stop "', /^Cannot use "\/set stop ""/],
   [
     "/set policy ema",
-    /^Cannot set "policy": rounds are made for one when the model is opened; start with --policy NAME$/,
+    /^Cannot set "policy": the policy is fixed when the model is opened; start with --policy NAME$/,
   ],
   ["/set toString 1", /^Cannot set "toString"/],
   ["/set top-p", /^Cannot set "top-p": it takes one value, a number above 0, at most 1$/],

@@ -167,7 +167,7 @@ Deno.test("/save asks a person before it replaces a file, and refuses to a pipe"
   const refused = await piped(["a", `/save ${path}`]);
   assert.equal(
     refused.err,
-    `Cannot save "${path}": it is there already; /save -f ${path} replaces it\n`,
+    `Cannot save "${path}": the file exists already; /save -f ${path} replaces it\n`,
   );
   assert.equal(await Deno.readTextFile(path), "");
   const io = fakeIo({ terminal: true });

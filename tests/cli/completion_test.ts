@@ -41,7 +41,7 @@ Deno.test({
     assert.deepEqual(await offered("generate", "--quantize", ""), ["q8", "q4"]);
     assert.deepEqual(await offered("generate", "--quantize", "=", "q4"), ["q4"]);
     assert.deepEqual(await offered("chat", "--policy", ""), POLICY_NAMES);
-    assert.deepEqual(await offered("bench", "--policies", "stat"), ["static"]);
+    assert.deepEqual(await offered("bench", "--policy", "stat"), ["static"]);
     assert.deepEqual(await offered("generate", "--quantize", "="), ["q8", "q4"]);
     assert.deepEqual(await offered("run", "-m", "a"), ["a model"]);
     assert.deepEqual(await offered("run", ""), ["a model"]);
@@ -65,8 +65,8 @@ Deno.test({
       ...["serve", "serve-command", "simulate", "sampling", "server"],
     ]);
     assert.deepEqual(await offered("serve", "--policy", "night"), ["nightjar", "nightjar-printed"]);
-    assert.deepEqual(await offered("bench", "load", "--policies", "uc"), ["ucb"]);
-    assert.deepEqual(await offered("simulate", "--policies", "lin"), ["lin-ts", "linucb"]);
+    assert.deepEqual(await offered("bench", "load", "--policy", "uc"), ["ucb"]);
+    assert.deepEqual(await offered("simulate", "--policy", "lin"), ["lin-ts", "linucb"]);
   },
 });
 

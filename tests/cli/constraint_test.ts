@@ -33,7 +33,7 @@ Deno.test("flags: schema as text or file, object, grammar, regular expression", 
   const grammars = [
     await run(["--json-schema", ` ${text}`]),
     await withFile(text, (file) => run(["--json-schema", file])),
-    await run(["--json-object"]),
+    await run(["--json-schema", "object"]),
     await withFile('root ::= "a"', (file) => run(["--grammar", file])),
     await run(["--regex", "a+"]),
     await run([]),
@@ -54,8 +54,8 @@ const MISTAKES: readonly (readonly [flags: readonly string[], message: string])[
   [["--json-schema", "nowhere.json"], 'Cannot open "nowhere.json": no such file'],
   [["--grammar", "nowhere.ebnf"], 'Cannot open "nowhere.ebnf": no such file'],
   [
-    ["--regex", "a", "--json-object"],
-    'Cannot use "--json-object" with "--regex": the output has one grammar',
+    ["--regex", "a", "--json-schema", "object"],
+    'Cannot use "--json-schema" with "--regex": the output has one grammar',
   ],
   [
     ["--json-schema", '{"not": {}}'],

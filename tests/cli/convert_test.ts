@@ -46,7 +46,7 @@ Deno.test("convert: Ctrl+C is 130 and prints nothing", async () => {
 for (
   const [args, message] of [
     [[], /Cannot run "convert": IN is missing; checkpoint folder or org\/name/],
-    [["in"], /Cannot run "convert": OUT is missing; folder to make/],
+    [["in"], /Cannot run "convert": OUT is missing; folder to create/],
     [["in", "out", "more"], /too many arguments, allowed is IN and OUT/],
     [["in", "out", "--max-shard-size", "0"], /allowed is a number above 0/],
   ] as const

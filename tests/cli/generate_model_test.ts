@@ -84,7 +84,7 @@ for (
   const [given, why] of [
     ["x", "allowed is NAME=JSON"],
     ["1x=1", "allowed is NAME=JSON"],
-    ["messages=[]", "messages is what is said; allowed are other names"],
+    ["messages=[]", "messages is set by the conversation itself; allowed are other names"],
     ["effort=high", "high is not JSON; a text is written 'effort=\"high\"'"],
   ] as const
 ) {

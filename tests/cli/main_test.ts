@@ -39,13 +39,12 @@ Deno.test("main: errors name the spelling that was typed, of every flag that has
     ],
     [
       "generate --speculative-draft-model-path=none --num-steps=2",
-      'Cannot use "--num-steps 2" with "--speculative-draft-model-path none": nothing drafts; allowed is 0',
+      'Cannot use "--num-steps 2" with "--speculative-draft-model-path none": there is no drafter; allowed is 0',
     ],
     ["generate -mm --num-steps 2 --speculative-num-steps 3", "--num-steps 3"],
     ["generate -m m --steps 2", 'Cannot use "--steps 2" with "-m"'],
     ["generate --num-steps", 'Cannot use "--num-steps": INTEGER is missing'],
-    ["generate --prompt x y", 'Cannot use "--prompt" with PROMPT'],
-    ["generate -p x y", 'Cannot use "-p" with PROMPT'],
+    ["generate -p x y", 'Cannot run "generate": too many arguments'],
     ["flyy --num-steps 2", 'Cannot run "flyy"'],
   ];
   for (const [line, message] of cases) {

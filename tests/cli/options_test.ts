@@ -38,7 +38,7 @@ const BREAKEVEN_ALWAYS = new Set(
 
 /** Flags of `simulate` that no scenario has. */
 const SIMULATE_LOADED = new Set([
-  ...["--simulate-acceptance", "--burstiness", "--time-scale", "--num-requests", "--duration"],
+  ...["--simulate-acceptance", "--burstiness", "--num-requests", "--duration"],
   ...["--prompt-tokens", "--output-tokens"],
 ]);
 
@@ -55,19 +55,12 @@ function needed(command: CommandName, but: Flag): string[] {
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
   if (measured) required.push("--measure");
-  if (command === "bench load" && but.flag === "--rate-schedule") {
-    return ["--duration", "1", ...required];
-  }
-  if (command === "bench load" && /^--(time|length)-scale$/.test(but.flag)) {
-    return ["--trace", "x", ...required];
-  }
   // What says how requests are belongs to a load.
   if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
     required.push("--request-rate", "1");
   }
-  if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
-  if (command === "bench" && but.flag === "--rows") return ["--growth", ...required];
-  return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
+  if (command === "bench" && but.flag === "--rows") return ["--table", "growth", ...required];
+  return required;
 }
 
 const GOOD: Record<Flag["type"], string> = {
@@ -86,6 +79,7 @@ const GOOD: Record<Flag["type"], string> = {
 
 function goodText(flag: Flag): string {
   // The names of the WebGPUs are checked with the rest of the command.
+  if (flag.flag === "--request-rate") return "2";
   if (flag.flag === "--webgpu") return "builtin,dawn";
   return "valid" in flag ? flag.example?.split(" ").at(-1) ?? "" : GOOD[flag.type];
 }
@@ -204,7 +198,6 @@ Deno.test("defaults of generate", () => {
       presencePenalty: undefined,
       logitBias: {},
       jsonSchema: undefined,
-      jsonObject: false,
       grammar: undefined,
       regex: undefined,
       seed: undefined,
@@ -345,7 +338,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "breakeven --measure --random-weights c --model m",
-    'Cannot use "--random-weights" with "--model": allowed is one of them',
+    'Cannot use "--random-weights c" with "--model m": it means --model random:c',
   ],
   [
     "generate --temp 0",
@@ -355,7 +348,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     "generate -model x",
     'Cannot use "-model": generate has no such flag, did you mean --model? (eyrie generate --help all lists them)',
   ],
-  ["generate -p a b", 'Cannot use "--prompt" with PROMPT: allowed is one of them'],
+  ["generate -p a b", 'Cannot run "generate": too many arguments, allowed is one (quote it)'],
+  ["generate --prompt", 'Cannot use "--prompt": TEXT is missing; allowed is text, not empty'],
+  ["generate --prompt=", 'Cannot use "--prompt ": allowed is text, not empty'],
+  ["chat --prompt a", 'Cannot use "--prompt" with chat: it is allowed with generate'],
+  ["serve-command a/b", 'Cannot run "serve-command a/b": allowed is sglang, vllm'],
   ["generate --max-batch 4 a", 'Cannot use "--max-batch": it needs --batch'],
   ["generate --output f a", 'Cannot use "--output": it needs --batch'],
   ["run a --model b", 'Cannot use "a" with "--model": allowed is one of them'],
@@ -407,7 +404,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --draft none --num-steps 2",
-    'Cannot use "--num-steps 2" with "--draft none": nothing drafts; allowed is 0',
+    'Cannot use "--num-steps 2" with "--draft none": there is no drafter; allowed is 0',
   ],
   [
     "generate --model m --num-steps 2",
@@ -430,34 +427,37 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--temperature 0,x": allowed is numbers from 0 to 100, as in 0,0.7',
   ],
   [
-    "bench --policies a,,b",
-    'Cannot use "--policies a,,b": allowed is names with commas between them',
+    "bench --policy a,,b",
+    'Cannot use "--policy a,,b": allowed is names with commas between them',
   ],
   ["bench --format xml", 'Cannot use "--format xml": allowed is one of md, csv, json, jsonl, html'],
   [
     "generate --simulate-acceptance 0.5",
     'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven, simulate',
   ],
-  ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
   [
-    "bench --random-weights c --model m",
-    'Cannot use "--random-weights" with "--model": allowed is one of them',
+    "bench --draft random:d",
+    'Cannot use "--draft random:d": it needs --model random:CONFIG.json',
   ],
   [
-    "bench --random-weights c --draft d",
-    'Cannot use "--random-weights" with "--draft": allowed is --random-draft',
+    "bench --model m --random-weights c",
+    'Cannot use "--random-weights c" with "--model m": it means --model random:c',
   ],
   [
-    "bench --random-weights c --workload phases",
-    'Cannot use "--random-weights" with "--workload phases": it knows no text; allowed is random',
+    "bench --model random:c --draft d",
+    'Cannot use "--draft d" with "--model random:c": allowed is --draft random:CONFIG.json',
+  ],
+  [
+    "bench --model random:c --workload phases",
+    'Cannot use "--model random:c" with "--workload phases": a model of random weights cannot read text; allowed is random',
   ],
   [
     "bench --draft none --num-steps 0,3",
-    'Cannot use "--num-steps 0,3" with "--draft none": nothing drafts; allowed is --num-steps 0',
+    'Cannot use "--num-steps 0,3" with "--draft none": there is no drafter; allowed is --num-steps 0',
   ],
   [
-    "bench --model m --policies ema",
-    'Cannot use "--policies ema" with "--model": it needs a draft; give --draft MODEL',
+    "bench --model m --policy ema",
+    'Cannot use "--policy ema" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
     "generate --preset aggressive --policy dsd",
@@ -477,19 +477,19 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "chat --policy static --draft-tree auto",
-    'Cannot use "--policy static" with "--draft-tree auto": it is one fixed shape, a policy chooses each round\'s',
+    'Cannot use "--policy static" with "--draft-tree auto": a tree has one fixed shape, and a policy chooses the shape of each round',
   ],
   [
     "chat --policy static --draft-tree topk=1,tokens=4,topk=2",
-    'Cannot use "--policy static" with "--draft-tree topk=1,tokens=4,topk=2": it is one fixed shape, a policy chooses each round\'s',
+    'Cannot use "--policy static" with "--draft-tree topk=1,tokens=4,topk=2": a tree has one fixed shape, and a policy chooses the shape of each round',
   ],
   [
     "generate --policy static --drafter SUFFIX",
     'Cannot use "--policy static" with "--drafter SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
   ],
   [
-    "bench --random-weights c --num-steps 1",
-    'Cannot use "--num-steps 1" with "--random-weights": it needs a draft; give --random-draft CONFIG.json',
+    "bench --model random:c --num-steps 1",
+    'Cannot use "--num-steps 1" with "--model": it needs a draft; give --draft random:CONFIG.json',
   ],
   [
     "bench --emit-config f --simulate-acceptance 0.5",
@@ -527,7 +527,7 @@ Deno.test("possible combinations are possible", () => {
       "bench --model m",
       "generate --batch - --max-batch 4 --output f",
       "bench --draft none --num-steps 0",
-      "bench --random-weights c --random-draft d --num-steps 0-7 --workload random",
+      "bench --model random:c --draft random:d --num-steps 0-7 --workload random",
     ]
   ) parseArguments(line.split(" "));
 });

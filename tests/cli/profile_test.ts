@@ -58,7 +58,7 @@ Deno.test("profile: the table to read; what it is kept in is said on stderr", as
   assert.match(out, /^model target, draft head\nadapter an adapter\n/);
   assert.match(
     out,
-    /20 things measured 7 times in 11\.3 s: medians; no time or room for rounds of 3, rounds of 5, rounds of 6 and 1 more: interpolated \(--seconds\)/,
+    /20 things measured 7 times in 11\.3 s: medians; no time or room for rounds of 3, rounds of 5, rounds of 6 and 1 more: interpolated \(--duration\)/,
   );
   // verify 10 and the host; then extend of 2 rows and a verify of 2.
   assert.match(out, /\| {2,}1 \| 10\.4 \| 12\.8 \|/);
@@ -71,7 +71,7 @@ Deno.test("profile --output: a cost file that is read again, and the cache is le
   const folder = await Deno.makeTempDir({ prefix: "eyrie-profile-" });
   try {
     const path = `${folder}/cost.json`;
-    const args = ["--output", path, "--max-batch", "4", "--num-steps", "3", "--seconds", "2.5"];
+    const args = ["--output", path, "--max-batch", "4", "--num-steps", "3", "--duration", "2.5"];
     const { request, asked, err } = await run([...args, "--model", "m", "--draft", "d"]);
     assert.deepEqual([request?.maxBatch, request?.numSteps], [4, 3]);
     assert.deepEqual([request?.model, request?.draft], ["m", "d"]);
@@ -120,8 +120,8 @@ Deno.test("profile: without a draft only the target is measured", async () => {
 Deno.test("profile: flags that cannot be", () => {
   const cases = [
     ["--model m --num-steps 3", 'Cannot use "--num-steps 3" with "--model": it needs a draft; '],
-    ["--random-draft x", 'Cannot use "--random-draft": it needs --random-weights'],
-    ["--seconds 0", 'Cannot use "--seconds 0": allowed is a number above 0, at most 3600'],
+    ["--draft random:x", 'Cannot use "--draft random:x": it needs --model random:CONFIG.json'],
+    ["--duration 0", 'Cannot use "--duration 0": allowed is a number above 0, at most 3600'],
   ] as const;
   for (const [args, message] of cases) {
     assert.throws(

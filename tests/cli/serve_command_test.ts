@@ -65,7 +65,7 @@ Deno.test("serve-command, SGLang: a chain, a tree, none", async () => {
     }],
   ];
   for (const [line, expected] of cases) {
-    const { code, out, err } = await run(`--engine sglang ${HEAD} ${line}`);
+    const { code, out, err } = await run(`sglang ${HEAD} ${line}`);
     assert.deepEqual([code, err], [0, ""], line);
     assert.equal(words(out).slice(0, 3).join(" "), "python3 -m sglang.launch_server");
     assert.deepEqual(flags(out), expected, line);
@@ -75,7 +75,7 @@ Deno.test("serve-command, SGLang: a chain, a tree, none", async () => {
 Deno.test("serve-command, SGLang: presets and adaptive policies are written as its config", async () => {
   const preset = JSON.parse(await Deno.readTextFile("presets/conservative.json"));
   for (const line of ["--preset conservative", "--speculative-adaptive", "--policy ema"]) {
-    const { out, err } = await run(`--engine sglang ${HEAD} ${line}`);
+    const { out, err } = await run(`sglang ${HEAD} ${line}`);
     assert.equal(err, "", line);
     assert.deepEqual(heredoc(out), preset, line);
     const found = flags(out);
@@ -83,18 +83,18 @@ Deno.test("serve-command, SGLang: presets and adaptive policies are written as i
     assert.equal(found["--speculative-adaptive-config"], "eyrie-adaptive.json");
     assert.equal(found["--speculative-num-steps"], "3");
   }
-  const main = await run(`--engine sglang ${HEAD} --policy 'ema:generation=main,ema_alpha=0.1'`);
+  const main = await run(`sglang ${HEAD} --policy 'ema:generation=main,ema_alpha=0.1'`);
   const config = heredoc(main.out);
   assert.deepEqual([config["64"].candidate_steps, config.ema_alpha], [[0], 0.1]);
   parseAdaptiveConfig(config);
-  const cost = await run(`--engine sglang ${HEAD} --policy 'throughput-aware:steps=1/4,window=9'`);
+  const cost = await run(`sglang ${HEAD} --policy 'throughput-aware:steps=1/4,window=9'`);
   assert.deepEqual(heredoc(cost.out), {
     "1": { candidate_steps: [1, 4] },
     strategy: "throughput_aware",
     window_size: 9,
     update_interval: 10,
   });
-  const begin = await run(`--engine sglang ${HEAD} --preset aggressive --num-steps 7`);
+  const begin = await run(`sglang ${HEAD} --preset aggressive --num-steps 7`);
   assert.equal(flags(begin.out)["--speculative-num-steps"], "7");
 });
 
@@ -102,7 +102,7 @@ Deno.test("serve-command --emit-config writes the file that the command names", 
   const folder = await Deno.makeTempDir();
   try {
     const path = `${folder}/adaptive.json`;
-    const line = `--engine sglang ${HEAD} --preset aggressive --emit-config ${path}`;
+    const line = `sglang ${HEAD} --preset aggressive --emit-config ${path}`;
     const { code, out } = await run(line);
     assert.equal(code, 0);
     assert.ok(out.startsWith("python3 -m"), out);
@@ -114,13 +114,13 @@ Deno.test("serve-command --emit-config writes the file that the command names", 
       tree,
       '{"1": {"candidate_steps": [1], "candidate_trees": [[4, 2, 8]]}}',
     );
-    const trees = await run(`--engine sglang ${HEAD} --preset ${tree}`);
+    const trees = await run(`sglang ${HEAD} --preset ${tree}`);
     assert.deepEqual(heredoc(trees.out), { "1": { candidate_steps: [1, 4] } });
     assert.match(trees.err, /^warning: candidate_trees have no equivalent in SGLang/);
-    const none = await run(`--engine vllm ${HEAD} --preset aggressive --emit-config ${folder}/x`);
+    const none = await run(`vllm ${HEAD} --preset aggressive --emit-config ${folder}/x`);
     assert.equal(none.code, 2);
     assert.match(none.err, /"--emit-config .*": this command has no config file/);
-    const nowhere = await run(`--engine sglang ${HEAD} --preset aggressive --emit-config /no/x`);
+    const nowhere = await run(`sglang ${HEAD} --preset aggressive --emit-config /no/x`);
     assert.deepEqual([nowhere.code, nowhere.out], [2, ""]);
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -129,7 +129,7 @@ Deno.test("serve-command --emit-config writes the file that the command names", 
 
 Deno.test("serve-command, the printed text is what a shell takes: it writes the config and quotes", async () => {
   const { out } = await run(
-    `--engine sglang ${HEAD} --preset conservative --served-model-name 'a b'`,
+    `sglang ${HEAD} --preset conservative --served-model-name 'a b'`,
   );
   const folder = await Deno.makeTempDir();
   try {
@@ -205,14 +205,14 @@ Deno.test("serve-command, vLLM: methods, and steps by batch size", async () => {
     ],
   ];
   for (const [line, expected, told] of cases) {
-    const { code, out, err } = await run(`--engine vllm ${line}`);
+    const { code, out, err } = await run(`vllm ${line}`);
     assert.equal(code, 0, err);
     assert.deepEqual(speculative(out), expected, line);
     assert.match(err, told, line);
   }
   const one = await Deno.makeTempFile();
   await Deno.writeTextFile(one, '{"4": {"candidate_steps": [5]}, "16": {"candidate_steps": [0]}}');
-  const { out, err } = await run(`--engine vllm ${HEAD} --preset ${one} --max-batch 64`);
+  const { out, err } = await run(`vllm ${HEAD} --preset ${one} --max-batch 64`);
   await Deno.remove(one);
   assert.deepEqual(speculative(out).num_speculative_tokens_per_batch_size, [[1, 15, 5], [
     16,
@@ -224,22 +224,22 @@ Deno.test("serve-command, vLLM: methods, and steps by batch size", async () => {
 
 Deno.test("serve-command: what has no equivalent is told, and what is left", async () => {
   const cases: [line: string, told: RegExp][] = [
-    [`--engine sglang ${HEAD} --policy nightjar`, /--policy nightjar has no equi.* drafts 3 steps/],
+    [`sglang ${HEAD} --policy nightjar`, /--policy nightjar has no equi.* drafts 3 steps/],
     [
-      `--engine vllm ${HEAD} --policy throughput-aware`,
+      `vllm ${HEAD} --policy throughput-aware`,
       /throughput-aware has no equivalent in vLLM/,
     ],
-    ["--engine sglang -m a/b", /nothing drafts: --draft auto/],
+    ["sglang -m a/b", /no draft model is named: give --draft auto/],
     [
-      "--engine sglang -m a/b --drafter SUFFIX",
+      "sglang -m a/b --drafter SUFFIX",
       /SUFFIX has no equivalent in SGLang: NG/,
     ],
     [
-      `--engine sglang ${HEAD} --drafter HYBRID`,
+      `sglang ${HEAD} --drafter HYBRID`,
       /HYBRID has no equi.*EAGLE3 drafts al/,
     ],
     [
-      "--engine sglang -m a/b --draft c/d --drafter STANDALONE --acceptance token",
+      "sglang -m a/b --draft c/d --drafter STANDALONE --acceptance token",
       /SGLang has --speculative-use-rejection-sampling for EAGLE heads alone/,
     ],
   ];
@@ -255,7 +255,7 @@ Deno.test("serve-command: what has no equivalent is told, and what is left", asy
 Deno.test("serve-command: sizes and addresses carry each engine's own names", async () => {
   const given =
     "--host 0.0.0.0 --port 9 --context-length 4096 --max-batch 16 --served-model-name x";
-  const sglang = flags((await run(`--engine sglang -m a/b@v1 --draft none ${given}`)).out);
+  const sglang = flags((await run(`sglang -m a/b@v1 --draft none ${given}`)).out);
   assert.deepEqual(sglang, {
     "--model-path": "a/b",
     "--revision": "v1",
@@ -265,7 +265,7 @@ Deno.test("serve-command: sizes and addresses carry each engine's own names", as
     "--context-length": "4096",
     "--max-running-requests": "16",
   });
-  const vllm = await run(`--engine vllm -m a/b --draft none ${given}`);
+  const vllm = await run(`vllm -m a/b --draft none ${given}`);
   assert.deepEqual(words(vllm.out).slice(0, 3), ["vllm", "serve", "a/b"]);
   assert.deepEqual(flags(vllm.out), {
     "--served-model-name": "x",
@@ -278,14 +278,14 @@ Deno.test("serve-command: sizes and addresses carry each engine's own names", as
 
 Deno.test("serve-command: mistakes are one line and print no command", async () => {
   const cases: [line: string, why: RegExp][] = [
-    ["-m a/b", /--engine is missing; allowed is sglang or vllm/],
-    ["--engine sglang", /--model is missing/],
-    ["--engine tgi -m a/b", /"--engine tgi": allowed is one of sglang, vllm/],
-    ["--engine sglang -m a/b --draft auto", /no draft for "a\/b" is known/],
-    ["--engine sglang -m a/b --draft c/d", /Cannot tell what the draft "c\/d" is/],
-    [`--engine sglang ${HEAD} --preset nope`, /"nope"/],
-    [`--engine sglang ${HEAD} --preset conservative --num-steps 5`, /"--num-steps 5"/],
-    [`--engine sglang ${HEAD} --policy nope`, /no such policy/],
+    ["-m a/b", /ENGINE is missing; sglang or vllm/],
+    ["sglang", /--model is missing/],
+    ["tgi -m a/b", /"serve-command tgi": allowed is sglang, vllm/],
+    ["sglang -m a/b --draft auto", /no draft for "a\/b" is known/],
+    ["sglang -m a/b --draft c/d", /Cannot find out what kind of draft "c\/d" is/],
+    [`sglang ${HEAD} --preset nope`, /"nope"/],
+    [`sglang ${HEAD} --preset conservative --num-steps 5`, /"--num-steps 5"/],
+    [`sglang ${HEAD} --policy nope`, /no such policy/],
   ];
   for (const [line, why] of cases) {
     const { code, out, err } = await run(line);

@@ -86,7 +86,7 @@ Deno.test("settings: mistakes are one line that names file and key, or the varia
     [
       "generate",
       { file: "[]" },
-      `Cannot read "${PATH}": it is no object of flags and their values`,
+      `Cannot read "${PATH}": it is not a JSON object of flags and their values`,
     ],
     [
       "models",

@@ -31,8 +31,7 @@ const refused = async (line: string) => {
 };
 
 Deno.test("simulate: policies beside every static depth and the oracles, in each scenario", async () => {
-  const line =
-    "--policies ema,static:num_steps=2 --scenario phases-1,bursty --rounds 60 --repeat 3";
+  const line = "--policy ema,static:num_steps=2 --scenario phases-1,bursty --rounds 60 --repeat 3";
   const { tables } = await tablesOf(line);
   assert.deepEqual(tables.map(({ world }) => world), ["phases-1", "bursty"]);
   for (const { rows, best_static } of tables) {
@@ -55,7 +54,7 @@ Deno.test("simulate: policies beside every static depth and the oracles, in each
 });
 
 Deno.test("simulate: one seed is one output, another seed another", async () => {
-  const line = "--policies ema --scenario phases-4 --rounds 60 --repeat 1 --seed";
+  const line = "--policy ema --scenario phases-4 --rounds 60 --repeat 1 --seed";
   const [first, again, other] = [
     await run(`${line} 5`),
     await run(`${line} 5`),
@@ -67,7 +66,7 @@ Deno.test("simulate: one seed is one output, another seed another", async () => 
 
 Deno.test("simulate: tables as Markdown, of static depths the best alone", async () => {
   const { out } = await run(
-    "--policies ema,oracle:depth --scenario phases-1,walk --rounds 40 --repeat 1",
+    "--policy ema,oracle:depth --scenario phases-1,walk --rounds 40 --repeat 1",
   );
   const lines = out.split("\n");
   assert.equal(lines[0], "costs: toy; repeats 1, seed 0");
@@ -80,7 +79,7 @@ Deno.test("simulate: tables as Markdown, of static depths the best alone", async
 
 Deno.test("simulate: requests that arrive, and what they saw", async () => {
   const { tables: [table] } = await tablesOf(
-    "--policies ema --request-rate 300 --num-requests 40 --max-batch 4 --max-kv-tokens 400 " +
+    "--policy ema --request-rate 300 --num-requests 40 --max-batch 4 --max-kv-tokens 400 " +
       "--prompt-tokens 64 --output-tokens 50 --costs rtx4090-7b --repeat 2",
   );
   assert.equal(table?.world, "300 requests/s");
@@ -101,12 +100,12 @@ Deno.test("simulate: a trace, a schedule, a closed loop", async () => {
       `TIMESTAMP,ContextTokens,GeneratedTokens\n${lines.join("\n")}\n`,
     );
     const loads = {
-      [`--trace ${trace} --time-scale 0.01`]: 2,
-      "--rate-schedule 0:50,1:500 --num-requests 9": 9,
+      [`--trace ${trace}:time=0.01`]: 2,
+      "--request-rate 0:50,1:500 --num-requests 9": 9,
       "--concurrency 2 --num-requests 5 --simulate-acceptance phases:0.2/0.9": 5,
     };
     for (const [load, count] of Object.entries(loads)) {
-      const { tables: [table] } = await tablesOf(`--policies ema --repeat 1 ${load}`);
+      const { tables: [table] } = await tablesOf(`--policy ema --repeat 1 ${load}`);
       assert.equal(table?.rows[0]?.completed, count, load);
     }
   } finally {
@@ -128,7 +127,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     const request = { atMs: 0, promptTokens: 8, outputTokens: 21 };
     await Deno.writeTextFile(recorded, [JSON.stringify(request), ...rounds].join("\n"));
     const line =
-      `--costs ${costs} --recording ${recorded} --policies static:num_steps=1 --noise 0 --repeat 1`;
+      `--costs ${costs} --recording ${recorded} --policy static:num_steps=1 --noise 0 --repeat 1`;
     const { validation } = await tablesOf(line);
     // Where the drafts of a bonus were never graded the chance is that of all, here 1.
     assert.deepEqual([validation?.policy, validation?.ratio], ["static:num_steps=1", 1]);
@@ -138,7 +137,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     );
     const replay =
       `--simulate-acceptance replay:${recorded} --concurrency 1 --num-requests 2 --repeat 1`;
-    assert.equal((await tablesOf(`${replay} --policies ema`)).tables[0]?.rows[0]?.completed, 2);
+    assert.equal((await tablesOf(`${replay} --policy ema`)).tables[0]?.rows[0]?.completed, 2);
     await Deno.writeTextFile(recorded, "no JSON");
     assert.match(await refused(line), /Cannot use "--recording .*": line 1 is neither/);
   } finally {
@@ -147,7 +146,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
 });
 
 Deno.test("simulate: fixed batches by acceptance, over plain decoding", async () => {
-  const line = "--policies hybrid --batch-sizes 1,16 --rounds 300 --repeat 1 --simulate-acceptance";
+  const line = "--policy hybrid --batch-sizes 1,16 --rounds 300 --repeat 1 --simulate-acceptance";
   const { tables } = await tablesOf(`${line} geometric:0;geometric:0.9`);
   assert.deepEqual(tables.map(({ world }) => world), [
     ...["geometric:0", "geometric:0.9"].flatMap((name) => [`1, ${name}`, `16, ${name}`]),
@@ -172,7 +171,7 @@ Deno.test("simulate: fixed batches by acceptance, over plain decoding", async ()
 Deno.test("simulate: what cannot be used is one line", async () => {
   const lines = {
     "--scenario quiet": 'Cannot use "--scenario quiet": allowed is all, phases-1,',
-    "--policies nothing": 'Cannot use "--policies nothing": no such policy',
+    "--policy nothing": 'Cannot use "--policy nothing": no such policy',
     "--costs nowhere.json": 'Cannot read "nowhere.json"',
     "--costs rtx4090":
       'Cannot use "--costs rtx4090": there is no such file or machine, did you mean rtx4090-7b?',
@@ -185,10 +184,10 @@ Deno.test("simulate: what cannot be used is one line", async () => {
       'Cannot use "--recording" with "--simulate-acceptance"',
     "--request-rate 1 --simulate-acceptance coin:1":
       'Cannot use "--simulate-acceptance coin:1": allowed is geometric',
-    "--rate-schedule 1:2": 'Cannot use "--rate-schedule 1:2": allowed is SECONDS:RATE',
-    "--costs sglang-glm-4.7 --policies static:num_steps=6 --scenario phases-1 --rounds 9":
-      'Cannot use policy "static:num_steps=6": it has 6 steps, prices are known of 1, 2, 3, 4',
-    "--request-rate 1 --max-kv-tokens 64 --policies ema":
+    "--request-rate 1:2": 'Cannot use "--request-rate 1:2": allowed is SECONDS:RATE',
+    "--costs sglang-glm-4.7 --policy static:num_steps=6 --scenario phases-1 --rounds 9":
+      'Cannot use policy "static:num_steps=6": it drafts 6 steps, and the cost table has only 1, 2, 3, 4',
+    "--request-rate 1 --max-kv-tokens 64 --policy ema":
       "Cannot simulate a request of 128 and 128 tokens: --max-kv-tokens is 64",
   };
   for (const [line, message] of Object.entries(lines)) {
@@ -199,7 +198,7 @@ Deno.test("simulate: what cannot be used is one line", async () => {
 
 Deno.test("simulate: on a terminal of 80 columns no line is longer; --format md is whole", async () => {
   const terminal = () => fakeIo({ terminal: true, columns: 80 });
-  const line = "--rounds 3 --repeat 3 --policies ema,static:num_steps=2,hybrid";
+  const line = "--rounds 3 --repeat 3 --policy ema,static:num_steps=2,hybrid";
   const { out } = await run(line, terminal());
   assert.deepEqual(out.split("\n").filter((line) => line.length > 80), []);
   assert.match(out, /^of best\nstatic +phases-1 +phases-4 /m);
@@ -208,7 +207,7 @@ Deno.test("simulate: on a terminal of 80 columns no line is longer; --format md 
   const whole = (await run(line)).out;
   assert.match(whole, /^\| policy /m);
   assert.equal((await run(`${line} --format md`, terminal())).out, whole);
-  const loaded = await run("--request-rate 9 --num-requests 9 --policies ema", terminal());
+  const loaded = await run("--request-rate 9 --num-requests 9 --policy ema", terminal());
   assert.deepEqual(loaded.out.split("\n").filter((line) => line.length > 80), []);
   assert.match(loaded.out, /^ .*TPOT p50 +E2E p50/m);
 });
@@ -216,7 +215,7 @@ Deno.test("simulate: on a terminal of 80 columns no line is longer; --format md 
 Deno.test("simulate: a file that is there is replaced with --force alone", async () => {
   const file = await Deno.makeTempFile({ prefix: "eyrie-simulate-" });
   try {
-    const line = `--policies ema --scenario phases-1 --rounds 9 --repeat 1 --output ${file}`;
+    const line = `--policy ema --scenario phases-1 --rounds 9 --repeat 1 --output ${file}`;
     assert.equal((await run(line)).out, "");
     const text = await Deno.readTextFile(file);
     assert.match(text, /phases-1/);
@@ -232,6 +231,6 @@ Deno.test("simulate: a file that is there is replaced with --force alone", async
 Deno.test("simulate: Ctrl+C ends it without a table", async () => {
   const io = fakeIo();
   io.interrupt();
-  const { code, out } = await run("--policies ema --scenario phases-1 --rounds 20", io);
+  const { code, out } = await run("--policy ema --scenario phases-1 --rounds 20", io);
   assert.deepEqual([code, out], [130, ""]);
 });

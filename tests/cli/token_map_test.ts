@@ -11,7 +11,7 @@ function run(...args: string[]) {
   const invocation = parseArguments(["token-map", ...args]);
   assert.ok(invocation.command === "token-map");
   const io = fakeIo({});
-  return { code: runTokenMap(invocation.options, io), err: io.err() };
+  return { code: runTokenMap(invocation.names, invocation.options, io), err: io.err() };
 }
 
 const encode = (() => {
@@ -27,7 +27,7 @@ Deno.test("token-map: what the corpus has most often, ends of texts among them",
     await Deno.writeTextFile(`${folder}/a.txt`, text);
     const line = JSON.stringify({ messages: [{ role: "user", content: "a river" }] });
     await Deno.writeTextFile(`${folder}/b.jsonl`, `${line}\n\n${line}\n`);
-    const corpus = ["--corpus", `${folder}/a.txt,${folder}/b.jsonl`, "--size", "20"];
+    const corpus = [`${folder}/a.txt`, `${folder}/b.jsonl`, "--size", "20"];
     const seen = [text, "user", "a river", "user", "a river"]
       .flatMap((part) => encode(part, { addSpecialTokens: false }));
     const count = (id: number) => seen.filter((each) => each === id).length;
@@ -54,12 +54,11 @@ Deno.test("token-map: what the corpus has most often, ends of texts among them",
 Deno.test("token-map: what is missing or cannot be read or written is one line", () => {
   const fails = (message: RegExp, ...args: string[]) =>
     assert.throws(() => run(...args), { name: "UsageError", message });
-  fails(/--corpus is missing/);
-  fails(/--output is missing/, "--corpus", "a.txt");
-  fails(/allowed is \.json or \.safetensors/, "--corpus", "a.txt", "--output", "a.pt");
+  fails(/FILE is missing/);
+  fails(/--output is missing/, "a.txt");
+  fails(/allowed is \.json or \.safetensors/, "a.txt", "--output", "a.pt");
   fails(
     /^Cannot read "\/nowhere\.txt"/,
-    "--corpus",
     "/nowhere.txt",
     "--output",
     "a.json",
@@ -68,7 +67,6 @@ Deno.test("token-map: what is missing or cannot be read or written is one line",
   );
   fails(
     /Cannot keep 32768 tokens: "fledgling\/target" has 2048/,
-    "--corpus",
     "a",
     "--output",
     "a.json",

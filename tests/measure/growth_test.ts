@@ -104,7 +104,7 @@ Deno.test("growth: a table an axis and kind; columns that nothing fills are left
   const unknown = growthTables([rowAt(0, [4], { floor_ms: null, over_floor: null })]);
   assert.ok(!unknown[0]?.columns.some(({ title }) => title.includes("floor")));
   const blind = growthMarkdown([], { bandwidth: { gbps: null, given: false }, skipped: [] });
-  assert.match(blind, /bandwidth not known: give --bandwidth/);
+  assert.match(blind, /bandwidth not known: set EYRIE_BANDWIDTH/);
 });
 
 Deno.test("growth: CSV has a line a row and flat names", () => {
@@ -139,7 +139,7 @@ Deno.test("growth: the page has a named chart a measure and a table a series", (
   ];
   const text = growthHtml(rows, {
     ...FACTS,
-    command: "eyrie bench --growth",
+    command: "eyrie bench --table growth",
     date: new Date(0),
     version: "0",
   });

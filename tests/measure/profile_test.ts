@@ -108,5 +108,5 @@ Deno.test("the text: facts, a heading a table, what is not known is blank", () =
   );
   assert.match(text, /\| verify \| +4 \| 10.000 \| +8.000 \| +-2.000 \| +3.500 \|/);
   const blind = profileText([], { subject, bandwidth: { gbps: null, given: false } });
-  assert.match(blind, /bandwidth not known: give --bandwidth/);
+  assert.match(blind, /bandwidth not known: set EYRIE_BANDWIDTH/);
 });

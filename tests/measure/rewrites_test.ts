@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import type { RewriteShape } from "../../src/engine/check/rewrites.ts";
 import { type RewriteEvent, rewrites } from "../../src/measure/rewrites/session.ts";
 import { type RewriteRow, rewriteRow } from "../../src/measure/rewrites/row.ts";
-import { rewritesCsv, rewritesMarkdown } from "../../src/measure/rewrites/text.ts";
+import {
+  rewritesCsv,
+  rewritesMarkdown,
+  rewritesTerminal,
+} from "../../src/measure/rewrites/text.ts";
 import { SUBJECT } from "./fake.ts";
 
 const ONE: RewriteShape = { kind: "round", point: { context: 512, batch: 1, rows: 1 } };
@@ -39,7 +43,11 @@ Deno.test("rewrites: medians of the times, and of the pairs' ratios", () => {
 });
 
 Deno.test("rewrites: the table has a line a rewrite, all of them last, and columns a shape", () => {
-  const text = rewritesMarkdown(ROWS, ["m, prompt of 256, without split_k: no kernel"]);
+  const text = rewritesMarkdown({
+    rows: ROWS,
+    skipped: ["m, prompt of 256, without split_k: no kernel"],
+    stopped: false,
+  });
   const lines = text.trim().split("\n");
   const at = lines.findIndex((line) => line.startsWith("## "));
   assert.deepEqual(lines.slice(at).map((line) => line.replaceAll(/ +/g, " ")), [
@@ -68,15 +76,30 @@ Deno.test("rewrites: the table has a line a rewrite, all of them last, and colum
 
 Deno.test("rewrites: contexts are named where there are several, a host's clock is", () => {
   const far = { kind: "round", point: { context: 64, batch: 1, rows: 1 } } as const;
-  const text = rewritesMarkdown(
-    [row(ONE, "all", [[1], [2]]), row(far, "all", [[1], [2]])].map((each): RewriteRow => ({
-      ...each,
-      clock: "host",
-    })),
-    [],
-  );
+  const rows = [row(ONE, "all", [[1], [2]]), row(far, "all", [[1], [2]])].map((
+    each,
+  ): RewriteRow => ({ ...each, clock: "host" }));
+  const text = rewritesMarkdown({ rows, skipped: [], stopped: false });
   assert.match(text, /\| 1 row at 512: ratio \|.*\| 1 row at 64: ratio \|/);
   assert.match(text, /, the host's clock\n/);
+});
+
+Deno.test("rewrites: where it was stopped, a field that was not reached is empty", () => {
+  const text = rewritesMarkdown({ rows: ROWS.slice(0, 3), skipped: [], stopped: true });
+  assert.match(
+    text,
+    /^\| add_in_norm \| same +\| +1\.00 \| +2\.00 \| +2\.00x \S*.*\| +\| +\| +\|$/m,
+  );
+  assert.match(text, /\n\nstopped: an empty field was not reached, /);
+});
+
+Deno.test("rewrites: on a terminal no line is longer than it is wide, and every shape is there", () => {
+  const text = rewritesTerminal({ rows: ROWS, skipped: [], stopped: false }, { columns: 60 });
+  assert.ok(text.split("\n").every((line) => line.length <= 60), text);
+  for (const shape of ["1 row", "2 x 4 rows", "prompt of 256"]) assert.ok(text.includes(shape));
+  assert.match(text, /^add_in_norm +1\.00 +2\.00x/m);
+  assert.match(text, /^split_k .*- +- +100 +1\.00x$|^split_k +100 +1\.00x$/m);
+  assert.match(text, /--format md: all columns/);
 });
 
 async function events(stopAfter = Infinity): Promise<RewriteEvent[]> {
@@ -111,9 +134,13 @@ Deno.test("rewrites: rounds and a chunk of a prompt, what has no room is left ou
     "fledgling, context 5000, batch 2, rows 3",
   ]);
   assert.match(skipped[0]?.why ?? "", /^the model has 1024 positions/);
+  const points = found.flatMap((event) => event.kind === "point" ? [event] : []);
+  assert.ok(points.some(({ text }) => text.endsWith("prompt of 8, without all")));
+  assert.ok(points.every(({ done }, i) => i === 0 || done >= (points[i - 1]?.done ?? 0)));
+  assert.ok(points.every(({ done, total }) => done < total));
 });
 
 Deno.test("rewrites: an abort ends it after the rewrite in flight", async () => {
   const kinds = (await events(1)).map(({ kind }) => kind);
-  assert.deepEqual(kinds, ["skipped", "point", "row"]);
+  assert.deepEqual(kinds, ["skipped", "point", "point", "row"]);
 });

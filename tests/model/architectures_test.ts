@@ -185,7 +185,7 @@ for (
       { sliding_window: 0 },
       /sliding_window 0, expected an integer/,
     ],
-    ["qwen3", "Qwen3ForCausalLM", { partial_rotary_factor: 0.5 }, /a partial rope beside/],
+    ["qwen3", "Qwen3ForCausalLM", { partial_rotary_factor: 0.5 }, /a partial rope together with/],
     ["phi3", "Phi3ForCausalLM", { rope_scaling: { type: "longrope" } }, /no short_factor of 4/],
   ] as const
 ) {

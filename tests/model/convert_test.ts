@@ -131,7 +131,7 @@ Deno.test("what is there stays unless forced, and then only a checkpoint is repl
   await withInput(FILES, async (at) => {
     Deno.mkdirSync(`${at}/out`);
     Deno.writeTextFileSync(`${at}/out/diary.txt`, "dear");
-    await refuses(() => convert(at), /it is there already; --force replaces it/);
+    await refuses(() => convert(at), /it exists already; --force replaces it/);
     await refuses(() => convert(at, { force: true }), /holds other files than a checkpoint/);
     Deno.writeTextFileSync(`${at}/out/config.json`, "{}");
     await convert(at, { force: true });

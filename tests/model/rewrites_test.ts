@@ -106,7 +106,7 @@ Deno.test("rewrites are turned off by their names", () => {
   assert.deepEqual([...rewritesWithout("")], []);
   assert.throws(
     () => rewritesWithout("split"),
-    /^UsageError: Cannot use EYRIE_WITHOUT "split": it is all, /,
+    /^UsageError: Cannot use "EYRIE_WITHOUT=split": there is no rewrite "split" \(there are all, /,
   );
   const names = REWRITES.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);

@@ -158,14 +158,14 @@ Deno.test("--simulate-acceptance: every form, and what is wrong with others", ()
   assert.equal(named("replay:run.jsonl"), "geometric:0.5");
   const refused = {
     "geometric": /allowed is geometric:A, positions:A\/B\/C/,
-    "geometric:1.5": /chances are from 0 to 1/,
+    "geometric:1.5": /probabilities are from 0 to 1/,
     "geometric:0.1/0.2": /geometric has one number/,
     "beta:0/2": /beta has two numbers above 0/,
     "phases:0.3": /phases has two numbers or more/,
     "phases:0.3/0.4,dwell=0": /dwell is tokens, 1 or more/,
     "geometric:0.7,dwell=3": /geometric has no option "dwell"/,
     "geometric:0.7,spread": /options are key=number/,
-    "geometric:x": /"x" is no number/,
+    "geometric:x": /"x" is not a number/,
     "coin:0.5": /allowed is geometric:A/,
   };
   for (const [text, message] of Object.entries(refused)) {

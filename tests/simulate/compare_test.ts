@@ -145,7 +145,7 @@ Deno.test("a policy that has depths without a price, or options that it does not
   const run = (name: string, options: unknown) => [...compare(world, [policyArm(name, options)])];
   assert.throws(
     () => run("static", { num_steps: 3 }),
-    /Cannot use policy "static": it has 3 steps, prices are known of 1, 2/,
+    /Cannot use policy "static": it drafts 3 steps, and the cost table has only 1, 2/,
   );
   assert.throws(() => run("static", { depth: 3 }), /unknown option "depth"/);
 });

@@ -84,11 +84,11 @@ Deno.test("the toy machine is the first study's", () => {
 
 Deno.test("a table of rates that is broken is refused by what is wrong", () => {
   const broken: readonly [object, RegExp][] = [
-    [{ batches: [4, 1] }, /batches are no integers from 1 on that rise/],
-    [{ steps: [] }, /steps are no integers/],
-    [{ rates: [[100, 300], [150]] }, /rates are not numbers above 0/],
-    [{ rates: [[100, 300], [150, 0]] }, /rates are not numbers above 0/],
-    [{ source: 3 }, /source is no text/],
+    [{ batches: [4, 1] }, /batches have to be integers from 1 in rising order/],
+    [{ steps: [] }, /steps have to be integers/],
+    [{ rates: [[100, 300], [150]] }, /rates have to be numbers above 0/],
+    [{ rates: [[100, 300], [150, 0]] }, /rates have to be numbers above 0/],
+    [{ source: 3 }, /source is not text/],
     [{ unit: "tok/s" }, /unknown field "unit"/],
   ];
   for (const [change, message] of broken) {

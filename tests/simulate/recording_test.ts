@@ -80,7 +80,7 @@ Deno.test("a recording: the machine, cached prompts, drafts and requests come ba
     accepted: 2,
   }]]);
   const broken = (from: string, to: string) => () => readRecording(text.replace(from, to));
-  assert.throws(broken('"maxBatch":2', '"maxBatch":0'), /line 1 is no machine/);
+  assert.throws(broken('"maxBatch":2', '"maxBatch":0'), /line 1 does not describe a machine/);
   assert.throws(broken('"format":"eyrie', '"format":"other'), /the costs in line 1 cannot be used/);
   assert.throws(broken('"requests":[1,0]', '"requests":[2,0]'), /its rounds have a request 2/);
   assert.throws(broken('"requests":[1,0]', '"requests":[1]'), /line 4 is neither/);

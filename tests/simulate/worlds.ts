@@ -2,7 +2,7 @@
 import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts";
 import { geometric } from "../../src/simulate/acceptance/model.ts";
 import { tablePricing } from "../../src/simulate/costs/pricing.ts";
-import type { Coming } from "../../src/simulate/run/request.ts";
+import type { IncomingRequest } from "../../src/simulate/run/request.ts";
 import type { Machine, SimulatedPolicy, Simulation } from "../../src/simulate/run/simulation.ts";
 import { openSource } from "../../src/simulate/run/source.ts";
 import { policyNamed } from "../../src/speculate/policies/registry.ts";
@@ -45,7 +45,7 @@ export function statically(steps: number): SimulatedPolicy {
 
 /** These requests, with nothing drafted where nothing else is said. */
 export function simulationOf(
-  coming: readonly Partial<Coming>[],
+  coming: readonly Partial<IncomingRequest>[],
   others: Partial<Simulation> = {},
 ): Simulation {
   const arrivals = coming.map((each, seed) => ({ atMs: 0, seed, ...each }));

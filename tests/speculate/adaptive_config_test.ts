@@ -121,7 +121,7 @@ Deno.test("adaptive config: unknown keys and values out of range are told", () =
   refused(JSON.parse('{"1": {"candidate_steps": [1]}, "__proto__": 1}'), /unknown key "__proto__"/);
   refused(
     { candidate_steps: [1], "1": steps(1) },
-    /^candidate_steps beside batch sizes has no effect/,
+    /^candidate_steps has no effect next to batch sizes/,
   );
   refused({ "08": steps(1) }, 'batch size 08: write the batch size as "8"');
   const slot = (fields: object, message: string) =>

@@ -23,6 +23,8 @@ export interface BackendsContext {
   /** The arguments of `eyrie bench`. */
   readonly args: readonly string[];
   readonly version: string;
+  /** GB/s that growth is compared with; undefined: each process measures it. */
+  readonly bandwidth?: number | undefined;
   readonly now?: () => Date;
 }
 
@@ -46,7 +48,9 @@ export async function runBackends(
   context: BackendsContext,
 ): Promise<number> {
   const { io } = context;
-  const { quiet } = options;
+  const { quiet, table } = options;
+  // A point of these is no block: nothing is gained by turns.
+  const points = table === "growth" || table === "rewrites";
   const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const names = options.webgpu;
@@ -54,8 +58,6 @@ export async function runBackends(
   const stop = () => runs.forEach((run) => run.interrupt());
   io.signal.addEventListener("abort", stop);
   try {
-    // Points have no blocks.
-    const points = options.growth || options.rewrites;
     if (points) await inOrder(runs);
     else await byTurns(runs, (line) => warn(line, { io, status, quiet }));
   } finally {
@@ -69,14 +71,17 @@ export async function runBackends(
     date: (context.now ?? (() => new Date()))(),
   };
   const rows = runs.flatMap((run) => run.rows);
-  if (options.growth || options.rewrites) {
+  if (points) {
     if (options.format === "jsonl" && file === undefined) {
       for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
     }
     const skipped = runs.flatMap((run) => run.skipped.map((text) => `${run.name}: ${text}`));
-    if (options.rewrites) {
+    if (table === "rewrites") {
       writeRewrites({ rows: rows as RewriteRow[], skipped }, { options, file, io });
-    } else writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped } });
+    } else {
+      const given = context.bandwidth !== undefined;
+      writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped }, given });
+    }
   } else writeRows(rows as BenchRow[], { options, file, io, facts });
   if (io.signal.aborted) return INTERRUPTED;
   return runs.map(({ code }) => code ?? 1).find((code) => code !== 0) ?? 0;
@@ -175,8 +180,10 @@ async function byTurns(runs: readonly Run[], say: (line: string) => void): Promi
   for (const run of runs) {
     run.start();
     if (await run.turn() || run.code === 0 || runs[0] === run) continue;
-    // It may have had no room beside the others.
-    say(`${run.name} does not open beside the other WebGPU: it is measured after it, not by turns`);
+    // There may not be enough memory for all of them at once.
+    say(
+      `${run.name} cannot be opened while the other WebGPU is open: it is measured afterwards, not in turns`,
+    );
     later.push(run);
   }
   let going = runs.filter((run) => run.code === undefined);

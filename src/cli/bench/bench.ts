@@ -13,6 +13,7 @@ import { openRowFile, readNamed } from "./files.ts";
 import { drafterOf, MODEL_DRAFTERS } from "../options/drafter_option.ts";
 import { oneBackend } from "../options/measure/backend_flags.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
+import { isRandom, randomConfig } from "../options/measure/random_model.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -78,9 +79,9 @@ function resultFile(options: BenchOptions): OutputFile | undefined {
 
 /** What `--workload` is where it is not given. */
 export function workloadName(
-  { workload, randomWeights }: Pick<BenchOptions, "workload" | "randomWeights">,
+  { workload, model }: Pick<BenchOptions, "workload" | "model">,
 ): string {
-  return workload ?? (randomWeights === undefined ? "fledgling:all" : "random");
+  return workload ?? (isRandom(model) ? "random" : "fledgling:all");
 }
 
 /** What the axes ask to be measured. @throws UsageError */
@@ -89,7 +90,7 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
   const roundsPerSync = roundsAxis(options.roundsPerSync);
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
-      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
+      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts have their own lengths; ` +
         `allowed is --workload random`,
     );
   }
@@ -112,9 +113,9 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
     ...rest,
     ...defined({ promptTokens, roundsPerSync }),
   }));
-  const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
+  const trees = options.trees.map((text) => usage(() => treeNamed(text), "--draft-tree: "));
   const policies = policyTexts(options.policies)
-    .map((text) => [text, policyOf(text, "--policies")] as const);
+    .map((text) => [text, policyOf(text, "--policy")] as const);
   const arms = armsOf({ numSteps, trees, policies });
   return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
@@ -152,11 +153,14 @@ export function modelRequest(
     & { readonly webgpu?: string | readonly string[] | undefined },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, draftRopeTheta, adapter, precision } = options;
+  const { draftRopeTheta, adapter, precision, simulateAcceptance } = options;
   const algorithm = drafterOf(options.drafter, MODEL_DRAFTERS)?.name;
   const webgpu = oneBackend(options.webgpu);
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
-  const { randomWeights, randomDraft, simulateAcceptance } = options;
+  const randomWeights = randomConfig(options.model);
+  const randomDraft = randomConfig(options.draft);
+  const model = randomWeights === undefined ? options.model : undefined;
+  const draft = randomWeights === undefined ? options.draft : undefined;
   return {
     ...defined({ model, draft, draftRopeTheta, quantize, kvDtype, algorithm }),
     ...defined({ adapter, webgpu, precision, randomWeights, randomDraft, simulateAcceptance }),
@@ -217,6 +221,6 @@ function writeConfig(file: OutputFile, rows: readonly BenchRow[], io: Io): void 
     `wrote ${path}, steps ${
       slots.join(", ")
     }: --policy ema:config=${path} uses it in generate, chat and serve, ` +
-      `bench --policies ema:config=${path} measures it\n`,
+      `bench --policy ema:config=${path} measures it\n`,
   );
 }

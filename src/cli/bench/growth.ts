@@ -15,16 +15,18 @@ export interface GrowthContext extends PointsContext {
   /** The arguments of `eyrie bench`, for the page. */
   readonly args: readonly string[];
   readonly version: string;
+  /** GB/s; undefined: it is measured. */
+  readonly bandwidth?: number | undefined;
   readonly now?: () => Date;
 }
 
-/** `eyrie bench --growth`: rounds against context, batch, rows and model. */
+/** `eyrie bench --table growth`: rounds against context, batch, rows and model. */
 export async function runGrowth(
   options: BenchOptions,
   context: GrowthContext,
 ): Promise<number> {
-  const { growth, io, args, version, now = () => new Date() } = context;
-  const { depths, batchSizes, rows: rowAxis, repeat, bandwidth, format = "md" } = options;
+  const { growth, io, args, version, bandwidth, now = () => new Date() } = context;
+  const { depths, batchSizes, rows: rowAxis, repeat, format = "md" } = options;
   const file = optionalOutput(options.output, options);
   const { rows, skipped } = await measurePoints(options, context, {
     streams: format === "jsonl" && file === undefined,
@@ -42,22 +44,23 @@ export async function runGrowth(
       }),
   });
   const facts = { command: commandText("bench", args), date: now(), version, skipped };
-  writeGrowth(rows, { options, file, io, facts });
+  writeGrowth(rows, { options, file, io, facts, given: bandwidth !== undefined });
   return io.signal.aborted ? INTERRUPTED : 0;
 }
 
 /** Writes the rows as the flags say; with `jsonl` to standard output they have been written. */
 export function writeGrowth(
   rows: readonly GrowthRow[],
-  { options, file, io, facts }: {
-    readonly options: Pick<BenchOptions, "bandwidth" | "format">;
+  { options, file, io, facts, given }: {
+    readonly options: Pick<BenchOptions, "format">;
     readonly file: OutputFile | undefined;
     readonly io: Io;
     readonly facts: PageFacts & Pick<GrowthFacts, "skipped">;
+    /** Whether the user named the bandwidth that the rows are compared with. */
+    readonly given: boolean;
   },
 ): void {
   const { format = "md" } = options;
-  const given = options.bandwidth !== undefined;
   const all = { ...facts, bandwidth: { gbps: bandwidthOf(rows), given } };
   file?.write(textOf(rows, format, all));
   const shown = file === undefined ? format : "md";

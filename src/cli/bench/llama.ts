@@ -10,7 +10,7 @@ import { modelRequest, planOf, talkOf, workloadName } from "./bench.ts";
 import { readNamed } from "./files.ts";
 import type { BenchContext } from "./results.ts";
 
-/** `eyrie bench --llama-bench`: the rows pp512 and tg128, tg128 with each setting too. */
+/** `eyrie bench --table llama-bench`: the rows pp512 and tg128, tg128 with each setting too. */
 export async function runLlama(options: BenchOptions, context: BenchContext): Promise<number> {
   const { io, open } = context;
   const { format = "md", quiet } = options;

@@ -42,7 +42,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const status = statusLine(io.stderr, { shown: !options.quiet });
   if (options.trace !== undefined && !workload.sized && !options.quiet) {
     warn(
-      `prompts are those of ${workload.name}, not as long as in the trace: that is --workload random`,
+      `prompts are those of ${workload.name} and do not have the lengths of the trace; those of --workload random do`,
       { io, status },
     );
   }
@@ -72,7 +72,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       if (event.kind === "row") {
         results.add(event.row);
         if (recorder.add(event.spec, event.result)) return;
-        warn(`nothing to record of ${event.row.label}: it had no rounds`, { io, status });
+        warn(`${event.row.label} had no rounds: nothing is recorded of it`, { io, status });
       }
       if (event.kind === "different") different = true;
     },
@@ -83,7 +83,9 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     throw error;
   });
   status.clear();
-  if (io.signal.aborted) warn("stopped: the measurement in flight is left out", { io, status });
+  if (io.signal.aborted) {
+    warn("stopped: the measurement that was running is left out", { io, status });
+  }
   results.end();
   if (different) return 1;
   return io.signal.aborted ? INTERRUPTED : 0;

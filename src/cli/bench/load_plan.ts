@@ -18,6 +18,8 @@ import type { Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
+import { requestRateOf } from "../options/measure/request_rate_option.ts";
+import { type TraceChoice, traceOf } from "../options/measure/trace_option.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";
@@ -38,7 +40,7 @@ export function loadPlan(options: LoadOptions, workload: Workload): LoadPlan {
   const { promptTokens, outputTokens, maxTokens, repeat, warmup, seed } = options;
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
-      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
+      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts have their own lengths; ` +
         `allowed is --workload random`,
     );
   }
@@ -87,30 +89,33 @@ function durationText(ms: number): string {
 }
 
 function casesOf(options: LoadOptions): LoadCase[] {
-  const { burstiness, rateSchedule, trace, concurrency, numRequests } = options;
+  const { burstiness, requestRate, trace, concurrency, numRequests } = options;
   const distinct = (values: readonly number[]) => [...new Set(values)];
-  if (trace !== undefined) return [traced(trace, options)];
+  const choice = trace === undefined ? undefined : traceOf(trace, ["time", "length"]);
+  if (choice !== undefined) return [traced(choice, options)];
   if (concurrency !== undefined) {
     return distinct(concurrency)
       .map((places) =>
         closedCase(places, numRequests ?? Math.max(FEWEST_REQUESTS, REQUESTS_A_PLACE * places))
       );
   }
-  if (rateSchedule === undefined) {
-    return distinct(options.requestRate ?? DEFAULT_RATES).map((rate) => {
-      const absent = Math.max(FEWEST_REQUESTS, Math.ceil(DEFAULT_SECONDS * rate));
-      return rateCase(rate, burstiness, extentOf(options, absent));
-    });
+  const rate = requestRate === undefined ? undefined : requestRateOf(requestRate);
+  if (rate?.kind === "schedule") {
+    const { text } = rate;
+    return [scheduleCase(parseSchedule(text), { text, burstiness, extent: extentOf(options) })];
   }
-  const extent = extentOf(options);
-  const schedule = parseSchedule(rateSchedule);
-  return [scheduleCase(schedule, { text: rateSchedule, burstiness, extent })];
+  return distinct(rate?.perSecond ?? DEFAULT_RATES).map((rate) => {
+    const absent = Math.max(FEWEST_REQUESTS, Math.ceil(DEFAULT_SECONDS * rate));
+    return rateCase(rate, burstiness, extentOf(options, absent));
+  });
 }
 
-function traced(path: string, options: LoadOptions): LoadCase {
-  const { timeScale, lengthScale, seed } = options;
-  const of = { path, seed, timeScale, ...extentOf(options) };
-  const arrivals = readTrace(readNamed(path), of);
+function traced(
+  { path, timeScale, lengthScale }: TraceChoice,
+  options: LoadOptions,
+): LoadCase {
+  const { seed } = options;
+  const arrivals = readTrace(readNamed(path), { path, seed, timeScale, ...extentOf(options) });
   const scale = timeScale === 1 ? "" : `, time x ${timeScale}`;
   const lengths = lengthScale === 1 ? "" : `, lengths x ${lengthScale}`;
   return traceCase(arrivals, {
@@ -136,6 +141,6 @@ function armsOf(options: LoadOptions): LoadArm[] {
   const given = policyTexts(options.policies);
   const texts = given.length > 0 ? given : [plain, ...others];
   return loadArms(
-    texts.map((label) => ({ label, policy: policyOf(label, "--policies") })),
+    texts.map((label) => ({ label, policy: policyOf(label, "--policy") })),
   );
 }

@@ -1,4 +1,4 @@
-/** What `--growth` and `--rewrites` share: the models, the rows as they are measured, progress on standard error. */
+/** What `--table growth` and `--table rewrites` share: the models, the rows as they are measured, progress on standard error. */
 import type { PointEvent } from "../../measure/point_event.ts";
 import type { ModelRequest } from "../../measure/runner.ts";
 import type { BenchOptions } from "../options/options.ts";
@@ -62,12 +62,7 @@ function modelsOf(
   options: BenchOptions,
   place: { readonly io: Io; readonly status: StatusLine },
 ): ModelRequest[] {
-  const { model, randomWeights } = options;
-  if (randomWeights !== undefined) {
-    return randomWeights.split(",").map((randomWeights) =>
-      modelRequest({ ...options, randomWeights }, place)
-    );
-  }
+  const { model } = options;
   if (model === undefined) return [modelRequest(options, place)];
   return model.split(",").map((model) => modelRequest({ ...options, model }, place));
 }

@@ -8,12 +8,20 @@ import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 
-/** `eyrie bench --profile`: device time by kernel, table by table. */
+/**
+ * `eyrie bench --table profile`: device time by kernel, table by table.
+ *
+ * @param context.bandwidth in GB/s; undefined: it is measured.
+ */
 export async function runProfile(
   options: BenchOptions,
-  { open, io }: { readonly open: OpenProfile; readonly io: Io },
+  { open, io, bandwidth }: {
+    readonly open: OpenProfile;
+    readonly io: Io;
+    readonly bandwidth?: number | undefined;
+  },
 ): Promise<number> {
-  const { batchSizes = [1], depths = [0], repeat, seed, bandwidth, format } = options;
+  const { batchSizes = [1], depths = [0], repeat, seed, format } = options;
   const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const opening = open({

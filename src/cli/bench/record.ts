@@ -30,7 +30,7 @@ export function openRecorder(
     const { cases, blocks } = plan;
     if (cases.length > 1 || blocks > 1 || others.length > 0) {
       throw new UsageError(
-        `Cannot use "--recording ${path}": a file has one load, policy and block, not ` +
+        `Cannot use "--recording ${path}": a .jsonl file has one load, one policy and one block, not ` +
           `${cases.length}, ${1 + others.length} and ${blocks}; give a folder`,
       );
     }
@@ -61,7 +61,7 @@ function makeFolder(path: string, force: boolean): void {
   const recording = names.find((name) => name.endsWith(".jsonl"));
   if (recording === undefined || force) return;
   throw new UsageError(
-    `Cannot use "--recording ${path}": there is a recording "${recording}" in it; ` +
+    `Cannot use "--recording ${path}": it already holds the recording "${recording}"; ` +
       `name another folder or give --force to replace recordings`,
   );
 }

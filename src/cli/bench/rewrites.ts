@@ -1,20 +1,29 @@
+import { UsageError } from "../../errors.ts";
 import type { RewriteRow } from "../../measure/rewrites/row.ts";
 import type { MeasureRewrites } from "../../measure/rewrites/session.ts";
-import { rewritesCsv, rewritesMarkdown } from "../../measure/rewrites/text.ts";
+import {
+  rewritesCsv,
+  type RewritesFound,
+  rewritesMarkdown,
+  rewritesTerminal,
+} from "../../measure/rewrites/text.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
+import { warn } from "../terminal/warn.ts";
 import { type MeasuredPoints, measurePoints, type PointsContext } from "./points.ts";
 
 export interface RewritesContext extends PointsContext {
   readonly rewrites: MeasureRewrites;
+  /** Rewrites that are turned off for the whole process. */
+  readonly without: ReadonlySet<string>;
 }
 
 const DEFAULT_CONTEXT = 512;
 const DEFAULT_ROWS = [1, 4];
 const CHUNK = 256;
 
-/** `eyrie bench --rewrites`: forwards with all rewrites of lowering, and without each. */
+/** `eyrie bench --table rewrites`: forwards with all rewrites of lowering, and without each. */
 export async function runRewrites(
   options: BenchOptions,
   context: RewritesContext,
@@ -22,6 +31,7 @@ export async function runRewrites(
   const { rewrites, io, io: { signal } } = context;
   const { depths = [DEFAULT_CONTEXT], batchSizes = [1], rows = DEFAULT_ROWS } = options;
   const { repeat, format = "md" } = options;
+  checkWithout(context.without, { io, quiet: options.quiet });
   const file = optionalOutput(options.output, options);
   const found = await measurePoints(options, context, {
     streams: format === "jsonl" && file === undefined,
@@ -30,6 +40,18 @@ export async function runRewrites(
   });
   writeRewrites(found, { options, file, io });
   return signal.aborted ? INTERRUPTED : 0;
+}
+
+/** Rewrites that the environment has turned off are measured neither with nor without. @throws UsageError */
+function checkWithout(without: ReadonlySet<string>, notices: { io: Io; quiet: boolean }): void {
+  if (without.size === 0) return;
+  const names = [...without].join(",");
+  if (without.has("all")) {
+    throw new UsageError(
+      `Cannot use "EYRIE_WITHOUT=${names}" with "--table rewrites": no rewrite is left to measure`,
+    );
+  }
+  warn(`EYRIE_WITHOUT=${names}: these rewrites are off in every measurement`, notices);
 }
 
 /** Writes the rows as the flags say; with `jsonl` to standard output they have been written. */
@@ -42,15 +64,21 @@ export function writeRewrites(
   },
 ): void {
   const { format = "md" } = options;
-  file?.write(textOf(found, format));
+  const all = { rows: found.rows, skipped: found.skipped, stopped: io.signal.aborted };
+  file?.write(textOf(all, format));
   const shown = file === undefined ? format : "md";
-  if (shown !== "jsonl") io.stdout.write(textOf(found, shown));
+  if (shown === "jsonl") return;
+  const short = io.stdout.isTerminal && (file ?? options.format) === undefined;
+  io.stdout.write(
+    short ? rewritesTerminal(all, { columns: io.stdout.columns() }) : textOf(all, shown),
+  );
 }
 
 function textOf(
-  { rows, skipped }: MeasuredPoints<RewriteRow>,
+  found: RewritesFound,
   format: NonNullable<BenchOptions["format"]>,
 ): string {
+  const { rows, skipped } = found;
   switch (format) {
     case "csv":
       return rewritesCsv(rows);
@@ -59,6 +87,6 @@ function textOf(
     case "jsonl":
       return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
     default:
-      return rewritesMarkdown(rows, skipped);
+      return rewritesMarkdown(found);
   }
 }

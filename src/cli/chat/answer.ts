@@ -20,7 +20,7 @@ export interface Chat {
   readonly say: (text: string) => void;
 }
 
-/** Answers the newest message of `asked`; `before` is the state to go back to if nothing came. */
+/** Answers the newest message of `asked`; `before` is the state to go back to if nothing was answered. */
 export async function answer(
   chat: Chat,
   { before, asked }: { before: ChatState; asked: ChatState },

@@ -33,7 +33,7 @@ type TerminalContext = Pick<ChatContext, "io" | "historyFile">;
 
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
-  templateArguments(options); // a mistake is told before anything is opened
+  templateArguments(options); // mistakes are reported before anything is opened
   // Before the model is opened: what is typed while it loads waits for the first prompt.
   using lines = linesOf(options, context);
   await using engine = await openWhile(lines, options, context);
@@ -224,10 +224,10 @@ async function save(
   if (!force && await isThere(path)) {
     if (!interactive) {
       throw new UsageError(
-        `Cannot save "${path}": it is there already; /save -f ${path} replaces it`,
+        `Cannot save "${path}": the file exists already; /save -f ${path} replaces it`,
       );
     }
-    const line = await lines.next(`${path} is there already. Replace it? [y/N] `);
+    const line = await lines.next(`${path} exists already. Replace it? [y/N] `);
     if (line.kind !== "line") io.stderr.write("\n");
     if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
   }

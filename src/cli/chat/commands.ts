@@ -127,7 +127,7 @@ export function obey(state: ChatState, entry: Entry, context: Context): Step {
   const [, name = "", argument = ""] = /^(\S+)\s*([^]*)$/.exec(typed) ?? [];
   const [, command] = commandNamed(name);
   if (argument !== "" && command.argument === undefined) {
-    throw new UsageError(`Cannot run "${name} ${argument}": ${name} stands alone`);
+    throw new UsageError(`Cannot run "${name} ${argument}": ${name} takes no argument`);
   }
   return command.run(state, argument, context);
 }
@@ -191,7 +191,7 @@ function set(state: ChatState, argument: string, { drafts, thinks = true }: Cont
   if (name === "") return [state, say(settingRows(state))];
   if (name === "policy") {
     throw new UsageError(
-      'Cannot set "policy": rounds are made for one when the model is opened; start with --policy NAME',
+      'Cannot set "policy": the policy is fixed when the model is opened; start with --policy NAME',
     );
   }
   if (!SETTING_NAMES.includes(name)) {

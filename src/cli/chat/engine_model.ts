@@ -2,7 +2,7 @@ import { defined } from "../../defined.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import { FALLBACK, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
-import { type Answered, answered, answerWriter } from "../generate/answer_writer.ts";
+import { answered, type AnswerResult, answerWriter } from "../generate/answer_writer.ts";
 import { cutNote, draftWatch } from "../generate/notes.ts";
 import { statsLine, thresholdsText } from "../generate/report.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -17,7 +17,7 @@ interface Local {
   readonly engine: Engine;
   readonly options: ChatOptions;
   readonly drawSeed: () => number;
-  /** Told of every answer; says once that the draft is of no use. */
+  /** Called with every answer; warns once if the draft does not help. */
   readonly watchDraft: ReturnType<typeof draftWatch>;
 }
 
@@ -77,7 +77,7 @@ async function answer(
 }
 
 /** Why the answer was cut, and how to go on. */
-function cutText(engine: Engine, result: Answered): string | undefined {
+function cutText(engine: Engine, result: AnswerResult): string | undefined {
   const note = cutNote(engine.info, result, {
     tokens: "/set max-tokens",
     context: "--context-length at the start",
@@ -90,7 +90,7 @@ function cutText(engine: Engine, result: Answered): string | undefined {
   return `${note} ${how}`;
 }
 
-/** The answer as it comes; undefined where Ctrl+C came before there was a prompt. */
+/** The answer as it comes; undefined if Ctrl+C was pressed before there was a prompt. */
 async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
   const { engine, options: { templateArg } } = local;
   const { signal, say, interactive } = to;
@@ -144,7 +144,7 @@ async function stream(
   { engine, options: { quiet } }: Local,
   request: GenerateRequest,
   { io, interactive }: Listener,
-): Promise<Answered> {
+): Promise<AnswerResult> {
   const status = statusLine(io.stderr, { shown: interactive && !quiet });
   const shown = { reasoning: !quiet, answer: true };
   const writer = answerWriter(engine.info, request.promptIds, { io, shown, layout: true });

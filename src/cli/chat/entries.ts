@@ -6,13 +6,13 @@ const QUOTES = '"""';
 export type Pending = readonly string[] | undefined;
 
 /** What a typed line makes: an entry, or more lines to wait for. */
-export type Fed = { readonly entry: Entry } | { readonly pending: readonly string[] };
+export type JoinedLine = { readonly entry: Entry } | { readonly pending: readonly string[] };
 
 /**
  * Joins lines into entries. Triple quotes at the start of a line begin a message of several
  * lines, at the end of a line they end it.
  */
-export function feed(pending: Pending, line: string): Fed {
+export function feed(pending: Pending, line: string): JoinedLine {
   const opens = pending === undefined && line.trimStart().startsWith(QUOTES);
   if (pending === undefined && !opens) {
     return { entry: { text: line, literal: line.includes("\n") } };

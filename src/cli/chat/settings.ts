@@ -156,7 +156,7 @@ export function givenSettings(options: ChatOptions): string[] {
 export function withSetting(settings: Settings, name: string, value: string): Settings {
   const spelled = `/set ${name}`;
   if (settings.remote && LOCAL.includes(name)) {
-    throw new UsageError(`Cannot set "${name}": the server drafts as it was started`);
+    throw new UsageError(`Cannot set "${name}": how a server drafts is decided when it is started`);
   }
   if (isChoice(name)) {
     if (!CHOICES[name].includes(value)) {
@@ -239,7 +239,6 @@ function formatOf(value: string): Format | undefined {
   const inline = value.startsWith("{");
   const grammar = grammarOf({
     jsonSchema: inline ? value : expandHome(withoutQuotes(value)),
-    jsonObject: false,
     grammar: undefined,
     regex: undefined,
   });

@@ -74,7 +74,7 @@ export function withoutOldest(state: ChatState): ChatState | undefined {
 }
 
 /** A conversation that fits into the context, and what was dropped for it. */
-export interface Fitted {
+export interface FittingChat {
   readonly state: ChatState;
   readonly promptIds: readonly number[];
   /** Exchanges dropped. */
@@ -91,7 +91,7 @@ export async function fitContext(
     encode: (messages: readonly ChatMessage[]) => Promise<readonly number[]>;
     contextLength: number;
   },
-): Promise<Fitted> {
+): Promise<FittingChat> {
   const { maxTokens = contextLength } = start.settings;
   const room = Math.min(maxTokens, Math.floor(contextLength * ROOM_SHARE));
   let state = start;

@@ -28,7 +28,7 @@ export function chatToJson(state: ChatState, model: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** What of a file is not taken. */
+/** The parts of a file that are ignored. */
 interface Keeping {
   /** Names of settings that keep their values. */
   readonly kept?: readonly string[];

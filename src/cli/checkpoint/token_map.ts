@@ -13,12 +13,9 @@ import { warn } from "../terminal/warn.ts";
 /** Characters that are encoded at once. */
 const PIECE = 1 << 16;
 
-/** Returns the exit code. */
-export function runTokenMap(options: TokenMapOptions, io: Io): number {
-  const { model, corpus, size, mapFile: output, quiet } = options;
-  if (corpus.length === 0) {
-    throw new UsageError('Cannot run "token-map": --corpus is missing; it names files of text');
-  }
+/** Returns the exit code. @param corpus files of text. */
+export function runTokenMap(corpus: readonly string[], options: TokenMapOptions, io: Io): number {
+  const { model, size, mapFile: output, quiet } = options;
   if (output === undefined) {
     throw new UsageError('Cannot run "token-map": --output is missing; a .json or .safetensors');
   }

@@ -62,7 +62,7 @@ export function parseOsRelease(text: string): OsRelease {
 }
 
 /** What a fix depends on, of the adapter that answered. */
-export interface Answered {
+export interface AdapterAnswer {
   readonly vendor: string;
   readonly software: boolean;
   readonly backend: { readonly name: string; readonly forced: boolean; readonly vulkan?: string };
@@ -82,7 +82,7 @@ export const DAWN_FIX: Fix = {
  *
  * @param forced the value of DENO_WEBGPU_BACKEND: no other backend was asked, so a driver may be here.
  */
-export function chooseFix(machine: Machine, adapter: Answered | null, forced?: string): Fix {
+export function chooseFix(machine: Machine, adapter: AdapterAnswer | null, forced?: string): Fix {
   if (adapter === null && forced) {
     const text = `DENO_WEBGPU_BACKEND is set to "${forced}", which is the likely cause: ` +
       "unset it and run doctor again";
@@ -104,7 +104,7 @@ export function chooseFix(machine: Machine, adapter: Answered | null, forced?: s
 }
 
 /** OpenGL was taken, unasked, because there is no Vulkan. */
-function lacksVulkan({ backend }: Answered): boolean {
+function lacksVulkan({ backend }: AdapterAnswer): boolean {
   return backend.name === "gl" && !backend.forced && backend.vulkan === undefined;
 }
 

@@ -137,7 +137,7 @@ function backendText({ name, certain, forced }: AdapterReport["backend"]): strin
 }
 
 function memoryText(memory: AdapterReport["memory"]): string {
-  if (memory === undefined) return "not known: WebGPU does not tell";
+  if (memory === undefined) return "unknown: WebGPU does not report it";
   return `${byteText(memory.free)} free of ${byteText(memory.total)}`;
 }
 

@@ -1,11 +1,11 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
-import { type Parted, partReasoning, reasoningStream } from "../../text/reasoning.ts";
+import { partReasoning, reasoningStream, type SeparatedText } from "../../text/reasoning.ts";
 import type { EngineInfo } from "../../engine/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { laidOut, unlaid } from "../terminal/markdown.ts";
 
 /** A result whose text is the answer alone. */
-export interface Answered extends GenerateResult {
+export interface AnswerResult extends GenerateResult {
   /** What the model thought before it; empty where it did not. */
   readonly reasoning: string;
 }
@@ -43,7 +43,7 @@ export function answerWriter(
 
 /** The same for an output that comes in two parts. */
 export interface PartedWriter {
-  put(parted: Parted): void;
+  put(parted: SeparatedText): void;
   end(): void;
 }
 
@@ -54,7 +54,7 @@ export function partedWriter({ io, shown, layout = false }: WriterOptions): Part
   /** Reasoning was the last that was written. */
   let thinking = false;
 
-  function put({ reasoning, text }: Parted): void {
+  function put({ reasoning, text }: SeparatedText): void {
     if (dims && reasoning !== "") {
       io.stderr.write(thought.write(reasoning));
       thinking = true;
@@ -82,6 +82,6 @@ export function partedWriter({ io, shown, layout = false }: WriterOptions): Part
 export function answered(
   { reasoning }: Pick<EngineInfo, "reasoning">,
   result: GenerateResult,
-): Answered {
+): AnswerResult {
   return { ...result, ...partReasoning(result.text, reasoning, result.promptIds) };
 }

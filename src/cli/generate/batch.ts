@@ -4,7 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
-import { type Answered, answered } from "./answer_writer.ts";
+import { answered, type AnswerResult } from "./answer_writer.ts";
 import { type BatchEntry, parseBatch } from "./batch_file.ts";
 import type { BatchLine } from "./batch_line.ts";
 import { shortError } from "./batch_error.ts";
@@ -126,7 +126,7 @@ function openRun(
         const warning = watch(result.speculative);
         if (warning !== undefined) warn(warning, { io, status, quiet: options.quiet });
       } catch (error) {
-        // A line that Ctrl+C came before has no result.
+        // A line that was not answered before Ctrl+C has no result.
         if (io.signal.aborted && error === io.signal.reason) return;
         if (!(error instanceof UsageError)) throw error;
         failed++;
@@ -154,7 +154,7 @@ function openRun(
 }
 
 function memoryText({ evictions, reloads }: ElasticReport): string {
-  return `, the draft left ${evictions} times and came back ${reloads} times`;
+  return `, the draft was unloaded ${evictions} times and loaded again ${reloads} times`;
 }
 
 async function requestOf(
@@ -185,7 +185,7 @@ async function requestOf(
   return { input, request };
 }
 
-function resultReport(result: Answered): Record<string, unknown> {
+function resultReport(result: AnswerResult): Record<string, unknown> {
   const { text, reasoning, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
   return {
     text,

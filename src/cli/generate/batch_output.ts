@@ -26,7 +26,7 @@ export function openOutput(
   const size = sizeOf(path);
   if (size !== undefined && size > 0 && !force) {
     throw new UsageError(
-      `Cannot write "${path}": there is such a file; name another or give --force to replace it`,
+      `Cannot write "${path}": the file exists already; name another one or give --force to replace it`,
     );
   }
   const file = writing(path, () => Deno.openSync(path, { write: true, create: true }));

@@ -2,20 +2,19 @@ import { reason, UsageError } from "../../errors.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { GenerateOptions } from "../options/options.ts";
 
+/** The value of `--json-schema` that is no schema: the output is any JSON object. */
+const ANY_OBJECT = "object";
+
 /**
  * What the flags say that the output has to be.
  *
  * @throws UsageError for two of them at once, and for files that cannot be used.
  */
 export function grammarOf(
-  { jsonSchema, jsonObject, grammar, regex }: Pick<
-    GenerateOptions,
-    "jsonSchema" | "jsonObject" | "grammar" | "regex"
-  >,
+  { jsonSchema, grammar, regex }: Pick<GenerateOptions, "jsonSchema" | "grammar" | "regex">,
 ): Grammar | undefined {
   const given = {
     "--json-schema": jsonSchema,
-    "--json-object": jsonObject || undefined,
     "--grammar": grammar,
     "--regex": regex,
   };
@@ -25,8 +24,8 @@ export function grammarOf(
       `Cannot use "${first[0]}" with "${second[0]}": the output has one grammar`,
     );
   }
+  if (jsonSchema === ANY_OBJECT) return { kind: "json object" };
   if (jsonSchema !== undefined) return { kind: "json schema", schema: readSchema(jsonSchema) };
-  if (jsonObject) return { kind: "json object" };
   if (grammar !== undefined) return { kind: "ebnf", text: readText(grammar) };
   return regex === undefined ? undefined : { kind: "regex", pattern: regex };
 }

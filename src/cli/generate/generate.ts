@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
-import { type Answered, answered, answerWriter } from "./answer_writer.ts";
+import { answered, type AnswerResult, answerWriter } from "./answer_writer.ts";
 import { runBatch } from "./batch.ts";
 import { cutAnswerNote, draftWatch } from "./notes.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -63,7 +63,7 @@ function report(
     readonly engine: Engine;
     readonly input: PromptInput;
     readonly request: GenerateRequest;
-    readonly result: Answered;
+    readonly result: AnswerResult;
     readonly options: GenerateOptions;
     readonly io: Io;
   },
@@ -128,7 +128,7 @@ function requestOf(
 async function stream(
   engine: Engine,
   { request, options, io }: { request: GenerateRequest; options: GenerateOptions; io: Io },
-): Promise<Answered> {
+): Promise<AnswerResult> {
   const { quiet, json } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
   const shown = { reasoning: !quiet && !json, answer: !json };

@@ -1,4 +1,4 @@
-/** What `--json` and the lines of a batch tell so that a run can be repeated. */
+/** What `--json` and the lines of a batch report so that a run can be repeated. */
 import { defined } from "../../defined.ts";
 import denoJson from "../../../deno.json" with { type: "json" };
 import type { PromptInput } from "../../engine/load/text.ts";

@@ -44,7 +44,7 @@ function compiledParts(ms: number): string[] {
   return ms < 1000 ? [] : [`${seconds(ms)} before it to compile kernels`];
 }
 
-/** The built-in WebGPU goes without saying. */
+/** The built-in WebGPU is not named. */
 function deviceText({ adapter, backend, webgpu, software }: EngineInfo["device"]): string {
   const other = webgpu === "builtin" ? [] : [webgpu];
   return [adapter, backend, ...other, ...software ? ["software"] : []].join(", ");
@@ -256,7 +256,7 @@ function adaptiveRows(
 function elasticRows({ elastic }: Engine["status"]["counts"]): [string, string][] {
   if (elastic === undefined) return [];
   const { draft, evictions, reloads, pages } = elastic;
-  const text = `draft ${draft}, left ${evictions} times, came back ${reloads} times`;
+  const text = `draft ${draft}, unloaded ${evictions} times, loaded again ${reloads} times`;
   return [["memory", `${text}, ${pages.join(" or ")} KV pages`]];
 }
 

@@ -114,7 +114,7 @@ async function headFolder(
   let printed = false;
   const onWeights = (bytes: number) => {
     status.clear();
-    tell(`${draft} (${source}), ${bytesText(bytes)} to download; --draft none goes without`);
+    tell(`${draft} (${source}), ${bytesText(bytes)} to download; --draft none does without it`);
     printed = true;
   };
   try {

@@ -146,7 +146,7 @@ export async function folderOf(
   return place.path;
 }
 
-/** The draft; where `auto` finds none, the algorithm that goes without. */
+/** The draft; if `auto` finds none, the algorithm that drafts without a model. */
 function draftOf(
   { model, draft, algorithm }: Named,
   target: Place | undefined,

@@ -21,7 +21,7 @@ export interface CommandContext {
   readonly randomSeed?: () => number;
 }
 
-/** What of a command's options says how its engine is opened. */
+/** Those of a command's options that say how its engine is opened. */
 export type EngineFlags = OpeningOptions & {
   readonly maxBatch?: number;
   readonly maxKvTokens?: number | undefined;
@@ -37,10 +37,11 @@ export type EngineFlags = OpeningOptions & {
  */
 export function engineOptions(
   options: EngineFlags,
-  { allSteps = false, constrained = false, predictions = false }: {
+  { allSteps = false, constrained = false, predictions = false, preparePrompts = false }: {
     readonly allSteps?: boolean;
     readonly constrained?: boolean;
     readonly predictions?: boolean;
+    readonly preparePrompts?: boolean;
   } = {},
 ): Required<Omit<EngineOptions, "hooks">> {
   const { model, draft, draftRopeTheta, tokenMap, quantize } = options;
@@ -68,6 +69,7 @@ export function engineOptions(
       roundsPerSync: roundsPerSync === undefined ? undefined : roundsOf(roundsPerSync),
       constrained: constrained || undefined,
       predictions: predictions || undefined,
+      preparePrompts: preparePrompts || undefined,
       prefixCache: options.noPrefixCache ? false : undefined,
       elasticDraft: options.elasticDraft || undefined,
     }),
@@ -80,7 +82,7 @@ export function engineOptions(
   };
 }
 
-/** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
+/** Opens the engine with a progress bar on stderr; undefined if Ctrl+C was pressed before it was open. */
 export async function openWithProgress(
   options: EngineFlags,
   { open, io }: CommandContext,

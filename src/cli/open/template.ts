@@ -24,7 +24,9 @@ function templateArgument(text: string): [string, unknown] {
   const refuse = (why: string) => new UsageError(`Cannot use "--template-arg ${text}": ${why}`);
   const [, name, json] = /^([A-Za-z_]\w*)=([^]*)$/.exec(text) ?? [];
   if (name === undefined || json === undefined) throw refuse("allowed is NAME=JSON");
-  if (TAKEN.includes(name)) throw refuse(`${name} is what is said; allowed are other names`);
+  if (TAKEN.includes(name)) {
+    throw refuse(`${name} is set by the conversation itself; allowed are other names`);
+  }
   try {
     return [name, JSON.parse(json)];
   } catch (cause) {

@@ -3,6 +3,7 @@
  * option table is looked at, so the rest of the program knows one spelling of each flag, and help and
  * completion list that one.
  */
+import { randomNames } from "./measure/random_model.ts";
 import { acceptanceOf } from "./acceptance_option.ts";
 import type { CommandName } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
@@ -37,6 +38,11 @@ export interface AliasRow {
 /** What `--output` took as a format, before there was `--format`. */
 const FORMATS: readonly string[] = ["md", "csv", "json", "jsonl", "html", "text"];
 
+/** Commands that take one policy and one tree; `bench` and `simulate` take lists of them. */
+const DRAFTING: readonly CommandName[] = ["generate", "chat", "serve", "serve-command"];
+/** Commands that take models of random weights. */
+const MEASURING: readonly CommandName[] = ["bench", "bench load", "breakeven", "profile"];
+
 export const ALIASES: Readonly<Record<string, Alias>> = {
   "--speculative-draft-model-path": { flag: "--draft" },
   "--speculative-num-steps": { flag: "--num-steps" },
@@ -58,14 +64,29 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
     bare: true,
     value: () => "ema",
     join: (before) => /^ema(:|$)/.test(before) ? before : undefined,
+    commands: DRAFTING,
   },
   "--speculative-adaptive-config": emaConfig(),
   "--preset": emaConfig(),
+  "--policies": { flag: "--policy", commands: ["bench", "bench load", "simulate"] },
   "--presets": {
-    flag: "--policies",
+    flag: "--policy",
     value: (names) => names.split(",").map((name) => `ema:config=${name}`).join(","),
     join: (before, value) => `${before},${value}`,
+    commands: ["bench"],
   },
+  "--trees": { flag: "--draft-tree", commands: ["bench"] },
+  "--seconds": { flag: "--duration", commands: ["profile"] },
+  "--profile": table("profile"),
+  "--growth": table("growth"),
+  "--rewrites": table("rewrites"),
+  "--llama-bench": table("llama-bench"),
+  "--random-weights": { flag: "--model", value: randomNames, join: noOther, commands: MEASURING },
+  "--random-draft": { flag: "--draft", value: randomNames, join: noOther, commands: MEASURING },
+  "--time-scale": traceFactor("time"),
+  "--length-scale": traceFactor("length", ["bench load"]),
+  "--rate-schedule": { flag: "--request-rate" },
+  "--json-object": { flag: "--json-schema", bare: true, value: () => "object" },
   "--batch-size": { flag: "--batch-sizes" },
   "--batches": { flag: "--batch-sizes" },
   "--num-prompts": { flag: "--num-requests" },
@@ -93,11 +114,35 @@ export const ALIASES: Readonly<Record<string, Alias>> = {
   },
 };
 
+/** For an alias that cannot be given together with its flag. */
+function noOther(): undefined {}
+
 function emaConfig(): Alias {
   return {
     flag: "--policy",
     value: (config) => `ema:config=${config}`,
     join: (before, value) => before === "ema" ? value : undefined,
+    commands: DRAFTING,
+  };
+}
+
+/** One of the tables of `bench`. */
+function table(name: string): Alias {
+  return {
+    flag: "--table",
+    bare: true,
+    value: () => name,
+    join: (before) => before === name ? name : undefined,
+  };
+}
+
+/** By what the times or the lengths of a trace are multiplied. */
+function traceFactor(key: "time" | "length", commands?: readonly CommandName[]): Alias {
+  return {
+    flag: "--trace",
+    value: (factor) => `${key}=${factor}`,
+    join: (before, value) => `${before}${/:(time|length)=/.test(before) ? "," : ":"}${value}`,
+    ...commands ? { commands } : {},
   };
 }
 
@@ -137,14 +182,36 @@ function goodput(key: "ttft" | "tpot"): Alias {
   };
 }
 
-/** A part of a tree, beside others and --num-steps. */
+/** One part of a tree's shape: several are joined to one value, and --num-steps is its depth. */
 function treePart(key: "topk" | "tokens"): Alias {
   return {
     flag: "--draft-tree",
     value: (given) => `${key}=${given}`,
     join: (before, value) => before.includes("=") ? `${before},${value}` : undefined,
+    commands: DRAFTING,
   };
 }
+
+/** A flag that stands for an operand of a command. */
+export interface OperandAlias {
+  readonly command: CommandName;
+  /** The operand's name in the command's usage. */
+  readonly operand: string;
+  /** Several operands may be given with commas between them. */
+  readonly many?: true;
+}
+
+export const OPERAND_ALIASES: Readonly<Record<string, OperandAlias>> = {
+  "--prompt": { command: "generate", operand: "PROMPT" },
+  "-p": { command: "generate", operand: "PROMPT" },
+  "--engine": { command: "serve-command", operand: "ENGINE" },
+  "--corpus": { command: "token-map", operand: "FILE", many: true },
+};
+
+/** Flags that were removed, and what to do instead. */
+export const REMOVED: Readonly<Record<string, string>> = {
+  "--bandwidth": "set the variable EYRIE_BANDWIDTH to the GB/s",
+};
 
 /** The aliases of a command by their spelling. */
 export function aliasesOf(command: CommandName, flags: FlagTable): Map<string, AliasRow> {

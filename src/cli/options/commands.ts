@@ -1,15 +1,12 @@
 import {
   BENCH_AXES,
-  BENCH_LLAMA,
   BENCH_OUTPUT,
-  BENCH_PROFILE,
   BENCH_RUN,
+  BENCH_TABLE,
   OVERWRITE,
 } from "./measure/bench_flags.ts";
 import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
-import { BENCH_GROWTH } from "./measure/growth_flags.ts";
-import { BENCH_REWRITES } from "./measure/rewrites_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
@@ -35,7 +32,7 @@ import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/l
 import { CONSTRAINT } from "./option_constraint.ts";
 import { REMOTE } from "./option_remote.ts";
 import { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
-import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
+import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_CONFIG } from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { SPECULATION } from "./option_speculation.ts";
 import {
@@ -50,7 +47,7 @@ import { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.
 
 const MODEL_OPERAND = {
   name: "MODEL",
-  help: "what --model says: a checkpoint folder or org/name[@revision]",
+  help: "the same as --model: a checkpoint folder or org/name[@revision]",
   folder: true,
 } as const;
 
@@ -67,7 +64,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie generate [flags] [PROMPT]",
     operands: [{
       name: "PROMPT",
-      help: "the prompt; standard input where absent or -; with both, standard input comes first",
+      help:
+        "the prompt; without it, or for -, standard input is read; a prompt is appended to standard input that is piped",
     }],
     groups: {
       Model: { ...OPENED, ...REMOTE },
@@ -80,12 +78,12 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   chat: {
-    summary: "talk with the model; /help inside lists its commands",
+    summary: "talk with the model; /help lists the commands in the chat",
     alias: "run",
     usage: "eyrie chat [flags] [MODEL [PROMPT]]",
     operands: [
       MODEL_OPERAND,
-      { name: "PROMPT", help: "answered as by eyrie generate, without a conversation" },
+      { name: "PROMPT", help: "answer this prompt, as eyrie generate does, and exit" },
     ],
     groups: {
       Model: { ...OPENED, ...REMOTE },
@@ -96,7 +94,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   serve: {
-    summary: "answer over HTTP: the APIs of OpenAI, Anthropic and ollama",
+    summary: "serve the HTTP APIs of OpenAI, Anthropic and ollama",
     usage: "eyrie serve [flags] [MODEL]",
     operands: [MODEL_OPERAND],
     groups: {
@@ -110,31 +108,37 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   "serve-command": {
-    summary: "print how SGLang or vLLM is started with the same speculation",
-    usage: "eyrie serve-command --engine sglang|vllm --model MODEL [flags]",
-    operands: [MODEL_OPERAND],
+    summary: "print the command that starts SGLang or vLLM with the same speculation",
+    usage: "eyrie serve-command [flags] sglang|vllm MODEL",
+    operands: [
+      {
+        name: "ENGINE",
+        help: "sglang or vllm: the server that the command is for",
+        required: true,
+        choices: ["sglang", "vllm"],
+      },
+      MODEL_OPERAND,
+    ],
     groups: {
-      Engine: SERVE_ENGINE,
       Model: { ...TARGET, draft: DRAFT.draft, ...SERVE_COMMAND_MODEL },
-      Server: { ...SERVE_COMMAND, ...OVERWRITE },
+      Server: { ...SERVE_COMMAND, ...SERVE_CONFIG, ...OVERWRITE },
       Speculation: SPECULATION,
       Output: { quiet: TALK.quiet },
     },
   },
   bench: {
-    summary: "measure which setting is fastest here, side by side with plain decoding",
+    summary: "measure which settings are fastest on this machine, compared with plain decoding",
     usage: "eyrie bench [flags]",
     groups: {
       Axes: BENCH_AXES,
-      Run: { ...BENCH_RUN, ...BENCH_LLAMA },
-      Profile: BENCH_PROFILE,
-      Growth: { ...BENCH_GROWTH, ...BENCH_REWRITES },
+      Run: BENCH_RUN,
+      Table: BENCH_TABLE,
       Model: { ...MEASURED, ...BENCH_WEBGPU, ...COSTS },
       Output: { ...BENCH_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },
   },
   "bench load": {
-    summary: "measure policies while requests arrive as they do at a server",
+    summary: "measure policies under the load of a server, with requests that arrive over time",
     usage: "eyrie bench load [flags]",
     groups: {
       Arrivals: LOAD_ARRIVALS,
@@ -145,7 +149,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   breakeven: {
-    summary: "where drafting pays, by its equation: for given or for measured costs",
+    summary: "compute from given or measured costs where drafting pays",
     usage: "eyrie breakeven (--alpha A --draft-cost C | --measure) [flags]",
     groups: {
       Equation: BREAKEVEN,
@@ -160,7 +164,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   simulate: {
-    summary: "compare policies on a machine that is a table of costs; uses no GPU",
+    summary: "compare policies in simulated time, from a cost table; uses no GPU",
     usage: "eyrie simulate [flags]",
     groups: {
       Run: SIMULATE_RUN,
@@ -171,7 +175,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   profile: {
-    summary: "measure what drafts, rounds and prefills cost here, for policies",
+    summary: "measure the costs of drafts, rounds and prefills on this machine, for policies",
     usage: "eyrie profile [--output FILE] [flags]",
     groups: {
       Costs: PROFILE,
@@ -180,7 +184,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   check: {
-    summary: "compare logits with expected values or of quantized weights, measure a draft",
+    summary: "compare logits with expected ones, or those of quantized weights; measure a draft",
     usage: "eyrie check (--expected FILE | --quantize q8|q4 | --draft DIR) [flags]",
     groups: {
       Check: { ...TARGET, ...CHECK },
@@ -189,7 +193,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   inspect: {
-    summary: "what a checkpoint is and the memory it needs; uses no GPU",
+    summary: "show what a checkpoint is and the memory it needs; uses no GPU",
     usage: "eyrie inspect [flags] [MODEL]",
     operands: [MODEL_OPERAND],
     groups: {
@@ -198,7 +202,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   convert: {
-    summary: "write a checkpoint anew as safetensors, from pytorch_model.bin or other shards",
+    summary: "convert a checkpoint to safetensors, from pytorch_model.bin or other shards",
     usage: "eyrie convert [flags] IN OUT",
     operands: [
       {
@@ -209,7 +213,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       },
       {
         name: "OUT",
-        help: "folder to make; config and tokenizer files go along",
+        help: "folder to create; config and tokenizer files are copied",
         required: true,
         folder: true,
       },
@@ -217,12 +221,18 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
   },
   "token-map": {
-    summary: "list the tokens that a corpus has most often, for --token-map",
-    usage: "eyrie token-map --corpus FILES --output FILE [flags]",
+    summary: "write the list of a corpus' most frequent tokens, for --token-map",
+    usage: "eyrie token-map [flags] --output FILE FILE...",
+    operands: [{
+      name: "FILE",
+      help: "text whose tokens are counted; of a .jsonl file every string in its objects",
+      required: true,
+      many: true,
+    }],
     groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
   },
   pull: {
-    summary: "download models into the Hugging Face cache; prints their folders",
+    summary: "download models into the Hugging Face cache and print their folders",
     usage: "eyrie pull [flags] NAME...",
     operands: [
       { name: "NAME", help: "org/name or org/name@revision", required: true, many: true },
@@ -230,7 +240,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: { Output: { quiet: TALK.quiet } },
   },
   models: {
-    summary: "the models in the Hugging Face cache, or with --known of the hub; which run here",
+    summary:
+      "list the models in the Hugging Face cache, or with --known those of the hub, and whether they run here",
     alias: "ls",
     usage: "eyrie models [flags]",
     groups: { Models: KNOWN, Output: JSON_OUTPUT },
@@ -247,12 +258,12 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: { Removal: REMOVAL },
   },
   doctor: {
-    summary: "can this machine run eyrie, and how fast is its GPU",
+    summary: "check whether this machine runs eyrie, and how fast its GPU is",
     usage: "eyrie doctor [flags]",
     groups: { Machine: { ...DOCTOR, webgpu: ADAPTER.webgpu }, Output: JSON_OUTPUT },
   },
   completion: {
-    summary: "print the shell's script that completes commands, flags and values",
+    summary: "print a script with which a shell completes commands, flags and values",
     usage: "eyrie completion bash|zsh|fish",
     operands: [{
       name: "SHELL",

@@ -15,8 +15,8 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie serve --host 0.0.0.0 --api-key secret --max-batch 32",
   ],
   "serve-command": [
-    "eyrie serve-command --engine sglang -m Qwen/Qwen3-8B --draft auto",
-    "eyrie serve-command --engine vllm -m ./model --drafter NGRAM",
+    "eyrie serve-command sglang Qwen/Qwen3-8B --draft auto",
+    "eyrie serve-command vllm ./model --drafter NGRAM",
   ],
   bench: [
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",
@@ -24,14 +24,14 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
   ],
   "bench load": [
     "eyrie bench load --request-rate 1,4,16 --format html --output load.html",
-    "eyrie bench load --rate-schedule 0:2,60:20,120:2 --duration 180",
+    "eyrie bench load --request-rate 0:2,60:20,120:2 --duration 180",
   ],
   breakeven: [
     "eyrie breakeven --alpha 0.6 --draft-cost 0.05",
     "eyrie breakeven --measure --format html --output breakeven.html",
   ],
   simulate: [
-    "eyrie simulate --costs rtx4090-7b --policies ema",
+    "eyrie simulate --costs rtx4090-7b --policy ema",
     "eyrie simulate --request-rate 4 --max-batch 32 --simulate-acceptance beta:6/3",
   ],
   profile: [
@@ -51,8 +51,8 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie convert --quantize q4 Qwen/Qwen3-8B ./qwen3-8b-q4",
   ],
   "token-map": [
-    "eyrie token-map -m ./Llama-2-7b --corpus chats.jsonl --output map.json",
-    "eyrie token-map --corpus a.txt,b.txt --size 1024 --output map.json",
+    "eyrie token-map -m ./Llama-2-7b --output map.json chats.jsonl",
+    "eyrie token-map --size 1024 --output map.json a.txt b.txt",
   ],
   pull: [
     "eyrie pull Qwen/Qwen3-4B AngelSlim/Qwen3-4B_eagle3",

@@ -130,7 +130,7 @@ export function allowed(flag: Flag): string {
     case "model":
       return "a folder or org/name[@revision]";
     case "file":
-      return "a file";
+      return flag.allows ?? "a file";
     case "text":
       return flag.allows ?? "text, not empty";
     default:

@@ -5,20 +5,15 @@ export const CONSTRAINT = {
     flag: "--json-schema",
     common: true,
     type: "text",
-    help: "the output is JSON that is valid for this schema: a file, or the schema itself",
+    help:
+      "the output is JSON that is valid for this schema: a file, the schema itself, or the word object for any JSON object",
     absent: "any text",
     example: "--json-schema invoice.schema.json",
-  },
-  jsonObject: {
-    flag: "--json-object",
-    type: "switch",
-    help: "the output is a JSON object",
-    example: "--json-object",
   },
   grammar: {
     flag: "--grammar",
     type: "file",
-    help: "the output is of the rule root of this grammar in EBNF",
+    help: "the output matches the rule root of this grammar in EBNF",
     absent: "any text",
     example: "--grammar moves.ebnf",
   },

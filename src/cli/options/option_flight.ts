@@ -8,8 +8,8 @@ export const CONTEXT = {
     type: "integer",
     min: 1,
     max: 16_777_216,
-    help: "tokens a sequence may hold, prompt and output",
-    absent: "the model's most, at most 8192",
+    help: "maximum length of a sequence in tokens, prompt and output together",
+    absent: "the model's maximum, or 8192 if that is less",
     example: "--context-length 4096",
   },
 } as const;
@@ -18,7 +18,7 @@ export const CACHE = {
   noPrefixCache: {
     flag: "--no-prefix-cache",
     type: "switch",
-    help: "do not reuse the cached keys and values of earlier prompts that begin alike",
+    help: "do not reuse the cached keys and values of earlier prompts with the same beginning",
   },
 } as const;
 
@@ -28,22 +28,21 @@ export const BATCH = {
     common: true,
     type: "file",
     help:
-      "answer the prompts of a JSONL file (- is standard input), one JSON line each, in order of completion",
+      "answer the prompts of a JSONL file (- is standard input) and write one JSON line for each answer as soon as it is complete",
     absent: "one prompt",
     example: "--batch prompts.jsonl",
   },
   output: {
     flag: "--output",
     type: "file",
-    help:
-      "file for the lines of --batch, each written when it is finished; one that holds something is refused",
+    help: "file that the answers of --batch are written to; a file that is not empty is refused",
     absent: "standard output",
     example: "--output answers.jsonl",
   },
   force: {
     flag: "--force",
     type: "switch",
-    help: "replace the file of --output, at the first line that is written",
+    help: "replace the file of --output when the first line is written",
   },
   maxBatch: {
     flag: "--max-batch",
@@ -51,7 +50,7 @@ export const BATCH = {
     min: 1,
     max: 128,
     default: 8,
-    help: "requests of --batch in flight",
+    help: "requests of --batch that run at a time",
     example: "--max-batch 32",
   },
   maxKvTokens: {
@@ -59,8 +58,8 @@ export const BATCH = {
     type: "integer",
     min: 1,
     max: 1_000_000_000,
-    help: "tokens whose keys and values are kept, over all requests; shortage makes them wait",
-    absent: "what the batch can use",
+    help: "size of the KV cache in tokens, over all requests; when it is full, requests wait",
+    absent: "as many as the requests that run at a time can use",
     example: "--max-kv-tokens 65536",
   },
 } as const;
@@ -72,8 +71,8 @@ export const ROUNDS = {
     // Of 1 to MOST_ROUNDS, and SHARE, of src/engine/schedule/sync_interval.ts.
     choices: ["auto", "1", "2", "3", "4", "5", "6", "7", "8", "12", "16", "24", "32"],
     help:
-      "rounds the GPU does before the host looks; more hide the host, text comes in larger pieces",
-    absent: "auto: as few as keep the host's share to 2 %",
+      "rounds that the GPU runs before the host reads their tokens; more rounds hide the host's time, but text arrives in larger pieces",
+    absent: "auto: the fewest that keep the host's share of the time to 2 %",
     example: "--rounds-per-sync 4",
   },
 } as const;

@@ -9,7 +9,7 @@ export const TARGET = {
     common: true,
     short: "-m",
     type: "model",
-    help: "target model: a checkpoint folder, or a name on the Hugging Face hub",
+    help: "target model: a checkpoint folder or a name on the Hugging Face hub",
     absent: "the embedded fledgling",
     example: "--model Qwen/Qwen3-4B",
   },
@@ -21,8 +21,9 @@ export const DRAFT = {
     common: true,
     type: "model",
     help:
-      "EAGLE head: a folder or a name, auto (one known for the model; else generate, chat and serve take SUFFIX), or none",
-    absent: "auto with chat, run and serve, else none; the embedded model has its own head",
+      "draft model: a checkpoint folder or a name on the hub; auto, the EAGLE head that is known for the target (where none is known, generate, chat and serve draft with SUFFIX); or none",
+    absent:
+      "auto in chat, run and serve, none in other commands; the embedded model has its own head",
     example: "--draft AngelSlim/Qwen3-4B_eagle3",
   },
   draftRopeTheta: {
@@ -30,8 +31,9 @@ export const DRAFT = {
     type: "number",
     min: 0.1,
     max: 1_000_000_000_000,
-    help: "the draft's rope base where its config.json is wrong; eyrie check --draft tells",
-    absent: "what its config.json says",
+    help:
+      "rope base (theta) of the draft, for a config.json that has a wrong one; eyrie check --draft measures which one fits",
+    absent: "the value in its config.json",
     example: "--draft-rope-theta 10000",
   },
 } as const;
@@ -43,7 +45,8 @@ export const QUANTIZE = {
     common: true,
     type: "choice",
     choices: ["q8", "q4"],
-    help: "turn the target's matrices into 8 or 4 bit integers, one f16 scale for 32 of them",
+    help:
+      "quantize the target's matrices to 8 or 4 bit integers, in blocks of 32 with one f16 scale",
     absent: "as the checkpoint has them",
     example: "--quantize q8",
   },
@@ -64,7 +67,8 @@ export const KV = {
     flag: "--kv-dtype",
     type: "choice",
     choices: ["f32", "f16", "bf16"],
-    help: "how the keys and values of target and draft are kept; 16 bits halve memory and traffic",
+    help:
+      "type of the stored keys and values of target and draft; 16 bits need half the memory and bandwidth",
     absent: "f32",
     example: "--kv-dtype bf16",
   },
@@ -76,14 +80,15 @@ export const ADAPTER = {
     type: "choice",
     choices: ["high-performance", "low-power", "software"],
     help: "which WebGPU adapter to ask for",
-    absent: "high-performance, else any",
+    absent: "high-performance, or any other if there is none",
     example: "--adapter software",
   },
   webgpu: {
     flag: "--webgpu",
     type: "choice",
     choices: ["builtin", "dawn"],
-    help: "Deno's own WebGPU, or Dawn, an npm package that is added once",
+    help:
+      "WebGPU implementation: Deno's own, or Dawn, an npm package that has to be downloaded once",
     absent: "EYRIE_WEBGPU of the environment, else builtin",
     example: "--webgpu dawn",
   },
@@ -92,7 +97,7 @@ export const ADAPTER = {
     type: "choice",
     choices: ["f32", "f16"],
     help:
-      "input precision on matrix units (--webgpu dawn): f16 is faster and less exact; the text may differ from that of f32",
+      "precision of the inputs of matrix units (--webgpu dawn); f16 is faster and less exact, and the text may differ from that of f32",
     absent: "f32",
     example: "--precision f16",
   },
@@ -104,7 +109,7 @@ export const AUTOTUNE = {
     type: "choice",
     choices: ["on", "off", "again"],
     help:
-      "measure at first use how this GPU multiplies fastest, under 2 s, and remember it; the text is the same",
+      "measure at first use which kernels are fastest on this GPU, which takes less than 2 s, and store the result; again measures anew; the text does not depend on it",
     absent: "on, except on software adapters",
     example: "--autotune off",
   },
@@ -115,8 +120,9 @@ export const COSTS = {
     flag: "--costs",
     type: "file",
     help:
-      "what rounds cost, for policies and breakeven: a file that eyrie profile --output wrote, or off; the text is the same",
-    absent: "what eyrie profile measured here, else measured where the policy wants it",
+      "cost table of rounds, which policies and breakeven use: a file that eyrie profile --output wrote, or off; the text does not depend on it",
+    absent:
+      "the table that eyrie profile stored on this machine, or one that is measured when a policy needs it",
     example: "--costs cost.json",
   },
 } as const;
@@ -126,7 +132,8 @@ export const SAMPLING = {
     flag: "--generation-config",
     type: "choice",
     choices: ["auto", "none"],
-    help: "take what no flag says of sampling from the model's generation_config.json, or do not",
+    help:
+      "auto: sampling settings for which no flag is given are read from the model's generation_config.json; none: they are not",
     absent: "auto",
     example: "--generation-config none",
   },
@@ -137,7 +144,7 @@ export const SAMPLING = {
     min: REQUEST_RANGES.temperature.min as number,
     max: REQUEST_RANGES.temperature.max as number,
     absent: "generation_config.json, else 0.7",
-    help: "flattens (above 1) or sharpens the choice; 0 = greedy",
+    help: "sampling temperature: above 1 the distribution is flatter, below 1 sharper; 0 is greedy",
     example: "--temperature 0",
   },
   topK: {
@@ -146,7 +153,7 @@ export const SAMPLING = {
     min: REQUEST_RANGES.topK.min as number,
     max: REQUEST_RANGES.topK.max as number,
     absent: "generation_config.json, else 0",
-    help: "first filter, after the temperature: keep the k most probable tokens; 0 = all",
+    help: "sample from the k most probable tokens only; 0 keeps all",
     example: "--top-k 40",
   },
   topP: {
@@ -156,7 +163,8 @@ export const SAMPLING = {
     max: REQUEST_RANGES.topP.max as number,
     above: true,
     absent: "generation_config.json, else 1",
-    help: "then the most probable until they have p of what top-k kept; 1 = all",
+    help:
+      "of the tokens that top-k keeps, sample from the most probable ones that together have probability p; 1 keeps all",
     example: "--top-p 0.95",
   },
   minP: {
@@ -165,7 +173,7 @@ export const SAMPLING = {
     min: REQUEST_RANGES.minP.min as number,
     max: REQUEST_RANGES.minP.max as number,
     absent: "generation_config.json, else 0",
-    help: "then those with at least p times the top probability; 0 = all",
+    help: "of these, keep the tokens with at least p times the highest probability; 0 keeps all",
     example: "--min-p 0.05",
   },
   seed: {
@@ -175,8 +183,8 @@ export const SAMPLING = {
     type: "integer",
     min: REQUEST_RANGES.seed.min as number,
     max: REQUEST_RANGES.seed.max as number,
-    help: "same seed, same text",
-    absent: "drawn at random, shown with the statistics",
+    help: "random seed; the same seed gives the same text",
+    absent: "a random one, which is printed with the statistics",
     example: "--seed 42",
   },
   maxTokens: {
@@ -186,21 +194,21 @@ export const SAMPLING = {
     type: "integer",
     min: 1,
     max: 1_000_000,
-    help: "most tokens to generate; the context bounds it too",
-    absent: "512; in chat what the context has left",
+    help: "maximum number of tokens to generate, within the context length",
+    absent: "512; in chat as many as fit the context",
     example: "--max-tokens 64",
   },
   stop: {
     flag: "--stop",
     type: "list",
-    help: "text that ends the output and is left out of it; may be repeated",
+    help: "text that ends the output and is not part of it; may be repeated",
     absent: "none",
     example: "--stop END",
   },
   ignoreEos: {
     flag: "--ignore-eos",
     type: "switch",
-    help: "go on after an end-of-sequence token",
+    help: "keep generating after an end-of-sequence token",
   },
 } as const;
 
@@ -216,28 +224,20 @@ export const SYSTEM = {
 } as const;
 
 export const PROMPT = {
-  prompt: {
-    flag: "--prompt",
-    short: "-p",
-    type: "text",
-    help: "the prompt; the same as the operand PROMPT",
-    absent: "PROMPT",
-    example: "-p 'Why is the sky blue?'",
-  },
   promptFile: {
     flag: "--prompt-file",
     common: true,
     short: "-f",
     type: "file",
-    help: "file that the prompt is read from, - is standard input; PROMPT comes after its text",
-    absent: "standard input where it is piped",
+    help: "file that the prompt is read from; - is standard input; PROMPT is appended to its text",
+    absent: "standard input if it is a pipe",
     example: "-f article.txt 'Sum this up.'",
   },
   prediction: {
     flag: "--prediction",
     type: "file",
     help:
-      "file with what the output, or a part of it, is likely to be, such as a text before an edit: drafts are taken from it",
+      "file with text that the output is likely to repeat, such as a document before an edit; drafts are taken from it",
     absent: "none",
     example: "-f page.md --prediction page.md 'Fix the typos.'",
   },
@@ -250,21 +250,22 @@ export const TEMPLATE = {
     common: true,
     type: "choice",
     choices: ["auto", "on", "off"],
-    help: "tell the chat template to let the model think before it answers, or not to",
-    absent: "auto: as the template has it",
+    help: "whether the chat template lets the model think before it answers",
+    absent: "auto: the template's own default",
     example: "--think off",
   },
   templateArg: {
     flag: "--template-arg",
     type: "list",
-    help: "NAME=JSON, a variable of the chat template; may be repeated",
+    help: "a variable for the chat template, as NAME=JSON; may be repeated",
     absent: "none",
     example: "--template-arg 'reasoning_effort=\"high\"'",
   },
   allowSpecial: {
     flag: "--allow-special",
     type: "switch",
-    help: "control tokens that messages spell (<|im_end|>) are tokens, not text",
+    help:
+      "read control tokens that are spelled out in messages (<|im_end|>) as tokens, not as text",
   },
 } as const;
 
@@ -272,7 +273,7 @@ export const RAW = {
   raw: {
     flag: "--raw",
     type: "switch",
-    help: "give the prompt to the model as it is, without its chat template",
+    help: "give the prompt to the model without its chat template",
   },
 } as const;
 
@@ -280,12 +281,12 @@ export const TALK = {
   stats: {
     flag: "--stats",
     type: "switch",
-    help: "all statistics at the end, on stderr",
+    help: "print all statistics on stderr at the end",
   },
   quiet: {
     flag: "--quiet",
     type: "switch",
-    help: "no progress, notes, warnings or statistics; errors stay",
+    help: "print no progress, notes, warnings or statistics, only errors",
   },
 } as const;
 
@@ -293,7 +294,7 @@ export const HISTORY = {
   noHistory: {
     flag: "--no-history",
     type: "switch",
-    help: "keep what is typed for this chat only: no file, nothing of earlier chats",
+    help: "neither read nor write the history file: what is typed is kept for this chat only",
     example: "--no-history",
   },
 } as const;

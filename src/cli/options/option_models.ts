@@ -31,7 +31,7 @@ export const OPENED:
 
 /** Those of a command that measures. */
 export const MEASURED:
-  & typeof MODELS
+  & Omit<typeof MODELS, keyof typeof BENCH_RANDOM>
   & typeof DRAFT_MODEL
   & typeof ADAPTER
   & typeof AUTOTUNE

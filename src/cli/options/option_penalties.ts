@@ -9,7 +9,7 @@ export const PENALTIES = {
     max: REQUEST_RANGES.repetitionPenalty.max as number,
     above: true,
     help:
-      "tokens of prompt and output: logits above 0 are divided by it, others multiplied; 1 = off",
+      "for tokens that occur in prompt or output, divide a positive logit by this number and multiply a negative one; 1 is off",
     absent: "generation_config.json, else 1",
     example: "--repetition-penalty 1.1",
   },
@@ -18,7 +18,8 @@ export const PENALTIES = {
     type: "number",
     min: REQUEST_RANGES.frequencyPenalty.min as number,
     max: REQUEST_RANGES.frequencyPenalty.max as number,
-    help: "taken off a token's logit for each time that it is in the output; 0 = off",
+    help:
+      "subtracted from a token's logit once for each time that it occurs in the output; 0 is off",
     absent: "0",
     example: "--frequency-penalty 0.5",
   },
@@ -27,7 +28,7 @@ export const PENALTIES = {
     type: "number",
     min: REQUEST_RANGES.presencePenalty.min as number,
     max: REQUEST_RANGES.presencePenalty.max as number,
-    help: "taken off a token's logit where it is in the output; 0 = off",
+    help: "subtracted from a token's logit if it occurs in the output; 0 is off",
     absent: "0",
     example: "--presence-penalty 0.5",
   },
@@ -46,7 +47,8 @@ export const LOGPROBS = {
     type: "integer",
     min: REQUEST_RANGES.logprobs.min as number,
     max: REQUEST_RANGES.logprobs.max as number,
-    help: "with --json or --batch: each token's log-probability, and the N likeliest in its place",
+    help:
+      "with --json or --batch: write the log-probability of each token, and of the N most likely tokens at its position",
     absent: "none",
     example: "--json --logprobs 5",
   },

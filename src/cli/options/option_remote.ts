@@ -8,7 +8,7 @@ export const REMOTE = {
     flag: "--remote",
     type: "text",
     help:
-      "ask the server at this address, of any program with OpenAI's API, and load no model; --model is then a name there; EYRIE_REMOTE_KEY holds its key",
+      "send requests to the server at this address, which has to have OpenAI's API, and load no model; --model then names a model of that server; its key is read from EYRIE_REMOTE_KEY",
     absent: "a model in this process",
     example: "--remote http://127.0.0.1:8000",
   },
@@ -22,12 +22,12 @@ const ASKED = ["remote", "model", ...SAMPLING, ...PENALTIES, "system", "think", 
 const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
   generate: [
     ...ASKED,
-    ...["prompt", "promptFile", "raw", "jsonSchema", "jsonObject", "json", "stats", "quiet"],
+    ...["promptFile", "raw", "jsonSchema", "json", "stats", "quiet"],
   ],
   chat: [...ASKED, "noHistory", "stats", "quiet"],
   "bench load": [
     ...["remote", "model", "workload", "promptTokens", "outputTokens", "maxTokens", "seed"],
-    ...["requestRate", "burstiness", "rateSchedule", "trace", "timeScale", "lengthScale"],
+    ...["requestRate", "burstiness", "trace"],
     ...["concurrency", "numRequests", "duration", "warmup", "repeat", "goodput"],
     ...["format", "output", "force", "quiet"],
   ],
@@ -35,13 +35,13 @@ const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
 
 /** Why others do not; those that are not here are about what is loaded and run in this process. */
 const WHY: Readonly<Record<string, string>> = {
-  batch: "its lines are for an engine in this process",
-  grammar: "servers have no common field for it; allowed are --json-schema and --json-object",
-  regex: "servers have no common field for it; allowed are --json-schema and --json-object",
-  logprobs: "they are told of an engine in this process only",
+  batch: "its prompts are answered by an engine in this process",
+  grammar: "servers have no common field for it; allowed is --json-schema",
+  regex: "servers have no common field for it; allowed is --json-schema",
+  logprobs: "only an engine in this process reports them",
   generationConfig: "the server has its own defaults",
-  policies: "the server drafts as it was started; it is measured as it is",
-  record: "a server does not tell its rounds",
+  policies: "how a server drafts is decided when it is started",
+  record: "a server does not report its rounds",
 };
 
 /**
@@ -58,6 +58,6 @@ export function refuseBesideRemote(
   const beside = BESIDE[command] ?? [];
   const key = Object.keys(given).find((key) => !beside.includes(key) && flags[key] !== undefined);
   if (key === undefined) return;
-  const why = WHY[key] ?? "it is about a model in this process, and the server has its own";
+  const why = WHY[key] ?? "it is about a model in this process, and the server has its own model";
   throw new UsageError(`Cannot use "${flags[key]?.flag}" with "--remote": ${why}`);
 }

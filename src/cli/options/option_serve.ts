@@ -5,7 +5,7 @@ export const SERVE = {
     flag: "--host",
     common: true,
     type: "text",
-    help: "address to listen on; beyond this machine only with a key, if you can help it",
+    help: "address to listen on; set --api-key before you listen on more than this machine",
     absent: "127.0.0.1",
     example: "--host 0.0.0.0",
   },
@@ -16,15 +16,16 @@ export const SERVE = {
     min: 0,
     max: 65_535,
     default: 8000,
-    help: "port to listen on; 0 = any that is free",
+    help: "port to listen on; 0 takes a free one",
     example: "--port 8080",
   },
   apiKey: {
     flag: "--api-key",
     common: true,
     type: "text",
-    help: "requests need this key; other users of the machine see flags, but not EYRIE_API_KEY",
-    absent: "EYRIE_API_KEY of the environment, else everybody may ask",
+    help:
+      "key that requests have to send; other users of the machine can see flags, but not the variable EYRIE_API_KEY",
+    absent: "EYRIE_API_KEY of the environment; without it requests need no key",
     example: "--api-key secret",
   },
   servedModelName: {
@@ -32,27 +33,28 @@ export const SERVE = {
     common: true,
     type: "list",
     help:
-      "the model's name in requests and answers; may be repeated, or names with commas; requests may say any name where one is *",
+      "name of the model in requests and answers; may be repeated or have commas between names; * accepts every name in requests",
     absent: "what --model says",
     example: "--served-model-name assistant,gpt-4o",
   },
   strict: {
     flag: "--strict",
     type: "switch",
-    help: "refuse fields and tools that are not known, instead of ignoring them",
+    help: "refuse requests with unknown fields or tools, which are ignored otherwise",
     example: "--strict",
   },
   allowHost: {
     flag: "--allow-host",
     type: "list",
-    help: "a name of this server besides localhost and addresses; may be repeated",
+    help:
+      "host name, besides localhost and IP addresses, under which requests may reach this server; may be repeated",
     absent: "none",
     example: "--allow-host models.example.org",
   },
   allowOrigin: {
     flag: "--allow-origin",
     type: "list",
-    help: "pages of this origin may ask, * is any; may be repeated",
+    help: "origin of web pages that may send requests (CORS); * is any; may be repeated",
     absent: "the server's own page",
     example: "--allow-origin http://localhost:3000",
   },
@@ -66,7 +68,7 @@ export const SERVE_LOAD = {
     min: 1,
     max: 128,
     default: 8,
-    help: "requests answered at once",
+    help: "requests that run at a time",
     example: "--max-batch 32",
   },
   maxQueue: {
@@ -75,7 +77,7 @@ export const SERVE_LOAD = {
     min: 0,
     max: 1_000_000,
     default: 256,
-    help: "requests that may wait beside them; more are refused with 429",
+    help: "requests that may wait for a slot; more are refused with status 429",
     example: "--max-queue 16",
   },
   maxQueueMs: {
@@ -83,7 +85,8 @@ export const SERVE_LOAD = {
     type: "integer",
     min: 1,
     max: 86_400_000,
-    help: "milliseconds that a request may wait for a slot; then it is refused with 503",
+    help:
+      "milliseconds that a request may wait for a slot; after that it is refused with status 503",
     absent: "as long as its client waits",
     example: "--max-queue-ms 30000",
   },
@@ -93,7 +96,8 @@ export const SERVE_LOAD = {
     min: 0,
     max: 3600,
     default: 0,
-    help: "seconds after SIGTERM in which requests are still taken, while /health says draining",
+    help:
+      "seconds after SIGTERM in which new requests are still accepted, while /health reports draining",
     example: "--drain-delay 10",
   },
   drainTimeout: {
@@ -102,7 +106,7 @@ export const SERVE_LOAD = {
     min: 0,
     max: 86_400,
     default: 30,
-    help: "seconds that requests may still run once no more are taken",
+    help: "seconds that running requests have to finish once no new ones are accepted",
     example: "--drain-timeout 5",
   },
   roundTimeout: {
@@ -112,7 +116,8 @@ export const SERVE_LOAD = {
     max: 86_400,
     above: true,
     default: 120,
-    help: "seconds without a sign of life of the engine after which /health is 503",
+    help:
+      "seconds after which /health has status 503 if the engine does not answer, or running requests get nothing from it",
     example: "--round-timeout 30",
   },
 } as const;
@@ -122,13 +127,14 @@ export const SERVE_LOG = {
     flag: "--log-format",
     type: "choice",
     choices: ["text", "json", "none"],
-    help: "how each request is written to stderr; none leaves the server's own faults",
+    help:
+      "format of the line that is logged to stderr for each request; none logs only errors of the server",
     absent: "text; none with --quiet",
     example: "--log-format json",
   },
   logPrompts: {
     flag: "--log-prompts",
     type: "switch",
-    help: "write prompts and outputs to the log too",
+    help: "log prompts and outputs as well",
   },
 } as const;

@@ -1,21 +1,11 @@
 // Rows of the option table: a command that starts another engine alike.
 
-/** What is to be started. */
-export const SERVE_ENGINE = {
-  engine: {
-    flag: "--engine",
-    common: true,
-    type: "choice",
-    choices: ["sglang", "vllm"],
-    help: "the program that the command is for",
-    absent: "none; it has to be said",
-    example: "--engine sglang",
-  },
+export const SERVE_CONFIG = {
   emitConfig: {
     flag: "--emit-config",
     type: "file",
-    help: "write SGLang's adaptive config into this file, which the command then names",
-    absent: "the command writes eyrie-adaptive.json itself",
+    help: "write SGLang's adaptive config to this file, which the printed command then names",
+    absent: "the printed command writes eyrie-adaptive.json itself",
     example: "--emit-config adaptive.json",
   },
 } as const;
@@ -28,7 +18,7 @@ export const SERVE_COMMAND_MODEL = {
     type: "integer",
     min: 1,
     max: 16_777_216,
-    help: "tokens a sequence may hold, prompt and output",
+    help: "maximum length of a sequence in tokens, prompt and output together",
     absent: "the engine's own",
     example: "--context-length 4096",
   },
@@ -67,7 +57,7 @@ export const SERVE_COMMAND = {
     type: "integer",
     min: 1,
     max: 100_000,
-    help: "requests answered at once",
+    help: "requests that run at a time",
     absent: "the engine's own",
     example: "--max-batch 64",
   },

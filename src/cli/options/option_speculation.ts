@@ -17,8 +17,8 @@ export const DRAFT_MODEL = {
     valid: ((text) => drafterOf(text, MODEL_DRAFTERS) !== undefined) as (text: string) => boolean,
     allows: `one of ${MODEL_DRAFTERS.join(", ")}` as string,
     help:
-      "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
-    absent: "read from the draft checkpoint",
+      "kind of draft model; NEXTN is the multi-token prediction layer of DeepSeek-V3 checkpoints, STANDALONE a small model with the same vocabulary",
+    absent: "the kind of the draft checkpoint",
     example: "--drafter EAGLE3",
   },
 } as const;
@@ -31,8 +31,8 @@ export const SPECULATION = {
     valid: ((text) => drafterOf(text) !== undefined) as (text: string) => boolean,
     allows: DRAFTER_TEXT as string,
     help:
-      "who drafts: an EAGLE head; NEXTN, the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE, a small model of the same vocabulary; NGRAM or SUFFIX, from the text alone (:min=N,max=N tokens must and may match); HYBRID, head or text, whichever promises more",
-    absent: "read from the draft checkpoint; NGRAM and HYBRID match 1 to 12 tokens",
+      "drafter: EAGLE or EAGLE3, a head on the target's hidden states; NEXTN, the multi-token prediction layer of DeepSeek-V3 checkpoints; STANDALONE, a small model with the same vocabulary; NGRAM or SUFFIX, which copy what followed the same tokens earlier in the text (for NGRAM, :min=N,max=N bounds how many tokens have to match); HYBRID, the head or such a copy, whichever is expected to be accepted further",
+    absent: "the kind of the draft checkpoint; NGRAM and HYBRID have min=1,max=12",
     example: "--drafter NGRAM:min=2,max=5",
   },
   numSteps: {
@@ -41,23 +41,25 @@ export const SPECULATION = {
     type: "integer",
     min: 0,
     max: MOST_STEPS as number,
-    help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
-    absent: "3, or where the policy begins",
+    help:
+      "tokens that are drafted in a round; 0 is plain decoding; the text is the same for every value",
+    absent: "3, or the first choice of the policy",
     example: "--num-steps 5",
   },
   draftTree: {
     flag: "--draft-tree",
     type: "text",
     help:
-      "draft a tree instead of a chain: STEPS:TOPK:TOKENS (levels, candidates of each drafted token, rows that are verified); topk=N,tokens=N beside --num-steps; EAGLE's total_token=60,depth=7,top_k=10; or auto, SGLang's for the architecture",
-    absent: "a chain; tokens: 8 or num-steps + 1, 12 with NGRAM, SUFFIX, HYBRID",
+      "draft a tree instead of a chain. STEPS:TOPK:TOKENS: levels of the tree, candidates of each node, and rows that are verified. topk=N,tokens=N: the same with the levels from --num-steps. total_token=60,depth=7,top_k=10: the same in EAGLE's words. auto: the tree that SGLang has for the architecture",
+    absent:
+      "a chain; for topk=N without tokens, 8 tokens or num-steps + 1 if that is more; 12 with NGRAM, SUFFIX and HYBRID",
     example: "--draft-tree 5:4:8",
   },
   tokenMap: {
     flag: "--token-map",
     type: "file",
     help:
-      "tokens that an EAGLE-1/2 draft scores, most frequent first (FR-Spec): a .pt, .safetensors or .json, also org/name/FILE of the hub",
+      "list of the tokens that an EAGLE-1 or EAGLE-2 draft scores, most frequent first (FR-Spec): a .pt, .safetensors or .json file, or org/name/FILE on the hub",
     absent: "all",
     example: "--token-map freq_32768.pt",
   },
@@ -68,7 +70,7 @@ export const SPECULATION = {
     valid: ((text) => acceptanceOf(text) !== undefined) as (text: string) => boolean,
     allows: ACCEPTANCE_TEXT as string,
     help:
-      "exact: drafts that the target chooses too; token, block: rejection sampling of a STANDALONE draft's chains, token by token or as a whole, lossless, but the text is no function of the seed alone; relaxed: when sampling also drafts of at least the probability single, or p / acc for a probability p, NOT LOSSLESS below 1",
+      "which drafts are accepted. exact: those that the target chooses too. token, block: rejection sampling of the chain of a STANDALONE draft, token by token or as one block; lossless, but the text depends on more than the seed. relaxed: when sampling, also drafts whose probability p is at least single, and others with chance p / acc; NOT LOSSLESS if one of them is below 1",
     absent: "exact",
     example: "--temperature 1 --acceptance relaxed:single=0.3,acc=0.5",
   },
@@ -77,7 +79,7 @@ export const SPECULATION = {
     type: "text",
     words: POLICY_NAMES as readonly string[],
     help:
-      `chooses how far each round drafts: NAME or NAME:key=value,..., a value maybe a list as in steps=0/1/3; config=FILE is an adaptive config in SGLang's JSON format, or conservative or aggressive; the text is the same for all; there are ${POLICY_TEXT}` as string,
+      `policy that chooses how many tokens each round drafts: NAME, or NAME:key=value,... in which a value may be a list, as in steps=0/1/3; config=FILE reads an adaptive config in SGLang's JSON format, config=conservative or aggressive a preset; the text is the same for every policy; names: ${POLICY_TEXT}` as string,
     absent: "static",
     example: "--policy ema:config=aggressive",
   },
@@ -85,6 +87,6 @@ export const SPECULATION = {
     flag: "--elastic-draft",
     type: "switch",
     help:
-      "while the policy drafts nothing and requests wait for KV pages, give them the draft's memory; it comes back when it is wanted",
+      "while the policy does not draft and requests wait for KV pages, free the draft's memory for them; the draft is loaded again when the policy wants it",
   },
 } as const;

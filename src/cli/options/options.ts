@@ -1,14 +1,11 @@
 import type {
   BENCH_AXES,
-  BENCH_LLAMA,
   BENCH_OUTPUT,
-  BENCH_PROFILE,
   BENCH_RUN,
+  BENCH_TABLE,
   OVERWRITE,
 } from "./measure/bench_flags.ts";
 import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
-import type { BENCH_GROWTH } from "./measure/growth_flags.ts";
-import type { BENCH_REWRITES } from "./measure/rewrites_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
@@ -41,7 +38,7 @@ import type {
 import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
 import type { REMOTE } from "./option_remote.ts";
 import type { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
-import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
+import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_CONFIG } from "./option_serve_command.ts";
 import type { CHECK, CONVERT, DOCTOR, KNOWN, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -50,7 +47,7 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
-  & Pick<typeof PROMPT, "promptFile" | "prediction">
+  & typeof PROMPT
   & typeof PENALTIES
   & typeof CONSTRAINT
   & typeof SYSTEM
@@ -94,7 +91,7 @@ export type ServeOptions =
 
 /** Values of `eyrie serve-command`. */
 export type ServeCommandOptions = Values<
-  & typeof SERVE_ENGINE
+  & typeof SERVE_CONFIG
   & typeof TARGET
   & Pick<typeof DRAFT, "draft">
   & typeof SERVE_COMMAND_MODEL
@@ -131,10 +128,7 @@ export type BenchOptions =
     & typeof BENCH_WEBGPU
     & typeof BENCH_AXES
     & typeof BENCH_RUN
-    & typeof BENCH_LLAMA
-    & typeof BENCH_PROFILE
-    & typeof BENCH_GROWTH
-    & typeof BENCH_REWRITES
+    & typeof BENCH_TABLE
     & typeof BENCH_OUTPUT
     & typeof OVERWRITE
     & typeof COSTS

@@ -38,6 +38,9 @@ import { NO_SETTINGS, type Settings, withSettings } from "./settings.ts";
 /** What `eyrie completion` knows. */
 export type Shell = "bash" | "zsh" | "fish";
 
+/** Servers that `eyrie serve-command` has a command for. */
+export type OtherEngine = "sglang" | "vllm";
+
 /** What the command line asks for. */
 export type Invocation =
   | {
@@ -49,7 +52,11 @@ export type Invocation =
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "serve"; readonly options: ServeOptions }
-  | { readonly command: "serve-command"; readonly options: ServeCommandOptions }
+  | {
+    readonly command: "serve-command";
+    readonly engine: OtherEngine;
+    readonly options: ServeCommandOptions;
+  }
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "bench load"; readonly options: LoadOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
@@ -66,7 +73,11 @@ export type Invocation =
     readonly to: string;
     readonly options: ConvertOptions;
   }
-  | { readonly command: "token-map"; readonly options: TokenMapOptions }
+  | {
+    readonly command: "token-map";
+    readonly names: readonly string[];
+    readonly options: TokenMapOptions;
+  }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
   | { readonly command: "completion"; readonly shell: Shell }
   /** `all`: the whole page. */
@@ -217,8 +228,9 @@ function refuseContradictions(name: CommandName, given: GivenFlags, flags: FlagT
 
 /** `eyrie run MODEL` and `eyrie inspect MODEL`: the operand is what `--model` says. */
 function withModel(name: CommandName, given: GivenFlags, operands: Typed["operands"]): GivenFlags {
-  const [model] = operands;
-  if (COMMANDS[name].operands?.[0]?.name !== "MODEL" || model === undefined) return given;
+  const at = COMMANDS[name].operands?.findIndex(({ name }) => name === "MODEL") ?? -1;
+  const model = operands[at];
+  if (model === undefined) return given;
   if (given["model"] === undefined) return { ...given, model };
   throw new UsageError(`Cannot use "${model}" with "--model": allowed is one of them`);
 }
@@ -228,15 +240,11 @@ function generating(
   operand: string | undefined,
   { drafts }: { readonly drafts: boolean },
 ): Invocation {
-  if (operand !== undefined && given["prompt"] !== undefined) {
-    throw new UsageError('Cannot use "--prompt" with PROMPT: allowed is one of them');
-  }
-  const { prompt = operand, ...options } = withDefaults(flagsOf("generate"), given);
   return {
     command: "generate",
-    prompt,
+    prompt: operand,
     drafts,
-    options: Object.freeze(options),
+    options: Object.freeze(withDefaults(flagsOf("generate"), given)),
   } as unknown as Invocation;
 }
 
@@ -245,6 +253,7 @@ function taken(name: CommandName, operands: Typed["operands"]): Record<string, u
   if (COMMANDS[name].operands?.at(-1)?.many) return { names: operands };
   const [from, to] = operands;
   if (name === "completion") return { shell: from };
+  if (name === "serve-command") return { engine: from };
   return name === "convert" ? { from, to } : {};
 }
 
@@ -298,7 +307,7 @@ function refuseImpossible(
   }
   const finds = looks && algorithm !== "STANDALONE";
   const lacking = model !== undefined && draft === undefined && !within && !finds;
-  const nowhere = model === undefined && draft === undefined && given["randomDraft"] === undefined;
+  const nowhere = model === undefined && draft === undefined;
   if (algorithm === "STANDALONE" && nowhere) {
     throw new UsageError(
       'Cannot use "--drafter STANDALONE": it needs a draft; give --draft MODEL',
@@ -318,7 +327,7 @@ function refuseImpossible(
     clash(`--drafter ${drafter}`, `--draft ${draft}`, "allowed is --draft none");
   }
   if (without !== undefined && drafts(numSteps)) {
-    clash(`--num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
+    clash(`--num-steps ${numSteps}`, without, "there is no drafter; allowed is 0");
   }
   refuseBesidePolicy(given);
   const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };

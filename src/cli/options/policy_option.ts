@@ -7,7 +7,7 @@ import { decimal } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { POLICY_NAMES } from "./option_speculation.ts";
 
-/** It reads what a round would come to before the round is run, which only a simulation can tell. */
+/** It reads the result of a round before the round is run, which only a simulation knows. */
 const SIMULATED = "oracle";
 
 /**
@@ -22,7 +22,11 @@ export function policyOf(text: string, flag = "--policy"): NamedPolicy {
   const refuse = (why: string) => new UsageError(`Cannot use "${flag} ${text}": ${why}`);
   const [name, given] = halves(text, ":");
   const kind = Object.hasOwn(POLICIES, name) ? POLICIES[name] : undefined;
-  if (name === SIMULATED) throw refuse("it sees what is to come: it exists in eyrie simulate only");
+  if (name === SIMULATED) {
+    throw refuse(
+      "it has to know in advance which drafts are accepted: it exists in eyrie simulate only",
+    );
+  }
   if (kind === undefined) {
     const near = didYouMean(nearest(name, POLICY_NAMES));
     throw refuse(`no such policy${near} (there are ${POLICY_NAMES.join(", ")})`);
@@ -77,7 +81,10 @@ export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): vo
   const chain = typeof draftTree === "string" && /^(topk=1|tokens=\d+)(,|$)/.test(draftTree) &&
     !/topk=(?!1(,|$))/.test(draftTree);
   if (draftTree !== undefined && !chain) {
-    clash(`--draft-tree ${draftTree}`, "it is one fixed shape, a policy chooses each round's");
+    clash(
+      `--draft-tree ${draftTree}`,
+      "a tree has one fixed shape, and a policy chooses the shape of each round",
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { UsageError } from "../../errors.ts";
-import { aliasesOf, type AliasRow, aliasValue } from "./aliases.ts";
+import { aliasesOf, type AliasRow, aliasValue, OPERAND_ALIASES, REMOVED } from "./aliases.ts";
 import type { CommandName } from "./command.ts";
 import { allowed, type Flag, parseValue, placeholder, spellingsOf } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
@@ -15,6 +15,8 @@ export interface Typed {
 type Token = NonNullable<ReturnType<typeof parseArgs>["tokens"]>[number];
 type OptionToken = Extract<Token, { kind: "option" }>;
 
+/** What a flag that stands for an operand accepts. */
+const OPERAND = { flag: "", type: "text", help: "" } as const;
 const HELP = { flag: "--help", short: "-h", type: "switch", help: "" } as const;
 
 /** A flag whose value was put together of aliases. */
@@ -54,9 +56,11 @@ export function readFlags(name: CommandName, args: readonly string[]): Typed {
 function read(name: CommandName, args: readonly string[]): Read {
   const flags = spellings(name);
   const aliases = aliasesOf(name, flagsOf(name));
+  const operandFlags = operandFlagsOf(name);
   const { tokens } = parseArgs({
     args: [...args],
     options: Object.fromEntries([
+      ...operandFlags.keys().map((spelling) => optionOf(spelling, false)),
       ...aliases.entries().map(([spelling, { alias }]) => optionOf(spelling, Boolean(alias.bare))),
       ...flags.entries().map(([spelling, { flag }]) => optionOf(spelling, flag.type === "switch")),
     ]),
@@ -67,11 +71,17 @@ function read(name: CommandName, args: readonly string[]): Read {
   const texts: Record<string, string> = {};
   const unknown: OptionToken[] = [];
   const operands: string[] = [];
+  const flagged: { readonly at: number; readonly texts: readonly string[] }[] = [];
   const joined: { readonly row: AliasRow; readonly value: string; readonly typed: string }[] = [];
   for (const token of tokens) {
     const arg = args[token.index] ?? "";
     if (token.kind === "positional" || isNumber(arg)) operands.push(arg);
     else if (token.kind === "option") {
+      const operand = operandFlags.get(token.rawName);
+      if (operand !== undefined) {
+        flagged.push({ at: operand.at, texts: operand.read(token) });
+        continue;
+      }
       const found = flags.get(token.rawName);
       const row = aliases.get(token.rawName);
       const meant = row?.alias.when === undefined || row.alias.when(token.value ?? "")
@@ -96,6 +106,7 @@ function read(name: CommandName, args: readonly string[]): Read {
       }
     }
   }
+  for (const { at, texts } of flagged) operands.splice(at, 0, ...texts);
   return { given, operands, unknown, folded: fold(joined, texts) };
 }
 
@@ -160,6 +171,20 @@ function foldedIn(name: CommandName, args: readonly string[]): readonly Folded[]
   }
 }
 
+/** Flags of a command that stand for an operand: the operand's place, and how its texts are read. */
+function operandFlagsOf(name: CommandName) {
+  const rows = Object.entries(OPERAND_ALIASES).filter(([, { command }]) => command === name);
+  return new Map(rows.map(([spelling, { operand, many }]) => {
+    const at = COMMANDS[name].operands?.findIndex((each) => each.name === operand) ?? 0;
+    const read = (token: OptionToken): string[] => {
+      const text = textOf(OPERAND, token);
+      if (text !== "") return many ? text.split(",").map((part) => part.trim()) : [text];
+      throw new UsageError(`Cannot use "${spelling} ": allowed is ${allowed(OPERAND)}`);
+    };
+    return [spelling, { at, read }];
+  }));
+}
+
 /** The rows of a command by all spellings that they have. */
 function spellings(name: CommandName) {
   const rows: [string, Flag][] = [...Object.entries(flagsOf(name)), ["help", HELP]];
@@ -217,8 +242,13 @@ function tooMany(name: CommandName): UsageError {
 function unknownFlag(name: CommandName, typed: string): UsageError {
   const [flag = typed] = typed.split("=");
   const knows = (command: CommandName) =>
-    spellings(command).has(flag) || aliasesOf(command, flagsOf(command)).has(flag);
+    spellings(command).has(flag) || aliasesOf(command, flagsOf(command)).has(flag) ||
+    OPERAND_ALIASES[flag]?.command === command;
   if (knows(name)) return new UsageError(`Cannot use "${typed}": ${flag} takes no value`);
+  const instead = REMOVED[flag];
+  if (instead !== undefined) {
+    return new UsageError(`Cannot use "${flag}": the flag was removed; ${instead}`);
+  }
   const near = nearest(flag, [...spellings(name).keys()]);
   const commands = Object.keys(COMMANDS) as CommandName[];
   const own = commands.filter((command) => spellings(command).has(flag));

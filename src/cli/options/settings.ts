@@ -1,6 +1,6 @@
 /** Flags that nobody typed: of the config file, and of EYRIE_* variables. */
 import { reason, UsageError } from "../../errors.ts";
-import { ALIASES, aliasesOf, type AliasRow, aliasValue } from "./aliases.ts";
+import { ALIASES, aliasesOf, type AliasRow, aliasValue, REMOVED } from "./aliases.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import type { CommandName } from "./command.ts";
 import { allowed, type Flag, type FlagTable, parseValue } from "./flag.ts";
@@ -38,7 +38,7 @@ const CONFIG = "EYRIE_CONFIG";
 /** These are read where they are used, and come before the file all the same. */
 const READ_ELSEWHERE = ["EYRIE_API_KEY", "EYRIE_WEBGPU"];
 /** They belong to the model of the file: where another one is meant, they do not apply. */
-const OF_MODEL = ["draft", "draftRopeTheta", "tokenMap", "randomDraft", "servedModelName"];
+const OF_MODEL = ["draft", "draftRopeTheta", "tokenMap", "servedModelName"];
 /** Drafts that go with any model. */
 const ANY_MODEL: readonly unknown[] = ["auto", "none"];
 
@@ -194,7 +194,9 @@ function configOf(path: string, text: string): Record<string, unknown> {
     throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });
   }
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
-    throw new UsageError(`Cannot read "${path}": it is no object of flags and their values`);
+    throw new UsageError(
+      `Cannot read "${path}": it is not a JSON object of flags and their values`,
+    );
   }
   const names = (Object.keys(COMMANDS) as CommandName[]).flatMap((name) =>
     Object.values(flagsOf(name)).map(longName)
@@ -202,6 +204,10 @@ function configOf(path: string, text: string): Record<string, unknown> {
   const known = new Set([...names, ...Object.keys(ALIASES).map((spelling) => spelling.slice(2))]);
   const key = Object.keys(json).find((key) => !known.has(key.replaceAll("_", "-")));
   if (key === undefined) return json as Record<string, unknown>;
+  const instead = REMOVED[`--${key.replaceAll("_", "-")}`];
+  if (instead !== undefined) {
+    throw new UsageError(`Cannot use "${path}": the flag ${key} was removed; ${instead}`);
+  }
   const near = didYouMean(nearest(key, [...new Set(names)]));
   throw new UsageError(`Cannot use "${path}": ${key} is no flag of any command${near}`);
 }

@@ -4,8 +4,9 @@ export const CHECK = {
   expected: {
     flag: "--expected",
     type: "file",
-    help: "safetensors file with input_ids and logits; hidden_states.N and greedy_ids if there",
-    absent: "with --quantize: what the model computes as it is",
+    help:
+      "safetensors file with input_ids and logits, and optionally hidden_states.N and greedy_ids, to compare with",
+    absent: "with --quantize, the logits of the model without quantization",
     example: "--expected expected.safetensors",
   },
   tolerance: {
@@ -14,7 +15,7 @@ export const CHECK = {
     min: 0,
     max: 1000,
     default: 2e-3,
-    help: "largest error allowed, in standard deviations of the logits",
+    help: "largest error that is allowed, in standard deviations of the logits",
     example: "--tolerance 0.01",
   },
 } as const;
@@ -25,7 +26,7 @@ export const CONVERT = {
     type: "choice",
     choices: ["q8", "q4"],
     help:
-      "write the matrices of a model as 8 or 4 bit integers, those that --quantize makes of them at every start elsewhere",
+      "write the matrices as 8 or 4 bit integers, the same ones that --quantize of other commands makes at every start",
     absent: "as the checkpoint has them",
     example: "--quantize q4",
   },
@@ -36,37 +37,30 @@ export const CONVERT = {
     max: 1000,
     above: true,
     default: 4.5,
-    help: "most GB (10^9 bytes) of tensors in one file",
+    help: "maximum size of a file in GB (10^9 bytes)",
     example: "--max-shard-size 2",
   },
   force: {
     flag: "--force",
     type: "switch",
-    help: "replace the checkpoint that is at OUT",
+    help: "replace a checkpoint that is in OUT already",
   },
 } as const;
 
 export const TOKEN_MAP = {
-  corpus: {
-    flag: "--corpus",
-    type: "names",
-    help: "files whose tokens are counted; of a .jsonl every text in its objects",
-    absent: "none",
-    example: "--corpus chats.jsonl,books.txt",
-  },
   size: {
     flag: "--size",
     type: "integer",
     min: 1,
     max: 1_000_000,
     default: 32_768,
-    help: "tokens to keep, those that end a text among them",
+    help: "number of tokens to keep, end-of-sequence tokens included",
     example: "--size 32768",
   },
   mapFile: {
     flag: "--output",
     type: "file",
-    help: "the list to write, most frequent first: a .json or .safetensors",
+    help: "the list to write, most frequent first, as .json or .safetensors; required",
     absent: "none",
     example: "--output map.json",
   },
@@ -76,7 +70,8 @@ export const DOCTOR = {
   fix: {
     flag: "--fix",
     type: "switch",
-    help: "install Mesa's Vulkan drivers where no Vulkan answers (Debian-like, as root)",
+    help:
+      "if no Vulkan adapter is found, install Mesa's drivers (as root, on Debian and its derivatives)",
   },
 } as const;
 
@@ -84,7 +79,8 @@ export const KNOWN = {
   known: {
     flag: "--known",
     type: "switch",
-    help: "models of the hub that run, their sizes and drafts, and which of them fit this machine",
+    help:
+      "list models of the hub that Eyrie runs, with their sizes and drafts, and whether they fit this machine",
     example: "--known",
   },
 } as const;
@@ -94,6 +90,6 @@ export const REMOVAL = {
     flag: "--force",
     short: "-y",
     type: "switch",
-    help: "remove without asking",
+    help: "remove without asking for confirmation",
   },
 } as const;

@@ -7,11 +7,11 @@ import type { PartedWriter } from "../generate/answer_writer.ts";
 
 /** An answer of a server, and how long it took. */
 export interface RemoteAnswer extends Completed {
-  /** Until its first piece; undefined where none came. */
+  /** Milliseconds to its first piece; undefined if there was none. */
   readonly firstMs: number | undefined;
   /** From the first piece to the last. */
   readonly decodeMs: number;
-  /** Pieces that it came in. */
+  /** Number of pieces that it arrived in. */
   readonly pieces: number;
   /** With what the server alone counts. */
   readonly acceptance: Acceptance | undefined;
@@ -22,7 +22,7 @@ export interface RemoteAnswer extends Completed {
 /**
  * Asks for an answer, passes it on as it comes, and reads what the server counts before and after.
  *
- * @throws what `complete` throws, after what came was shown with the end of its line.
+ * @throws what `complete` throws, after what had arrived was shown with the end of its line.
  */
 export async function answerRemotely(
   server: Server,

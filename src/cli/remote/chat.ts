@@ -17,7 +17,7 @@ export async function runRemoteChat(
   options: ChatOptions,
   context: Pick<ChatContext, "io" | "historyFile"> & { readonly remote: string },
 ): Promise<number> {
-  templateArguments(options); // a mistake is told before anything is asked
+  templateArguments(options); // mistakes are reported before anything is sent
   const endpoint = remoteEndpoint(context.remote);
   // Before the server is asked: what is typed meanwhile waits for the first prompt, and Ctrl+C is a key.
   using lines = linesOf(options, context);
@@ -31,7 +31,7 @@ export async function runRemoteChat(
   return await chatWith(remoteModel(server, options, drafts), options, { io: context.io, lines });
 }
 
-/** A chat with a server; it decides itself what of the conversation fits. */
+/** A chat with a server, which decides itself how much of the conversation fits. */
 function remoteModel(
   server: Server,
   options: ChatOptions,

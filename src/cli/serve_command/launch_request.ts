@@ -40,7 +40,7 @@ export function launchRequestOf(options: ServeCommandOptions): LaunchRequest {
   const algorithm = drafterOf(options.drafter)?.name;
   if (model === undefined) {
     throw new UsageError(
-      'Cannot run "serve-command": --model is missing; other engines have not the embedded model',
+      'Cannot run "serve-command": --model is missing; other engines cannot run the embedded model',
     );
   }
   const target = checkpointOf(model);
@@ -50,7 +50,9 @@ export function launchRequestOf(options: ServeCommandOptions): LaunchRequest {
     : [];
   if (drafting === undefined) {
     const meant = draft ?? algorithm ?? (numSteps === 0 || policy === "off" ? "none" : undefined);
-    const notes = meant === undefined ? ["nothing drafts: --draft auto, or one by its name"] : [];
+    const notes = meant === undefined
+      ? ["no draft model is named: give --draft auto or --draft MODEL"]
+      : [];
     return { model: target, drafting, depth: PLAIN, options, notes };
   }
   const { depth, notes } = isHost(drafting)
@@ -103,7 +105,7 @@ function draftingOf(
   const kind = asked ?? pair?.algorithm;
   if (kind === undefined) {
     throw new UsageError(
-      `Cannot tell what the draft "${draft}" is: give --drafter EAGLE3, EAGLE or ` +
+      `Cannot find out what kind of draft "${draft}" is: give --drafter EAGLE3, EAGLE or ` +
         "STANDALONE",
     );
   }

@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import type { ServeCommandOptions } from "../options/options.ts";
+import type { OtherEngine } from "../options/parse.ts";
 import type { Io } from "../terminal/io.ts";
 import { outputFile } from "../terminal/output_file.ts";
 import { warn } from "../terminal/warn.ts";
@@ -21,15 +22,14 @@ function configText(config: Readonly<Record<string, unknown>>): string {
 
 /**
  * `eyrie serve-command`: prints what a shell has to run so that SGLang or vLLM speculates alike, and
- * tells on stderr what has no equivalent there. Returns the exit code.
+ * lists on stderr what has no equivalent there. Returns the exit code.
  */
-export function runServeCommand(options: ServeCommandOptions, io: Io): number {
-  const { engine, emitConfig, quiet } = options;
-  if (engine === undefined) {
-    throw new UsageError(
-      'Cannot run "serve-command": --engine is missing; allowed is sglang or vllm',
-    );
-  }
+export function runServeCommand(
+  engine: OtherEngine,
+  options: ServeCommandOptions,
+  io: Io,
+): number {
+  const { emitConfig, quiet } = options;
   const asked = launchRequestOf(options);
   const { program, flags, config, notes } = engine === "sglang"
     ? sglangCommand(asked)

@@ -27,6 +27,6 @@ function json(file: string, refuse: (why: string) => UsageError): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw refuse("it is no JSON");
+    throw refuse("it is not JSON");
   }
 }

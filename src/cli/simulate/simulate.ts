@@ -130,7 +130,7 @@ function policiesOf(given: readonly string[], recorded: string | undefined): Arm
   return names.map((text) => {
     if (text === ORACLE.name) return ORACLE;
     if (text === DEPTH_ORACLE.name) return DEPTH_ORACLE;
-    const { policy, options } = policyOf(text, "--policies");
+    const { policy, options } = policyOf(text, "--policy");
     return policyArm(policy, options ?? {}, text);
   });
 }

@@ -14,6 +14,8 @@ import type { PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { closedSource, openSource, type Source } from "../../simulate/run/source.ts";
 import type { Machine } from "../../simulate/run/simulation.ts";
 import { readNamed } from "../bench/files.ts";
+import { requestRateOf } from "../options/measure/request_rate_option.ts";
+import { traceOf } from "../options/measure/trace_option.ts";
 import type { SimulateOptions } from "../options/options.ts";
 import { ownAcceptance, type Recorded, replayOf } from "./recorded.ts";
 
@@ -36,7 +38,7 @@ export function worldsOf(
   options: SimulateOptions,
   { prices, recorded }: { readonly prices: PriceSource; readonly recorded: Recorded | undefined },
 ): WorldKind[] {
-  const { requestRate, rateSchedule, trace, concurrency, batches } = options;
+  const { requestRate, trace, concurrency, batches } = options;
   const models = acceptancesOf(options, recorded);
   if (batches !== undefined) {
     const all = models.flatMap((model) =>
@@ -47,7 +49,7 @@ export function worldsOf(
     );
     return all.map((scenario) => scenarioWorld(scenario, options, prices));
   }
-  const loaded = recorded ?? requestRate ?? rateSchedule ?? trace ?? concurrency;
+  const loaded = recorded ?? requestRate ?? trace ?? concurrency;
   return loaded === undefined
     ? scenariosOf(options, prices)
     : models.map((acceptance) => loadWorld(options, { prices, recorded, acceptance }));
@@ -158,20 +160,20 @@ function loadOf(options: SimulateOptions): Load {
     };
   }
   if (trace !== undefined) {
-    const text = readNamed(trace);
-    const { timeScale } = options;
+    const { path, timeScale } = traceOf(trace, ["time"]) ?? { path: trace, timeScale: 1 };
+    const text = readNamed(path);
     return {
       name: trace,
-      source: (seed) =>
-        openSource(readTrace(text, { path: trace, seed, timeScale, ...extent }), lengths),
+      source: (seed) => openSource(readTrace(text, { path, seed, timeScale, ...extent }), lengths),
     };
   }
-  const { rateSchedule, requestRate = 1 } = options;
-  const schedule = rateSchedule === undefined
-    ? constantRate(requestRate)
-    : parseSchedule(rateSchedule);
+  const { requestRate = "1" } = options;
+  const rate = requestRateOf(requestRate);
+  const schedule = rate?.kind === "schedule"
+    ? parseSchedule(requestRate)
+    : constantRate(Number(requestRate));
   return {
-    name: rateSchedule === undefined ? `${requestRate} requests/s` : `rates ${rateSchedule}`,
+    name: rate?.kind === "schedule" ? `rates ${requestRate}` : `${requestRate} requests/s`,
     source: (seed) => openSource(openLoop({ schedule, seed, burstiness, ...extent }), lengths),
   };
 }

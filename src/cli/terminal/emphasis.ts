@@ -1,4 +1,4 @@
-import type { Around } from "./wrap.ts";
+import type { Neighbours } from "./wrap.ts";
 
 /** What Markdown inside a line has switched on. */
 export interface Emphasis {
@@ -27,7 +27,7 @@ const TOKENS = /\\[!-/:-@[-`{-~]|`+|\*+|_+|[^\\`*_]+|\\/g;
 export function emphasize(
   piece: string,
   start: Emphasis,
-  around: Around,
+  around: Neighbours,
 ): { readonly runs: readonly Run[]; readonly emphasis: Emphasis } {
   const runs: Run[] = [];
   let emphasis = start;
@@ -45,7 +45,7 @@ export function emphasize(
 function switched(
   emphasis: Emphasis,
   marks: string,
-  { before, after }: Around,
+  { before, after }: Neighbours,
 ): Emphasis | undefined {
   const { length } = marks;
   if (marks[0] === "`") {

@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import { type Io, unlessAborted } from "./io.ts";
 
-/** What came from the person. */
+/** Input of the person at the terminal. */
 export type Line =
   | { readonly kind: "line"; readonly text: string }
   /** Ctrl+C at the prompt; `empty` when nothing was typed. */

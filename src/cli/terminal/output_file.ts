@@ -23,7 +23,10 @@ export function outputFile(path: string, { force }: { readonly force: boolean })
     return { path, write: (text) => writing(path, () => Deno.writeTextFileSync(path, text)) };
   }
   if (there !== undefined && there.size > 0 && !force) {
-    throw cannotWrite(path, "there is such a file; name another or give --force to replace it");
+    throw cannotWrite(
+      path,
+      "the file exists already; name another one or give --force to replace it",
+    );
   }
   // A link stays one: the file that it leads to is replaced.
   const target = writing(path, () => there === undefined ? path : Deno.realPathSync(path));

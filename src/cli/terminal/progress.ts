@@ -24,7 +24,7 @@ export function progressLine(
   });
 }
 
-/** `org/name [####----] 1.2 of 8.0 GB, 45.6 MB/s, 3 min left`: by what came since it began. */
+/** `org/name [####----] 1.2 of 8.0 GB, 45.6 MB/s, 3 min left`: by what was downloaded since it began. */
 export function downloadLine(
   progress: DownloadProgress,
   { elapsedMs, columns }: { elapsedMs: number; columns: number },

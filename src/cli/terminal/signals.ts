@@ -6,7 +6,7 @@ type EndSignal = keyof typeof NUMBERS;
 export interface EndSignals {
   /** Takes them over. Aborts at the first, which asks for an orderly end; the second does not wait. */
   readonly take: () => AbortSignal;
-  /** Ends the process as the newest of them does, or Ctrl+C where none came. */
+  /** Ends the process as the newest of them does, or Ctrl+C if there was none. */
   readonly die: () => Promise<never>;
 }
 

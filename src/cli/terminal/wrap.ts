@@ -1,15 +1,15 @@
 import stringWidth from "string-width";
 
 /** Colours a piece of a word; text before and after it decides what marks mean. */
-export type Paint = (piece: string, around: Around) => string;
+export type Paint = (piece: string, around: Neighbours) => string;
 
 /** The characters before and after. */
-export interface Around {
+export interface Neighbours {
   readonly before: string;
   readonly after: string;
 }
 
-const SPACES: Around = { before: " ", after: " " };
+const SPACES: Neighbours = { before: " ", after: " " };
 
 const PLAIN: Paint = (piece) => piece;
 
@@ -64,7 +64,7 @@ export class WordWrap {
   }
 
   /** A word, or as much of it as is known. */
-  word(text: string, paint: Paint = PLAIN, around: Around = SPACES): string {
+  word(text: string, paint: Paint = PLAIN, around: Neighbours = SPACES): string {
     const characters = graphemes(text);
     const { before, after } = around;
     let out = "";

@@ -60,7 +60,7 @@ export interface ProfileRequest {
   readonly cycles: number;
 }
 
-export interface PrefillAsked {
+export interface PrefillRequest {
   /** Has pages for `ids`, which are its prompt then. */
   readonly sequence: Sequence;
   readonly ids: readonly number[];
@@ -74,7 +74,7 @@ export interface CoreProfiler extends Disposable {
    * prompt's last token is run again, so that the context stays as long. Clocks are warmed before.
    */
   rounds(asked: ProfileRequest): Promise<RoundSamples>;
-  prefill(asked: PrefillAsked): Promise<PartSamples>;
+  prefill(asked: PrefillRequest): Promise<PartSamples>;
   /**
    * 10^9 bytes a second that a plain read of a large buffer reaches on warm clocks; the median.
    * Undefined on a software adapter, where loads cost instructions before they cost memory.
@@ -157,7 +157,7 @@ async function profileRounds(
 async function profilePrefill(
   core: Runner,
   profiler: Profiler,
-  { sequence, ids, times }: PrefillAsked,
+  { sequence, ids, times }: PrefillRequest,
 ): Promise<PartSamples> {
   sequence.ids.splice(0, Infinity, ...ids);
   rewind(sequence, 0);

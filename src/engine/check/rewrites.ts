@@ -49,10 +49,21 @@ export interface FailedRewrite {
   readonly why: string;
 }
 
+/** A rewrite that is measured next. */
+export interface StartedRewrite {
+  readonly rewrite: string;
+  /** Of the `total` rewrites, all of them together included, those before this one. */
+  readonly done: number;
+  readonly total: number;
+}
+
 /** A sample is a submission of this length at least: its ends do not count then. */
 const SAMPLE_MS = 2;
 /** Programs in one submission. */
 const MOST_RUNS = 50;
+
+/** How many rewrites are tried at a shape: each, and all of them together. */
+export const MOST_TRIED: number = REWRITES.length + 1;
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -95,7 +106,7 @@ interface Prepared {
 
 /**
  * Measures a forward with all rewrites against the same without each that changes its plan, and without all. The two
- * take turns; both were run before.
+ * take turns; both were run before. Each rewrite is announced before it is measured.
  *
  * @param of.pairs measured for each rewrite.
  * @throws UsageError where slots or pages are short.
@@ -104,7 +115,7 @@ export async function* measureRewrites(
   core: Runner,
   shape: RewriteShape,
   { pairs, signal }: { readonly pairs: number; readonly signal?: AbortSignal },
-): AsyncGenerator<RewriteSamples | FailedRewrite> {
+): AsyncGenerator<StartedRewrite | RewriteSamples | FailedRewrite> {
   using stack = new DisposableStack();
   const { gpu } = core;
   const { planOf, cells } = shape.kind === "prompt"
@@ -143,6 +154,8 @@ export async function* measureRewrites(
     if ("why" in other) yield other;
     else {
       const { rewrite } = other;
+      const at = REWRITES.findIndex(({ name }) => name === rewrite);
+      yield { rewrite, done: at < 0 ? REWRITES.length : at, total: MOST_TRIED };
       yield await samplesOf(other).catch((error) => ({ rewrite, why: firstLine(error) }));
     }
   }
@@ -183,7 +196,7 @@ async function prepareRound(
 
 function tooSmall({ batch, cells }: { readonly batch: number; readonly cells: number }) {
   return new UsageError(
-    `Cannot measure ${batch} sequences of ${cells} tokens: too few keys and values are kept`,
+    `Cannot measure ${batch} sequences of ${cells} tokens: the KV cache has no room for them`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** What the forwards of a decoder read and write beside weights and KV pages. */
+/** Buffers that the forwards of a decoder read and write, besides weights and KV pages. */
 import { gatheredWords } from "../../../kernels/sample/gather.ts";
 import { headWords } from "../../../kernels/attention/relayed_heads.ts";
 import { relayWords, sumWords } from "../../../kernels/matmul/relay/relay.ts";
@@ -82,7 +82,7 @@ export function causalModel(
   };
 }
 
-/** What the graphs of a decoder work on, its weights and KV pages apart. */
+/** Buffers of the graphs of a decoder, other than its weights and KV pages. */
 export function decoderContext(
   gpu: Gpu,
   name: string,

@@ -1,6 +1,6 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
-import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
+import { compiler, type CreationCounts, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { batchBucket, batchBuckets, ROW_BUCKETS, rowBucket } from "./buckets.ts";
@@ -53,7 +53,7 @@ export interface RoundPrograms extends Submission {
  * is what the longest slot has pages for, see `mostCells`; absent: any number.
  */
 export interface Programs {
-  readonly created: Readonly<Created>;
+  readonly created: Readonly<CreationCounts>;
   /** Whether rounds of chains may be packed. */
   readonly packs: boolean;
   /** Whether the device may choose the drafts that are verified, by the draft's confidence. */
@@ -72,7 +72,7 @@ export interface Programs {
   makePrompts(): Promise<void>;
   /**
    * What the verification of a round dispatches until the target's choice, and neither drafts nor accepts: it may
-   * run any number of times. Without these rewrites, nor those that the target goes without.
+   * run any number of times. These rewrites are turned off, and so are those that are turned off for the target.
    */
   verifyPlan(of: RoundSpec, without: ReadonlySet<string>): Dispatch[];
   /** The same for a chunk of a prompt, of at most `rows` rows, without the head. */

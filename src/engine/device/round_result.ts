@@ -47,7 +47,7 @@ export interface RoundLayout {
   readonly withConfidences: boolean;
   /** Whether the device's drafter went on with what was accepted. */
   readonly extended: boolean;
-  /** Tokens told of each row with their log-probabilities; undefined: none were asked for. */
+  /** Number of tokens of each row whose log-probabilities are reported; undefined: none were requested. */
   readonly logprobs?: number | undefined;
 }
 

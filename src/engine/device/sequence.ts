@@ -1,6 +1,6 @@
 import { PAGE } from "../../model/device_layout.ts";
 
-/** One request's tokens and what of them is stored, apart from the batch slot it runs in. */
+/** One request's tokens and how many of them are stored, independent of the batch slot it runs in. */
 export interface Sequence {
   /**
    * Prompt, then output. Once the prompt is stored, the last id is the pending token: chosen, but

@@ -4,7 +4,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
-import { type DraftAsked, parseAnyDraft } from "../../model/weights/any_draft.ts";
+import { type DraftRequest, parseAnyDraft } from "../../model/weights/any_draft.ts";
 import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";
 import type { Algorithm, ModelConfig } from "../../model/config/types.ts";
@@ -44,7 +44,7 @@ export interface LoadProgress {
 }
 
 /** Which models to load. */
-export interface ModelChoice extends DraftAsked {
+export interface ModelChoice extends DraftRequest {
   /** A folder; absent = the embedded fledgling. */
   readonly model?: string;
   /**
@@ -92,7 +92,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
 export function checkModels(
   target: Checkpoint,
   draft: Checkpoint | undefined,
-  how: DraftAsked & Pick<ModelChoice, "tokenMap"> = {},
+  how: DraftRequest & Pick<ModelChoice, "tokenMap"> = {},
 ): OpenedModels {
   const { name } = target;
   const generation = target.json("generation_config.json");

@@ -39,7 +39,7 @@ export interface PaperModel<Config> {
   readonly config: Config;
 }
 
-/** What decides how much an engine takes, beside its sizes. */
+/** What decides how much memory an engine takes, besides its sizes. */
 export interface AllocationChoice
   extends QuantizeChoice, ElasticOption, Pick<UnitsChoice, "precision"> {
   /** Drafts are accepted by thresholds. */

@@ -1,5 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
-import type { DraftAsked } from "../../model/weights/any_draft.ts";
+import type { DraftRequest } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
@@ -10,7 +10,7 @@ import type { LoadedWeights } from "../device/models.ts";
 import { openQuantizers } from "./quantize.ts";
 
 /**
- * Models of real shapes without files, for timing: `--random-weights`, `--random-draft`.
+ * Models of real shapes without files, for timing: `--model random:FILE`, `--draft random:FILE`.
  *
  * @param configs paths of config.json files.
  * @param algorithm a STANDALONE draft is a whole model, any other an EAGLE head.
@@ -18,7 +18,7 @@ import { openQuantizers } from "./quantize.ts";
  */
 export function openRandomModels(
   configs: { readonly target: string; readonly draft?: string },
-  algorithm?: DraftAsked["algorithm"],
+  algorithm?: DraftRequest["algorithm"],
 ): OpenedModels {
   const { target, draft } = configs;
   const kind = algorithm === "STANDALONE" ? "target" : "draft";

@@ -23,7 +23,7 @@ export interface MatmulGroup {
   readonly matmuls: readonly [Matmul, ...Matmul[]];
 }
 
-/** Every matrix of target and draft that plans give to `matmul`, in no order; experts' go apart. */
+/** Every matrix of target and draft that plans give to `matmul`, in no order; those of experts are listed separately. */
 export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: Tuning): Matmul[] {
   const { head, layers } = target.weights;
   // The draft's head may be the target's.
@@ -72,7 +72,7 @@ export function unmeasured(
   );
 }
 
-/** Of a layer: matrices whose sums leave whole, and those that end a branch; the router apart. */
+/** Matrices of a layer: those with whole sums as outputs, and those that end a branch; the router is separate. */
 export function layerMatrices(
   { attention, mlp }: Pick<DecoderLayer, "attention" | "mlp">,
 ): { plain: Matrix[]; ends: Matrix[] } {

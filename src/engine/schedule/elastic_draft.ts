@@ -6,8 +6,8 @@ import type { ElasticMemory } from "../device/elastic/elastic_memory.ts";
 import type { Sequence } from "../device/sequence.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import {
-  type Moved,
   moved,
+  type MoveOutcome,
   observed,
   RESIDENCY,
   type Residency,
@@ -19,7 +19,7 @@ import {
 export interface ElasticReport {
   /** Where the draft is. */
   readonly draft: Residency["kind"];
-  /** Times that it left the GPU, and that it came back. */
+  /** How often it was unloaded from the GPU, and how often it was loaded again. */
   readonly evictions: number;
   readonly reloads: number;
   /** KV pages while it is there, and while it is not. */
@@ -59,10 +59,10 @@ export function elasticDraft(
   const { core: { pool }, memory, cache } = parts;
   const when = { ...RESIDENCY, ...options };
   let state: Residency = RESIDENT;
-  let task: AsyncGenerator<void, Moved> | undefined;
+  let task: AsyncGenerator<void, MoveOutcome> | undefined;
   let [evictions, reloads] = [0, 0];
 
-  async function goOn(moving: AsyncGenerator<void, Moved>): Promise<void> {
+  async function goOn(moving: AsyncGenerator<void, MoveOutcome>): Promise<void> {
     const { done, value } = await moving.next();
     if (!done) return;
     if (state.kind === "evicting") evictions++;
@@ -101,7 +101,7 @@ export function elasticDraft(
 /** The draft goes, then KV pages come in its place. A chunk ends where it yields. */
 async function* evict(
   { core, memory, cache, running, onWarning }: Parts,
-): AsyncGenerator<void, Moved> {
+): AsyncGenerator<void, MoveOutcome> {
   const { draft, paged, most } = memory;
   while (!await draft.copyOut()) yield;
   draft.leave();
@@ -127,7 +127,7 @@ function noMemory(error: unknown, line: string, onWarning: (line: string) => voi
 }
 
 /** KV pages go back to what they were, then the draft comes, and catches up on what it missed. */
-async function* load(parts: Parts): AsyncGenerator<void, Moved> {
+async function* load(parts: Parts): AsyncGenerator<void, MoveOutcome> {
   const { core, memory: { draft, paged, fewest }, running, onWarning } = parts;
   core.pool.resize(fewest);
   while (core.pool.beyond !== undefined) {

@@ -10,7 +10,7 @@ import type { TokenBytes } from "../../text/token_bytes.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 import type { TokenLogprob, TokenLogprobs } from "../device/choice/logprobs.ts";
 import type { EngineEvent, FinishReason, GenerateRequest, TextLogprobs } from "./events.ts";
-import { type Ended, generateResult, type RoundRecord } from "./result.ts";
+import { generateResult, type RequestOutcome, type RoundRecord } from "./result.ts";
 
 /** What turns tokens into a request's output. */
 export interface OutputConfig {
@@ -61,7 +61,7 @@ export interface OutputAccumulator {
   take(round: RoundOutput, constraint?: Constraint): EngineEvent[];
   /** The last events: what was held back, and the result. */
   end(
-    ended: Pick<Ended, "started" | "prefilled" | "compileMs" | "ended" | "cached" | "ids">,
+    ended: Pick<RequestOutcome, "started" | "prefilled" | "compileMs" | "ended" | "cached" | "ids">,
   ): EngineEvent[];
 }
 

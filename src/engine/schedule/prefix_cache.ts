@@ -60,7 +60,7 @@ export interface PrefixCache {
   evict(): boolean;
   /** Frees all that only the cache holds. */
   clear(): void;
-  /** What a page held is in another one now: tells the cache after `PagePool.move`. */
+  /** Called after `PagePool.move`: the contents of a page are in another one now. */
   move(from: number, to: number): void;
   /** The draft's keys and values of all pages are lost. */
   forgetDraft(): void;

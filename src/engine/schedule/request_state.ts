@@ -26,7 +26,7 @@ export interface RequestState {
   /** What the request's own code threw where the request could not be ended at once. */
   failure: Failure | undefined;
   done: boolean;
-  readonly drafted: Drafted;
+  readonly drafted: DraftHistory;
   /** Drafts for it on the host. */
   readonly drafter: RequestDrafter | undefined;
 }
@@ -37,7 +37,7 @@ export interface Failure {
 }
 
 /** What policies receive of a request's rounds. */
-export interface Drafted {
+export interface DraftHistory {
   /** Its number among all requests, from 0. */
   readonly id: number;
   /** Draft steps of its last round. */
@@ -63,7 +63,7 @@ export function mostLogprobs(
   return wanted.length > 0 ? Math.max(...wanted) : undefined;
 }
 
-/** Tells how much of the prompt is stored, and which kernels it waits for. */
+/** Called with how much of the prompt is stored, and which kernels it waits for. */
 export function tellPrefill(
   { onEvent, sequence, cached = 0 }: RequestState,
   compiling?: CompileProgress,

@@ -25,7 +25,7 @@ export interface MemorySignals {
   readonly freeShare: number;
   /** Requests wait, those among them that were preempted. */
   readonly waiting: number;
-  /** KV pages held by running requests, as a share of those that there are beside the draft. */
+  /** KV pages held by running requests, as a share of the pages that do not hold the draft. */
   readonly heldShare: number;
 }
 
@@ -37,7 +37,7 @@ export interface ResidencyOptions {
   readonly shortSteps: number;
   /** It comes back once the policy would have drafted in so many steps, */
   readonly wantedSteps: number;
-  /** and only where this share of the pages beside it is free then: more than `shortShare`. */
+  /** and only if this share of the other pages is free then: more than `shortShare`. */
   readonly roomShare: number;
 }
 
@@ -77,10 +77,10 @@ export function observed(
 }
 
 /** How moving ended: it is there; pages could not be vacated; there is no memory. */
-export type Moved = "moved" | "blocked" | "no memory";
+export type MoveOutcome = "moved" | "blocked" | "no memory";
 
 /** After the move that the state is in. */
-export function moved(state: Residency, how: Moved): Residency {
+export function moved(state: Residency, how: MoveOutcome): Residency {
   switch (state.kind) {
     case "evicting":
       // Without memory for more pages it is away all the same.

@@ -20,8 +20,8 @@ export interface RoundRecord {
   readonly predicted?: boolean | undefined;
 }
 
-/** What a request came to. */
-export interface Ended {
+/** The result of a request. */
+export interface RequestOutcome {
   readonly finishReason: FinishReason;
   readonly text: string;
   readonly ids: readonly number[];
@@ -42,7 +42,7 @@ export interface Ended {
 export function generateResult(
   engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: DraftShape },
   { promptIds, numSteps, prediction }: GenerateRequest,
-  { finishReason, text, ids, rounds, cached, reasoningTokens, logprobs, ...times }: Ended,
+  { finishReason, text, ids, rounds, cached, reasoningTokens, logprobs, ...times }: RequestOutcome,
 ): GenerateResult {
   return {
     text,
@@ -96,7 +96,7 @@ function summary(
 
 function timing(
   { started, prefilled, compileMs, ended }: Pick<
-    Ended,
+    RequestOutcome,
     "started" | "prefilled" | "compileMs" | "ended"
   >,
   tokens: number,

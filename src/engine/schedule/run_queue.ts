@@ -32,7 +32,7 @@ export interface KvAllocator<Request> {
 }
 
 /** Rounds that could be submitted at once. */
-export interface Ahead {
+export interface RoundsAhead {
   /** Most that are wanted. */
   readonly most: number;
   readonly numSteps: number;
@@ -68,7 +68,7 @@ export interface RunQueue<Request extends QueuedRequest> {
    * to do, and fewer where pages are short. One is reserved by `grow`. Half of the available pages
    * stay available: what is reserved ahead must not keep others from being admitted.
    */
-  reserveAhead(requests: readonly Request[], ahead: Ahead): number;
+  reserveAhead(requests: readonly Request[], ahead: RoundsAhead): number;
   /** Forgets a request; true where it ran, so that its slot and pages are to be given back. */
   remove(request: Request): boolean;
 }

@@ -104,7 +104,7 @@ export interface SchedulerOptions {
   /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
   readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
-  /** Told of every chunk of a prompt. */
+  /** Called for every chunk of a prompt. */
   readonly onPrefill?: (chunk: PrefillSample) => void;
   /** When the draft leaves the GPU, where it may. */
   readonly residency?: Partial<ResidencyOptions>;

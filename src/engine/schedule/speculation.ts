@@ -2,9 +2,9 @@ import { reason } from "../../errors.ts";
 import { fixed } from "../../speculate/policies/static.ts";
 import type {
   Decision,
-  Learned,
   Policy,
   PolicyReport,
+  PolicyUpdate,
   RoundContext,
   RoundOutcome,
   TierChange,
@@ -39,7 +39,7 @@ export interface SpeculationPlan {
   /** As the policy's; default false. */
   readonly confident?: boolean;
   readonly packs?: boolean;
-  /** Whether it goes by what rounds cost. */
+  /** Whether it uses the costs of rounds. */
   readonly costs?: boolean;
   readonly speculation: Speculation;
 }
@@ -132,7 +132,7 @@ export function openSpeculation<State>(
       const told = sequences.filter(({ asked }) => drafts(asked));
       // The policy chose none of this round, or none of what it chose for is left.
       if (told.length === 0) return;
-      const learned: Learned<State> = asked(
+      const learned: PolicyUpdate<State> = asked(
         () => policy.learn(state, { ...outcome, sequences: told }),
         () => ({ state }),
       );

@@ -50,9 +50,9 @@ interface PlanFor {
   readonly algorithm: OutputConfig["algorithm"];
   /** Of the target, as config.json names it. */
   readonly architecture: string;
-  /** Sequences in flight: a policy goes by the batch sizes that are built for them. */
+  /** Sequences in flight: a policy uses the batch sizes that are built for them. */
   readonly maxBatch: number;
-  /** Told what is not done as asked. */
+  /** Called with a line for each thing that is not done as requested. */
   readonly onWarning: (line: string) => void;
 }
 
@@ -116,14 +116,14 @@ export function speculationPlan(
   return staticPlan(tier, allSteps && algorithm !== "NONE" ? chains(ALL_STEPS) : []);
 }
 
-interface Asked {
+interface OpenedPolicy {
   readonly name: string;
   readonly policy: Policy;
   readonly numSteps?: number | undefined;
 }
 
 /** @throws PolicyError for a name or options that cannot be used. */
-function policyOf(asked: NamedPolicy | OwnPolicy, buckets: readonly number[]): Asked {
+function policyOf(asked: NamedPolicy | OwnPolicy, buckets: readonly number[]): OpenedPolicy {
   if (!isNamed(asked)) return { name: asked.name ?? "own", policy: asked.policy };
   const { policy: name, options = {}, seed = 0, ...begin } = asked;
   const setup = { ...begin, buckets, random: policyRandom(seed) };
@@ -136,7 +136,7 @@ function isNamed(asked: NamedPolicy | OwnPolicy): asked is NamedPolicy {
 
 /** @throws PolicyError for steps that no tier can be built for, or that the policy does not have. */
 function checkSteps(
-  { name, numSteps }: Asked,
+  { name, numSteps }: OpenedPolicy,
   steps: readonly number[],
 ): void {
   const deep = steps.find((each) => each > DEEPEST);

@@ -9,9 +9,9 @@ const LONGEST_MS = 50;
 const UNSEEN_MS = 2;
 /** Rounds that a group may have however soon its sequences may end. */
 const FEW_ROUNDS = 8;
-/** What a group counts beside the one after it. */
+/** The weight of a group relative to the one after it. */
 const OLDER = 0.9;
-/** Standard deviation of the sizes of groups, over their mean, that tells rounds and host apart. */
+/** Standard deviation of the sizes of groups, over their mean, that is needed to separate the time of rounds from that of the host. */
 const SPREAD = 0.1;
 
 /** How many rounds to submit at once; "auto" decides by what host and device take. */

@@ -10,7 +10,7 @@ import { type Compiler, compiler, type Program } from "../../gpu/program.ts";
 import { type LaunchTimer, openLaunchTimer } from "./launch_timer.ts";
 import { type Matmul, type MatmulGroup, unmeasured } from "../matrices/matmuls.ts";
 
-/** What a tuning came to. */
+/** The result of tuning. */
 export interface Autotuned {
   readonly launches: Launches;
   /** Shapes at a row count that were measured now, and that the budget left to the rules. */

@@ -1,4 +1,4 @@
-/** Whether two launches of one row as one (kernels/joined.ts) are faster than apart on this adapter. */
+/** Whether two dispatches of one row are faster on this adapter as one (kernels/joined.ts). */
 import { matmul } from "../../../kernels/matmul/matmul.ts";
 import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import { chooseLaunch } from "../../../kernels/matmul/matmul_tune.ts";
@@ -39,7 +39,7 @@ interface Buffers {
  * Times MLPs of one shape as one launch and as two, on the loaded weights: whether they are joined, as a launch whose
  * stage is 1 or 0. Changes no result.
  *
- * @param tuning with the launches that were measured: those apart go by them, the joined one by rule.
+ * @param tuning with the launches that were measured: separate dispatches use them, the joined one uses the rules.
  */
 export async function timeJoined(
   gpu: Gpu,

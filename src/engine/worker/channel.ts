@@ -5,7 +5,7 @@ import { newBell } from "./message_counter.ts";
 import { receivedError } from "./errors.ts";
 import type { FromEngine, ToEngine } from "./messages.ts";
 
-export interface Opened {
+export interface OpenedEngine {
   readonly info: EngineInfo;
   readonly status: EngineStatus;
 }
@@ -17,14 +17,14 @@ interface Answer {
 
 /** A worker with an engine, and what it owes answers to. */
 export class Channel {
-  readonly opened: Promise<Opened>;
+  readonly opened: Promise<OpenedEngine>;
   readonly #worker: Worker;
   readonly #ring: () => void;
   /** Questions that were not answered yet. */
   readonly #asked = new Map<number, Answer>();
   /** Where the events of the requests go that have not ended. */
   readonly #requests = new Map<number, (event: EngineEvent) => void>();
-  readonly #opening: PromiseWithResolvers<Opened> = Promise.withResolvers();
+  readonly #opening: PromiseWithResolvers<OpenedEngine> = Promise.withResolvers();
   #failure: Error | undefined;
   #status: EngineStatus | undefined;
   #closed: () => void = () => {};

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import type { Engine, OpenEngine } from "../engine.ts";
 import { EventStream } from "../schedule/event_stream.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
-import { Channel, type Opened } from "./channel.ts";
+import { Channel, type OpenedEngine } from "./channel.ts";
 import { interruptedResult } from "./interrupted_result.ts";
 import { TextThread } from "./text_client.ts";
 
@@ -29,7 +29,7 @@ export function engineInWorker(url: string | URL): OpenEngine {
   };
 }
 
-function client(channel: Channel, { info, status }: Opened, text: TextThread): Engine {
+function client(channel: Channel, { info, status }: OpenedEngine, text: TextThread): Engine {
   /** An abort was not answered in time. */
   let unresponsive = false;
 

@@ -3,7 +3,7 @@ import type { EngineEvent, GenerateRequest, GenerateResult } from "../schedule/e
 import { generateResult, type RoundRecord } from "../schedule/result.ts";
 
 /** The events of a request until now. Times are performance.now(). */
-export interface Received {
+export interface ReceivedEvents {
   readonly started: number;
   readonly events: readonly { readonly at: number; readonly event: EngineEvent }[];
 }
@@ -12,7 +12,7 @@ export interface Received {
 export function interruptedResult(
   info: EngineInfo,
   request: GenerateRequest,
-  { started, events }: Received,
+  { started, events }: ReceivedEvents,
 ): GenerateResult {
   const ended = performance.now();
   let prefilled: number | undefined;

@@ -1,5 +1,5 @@
 /**
- * Tells a thread that does not return to its event loop that a message waits there: a count of
+ * Lets a thread that does not return to its event loop see that a message waits there: a count of
  * messages sent, in memory that both threads see. Looking at it costs less than a microsecond, a turn
  * of the event loop 1 to 2 ms.
  */

@@ -3,7 +3,7 @@ import { receivedError } from "./errors.ts";
 import type { ModelOptions } from "../options.ts";
 import type { FromText, TextQuestion, ToText } from "./text_messages.ts";
 
-interface Asked {
+interface PendingQuestion {
   readonly question: TextQuestion;
   readonly resolve: (value: readonly number[] | DecodedTokens) => void;
   readonly reject: (error: Error) => void;
@@ -23,11 +23,11 @@ export const TEXT_THREAD = "text";
 export class TextThread {
   readonly #url: string | URL;
   readonly #model: ModelOptions;
-  readonly #waiting: Asked[] = [];
+  readonly #waiting: PendingQuestion[] = [];
   #worker: Worker | undefined;
   /** The thread reads messages. */
   #ready = false;
-  #current: Asked | undefined;
+  #current: PendingQuestion | undefined;
   #failure: Error | undefined;
 
   /** @param url a module that calls `serveText` in a worker named `TEXT_THREAD`. */
@@ -65,7 +65,7 @@ export class TextThread {
     signal?.throwIfAborted();
     if (this.#failure) throw this.#failure;
     const { promise, resolve, reject } = Promise.withResolvers<readonly number[] | DecodedTokens>();
-    const asked: Asked = { question, resolve, reject };
+    const asked: PendingQuestion = { question, resolve, reject };
     const abort = () => {
       reject(signal?.reason);
       this.#abandon(asked);
@@ -80,7 +80,7 @@ export class TextThread {
     }
   }
 
-  #abandon(asked: Asked): void {
+  #abandon(asked: PendingQuestion): void {
     const at = this.#waiting.indexOf(asked);
     if (at >= 0) this.#waiting.splice(at, 1);
     if (asked !== this.#current) return;

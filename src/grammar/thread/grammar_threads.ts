@@ -21,7 +21,7 @@ const MOST_CHARACTERS = 1_000_000;
 /** Grammars that were too large, by their text: they are refused at once. */
 const REFUSED = 32;
 
-interface Asked {
+interface ConstraintRequest {
   readonly key: string;
   readonly grammar: Grammar;
   readonly ignoreEos: boolean;
@@ -86,7 +86,7 @@ export function openGrammarThreads(
    * Opens a text in a thread. Who waits for it may leave before it is there: a thread that compiles
    * cannot be stopped, so it is busy until it has done so, and keeps what it has compiled.
    */
-  function openIn(thread: GrammarThread, { key, grammar, ignoreEos, signal }: Asked) {
+  function openIn(thread: GrammarThread, { key, grammar, ignoreEos, signal }: ConstraintRequest) {
     const { promise, resolve, reject } = Promise.withResolvers<Constraint>();
     const abort = () => reject(signal?.reason);
     let waits = true;
@@ -146,7 +146,7 @@ export function openGrammarThreads(
     if (refused.size > REFUSED && oldest !== undefined) refused.delete(oldest);
   }
 
-  async function open(asked: Asked): Promise<Constraint> {
+  async function open(asked: ConstraintRequest): Promise<Constraint> {
     const { key, signal } = asked;
     while (true) {
       signal?.throwIfAborted();

@@ -61,7 +61,7 @@ function measuredText({ seconds, probes, repeats, skipped }: MeasuredCosts): str
   if (skipped.length === 0) return found;
   const some = skipped.slice(0, 3).join(", ");
   const more = skipped.length > 3 ? ` and ${skipped.length - 3} more` : "";
-  return `${found}; no time or room for ${some}${more}: interpolated (--seconds)`;
+  return `${found}; no time or room for ${some}${more}: interpolated (--duration)`;
 }
 
 /** The numbers of draft steps that the table has verify rows for. */

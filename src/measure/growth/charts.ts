@@ -1,12 +1,12 @@
 import { gridY, lineY, ruleY } from "@observablehq/plot";
 import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
-import { type Looks, seriesMarks, seriesScales } from "../page/series.ts";
+import { seriesMarks, seriesScales, type SeriesStyles } from "../page/series.ts";
 import { type GrowthRow, valueOf } from "./row.ts";
 
 interface Drawing {
   readonly page: PageMaker;
-  readonly looks: Looks;
+  readonly looks: SeriesStyles;
   /** The name of the series of a row. */
   readonly nameOf: (row: GrowthRow) => string;
 }

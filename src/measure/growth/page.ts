@@ -1,6 +1,6 @@
 import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
 import { figure, legend, type PageFacts, pageHeader, pageTable, tableBody } from "../page/parts.ts";
-import { type Looks, swatch } from "../page/series.ts";
+import { type SeriesStyles, swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
 import { chartsOf } from "./charts.ts";
 import { growthTables } from "./columns.ts";
@@ -11,11 +11,11 @@ import { bandwidthText, deviceLines, GROWTH_NOTES, type GrowthFacts } from "./te
 
 interface Drawing {
   readonly page: PageMaker;
-  readonly looks: Looks;
+  readonly looks: SeriesStyles;
   readonly nameOf: ReturnType<typeof seriesNames>;
 }
 
-/** The HTML page of `eyrie bench --growth`: one file without a script, which loads nothing. */
+/** The HTML page of `eyrie bench --table growth`: one file without a script, which loads nothing. */
 export function growthHtml(rows: readonly GrowthRow[], facts: GrowthFacts & PageFacts): string {
   const page = pageMaker();
   const drawing = { page, looks: seriesLooks(rows), nameOf: seriesNames(rows) };
@@ -23,7 +23,7 @@ export function growthHtml(rows: readonly GrowthRow[], facts: GrowthFacts & Page
     "main",
     {},
     ...pageHeader(page, {
-      title: "eyrie bench --growth",
+      title: "eyrie bench --table growth",
       simulated: undefined,
       terms: [
         ...deviceLines(rows).map((line) => ["measured", line, "line"] as const),
@@ -39,7 +39,7 @@ export function growthHtml(rows: readonly GrowthRow[], facts: GrowthFacts & Page
     ...tables(rows, page),
     ...facts.skipped.map((line) => page.element("p", {}, `Left out: ${line}.`)),
   );
-  const title = `eyrie bench --growth: ${rows[0]?.device ?? ""}`;
+  const title = `eyrie bench --table growth: ${rows[0]?.device ?? ""}`;
   return documentText({ title, css, main }, page);
 }
 

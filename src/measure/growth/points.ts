@@ -9,7 +9,7 @@ export type GrowthAxis = typeof GROWTH_AXES[number];
 export type GrowthAxes = Readonly<Record<GrowthAxis, readonly number[]>>;
 
 /** The values given with `--depth`, `--batch-sizes` and `--rows`. */
-export type GrowthAsked = Readonly<Partial<Record<GrowthAxis, readonly number[]>>>;
+export type GivenGrowthAxes = Readonly<Partial<Record<GrowthAxis, readonly number[]>>>;
 
 /** The value of an axis while another one is varied, if the axis has this value. */
 const USUAL: GrowthPoint = { context: 512, batch: 1, rows: 1 };
@@ -33,7 +33,7 @@ const SOFTWARE: GrowthAxes = {
  * @param longest context of the model, tokens.
  */
 export function growthAxes(
-  asked: GrowthAsked,
+  asked: GivenGrowthAxes,
   { software, longest }: { readonly software: boolean; readonly longest: number },
 ): GrowthAxes {
   const usual = software ? SOFTWARE : HARDWARE;

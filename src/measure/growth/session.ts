@@ -16,13 +16,13 @@ import { type LocalEngine, openEngine } from "../../engine/open.ts";
 import type { PointEvent } from "../point_event.ts";
 import type { ModelRequest } from "../runner.ts";
 import { engineOptions, subjectOf } from "../bench_engine.ts";
-import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
+import { type GivenGrowthAxes, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
 import { type GrowthRow, prefillRow, roundRow } from "./row.ts";
 
 /** The models and the points of a growth measurement. */
 export interface GrowthRequest {
   readonly models: readonly ModelRequest[];
-  readonly axes: GrowthAsked;
+  readonly axes: GivenGrowthAxes;
   /** Rounds measured at each point; four times as many on a hardware adapter. */
   readonly repeat: number;
   /** 10^9 bytes per second; measured if absent. */
@@ -125,7 +125,7 @@ async function opened(
     const engine = await openEngine({
       ...options,
       device: { ...options.device, profile: true },
-      limits: { ...options.limits, ...sizes, prefixCache: false },
+      limits: { ...options.limits, ...sizes, preparePrompts: true, prefixCache: false },
       hooks: { ...options.hooks, plan: growthPlan(points) },
     });
     await fillCells(engine.core);

@@ -52,7 +52,7 @@ export function deviceLines(rows: readonly GrowthRow[]): string[] {
 /** The bandwidth and where it is from, or how to give it if it is not known. */
 export function bandwidthText({ gbps, given }: GrowthFacts["bandwidth"]): string {
   return gbps === null
-    ? "bandwidth not known: give --bandwidth for the floor of each step"
+    ? "bandwidth not known: set EYRIE_BANDWIDTH for the floor of each step"
     : `bandwidth ${digits(gbps)} GB/s (${given ? "given" : "measured"})`;
 }
 

@@ -2,14 +2,14 @@ import { areaY, cell, gridY, lineY, ruleY, text } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
 import { digits } from "../formats.ts";
 import type { PageMaker, PageNode } from "../page/dom.ts";
-import { type Looks, seriesMarks, seriesScales } from "../page/series.ts";
+import { seriesMarks, seriesScales, type SeriesStyles } from "../page/series.ts";
 import type { LoadSummary } from "./summary.ts";
 import type { LoadTimeline } from "./timeline.ts";
 
 /** What all charts of a page are drawn with. */
 export interface Drawing {
   readonly page: PageMaker;
-  readonly looks: Looks;
+  readonly looks: SeriesStyles;
 }
 
 interface Sized {

@@ -15,7 +15,7 @@ export const REAL_CLOCK: Clock = {
 };
 
 /** A prepared request and when it is due. */
-export interface Due {
+export interface DueRequest {
   readonly atMs: number;
   readonly prepared: PreparedRequest;
 }
@@ -49,7 +49,7 @@ export interface DriveOptions {
  * before the engine goes on.
  */
 export async function drive(
-  dues: readonly Due[],
+  dues: readonly DueRequest[],
   { clock, signal, concurrency = Infinity, onEnded = () => {} }: DriveOptions,
 ): Promise<RequestRecord[]> {
   const failed = new AbortController();
@@ -63,7 +63,7 @@ export async function drive(
   let ended = 0;
   let wake = () => {};
 
-  async function run({ prepared }: Due, index: number, dueMs: number): Promise<void> {
+  async function run({ prepared }: DueRequest, index: number, dueMs: number): Promise<void> {
     const came: { atMs: number; tokens: number }[] = [];
     let runsMs: number | undefined;
     const answer = await prepared.send((tokens) => {
@@ -86,7 +86,7 @@ export async function drive(
     if (sending) return;
     sending = true;
     while (sent.length < dues.length && flying < concurrency && !ends.aborted) {
-      const due = dues[sent.length] as Due;
+      const due = dues[sent.length] as DueRequest;
       const now = since();
       if (due.atMs > now) break;
       flying++;

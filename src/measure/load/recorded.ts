@@ -7,7 +7,7 @@ import type { LoadCellResult } from "./session.ts";
 /**
  * A measurement in the format that `eyrie simulate --recording` reads; undefined if there are no rounds.
  *
- * @param policy in the syntax of `--policies`.
+ * @param policy in the syntax of `--policy`.
  */
 export function recordingOf(
   result: LoadCellResult,

@@ -10,7 +10,7 @@ import { drive, REAL_CLOCK } from "./drive.ts";
 import { warmupRequests } from "./warmup_requests.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
-import type { LoadCellResult, OpenLoad, Served } from "./session.ts";
+import type { LoadCellResult, MeasuredServer, OpenLoad } from "./session.ts";
 
 /** A session that measures the server at `endpoint`. It does not use the policies of the plan. */
 export function remoteLoad(endpoint: Endpoint, signal: AbortSignal): OpenLoad {
@@ -40,7 +40,7 @@ function draftText({ speculation, counters }: Reading): string | undefined {
   return speculation.draft ?? speculation.algorithm;
 }
 
-function servedBy({ kind }: Server, { speculation, maxRunning }: Reading): Served {
+function servedBy({ kind }: Server, { speculation, maxRunning }: Reading): MeasuredServer {
   const label = settingText(speculation) ?? "as it is served";
   const arm: LoadArm = { label, policy: { policy: "served" }, again: false };
   return { arm, backend: kind === "other" ? "openai" : kind, maxBatch: maxRunning ?? null };

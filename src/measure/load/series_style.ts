@@ -1,14 +1,21 @@
-import { hueAt, type Look, type Looks, patternAt, PLAIN_PATTERN, ramp } from "../page/series.ts";
+import {
+  hueAt,
+  patternAt,
+  PLAIN_PATTERN,
+  ramp,
+  type SeriesStyle,
+  type SeriesStyles,
+} from "../page/series.ts";
 import type { LoadSummary } from "./summary.ts";
 
 /** How each policy is drawn, by its label: fixed steps go from light to dark, policies that choose have hues of their own. */
-export function policyLooks(all: readonly LoadSummary[]): Looks {
+export function policyLooks(all: readonly LoadSummary[]): SeriesStyles {
   const shown = all.filter(({ again }) => !again);
   const policies = [...new Map(shown.map((one) => [one.label, one])).values()];
   return new Map(policies.map((one) => [one.label, lookOf(one, policies)]));
 }
 
-function lookOf(one: LoadSummary, policies: readonly LoadSummary[]): Look {
+function lookOf(one: LoadSummary, policies: readonly LoadSummary[]): SeriesStyle {
   const pattern = patternAt(policies.indexOf(one));
   if (!one.fixed) {
     return { colour: hueAt(policies.filter(({ fixed }) => !fixed).indexOf(one)), ...pattern };

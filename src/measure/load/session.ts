@@ -74,7 +74,7 @@ export interface LoadCellResult {
 }
 
 /** What a measured server has in place of the policies of the plan. */
-export interface Served {
+export interface MeasuredServer {
   /** The arm of the rows, whose label says how the server speculates. */
   readonly arm: LoadArm;
   /** The kind of the server: `vllm`. */
@@ -87,7 +87,7 @@ export interface Served {
 export interface LoadSession extends Disposable {
   readonly subject: Subject;
   /** Present if a server is measured. */
-  readonly served?: Served;
+  readonly served?: MeasuredServer;
   /** @throws UsageError if one of the requests cannot be answered. */
   check(requests: readonly LoadRequest[]): void;
   /** Runs one measurement; undefined if the signal aborted before its end. */
@@ -313,7 +313,7 @@ function promptIdsOf(
   if (ids.length + (ignoreEos ? maxTokens : 1) > contextLength) {
     throw new UsageError(
       `Cannot measure a request of ${ids.length} prompt and ${maxTokens} output tokens: ` +
-        `the context of "${name}" holds ${contextLength}; --length-scale shortens those of a trace`,
+        `the context of "${name}" holds ${contextLength}; --trace FILE:length=S shortens the requests of a trace`,
     );
   }
   return ids;

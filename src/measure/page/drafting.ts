@@ -3,7 +3,7 @@ import { percentText } from "../../text/numbers.ts";
 import { digits } from "../formats.ts";
 import type { BenchRow } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
-import { type Looks, namesAxis, seriesMarks, seriesScales } from "./series.ts";
+import { namesAxis, seriesMarks, seriesScales, type SeriesStyles } from "./series.ts";
 
 /** Small charts stand side by side, one below the other on a phone. */
 const SMALL = { width: 360, height: 220 } as const;
@@ -17,7 +17,7 @@ interface Named {
 /** A chart of a row over time: the accept length as a line, the draft steps of the tier as an area. */
 export function timelineChart(
   row: BenchRow,
-  { page, looks, top, name }: Named & { looks: Looks; top: number },
+  { page, looks, top, name }: Named & { looks: SeriesStyles; top: number },
 ): PageNode {
   const { timeline, setting } = row;
   const accept = timeline.accept.map(({ t_ms, length }) => ({ t: t_ms / 1000, length }));
@@ -42,7 +42,7 @@ export function timelineChart(
 /** A chart of the share of rounds that accepted the draft at each position, with a line for each setting. */
 export function positionChart(
   rows: readonly BenchRow[],
-  { page, looks, name }: Named & { looks: Looks },
+  { page, looks, name }: Named & { looks: SeriesStyles },
 ): PageNode {
   const points = rows.flatMap(({ setting, acceptance_per_position }) =>
     acceptance_per_position.map((share, at) => ({

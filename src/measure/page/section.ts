@@ -4,7 +4,7 @@ import { sum } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 import { figure, legend, wideFigure } from "./parts.ts";
 import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.ts";
-import { type Looks, swatch } from "./series.ts";
+import { type SeriesStyles, swatch } from "./series.ts";
 import { speedupChart, throughputChart } from "./speed.ts";
 
 /** The most timelines in a section; later ones look the same. */
@@ -12,7 +12,7 @@ const TIMELINES = 12;
 
 interface Drawing {
   readonly page: PageMaker;
-  readonly looks: Looks;
+  readonly looks: SeriesStyles;
 }
 
 /** The section of charts for rows that differ only in batch size and setting. */

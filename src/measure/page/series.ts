@@ -4,7 +4,7 @@ import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 
 /** How a series is drawn. Symbols and dashes tell series apart as well as colours do. */
-export interface Look {
+export interface SeriesStyle {
   /** A CSS value that follows the page's theme. */
   readonly colour: string;
   readonly symbol: SymbolType;
@@ -12,8 +12,8 @@ export interface Look {
   readonly dash: string;
 }
 
-/** Looks by the name of the series. */
-export type Looks = ReadonlyMap<string, Look>;
+/** SeriesStyles by the name of the series. */
+export type SeriesStyles = ReadonlyMap<string, SeriesStyle>;
 
 /** The number of hues in style.css for series without an order. Further series begin again with other dashes. */
 const HUES = 4;
@@ -35,7 +35,7 @@ export function hueAt(at: number): string {
 export function patternAt(
   at: number,
   symbols: readonly SymbolType[] = SYMBOLS,
-): Pick<Look, "symbol" | "dash"> {
+): Pick<SeriesStyle, "symbol" | "dash"> {
   return {
     symbol: symbols[at % symbols.length] ?? "square",
     dash: DASHES[at % DASHES.length] ?? "",
@@ -46,7 +46,7 @@ export function patternAt(
  * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the rows, and
  * policies have hues of their own.
  */
-export function looksOf(rows: readonly BenchRow[]): Looks {
+export function looksOf(rows: readonly BenchRow[]): SeriesStyles {
   const settings = [...new Map(rows.map((row) => [row.setting, row])).values()];
   const drafting = settings.filter(isDrafting);
   return new Map(settings.map((row) => {
@@ -82,7 +82,7 @@ export function ramp(at: number, count: number, [from, to]: readonly [string, st
 }
 
 /** The colour and symbol scales of a chart whose marks differ by series. */
-export function seriesScales(looks: Looks): {
+export function seriesScales(looks: SeriesStyles): {
   color: { type: "ordinal"; domain: string[]; range: string[] };
   symbol: { type: "ordinal"; domain: string[]; range: SymbolType[] };
 } {
@@ -102,7 +102,7 @@ export function seriesScales(looks: Looks): {
 export function seriesMarks<Point extends object>(
   points: readonly Point[],
   { x, y, series }: Readonly<Record<"x" | "y" | "series", keyof Point & string>>,
-  looks: Looks,
+  looks: SeriesStyles,
 ): Markish[] {
   const lines = [...Map.groupBy(points, (point) => String(point[series]))].map(([name, own]) =>
     lineY(own, { x, y, stroke: series, strokeDasharray: looks.get(name)?.dash ?? "" })
@@ -128,7 +128,7 @@ export function namesAxis(bars: readonly { readonly setting: string }[]): {
 }
 
 /** A short piece of a line with its symbol, for a legend. */
-export function swatch({ colour, symbol, dash }: Look, { chart }: PageMaker): PageNode {
+export function swatch({ colour, symbol, dash }: SeriesStyle, { chart }: PageMaker): PageNode {
   const size = { width: 34, height: 14, margin: 2, marginBottom: 2 };
   return chart({
     ...size,

@@ -4,12 +4,12 @@ import { digits, ratioText } from "../formats.ts";
 import { type BenchRow, isDrafting } from "../row.ts";
 import { positiveInterval } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
-import { type Looks, namesAxis, seriesScales } from "./series.ts";
+import { namesAxis, seriesScales, type SeriesStyles } from "./series.ts";
 
 /** What a chart of speeds is drawn with. */
 export interface SpeedOptions {
   readonly page: PageMaker;
-  readonly looks: Looks;
+  readonly looks: SeriesStyles;
   /** Width in pixels. */
   readonly width: number;
   /** The label of the chart for screen readers. */

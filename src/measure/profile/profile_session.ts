@@ -82,8 +82,8 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
     throw new UsageError(
       `Cannot profile --depth ${
         Math.max(...depths)
-      }: of the model's ${engine.info.contextLength} ` +
-        `positions, ${room} are for the rounds`,
+      }: the context holds ${engine.info.contextLength} tokens, ` +
+        `and ${room} of them are needed for the rounds`,
     );
   }
   const profiler = stack.use(await openCoreProfiler(engine.core));
@@ -144,7 +144,7 @@ async function roundTable(
   const { bandwidth, repeat: cycles } = request;
   const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
   if (!await fillSequences(core, sequences, ids, { numSteps, filled: filledOf(request) })) {
-    throw new UsageError(`Cannot fill --depth ${ids.length}: too few keys and values are kept`);
+    throw new UsageError(`Cannot fill --depth ${ids.length}: the KV cache has no room for them`);
   }
   const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps, cycles });
   return {

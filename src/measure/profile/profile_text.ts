@@ -48,7 +48,7 @@ export function profileText(tables: readonly ProfileTable[], facts: Facts): stri
 }
 
 function bandwidthText({ gbps, given }: Facts["bandwidth"]): string {
-  if (gbps === null) return "bandwidth not known: give --bandwidth for the floor of each kernel";
+  if (gbps === null) return "bandwidth not known: set EYRIE_BANDWIDTH for the floor of each kernel";
   return `bandwidth ${digits(gbps)} GB/s (${given ? "given" : "measured"}); ` +
     "of floor: time that the bytes need at that bandwidth, over the time taken";
 }

@@ -1,7 +1,7 @@
 import type { GrowthPoint } from "../../engine/check/growth/growth.ts";
 import { fillCells } from "../../engine/check/growth/random_cells.ts";
 import { enginesSizes, growthPlan, growthRoom } from "../../engine/check/growth/room.ts";
-import { measureRewrites, type RewriteShape } from "../../engine/check/rewrites.ts";
+import { measureRewrites, MOST_TRIED, type RewriteShape } from "../../engine/check/rewrites.ts";
 import { openEngine } from "../../engine/open.ts";
 import { engineOptions, subjectOf } from "../bench_engine.ts";
 import type { PointEvent } from "../point_event.ts";
@@ -60,12 +60,19 @@ async function* ofModel(
   await fillCells(core);
   const subject = subjectOf(engine, model);
   const pairs = core.gpu.info.software ? repeat : repeat * HARDWARE_PAIRS;
-  for (const [done, shape] of shapes.entries()) {
+  for (const [at, shape] of shapes.entries()) {
     if (signal.aborted) return;
     const text = `${nameOf(model)}, ${textOf(shape)}`;
-    yield { kind: "point", text, done, total: shapes.length };
+    yield { kind: "point", text, done: at * MOST_TRIED, total: shapes.length * MOST_TRIED };
     for await (const found of measureRewrites(core, shape, { pairs, signal })) {
-      if ("why" in found) {
+      if ("total" in found) {
+        yield {
+          kind: "point",
+          text: `${text}, without ${found.rewrite}`,
+          done: at * found.total + found.done,
+          total: shapes.length * found.total,
+        };
+      } else if ("why" in found) {
         yield skipped(model, [textOf(shape), `without ${found.rewrite}`], found.why);
       } else if (found.withMs.length > 0) {
         yield { kind: "row", row: rewriteRow(found, { subject, shape }) };

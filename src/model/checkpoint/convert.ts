@@ -1,4 +1,4 @@
-/** Writes a checkpoint anew as safetensors: a folder beside it, complete or not there at all. */
+/** Converts a checkpoint to safetensors, in a new folder that is complete or absent. */
 import { reason, UsageError } from "../../errors.ts";
 import { storedCheckpoint } from "./checkpoint.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -97,7 +97,7 @@ function checkSharing({ name, tensors }: Checkpoint): void {
   const there = ends.values().reduce((sum, end) => sum + end, 0);
   const total = totalBytes([...tensors.values()]);
   if (total <= MOST_SHARED * there) return;
-  const why = `its tensors share storages: written apart they take ${total} bytes of ${there}`;
+  const why = `its tensors share storages: written separately they take ${total} bytes of ${there}`;
   throw new UsageError(`Cannot convert ${quote(name)}: ${why}`);
 }
 
@@ -105,7 +105,7 @@ function checkSharing({ name, tensors }: Checkpoint): void {
 function checkPlace({ from, to, force }: ConvertOptions): void {
   const found = statOf(to);
   if (found === undefined) return;
-  if (!force) throw taken(to, "it is there already; --force replaces it");
+  if (!force) throw taken(to, "it exists already; --force replaces it");
   if (!found.isDirectory) throw taken(to, "it is not a folder");
   const [source, target] = [Deno.realPathSync(from), Deno.realPathSync(to)];
   if (`${source}/`.startsWith(`${target}/`)) throw taken(to, "it holds what is to be converted");

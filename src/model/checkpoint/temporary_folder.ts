@@ -1,9 +1,9 @@
-/** A folder that is complete or not there: written under another name beside its place, then renamed. */
+/** A folder that is complete or absent: it is written under another name in the same parent folder, then renamed. */
 
 /** A new folder under way. Disposed of before it is moved, it goes. */
 export interface TemporaryFolder extends AsyncDisposable {
   readonly path: string;
-  /** Renames it to its place; what is there goes once the new one stands. */
+  /** Renames it to its final name; what was there is removed once the new folder is in place. */
   moveIn(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export async function makeTemporary(to: string): Promise<TemporaryFolder> {
   };
 }
 
-/** Folders that a killed process left: unlocked ones, and what was replaced by one that stands. */
+/** Folders that a killed process left: unlocked ones, and what a complete one has replaced. */
 async function removeAbandoned(dir: string): Promise<void> {
   for await (const { name: folder, isDirectory } of Deno.readDir(dir)) {
     const [whole, name, old] = isDirectory ? PARTIAL.exec(folder) ?? [] : [];

@@ -1,4 +1,4 @@
-/** Reads what decoders have in common from a config.json; families add what sets them apart. */
+/** Reads what decoders have in common from a config.json; families add what is different. */
 import type { DecoderConfig, Family } from "./types.ts";
 import {
   type Fields,
@@ -80,7 +80,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
   };
 }
 
-/** Tells by `layer_types` (transformers 5), or else by `fallback`, whether layer `i` has a window. */
+/** Returns whether layer `i` has a window: by `layer_types` (transformers 5), or else by `fallback`. */
 export function isSliding(config: Fields, i: number, fallback: boolean): boolean {
   const types = value(config, "layer_types");
   return types === undefined ? fallback : Array.isArray(types) && types[i] === SLIDING;
@@ -173,7 +173,7 @@ function refuseUnplanned(
     if (ropes[rope]?.width === headDim || !bias && qkNorm === "none") continue;
     throw unusable(
       config,
-      "has a partial rope beside a bias or norms of q and k, expected neither",
+      "has a partial rope together with a bias or norms of q and k, which is not supported",
     );
   }
 }

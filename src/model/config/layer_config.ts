@@ -107,7 +107,7 @@ export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   return { keys, values: keys, qkv, ownRow, q, attentionOutput: q };
 }
 
-/** `qkv` holds queries before they are absorbed, beside them what latents are made of, and then values; see latent_attention.ts. */
+/** `qkv` holds queries before they are absorbed, then the inputs of the latents, and then values; see latent_attention.ts. */
 function latentSizes(spec: LatentAttention): AttentionSizes {
   const { numHeads, nopeDim, ropeDim, valueDim, rank, queryRank = 0 } = spec;
   const keys = rank + ropeDim;

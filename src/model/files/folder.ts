@@ -46,7 +46,7 @@ function snapshotOf(path: string): { readonly repo: string; readonly commit: str
   return repo && commit ? { repo: repo.replace("--", "/"), commit } : undefined;
 }
 
-/** A snapshot goes by the model's name: `org/name@1a2b3c4`. */
+/** A snapshot is shown by the model's name: `org/name@1a2b3c4`. */
 function shownName(path: string): string {
   const snapshot = snapshotOf(path);
   return snapshot ? `${snapshot.repo}@${snapshot.commit.slice(0, 7)}` : path;

@@ -126,7 +126,7 @@ const OPCODES: Readonly<Record<number, (machine: Machine) => void>> = {
     if (!isTuple(args)) throw new Error(`calls ${callee.name} without a tuple of arguments`);
     push(m, callee.call(args));
   },
-  // State beside the items: a state dict has its _metadata there. Nothing of it is needed.
+  // Attributes of the object: a state dict has its _metadata there, which is not needed.
   [code("b")]: (m) => {
     pop(m);
     if (!(m.stack.at(-1) instanceof Map)) throw new Error("gives state to what is not a dict");

@@ -21,7 +21,7 @@ const ALIGNMENT = 8;
 /**
  * Tensors in their order, in files of at most `most` bytes of data each; a larger tensor gets a
  * file of its own. Names are those of transformers: model.safetensors, or
- * model-00001-of-00003.safetensors beside an index.
+ * model-00001-of-00003.safetensors with an index.
  */
 export function planShards(tensors: readonly TensorInfo[], most: number): ShardPlan {
   const groups: TensorInfo[][] = [[]];

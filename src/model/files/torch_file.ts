@@ -230,7 +230,7 @@ function namedTensors(value: PickleValue): Map<string, Tensor> {
   if (!(dict instanceof Map)) throw new Error("it holds no dict of tensors");
   const tensors = new Map<string, Tensor>();
   for (const [name, tensor] of dict) {
-    if (!(tensor instanceof Tensor)) continue; // a number or a text, beside the tensors
+    if (!(tensor instanceof Tensor)) continue; // a number or a text among the tensors
     if (typeof name !== "string") throw new Error("a tensor's name is not a text");
     if (tensor.fault !== undefined) throw new Error(`tensor ${quote(name)} ${tensor.fault}`);
     tensors.set(name, tensor);

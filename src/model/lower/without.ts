@@ -17,5 +17,9 @@ export function rewritesWithout(
   const known = ["all", ...REWRITES.map(({ name }) => name)];
   const unknown = names.find((name) => !known.includes(name));
   if (unknown === undefined) return new Set(names);
-  throw new UsageError(`Cannot use ${WITHOUT} "${unknown}": it is ${known.join(", ")}`);
+  throw new UsageError(
+    `Cannot use "${WITHOUT}=${value}": there is no rewrite "${unknown}" (there are ${
+      known.join(", ")
+    })`,
+  );
 }

@@ -26,7 +26,7 @@ export interface ExpertReport {
 /** Latents of multi-head latent attention. */
 export interface LatentReport {
   readonly rank: number;
-  /** Width of the rotated key beside it. */
+  /** Width of the rotated key that is stored with it. */
   readonly ropeDim: number;
 }
 

@@ -117,7 +117,7 @@ export interface AllMemory {
   readonly all: MemoryReport;
 }
 
-/** A target, the draft beside it if any, and what both take. */
+/** A target, its draft if there is one, and the memory that both take. */
 export interface ModelReport {
   readonly target: PartReport;
   readonly draft: DraftReport | null;

@@ -10,7 +10,7 @@ import { parseStandaloneConfig } from "../config/standalone_config.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 
 /** What is said of the draft besides its files. */
-export interface DraftAsked {
+export interface DraftRequest {
   /** Its rope base, instead of what its config.json says. */
   readonly draftRopeTheta?: number | undefined;
   /** What it must be; absent, or another name than a draft model's: what the checkpoint is. */
@@ -26,7 +26,7 @@ export interface DraftAsked {
 export function parseAnyDraft(
   checkpoint: Checkpoint,
   target: ModelConfig,
-  { draftRopeTheta, algorithm }: DraftAsked,
+  { draftRopeTheta, algorithm }: DraftRequest,
 ): AnyDraftConfig {
   const head = isEagleHead(checkpoint);
   if (algorithm === "NEXTN") {

@@ -1,4 +1,4 @@
-/** Weights of drafts: of EAGLE heads, NextN layers, and causal models beside a target. */
+/** Weights of drafts: of EAGLE heads, NextN layers, and causal models that draft for a target. */
 import { UsageError } from "../../errors.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";

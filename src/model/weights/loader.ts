@@ -42,7 +42,7 @@ export interface Loader {
   /**
    * Whether tensors, their rows counted by the width of the first, can be one matrix of experts in one binding:
    * of one format, that of a checkpoint which is not quantized, where lanes share outputs. Matrix units,
-   * which are the faster the more rows a matrix has at once, keep shared experts apart.
+   * which are faster the more rows a matrix has at once, shared experts stay separate.
    */
   stackable(tensors: readonly TensorInfo[]): boolean;
   /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */

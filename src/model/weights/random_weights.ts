@@ -1,4 +1,4 @@
-/** Weights of real shapes and no meaning (`--random-weights`), made on the GPU. */
+/** Weights of real shapes and no meaning (`--model random:FILE`), made on the GPU. */
 import { fillParams, fillRandom } from "../../../kernels/matmul/fill_random.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { bytesOf, labelOf, type Operand, type Plan } from "../../gpu/kernel.ts";

@@ -146,7 +146,7 @@ export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string
   return checkTensors(checkpoint, targetTensors(config), ignorable);
 }
 
-/** `checkTensors` of a draft; what else there is beside a NextN layer is the target's. */
+/** `checkTensors` of a draft; all tensors but those of a NextN layer belong to the target. */
 export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): string[] {
   if (config.algorithm === "STANDALONE") return checkTarget(checkpoint, config.layer);
   return checkTensors(

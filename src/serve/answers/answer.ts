@@ -3,13 +3,13 @@ import type {
   GenerateResult,
   TextLogprobs,
 } from "../../engine/schedule/events.ts";
-import { type Parted, type ReasoningStream, reasoningStream } from "../../text/reasoning.ts";
+import { type ReasoningStream, reasoningStream, type SeparatedText } from "../../text/reasoning.ts";
 import { unavailable, waitedTooLong } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
 import { callStream, type ToolPiece } from "../tools/call_stream.ts";
 
-/** What of an answer comes, in order, whichever API it goes to. */
+/** The pieces of an answer, in order, whichever API they go to. */
 export type Piece =
   /** Its prompt is being computed. */
   | { readonly kind: "begin"; readonly promptTokens: number; readonly cachedTokens: number }
@@ -23,9 +23,9 @@ export type Piece =
     readonly drafted: number;
     readonly logprobs: readonly TextLogprobs[];
   }
-  | { readonly kind: "end"; readonly ended: Ended };
+  | { readonly kind: "end"; readonly ended: AnswerOutcome };
 
-export interface Ended {
+export interface AnswerOutcome {
   readonly finish: "stop" | "length" | "tool_calls";
   readonly result: GenerateResult;
   /** Output tokens of what the model thought, where that was parted. */
@@ -40,7 +40,7 @@ export interface Reading {
   readonly reasoning: boolean;
   /** Part calls of functions from text. */
   readonly calls?: {
-    /** What of the answer stands in the prompt already. */
+    /** The beginning of the answer that the prompt already has. */
     readonly begun: string;
     /** End after this many. */
     readonly most: number;
@@ -129,7 +129,7 @@ interface Reader {
   readonly enough: boolean;
   push(text: string): Piece[];
   end(): Piece[];
-  finish(result: GenerateResult): Ended["finish"];
+  finish(result: GenerateResult): AnswerOutcome["finish"];
 }
 
 function openReader(
@@ -153,7 +153,7 @@ function openReader(
     return kept;
   }
 
-  function parted({ reasoning, text }: Parted): Piece[] {
+  function parted({ reasoning, text }: SeparatedText): Piece[] {
     const before: Piece[] = reasoning === "" ? [] : [{ kind: "reasoning", text: reasoning }];
     if (text === "") return before;
     if (called === undefined) return [...before, { kind: "text", text }];

@@ -11,7 +11,7 @@ import type { Ready, ServiceOptions } from "../service/service.ts";
 /** A prompt as an API gives it. */
 export type Prompt = PromptInput | { readonly ids: readonly number[] };
 
-/** What one answer is asked for with, whichever API it came by. Absent: the server's default. */
+/** The settings of one answer, whichever API the request used. Absent: the server's default. */
 export interface Ask {
   readonly sampling: Partial<SamplingChoice> & { readonly seed?: number };
   readonly maxTokens?: number | undefined;

@@ -1,6 +1,6 @@
 import { reason } from "../../errors.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
-import { answer, type Ended, type Piece, type Reading } from "./answer.ts";
+import { answer, type AnswerOutcome, type Piece, type Reading } from "./answer.ts";
 import { type Ask, encodePrediction, encodePrompt, type Prompt, requestOf } from "./ask.ts";
 import { waitedTooLong } from "../http/errors.ts";
 import { merged } from "./merge.ts";
@@ -149,18 +149,18 @@ async function* withFirst<T>(
 }
 
 /** A whole answer. */
-export interface Gathered {
+export interface WholeAnswer {
   text: string;
   reasoning: string;
   readonly calls: { name: string; arguments: string }[];
   readonly logprobs: TextLogprobs[];
   readonly rounds: { tokens: number; accepted: number; drafted: number }[];
-  ended: Ended;
+  ended: AnswerOutcome;
 }
 
 /** Reads answers to their ends. */
-export async function gather({ pieces, leave }: Choices): Promise<Gathered[]> {
-  const gathered: Gathered[] = [];
+export async function gather({ pieces, leave }: Choices): Promise<WholeAnswer[]> {
+  const gathered: WholeAnswer[] = [];
   try {
     for await (const [choice, piece] of pieces) {
       gathered[choice] ??= newGathered();
@@ -173,12 +173,12 @@ export async function gather({ pieces, leave }: Choices): Promise<Gathered[]> {
   return gathered;
 }
 
-function newGathered(): Gathered {
-  const ended = undefined as unknown as Ended; // the last piece sets it
+function newGathered(): WholeAnswer {
+  const ended = undefined as unknown as AnswerOutcome; // the last piece sets it
   return { text: "", reasoning: "", calls: [], logprobs: [], rounds: [], ended };
 }
 
-function add(to: Gathered, piece: Piece): void {
+function add(to: WholeAnswer, piece: Piece): void {
   switch (piece.kind) {
     case "text":
       to.text += piece.text;

@@ -1,5 +1,5 @@
 import type { GenerateResult, PredictionCounts } from "../../engine/schedule/events.ts";
-import type { Ended } from "./answer.ts";
+import type { AnswerOutcome } from "./answer.ts";
 
 /** OpenAI's `usage`. */
 export interface Usage {
@@ -18,10 +18,11 @@ export interface Usage {
  * Of all answers to one prompt. Prediction tokens are the drafts that the request's prediction gave,
  * all drafts where it had none: clients of OpenAI know no other name for these.
  */
-export function usageOf(answers: readonly Ended[]): Usage {
+export function usageOf(answers: readonly AnswerOutcome[]): Usage {
   const [first] = answers;
   const prompt_tokens = first?.result.promptIds.length ?? 0;
-  const sum = (of: (ended: Ended) => number) => answers.reduce((all, each) => all + of(each), 0);
+  const sum = (of: (ended: AnswerOutcome) => number) =>
+    answers.reduce((all, each) => all + of(each), 0);
   const completion_tokens = sum(({ result }) => result.outputIds.length);
   const drafted = sum(({ result }) => draftsOf(result).drafted);
   const accepted = sum(({ result }) => draftsOf(result).accepted);
@@ -66,7 +67,7 @@ export function usageSum(parts: readonly Usage[]): Usage {
 }
 
 /** llama-server's `timings` of one answer; times in milliseconds, the wait for a slot left out. */
-export function timingsOf({ result, waitedMs }: Ended): Readonly<Record<string, number>> {
+export function timingsOf({ result, waitedMs }: AnswerOutcome): Readonly<Record<string, number>> {
   const { timing, promptIds, outputIds, cachedTokens, speculative } = result;
   const prompt_n = promptIds.length - cachedTokens;
   const prompt_ms = Math.max(0, timing.prefillMs - waitedMs);

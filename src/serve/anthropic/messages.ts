@@ -1,4 +1,4 @@
-import type { Ended, Piece } from "../answers/answer.ts";
+import type { AnswerOutcome, Piece } from "../answers/answer.ts";
 import { promptTokens } from "../answers/ask.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
 import { type Choices, openChoices } from "../answers/choices.ts";
@@ -78,15 +78,15 @@ async function messages(body: MessagesRequest, call: ApiCall): Promise<Response>
   const context = { ready, stops: ask.stop };
   if (body.stream) return eventStream(events(choices, context), choices.leave);
   const writer = blockWriter();
-  let ended: Ended | undefined;
+  let ended: AnswerOutcome | undefined;
   for await (const piece of wholePieces(choices)) {
     writer.write(piece);
     if (piece.kind === "end") ended = piece.ended;
   }
   return Response.json({
     ...messageOf(ready, writer.blocks.map((block) => whole(block, ready))),
-    ...await stopOf(ended as Ended, context),
-    usage: usage(ended as Ended),
+    ...await stopOf(ended as AnswerOutcome, context),
+    usage: usage(ended as AnswerOutcome),
   });
 }
 
@@ -108,7 +108,7 @@ function messageOf({ model }: Ready, content: readonly unknown[]): Record<string
 }
 
 /** The number of prompt tokens that were computed, and of those that were cached. */
-function usage(ended: Ended): Record<string, number> {
+function usage(ended: AnswerOutcome): Record<string, number> {
   const { prompt_tokens, completion_tokens, prompt_tokens_details } = usageOf([ended]);
   return {
     ...inputUsage(prompt_tokens, prompt_tokens_details.cached_tokens),
@@ -124,9 +124,9 @@ function inputUsage(prompt: number, cached: number): Record<string, number> {
   };
 }
 
-/** Why it ended. The engine does not tell which stop text: what stands behind the text does. */
+/** Why it ended. The engine does not report which stop text it was: the text after the answer shows it. */
 async function stopOf(
-  { finish, result }: Ended,
+  { finish, result }: AnswerOutcome,
   { ready: { engine }, stops }: Context,
 ): Promise<{ stop_reason: string; stop_sequence: string | null }> {
   if (finish === "tool_calls") return { stop_reason: "tool_use", stop_sequence: null };

@@ -9,7 +9,7 @@ import { type Body, takeFields, type TakingTable } from "./taking.ts";
 /** A request of an API whose clients send more than the server knows. */
 export interface ApiCall extends Call {
   /**
-   * The answer goes without a field or tool of the request: it is named in the header
+   * A field or tool of the request is ignored: it is named in the header
    * `eyrie-ignored`. @throws ApiError (400) where the server is strict.
    */
   readonly ignore: (name: string) => void;
@@ -54,7 +54,7 @@ export function apiPost<T>(
       const ignored = new Set<string>();
       const ignore = (name: string) => {
         if (service.options.strict) {
-          throw invalid(`Cannot use "${name}": it is not known here (--strict)`, name);
+          throw invalid(`Cannot use "${name}": the field is unknown (--strict)`, name);
         }
         ignored.add(name);
       };

@@ -83,5 +83,5 @@ export function errorBody({ message, type, param, code, fields }: ApiError): {
 /** What was thrown, as an answer. For a bug the client learns only that there is one. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  return new ApiError(500, "the server has made a mistake; its log tells which");
+  return new ApiError(500, "internal error; the server's log has the details");
 }

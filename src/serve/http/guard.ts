@@ -32,10 +32,14 @@ export function checkSource(request: Request, { apiKey, hosts, origins }: Access
   }
   const origin = request.headers.get("origin");
   if (origin !== null && !isOwnOrigin(origin, host) && !allowsOrigin(origin, origins)) {
-    throw new ApiError(403, `pages of "${shown(origin)}" may not ask here (--allow-origin)`, {
-      type: "permission_error",
-      code: "origin_not_allowed",
-    });
+    throw new ApiError(
+      403,
+      `pages of "${shown(origin)}" may not send requests to this server (--allow-origin)`,
+      {
+        type: "permission_error",
+        code: "origin_not_allowed",
+      },
+    );
   }
 }
 

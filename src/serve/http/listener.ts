@@ -174,7 +174,7 @@ type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => unk
 
 /**
  * Begins a request when the one before it on its connection has been answered. Node would begin them
- * all, and tell those that wait for the connection nothing of its end.
+ * all, and do not report the end of the connection to those that wait for it.
  */
 function oneByOne(
   answer: NodeListener,

@@ -1,5 +1,5 @@
-import type { Ended } from "../answers/answer.ts";
-import { type Choices, gather, type Gathered, openChoices } from "../answers/choices.ts";
+import type { AnswerOutcome } from "../answers/answer.ts";
+import { type Choices, gather, openChoices, type WholeAnswer } from "../answers/choices.ts";
 import { timingsOf } from "../answers/usage.ts";
 import { mostTokens } from "../answers/limits.ts";
 import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
@@ -236,7 +236,7 @@ async function answered(
     );
   }
   const [answer] = await gather(choices);
-  const { text, reasoning, calls, ended } = answer as Gathered;
+  const { text, reasoning, calls, ended } = answer as WholeAnswer;
   const said = as({ content: text, thinking: reasoning, calls });
   return Response.json({ ...head(true), ...said, ...last(ended, ready.engine.info.loadMs) });
 }
@@ -270,7 +270,7 @@ async function* lines(
 }
 
 /** Counts and times in nanoseconds. */
-function last(ended: Ended, loadMs: number): Record<string, unknown> {
+function last(ended: AnswerOutcome, loadMs: number): Record<string, unknown> {
   const { result, waitedMs, finish } = ended;
   const { prompt_ms = 0, predicted_ms = 0 } = timingsOf(ended);
   const nanoseconds = (ms: number) => Math.round(ms * 1e6);

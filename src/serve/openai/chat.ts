@@ -1,6 +1,6 @@
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
-import type { Ended, Piece } from "../answers/answer.ts";
-import { type Choices, gather, type Gathered, openChoices } from "../answers/choices.ts";
+import type { AnswerOutcome, Piece } from "../answers/answer.ts";
+import { type Choices, gather, openChoices, type WholeAnswer } from "../answers/choices.ts";
 import { timingsOf, usageOf } from "../answers/usage.ts";
 import { type ApiCall, apiPost } from "../fields/route.ts";
 import type { Route } from "../service/route.ts";
@@ -52,7 +52,7 @@ async function chat(body: ChatRequest, call: ApiCall): Promise<Response> {
     object: "chat.completion",
     choices: answers.map((answer, index) => wholeChoice(answer, { index, body, ready })),
     usage: usageOf(answers.map(({ ended }) => ended)),
-    timings: timingsOf(answers[0]?.ended as Ended),
+    timings: timingsOf(answers[0]?.ended as AnswerOutcome),
   });
 }
 
@@ -74,7 +74,7 @@ interface Context {
 }
 
 function wholeChoice(
-  answer: Gathered,
+  answer: WholeAnswer,
   { index, body, ready }: Context & { readonly index: number },
 ): unknown {
   const { text, reasoning, calls, logprobs, rounds, ended } = answer;
@@ -114,7 +114,7 @@ async function* chunks(
     },
   });
   const deltas = Array.from({ length: body.n ?? 1 }, (_, index) => openDeltas(index, body, ready));
-  const ended: Ended[] = [];
+  const ended: AnswerOutcome[] = [];
   for await (const [index, piece] of pieces) {
     const choice = deltas[index]?.(piece);
     if (choice === undefined) continue;
@@ -129,7 +129,7 @@ async function* chunks(
     yield chunk([choice], { timings, ...last ? { usage: usageOf(ended) } : {} });
   }
   if (includeUsage) {
-    const timings = timingsOf(ended.at(-1) as Ended);
+    const timings = timingsOf(ended.at(-1) as AnswerOutcome);
     yield chunk([], { usage: usageOf(ended), timings });
   }
   yield { data: "[DONE]" };
@@ -144,7 +144,7 @@ function openDeltas(
   /** Tokens and rounds that have not been sent yet. */
   let tokens: TextLogprobs[] = [];
   let rounds: unknown[] = [];
-  const choice = (delta: unknown, finish: Ended["finish"] | null = null) => {
+  const choice = (delta: unknown, finish: AnswerOutcome["finish"] | null = null) => {
     const tokenLogprobs = logprobs && tokens.length > 0 ? chatLogprobs(tokens) : null;
     const more = tellsRounds && rounds.length > 0 ? { rounds } : {};
     [tokens, rounds] = [[], []];

@@ -35,7 +35,7 @@ export function chatAsk(
 ): ChatAsk {
   if (!ready.engine.info.hasChatTemplate) {
     throw invalid(
-      `"${ready.model}" has no chat template; POST /v1/completions goes without`,
+      `"${ready.model}" has no chat template; POST /v1/completions needs none`,
       "messages",
     );
   }
@@ -139,7 +139,7 @@ function promptOf(
 ): PromptInput {
   const begun = begunText(request);
   if (begun !== undefined && grammar !== undefined) {
-    throw invalid("an answer that a grammar writes cannot go on from what was said", "messages");
+    throw invalid("an assistant's message cannot be continued with a grammar", "messages");
   }
   const messages = request.messages.slice(0, begun === undefined ? undefined : -1)
     .map((message) => messageOf(message, family.argumentsAs));
@@ -171,7 +171,10 @@ function switchesOf(
 ): Switches {
   const taken = Object.keys(given ?? {}).find((name) => TAKEN.includes(name));
   if (taken !== undefined) {
-    throw invalid(`Cannot use "${taken}": it is what is said`, `chat_template_kwargs.${taken}`);
+    throw invalid(
+      `Cannot use "${taken}": the request itself sets it`,
+      `chat_template_kwargs.${taken}`,
+    );
   }
   if (!effort) return { templateArguments: { ...given }, ignored: [] };
   const spoken = /\breasoning_effort\b/.test(chatTemplate ?? "");

@@ -90,7 +90,7 @@ export interface ChatRequest extends SamplingValues {
   readonly separate_reasoning?: Maybe<boolean>;
   /** False: thoughts are left out (vLLM, OpenRouter). */
   readonly include_reasoning?: Maybe<boolean>;
-  /** Tell of each round how many tokens it drafted and accepted: the page shows it. */
+  /** Report for each round how many tokens it drafted and accepted: the page shows it. */
   readonly return_rounds?: Maybe<boolean>;
 }
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defined } from "../../defined.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
-import type { Ended } from "../answers/answer.ts";
+import type { AnswerOutcome } from "../answers/answer.ts";
 import type { Ask, Prompt } from "../answers/ask.ts";
 import { type Choices, gather, openChoices } from "../answers/choices.ts";
 import { timingsOf, usageOf, usageSum } from "../answers/usage.ts";
@@ -99,7 +99,7 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
   const { n, logprobs, max_tokens: maxTokens } = body;
   const count = n ?? 1;
   if (body.best_of && body.best_of !== count) {
-    throw invalid('Cannot use "best_of": allowed is what "n" is', "best_of");
+    throw invalid('Cannot use "best_of": it has to be equal to "n"', "best_of");
   }
   const prompts = promptsOf(body);
   const choices = await openChoices(call, {
@@ -138,7 +138,7 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
       logprobs: wantsLogprobs(body) ? completionLogprobs(pendingLogprobs, 0) : null,
     })),
     usage: usage(answers.map(({ ended }) => ended), count),
-    timings: timingsOf(answers[0]?.ended as Ended),
+    timings: timingsOf(answers[0]?.ended as AnswerOutcome),
   });
 }
 
@@ -175,7 +175,7 @@ function promptsOf(
 }
 
 /** @param count answers to each prompt, which come together. */
-function usage(ended: readonly Ended[], count: number): ReturnType<typeof usageOf> {
+function usage(ended: readonly AnswerOutcome[], count: number): ReturnType<typeof usageOf> {
   const prompts = Array.from(
     { length: ended.length / count },
     (_, i) => ended.slice(i * count, (i + 1) * count),
@@ -195,7 +195,7 @@ async function* chunks(
   const includeUsage = body.stream_options?.include_usage ?? false;
   const pendingLogprobs: TextLogprobs[][] = Array.from({ length: total }, () => []);
   const offsets: number[] = Array(total).fill(0);
-  const ended: Ended[] = [];
+  const ended: AnswerOutcome[] = [];
   let left = total;
   const chunk = (choices: unknown[], more: Record<string, unknown> = {}): StreamEvent => (
     { data: { ...head, choices, ...includeUsage ? { usage: null } : {}, ...more } }

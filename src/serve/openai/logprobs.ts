@@ -10,7 +10,7 @@ export function chatLogprobs(tokens: readonly TextLogprobs[]): unknown {
   };
 }
 
-/** `bytes` is null where a tokenizer does not tell those of half a character. */
+/** `bytes` is null where a tokenizer does not have the bytes of an incomplete character. */
 function named({ text, bytes, logprob }: TextLogprob): Record<string, unknown> {
   const own = bytes ?? (text.includes("\ufffd") ? undefined : UTF8.encode(text));
   return { token: text, logprob, bytes: own ? [...own] : null };

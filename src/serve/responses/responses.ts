@@ -1,5 +1,5 @@
 import { defined } from "../../defined.ts";
-import type { Ended } from "../answers/answer.ts";
+import type { AnswerOutcome } from "../answers/answer.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
 import { type Choices, openChoices } from "../answers/choices.ts";
 import { usageOf } from "../answers/usage.ts";
@@ -137,7 +137,7 @@ async function* responseEvents(
   const items = openItems(response);
   yield named("response.created", { response: response.as("in_progress", []) });
   yield named("response.in_progress", { response: response.as("in_progress", []) });
-  let ended: Ended | undefined;
+  let ended: AnswerOutcome | undefined;
   for await (const [, piece] of pieces) {
     if (piece.kind === "end") ended = piece.ended;
     for (const event of writer.write(piece)) {
@@ -149,7 +149,7 @@ async function* responseEvents(
   const cut = ended?.finish === "length";
   const status = cut ? "incomplete" : "completed";
   const output = writer.blocks.map((block, index) => items.whole(block, index));
-  const usage = usageOfResponse(ended as Ended);
+  const usage = usageOfResponse(ended as AnswerOutcome);
   yield named(`response.${status}`, {
     response: response.as(status, output, {
       usage,
@@ -159,7 +159,7 @@ async function* responseEvents(
   });
 }
 
-function usageOfResponse(ended: Ended): unknown {
+function usageOfResponse(ended: AnswerOutcome): unknown {
   const { prompt_tokens, completion_tokens, total_tokens, ...details } = usageOf([ended]);
   return {
     input_tokens: prompt_tokens,
@@ -226,7 +226,7 @@ function openItems({ ready: { tools }, clientTools }: OpenResponse): {
     if (block.kind === "call" && clientTools.get(block.name)?.custom) {
       const type = "response.custom_tool_call_input";
       if (kind === "open") return [added];
-      if (kind === "delta") return []; // the text stands in JSON, and is read when that is whole
+      if (kind === "delta") return []; // the text is a string in JSON, and is read when that is complete
       const input = customInput(block.text);
       return [[`${type}.delta`, { ...at, delta: input }], [`${type}.done`, { ...at, input }], done];
     }

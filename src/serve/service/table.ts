@@ -86,7 +86,12 @@ export function requestTable(
 
   function enter(count: number, requestId: string, grammarField?: string): LiveRequest[] {
     const most = maxBatch + maxQueue;
-    if (count > most) throw invalid(`${count} answers at once: at most ${most} find room`, "n");
+    if (count > most) {
+      throw invalid(
+        `${count} answers are asked for, and at most ${most} requests run or wait at a time`,
+        "n",
+      );
+    }
     if (taken + count > most) throw tooMany(taken - maxBatch);
     if (live.size === 0) heard = now();
     taken += count;

@@ -20,7 +20,7 @@ export const STATUS_ROUTES: readonly Route[] = [
   get(
     {
       path: "/props",
-      summary: "The model's properties, as llama-server tells them",
+      summary: "The model's properties, as llama-server reports them",
       tag: "Status",
     },
     ({ service }) => Response.json(props(service)),

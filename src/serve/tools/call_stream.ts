@@ -4,7 +4,7 @@ import type { BodyReader } from "./body.ts";
 export interface CallFormat {
   /** Texts that a call's body follows ("call"), and ones that mean nothing ("drop"). */
   readonly marks: Readonly<Record<string, "call" | "drop">>;
-  /** What stands behind a call besides white space: it is dropped. */
+  /** Text after a call, other than white space: it is dropped. */
   readonly after: readonly string[];
   /** Behind a call a brace begins the next. */
   readonly listed: boolean;
@@ -46,7 +46,7 @@ export function callStream(format: CallFormat): CallStream {
   let raw = "";
   let index = -1;
   let named = false;
-  /** The call stands behind a mark. */
+  /** The call follows a mark. */
   let marked = false;
   let pieces: ToolPiece[] = [];
 

@@ -33,7 +33,7 @@ export interface RequestAcceptance {
    * @param now when its round begins.
    */
   chance(position: number, step: number, now: Progress): number;
-  /** What the draft's confidence can tell of it; absent: the chance. */
+  /** The probability that the draft's confidence predicts; absent: the true one. */
   told?(position: number, step: number, now: Progress): number;
 }
 

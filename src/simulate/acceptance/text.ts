@@ -53,7 +53,7 @@ interface ModelArguments {
 const KINDS: Readonly<Record<string, (given: ModelArguments) => AcceptanceModel>> = {
   geometric({ values, refuse }) {
     const [alpha = 0, ...more] = chancesOf(values, refuse);
-    if (more.length > 0) throw refuse("geometric has one number; positions has one a draft");
+    if (more.length > 0) throw refuse("geometric has one number; positions has one for each draft");
     return geometric(alpha);
   },
   positions: ({ values, refuse }) => byPosition(chancesOf(values, refuse)),
@@ -92,13 +92,13 @@ function optionsOf(
 function chancesOf(text: string, refuse: (why: string) => UsageError): number[] {
   const numbers = numbersOf(text, refuse);
   if (numbers.every((number) => number <= 1)) return numbers;
-  throw refuse("chances are from 0 to 1");
+  throw refuse("probabilities are from 0 to 1");
 }
 
 function numbersOf(text: string, refuse: (why: string) => UsageError): number[] {
   return text.split("/").map((part) => {
     const number = decimal(part.trim());
-    if (number === undefined) throw refuse(`"${part}" is no number of at least 0`);
+    if (number === undefined) throw refuse(`"${part}" is not a number of at least 0`);
     return number;
   });
 }

@@ -36,7 +36,7 @@ export interface Arm {
   policy(world: World, before: readonly ArmResult[]): SimulatedPolicy;
 }
 
-/** What an arm came to in a world. */
+/** The result of an arm in a world. */
 export interface ArmResult {
   readonly arm: Arm;
   readonly result: SimulationResult;
@@ -92,8 +92,8 @@ export function policyArm(name: string, options: unknown, label: string = name):
         const unpriced = policy.tiers.find(({ depth }) => steps?.includes(depth) === false);
         if (unpriced === undefined) return policy;
         throw new UsageError(
-          `Cannot use policy "${label}": it has ${unpriced.depth} steps, ` +
-            `prices are known of ${steps?.join(", ")}`,
+          `Cannot use policy "${label}": it drafts ${unpriced.depth} steps, ` +
+            `and the cost table has only ${steps?.join(", ")}`,
         );
       },
     }),

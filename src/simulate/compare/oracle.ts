@@ -152,7 +152,7 @@ export function choiceOf(
  * ones that ran in the same world. Sizes go together from one power of 2 to the next, so that each has
  * rounds enough.
  *
- * @param statics what the static depths came to.
+ * @param statics results of the static depths.
  */
 export function perBatchOracle(
   pricing: Pricing,

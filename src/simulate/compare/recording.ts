@@ -5,7 +5,7 @@ import type { RecordedChain } from "../acceptance/replay.ts";
 
 /** A request of a recorded run. */
 export interface RecordedRequest {
-  /** When it came, from the start. */
+  /** Time of its arrival, from the start. */
   readonly atMs: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
@@ -31,7 +31,7 @@ export interface RecordedRound {
 
 /** The engine that was recorded. */
 export interface RecordedMachine {
-  /** As `--policies` takes it. */
+  /** As `--policy` takes it. */
   readonly policy: string;
   readonly maxBatch: number;
   readonly kvTokens: number;
@@ -102,7 +102,7 @@ function machineOf(
   const counts = [maxBatch, kvTokens, prefillRows].every((each) => isCount(each, 1));
   if (
     typeof policy !== "string" || !counts || roundsPerSync !== "auto" && !isCount(roundsPerSync, 1)
-  ) throw new RecordingError(`line ${line} is no machine`);
+  ) throw new RecordingError(`line ${line} does not describe a machine`);
   return { ...fields as RecordedMachine, costs: costsOf(costs, line) };
 }
 
@@ -150,7 +150,7 @@ function isCount(value: unknown, least: number): value is number {
   return Number.isSafeInteger(value) && Number(value) >= least;
 }
 
-/** Whether rounds tell which requests they are of. */
+/** Whether rounds name their requests. */
 export function knowsRequests({ rounds }: Pick<Recording, "rounds">): boolean {
   return rounds.every(({ requests }) => requests !== undefined);
 }

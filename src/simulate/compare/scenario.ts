@@ -18,12 +18,12 @@ export interface Scenario {
   acceptance(roundMs: number): AcceptanceModel;
   /** The batch whose plain round is the unit of time. */
   readonly typicalBatch: number;
-  /** What is the same for every policy beside the machine: the texts, or the time. */
+  /** What is the same for every policy besides the machine: the texts, or the time. */
   readonly fixed: "work" | "time";
 }
 
 /** A scenario on a machine. */
-export interface Staged {
+export interface ScenarioSetup {
   readonly source: () => Source;
   readonly acceptance: AcceptanceModel;
   readonly maxBatch: number;
@@ -120,7 +120,7 @@ export function staged(
   scenario: Scenario,
   pricing: Pricing,
   { rounds, seed }: { readonly rounds: number; readonly seed: number },
-): Staged {
+): ScenarioSetup {
   const batch = scenario.typicalBatch;
   const [steps = 0] = pricing.steps ?? [];
   const cells = batch * SCENARIO_CELLS;

@@ -23,9 +23,9 @@ export interface RoundPrice {
 /** What things take on the simulated machine. */
 export interface Pricing {
   readonly name: string;
-  /** What policies are told; undefined where there is none. */
+  /** The cost table that policies get; undefined where there is none. */
   readonly table: CostTable | undefined;
-  /** Batch sizes that rounds are padded to, as policies are told. */
+  /** Batch sizes that rounds are padded to, which policies get. */
   readonly buckets: readonly number[];
   /** Depths that rounds may have; undefined: any. */
   readonly steps: readonly number[] | undefined;

@@ -3,7 +3,7 @@ import { CostError } from "../../speculate/costs/parse.ts";
 import { type AcceptanceModel, meanTokens, type Progress } from "../acceptance/model.ts";
 import type { Pricing } from "./pricing.ts";
 
-/** Throughput that was published for batch sizes and depths, without costs and acceptance apart. */
+/** Throughput that was published for batch sizes and depths, which does not separate costs from acceptance. */
 export interface RewardTable {
   readonly format: typeof REWARD_FORMAT;
   /** Where the numbers are from. */
@@ -24,14 +24,18 @@ export function parseRewards(json: unknown): RewardTable {
   if (format !== REWARD_FORMAT) throw new CostError(`its format is not "${REWARD_FORMAT}"`);
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new CostError(`it has an unknown field "${unknown}"`);
-  if (typeof source !== "string") throw new CostError("source is no text");
-  if (!isRising(batches, 1)) throw new CostError("batches are no integers from 1 on that rise");
-  if (!isRising(steps, 0)) throw new CostError("steps are no integers from 0 on that rise");
+  if (typeof source !== "string") throw new CostError("source is not text");
+  if (!isRising(batches, 1)) {
+    throw new CostError("batches have to be integers from 1 in rising order");
+  }
+  if (!isRising(steps, 0)) throw new CostError("steps have to be integers from 0 in rising order");
   const isRow = (row: unknown) =>
     Array.isArray(row) && row.length === batches.length &&
     row.every((rate) => typeof rate === "number" && rate > 0 && rate < Infinity);
   if (!Array.isArray(rates) || rates.length !== steps.length || !rates.every(isRow)) {
-    throw new CostError("rates are not numbers above 0, a list a depth with one a batch size");
+    throw new CostError(
+      "rates have to be numbers above 0, a list for each depth with one for each batch size",
+    );
   }
   return { format, source, batches, steps, rates };
 }
@@ -48,7 +52,7 @@ function isRising(list: unknown, least: number): list is readonly number[] {
  *     ms(b, K) = 1000 b n(K) / r(b, K)
  *
  * r is interpolated along log b, and constant beyond its ends per sequence. There is no cost table to
- * tell policies of, and prompts and catching up take no time: nothing was published of them.
+ * give to policies, and prompts and catching up take no time: nothing was published of them.
  *
  * @param end of the run, over which the acceptance is averaged.
  */

@@ -6,7 +6,7 @@ import {
 } from "../../engine/schedule/prefix_cache.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 
-/** Pages where memory is no limit; policies are told so many. */
+/** Pages where memory is no limit; policies get this number. */
 const UNLIMITED = 2 ** 31 - 1;
 
 /** KV pages of the simulated machine, and what is cached in them. */

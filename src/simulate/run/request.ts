@@ -1,7 +1,7 @@
 import type { AcceptanceModel, RequestAcceptance } from "../acceptance/model.ts";
 
 /** What comes to the machine. */
-export interface Coming {
+export interface IncomingRequest {
   readonly seed: number;
   readonly promptTokens: number;
   /** 1 or more. */
@@ -21,7 +21,7 @@ export interface SimulatedRequest {
   readonly outputTokens: number;
   /** Of its prompt, those that others had stored for it. */
   readonly cachedTokens: number;
-  /** When it came. */
+  /** Time of its arrival. */
   readonly atMs: number;
   readonly acceptance: RequestAcceptance;
   /** Tokens of its output that it has received. */
@@ -32,7 +32,7 @@ export interface SimulatedRequest {
 
 export function newRequest(
   id: number,
-  { cachedTokens = 0, ...coming }: Coming,
+  { cachedTokens = 0, ...coming }: IncomingRequest,
   acceptance: AcceptanceModel,
 ): SimulatedRequest {
   return {

@@ -32,7 +32,7 @@ export interface Simulation {
   readonly onRound?: (sample: SimulatedSample) => void;
 }
 
-/** A policy by its name. An oracle is told of the simulation what no policy can know. */
+/** A policy by its name. An oracle gets data of the simulation that no policy can know. */
 export interface SimulatedPolicy {
   readonly name: string;
   open(view: SimulationView): Policy;

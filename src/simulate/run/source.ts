@@ -1,5 +1,5 @@
 import { type Arrival, arrivalSeed } from "../../arrivals/arrival.ts";
-import type { Coming } from "./request.ts";
+import type { IncomingRequest } from "./request.ts";
 
 /** Where requests come from. */
 export interface Source {
@@ -8,7 +8,7 @@ export interface Source {
    *
    * @param inFlight requests that wait or run.
    */
-  due(ms: number, inFlight: number): readonly Coming[];
+  due(ms: number, inFlight: number): readonly IncomingRequest[];
   /** Requests in flight that are too many by now: the youngest leave. */
   surplus(ms: number, inFlight: number): number;
   /** Whether `due` or `surplus` has something by now. */
@@ -19,7 +19,7 @@ export interface Source {
   readonly stored: boolean;
 }
 
-/** Lengths of requests whose arrivals tell none, tokens. */
+/** Lengths in tokens of requests whose arrivals have none. */
 export interface Lengths {
   readonly promptTokens: number;
   readonly outputTokens: number;

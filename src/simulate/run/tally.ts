@@ -37,7 +37,7 @@ export interface DepthShare {
   readonly ms: number;
 }
 
-/** What a simulation came to. */
+/** The result of a simulation. */
 export interface SimulationResult {
   readonly policy: string;
   /** Simulated time. */
@@ -61,7 +61,7 @@ export interface SimulationResult {
   readonly catchUpMs: number;
   /** Rounds after the last token of every request in them. */
   readonly wasted: number;
-  /** By batch size and depth of the rounds, those that came first at first. */
+  /** By batch size and depth of the rounds, in the order of their first round. */
   readonly depths: readonly DepthShare[];
   readonly finished: readonly FinishedRequest[];
 }

@@ -66,7 +66,7 @@ export function rankBatches(
 
 /**
  * Drafts expected to be accepted of the N most likely ones of the first `depth` levels, the mean of
- * the batches: [batch * depth + 1], by N. Where a batch has fewer chains, each stands for several.
+ * the batches: [batch * depth + 1], by N. Where a batch has fewer chains, each counts several times.
  */
 export function expectedAccepted(
   batches: readonly RankedDrafts[],

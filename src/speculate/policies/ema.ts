@@ -8,7 +8,7 @@ import {
   withInitialSteps,
 } from "../adaptive_config.ts";
 import { AdaptiveConfigError } from "../adaptive_fields.ts";
-import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
+import type { Policy, PolicyReport, PolicyUpdate, RoundOutcome } from "../policy.ts";
 import { slotIndex } from "../batch_bracket.ts";
 import { EMA_GENERATIONS } from "./ema_generations.ts";
 import { wordOf } from "./fields.ts";
@@ -113,7 +113,7 @@ function learn(
   state: EmaState,
   index: number,
   { tier, sequences }: RoundOutcome,
-): Learned<EmaState> {
+): PolicyUpdate<EmaState> {
   const old = at(state, index);
   if (tier.depth !== old.current) return { state };
   // A count that is none would stay in the average for ever.

@@ -94,7 +94,7 @@ Deno.test("two WebGPUs: blocks take turns, rows of both are in one table", async
   assert.match(err, /^builtin: 1 of 3: measured\ndawn: 1 of 3: measured\n/);
 });
 
-Deno.test("two WebGPUs: one that does not open beside the other follows it", async () => {
+Deno.test("two WebGPUs: one that cannot be opened while the other is open follows it", async () => {
   const { code, log, started, out, err } = await run([
     { blocks: 2, rows: BUILTIN ?? [] },
     { blocks: 0, rows: (DAWN ?? []).slice(0, 1), code: 2 },
@@ -105,7 +105,10 @@ Deno.test("two WebGPUs: one that does not open beside the other follows it", asy
   assert.deepEqual(log, ["builtin 0", "builtin 1", "dawn 0", "dawn 1"]);
   const linesOf = (name: string) => out.match(RegExp(`^\\| ${name} +\\| +1 \\|`, "gm"))?.length;
   assert.equal(linesOf("dawn"), linesOf("builtin"));
-  assert.match(err, /warning: dawn does not open beside the other WebGPU: .* not by turns/);
+  assert.match(
+    err,
+    /warning: dawn cannot be opened while the other WebGPU is open: .* not in turns/,
+  );
   assert.match(out, /dawn over builtin/);
 });
 
@@ -152,10 +155,10 @@ Deno.test("two WebGPUs: a growth of each one after the other", async () => {
       { blocks: 0, rows: [rowOf("builtin")] },
       { blocks: 0, rows: [rowOf("dawn")], said: "left out: m, context 32768: no room" },
     ],
-    ["--growth", "--rows", "1"],
+    ["--table", "growth", "--rows", "1"],
   );
   assert.deepEqual([code, started.length], [0, 2]);
-  assert.ok(started.every((args) => args.includes("--growth")));
+  assert.ok(started.every((args) => args.includes("growth")));
   assert.match(out, /## m, builtin: a round by context.*## m, dawn: a round by context/s);
   assert.match(out, /dawn: m, context 32768: no room/);
 });
@@ -185,7 +188,7 @@ Deno.test("two WebGPUs: rewrites of each one after the other, a table each", asy
       { blocks: 0, rows: [rowOf("builtin")] },
       { blocks: 0, rows: [rowOf("dawn")], said: "left out: m, prompt of 256: no room" },
     ],
-    ["--rewrites"],
+    ["--table", "rewrites"],
   );
   assert.deepEqual([code, started.length], [0, 2]);
   assert.match(out, /## m, draft none, builtin, .*## m, draft none, dawn, /s);
@@ -211,7 +214,10 @@ Deno.test("which WebGPUs, and what is of one alone", () => {
   const cases = [
     ["--webgpu wgpu", 'Cannot use "--webgpu wgpu": allowed is builtin, dawn or builtin,dawn'],
     ["--webgpu dawn,dawn", 'Cannot use "--webgpu dawn,dawn": allowed is'],
-    ["--webgpu builtin,dawn --profile", 'Cannot use "--profile" with "--webgpu builtin,dawn": '],
+    [
+      "--webgpu builtin,dawn --table profile",
+      'Cannot use "--webgpu builtin,dawn" with "--table profile": ',
+    ],
     ["--webgpu dawn,builtin --resume x", 'Cannot use "--resume" with "--webgpu dawn,builtin": '],
   ] as const;
   for (const [args, message] of cases) {

@@ -92,7 +92,7 @@ Deno.test("breakeven: a page in a file, and still the table on standard output",
     const there = await refused(`--alpha 0.6 --draft-cost 0.05 --output ${folder}`);
     assert.equal(there, `Cannot write "${folder}": it is a folder`);
     const line = `--alpha 0.6 --draft-cost 0.05 --output ${file}`;
-    assert.match(await refused(line), /^Cannot write ".*": there is such a file; .*--force/);
+    assert.match(await refused(line), /^Cannot write ".*": the file exists already; .*--force/);
     assert.equal(await Deno.readTextFile(file), page);
     assert.equal((await run(`${line} --force`)).out, await Deno.readTextFile(file));
   } finally {
@@ -106,7 +106,7 @@ Deno.test("breakeven: what is missing is one line", async () => {
     assert.equal(await refused(line), missing);
   }
   for (
-    const line of ["--measure --model m", "--measure --draft none", "--measure --random-weights c"]
+    const line of ["--measure --model m", "--measure --draft none", "--measure --model random:c"]
   ) {
     assert.equal(await refused(line), 'Cannot use "--measure" without a draft: give --draft MODEL');
   }

@@ -40,14 +40,18 @@ const EVENTS: readonly GrowthEvent[] = [
   { kind: "row", row: { ...ROW, context: 1024 } },
 ];
 
-async function run(args: readonly string[], { interrupt = false } = {}) {
+async function run(
+  args: readonly string[],
+  { interrupt = false, bandwidth }: { interrupt?: boolean; bandwidth?: number } = {},
+) {
   const io = fakeIo();
-  const invocation = parseArguments(["bench", "--growth", ...args]);
+  const invocation = parseArguments(["bench", "--table", "growth", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: GrowthRequest[] = [];
   const code = await runGrowth(invocation.options, {
     io,
-    args: ["--growth", ...args],
+    args: ["--table", "growth", ...args],
+    bandwidth,
     version: "0",
     now: () => new Date(0),
     located: (model) => Promise.resolve(model),
@@ -62,7 +66,7 @@ async function run(args: readonly string[], { interrupt = false } = {}) {
   return { code, request: requests[0], out: io.out(), err: io.err() };
 }
 
-Deno.test("bench --growth: axes, models and repeats reach the measuring, tables come out", async () => {
+Deno.test("bench --table growth: axes, models and repeats reach the measuring, tables come out", async () => {
   const { code, request, out, err } = await run([]);
   assert.equal(code, 0);
   assert.deepEqual([request?.axes, request?.repeat, request?.models.length], [{}, 5, 1]);
@@ -82,10 +86,10 @@ Deno.test("bench --growth: axes, models and repeats reach the measuring, tables 
     "1,8",
     "--rows",
     "1-4",
-    "--bandwidth",
-    "4260",
   ];
-  const { request: other } = await run([...flags, "--random-weights", "a.json,b.json"]);
+  const { request: other } = await run([...flags, "--model", "random:a.json,random:b.json"], {
+    bandwidth: 4260,
+  });
   assert.deepEqual(other?.axes, { context: [0, 512], batch: [1, 8], rows: [1, 2, 3, 4] });
   assert.deepEqual(other?.models.map(({ randomWeights }) => randomWeights), ["a.json", "b.json"]);
   assert.equal(other?.bandwidth, 4260);
@@ -93,7 +97,7 @@ Deno.test("bench --growth: axes, models and repeats reach the measuring, tables 
   assert.deepEqual(named.request?.models.map(({ model }) => model), ["x/a", "x/b"]);
 });
 
-Deno.test("bench --growth: every format, to standard output or a file with the tables beside it", async () => {
+Deno.test("bench --table growth: every format, to standard output or a file with the tables beside it", async () => {
   const { out: json } = await run(["--format", "json"]);
   const read = JSON.parse(json);
   assert.deepEqual(read.rows[0], ROW);
@@ -106,31 +110,31 @@ Deno.test("bench --growth: every format, to standard output or a file with the t
     const { out } = await run(["--format", "html", "--output", path]);
     assert.match(out, /^model m/);
     const page = await Deno.readTextFile(path);
-    assert.match(page, /eyrie bench --growth --format html/);
+    assert.match(page, /eyrie bench --table growth --format html/);
     assert.match(page, /<svg/);
   } finally {
     await Deno.remove(path);
   }
 });
 
-Deno.test("bench --growth: after Ctrl+C what was measured is shown", async () => {
+Deno.test("bench --table growth: after Ctrl+C what was measured is shown", async () => {
   const { code, out } = await run([], { interrupt: true });
   assert.equal(code, 130);
   assert.match(out, /\| +512 \|/);
   assert.ok(!out.includes("1024"));
 });
 
-Deno.test("bench --growth: flags that it does not go with", () => {
+Deno.test("bench --table growth: flags that it does not go with", () => {
   const cases = [
-    ["--rows 4", 'Cannot use "--rows": it needs --growth or --rewrites'],
-    ["--growth --profile", 'Cannot use "--profile" with "--growth": allowed is one of them'],
-    ["--growth --num-steps 3", 'Cannot use "--num-steps" with "--growth": it belongs to a sweep'],
-    ["--growth --resume x", 'Cannot use "--resume" with "--growth": it belongs to a sweep'],
+    ["--rows 4", 'Cannot use "--rows": it needs --table growth or --table rewrites'],
+    ["--growth --profile", 'Cannot use "--profile" with "--growth": it means --table profile'],
+    ["--table growth --num-steps 3", 'Cannot use "--num-steps" with "--table growth": only a'],
+    ["--growth --resume x", 'Cannot use "--resume" with "--table growth": only a'],
     [
-      "--growth --random-weights a.json,b.json --random-draft c.json",
-      'Cannot use "--random-draft c.json" with several models: it is of one',
+      "--table growth --model random:a.json,random:b.json --draft random:c.json",
+      'Cannot use "--draft random:c.json" with several models: a draft belongs to one',
     ],
-    ["--growth --rows 18", 'Cannot use "--rows 18": '],
+    ["--table growth --rows 18", 'Cannot use "--rows 18": '],
   ] as const;
   for (const [args, message] of cases) {
     assert.throws(

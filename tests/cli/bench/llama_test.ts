@@ -7,7 +7,7 @@ import { fakeSession } from "../../measure/fake.ts";
 import { fakeIo } from "../fake.ts";
 
 async function run(...args: string[]) {
-  const invocation = parseArguments(["bench", "--llama-bench", ...args]);
+  const invocation = parseArguments(["bench", "--table", "llama-bench", ...args]);
   assert.ok(invocation.command === "bench");
   const io = fakeIo();
   const session = {
@@ -23,7 +23,7 @@ async function run(...args: string[]) {
   return { code, request: requests[0], cells: session.cells, out: io.out() };
 }
 
-Deno.test("bench --llama-bench: pp512 and tg128, plain and with each setting, as mean and deviation", async () => {
+Deno.test("bench --table llama-bench: pp512 and tg128, plain and with each setting, as mean and deviation", async () => {
   const { code, request, cells, out } = await run("--repeat", "3", "--num-steps", "0,3");
   assert.equal(code, 0);
   assert.deepEqual(
@@ -47,7 +47,7 @@ Deno.test("bench --llama-bench: pp512 and tg128, plain and with each setting, as
   for (const line of lines.slice(2)) assert.match(line[6] ?? "", /^\d+\.\d\d ± \d+\.\d\d$/);
 });
 
-Deno.test("bench --llama-bench: rates are of the prompt alone and of the answer after its first token", async () => {
+Deno.test("bench --table llama-bench: rates are of the prompt alone and of the answer after its first token", async () => {
   const { out } = await run("--repeat", "2", "--num-steps", "0", "--format", "json");
   const [prompt, answer, ...more] = JSON.parse(out) as LlamaRow[];
   assert.deepEqual(more, []);
@@ -58,7 +58,7 @@ Deno.test("bench --llama-bench: rates are of the prompt alone and of the answer 
   assert.ok((answer?.avg_ts ?? 0) > 0 && (answer?.stddev_ts ?? -1) >= 0);
 });
 
-Deno.test("bench --llama-bench: flags that its tests decide are refused", () => {
+Deno.test("bench --table llama-bench: flags that its tests decide are refused", () => {
   for (
     const flags of [
       ["--batch-sizes", "2"],
@@ -69,9 +69,9 @@ Deno.test("bench --llama-bench: flags that its tests decide are refused", () => 
       ["--webgpu", "builtin,dawn"],
     ]
   ) {
-    assert.throws(() => parseArguments(["bench", "--llama-bench", ...flags]), {
+    assert.throws(() => parseArguments(["bench", "--table", "llama-bench", ...flags]), {
       name: "UsageError",
-      message: /with "--(llama-bench|growth|webgpu builtin,dawn)"/,
+      message: /with "--table llama-bench"/,
     });
   }
 });

@@ -52,7 +52,7 @@ async function inFolder(test: (path: (name: string) => string) => Promise<void>)
   }
 }
 
-const QUICK = "--repeat 1 --num-requests 8 --policies static:num_steps=0,ema:candidate_steps=1/3";
+const QUICK = "--repeat 1 --num-requests 8 --policy static:num_steps=0,ema:candidate_steps=1/3";
 const QUICK_FIRST = "static:num_steps=0";
 const TRACE = `TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:17:03.9799600,480,10
@@ -101,10 +101,10 @@ Deno.test("rates, schedules and closed loops become cases", async () => {
     ["1 in flight", null, 1, null],
     ["4 in flight", null, 4, null],
   ]);
-  assert.deepEqual(await cases("--rate-schedule 0:2,1:9 --duration 3"), [
+  assert.deepEqual(await cases("--request-rate 0:2,1:9 --duration 3"), [
     ["rates 0:2,1:9", null, null, 1],
   ]);
-  const timed = await run("--repeat 1 --request-rate 20 --duration 5 --policies static");
+  const timed = await run("--repeat 1 --request-rate 20 --duration 5 --policy static");
   const arrivals = timed.request.plan.cases[0]?.arrivals(1) ?? [];
   assert.ok(arrivals.length > 64 && arrivals.every(({ atMs }) => atMs < 5000));
   const both = await run("--repeat 1 --request-rate 20 --duration 5 --num-prompts 3");
@@ -133,7 +133,7 @@ Deno.test("--recording: a recording of each measurement, which simulate reads; a
       assert.equal(brought, tokens);
     }
     assert.ok(session.disposed());
-    const single = "--repeat 1 --num-requests 8 --policies ema";
+    const single = "--repeat 1 --num-requests 8 --policy ema";
     await run(`${single} --recording ${path("one.jsonl")}`);
     for (const there of ["one.jsonl", "runs"]) {
       assert.match(
@@ -147,7 +147,7 @@ Deno.test("--recording: a recording of each measurement, which simulate reads; a
     const file = `--recording ${path("many.jsonl")}`;
     assert.match(
       await refused(`${QUICK} --request-rate 4,16 ${file}`),
-      /^Cannot use "--recording .*many\.jsonl": a file has one load, policy and block, not 2, 2 and 1; give a folder$/,
+      /^Cannot use "--recording .*many\.jsonl": a \.jsonl file has one load, one policy and one block, not 2, 2 and 1; give a folder$/,
     );
     assert.ok(![...Deno.readDirSync(path(""))].some(({ name }) => name === "many.jsonl"));
     assert.match(
@@ -160,8 +160,8 @@ Deno.test("--recording: a recording of each measurement, which simulate reads; a
 Deno.test("a trace is replayed, scaled and cut; prompts of texts are not as long, and it says so", async () => {
   await inFolder(async (path) => {
     await Deno.writeTextFile(path("t.csv"), TRACE);
-    const line = `--repeat 1 --trace ${path("t.csv")} --time-scale 10 --length-scale 0.5`;
-    const { request, err, out } = await run(`${line} --policies static --workload random`);
+    const line = `--repeat 1 --trace ${path("t.csv")}:time=10,length=0.5`;
+    const { request, err, out } = await run(`${line} --policy static --workload random`);
     const [one] = request.plan.cases;
     assert.equal(one?.name, "trace t.csv, time x 10, lengths x 0.5");
     assert.deepEqual(
@@ -172,10 +172,10 @@ Deno.test("a trace is replayed, scaled and cut; prompts of texts are not as long
     );
     assert.ok(!err.includes("warning"));
     assert.match(out, /load trace t\.csv/);
-    const texts = await run(`--repeat 1 --trace ${path("t.csv")} --policies static`);
+    const texts = await run(`--repeat 1 --trace ${path("t.csv")} --policy static`);
     assert.match(
       texts.err,
-      /^warning: prompts are those of fledgling:all, not as long as in the trace/,
+      /^warning: prompts are those of fledgling:all and do not have the lengths of the trace/,
     );
     const cut = await run(`--repeat 1 --trace ${path("t.csv")} --num-requests 2 --workload random`);
     assert.equal(cut.request.plan.cases[0]?.arrivals(1).length, 2);
@@ -206,7 +206,7 @@ Deno.test("flags reach the engine and the requests", async () => {
 
 Deno.test("options of a policy may have commas, between its own and the next", async () => {
   const { request } = await run(
-    "--repeat 1 --num-requests 4 --policies ema:candidate_steps=1/3,update_interval=2,static:num_steps=2",
+    "--repeat 1 --num-requests 4 --policy ema:candidate_steps=1/3,update_interval=2,static:num_steps=2",
   );
   const [ema, , fixed] = request.plan.arms;
   assert.equal(ema?.label, "ema:candidate_steps=1/3,update_interval=2");
@@ -223,7 +223,7 @@ Deno.test("each format to standard output and to a file; JSONL rows come as they
       assert.match(await Deno.readTextFile(path("out")), start);
       assert.match(out, starts.md, "the table is shown all the same");
       const again = await refused(`${QUICK} --output ${path("out")}`);
-      assert.match(again, /^Cannot write ".*": there is such a file; .*--force/);
+      assert.match(again, /^Cannot write ".*": the file exists already; .*--force/);
     });
   }
   const io = fakeIo();
@@ -271,7 +271,7 @@ Deno.test("Ctrl+C ends with what is there", async () => {
   });
   const { code, out, err } = await run(`${QUICK} --request-rate 5,9`, { session, io });
   assert.equal(code, 130);
-  assert.match(err, /warning: stopped: the measurement in flight is left out/);
+  assert.match(err, /warning: stopped: the measurement that was running is left out/);
   assert.equal(out.split("\n").filter((line) => /^\| (5|9) req\/s/.test(line)).length, 5);
 });
 
@@ -287,25 +287,25 @@ Deno.test("on a terminal a bar says how many requests have been answered", async
 Deno.test("flags that contradict each other are refused in one line", async () => {
   const cases: [line: string, message: RegExp][] = [
     ["--request-rate 1 --concurrency 2", /"--request-rate" with "--concurrency": allowed is one/],
-    ["--trace t.csv --rate-schedule 0:1", /"--rate-schedule" with "--trace"/],
-    ["--concurrency 2 --burstiness 2", /"--burstiness": it needs --request-rate or --rate-sch/],
-    ["--time-scale 2", /"--time-scale": it needs --trace/],
-    ["--request-rate 2 --length-scale 2", /"--length-scale": it needs --trace/],
+    ["--trace t.csv --request-rate 0:1", /"--request-rate" with "--trace"/],
+    ["--concurrency 2 --burstiness 2", /"--burstiness": it needs --request-rate$/],
+    ["--time-scale 2", /"--trace time=2": allowed is FILE, or FILE:time=S/],
+    ["--trace t.csv:time=0", /"--trace t.csv:time=0": allowed is FILE/],
     [
       "--concurrency 2 --duration 5",
-      /"--duration" with "--concurrency": a closed loop has no time/,
+      /"--duration" with "--concurrency": a closed loop ends after --num-requests/,
     ],
-    ["--rate-schedule 0:1", /"--rate-schedule" alone: .* give --duration/],
-    ["--rate-schedule 5:1 --duration 3", /"--rate-schedule 5:1": allowed is SECONDS:RATE/],
+    ["--request-rate 0:1", /"--request-rate 0:1" alone: .* give --duration/],
+    ["--request-rate 5:1 --duration 3", /"--request-rate 5:1": allowed is SECONDS:RATE/],
     ["--output-tokens 5 --max-tokens 6", /"--max-tokens" with "--output-tokens"/],
     ["--prompt-tokens 5", /"--prompt-tokens" with "--workload fledgling:all"/],
     ["--trace t.csv --prompt-tokens 5", /"--prompt-tokens" with "--trace"/],
     ["--request-rate 0", /"--request-rate 0": allowed is numbers from 0\.001/],
-    ["--policies nix", /"--policies nix": no such policy/],
-    ["--policies static:num_steps=x", /"--policies static:num_steps=x": /],
+    ["--policy nix", /"--policy nix": no such policy/],
+    ["--policy static:num_steps=x", /"--policy static:num_steps=x": /],
     ["--format csv", /"--format csv": allowed is one of md, json, jsonl, html/],
     ["--output /none/x.html", /"\/none\/x\.html"/],
-    ["--random-draft d.json", /"--random-draft": it needs --random-weights/],
+    ["--random-draft d.json", /"--draft random:d.json": it needs --model random:/],
   ];
   for (const [line, message] of cases) assert.match(await refused(line), message, line);
 });

@@ -27,13 +27,23 @@ const ROW: RewriteRow = {
   ratio_high: null,
 };
 
-async function run(args: readonly string[], { interrupt = false } = {}) {
-  const io = fakeIo();
-  const invocation = parseArguments(["bench", "--rewrites", ...args]);
+interface Run {
+  readonly interrupt?: boolean;
+  readonly terminal?: boolean;
+  readonly without?: readonly string[];
+}
+
+async function run(
+  args: readonly string[],
+  { interrupt = false, terminal = false, without = [] }: Run = {},
+) {
+  const io = fakeIo({ terminal });
+  const invocation = parseArguments(["bench", "--table", "rewrites", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: RewritesRequest[] = [];
   const code = await runRewrites(invocation.options, {
     io,
+    without: new Set(without),
     located: (model) => Promise.resolve(model),
     async *rewrites(request) {
       requests.push(request);
@@ -47,7 +57,7 @@ async function run(args: readonly string[], { interrupt = false } = {}) {
   return { code, request: requests[0], out: io.out(), err: io.err() };
 }
 
-Deno.test("bench --rewrites: shapes, models and repeats reach the measuring, a table comes out", async () => {
+Deno.test("bench --table rewrites: shapes, models and repeats reach the measuring, a table comes out", async () => {
   const { code, request, out, err } = await run([]);
   assert.equal(code, 0);
   assert.deepEqual(
@@ -58,7 +68,7 @@ Deno.test("bench --rewrites: shapes, models and repeats reach the measuring, a t
   assert.match(out, /left out: m, without x: no kernel\n$/);
   assert.equal(err, "1 of 1: m, context 512\nleft out: m, without x: no kernel\n");
   const flags = ["--depth", "0,64", "--batch-sizes", "1,8", "--rows", "2", "--repeat", "3"];
-  const { request: other } = await run([...flags, "--random-weights", "a.json,b.json"]);
+  const { request: other } = await run([...flags, "--model", "random:a.json,random:b.json"]);
   assert.deepEqual(
     [other?.context, other?.batch, other?.rows, other?.repeat],
     [[0, 64], [1, 8], [2], 3],
@@ -66,7 +76,7 @@ Deno.test("bench --rewrites: shapes, models and repeats reach the measuring, a t
   assert.deepEqual(other?.models.map(({ randomWeights }) => randomWeights), ["a.json", "b.json"]);
 });
 
-Deno.test("bench --rewrites: every format, to standard output or a file with the table beside it", async () => {
+Deno.test("bench --table rewrites: every format, to standard output or a file with the table beside it", async () => {
   const read = JSON.parse((await run(["--format", "json"])).out);
   assert.deepEqual([read.rows[0], read.skipped], [ROW, ["m, without x: no kernel"]]);
   const { out: jsonl } = await run(["--format", "jsonl"]);
@@ -83,26 +93,47 @@ Deno.test("bench --rewrites: every format, to standard output or a file with the
   }
 });
 
-Deno.test("bench --rewrites: after Ctrl+C what was measured is shown", async () => {
+Deno.test("bench --table rewrites: after Ctrl+C what was measured is shown", async () => {
   const { code, out } = await run([], { interrupt: true });
   assert.equal(code, 130);
   assert.match(out, /\| split_k \|/);
   assert.ok(!out.includes("| all"));
+  assert.match(out, /\nstopped: an empty field was not reached/);
 });
 
-Deno.test("bench --rewrites: flags that it does not go with", () => {
+Deno.test("bench --table rewrites: a terminal has the columns that fit, --format md all of them", async () => {
+  const { out } = await run([], { terminal: true });
+  assert.ok(out.split("\n").every((line) => line.length <= 80), out);
+  assert.match(out, /^split_k +1\.00 +1\.50x$/m);
+  assert.match((await run(["--format", "md"], { terminal: true })).out, /1 row: without ms/);
+});
+
+Deno.test("bench --table rewrites: rewrites that EYRIE_WITHOUT turns off are named, all of them are refused", async () => {
+  const { err } = await run([], { without: ["split_k"] });
+  assert.match(
+    err,
+    /^warning: EYRIE_WITHOUT=split_k: these rewrites are off in every measurement\n/,
+  );
+  await assert.rejects(
+    run([], { without: ["all"] }),
+    new UsageError(
+      'Cannot use "EYRIE_WITHOUT=all" with "--table rewrites": no rewrite is left to measure',
+    ),
+  );
+});
+
+Deno.test("bench --table rewrites: flags that it does not go with", () => {
   const cases = [
-    ["--rewrites --growth", 'Cannot use "--growth" with "--rewrites": allowed is one of them'],
+    ["--rewrites --growth", 'Cannot use "--growth" with "--rewrites": it means --table growth'],
     [
-      "--rewrites --num-steps 3",
-      'Cannot use "--num-steps" with "--rewrites": it belongs to a sweep',
+      "--table rewrites --num-steps 3",
+      'Cannot use "--num-steps" with "--table rewrites": only a measurement of settings takes it',
     ],
-    ["--rewrites --bandwidth 9", 'Cannot use "--bandwidth": it needs --profile or --growth'],
     [
-      "--rewrites --format html",
-      'Cannot use "--format html" with "--rewrites": allowed is md, csv, json, jsonl',
+      "--table rewrites --format html",
+      'Cannot use "--format html" with "--table rewrites": allowed is md, csv, json, jsonl',
     ],
-    ["--rewrites --llama-bench", 'Cannot use "--rewrites" with "--llama-bench": its tests are'],
+    ["--rewrites --llama-bench", 'Cannot use "--llama-bench" with "--rewrites": it means'],
   ] as const;
   for (const [args, message] of cases) {
     assert.throws(

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import {
-  type Answered,
+  type AdapterAnswer,
   chooseFix,
   type Machine,
   parseOsRelease,
@@ -26,7 +26,7 @@ Deno.test("os-release: quotes, escapes, comments and absent fields", () => {
   deepEqual(parseOsRelease(""), { id: "linux", like: [], name: "linux" });
 });
 
-const VULKAN: Answered = {
+const VULKAN: AdapterAnswer = {
   vendor: "Mesa",
   software: true,
   backend: { name: "vulkan", forced: false },
@@ -35,7 +35,7 @@ const GL = { ...VULKAN, backend: { name: "gl", forced: false } };
 
 Deno.test("where OpenGL alone answers, Mesa's Vulkan is installed for what Mesa drives", () => {
   const debian = linux("ID=debian");
-  const kind = (adapter: Answered) => chooseFix(debian, adapter).kind;
+  const kind = (adapter: AdapterAnswer) => chooseFix(debian, adapter).kind;
   equal(kind(GL), "install");
   equal(kind({ ...GL, software: false, vendor: "Intel" }), "install");
   deepEqual(chooseFix(debian, { ...GL, software: false, vendor: "NVIDIA" }), {

@@ -65,7 +65,7 @@ Deno.test("a draft by default: the known head, with its size before it is downlo
   match(asked[0]?.draft ?? "", /models--AngelSlim--Qwen3-8B_eagle3\/snapshots\/2{40}$/);
   equal(
     err,
-    `draft: ${HEAD} (known for ${TARGET}), 300 kB to download; --draft none goes without\n`,
+    `draft: ${HEAD} (known for ${TARGET}), 300 kB to download; --draft none does without it\n`,
   );
   const again = await opening({ model: TARGET }, place);
   equal(again.err, `draft: ${HEAD} (known for ${TARGET})\n`);

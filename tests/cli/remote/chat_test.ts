@@ -45,8 +45,8 @@ Deno.test("chat --remote: what is wrong is a line, and the chat goes on", async 
   assert.deepEqual([code, out], [0, "hal\n\nwhole\n"]);
   assert.deepEqual(err.split("\n"), [
     `Cannot get an answer of "${server.url}": its stream was cut off in the middle`,
-    'Cannot set "draft": the server drafts as it was started',
-    'Cannot set "num-steps": the server drafts as it was started',
+    'Cannot set "draft": how a server drafts is decided when it is started',
+    'Cannot set "num-steps": how a server drafts is decided when it is started',
     'Cannot use "/set top-p 0": allowed is a number above 0, at most 1',
     'Cannot set "think": it takes one value, auto or on or off',
     "",

@@ -139,6 +139,6 @@ Deno.test("bench load --remote: Ctrl+C ends it with what is there", async () => 
   ];
   const { code, out, err } = await eyrie(args, { io });
   assert.equal(code, 130, err);
-  assert.match(err, /warning: stopped: the measurement in flight is left out/);
+  assert.match(err, /warning: stopped: the measurement that was running is left out/);
   assert.equal(JSON.parse(out).length, 1);
 });

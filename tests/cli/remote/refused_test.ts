@@ -180,14 +180,14 @@ Deno.test("flags that say nothing to a server are refused in one line", async ()
     ["generate --draft auto", "--draft", /the server has its own/],
     ["generate --num-steps 3", "--num-steps", /the server has its own/],
     ["generate --policy ema", "--policy", /the server has its own/],
-    ["generate --batch x.jsonl", "--batch", /for an engine in this process/],
-    ["generate --regex a+", "--regex", /allowed are --json-schema and --json-object/],
-    ["generate --logprobs 2 --json", "--logprobs", /of an engine in this process only/],
+    ["generate --batch x.jsonl", "--batch", /answered by an engine in this process/],
+    ["generate --regex a+", "--regex", /allowed is --json-schema/],
+    ["generate --logprobs 2 --json", "--logprobs", /only an engine in this process reports/],
     ["chat --adapter software", "--adapter", /the server has its own/],
     ["chat --generation-config none", "--generation-config", /its own defaults/],
-    ["bench load --policies ema", "--policies", /drafts as it was started/],
+    ["bench load --policy ema", "--policy", /decided when it is started/],
     ["bench load --max-batch 4", "--max-batch", /the server has its own/],
-    ["bench load --recording x", "--recording", /does not tell its rounds/],
+    ["bench load --recording x", "--recording", /does not report its rounds/],
   ];
   for (const [line, flag, why] of cases) {
     const { code, err } = await eyrie([...line.split(" "), "--remote", "http://127.0.0.1:1"]);

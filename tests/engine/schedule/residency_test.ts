@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import {
   type MemorySignals,
-  type Moved,
   moved,
+  type MoveOutcome,
   observed,
   RESIDENCY,
   type Residency,
@@ -57,7 +57,7 @@ Deno.test("it comes back once it was wanted often enough and there is room for i
 });
 
 Deno.test("how moving ends", () => {
-  const ends: [Residency, Moved, Residency][] = [
+  const ends: [Residency, MoveOutcome, Residency][] = [
     [{ kind: "evicting" }, "moved", HOST],
     [{ kind: "evicting" }, "no memory", HOST],
     [{ kind: "loading" }, "moved", RESIDENT],

@@ -3,7 +3,7 @@
  * common. Their texts, and defaults that differ, are each command's own.
  */
 const ARRIVALS = {
-  requestRate: { flag: "--request-rate", common: true, min: 0.001, max: 1_000_000 },
+  requestRate: { flag: "--request-rate", common: true, type: "text" },
   burstiness: {
     flag: "--burstiness",
     type: "number",
@@ -13,28 +13,11 @@ const ARRIVALS = {
     default: 1,
     example: "--burstiness 0.25",
   },
-  rateSchedule: {
-    flag: "--rate-schedule",
-    type: "text",
-    help: "rates that change: SECONDS:RATE with commas between, each until the next",
-    absent: "none",
-    example: "--rate-schedule 0:2,60:20,120:2",
-  },
   trace: {
     flag: "--trace",
     type: "file",
     absent: "none",
     example: "--trace AzureLLMInferenceTrace_conv.csv",
-  },
-  timeScale: {
-    flag: "--time-scale",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    default: 1,
-    help: "seconds of the run for each second of the trace",
-    example: "--time-scale 10",
   },
   concurrency: { flag: "--concurrency", common: true, min: 1, max: 4096 },
   numRequests: {
@@ -50,7 +33,7 @@ const ARRIVALS = {
     min: 0,
     above: true,
     max: 1_000_000,
-    absent: "until --num-requests have arrived",
+    absent: "no limit: --num-requests ends the arrivals",
     example: "--duration 180",
   },
   promptTokens: {

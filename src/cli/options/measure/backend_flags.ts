@@ -7,14 +7,14 @@ export const BENCH_WEBGPU = {
     type: "names",
     words: ["builtin", "dawn"],
     help:
-      "Deno's own WebGPU, or Dawn, an npm package that is added once; builtin,dawn measures both side by side",
+      "WebGPU implementation: Deno's own, or Dawn, an npm package that has to be downloaded once; builtin,dawn measures both and compares them",
     absent: "EYRIE_WEBGPU of the environment, else builtin",
     example: "--webgpu builtin,dawn",
   },
 } as const;
 
-/** Flags that are of one WebGPU, by the names of their values. */
-const OF_ONE = { profile: "--profile", resume: "--resume", emitConfig: "--emit-config" };
+/** Flags of a measurement on one WebGPU, by the names of their values. */
+const OF_ONE = { resume: "--resume", emitConfig: "--emit-config" };
 
 /** @throws UsageError for names of no WebGPU, and for what two cannot have together. */
 export function refuseImpossibleBackends(given: Readonly<Record<string, unknown>>): void {
@@ -31,7 +31,7 @@ export function refuseImpossibleBackends(given: Readonly<Record<string, unknown>
   for (const [key, flag] of Object.entries(OF_ONE)) {
     if (given[key] === undefined) continue;
     throw new UsageError(
-      `Cannot use "${flag}" with "--webgpu ${names.join(",")}": it is of one WebGPU`,
+      `Cannot use "${flag}" with "--webgpu ${names.join(",")}": it is for one WebGPU`,
     );
   }
 }

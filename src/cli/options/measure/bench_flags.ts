@@ -10,8 +10,8 @@ export const BENCH_AXES = {
     min: 1,
     max: 128,
     whole: true,
-    help: "requests in flight",
-    absent: "1, with --growth 1 to 128",
+    help: "numbers of requests that run at a time",
+    absent: "1, with --table growth 1 to 128",
     example: "--batch-sizes 1,2,4,8",
   },
   numSteps: {
@@ -21,26 +21,27 @@ export const BENCH_AXES = {
     min: 0,
     max: MOST_STEPS as number,
     whole: true,
-    help: "fixed draft steps to measure; 0 is plain decoding, which is always measured",
-    absent: "0,1,3,7, or 0 where there is no draft",
+    help: "numbers of draft steps to measure; 0, plain decoding, is always measured",
+    absent: "0,1,3,7, or 0 if there is no draft",
     example: "--num-steps 0-7",
   },
   trees: {
-    flag: "--trees",
+    flag: "--draft-tree",
     type: "names",
-    help: "draft trees to measure, each as STEPS:TOPK:TOKENS",
+    help:
+      "draft trees to measure, each as STEPS:TOPK:TOKENS (levels, candidates of each node, verified rows)",
     absent: "none",
-    example: "--trees 5:4:8,6:10:32",
+    example: "--draft-tree 5:4:8,6:10:32",
   },
   policies: {
-    flag: "--policies",
+    flag: "--policy",
     common: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
-      `policies to measure, each as NAME or NAME:key=value,...; there are ${POLICY_TEXT}` as string,
+      `policies to measure, each as NAME or NAME:key=value,...; names: ${POLICY_TEXT}` as string,
     absent: "none",
-    example: "--policies ema:config=aggressive,ema:config=tuned.json",
+    example: "--policy ema:config=aggressive,ema:config=tuned.json",
   },
   promptTokens: {
     flag: "--prompt-tokens",
@@ -48,8 +49,8 @@ export const BENCH_AXES = {
     min: 1,
     max: 1_000_000,
     whole: true,
-    help: "tokens of a prompt; with --workload random",
-    absent: "128, or the workload's own prompts",
+    help: "tokens of a prompt, for --workload random",
+    absent: "128; other workloads have their own prompts",
     example: "--prompt-tokens 128,1024",
   },
   outputTokens: {
@@ -60,7 +61,7 @@ export const BENCH_AXES = {
     max: 1_000_000,
     whole: true,
     default: [128],
-    help: "most tokens of an answer",
+    help: "maximum tokens of an answer",
     example: "--output-tokens 64,256",
   },
   temperatures: {
@@ -71,7 +72,8 @@ export const BENCH_AXES = {
     max: 100,
     whole: false,
     default: [0],
-    help: "0 = greedy; then the outputs of all settings are compared too",
+    help:
+      "sampling temperature; at 0, greedy, the outputs of all settings are also compared with each other",
     example: "--temperature 0,0.7",
   },
   depths: {
@@ -80,14 +82,15 @@ export const BENCH_AXES = {
     min: 0,
     max: 1_000_000,
     whole: true,
-    help: "tokens in the cache before the prompt",
-    absent: "0, with --growth 0 to 32768, with --rewrites 512",
+    help: "tokens in the KV cache before the prompt",
+    absent: "0; with --table growth 0 to 32768, with --table rewrites 512",
     example: "--depth 0,1024",
   },
   roundsPerSync: {
     flag: "--rounds-per-sync",
     type: "names",
-    help: "rounds the GPU does before the host looks: auto, 1 to 8, 12, 16, 24 or 32",
+    help:
+      "rounds that the GPU runs before the host reads their tokens: auto, 1 to 8, 12, 16, 24 or 32",
     absent: "auto",
     example: "--rounds-per-sync 1,2,4,auto",
   },
@@ -99,8 +102,9 @@ export const BENCH_RUN = {
     flag: "--workload",
     common: true,
     type: "text",
-    help: "fledgling:TASK, phases (easy, hard), file:PROMPTS.jsonl, spec-bench:FILE or random",
-    absent: "fledgling:all, or random with --random-weights",
+    help:
+      "prompts: fledgling:TASK, phases (easy and hard ones in turn), file:PROMPTS.jsonl, spec-bench:FILE or random",
+    absent: "fledgling:all, or random for a model of random weights",
     example: "--workload phases",
   },
   repeat: {
@@ -110,7 +114,8 @@ export const BENCH_RUN = {
     min: 1,
     max: 1000,
     default: 5,
-    help: "blocks; each measures every setting once, in random order; --profile: 4 rounds each",
+    help:
+      "number of blocks, each of which measures every setting once in random order; with --table profile a block is 4 rounds",
     example: "--repeat 10",
   },
   seed: {
@@ -119,58 +124,57 @@ export const BENCH_RUN = {
     min: 0,
     max: 4_294_967_295,
     default: 1,
-    help: "of prompts, sampling and the order in the blocks",
+    help: "random seed of prompts, sampling and the order within blocks",
     example: "--seed 7",
   },
 } as const;
 
-/** A table of kernels instead of a sweep. */
-export const BENCH_PROFILE = {
-  profile: {
-    flag: "--profile",
-    type: "switch",
+/** What is measured in place of settings. */
+export const BENCH_TABLE = {
+  table: {
+    flag: "--table",
+    common: true,
+    type: "choice",
+    choices: ["profile", "growth", "rewrites", "llama-bench"],
     help:
-      "device time of the kernels of rounds and of prefill, against what their bytes need; what whole rounds cost: eyrie profile",
-    example: "--profile --num-steps 3 --depth 512",
+      "measure something else than settings. profile: device time of each kernel in rounds and in prefill, against the time that its bytes need. growth: time and memory of a round against context, batch, rows and model. rewrites: device time of rounds and of a prompt chunk with all rewrites of the model's graph, and without each. llama-bench: its rows pp512 (prompt) and tg128 (answer), the latter with each setting too",
+    absent: "the settings, each compared with plain decoding",
+    example: "--table growth --depth 0,512,8192 --batch-sizes 1,8",
   },
-  bandwidth: {
-    flag: "--bandwidth",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    help: "memory bandwidth in GB/s that --profile and --growth compare with",
-    absent: "measured by a read of a large buffer",
-    example: "--bandwidth 4260",
+  rows: {
+    flag: "--rows",
+    type: "axis",
+    min: 1,
+    // Drafts of the longest chain, MOST_STEPS, and the pending token.
+    max: 17,
+    whole: true,
+    help:
+      "rows of each request that a round verifies, the pending token and its drafts; with --table growth or rewrites",
+    absent: "1,2,4,8,16, on software adapters up to 8; with --table rewrites 1,4",
+    example: "--table rewrites --rows 1,4,8",
   },
 } as const;
 
-/** Rows as another program has them. */
-export const BENCH_LLAMA = {
-  llamaBench: {
-    flag: "--llama-bench",
-    type: "switch",
-    help:
-      "rows as llama-bench has them: pp512 (prompt) and tg128 (answer) of one request, tg128 with each setting too",
-    example: "--llama-bench --num-steps 3",
-  },
-} as const;
-
-/** Checkpoints without files. */
+/** Models that are measured may have random weights, and acceptance that is drawn. */
 export const BENCH_RANDOM = {
-  randomWeights: {
-    flag: "--random-weights",
-    type: "file",
-    help: "config.json of a model that is filled with random weights",
-    absent: "none",
-    example: "--random-weights llama-8b/config.json",
+  model: {
+    flag: "--model",
+    common: true,
+    short: "-m",
+    type: "model",
+    help:
+      "target model: a checkpoint folder, a name on the Hugging Face hub, or random:CONFIG.json for random weights of that shape",
+    absent: "the embedded fledgling",
+    example: "--model random:llama-8b/config.json",
   },
-  randomDraft: {
-    flag: "--random-draft",
-    type: "file",
-    help: "config.json of an EAGLE head that is filled with random weights",
-    absent: "none",
-    example: "--random-draft eagle3-8b/config.json",
+  draft: {
+    flag: "--draft",
+    common: true,
+    type: "model",
+    help:
+      "draft model: a checkpoint folder, a name on the hub, auto (the EAGLE head that is known for the target), none, or random:CONFIG.json with a random target",
+    absent: "none; the embedded model has its own head",
+    example: "--draft random:eagle3-8b/config.json",
   },
   simulateAcceptance: {
     flag: "--simulate-acceptance",
@@ -178,7 +182,8 @@ export const BENCH_RANDOM = {
     min: 0,
     max: 1,
     whole: false,
-    help: "draw what is accepted: its probability after the drafts before, one or by position",
+    help:
+      "draw at random whether a draft is accepted, with this probability if all before it were: one number, or one for each position",
     absent: "off",
     example: "--simulate-acceptance 0.8,0.7,0.6",
   },
@@ -189,7 +194,7 @@ export const OVERWRITE = {
   force: {
     flag: "--force",
     type: "switch",
-    help: "replace result files that are there; without it the command refuses to begin",
+    help: "replace result files that exist; without it the command refuses to start",
   },
 } as const;
 
@@ -201,29 +206,30 @@ export const BENCH_OUTPUT = {
     type: "choice",
     choices: ["md", "csv", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts",
-    absent: "md; on a terminal a short table that fits, where md has all columns",
+    absent: "md; on a terminal a table with fewer columns, which fits its width",
     example: "--format html",
   },
   output: {
     flag: "--output",
     common: true,
     type: "file",
-    help: "file for the results, kept up to date; the table still goes to standard output",
+    help:
+      "file for the results, which is updated while measuring; the table is printed to standard output as well",
     absent: "standard output",
     example: "--format html --output bench.html",
   },
   resume: {
     flag: "--resume",
     type: "file",
-    help: "JSONL file of rows: those in it are not measured again, new ones are added to it",
+    help:
+      "JSONL file of earlier results: what is in it is not measured again, and new rows are added to it",
     absent: "none",
     example: "--resume rows.jsonl",
   },
   emitConfig: {
     flag: "--emit-config",
-    common: true,
     type: "file",
-    help: "write the adaptive config whose slots hold the fastest steps of each batch size",
+    help: "write an adaptive config with the steps that were fastest at each batch size",
     absent: "none",
     example: "--emit-config mine.json",
   },
@@ -231,7 +237,6 @@ export const BENCH_OUTPUT = {
 
 /** Will there be a draft: the embedded model brings its own, others only where one is named. */
 export function hasDraft(given: Readonly<Record<string, unknown>>): boolean {
-  const { model, draft, randomWeights, randomDraft } = given;
-  if (randomWeights !== undefined) return randomDraft !== undefined;
+  const { model, draft } = given;
   return draft === undefined ? model === undefined : draft !== "none";
 }

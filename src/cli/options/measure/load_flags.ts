@@ -3,49 +3,43 @@ import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
 import { goodputOf } from "./goodput_option.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
+import { traceOf } from "./trace_option.ts";
+import { REQUEST_RATE_TEXT, requestRateOf } from "./request_rate_option.ts";
 
 const ARRIVALS = {
   requestRate: {
-    type: "axis",
-    whole: false,
-    help: "requests a second that arrive whether or not others have ended; each is measured",
-    absent: "2, where no other load is given",
+    valid: ((text) => requestRateOf(text) !== undefined) as (text: string) => boolean,
+    allows: REQUEST_RATE_TEXT as string,
+    help:
+      "open loop: requests that arrive per second on average; each rate of a list is measured; 0:2,60:20 is one load, which changes from 2 per second to 20 after 60 seconds",
+    absent: "2, if no other load is given",
     example: "--request-rate 1,2,4,8",
   },
   burstiness: {
     help:
-      "shape of the gaps' gamma distribution, as vLLM's: 1 is a Poisson process, below 1 is bursty",
+      "shape of the gamma distribution of the gaps between requests: 1 is a Poisson process, below 1 requests come in bursts",
   },
-  rateSchedule: {},
   trace: {
+    valid: ((text) => traceOf(text, ["time", "length"]) !== undefined) as (text: string) => boolean,
+    allows: "FILE, or FILE:time=S,length=S with factors above 0",
     help:
-      "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens): times and answers' lengths; with --workload random the prompts' too",
-  },
-  timeScale: {},
-  lengthScale: {
-    flag: "--length-scale",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1000,
-    default: 1,
-    help: "tokens of the run for each token of the trace",
-    example: "--length-scale 0.1",
+      "a CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens), whose requests arrive at its times and have answers of its lengths, with --workload random prompts too; FILE:time=2,length=0.5 makes times twice as long and lengths half",
   },
   concurrency: {
     type: "axis",
     whole: true,
-    help: "closed loop: so many requests in flight, the next when one ends; each is measured",
+    help:
+      "closed loop: requests in flight, of which each is followed by the next when it ends; each number is measured",
     absent: "open loop",
     example: "--concurrency 1,4,16",
   },
   numRequests: {
-    help: "requests of each measurement, at most",
+    help: "maximum number of requests of a measurement",
     absent:
-      "those of 6 seconds, at least 12; 4 for each place of --concurrency; with --duration or --trace all",
+      "as many as arrive in 6 seconds, but at least 12; with --concurrency N 4 * N; with --duration or --trace all",
     example: "--num-requests 200",
   },
-  duration: { help: "seconds in which requests arrive; then those in flight end" },
+  duration: { help: "seconds in which requests arrive; those in flight are finished after that" },
 } as const;
 
 /** When requests arrive. */
@@ -53,12 +47,12 @@ export const LOAD_ARRIVALS: ArrivalFlags<typeof ARRIVALS> = arrivalFlags(ARRIVAL
 
 const REQUESTS = {
   promptTokens: {
-    help: "tokens of a prompt; with --workload random",
-    absent: "128, or the workload's own prompts",
+    help: "tokens of a prompt, for --workload random",
+    absent: "128; other workloads have their own prompts",
   },
   outputTokens: {
-    help: "tokens of every answer: it goes on where the model would end it",
-    absent: "answers end by themselves, or as the trace says",
+    help: "exact number of tokens of every answer: an end-of-sequence token does not end it",
+    absent: "answers end at an end-of-sequence token, or have the lengths of the trace",
   },
   maxTokens: {
     flag: "--max-tokens",
@@ -66,7 +60,7 @@ const REQUESTS = {
     min: 1,
     max: 1_000_000,
     default: 128,
-    help: "most tokens of an answer that ends by itself",
+    help: "maximum tokens of an answer, which may end earlier",
     example: "--max-tokens 256",
   },
 } as const;
@@ -77,14 +71,14 @@ export const LOAD_REQUESTS: ArrivalFlags<typeof REQUESTS> = arrivalFlags(REQUEST
 /** What is compared, and how. */
 export const LOAD_RUN = {
   policies: {
-    flag: "--policies",
+    flag: "--policy",
     common: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:
-      "policies to measure, NAME or NAME:key=value,...; the others are compared with the first, which is measured twice",
-    absent: "plain decoding, 3 steps and those that choose",
-    example: "--policies off,static:num_steps=3,ema",
+      "policies to measure, each as NAME or NAME:key=value,...; the first is measured twice, and the others are compared with it",
+    absent: "off, and with a draft static:num_steps=3, ema and hybrid",
+    example: "--policy off,static:num_steps=3,ema",
   },
   maxBatch: {
     flag: "--max-batch",
@@ -93,7 +87,7 @@ export const LOAD_RUN = {
     min: 1,
     max: 128,
     default: 8,
-    help: "requests that run at a time; the others wait",
+    help: "maximum number of requests that run at a time; others wait",
     example: "--max-batch 32",
   },
   maxKvTokens: {
@@ -101,8 +95,8 @@ export const LOAD_RUN = {
     type: "integer",
     min: 1,
     max: 1_000_000_000,
-    help: "tokens whose keys and values are kept, over all requests; shortage makes them wait",
-    absent: "what the batch can use",
+    help: "size of the KV cache in tokens, over all requests; when it is full, requests wait",
+    absent: "as many as the requests that run at a time can use",
     example: "--max-kv-tokens 65536",
   },
   warmup: {
@@ -111,7 +105,8 @@ export const LOAD_RUN = {
     min: 0,
     max: 100_000,
     default: 4,
-    help: "requests of each measurement before the clock runs; the policy learns from them too",
+    help:
+      "requests at the start of each measurement that are not counted; policies learn from them too",
     example: "--warmup 16",
   },
   repeat: {
@@ -120,7 +115,7 @@ export const LOAD_RUN = {
     min: 1,
     max: 1000,
     default: 3,
-    help: "blocks; each measures every policy once, beginning with another",
+    help: "number of blocks, each of which measures every policy once and begins with another one",
     example: "--repeat 10",
   },
   goodput: {
@@ -131,7 +126,7 @@ export const LOAD_RUN = {
     allows: "ttft:MS, tpot:MS or both with a comma between, in milliseconds above 0",
     words: ["ttft:", "tpot:"] as readonly string[],
     help:
-      "what a request has to meet to count as goodput: most milliseconds to its first token, and per output token after that",
+      "limits that a request has to meet to count as goodput: milliseconds to its first token (ttft), and per output token after it (tpot)",
     absent: "nothing",
     example: "--goodput ttft:200,tpot:50",
   },
@@ -142,7 +137,7 @@ export const LOAD_OUTPUT = {
     flag: "--recording",
     type: "file",
     help:
-      "folder for a recording of each measurement, which eyrie simulate --recording reads; a file (.jsonl) of a single one",
+      "folder in which each measurement is recorded for eyrie simulate --recording; for a single measurement a .jsonl file",
     absent: "none",
     example: "--recording runs",
   },
@@ -159,21 +154,15 @@ export const LOAD_OUTPUT = {
     flag: "--output",
     common: true,
     type: "file",
-    help: "file for the results, kept up to date; the table still goes to standard output",
+    help:
+      "file for the results, which is updated while measuring; the table is printed to standard output as well",
     absent: "standard output",
     example: "--format html --output load.html",
   },
 } as const;
 
 /** Loads of which one can be given. */
-const LOADS = ["requestRate", "rateSchedule", "trace", "concurrency"] as const;
-/** Flags that shape one of the loads. */
-const SHAPES = [
-  ["burstiness", ["requestRate", "rateSchedule"]],
-  ["timeScale", ["trace"]],
-  ["lengthScale", ["trace"]],
-] as const;
-
+const LOADS = ["requestRate", "trace", "concurrency"] as const;
 /** Flags of `bench load` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): void {
   const flagOf = (key: keyof typeof LOAD_ARRIVALS) => LOAD_ARRIVALS[key].flag;
@@ -183,23 +172,21 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
       `Cannot use "${flagOf(one)}" with "${flagOf(other)}": allowed is one of them`,
     );
   }
-  for (const [key, loads] of SHAPES) {
-    // A rate is what there is where no load is given.
-    const load = one ?? "requestRate";
-    if (given[key] === undefined || loads.some((each) => each === load)) continue;
-    throw new UsageError(
-      `Cannot use "${flagOf(key)}": it needs ${loads.map(flagOf).join(" or ")}`,
-    );
+  // A rate is what there is where no load is given.
+  if (given["burstiness"] !== undefined && (one ?? "requestRate") !== "requestRate") {
+    throw new UsageError('Cannot use "--burstiness": it needs --request-rate');
   }
-  const { duration, numRequests, outputTokens, maxTokens } = given;
+  const { duration, numRequests, outputTokens, maxTokens, requestRate } = given;
   if (one === "concurrency" && duration !== undefined) {
     throw new UsageError(
-      'Cannot use "--duration" with "--concurrency": a closed loop has no time; allowed is --num-requests',
+      'Cannot use "--duration" with "--concurrency": a closed loop ends after --num-requests',
     );
   }
-  if (one === "rateSchedule" && duration === undefined && numRequests === undefined) {
+  const scheduled = typeof requestRate === "string" &&
+    requestRateOf(requestRate)?.kind === "schedule";
+  if (scheduled && duration === undefined && numRequests === undefined) {
     throw new UsageError(
-      'Cannot use "--rate-schedule" alone: its last rate has no end; give --duration',
+      `Cannot use "--request-rate ${requestRate}" alone: its last rate has no end; give --duration`,
     );
   }
   if (outputTokens !== undefined && maxTokens !== undefined) {
@@ -209,7 +196,7 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
   }
   if (given["promptTokens"] !== undefined && one === "trace") {
     throw new UsageError(
-      'Cannot use "--prompt-tokens" with "--trace": the trace has lengths; allowed is --length-scale',
+      'Cannot use "--prompt-tokens" with "--trace": the lengths are those of the trace; allowed is --trace FILE:length=S',
     );
   }
   refuseImpossibleBench(given);

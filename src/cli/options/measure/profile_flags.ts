@@ -10,7 +10,7 @@ export const PROFILE = {
     min: 1,
     max: 128,
     default: 8,
-    help: "requests in flight, the most; smaller batches are measured too",
+    help: "maximum number of requests that run at a time; smaller batches are measured too",
     example: "--max-batch 32",
   },
   numSteps: {
@@ -19,19 +19,20 @@ export const PROFILE = {
     type: "integer",
     min: 0,
     max: MOST_STEPS as number,
-    help: "draft steps, the most",
-    absent: "7, or 0 where there is no draft",
+    help: "maximum number of draft steps",
+    absent: "7, or 0 if there is no draft",
     example: "--num-steps 5",
   },
   seconds: {
-    flag: "--seconds",
+    flag: "--duration",
     type: "number",
     min: 0,
     above: true,
     max: 3600,
     default: 12,
-    help: "time for measuring; what it is too short for is interpolated, and told",
-    example: "--seconds 60",
+    help:
+      "seconds that measuring may take; costs that there is no time to measure are interpolated and listed",
+    example: "--duration 60",
   },
 } as const;
 
@@ -40,8 +41,8 @@ export const PROFILE_OUTPUT = {
     flag: "--output",
     common: true,
     type: "file",
-    help: "file for the cost table, in JSON; --costs of other commands reads it",
-    absent: "kept in the cache, where other commands find it",
+    help: "file for the cost table in JSON, which --costs of other commands reads",
+    absent: "it is stored in the cache, where other commands find it",
     example: "--output cost.json",
   },
 } as const;

@@ -2,6 +2,8 @@ import { UsageError } from "../../../errors.ts";
 import { SCENARIO_NAMES } from "../../../simulate/compare/scenario_names.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
+import { traceOf } from "./trace_option.ts";
+import { requestRateOf } from "./request_rate_option.ts";
 
 /** The files of presets/costs. */
 export const COST_NAMES = [
@@ -23,8 +25,8 @@ export const SIMULATE_MACHINE = {
     type: "text",
     words: COST_NAMES as readonly string[],
     help:
-      `what rounds cost: a file of eyrie profile, or a published machine (${COST_TEXT})` as string,
-    absent: "toy, or the recording's",
+      `cost table of the machine: a file that eyrie profile --output wrote, or a published table (${COST_TEXT})` as string,
+    absent: "toy, or that of the recording",
     example: "--costs rtx4090-7b",
   },
   maxBatch: {
@@ -33,8 +35,8 @@ export const SIMULATE_MACHINE = {
     type: "integer",
     min: 1,
     max: 1024,
-    help: "requests that run at a time; the others wait",
-    absent: "8, or the scenario's or recording's",
+    help: "maximum number of requests that run at a time; others wait",
+    absent: "8, or that of the scenario or recording",
     example: "--max-batch 32",
   },
   maxKvTokens: {
@@ -43,8 +45,8 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 1_000_000_000,
     help:
-      "tokens whose keys and values are kept, over all requests; shortage preempts the youngest",
-    absent: "no limit, or the recording's",
+      "size of the KV cache in tokens, over all requests; when it is full, the youngest request is preempted",
+    absent: "no limit, or that of the recording",
     example: "--max-kv-tokens 16384",
   },
   prefillRows: {
@@ -53,8 +55,8 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 65_536,
     help:
-      "tokens of a prompt that are stored at a time, at most 512 while others decode; the engine's on software adapters: 64",
-    absent: "256, or the recording's",
+      "prompt tokens that are prefilled at a time, at most 512 while other requests decode; the engine has 64 on software adapters",
+    absent: "256, or that of the recording",
     example: "--prefill-rows 64",
   },
   roundsPerSync: {
@@ -62,8 +64,8 @@ export const SIMULATE_MACHINE = {
     type: "integer",
     min: 1,
     max: 32,
-    help: "rounds that are submitted at once",
-    absent: "as the engine chooses, or the recording's; 1 in scenarios",
+    help: "rounds that the GPU runs before the host reads their tokens",
+    absent: "the engine's choice, or that of the recording; 1 in scenarios",
     example: "--rounds-per-sync 1",
   },
   noise: {
@@ -72,7 +74,7 @@ export const SIMULATE_MACHINE = {
     min: 0,
     max: 1,
     default: 0.05,
-    help: "standard deviation of the logarithm of a round's time",
+    help: "random noise of round times, as the standard deviation of their logarithm",
     example: "--noise 0",
   },
 } as const;
@@ -82,8 +84,9 @@ const LOAD = {
     flag: "--scenario",
     type: "names",
     words: ["all", ...SCENARIO_NAMES] as readonly string[],
-    help: `worlds with a batch and acceptance of their own: all, or of ${SCENARIO_TEXT}` as string,
-    absent: "all, where no other load is given",
+    help:
+      `scenarios to simulate, each with its own batch sizes and acceptance: all, or some of ${SCENARIO_TEXT}` as string,
+    absent: "all, if no other load is given",
     example: "--scenario bursty,phases-1",
   },
   batches: {
@@ -93,30 +96,36 @@ const LOAD = {
     max: 1024,
     whole: true,
     help:
-      "requests in flight all the time, their prompts stored: a world for each number and acceptance",
+      "constant batch sizes, with the prompts already stored: one simulation for each number and each acceptance",
     absent: "none",
     example: "--batch-sizes 1,4,16,64",
   },
   requestRate: {
-    type: "number",
-    help: "requests a second that arrive whether or not others have ended",
+    valid: oneRate as (text: string) => boolean,
+    allows: "a number from 0.001 to 1000000, or a schedule SECONDS:RATE,SECONDS:RATE",
+    help:
+      "open loop: requests that arrive per second on average; 0:2,60:20 changes from 2 per second to 20 after 60 seconds",
     absent: "none",
     example: "--request-rate 4",
   },
   burstiness: {
-    help: "shape of the gaps' gamma distribution: 1 is a Poisson process, below 1 is bursty",
+    help:
+      "shape of the gamma distribution of the gaps between requests: 1 is a Poisson process, below 1 requests come in bursts",
   },
-  rateSchedule: {},
-  trace: { help: "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens)" },
-  timeScale: {},
+  trace: {
+    valid: ((text) => traceOf(text, ["time"]) !== undefined) as (text: string) => boolean,
+    allows: "FILE, or FILE:time=S with a factor above 0",
+    help:
+      "a CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens), whose requests arrive at its times; FILE:time=2 makes times twice as long",
+  },
   concurrency: {
     type: "integer",
-    help: "closed loop: so many requests in flight, the next when one ends",
+    help: "closed loop: requests in flight, of which each is followed by the next when it ends",
     absent: "none",
     example: "--concurrency 16",
   },
   numRequests: {
-    help: "requests, at most",
+    help: "maximum number of requests",
     absent: "256; with --duration or --trace all that arrive",
     example: "--num-requests 1000",
   },
@@ -128,11 +137,18 @@ const LOAD = {
     type: "integer",
     min: 1,
     max: 100_000_000,
-    help: "length: of a scenario in plain rounds, else the most rounds",
-    absent: "3000, or to the last request's end",
+    help:
+      "length of a scenario, in rounds of plain decoding; for other loads the maximum number of rounds",
+    absent: "3000; for other loads until the last request has ended",
     example: "--rounds 100000",
   },
 } as const;
+
+/** A simulation has one load. */
+function oneRate(text: string): boolean {
+  const rate = requestRateOf(text);
+  return rate?.kind === "schedule" || rate?.perSecond.length === 1;
+}
 
 /** What comes to it. */
 export const SIMULATE_LOAD: ArrivalFlags<typeof LOAD> = arrivalFlags(LOAD);
@@ -144,8 +160,8 @@ export const SIMULATE_ACCEPTANCE = {
     common: true,
     type: "text",
     help:
-      "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens; several with ; between",
-    absent: "geometric:0.7,spread=0.6,tokens=1, or the scenario's",
+      "model of the acceptance of drafts: geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS, phases:A/B,every=SECONDS or replay:FILE; ,spread=S and ,tokens=S add standard deviations of the log-odds between requests and between tokens; several models have ; between them",
+    absent: "geometric:0.7,spread=0.6,tokens=1, or that of the scenario",
     example: "--simulate-acceptance phases:0.35/0.85,dwell=150",
   },
   confidenceNoise: {
@@ -155,7 +171,7 @@ export const SIMULATE_ACCEPTANCE = {
     max: 100,
     default: 0.5,
     help:
-      "how well the draft knows which drafts are accepted: deviation of its log-odds from the true ones",
+      "error of the draft's confidence: standard deviation of its log-odds around the true ones",
     example: "--confidence-noise 1",
   },
 } as const;
@@ -163,20 +179,20 @@ export const SIMULATE_ACCEPTANCE = {
 /** What is compared, and how. */
 export const SIMULATE_RUN = {
   policies: {
-    flag: "--policies",
+    flag: "--policy",
     common: true,
     type: "names",
     words: ["oracle", ...POLICY_NAMES] as readonly string[],
     help:
-      "policies beside every static depth and the oracles: NAME or NAME:key=value,...; oracle:depth never cuts a chain",
-    absent: "every one but static, or the recording's",
-    example: "--policies ema,static:num_steps=3",
+      "policies to simulate, each as NAME or NAME:key=value,..., in addition to every fixed number of steps and the oracles, which know all probabilities and costs; oracle:depth chooses only the depth",
+    absent: "all but static, or that of the recording",
+    example: "--policy ema,static:num_steps=3",
   },
   recorded: {
     flag: "--recording",
     type: "file",
     help:
-      "a run that bench load --recording wrote: its arrivals, acceptance, machine and policy; tells simulated over measured throughput of the first policy",
+      "file that bench load --recording wrote: its requests, acceptance, machine and policy are simulated, and the simulated throughput of the first policy is compared with the measured one",
     absent: "none",
     example: "--recording run.jsonl",
   },
@@ -186,7 +202,7 @@ export const SIMULATE_RUN = {
     min: 1,
     max: 1000,
     default: 3,
-    help: "worlds of each kind, with seeds of their own; policies are compared within each",
+    help: "simulations of each load, with different seeds; all policies run in each of them",
     example: "--repeat 10",
   },
   seed: {
@@ -196,7 +212,7 @@ export const SIMULATE_RUN = {
     min: 0,
     max: 4_294_967_295,
     default: 0,
-    help: "same seed, same run",
+    help: "random seed; the same seed gives the same results",
     example: "--seed 42",
   },
 } as const;
@@ -207,7 +223,7 @@ export const SIMULATE_OUTPUT = {
     common: true,
     type: "choice",
     choices: ["md", "json"],
-    help: "format",
+    help: "output format",
     absent: "md",
     example: "--format json",
   },
@@ -215,7 +231,7 @@ export const SIMULATE_OUTPUT = {
     flag: "--output",
     common: true,
     type: "file",
-    help: "where the tables go",
+    help: "file for the tables",
     absent: "standard output",
     example: "--format json --output simulated.json",
   },
@@ -223,11 +239,11 @@ export const SIMULATE_OUTPUT = {
 
 /** Loads of which there is one. */
 const LOADS = [
-  ...["requestRate", "rateSchedule", "trace", "concurrency", "recorded", "batches"],
+  ...["requestRate", "trace", "concurrency", "recorded", "batches"],
 ] as const;
 /** What only requests that arrive have. */
 const ARRIVING = [
-  ...["burstiness", "timeScale", "numRequests", "duration", "promptTokens", "outputTokens"],
+  ...["burstiness", "numRequests", "duration", "promptTokens", "outputTokens"],
 ];
 /** What a scenario has of its own. */
 const OWN = [...LOADS, ...ARRIVING, "acceptance"];
@@ -249,15 +265,19 @@ export function refuseImpossibleSimulation(
   }
   if (first === undefined && own !== undefined) {
     throw new UsageError(
-      `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --rate-schedule, ` +
-        "--trace, --concurrency or --batch-sizes",
+      `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --trace, ` +
+        "--concurrency or --batch-sizes",
     );
   }
   const arriving = ARRIVING.find((key) => given[key] !== undefined);
   if (given["batches"] !== undefined && arriving !== undefined) {
-    clash("batches", arriving, "its requests are there all the time");
+    clash(
+      "batches",
+      arriving,
+      "its requests do not arrive, they run from the beginning to the end",
+    );
   }
   if (given["recorded"] !== undefined && given["acceptance"] !== undefined) {
-    clash("recorded", "acceptance", "a recorded run has its own");
+    clash("recorded", "acceptance", "a recording has its own acceptance");
   }
 }

@@ -1,4 +1,4 @@
-/** What rounds and prefills take at a context, a batch and a number of rows: the points of `bench --growth`. */
+/** What rounds and prefills take at a context, a batch and a number of rows: the points of `bench --table growth`. */
 import type { Program } from "../../../gpu/program.ts";
 import { type Context, workAt } from "../../../gpu/kernel.ts";
 import { chain } from "../../../speculate/round_shape.ts";

@@ -24,13 +24,13 @@ import { logprobCount, MOST_LOGPROBS } from "./logprobs.ts";
 import type { Submission } from "../submit/submit.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
-/** What has a say in the target's choice beside its logits and sampling. */
+/** What changes the target's choice besides its logits and the sampling settings. */
 export interface SamplingKind {
   /** Only some tokens are allowed. */
   readonly masked: boolean;
   /** A sequence has penalties or a bias. */
   readonly penalized: boolean;
-  /** Tokens told of each row with their log-probabilities; undefined: no log-probabilities at all. */
+  /** Number of tokens of each row whose log-probabilities are computed; undefined: none at all. */
   readonly logprobs: number | undefined;
   /** Every sequence takes the largest logit, and nothing else has a say; default false. */
   readonly greedy?: boolean;
@@ -46,7 +46,7 @@ export const PLAIN_SAMPLING: SamplingKind = {
 /** Nothing, and no sequence samples: programs that every engine has too. */
 export const GREEDY_SAMPLING: SamplingKind = { ...PLAIN_SAMPLING, greedy: true };
 
-/** What programs of a kind read and write beside the rest. */
+/** What programs of a kind read and write in addition to the others. */
 export interface SamplingBuffers {
   /** What tokens are chosen from, laid out as the target's logits; undefined: those. */
   readonly adjusted: Operand | undefined;
@@ -57,7 +57,7 @@ export interface SamplingBuffers {
   readonly logprobs: { readonly buffer: GPUBuffer; readonly most: number } | undefined;
 }
 
-/** Whether nothing has a say beside logits and sampling. */
+/** Whether nothing but logits and sampling settings decides. */
 export function isPlain({ masked, penalized, logprobs }: SamplingKind): boolean {
   return !masked && !penalized && logprobs === undefined;
 }
@@ -80,7 +80,7 @@ export function kindFor(
 /** The buffers of all kinds, each made when first wanted. */
 export interface SamplingKinds {
   buffers(kind: SamplingKind): SamplingBuffers;
-  /** What is read beside the results where up to `tokens` tokens are emitted: log-probabilities. */
+  /** What is read back in addition to the results if up to `tokens` tokens are emitted: log-probabilities. */
   read(kind: SamplingKind, tokens: number): Pick<Submission, "extra">;
   /**
    * Writes the allowed tokens of `rows` rows.
@@ -187,7 +187,7 @@ function tokenCounts(vocab: number, ids: readonly number[], promptTokens: number
   return counts;
 }
 
-/** What follows acceptance: what was emitted is counted, and its log-probabilities are told. */
+/** Dispatches after acceptance: emitted tokens are counted, and their log-probabilities are written. */
 export function afterAcceptance(
   { batchSlots, results, last }: Pick<RoundBuffers, "batchSlots" | "results" | "last">,
   { config, weights, tuning, logits }: Target,

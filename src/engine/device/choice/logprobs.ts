@@ -19,10 +19,10 @@ export interface TokenLogprobs extends TokenLogprob {
 /** Most likely tokens that may be asked for. */
 export const MOST_LOGPROBS: number = REQUEST_RANGES.logprobs.max;
 
-/** How many are told at once: programs are made for each of these. */
+/** Numbers of log-probabilities per row: programs are made for each of these. */
 const COUNTS = [0, 1, 5, MOST_LOGPROBS];
 
-/** The most that is told where `wanted` are; undefined where no log-probabilities are wanted. */
+/** The number that is computed for the largest of `wanted`; undefined if no log-probabilities are wanted. */
 export function logprobCount(wanted: number | undefined): number | undefined {
   return wanted === undefined ? undefined : COUNTS.find((count) => count >= wanted);
 }

@@ -24,7 +24,7 @@ interface PackingRequest {
 
 /**
  * What comes of the depths or the budget that were asked for. Neither packs rounds whose choice takes more
- * than the logits, or that the host drafts for; a budget is not used in those, nor where the draft tells
+ * than the logits, or that the host drafts for; a budget is not used in those, nor where the draft reports
  * no confidence.
  *
  * @param of.bucket sequences that the round's programs are for.

@@ -13,10 +13,10 @@ import type { TreeScratch } from "../../../model/graph/draft.ts";
 import type { RowsOf } from "../../../model/graph/graph.ts";
 import type { Target } from "../../../model/graph/target.ts";
 import { bodyPlan, headPlan } from "../../../model/lower/target_plans.ts";
-import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
+import type { RoundShape } from "../../../speculate/round_shape.ts";
 import type { RoundBuffers } from "../buffers.ts";
 import type { DeviceDrafter } from "../device_drafter.ts";
-import { treeLevels } from "../eagle_drafter.ts";
+import { draftLevels } from "../draft_levels.ts";
 import type { Rejection, StandaloneDraft } from "./model.ts";
 
 /**
@@ -37,9 +37,10 @@ export function standaloneDrafter(
     auxHidden: [],
     readsFinal: false,
     levels: (shape) =>
-      draft.tree && !isChain(shape)
-        ? treeOf(draft, draft.tree, buffers, shape)
-        : levels(draft, buffers, shape),
+      draftLevels(draft, buffers, shape, {
+        chain: (level) => chainLevel(draft, buffers, shape, level),
+        tree: (tree, level) => treeLevel(draft, tree, buffers, { ...shape, level }),
+      }),
     extend: (_, { count, perSlot }) =>
       ownBody(draft, buffers, { rows: extendRows, count, perSlot }),
     headAfterExtend: (batch) => [
@@ -83,18 +84,20 @@ interface Ends {
   readonly batch: number;
 }
 
-function levels(
+/** Level `step` of a chain: draft token `step + 1` of each sequence. */
+function chainLevel(
   draft: StandaloneDraft,
   buffers: RoundBuffers,
-  { batch, depth }: RoundShape,
+  { batch }: RoundShape,
+  step: number,
 ): Dispatch[] {
   const { model: { final: x }, rows, mostRows } = draft;
   const { batchSlots, slots, drafts, draftRows: fed } = buffers;
-  return Array.from({ length: Math.max(0, depth - 1) }, (_, step) => [
+  return [
     draftRows({ batchSlots, slots, drafts, rows: fed }, { batch, mostRows, step }),
     ...ownBody(draft, buffers, { rows: fed, count: batch, perSlot: 1 }),
     ...nextDrafts(draft, buffers, { x, rows, batch, step: step + 1 }),
-  ]).flat();
+  ];
 }
 
 /** Draft token `step` of each sequence. */
@@ -186,21 +189,20 @@ function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends):
   ];
 }
 
-function treeOf(
+/** The most probable tokens behind the nodes that a level of a tree goes on from. */
+function treeLevel(
   draft: StandaloneDraft,
   tree: TreeScratch,
   buffers: RoundBuffers,
-  shape: RoundShape,
+  { batch, width, level }: RoundShape & { readonly level: number },
 ): Dispatch[] {
-  const { batch, width } = shape;
   const count = batch * width;
-  const { model } = draft;
   const { logits, top: out } = tree;
-  return treeLevels({ tree, mostRows: draft.mostRows }, buffers, shape, (level) => [
+  return [
     ...ownBody(draft, buffers, { rows: tree.rows, count, perSlot: width, paths: true }),
-    ...headPlan({ ...model, logits }, count),
+    ...headPlan({ ...draft.model, logits }, count),
     ...tops(draft, tree, { logits, out }, { rows: count, top: width, label: `draft_top.${level}` }),
-  ]);
+  ];
 }
 
 function tops(

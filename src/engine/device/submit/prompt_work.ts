@@ -2,7 +2,7 @@ import { resultWords } from "../../../model/device_layout.ts";
 import type { PromptPrograms } from "../programs.ts";
 import type { Submission } from "./submit.ts";
 
-/** What of a prompt's programs is run. */
+/** Which of a prompt's programs are run. */
 interface Chunk extends Pick<Submission, "extra"> {
   /** It is the last: the target chooses. */
   readonly done: boolean;

@@ -163,7 +163,7 @@ export async function openSubmitter(
     }
   }
 
-  /** Encodes what a next group of as many runs will begin with, beside what is left of this one's. */
+  /** Encodes the beginning of a next group of as many runs, in addition to what is left of this one. */
   function keepReady(work: Submission, count: number): void {
     const left = ready.get(work) ?? [];
     ready.delete(work);

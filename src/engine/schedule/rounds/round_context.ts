@@ -10,7 +10,7 @@ import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
 import type { RoundResult, SequenceResult } from "../../device/round_result.ts";
 import { askedSteps, type RequestState } from "../request_state.ts";
 
-/** What a context has beside the requests of the round. */
+/** What a context has besides the requests of the round. */
 export type RoundSurroundings = Pick<
   RoundContext,
   "waiting" | "freePages" | "totalPages" | "roundsPerSync" | "costs" | "ranks"
@@ -46,7 +46,7 @@ function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
 }
 
 /**
- * What a round came to, before its tokens are taken.
+ * The result of a round, before its tokens are added to the sequences.
  *
  * @param taking the requests that it brought tokens for.
  */

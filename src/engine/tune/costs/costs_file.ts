@@ -1,5 +1,5 @@
 /**
- * Cost tables of what ran here, kept beside tuning.json in one JSON file of the user's cache folder:
+ * Measured cost tables, stored next to tuning.json in one JSON file of the user's cache folder:
  *
  *     { "format": "eyrie-costs-cache-1", "tables": { KEY: CostTable } }
  *
@@ -20,7 +20,7 @@ export interface CostsOf {
   /** With what it is quantized to. */
   readonly model: string;
   readonly draft: string | undefined;
-  /** Of both: models of one name are told apart. */
+  /** Sizes of both, which distinguish models of the same name. */
   readonly weightBytes: number;
   readonly kvDtype: string;
 }

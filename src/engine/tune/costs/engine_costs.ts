@@ -9,9 +9,10 @@ import {
   readCosts,
   writeCosts,
 } from "./costs_file.ts";
-import { type CostsAsked, measureCosts, type MeasuredCosts } from "./measure.ts";
+import { type CostsRequest, measureCosts, type MeasuredCosts } from "./measure.ts";
 
-export interface MeasureAsked extends Pick<CostsAsked, "seconds" | "onProgress" | "signal"> {
+export interface MeasureCostsRequest
+  extends Pick<CostsRequest, "seconds" | "onProgress" | "signal"> {
   readonly keep?: boolean;
 }
 
@@ -20,7 +21,7 @@ export interface EngineCosts {
   /** Undefined where it was neither measured nor given. */
   readonly table: CostTable | undefined;
   /** Measures it anew, while nothing else runs; unless `keep` is false the cache has it from then on. */
-  measure(asked: MeasureAsked): Promise<MeasuredCosts>;
+  measure(asked: MeasureCostsRequest): Promise<MeasuredCosts>;
   /** Goes on with what `change` makes of the table. */
   refine(change: (table: CostTable) => CostTable): void;
   /** Writes what running has shown into the cache, where that is enough to be worth it. */

@@ -41,7 +41,7 @@ export function learningCosts(
   };
 }
 
-/** What the scheduler tells of prompts, from which the costs learn. */
+/** What the scheduler reports of prompts, from which the costs are corrected. */
 export function learnPrefill(costs: Pick<EngineCosts, "refine">): (chunk: PrefillSample) => void {
   return (chunk) => costs.refine((table) => refinePrefill(table, chunk, chunk.ms));
 }
@@ -50,7 +50,7 @@ export function learnPrefill(costs: Pick<EngineCosts, "refine">): (chunk: Prefil
 function pricedRound(outcome: RoundOutcome): PricedRound | undefined {
   const { tier, batchSize, sequences, roundsPerSync = 1 } = outcome;
   if (!isChain(tier) || sequences.length === 0) return undefined;
-  // Of requests that had ended by then nothing is told: they count like the others.
+  // Nothing is reported of requests that had ended by then: they count like the others.
   const all = batchSize / sequences.length;
   const sum = (of: (sequence: typeof sequences[number]) => number) =>
     all * sequences.reduce((total, sequence) => total + of(sequence), 0);

@@ -3,11 +3,11 @@ import type { CostTable } from "../../../speculate/costs/table.ts";
 import type { Runner } from "../../device/runner.ts";
 import { openLanes } from "./lanes.ts";
 import { openPartTimer } from "./part_timer.ts";
-import { costProbes, holds, LONG_CONTEXTS, type PlanAsked, SHORT_CONTEXT } from "./plan.ts";
+import { costProbes, holds, LONG_CONTEXTS, type ProbePlanRequest, SHORT_CONTEXT } from "./plan.ts";
 import { type Probe, type ProbeParts } from "./probes.ts";
 
 /** What is measured, and for how long. */
-export interface CostsAsked extends Omit<PlanAsked, "longContext"> {
+export interface CostsRequest extends Omit<ProbePlanRequest, "longContext"> {
   /** Of the table's buckets, adapter and models. */
   readonly names: TableNames;
   /** Seconds that it may take; twice as many for what a table cannot do well without. */
@@ -41,11 +41,11 @@ const MOST_SHARE = 2;
 const WARM_MS = 200;
 
 /**
- * Measures what rounds cost on this core by running them, beside nothing else: the scheduler is idle.
+ * Measures what rounds cost on this core by running them alone: the scheduler is idle.
  * All slots and pages it takes are given back. Repeats are interleaved: each pass runs everything
  * once, so what slows the machine for a while slows all alike.
  */
-export async function measureCosts(core: Runner, asked: CostsAsked): Promise<MeasuredCosts> {
+export async function measureCosts(core: Runner, asked: CostsRequest): Promise<MeasuredCosts> {
   const { now = () => performance.now() } = asked;
   const started = now();
   const end = started + asked.seconds * 1000;
@@ -67,7 +67,7 @@ export async function measureCosts(core: Runner, asked: CostsAsked): Promise<Mea
   };
 }
 
-type Clocked = CostsAsked & Required<Pick<CostsAsked, "now">>;
+type Clocked = CostsRequest & Required<Pick<CostsRequest, "now">>;
 
 /** The longest context that a prompt is stored for in time, by what a short one takes. */
 async function longContextOf(parts: ProbeParts, { seconds, now }: Clocked): Promise<number> {

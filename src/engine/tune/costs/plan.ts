@@ -11,7 +11,7 @@ import {
 } from "./probes.ts";
 
 /** What is to be known. */
-export interface PlanAsked {
+export interface ProbePlanRequest {
   /** Sequences, the most; at most the capacity's. */
   readonly maxBatch: number;
   /** Draft levels that rounds may have, rising. */
@@ -48,7 +48,7 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
  * All that would be worth to be measured, the most important first. Without those below rank 0 there
  * is no table; those of rank 0 are the ends of every list. Then rounds of powers of two and long contexts, then the others.
  */
-export function costProbes(parts: ProbeParts, asked: PlanAsked): Probe[] {
+export function costProbes(parts: ProbeParts, asked: ProbePlanRequest): Probe[] {
   const probes = [
     ...roundProbes(parts, asked),
     ...packingProbes(parts, asked),
@@ -58,7 +58,10 @@ export function costProbes(parts: ProbeParts, asked: PlanAsked): Probe[] {
   return probes.toSorted((a, b) => a.rank - b.rank || a.context - b.context);
 }
 
-function roundProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {
+function roundProbes(
+  parts: ProbeParts,
+  { maxBatch, depths, longContext }: ProbePlanRequest,
+): Probe[] {
   const deepest = depths.at(-1) ?? 0;
   const short = batchBuckets(maxBatch).flatMap((batch) =>
     depths.map((steps) => {
@@ -77,14 +80,17 @@ function roundProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanA
 }
 
 /** Of a batch of some: the device's choice takes longer with more, the host's part does not. */
-function packingProbes(parts: ProbeParts, { maxBatch, depths }: PlanAsked): Probe[] {
+function packingProbes(parts: ProbeParts, { maxBatch, depths }: ProbePlanRequest): Probe[] {
   const steps = depths.at(-1) ?? 0;
   const batch = Math.min(maxBatch, USUAL_BATCH);
   if (steps === 0 || !parts.core.programs.packs) return [];
   return [packingProbe(parts, { batch, steps, context: SHORT_CONTEXT }, 1)];
 }
 
-function catchUpProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {
+function catchUpProbes(
+  parts: ProbeParts,
+  { maxBatch, depths, longContext }: ProbePlanRequest,
+): Probe[] {
   if (parts.core.draft !== "catches up" || depths.at(-1) === 0) return [];
   return LAGS.filter((lag) => lag <= longContext).flatMap((lag) => {
     const context = lag <= SHORT_CONTEXT ? SHORT_CONTEXT : longContext;
@@ -94,7 +100,7 @@ function catchUpProbes(parts: ProbeParts, { maxBatch, depths, longContext }: Pla
   });
 }
 
-function prefillProbes(parts: ProbeParts, { chunkRows, longContext }: PlanAsked): Probe[] {
+function prefillProbes(parts: ProbeParts, { chunkRows, longContext }: ProbePlanRequest): Probe[] {
   return [...new Set([...PROMPTS, chunkRows, 4 * chunkRows])]
     .filter((tokens) => tokens <= Math.max(longContext, Math.max(...PROMPTS)))
     .map((tokens) =>

@@ -95,7 +95,7 @@ export function packingProbe(
   const half = core.ranks
     ? { verify: { drafts, slope: 1, intercepts, leastConfidence: 0 } }
     : { depths: Array.from({ length: batch }, (_, i) => (steps + i % 2) >> 1) };
-  /** Milliseconds of a round beside its forwards over the verify rows. */
+  /** Milliseconds of a round besides its forwards over the verify rows. */
   const beside = async (packed: number | undefined) => {
     const sequences = await lanes.at(batch, context, 3 * (steps + 1));
     if (sequences === undefined) return undefined;

@@ -107,10 +107,10 @@ function moduleOf(
   const part = (...names: string[]): TensorInfo | undefined =>
     names.flatMap((name) => from.tensors.get(`${prefix}.${name}`) ?? [])[0];
   const scales = part("scales", "weight_scale", "weight_scale_inv");
-  if (scales === undefined) throw badTensor(from, values, "has no scales beside it");
+  if (scales === undefined) throw badTensor(from, values, "has no scales");
   const zeros = part("qzeros", "weight_zero_point");
   const transposed = scheme.layout === "gptq" || scheme.layout === "awq";
-  if (transposed && zeros === undefined) throw badTensor(from, values, "has no qzeros beside it");
+  if (transposed && zeros === undefined) throw badTensor(from, values, "has no qzeros");
   const order = part("g_idx", "weight_g_idx");
   if (order && !transposed) throw badTensor(from, order, "is not supported (actorder)");
   const { rows, cols } = sizeOf(from, values, scheme);

@@ -34,7 +34,7 @@ export function rowWords(
   return { weights, all: weights + scaleBytes(format, cols) / 4 };
 }
 
-/** Reads what the rows of a module need beside their weights. @throws UsageError */
+/** Reads what the rows of a module need in addition to their weights. @throws UsageError */
 export function openModule(from: Checkpoint, module: QuantizedModule, scheme: Scheme): ReadRows {
   const transposed = scheme.layout === "gptq" || scheme.layout === "awq";
   if (transposed) checkOrder(from, module, scheme);

@@ -14,6 +14,13 @@ import type { Rewrite } from "../rewrite.ts";
 const MOST_LOWERED = 16;
 
 /**
+ * Numbers of a gate's output from which on a dispatch finds its scales faster than the gate stores them: on an H200 a
+ * prompt's chunk of 256 rows takes 30.3 ms of 31.8 without with Llama-3.1-8B's 14,336 columns, and 6.07 of 5.91 with
+ * Qwen3-0.6B's 3,072.
+ */
+const MANY_GATED = 1 << 21;
+
+/**
  * A norm stores the scales of its rows for the matmuls on matrix units that read them; without, each such matmul has a
  * dispatch before it that finds them. It also makes the scales of the layer's other inputs the largest, which the
  * two rewrites below lower.
@@ -114,7 +121,8 @@ function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void 
     const down = edits.soleReader(op.out);
     const epilogue = { ...op.epilogue, notes: true };
     const storing: OpOf<"matmul"> = { ...op, epilogue };
-    if (down?.kind !== "matmul" || !notes(storing, context)) return;
+    if (down?.kind !== "matmul" || op.out.rows * op.out.cols >= MANY_GATED) return;
+    if (!notes(storing, context)) return;
     edits.replace(op, storing);
     edits.replace(down, { ...down, xScales: "act" });
   }

@@ -5,7 +5,7 @@ import { readOptions } from "../options.ts";
 import { DEEPEST_STEPS, depthOf } from "./depth.ts";
 import { cutChain } from "./cut_chain.ts";
 import type { Evidence } from "./evidence.ts";
-import type { Decided } from "./interval.ts";
+import type { DecisionInterval } from "./interval.ts";
 import { type Pricing, pricing } from "./pricing.ts";
 import { candidates, choiceOf, optionsOf } from "./rounds.ts";
 
@@ -38,7 +38,7 @@ export const ADAPTIVE_VERIFY: PolicyKind<AdaptiveVerifyOptions> = policyKind({
 export function adaptiveVerify(
   numSteps: number,
   buckets: readonly number[],
-): Policy<Decided<Evidence>> {
+): Policy<DecisionInterval<Evidence>> {
   const prices = pricing({ buckets });
   return cutChain(
     { numSteps, buckets },

@@ -1,7 +1,7 @@
 import type { Decision, Policy, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
-import { aged, type Decided, decided } from "./interval.ts";
+import { aged, decided, type DecisionInterval } from "./interval.ts";
 import { acceptanceReport } from "./report.ts";
 
 /**
@@ -11,7 +11,7 @@ import { acceptanceReport } from "./report.ts";
 export function cutChain(
   { numSteps, buckets }: { readonly numSteps: number; readonly buckets: readonly number[] },
   choose: (known: Evidence, context: RoundContext) => Decision,
-): Policy<Decided<Evidence>> {
+): Policy<DecisionInterval<Evidence>> {
   return {
     tiers: [chain(numSteps)],
     start: decided(noEvidence(numSteps)),

@@ -7,7 +7,7 @@ import { numberOf, stepsOf, tiersOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { timedRound } from "./evidence.ts";
-import { aged, type Decided, decided } from "./interval.ts";
+import { aged, decided, type DecisionInterval } from "./interval.ts";
 import { pricing } from "./pricing.ts";
 
 export interface DsdOptions {
@@ -58,7 +58,10 @@ const FIRST_WEIGHT = 2;
 /** Weight that a round leaves to what was graded before it. */
 const FADE = 0.98;
 
-export function dsd(options: DsdOptions, buckets: readonly number[]): Policy<Decided<Known>> {
+export function dsd(
+  options: DsdOptions,
+  buckets: readonly number[],
+): Policy<DecisionInterval<Known>> {
   const { steps, probe } = options;
   const prices = pricing({ buckets });
   const shallowest = steps.find((each) => each > 0);

@@ -3,7 +3,7 @@ import { chain } from "../../round_shape.ts";
 import { numberOf, stepsOf, tiersOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
-import { aged, type Decided, decided } from "./interval.ts";
+import { aged, decided, type DecisionInterval } from "./interval.ts";
 
 export interface EmaCensoredOptions {
   /** Depths to choose among, 1 and more. */
@@ -40,7 +40,7 @@ const FIRST_STEPS = 3;
 export function emaCensored(
   { steps, alpha }: EmaCensoredOptions,
   numSteps: number = FIRST_STEPS,
-): Policy<Decided<number>> {
+): Policy<DecisionInterval<number>> {
   const depth = (ema: number) =>
     steps.find((each) => each >= Math.round(ema)) ?? steps.at(-1) as number;
   return {

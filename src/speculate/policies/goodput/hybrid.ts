@@ -11,7 +11,7 @@ import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { type Course, followed, laterMs, NO_COURSE, resting } from "./course.ts";
 import { type Evidence, faded, learnRound, noEvidence } from "./evidence.ts";
-import { aged, type Decided, decided, MOST_ROUNDS } from "./interval.ts";
+import { aged, decided, type DecisionInterval, MOST_ROUNDS } from "./interval.ts";
 import { type Pricing, pricing, REFINED, type RoundPrices } from "./pricing.ts";
 import { acceptanceReport } from "./report.ts";
 import { candidates, choiceOf, type Option, optionsOf } from "./rounds.ts";
@@ -31,7 +31,7 @@ interface Known {
   readonly course: Course;
 }
 
-export interface HybridState extends Decided<Known> {
+export interface HybridState extends DecisionInterval<Known> {
   /** Rounds by depth, [most steps + 1]. */
   readonly rounds: readonly number[];
 }

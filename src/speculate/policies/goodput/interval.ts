@@ -2,7 +2,7 @@
  * What a policy learns at once, and what it chooses by: the same as it was at the last decision, so
  * that choices hold in between and several rounds may be launched at once.
  */
-export interface Decided<Known> {
+export interface DecisionInterval<Known> {
   readonly live: Known;
   readonly known: Known;
   /** Rounds until the next decision, the next one included. */
@@ -10,16 +10,16 @@ export interface Decided<Known> {
 }
 
 /** Begins with what is known. @param left rounds for which choices are by it. */
-export function decided<Known>(known: Known, left: number = MOST_ROUNDS): Decided<Known> {
+export function decided<Known>(known: Known, left: number = MOST_ROUNDS): DecisionInterval<Known> {
   return { live: known, known, left };
 }
 
 /** Adds a round that took so long; after the last of an interval what is known changes. */
 export function aged<Known>(
-  { known, left }: Decided<Known>,
+  { known, left }: DecisionInterval<Known>,
   live: Known,
   ms: number,
-): Decided<Known> {
+): DecisionInterval<Known> {
   return left > 1 ? { live, known, left: left - 1 } : decided(live, intervalOf(ms));
 }
 

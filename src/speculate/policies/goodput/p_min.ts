@@ -8,7 +8,7 @@ import { readOptions } from "../options.ts";
 import { DEEPEST_STEPS, depthOf } from "./depth.ts";
 import { cutChain } from "./cut_chain.ts";
 import type { Evidence } from "./evidence.ts";
-import type { Decided } from "./interval.ts";
+import type { DecisionInterval } from "./interval.ts";
 
 export interface PMinOptions {
   /** Most drafts of a request. */
@@ -38,7 +38,10 @@ export const P_MIN: PolicyKind<PMinOptions> = policyKind({
   make: (options, { buckets }) => pMin(options, buckets),
 });
 
-export function pMin(options: PMinOptions, buckets: readonly number[]): Policy<Decided<Evidence>> {
+export function pMin(
+  options: PMinOptions,
+  buckets: readonly number[],
+): Policy<DecisionInterval<Evidence>> {
   const { numSteps } = options;
   return cutChain({ numSteps, buckets }, (known, context) => choose(known, context, options));
 }

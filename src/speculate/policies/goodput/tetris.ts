@@ -7,7 +7,7 @@ import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { cutChain } from "./cut_chain.ts";
 import type { Evidence } from "./evidence.ts";
-import type { Decided } from "./interval.ts";
+import type { DecisionInterval } from "./interval.ts";
 import { survivalByHistory } from "./survival.ts";
 
 export interface TetrisOptions {
@@ -42,7 +42,7 @@ export const TETRIS: PolicyKind<TetrisOptions> = policyKind({
 export function tetris(
   options: TetrisOptions,
   buckets: readonly number[],
-): Policy<Decided<Evidence>> {
+): Policy<DecisionInterval<Evidence>> {
   const { numSteps } = options;
   return cutChain({ numSteps, buckets }, (known, context) => choose(known, context, options));
 }
