@@ -148,7 +148,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
 const COMBINED_QUADS = 64;
 /** Queries from which an invocation adds all lanes of a four: there are workgroups enough. */
 const MANY_QUERIES = 1024;
-/** Lanes whose segments are added apart, see runs.wgsl. */
+/** Lanes that segments are merged in, see lib/latent_runs.wgsl. */
 const LANES = 4;
 
 /** Workgroups of a head where runs are added. */
@@ -158,7 +158,7 @@ export function latentCombineTiles(rank: number): number {
 
 /**
  * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent: the
- * parameters of mla/runs.wgsl.
+ * parameters of lib/latent_runs.wgsl.
  */
 export function runsOf(
   { rank, run, quads, threads }: {

@@ -7,7 +7,13 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
-import { type LatentHeads, type LatentLaunch, MOST_ROWS, onlyShard, rowTile } from "./latent.ts";
+import {
+  type LatentHeads,
+  type LatentLaunch,
+  MOST_ROWS,
+  onlyShard,
+  rowTile,
+} from "./latent_prepare.ts";
 import type { LatentRuns } from "./latent_attention.ts";
 import { runsOf } from "./latent_kernels.ts";
 
@@ -137,7 +143,7 @@ function valueKernel(
   const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${lowers ? "_scale" : ""}`;
   const parameters = {
     weights: format,
-    MIXED: true,
+    MERGED: true,
     LOWERS_SCALE: lowers,
     ROWS,
     ...countsOf(outs, lanes),
@@ -164,7 +170,7 @@ function runsValueKernel(
   const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
   const parameters = {
     weights: format,
-    MIXED: false,
+    MERGED: false,
     LOWERS_SCALE: lowers,
     ROWS: 1,
     ...countsOf(OUTS.few, LANES),

@@ -1,4 +1,4 @@
-/** Attention over latents of few rows without paths at long contexts. */
+/** latent_long.wgsl: attention over latents of few rows without paths at long contexts. */
 import { type Kernel } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 import { CHUNK, type LatentSizes, SEGMENT } from "./latent_kernels.ts";
@@ -44,7 +44,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
     SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
     AT_ONCE: 8,
   };
-  return kernelOf("mla/long")({ kv: kvDtype, ...counts }, {
+  return kernelOf("mla/latent_long")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [
