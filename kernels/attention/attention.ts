@@ -1,12 +1,17 @@
-import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import {
+  bytesOf,
+  type Cost,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import { chunkKernel, groupOf, SPLIT_CELLS, splitsOf } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
-import { type OwnHeads, rowSums } from "./own_heads.ts";
+import { type OwnHeads, rowSums } from "./attention_row.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";
-import { sharedSums } from "./attention_shared.ts";
-import { sharedTiles } from "./shared_tiles.ts";
+import { sharedSums, sharedTiles } from "./attention_shared.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -16,10 +21,19 @@ import {
   type RowBlock,
   rowBlock,
   tileOf,
-} from "./row_blocks.ts";
-import type { Heads } from "../lib/heads.ts";
-import type { PartialSums, PartialWords } from "./partial_sums.ts";
-import { type SplitBuffers, splitLaunch, type SplitRows } from "./split_launch.ts";
+} from "../lib/row_blocks.ts";
+import type { Heads, PartialSums, PartialWords } from "../lib/heads.ts";
+import { kernelOf } from "../shader.ts";
+import {
+  groupOf,
+  SCORING,
+  SPLIT_CELLS,
+  type SplitBuffers,
+  splitCounts,
+  splitLaunch,
+  type SplitRows,
+  splitsOf,
+} from "./splits.ts";
 
 /**
  * Query heads times rows of a workgroup of attention.wgsl. Sharing keys among more pays only where there are many
@@ -52,7 +66,7 @@ export interface AttentionBuffers {
   readonly out: Operand;
   /** For as many rows as `partialWords` was asked for, or fewer. */
   readonly partial: PartialSums;
-  /** f32 [rows], the largest before: gets the scales of out's rows. See `notesScales`. */
+  /** f32 [rows], LARGEST_SCALE before: lowered to the scales of out's rows. See `attentionLowersScales`. */
   readonly scales?: Operand | undefined;
 }
 
@@ -78,8 +92,8 @@ export interface AttentionShape extends Heads, Scoring {
 interface BlockShape extends AttentionShape {
   /** The block's first row, in `rows`. */
   readonly firstRow: number;
-  /** The same in `scales`. */
-  readonly notedFirst: number;
+  /** Index of its scale in `scales`. */
+  readonly firstScale: number;
   /** Many rows of a slot at once, by attention_tiled.wgsl. */
   readonly tiled: boolean;
 }
@@ -110,8 +124,8 @@ export function splitWords(
   return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
 }
 
-/** Whether attention can note the scales of its rows. */
-export function notesScales(heads: Heads, adapter: Adapter): boolean {
+/** Whether attention without matrix units can lower the scales of its output's rows. */
+export function splitsLowerScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
 
@@ -135,7 +149,7 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
       ...shape,
       tiled,
       firstRow: first % ALIGNED_ROWS,
-      notedFirst: first,
+      firstScale: first,
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     });
@@ -164,7 +178,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   const { heads, headDim, count, label } = shape;
   const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
   const kept = sumsOf(shape);
-  const several = { ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) };
+  const several = { ...shape, kept, constants: scoreConstants(shape), work: splitWork(shape) };
   const together = { q, keys, values, rows, pages, sums, stats };
   const shared = buffers.own ? [] : sharedTiles(shape);
   const many = count >= COMBINED_ROWS && !shape.tuning.software;
@@ -172,7 +186,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
     ? [tiledSums(together, several)]
     : shared.length > 0
     ? shared.map((tile) => sharedSums(together, several, tile))
-    : [chunkSums({ ...together, own: buffers.own }, several)];
+    : [splitSums({ ...together, own: buffers.own }, several)];
   return [
     ...split,
     ...combineSums({ sums, stats, rows, out }, {
@@ -183,7 +197,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       firstRow: shape.firstRow,
       many: shape.tiled || many,
       window: windowOf(shape),
-      noted: scales && { scales, first: shape.notedFirst },
+      lowers: scales && { scales, first: shape.firstScale },
       label: `${label}.combine`,
       work: {
         bytes: 4 * count * heads * headDim,
@@ -204,7 +218,30 @@ function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
   return shape.tiled ? keptSums(splits, shape.window) : splits;
 }
 
-function chunkSums(
+/** attention.wgsl for `tile` rows and `group` query heads at a time. */
+function splitKernel(
+  { headDim, kvDtype }: Heads,
+  { group, tile }: { readonly group: number; readonly tile: number },
+): Kernel {
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
+  const counts = splitCounts(headDim, group, tile);
+  return kernelOf("attention/attention")({ kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+    constants: [
+      "KV_HEADS",
+      "HEAD_TILES",
+      "TABLE_PAGES",
+      "KV_SPLITS",
+      "PER_SLOT",
+      "FIRST_ROW",
+      "PATHS",
+      ...SCORING,
+    ],
+  });
+}
+
+function splitSums(
   { q, own, ...kept }: SplitBuffers & Pick<AttentionBuffers, "own">,
   rows: SplitRows & Pick<AttentionShape, "tuning">,
 ): Dispatch {
@@ -213,18 +250,22 @@ function chunkSums(
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
   const tile = own ? 1 : tileOf(perSlot, most / group);
-  const { constants: { PER_SLOT, ...others }, ...launch } = splitLaunch(rows, { group, tile });
-  const constants = { ...others, KV_SPLITS };
-  if (own) return rowSums({ ...kept, own }, { ...rows, group, constants, launch });
-  return dispatch(chunkKernel(rows, { group, tile }), {
+  const { constants, ...launch } = splitLaunch(rows, { group, tile });
+  const { KV_HEADS, HEAD_TILES, TABLE_PAGES, PER_SLOT, FIRST_ROW, ...scoring } = constants;
+  const alike = { KV_HEADS, HEAD_TILES, TABLE_PAGES, KV_SPLITS };
+  if (own) {
+    const constants = { ...alike, FIRST_ROW, ...scoring };
+    return rowSums({ ...kept, own }, { ...rows, group, constants, launch });
+  }
+  return dispatch(splitKernel(rows, { group, tile }), {
     buffers: { q, ...kept },
-    constants: { ...constants, PER_SLOT, PATHS: Number(paths) },
+    constants: { ...alike, PER_SLOT, FIRST_ROW, PATHS: Number(paths), ...scoring },
     ...launch,
   });
 }
 
 /** q in, partial sums out. */
-function chunkWork(shape: AttentionShape): Cost {
+function splitWork(shape: AttentionShape): Cost {
   return cellWork(shape, 0, partialBytesPerCell(shape));
 }
 

@@ -1,5 +1,5 @@
-// Flash-decoding: sum, total and peak of softmax(cap(SCALE q . K)) V over one KV split (64 cells), for
-// rows that are neighbours and belong to one slot. attention_combine.wgsl adds the KV splits.
+// Flash-decoding: sum, total and peak of softmax(cap(SCALE q . K)) V over one split (64 cells) of keys and values, for
+// neighbouring rows of one slot. attention_combine.wgsl adds the splits.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head,
 // split): all its queries share each read of keys and values. Queries are numbered row * $GROUP +
@@ -10,8 +10,8 @@
 //   values   invocation (part, i) sums cells part, part + $PARTS, ... of vec8 i, the parts are added
 //            in order. The first $EARLY of its $CELLS cells are read before the scores, the other $LATE after.
 // Logical cells go to splits, lanes and parts by their index alone and every sum has one order, so a row
-// has the same bits whatever rows are in flight and wherever its cells are stored. KV splits of which no row sees
-// a cell do nothing.
+// has the same bits whatever rows are in flight and wherever its cells are stored. Workgroups of splits of which no row
+// sees a cell write nothing.
 //
 // Rows of a tile share the reads of splits whose cells are stored at the same place for all of them. A split
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
@@ -20,12 +20,22 @@
 // With a window the others along z begin with the first split that a row of the tile sees: as many as
 // the windows of its rows can touch, however long the context is.
 
-//#import attention/paged
-//#import attention/split
+//#import lib/rows
+//#import lib/visible
+//#import lib/kv_load
+//#import lib/attention_split
 
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
 override KV_SPLITS: u32; // of a whole block table
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 
+const GROUP = $GROUPu; // query heads of a workgroup
+const TILE = $TILEu; // rows of a workgroup
 const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
 const THREADS = 128u;
 const QUADS = $QUADSu; // ceil(TILE * GROUP / 4)
@@ -34,6 +44,11 @@ const AT_ONCE = THREADS / LANES; // cells in flight; $PASSES times that is SPLIT
 const PARTS = $PARTSu; // of the split's cells, for the values
 const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
 
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, 2 VEC8S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 
@@ -41,6 +56,12 @@ var<workgroup> pool: array<vec4<f32>, 520>; // LANES * STRIDE, then 4 * PARTS * 
 var<workgroup> scores: array<vec4<f32>, QUADS * SPLIT_CELLS>;
 var<workgroup> peaks: array<vec4<f32>, QUADS * 8u>; // of 8 cells each
 var<workgroup> totals: array<vec4<f32>, QUADS * PARTS>;
+
+// The row of keys and of values where a cell is stored.
+fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
+  let page = pages[slot * TABLE_PAGES + cell / PAGE];
+  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+}
 
 fn sees(row: u32, cell: u32) -> bool {
   let own = rows[FIRST_ROW + row];
@@ -53,11 +74,9 @@ fn masked(score: vec4<f32>, seen: vec4<bool>) -> vec4<f32> {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  // Statements of attention.wgsl, and of attention_shared.wgsl, whose workgroups are numbered alike: of the workgroup
-  // `tile`, the `count` rows from `row` on, its `split` and the split's `first` cell, its `kv_head`, the rows' `slot`, the
-  // cells from `begin` up to `end` that some of them see, and `mine`, a bit for each row that is summed here. `alone`: a
-  // row's own workgroup, for a split with cells of its path. Returns where no row sees a cell of the split.
-
+  // The workgroup has `count` rows from `row` on, of `slot`; `split`, whose first cell is `first`, and of which its rows see
+  // cells from `begin` up to `end`; `mine` has a bit for each row that is summed here. `alone`: it is a row's own workgroup,
+  // for a split with cells of the row's path.
   let tiles = (PER_SLOT + TILE - 1u) / TILE;
   let within = tile.x % tiles * TILE;
   var row = tile.x / tiles * PER_SLOT + within;
@@ -160,7 +179,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endfor
   }
   //#endfor
-  // Asked for early where registers allow: the wait is shared with the keys'.
+  // Values are loaded early where registers allow: the wait is shared with the keys'.
   //#for c in EARLY
   let packed$c = load_value(value$c, i);
   //#endfor

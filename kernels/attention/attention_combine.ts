@@ -1,14 +1,19 @@
-/** The sums of attention's splits of keys, added. */
-import { type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+/** attention_combine.wgsl and combine_rows.wgsl: the partial sums of attention's splits of keys are added. */
 import {
-  COMBINE_LANES,
-  COMBINE_ROWS_THREADS,
-  combineKernel,
-  combineRowsKernel,
-  combineTiles,
-  SPLIT_CELLS,
-} from "./attention_kernels.ts";
+  type Cost,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
+import { COMBINE_LANES, SPLIT_CELLS } from "./splits.ts";
 
+/** Most invocations of a workgroup of attention_combine.wgsl. */
+const COMBINE_THREADS = 256;
+
+/** Invocations of a workgroup of combine_rows.wgsl. */
+const COMBINE_ROWS_THREADS = 256;
 /** Cells up to which a row has no more partial sums than attention_combine.wgsl has lanes. */
 const LANE_CELLS = COMBINE_LANES * SPLIT_CELLS;
 
@@ -21,8 +26,8 @@ interface Combined {
   readonly firstRow: number;
   /** Cells. */
   readonly window: number;
-  /** Where the scales of the rows are noted, from row `first` on. */
-  readonly noted?: { readonly scales: Operand; readonly first: number } | undefined;
+  /** Scales of the output's rows, from row `first` on, which are lowered to those of their largest numbers. */
+  readonly lowers?: { readonly scales: Operand; readonly first: number } | undefined;
   readonly label: string;
   readonly work: Cost;
 }
@@ -49,22 +54,65 @@ export function combineSums(
 
 function combined(
   buffers: Buffers,
-  { heads, headDim, count, kept, firstRow, window, noted, label, work }: Combined,
+  { heads, headDim, count, kept, firstRow, window, lowers, label, work }: Combined,
   inRows: boolean,
 ): Dispatch {
-  return dispatch((inRows ? combineRowsKernel : combineKernel)(headDim, noted !== undefined), {
+  return dispatch((inRows ? combineRowsKernel : combineKernel)(headDim, lowers !== undefined), {
     label,
     work,
-    buffers: { ...buffers, ...noted ? { scales: noted.scales } : {} },
+    buffers: { ...buffers, ...lowers ? { scales: lowers.scales } : {} },
     constants: {
       HEADS: heads,
       KV_SPLITS: kept,
       FIRST_ROW: firstRow,
       WINDOW: window,
-      ...noted ? { NOTED_FIRST: noted.first } : {},
+      ...lowers ? { FIRST_SCALE: lowers.first } : {},
     },
     workgroups: inRows
       ? [Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
       : [heads, count, combineTiles(headDim)],
+  });
+}
+
+/** Workgroups that share a head where the splits of a row are added. */
+function combineTiles(headDim: number): number {
+  return headDim / 4 / combineQuads(headDim);
+}
+
+/** As many as keep COMBINE_LANES lanes within a workgroup. */
+function combineQuads(headDim: number): number {
+  const most = COMBINE_THREADS / COMBINE_LANES;
+  const quads = headDim / 4;
+  return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => quads % n === 0));
+}
+
+/** Adds the splits of a row. @param lowers whether the scales of the output's rows are lowered. */
+function combineKernel(headDim: number, lowers: boolean): Kernel {
+  const parameters = {
+    LOWERS_SCALE: lowers,
+    HEAD: headDim / 4,
+    QUADS: combineQuads(headDim),
+    LANES: COMBINE_LANES,
+    PREFETCH: 8,
+  };
+  const name = `attention_combine_${headDim}${lowers ? "_scale" : ""}`;
+  return kernelOf("attention/attention_combine")(parameters, {
+    name,
+    bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
+    constants: [
+      ...["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
+      ...lowers ? ["FIRST_SCALE"] : [],
+    ],
+  });
+}
+
+/** Adds the splits of many rows. */
+function combineRowsKernel(headDim: number, lowers: boolean): Kernel {
+  const name = `attention_combine_rows_${headDim}${lowers ? "_scale" : ""}`;
+  const parameters = { LOWERS_SCALE: lowers, HEAD: headDim / 4, PREFETCH: 4 };
+  return kernelOf("attention/combine_rows")(parameters, {
+    name,
+    bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
+    constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...lowers ? ["FIRST_SCALE"] : []],
   });
 }

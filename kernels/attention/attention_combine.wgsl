@@ -1,20 +1,19 @@
 // out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of
 // keys that row r sees; zeros for padding.
 //
-// One workgroup per (head, row, $QUADS fours of the head): lane l carries every $LANES-th split from the
-// l-th in its window with a softmax of its own (Milakov & Gimelshein 2018), $PREFETCH of them asked for at
-// once; the lanes are added in order of l. Long contexts have few rows but many splits, so that lanes
-// and workgroups are many.
+// One workgroup per (head, row, $QUADS fours of the head): lane l merges every $LANES-th split from the l-th that the
+// row sees with a softmax of its own (Milakov & Gimelshein 2018), $PREFETCH of them loaded at once; the lanes are
+// merged in order of l. Long contexts have few rows but many splits, hence many lanes and workgroups.
 
-//#import attention/note
+//#import lib/lower_scale
 //#import lib/rows
-//#import attention/visible
+//#import lib/visible
 
 override HEADS: u32;
 override KV_SPLITS: u32; // of a whole block table
 override FIRST_ROW: u32; // of `rows`
 
-const SPLIT_CELLS = 64u; // cells
+const SPLIT_CELLS = 64u;
 const HEAD = $HEADu; // vec4 of a head
 const QUADS = $QUADSu; // of a workgroup
 const LANES = $LANESu;
@@ -96,5 +95,5 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   let y = sum / total;
   out[query * HEAD + quad] = y;
-  note(tile.y, y);
+  lower_scale(tile.y, y);
 }

@@ -1,4 +1,4 @@
-/** Attention of a tile of rows and a group of heads at once, in registers and without partial sums. */
+/** attention_lanes.wgsl: attention of a tile of rows and a group of heads at once, in registers and without partial sums. */
 import {
   type Cost,
   type Dispatch,
@@ -8,9 +8,9 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
+import { tileOf } from "../lib/row_blocks.ts";
 import { kernelOf } from "../shader.ts";
-import { SCORING } from "./attention_kernels.ts";
-import { tileOf } from "./row_blocks.ts";
+import { SCORING } from "./splits.ts";
 
 /** q and the sums of a group are in registers: this many floats at most. */
 const MOST_IN_LANES = 128;
@@ -21,7 +21,7 @@ const MOST_TILE_ROWS = 4;
 function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
   const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
-  return kernelOf("attention/attention_lanes", { kv: kvDtype, ...counts }, {
+  return kernelOf("attention/attention_lanes")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "out"],
     constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],

@@ -1,9 +1,9 @@
-// out[r, h] = softmax(cap(SCALE q[r, h] . K)) V over the cells that row r may see: the variant for
-// adapters where a load or a barrier costs more than arithmetic (software), and small heads.
+// out[r, h] = softmax(cap(SCALE q[r, h] . K)) V over the cells that row r sees, for small heads on adapters where a load
+// or a barrier costs more than arithmetic (software).
 //
 // One workgroup per (key-value head, tile of up to $TILE rows of a slot): all queries of the rows, $GROUP
 // heads each, share each read of a key and a value. Lane l takes cells l, l + LANES, ... with a softmax of
-// its own for each query, q and sums in registers ($VEC8S vec8s a head); the lanes are combined in order at
+// its own for each query, q and sums in registers ($VEC8S vec8s a head); the lanes are merged in order at
 // the end. Logical cells go to lanes by their index alone and every sum has one order, so a row has the same
 // bits whatever rows are in flight and wherever the cells of a path are stored.
 //
@@ -11,7 +11,7 @@
 
 //#import lib/rows
 //#import lib/soft_cap
-//#import attention/visible
+//#import lib/visible
 //#import lib/kv_load
 
 override KV_HEADS: u32;
@@ -72,7 +72,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     var begin = NO_CELL;
     var end = 0u;
     //#for r in TILE
-    // What the row takes in this turn.
+    // The cells that the row takes in this turn.
     let from$r = select(max(begin$r, shared_end), begin$r, turn == 0u);
     let to$r = select(select(0u, end$r, turn == $ru + 1u), min(end$r, shared_end), turn == 0u);
     begin = select(begin, min(begin, from$r), from$r < to$r);

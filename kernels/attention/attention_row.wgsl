@@ -1,26 +1,81 @@
-// attention.wgsl, in the same order, for rows that are each the only one of their slot in flight, over what their
-// qkv matmul left: where the model does ($NORMED), queries and keys are normed here, and they are turned, as
-// norm_rope_store.wgsl and the epilogue qkv do to the bit. The workgroups of the split that has the row's cell make its
-// key and value themselves, and those of the first heads store them. One workgroup per (row, $GROUP query heads of one
-// key-value head, split):
+// Sum, total and peak of softmax(cap(SCALE q . K)) V over one split (64 cells) of keys and values, to the bit those of
+// attention.wgsl, for rows that are each the only one of their slot in flight. q, k and v are read as the row's qkv matmul
+// left them: with NORMED queries and keys are RMS-normed here, and they are turned by rope, to the bit as
+// norm_rope_store.wgsl and the epilogue qkv do. The workgroups of the split that has the row's own cell compute its key and
+// value themselves, and those of the first heads store them. attention_combine.wgsl adds the splits.
 //
-//   heads    head vectors, $GROUP queries, the key and the value, have NORM_LANES invocations each, which take rope
-//            pairs l, l + NORM_LANES, ...; stored ones are asked for first of all, and added up while the pages come,
-//            those of the same dispatch are waited for behind keys and values;
-//   dots     $LANES invocations share a cell and make their parts of its scores of all queries;
-//   scores   an invocation a cell and query adds them;
+// With RELAYED other workgroups of the same dispatch make q, k and v of the only row, all in one range of words
+// (matmul/relay/counts.wgsl).
+//
+// One workgroup per (row, $GROUP query heads of one key-value head, split):
+//   heads    head vectors ($GROUP queries, the key and the value) have NORM_LANES invocations each, which take rope
+//            pairs l, l + NORM_LANES, ...; vectors that are in memory are loaded first of all and squared while the page
+//            numbers are loaded, vectors of the same dispatch are waited for after keys and values have been asked for;
+//   dots     $LANES invocations share a cell and compute their parts of its scores of all queries;
+//   scores   one invocation per cell and query adds them;
 //   weights  exp(score - peak of the split);
 //   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries; $SETS sets
 //            of invocations have them all.
 
 //#import lib/rows
-//#import attention/visible
-//#import attention/split
+//#import lib/visible
+//#import lib/attention_split
 //#import lib/kv_load
-//#if kv == f32
-// Half of a vec8 of values in f32: dims 4j .. 4j + 3 of a head.
+//#if kv != f32
+//#import lib/kv_pack
+//#endif
+//#import lib/rope
+//#if RELAYED
+//#import matmul/relay/counts
+//#endif
 
-alias PackedHalf = vec4<u32>;
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override KV_SPLITS: u32; // of a whole block table
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
+//#if NORMED
+override EPS: f32;
+//#endif
+
+const THREADS = $THREADSu;
+const GROUP = $GROUPu; // query heads of a workgroup, at most 4
+const VEC4S = 2u * VEC8S;
+const HALF = 4u * VEC8S; // rope pairs of a head
+const LANES = $LANESu; // invocations a cell
+const PARTS = $PARTSu; // of the split's cells, for the values
+const STRIDE = SPLIT_CELLS + 4u; // neighbouring lanes and cells are in different banks
+const EVEN = $(2 * PAIRS_OF_QUERIES)u; // queries, an even number of them
+const NORM_LANES = $NORM_LANESu;
+const KEY = GROUP; // among the head vectors
+const VALUE = GROUP + 1u;
+
+//#if !RELAYED
+@group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, 2 HALF (heads + 2 KV_HEADS)], in the order of raw_at
+//#endif
+@group(0) @binding(1) var<storage, read_write> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read_write> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, VEC4S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
+@group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
+//#if NORMED
+@group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 2 HALF]: of q, of k
+
+var<workgroup> squares: array<vec4<f32>, (GROUP + 2u) * NORM_LANES / 4u>;
+//#endif
+var<workgroup> made: array<vec4<f32>, (GROUP + 2u) * VEC4S>; // head vectors
+var<workgroup> pool: array<vec4<f32>, $POOL>; // [GROUP, LANES, STRIDE] floats of dots, then [PARTS, EVEN, VEC4S]
+var<workgroup> scores: array<vec4<f32>, GROUP * SPLIT_CELLS / 4u>; // [GROUP, SPLIT_CELLS / 4]
+var<workgroup> peaks: array<vec4<f32>, GROUP * 2u>; // [GROUP, 2], each number of 8 cells
+var<workgroup> weights: array<vec4<f32>, SPLIT_CELLS>; // of the queries
+var<workgroup> totals: array<f32, PARTS * EVEN>;
+
+// How keys and values of a dtype are read and stored.
+//#if kv == f32
+alias PackedHalf = vec4<u32>; // dims 4j .. 4j + 3 of a value, as they are stored
 
 fn load_half(row: u32, j: u32) -> PackedHalf {
   return values[row * 2u * VEC8S + j];
@@ -33,26 +88,6 @@ fn half_of(half: PackedHalf, j: u32) -> vec4<f32> {
 fn packed_half(v: Vec8, j: u32) -> PackedHalf {
   return bitcast<vec4<u32>>(select(v.lo, v.hi, j >= VEC8S));
 }
-//#else
-// Half of a vec8 of values whose halves share words: dims 4j .. 4j + 3 of a head.
-
-alias PackedHalf = PackedVec8;
-
-fn load_half(row: u32, j: u32) -> PackedHalf {
-  return load_value(row, j % VEC8S);
-}
-
-fn half_of(half: PackedHalf, j: u32) -> vec4<f32> {
-  let v = vec8_of(half);
-  return select(v.lo, v.hi, j >= VEC8S);
-}
-
-fn packed_half(v: Vec8, j: u32) -> PackedHalf {
-  return packed_of(v);
-}
-//#endif
-//#if kv == f32
-// Writes vec8s of keys and values as load.wgsl reads them.
 
 fn packed_of(v: Vec8) -> PackedVec8 {
   return v;
@@ -70,9 +105,20 @@ fn put_value(row: u32, i: u32, v: PackedVec8) {
   values[at + VEC8S] = bitcast<vec4<u32>>(v.hi);
 }
 //#else
-// Writes vec8s of keys and values of 16 bits as load.wgsl reads them.
+alias PackedHalf = PackedVec8; // the vec8 that has dims 4j .. 4j + 3 of a value: its halves share words
 
-//#import lib/kv_pack
+fn load_half(row: u32, j: u32) -> PackedHalf {
+  return load_value(row, j % VEC8S);
+}
+
+fn half_of(half: PackedHalf, j: u32) -> vec4<f32> {
+  let v = vec8_of(half);
+  return select(v.lo, v.hi, j >= VEC8S);
+}
+
+fn packed_half(v: Vec8, j: u32) -> PackedHalf {
+  return packed_of(v);
+}
 
 fn packed_of(v: Vec8) -> PackedVec8 {
   return vec4<u32>(
@@ -91,28 +137,14 @@ fn put_value(row: u32, i: u32, v: PackedVec8) {
   values[row * VEC8S + i] = v;
 }
 //#endif
-// A rope pair turned: (a, b) -> (a cos - b sin, b cos + a sin), turn = (cos, sin).
 
-fn turned(pair: vec2<f32>, turn: vec2<f32>) -> vec2<f32> {
-  return vec2<f32>(
-    fma(pair.x, turn.x, -(pair.y * turn.y)),
-    fma(pair.y, turn.x, pair.x * turn.y),
-  );
-}
 //#if NORMED
-// Heads of attention_row.wgsl that are normed: rows of q, k and v are in order.
-
 // What RMSNorm multiplies a head by: 1 / sqrt(mean(x^2) + EPS).
-
-override EPS: f32;
-
 fn norm_scale(squares: f32, count: u32) -> f32 {
   return 1.0 / sqrt(squares / f32(count) + EPS);
 }
 
-@group(0) @binding(8) var<storage, read> norm_weight: array<f32>; // [2, 2 HALF]: of q, of k
-
-// Where pair w of a head begins; the other half of it is a step further.
+// Where the first number of pair w of a head is; the second is `raw_step` further. Heads are in order.
 fn raw_at(row: u32, all: u32, head: u32, w: u32) -> u32 {
   return (row * all + head) * 2u * HALF + w;
 }
@@ -121,6 +153,7 @@ fn raw_step(all: u32) -> u32 {
   return HALF;
 }
 
+// The norm's weights of pair w.
 fn gains(is_query: bool, w: u32) -> vec2<f32> {
   let at = select(2u * HALF, 0u, is_query) + w;
   return vec2<f32>(norm_weight[at], norm_weight[at + HALF]);
@@ -130,10 +163,8 @@ fn head_scale(squares: f32) -> f32 {
   return norm_scale(squares, 2u * HALF);
 }
 //#else
-// Heads of attention_row.wgsl that are not normed: the first halves of all heads come before the second ones, as
-// the loader's `heads` has them.
-
-// Where pair w of a head begins; the other half of it is a step further.
+// Where the first number of pair w of a head is; the second is `raw_step` further. The first halves of all heads come
+// before the second halves, as the loader's `heads` has them.
 fn raw_at(row: u32, all: u32, head: u32, w: u32) -> u32 {
   return (2u * row * all + head) * HALF + w;
 }
@@ -150,57 +181,13 @@ fn head_scale(squares: f32) -> f32 {
   return 1.0;
 }
 //#endif
+
 //#if RELAYED
-// Where attention_row.wgsl has the heads of its only row from: other workgroups of the dispatch make them
-// (matmul/out.wgsl), all in one range.
-
-//#import matmul/relay/counts
-
 // Called first, with the workgroups along y and z.
 fn relay_begin(y: u32, z: u32) {
   readers = y * z;
 }
-//#else
-// Where attention_row.wgsl has its heads from: what their matmul left.
-
-@group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, 2 HALF (heads + 2 KV_HEADS)], in the order of raw_at
 //#endif
-
-override KV_HEADS: u32;
-override HEAD_TILES: u32; // workgroups that share a key-value head
-override TABLE_PAGES: u32; // pages per slot in the block table
-override KV_SPLITS: u32; // of a whole block table
-override FIRST_ROW: u32; // of `rows`
-override SCALE: f32; // of scores
-
-const THREADS = $THREADSu;
-const GROUP = $GROUPu; // query heads of a workgroup, at most 4
-const VEC4S = 2u * VEC8S;
-const HALF = 4u * VEC8S; // rope pairs of a head
-const LANES = $LANESu; // invocations a cell
-const PARTS = $PARTSu; // of the split's cells, for the values
-const STRIDE = SPLIT_CELLS + 4u; // neighbouring lanes and cells are in different banks
-const EVEN = $(2 * PAIRS_OF_QUERIES)u; // queries, an even number of them
-const NORM_LANES = $NORM_LANESu;
-const KEY = GROUP; // among the head vectors
-const VALUE = GROUP + 1u;
-
-@group(0) @binding(1) var<storage, read_write> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
-@group(0) @binding(2) var<storage, read_write> values: array<vec4<u32>>; // as keys
-@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, VEC4S]
-@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
-@group(0) @binding(7) var<storage, read> rope: array<vec2<f32>>; // [positions, HALF]: cos, sin
-//#if NORMED
-var<workgroup> squares: array<vec4<f32>, (GROUP + 2u) * NORM_LANES / 4u>;
-//#endif
-var<workgroup> made: array<vec4<f32>, (GROUP + 2u) * VEC4S>; // head vectors
-var<workgroup> pool: array<vec4<f32>, $POOL>; // [GROUP, LANES, STRIDE] floats of dots, then [PARTS, EVEN, VEC4S]
-var<workgroup> scores: array<vec4<f32>, GROUP * SPLIT_CELLS / 4u>; // [GROUP, SPLIT_CELLS / 4]
-var<workgroup> peaks: array<vec4<f32>, GROUP * 2u>; // [GROUP, 2], each number of 8 cells
-var<workgroup> weights: array<vec4<f32>, SPLIT_CELLS>; // of the queries
-var<workgroup> totals: array<f32, PARTS * EVEN>;
 
 fn squares_of(sum: f32, pair: vec2<f32>) -> f32 {
   return fma(pair.y, pair.y, fma(pair.x, pair.x, sum));
@@ -225,6 +212,7 @@ fn split_peak(query: u32) -> f32 {
   return highest(max(peaks[2u * query], peaks[2u * query + 1u]));
 }
 
+// Stores a number of `pool`.
 fn put_dot(at: u32, value: f32) {
   pool[at / 4u][at % 4u] = value;
 }
@@ -251,7 +239,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let pair$p = vec2<f32>(qkv[from$p], qkv[from$p + raw_step(all_heads)]);
   //#endfor
   //#endif
-  // The first slot is the likeliest: its pages are asked for beside the row.
+  // The first slot is the likeliest: its pages are loaded together with the row.
   let guess = tile.z * (SPLIT_CELLS / PAGE);
   var four_pages = vec4<u32>(pages[guess], pages[guess + 1u], pages[guess + 2u], pages[guess + 3u]);
   let own = rows[FIRST_ROW + row];
@@ -261,7 +249,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let first = split * SPLIT_CELLS;
   if (first >= end || first + SPLIT_CELLS <= begin) {
     //#if RELAYED
-    // A workgroup without cells reads no heads: nobody waits for it to.
+    // A workgroup without cells reads no heads, so it is done with them at once.
     if (thread == 0u) {
       done(0u);
     }
@@ -312,9 +300,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
 
   //#if RELAYED
-  // The rope pairs of a head that an invocation takes, waited for while keys and values are on their way. Nothing is assumed
-  // of when workgroups run: where they do not come in time, this one makes them, and reads its keys and values again,
-  // which no register keeps until then.
+  // The rope pairs of a head that an invocation takes, waited for while keys and values are loaded. Nothing is assumed of
+  // when workgroups run: where the words are not there in time, this workgroup makes them, and loads its keys and values
+  // again, which no register keeps until then.
   let wanted = is_query || (has_new && head <= VALUE);
   //#for p in PAIRS
   let from$p = raw_at(row, all_heads, of_qkv, at$p);

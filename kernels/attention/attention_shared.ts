@@ -1,21 +1,87 @@
-/** Attention over rows that share reads of their slots' keys and values, with the bits that attention.wgsl gives. */
-import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
+/** attention_shared.wgsl: attention over rows that share reads of keys and values, with the bits of attention.wgsl. */
+import { type CellRange, type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
+import { tileOf } from "../lib/row_blocks.ts";
 import { kernelOf } from "../shader.ts";
-import { chunkCounts, pathGroups, SCORING, SPLIT_CELLS, THREADS } from "./attention_kernels.ts";
 import {
+  groupOf,
+  launchedSplits,
+  pathGroups,
+  SCORING,
+  SPLIT_CELLS,
   SPLIT_CONSTANTS,
   type SplitBuffers,
+  splitCounts,
   splitLaunch,
   type SplitRows,
+  splitsOf,
+  THREADS,
   type Tile,
-} from "./split_launch.ts";
-import { MOST_QUERIES, type SharedTile } from "./shared_tiles.ts";
+} from "./splits.ts";
+
+/** Most queries for which there is workgroup memory. */
+const MOST_QUERIES = 16;
+/** Queries of a workgroup: as few as leave room for all workgroups at once. */
+const QUERIES = [8, 12, MOST_QUERIES];
+/** Of attention.wgsl, which takes what would have no more. */
+const FEW_QUERIES = 4;
+/** Workgroups that an H200 has room for: four on each of its multiprocessors. */
+const AT_ONCE = 528;
+/**
+ * Workgroups for each split that are enough where contexts are too long for all at once. On an H200, 16 rows of a slot
+ * of the 8B shape behind 512 tokens take 12.1 us as 32 of them, 10.8 as 64; 32 rows 16.5 as 64, 18.6 as 128.
+ */
+const ENOUGH = 64;
+
+interface Shape extends Heads {
+  readonly count: number;
+  readonly perSlot: number;
+  readonly paths: boolean;
+  readonly window?: number | undefined;
+  readonly tuning: Pick<Tuning, "software">;
+}
+
+/** What a workgroup takes, and for which cells. */
+interface SharedTile extends Tile {
+  readonly forCells: CellRange;
+}
+
+/** One for any number of cells, in their order; none at all where attention.wgsl is faster. */
+export function sharedTiles(shape: Shape): readonly SharedTile[] {
+  const { headDim, perSlot, tuning } = shape;
+  if (tuning.software || perSlot === 1 || ![64, 128].includes(headDim)) return [];
+  const sized = QUERIES.map((queries) => sizedTile(shape, queries))
+    .filter(({ group, tile }) => group * tile > FEW_QUERIES);
+  const largest = sized.findLast(({ each }) => each >= ENOUGH);
+  if (!largest) return [];
+  const tiles: SharedTile[] = [];
+  for (const { group, tile, upTo } of [...sized, { ...largest, upTo: Infinity }]) {
+    const last = tiles.at(-1);
+    const from = last ? last.forCells.upTo + 1 : 0;
+    if (upTo <= from) continue;
+    const same = last?.group === group && last.tile === tile;
+    if (same) tiles.pop();
+    tiles.push({ group, tile, forCells: { from: same ? last.forCells.from : from, upTo } });
+  }
+  return tiles;
+}
+
+/** @returns `each`: workgroups for each split. `upTo`: cells of whose splits all workgroups have room at once. */
+function sizedTile(shape: Shape, queries: number) {
+  const { heads, kvHeads, count, perSlot } = shape;
+  const group = groupOf(heads / kvHeads, queries);
+  const tile = tileOf(perSlot, queries / group);
+  const each = count / perSlot * Math.ceil(perSlot / tile) * heads / group;
+  const splits = Math.floor(AT_ONCE / each);
+  const all = splits >= launchedSplits(splitsOf(shape), shape, { tile });
+  return { group, tile, each, upTo: all ? Infinity : splits * SPLIT_CELLS };
+}
 
 function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kernel {
   const name = `attention_shared_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = sharedCounts(headDim, { group, tile });
-  return kernelOf("attention/attention_shared", { kv: kvDtype, ...counts }, {
+  return kernelOf("attention/attention_shared")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],
@@ -24,7 +90,7 @@ function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kerne
 
 /** How attention_shared.wgsl is unrolled. */
 function sharedCounts(headDim: number, { group, tile }: Tile): Record<string, number> {
-  const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
+  const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, tile);
   return {
     GROUP: group,
     TILE: tile,

@@ -1,23 +1,34 @@
-// What attention.wgsl makes, to the bit, where a workgroup takes up to $QUERIES queries, which share each read of keys
-// and values. Its text is short, since all texts of a layer share a cache: loops go over the queries.
+// Sum, total and peak of softmax(cap(SCALE q . K)) V over one split (64 cells) of keys and values, to the bit those of
+// attention.wgsl, for up to $QUERIES queries, which share each read of keys and values. Its code is short, since the code
+// of all kernels of a layer shares an instruction cache: loops go over the queries.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, split), numbered as
 // there; queries are numbered row * $GROUP + head. Three steps:
-//   scores   invocation (cell, lane) keeps what that lane has of the keys of cells cell, cell + 16, ... and makes their
-//            dots with two queries at a time, which pass through workgroup memory: an invocation a score adds the lanes
-//            in order;
-//   weights  exp(score - peak of the split), by an invocation for each part of the cells of a query;
-//   values   invocation (part, i) keeps vec8 i of the values of that part's cells and sums them for a query at a time;
-//            an invocation a number adds the parts in order.
+//   scores   invocation (cell, lane) holds that lane's vec8s of the keys of cells cell, cell + 16, ... and computes their
+//            products with two queries at a time, which pass through workgroup memory; one invocation a score adds the
+//            lanes in order;
+//   weights  exp(score - peak of the split), one invocation for each part of the cells of a query;
+//   values   invocation (part, i) holds vec8 i of the values of that part's cells and sums them for one query at a time;
+//            one invocation a number adds the parts in order.
 //
 // Rows with paths have workgroups as in attention.wgsl.
 
-//#import attention/paged
-//#import attention/split
+//#import lib/rows
+//#import lib/visible
+//#import lib/kv_load
+//#import lib/attention_split
 
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
 override KV_SPLITS: u32; // of a whole block table
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 
+const GROUP = $GROUPu; // query heads of a workgroup
+const TILE = $TILEu; // rows of a workgroup
 const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
 const THREADS = 128u;
 const QUERIES = $QUERIESu;
@@ -27,8 +38,13 @@ const CELLS = $CELLSu; // of a part
 const COLUMNS = 16u; // of a query's dots: column c has cells c, c + 16, c + 32 and c + 48
 const VEC4S = 2u * VEC8S;
 const HEAD_DIM = 8u * VEC8S;
-const ASKED = THREADS / VEC4S; // queries that are asked for at a time
+const LOADED = THREADS / VEC4S; // queries that are loaded at a time
 
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<f32>; // [rows, heads, KV_SPLITS, HEAD_DIM]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 
@@ -39,27 +55,32 @@ var<workgroup> pool: array<array<vec4<f32>, 33>, 8>;
 var<workgroup> scores: array<array<array<f32, 4>, COLUMNS>, QUERIES>; // then weights
 var<workgroup> peaks: array<array<f32, PARTS>, QUERIES>;
 var<workgroup> totals: array<array<f32, PARTS>, QUERIES>;
-var<workgroup> asked: array<array<vec4<f32>, VEC4S>, ASKED>; // queries
+var<workgroup> loaded: array<array<vec4<f32>, VEC4S>, LOADED>; // queries
 var<workgroup> seen: array<vec2<u32>, TILE>; // of each row the first cell and one past the last
 var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
 
+// The row of keys and of values where a cell is stored.
+fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
+  let page = pages[slot * TABLE_PAGES + cell / PAGE];
+  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+}
+
+// Four scores or weights of a query: those of a column's cells.
 fn four(query: u32, column: u32) -> vec4<f32> {
   let line = &scores[query][column];
   return vec4<f32>((*line)[0], (*line)[1], (*line)[2], (*line)[3]);
 }
 
-// A query's number of all rows. `first`: of the workgroup's first.
+// The index of a query among those of all rows, `first` being that of the workgroup's first query.
 fn number_of(first: u32, query: u32) -> u32 {
   return first + query / GROUP * (KV_HEADS * HEAD_TILES * GROUP) + query % GROUP;
 }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  // Statements of attention.wgsl, and of attention_shared.wgsl, whose workgroups are numbered alike: of the workgroup
-  // `tile`, the `count` rows from `row` on, its `split` and the split's `first` cell, its `kv_head`, the rows' `slot`, the
-  // cells from `begin` up to `end` that some of them see, and `mine`, a bit for each row that is summed here. `alone`: a
-  // row's own workgroup, for a split with cells of its path. Returns where no row sees a cell of the split.
-
+  // As in attention.wgsl, the workgroup has `count` rows from `row` on, of `slot`; `split`, whose first cell is `first`, and of which
+  // its rows see cells from `begin` up to `end`; `mine` has a bit for each row that is summed here. `alone`: it is a row's own workgroup,
+  // for a split with cells of the row's path.
   let tiles = (PER_SLOT + TILE - 1u) / TILE;
   let within = tile.x % tiles * TILE;
   var row = tile.x / tiles * PER_SLOT + within;
@@ -101,8 +122,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     begin = select(begin, min(begin, visible_begin(own)), here);
     end = select(end, max(end, visible_end(own)), here);
     mine |= u32(here) << $ru;
-    // Keeps which cells a row of the tile sees.
-
     if (thread == $ru) {
       seen[thread] = vec2<u32>(visible_begin(own), visible_end(own));
     }
@@ -131,14 +150,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
 
   let queries = count * GROUP;
-  let asks = thread / VEC4S; // query of those that are asked for at a time
+  let loads = thread / VEC4S; // which query of those it loads
   let j = thread % VEC4S;
-  var own = q[number_of(first_query, min(asks, queries - 1u)) * VEC4S + j];
+  var own = q[number_of(first_query, min(loads, queries - 1u)) * VEC4S + j];
   for (var pair = 0u; pair < queries; pair += 2u) {
-    if (pair % ASKED == 0u) {
-      asked[asks][j] = own;
+    if (pair % LOADED == 0u) {
+      loaded[loads][j] = own;
       workgroupBarrier();
-      own = q[number_of(first_query, min(pair + ASKED + asks, queries - 1u)) * VEC4S + j];
+      own = q[number_of(first_query, min(pair + LOADED + loads, queries - 1u)) * VEC4S + j];
     }
     //#for u in 2
     //#for p in PASSES
@@ -147,8 +166,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#for s in STEPS
     {
       let of_lane = Vec8(
-        asked[pair % ASKED + $uu][lane + $su * LANES],
-        asked[pair % ASKED + $uu][VEC8S + lane + $su * LANES],
+        loaded[pair % LOADED + $uu][lane + $su * LANES],
+        loaded[pair % LOADED + $uu][VEC8S + lane + $su * LANES],
       );
       //#for p in PASSES
       dot$u_$p = add8(dot$u_$p, of_lane, k$p_$s);

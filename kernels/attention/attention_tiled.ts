@@ -1,23 +1,21 @@
-/** Attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
+/** attention_tiled.wgsl: attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
 import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import {
-  chunkCounts,
   COMBINE_LANES,
   groupOf,
   SCORING,
   SPLIT_CELLS,
-  splitsOf,
-} from "./attention_kernels.ts";
-import {
   SPLIT_CONSTANTS,
   type SplitBuffers,
+  splitCounts,
   splitLaunch,
   type SplitRows,
+  splitsOf,
   type Tile,
-} from "./split_launch.ts";
+} from "./splits.ts";
 
 /**
  * Invocations of a workgroup. It takes 23 KiB of workgroup memory: with more than about 24, NVIDIA's driver has
@@ -28,9 +26,9 @@ const THREADS = 128;
 const LEAST_ROWS = 17;
 /** vec4s of a query or a key that pass through workgroup memory at a time. */
 const STAGED = 8;
-/** Vec8s of values that do so, as many as invocations bring. */
+/** Vec8s of values that do so, one for each invocation. */
 const STAGED_VALUES = 128;
-/** Stages of values that are asked for before the first is needed. */
+/** Stages of values that are loaded before the first is needed. */
 const AHEAD = 2;
 
 /** Workgroups that keep a large GPU busy. */
@@ -82,7 +80,7 @@ function tiledKernel(heads: Heads): Kernel {
   const { headDim, kvDtype } = heads;
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = tiledCounts(headDim, group, tile);
-  return kernelOf("attention/attention_tiled", { kv: kvDtype, ...counts }, {
+  return kernelOf("attention/attention_tiled")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],
@@ -101,14 +99,14 @@ export function tiledSums(buffers: SplitBuffers, rows: SplitRows): Dispatch {
 
 /** How attention_tiled.wgsl is unrolled. */
 function tiledCounts(headDim: number, group: number, tile: number): Record<string, number> {
-  const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
+  const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, tile);
   const QUERIES = queriesOf(headDim);
   const AT_ONCE = STAGED / (2 * STEPS);
   const EIGHTS = AT_ONCE * STEPS;
   const GROUPS = THREADS / 16;
   const SCORED = QUERIES / GROUPS;
   const SUMMED = QUERIES * VEC8S / THREADS;
-  const BROUGHT = STAGED_VALUES / VEC8S;
+  const STAGED_CELLS = STAGED_VALUES / VEC8S;
   return {
     THREADS,
     GROUPS,
@@ -124,15 +122,15 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
     EIGHTS,
     SCORED,
     SUMMED,
-    BROUGHT,
+    STAGED_CELLS,
     AHEAD,
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),
     Q_LOADS: QUERIES * EIGHTS / THREADS,
     K_LOADS: SPLIT_CELLS * EIGHTS / THREADS,
-    BROUGHT_PARTS: Math.max(1, BROUGHT / CELLS),
-    BROUGHT_CELLS: Math.min(BROUGHT, CELLS),
+    STAGED_PARTS: Math.max(1, STAGED_CELLS / CELLS),
+    STAGED_PART_CELLS: Math.min(STAGED_CELLS, CELLS),
     PITCH: Math.max(4 * EIGHTS, QUERIES / 4) + 1,
     VALUE_PITCH: 2 * VEC8S,
   };

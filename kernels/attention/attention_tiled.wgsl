@@ -1,23 +1,32 @@
-// What attention.wgsl makes, to the bit, for many neighbouring rows of one slot without paths; and the
-// chains of splits that a lane of attention_combine.wgsl carries, so that a query keeps KEPT partial sums
-// however long its context is: number z is that of splits z, z + KEPT, ... of keys (Milakov & Gimelshein 2018).
-// With a window the first z is that of the first split that a row of the tile sees.
+// Sum, total and peak of softmax(cap(SCALE q . K)) V over splits (64 cells) of keys and values, to the bit those of
+// attention.wgsl, for many neighbouring rows of one slot without paths. Splits z, z + KEPT, ... are merged here, as a lane
+// of attention_combine.wgsl would (Milakov & Gimelshein 2018), so that a query has KEPT partial sums however long its
+// context is. With a window the first z is that of the first split that a row of the tile sees.
 //
 // One workgroup per (tile of $TILE rows, $GROUP query heads of one key-value head, z). Queries are numbered
 // row * $GROUP + head, $QUERIES with padding. For a split (64 cells):
-//   scores   invocation (g, c) makes $SCORED queries by 4 cells; $AT_ONCE of the lanes of attention.wgsl pass
-//            through workgroup memory at a time, each lane's products are added apart, lanes in order;
+//   scores   invocation (g, c) computes $SCORED queries by 4 cells; $AT_ONCE of the lanes of attention.wgsl pass
+//            through workgroup memory at a time, each lane's products have a sum of their own, and lanes are added in
+//            order;
 //   weights  exp(score - peak of the split);
-//   values   invocation (g, i) makes $SUMMED queries of vec8 i; cells pass through workgroup memory in the order
-//            of the parts of attention.wgsl, each part is added apart.
-//
-// The slot is that of attention/paged.wgsl.
+//   values   invocation (g, i) sums vec8 i of $SUMMED queries; cells pass through workgroup memory in the order
+//            of the parts of attention.wgsl, each part has a sum of its own, and parts are added in order.
 
-//#import attention/paged
-//#import attention/split
+//#import lib/rows
+//#import lib/visible
+//#import lib/kv_load
+//#import lib/attention_split
 
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
 override KEPT: u32; // partial sums of a query; with a WINDOW as many as there are splits
 
+const GROUP = $GROUPu; // query heads of a workgroup
+const TILE = $TILEu; // rows of a workgroup
 const THREADS = $THREADSu;
 const GROUPS = $GROUPSu; // of queries, for scores: 16 invocations each
 const QUERIES = $QUERIESu;
@@ -27,9 +36,14 @@ const KEY_AT = 2u * EIGHTS; // in a line of the pool
 const QUADS = QUERIES / 4u;
 const PARTS = $PARTSu; // of attention.wgsl: part p has cells p, p + PARTS, ...
 const CELLS = $CELLSu; // of a part
-const BROUGHT = $BROUGHTu; // cells of values in a stage
+const STAGED_CELLS = $STAGED_CELLSu; // whose values are in workgroup memory at a time
 const SHARES = THREADS / QUADS; // invocations that share the softmax of four queries
 
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, total
 
@@ -37,7 +51,7 @@ const SHARES = THREADS / QUADS; // invocations that share the softmax of four qu
 // four queries each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that
 // places in them are constants which no check of bounds makes longer.
 var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
-var<workgroup> brought: array<array<vec4<f32>, $VALUE_PITCH>, BROUGHT>; // values of a stage; before that peaks
+var<workgroup> staged_values: array<array<vec4<f32>, $VALUE_PITCH>, STAGED_CELLS>; // values of a stage; before them peaks
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
 var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
 var<workgroup> tops: array<vec4<f32>, QUADS>; // peaks of four queries
@@ -45,6 +59,12 @@ var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and en
 var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some row sees
 var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
 var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of this one; -1: it sees none of it
+
+// The row of keys and of values where a cell is stored.
+fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
+  let page = pages[slot * TABLE_PAGES + cell / PAGE];
+  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+}
 
 // The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
 fn eighth(lane: u32, e: u32) -> u32 {
@@ -108,7 +128,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let cell = thread / 32u % 2u * 8u + thread % 8u;
   let summed = thread / VEC8S; // group of queries, for values
   let i = thread % VEC8S;
-  let brings = min(thread / VEC8S, BROUGHT - 1u); // cell of a stage
+  let load_cell = min(thread / VEC8S, STAGED_CELLS - 1u); // cell of a stage
   //#for u in Q_LOADS
   let q_eighth$u = thread + $uu * THREADS;
   let q_row$u = q_eighth$u / EIGHTS;
@@ -133,10 +153,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
     //#endfor
 
-    // Of attention_tiled.wgsl: the dot products of a split's keys with all queries, in `score<query>_<cell>`; <query> of
-    // $SCORED, <cell> of 4. Expects where they are: `q_from<load>`, `q_line<load>`, `q_to<load>`, `k_place<load>`,
-    // `k_line<load>` and `k_to<load>`.
-
+    // The dot products of the split's keys with all queries, in `score<query>_<cell>`.
     //#for a in SCORED
     //#for b in 4
     var score$a_$b = 0.0;
@@ -204,7 +221,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
 
     //#for u in AHEAD
-    var value$u = load_value(places[cell_at($uu * BROUGHT + brings)], i);
+    var value$u = load_value(places[cell_at($uu * STAGED_CELLS + load_cell)], i);
     //#endfor
     //#for b in 4
     {
@@ -231,10 +248,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     for (var c = share; c < SPLIT_CELLS; c += SHARES) {
       peak = max(peak, pool[c][quad]);
     }
-    brought[thread / $VALUE_PITCHu][thread % $VALUE_PITCHu] = peak;
+    staged_values[thread / $VALUE_PITCHu][thread % $VALUE_PITCHu] = peak;
     workgroupBarrier();
     //#for s in SHARES
-    peak = max(peak, brought[($su * QUADS + quad) / $VALUE_PITCHu][($su * QUADS + quad) % $VALUE_PITCHu]);
+    peak = max(peak, staged_values[($su * QUADS + quad) / $VALUE_PITCHu][($su * QUADS + quad) % $VALUE_PITCHu]);
     //#endfor
     if (share == 0u) {
       tops[quad] = peak;
@@ -268,31 +285,29 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
     }
 
-    // Of attention_tiled.wgsl: the weighted values of a split, added to those of the splits before. Expects the
-    // weights in `pool`, `shares` written by invocations of this workgroup, and `value<stage>`, the first vec8s of values.
-
+    // The weighted values of the split, added to those of the splits before, by the weights in `pool` and `shares`.
     //#for h in SUMMED
     var sum_lo$h = vec4<f32>(0.0);
     var sum_hi$h = vec4<f32>(0.0);
     var lo$h = vec4<f32>(0.0);
     var hi$h = vec4<f32>(0.0);
     //#endfor
-    for (var done = 0u; done < SPLIT_CELLS; done += $AHEADu * BROUGHT) {
+    for (var done = 0u; done < SPLIT_CELLS; done += $AHEADu * STAGED_CELLS) {
       //#for u in AHEAD
       {
-        let n = done + $uu * BROUGHT;
-        if (thread < BROUGHT * VEC8S) {
+        let n = done + $uu * STAGED_CELLS;
+        if (thread < STAGED_CELLS * VEC8S) {
           let v = vec8_of(value$u);
-          brought[brings][i] = v.lo;
-          brought[brings][VEC8S + i] = v.hi;
+          staged_values[load_cell][i] = v.lo;
+          staged_values[load_cell][VEC8S + i] = v.hi;
         }
         workgroupBarrier();
-        value$u = load_value(places[cell_at(min(n + $AHEADu * BROUGHT, SPLIT_CELLS - BROUGHT) + brings)], i);
-        //#for p in BROUGHT_PARTS
-        //#for c in BROUGHT_CELLS
+        value$u = load_value(places[cell_at(min(n + $AHEADu * STAGED_CELLS, SPLIT_CELLS - STAGED_CELLS) + load_cell)], i);
+        //#for p in STAGED_PARTS
+        //#for c in STAGED_PART_CELLS
         {
-          let line = cell_at(n + $(p * BROUGHT_CELLS + c)u);
-          let v = Vec8(brought[$(p * BROUGHT_CELLS + c)][i], brought[$(p * BROUGHT_CELLS + c)][VEC8S + i]);
+          let line = cell_at(n + $(p * STAGED_PART_CELLS + c)u);
+          let v = Vec8(staged_values[$(p * STAGED_PART_CELLS + c)][i], staged_values[$(p * STAGED_PART_CELLS + c)][VEC8S + i]);
           //#for f in SUMMED_QUADS
           let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
           //#for h in 4
@@ -302,7 +317,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           //#endfor
         }
         //#endfor
-        if ((n + $(p * BROUGHT_CELLS + BROUGHT_CELLS)u) % CELLS == 0u) {
+        if ((n + $(p * STAGED_PART_CELLS + STAGED_PART_CELLS)u) % CELLS == 0u) {
           //#for h in SUMMED
           sum_lo$h += lo$h;
           sum_hi$h += hi$h;

@@ -1,44 +1,17 @@
-// What attention_combine.wgsl makes, to the bit, of rows that keep at most as many partial sums as it has lanes:
-//   out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c.
+// out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of keys that row r sees, to
+// the bit that of attention_combine.wgsl, for rows that keep at most as many partial sums as that has lanes.
 //
 // One invocation per (row, head, four of the head): where rows are many, no lanes need to share one.
 
 //#import lib/rows
-//#import attention/visible
-//#if NOTED
-// Lowers the scale of a row to that of the largest number that a workgroup has of it, as note.wgsl does, once
-// for all of them.
-
-//#import attention/note
-
-const NOTE_PLACES = 32u; // so that lanes side by side do not wait for each other
-
-var<workgroup> group_peaks: array<atomic<u32>, NOTE_PLACES>; // bits of numbers without sign
-
-fn note_group(row: u32, thread: u32, y: vec4<f32>) {
-  let size = abs(y);
-  let peak = max(max(size.x, size.y), max(size.z, size.w));
-  atomicMax(&group_peaks[thread % NOTE_PLACES], bitcast<u32>(peak));
-  workgroupBarrier();
-  if (thread == 0u) {
-    var most = 0u;
-    for (var i = 0u; i < NOTE_PLACES; i++) {
-      most = max(most, atomicLoad(&group_peaks[i]));
-    }
-    note(row, vec4<f32>(bitcast<f32>(most)));
-  }
-}
-//#else
-// Nothing is noted beside attention's output.
-
-fn note_group(row: u32, thread: u32, y: vec4<f32>) {}
-//#endif
+//#import lib/visible
+//#import lib/lower_scale
 
 override HEADS: u32;
 override KV_SPLITS: u32; // partial sums of a query, in order of the splits of keys
 override FIRST_ROW: u32; // of `rows`
 
-const SPLIT_CELLS = 64u; // cells
+const SPLIT_CELLS = 64u;
 const HEAD = $HEADu; // vec4 of a head
 const THREADS = 256u;
 const NEGATIVE = -3.0e38; // below every score
@@ -48,6 +21,29 @@ const NEGATIVE = -3.0e38; // below every score
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
 
+//#if LOWERS_SCALE
+const PEAKS = 32u; // so that neighbouring lanes do not wait for each other
+
+var<workgroup> group_peaks: array<atomic<u32>, PEAKS>; // bits of numbers without sign
+//#endif
+
+// Lowers the scale of a row to that of the largest number that this workgroup has of it, once for all of them.
+fn lower_group_scale(row: u32, thread: u32, y: vec4<f32>) {
+  //#if LOWERS_SCALE
+  let size = abs(y);
+  let peak = max(max(size.x, size.y), max(size.z, size.w));
+  atomicMax(&group_peaks[thread % PEAKS], bitcast<u32>(peak));
+  workgroupBarrier();
+  if (thread == 0u) {
+    var most = 0u;
+    for (var i = 0u; i < PEAKS; i++) {
+      most = max(most, atomicLoad(&group_peaks[i]));
+    }
+    lower_scale(row, vec4<f32>(bitcast<f32>(most)));
+  }
+  //#endif
+}
+
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let at = group.x * THREADS + thread;
@@ -56,7 +52,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     y = combined(group.y, at);
     out[group.y * HEADS * HEAD + at] = y;
   }
-  note_group(group.y, thread, y);
+  lower_group_scale(group.y, thread, y);
 }
 
 // Four numbers of a row.

@@ -27,7 +27,7 @@ function normRopeStoreKernel(
   "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const parameters = { kv: dtype, LANES: lanes, PAIRS: pairs, HEADS: side };
-  return kernelOf("attention/norm_rope_store", parameters, {
+  return kernelOf("attention/norm_rope_store")(parameters, {
     name,
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["EPS", "Q_SPAN", "K_SPAN", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],

@@ -1,19 +1,13 @@
 // RMSNorm of q and k over each head (Qwen3) or over all of a row's (OLMo-2): x / sqrt(mean(x^2) + EPS) *
-// weight; then rotates and stores them and v (lib/place_head.wgsl).
+// weight; then turns q and k by rope, and stores them and v (lib/place_head.wgsl).
 //
 // One workgroup per ($HEADS heads, row); heads run over q, k, v of a qkv row. Of a head's $LANES invocations lane l
-// takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l. All that
-// is read is asked for before the sum is waited for.
+// takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l.
+// Everything is loaded before the sum is waited for.
 
 //#import lib/place_head
-// What RMSNorm multiplies a head by: 1 / sqrt(mean(x^2) + EPS).
 
 override EPS: f32;
-
-fn norm_scale(squares: f32, count: u32) -> f32 {
-  return 1.0 / sqrt(squares / f32(count) + EPS);
-}
-
 override Q_SPAN: u32; // heads of q that are normed together, 1 or all
 override K_SPAN: u32;
 
@@ -22,6 +16,11 @@ const LANES = $LANESu;
 @group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, Q_HEADS + 2 KV_HEADS, HEAD_DIM]
 @group(0) @binding(1) var<storage, read> weight: array<f32>; // [Q_SPAN + K_SPAN, HEAD_DIM]: of q, of k
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, Q_HEADS, HEAD_DIM]: q
+
+// What RMSNorm multiplies a head by: 1 / sqrt(mean(x^2) + EPS).
+fn norm_scale(squares: f32, count: u32) -> f32 {
+  return 1.0 / sqrt(squares / f32(count) + EPS);
+}
 
 var<workgroup> squares: array<f32, $(LANES * HEADS)>;
 

@@ -7,7 +7,7 @@ const THREADS = 128;
 
 function placeHeadsKernel(dtype: KvDtype): Kernel {
   const name = `place_heads_${dtype}`;
-  return kernelOf("attention/place_heads", { kv: dtype }, {
+  return kernelOf("attention/place_heads")({ kv: dtype }, {
     name,
     bindings: ["sums", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["SPLIT_K", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],

@@ -10,8 +10,7 @@ import { MANY_WEIGHTS } from "../matmul/matmul_rows.ts";
 import { residentShape } from "../matmul/matmul_shape.ts";
 import { canBeResident } from "../matmul/matmul_stages.ts";
 import { tensorShards } from "../matmul/tensor/common.ts";
-import { ROW_THREADS } from "./attention_kernels.ts";
-import type { RelayedHeads } from "./own_heads.ts";
+import { type RelayedHeads, ROW_THREADS } from "./attention_row.ts";
 
 /** Storage buffers of both besides those of what brings x to the first. */
 const BUFFERS = 3 + 8;

@@ -94,7 +94,7 @@ export function expertKernel(
     .join("_");
   const chooses = source === "chosen" || source === "picked";
   const { bindings, constants } = JOBS[source];
-  return kernelOf(FILES[kind], {
+  return kernelOf(FILES[kind])({
     weights: format,
     jobs: source,
     ...PLAIN[epilogue].parameters,

@@ -96,7 +96,7 @@ function sumsKernel(
   const sets = held > 0 ? HELD_SETS : 1;
   const vectors = sets * groups * Math.ceil(outs / 4);
   const threads = sets * groups * lanes;
-  return kernelOf(held > 0 ? "experts/expert_sums_held" : "experts/expert_sums", {
+  return kernelOf(held > 0 ? "experts/expert_sums_held" : "experts/expert_sums")({
     weights: format,
     dots,
     PACKED_FEW: false,

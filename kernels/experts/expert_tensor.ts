@@ -7,7 +7,7 @@ import { formatOf } from "../matmul/tensor/loads.ts";
 import { spread } from "../matmul/tensor/matmul_tensor.ts";
 import { choiceCounts } from "./route.ts";
 import { type ExpertEpilogue, sharedRows, UNBOUND_BIAS } from "./expert_kernels.ts";
-import { CHOOSING, choosingConstants, type ExpertChoice } from "./expert_choice.ts";
+import { choosingConstants, type ExpertChoice } from "./expert_choice.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {
@@ -116,8 +116,7 @@ function expertKernel(
     ...uneven ? ["uneven"] : [],
     ...picks > 0 ? [`picked_${picks}`] : [],
   ].join("_");
-  const lists = picks > 0 ? CHOOSING.bindings : [jobs === 1 ? "experts" : "tiles"];
-  return kernelOf("experts/expert_tensor", {
+  return kernelOf("experts/expert_tensor")({
     ...epilogue.parameters,
     NOTED: epilogue.noted ?? false,
     ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
@@ -128,28 +127,7 @@ function expertKernel(
       ? { jobs: "picked", scores: "softmax", ...choiceCounts(UNBOUND_BIAS) }
       : { jobs: jobs === 1 ? "alone" : "tiled" },
     ...picks > 0 ? { EACH: picks, SUBGROUP: lanes } : {},
-  }, {
-    name,
-    bindings: [
-      ...["weights", "x", "out", ...lists],
-      ...Object.keys(epilogue.buffers),
-      ...["w_scales", "x_scales", ...load.bindings],
-    ],
-    constants: [
-      ...load.constants,
-      "COLS",
-      "MATRIX_ROWS",
-      "OUT_COLS",
-      "FIRST_EXPERT",
-      "SHARD_EXPERTS",
-      "ROUTED",
-      "SHARED",
-      "SHARED_NEXT",
-      "SHARED_STEP",
-      "ROW_JOBS",
-      ...picks > 0 ? CHOOSING.constants : [],
-    ],
-  });
+  }, { name });
 }
 
 /** What one dispatch multiplies: the experts of a shard by their jobs. */
@@ -210,7 +188,7 @@ export function expertTensor(
       ...epilogue.buffers,
       ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
       ...choice ? { logits: choice.logits, shares: choice.weights } : {},
-      scales: shard.scales ?? shard.operand,
+      ...shard.scales ? { scales: shard.scales } : {},
     },
     constants: {
       ...isQuantized(format) ? { LANES: lanes } : {},

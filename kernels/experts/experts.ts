@@ -19,7 +19,7 @@ import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_
 
 export type { ExpertChoice };
 
-const COMBINE = kernelOf("experts/combine_experts", {}, {
+const COMBINE = kernelOf("experts/combine_experts")({}, {
   name: "combine_experts",
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],

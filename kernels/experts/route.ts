@@ -74,7 +74,7 @@ export function choiceCounts(bias: number): Record<string, number> {
 
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
-  return kernelOf("experts/route", { scores, ...choiceCounts(3) }, {
+  return kernelOf("experts/route")({ scores, ...choiceCounts(3) }, {
     name,
     bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
     constants: [...CHOICE_CONSTANTS, "STRIDE"],

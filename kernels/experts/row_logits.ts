@@ -58,7 +58,7 @@ function totalCounts(lanes: number): Record<string, number> {
 
 function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
   const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
-  return kernelOf("experts/row_logits", {
+  return kernelOf("experts/row_logits")({
     weights: format,
     NOTED: notes,
     SMALL: lanes < LEAST_TOTAL_LANES,

@@ -1,7 +1,6 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
-import { formatCounts } from "../matmul/tensor/loads.ts";
 
 /** Rows that lie together: those of a tile of the unit's columns that are of one half of an expert's matrix. */
 export function rowGroup({ n }: Pick<MatrixUnit, "n">): number {
@@ -9,8 +8,7 @@ export function rowGroup({ n }: Pick<MatrixUnit, "n">): number {
 }
 
 function tileKernel(group: number): Kernel {
-  const counts = { GROUP: group, ...formatCounts(false, "f32") };
-  return kernelOf("experts/tile_weights", counts, {
+  return kernelOf("experts/tile_weights")({ GROUP: group, HALVED: false }, {
     name: `tile_weights_${group}`,
     bindings: ["weights", "scales", "tiles"],
     constants: ["COLS"],

@@ -1,6 +1,6 @@
 /**
- * What is kept of a part of the columns of a row of logits: its argmax (key, token), or with it what a
- * softmax needs, (key, token, bits of sum of exp(logit - M), 0). See partial_argmax.wgsl and partial_softmax.wgsl.
+ * The partial result of some columns of a row of logits: their argmax (key, token), or with it the sum of a softmax,
+ * (key, token, bits of sum of exp(logit - M), 0). See partial_argmax.wgsl and partial_softmax.wgsl.
  */
 export type PartialKind = "argmax" | "softmax";
 

@@ -1,9 +1,8 @@
-// What is kept of a part of a row's columns to choose its token and to know the token's probability:
-//   (key, token, bits of sum of exp(logit - M), 0), the argmax as partial_argmax.wgsl keeps it, M its logit
-// The sum is 0 where no logit is above minus infinity, and means nothing where the key is BROKEN.
-//
-// It and partial_argmax.wgsl declare `Partial`, `NO_PARTIAL` (of no columns), `fn partial_of(logit, token)` (of
-// one) and `fn joined(a, b)` (of both parts' columns). Parts have no column in common.
+// The partial result of some columns of a row of logits from which its token is chosen and the token's probability is
+// computed:
+//   (key, token, bits of sum of exp(logit - M), 0), key and token being the argmax (argmax.wgsl), M its logit
+// The sum is 0 where no logit is above minus infinity, and means nothing where the key is BROKEN. The names are those of
+// partial_argmax.wgsl.
 
 //#import lib/argmax
 

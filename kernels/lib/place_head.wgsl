@@ -1,18 +1,11 @@
-// Where one rope pair of a head of q, k or v goes: q and k are turned, k and v stored in the pages.
+// Stores one rope pair of a head of q, k or v: q and k are turned, q goes to `out`, k and v to the KV pages.
 //
-// Pair w of a head is (x[w], x[w + D/2]), Hugging Face's half-split layout; cos and sin come from a table the
+// Pair w of a head is (x[w], x[w + D/2]), Hugging Face's half-split layout; cos and sin are read from a table that the
 // host computed in float32 as transformers does.
-// The file that uses this binds `out`, [rows, Q_HEADS, HEAD_DIM] of f32.
+// The kernel binds `out`, f32 [rows, Q_HEADS, HEAD_DIM].
 
 //#import lib/rows
-// A rope pair turned: (a, b) -> (a cos - b sin, b cos + a sin), turn = (cos, sin).
-
-fn turned(pair: vec2<f32>, turn: vec2<f32>) -> vec2<f32> {
-  return vec2<f32>(
-    fma(pair.x, turn.x, -(pair.y * turn.y)),
-    fma(pair.y, turn.x, pair.x * turn.y),
-  );
-}
+//#import lib/rope
 //#import lib/kv_store
 
 override HEAD_DIM: u32;
@@ -26,15 +19,15 @@ override TABLE_PAGES: u32; // pages per slot in the block table
 @group(0) @binding(6) var<storage, read_write> keys: array<u32>; // [pages, KV_HEADS, PAGE], rows of a dtype
 @group(0) @binding(7) var<storage, read_write> values: array<u32>; // as keys
 
-// What is read to place a pair.
+// Where a pair goes.
 struct HeadPlace {
-  turn: vec2<f32>,
+  turn: vec2<f32>, // cos, sin
   row: u32,
   to: u32, // row of the keys or values
   live: bool,
 }
 
-// `head` counts through q, k and v.
+// The place of pair w of a head of row r. Heads are numbered through q, k and v.
 fn head_place(r: u32, head: u32, w: u32) -> HeadPlace {
   let row = rows[r];
   let turn = rope[row.position * (HEAD_DIM / 2u) + w];

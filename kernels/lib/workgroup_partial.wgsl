@@ -1,9 +1,12 @@
-// The lanes' partial results of a workgroup joined, returned to every lane; see workgroup_sum.wgsl for the
-// stages and for what the file that uses this declares, and partial_softmax.wgsl for `Partial` and `joined`.
+// The partial results of all lanes of a workgroup joined into one, which every lane gets. `Partial` and `joined` are
+// those of partial_argmax.wgsl or partial_softmax.wgsl.
+//
+// The lanes are joined in stages as in workgroup_sum.wgsl. The kernel declares LANES, a power of two. Parameters:
+// STAGES and REST (`foldCounts`).
 
 var<workgroup> candidates: array<Partial, LANES>;
 
-fn joined_lanes(x: Partial, lane: u32) -> Partial {
+fn workgroup_joined(x: Partial, lane: u32) -> Partial {
   candidates[lane] = x;
   workgroupBarrier();
   //#for s in STAGES

@@ -8,7 +8,7 @@ export interface MatmulUse {
   /** See `splitKOf`. */
   readonly splitK: number;
   readonly tuning: Tuning;
-  /** Whether the epilogue keeps something of every two pairs (out.wgsl); default false. */
+  /** Whether the epilogue keeps something of every two pairs (outputs.wgsl); default false. */
   readonly partial?: boolean | undefined;
 }
 
@@ -44,6 +44,12 @@ export const MOST_SMALL_ROWS: number = 16;
 const FEW_TILE_ROWS = 4;
 
 /**
+ * Rows up to which software adapters have tiles of FEW_TILE_ROWS: short prompts take the kernels of rounds then. To compile
+ * those of eight rows takes longer than a prompt does, which is faster by a tenth with them.
+ */
+const MOST_VERIFY_ROWS = 32;
+
+/**
  * Workgroups below which a group of lanes makes one pair: so few have a warp or two for each scheduler, which takes as
  * long as one warp's chain. On an H200 a layer of Qwen3-30B-A3B, whose qkv has 160, takes 55.0 us of 55.6, of Qwen3-0.6B
  * 28.2 of 29.4, at two rows 33.7 of 37.8, in q8 at four rows 38.9 of 43.9.
@@ -61,7 +67,10 @@ const FEW_WORKGROUPS = 256;
 export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
   const { rows, tuning: { software, pairs } } = use;
   const whole = { ...use, packed: false, manyTiles: false, pairs };
-  if (software || matrix.lanes === 1) return whole;
+  if (software) {
+    return rows <= MOST_VERIFY_ROWS ? { ...whole, rows: evenTile(rows, FEW_TILE_ROWS) } : whole;
+  }
+  if (matrix.lanes === 1) return whole;
   if (isCut(matrix, use)) return { ...whole, rows: 2 };
   const few = { ...whole, rows: evenTile(rows, FEW_TILE_ROWS) };
   if (staysPacked(matrix, use)) {

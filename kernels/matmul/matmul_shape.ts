@@ -97,7 +97,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
   const { stage } = launch;
   if (isResident(matrix, use, stage)) return residentOf(matrix, all, launch);
   const even = { ...evenOf(matrix, use, launch), pairs: use.pairs };
-  if (stage === 0) return { kind: "cached", ...even, ...longTile(use) };
+  if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
   if (use.packed) return { kind: "staged", dots, stage, part, ...even };
@@ -108,17 +108,6 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
     return { kind: "staged", dots, stage, part, ...even, ...longStage(matrix, use) };
   }
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
-}
-
-/** Rows of a tile on software adapters where they come in such. */
-const LONG_ROWS = 16;
-
-/**
- * There each load costs far more than arithmetic, so weights are read for twice as many rows; of tiles of other
- * sizes each would be a kernel more, which take long to compile there.
- */
-function longTile({ rows, tuning }: MatmulUse): { readonly rows?: number } {
-  return tuning.software && rows % LONG_ROWS === 0 ? { rows: LONG_ROWS } : {};
 }
 
 /** Rows of a small matrix that have tiles of two where x is resident. */

@@ -90,7 +90,7 @@ export function latentKernel(
     LANES_16: Math.floor(lanes / 16),
     LEVELS: Math.log2(lanes),
   };
-  return kernelOf("mla/latent_attention", { kv: kvDtype, ...counts }, {
+  return kernelOf("mla/latent_attention")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [
@@ -135,7 +135,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
     LANES_4: 4,
     LANES_8: 2,
   };
-  return kernelOf("mla/latent_chunk", { kv: kvDtype, ...counts }, {
+  return kernelOf("mla/latent_chunk")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [
@@ -148,7 +148,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
 const COMBINED_QUADS = 64;
 /** Queries from which an invocation adds all lanes of a four: there are workgroups enough. */
 const MANY_QUERIES = 1024;
-/** Lanes whose segments are added apart, see runs.wgsl. */
+/** Lanes that segments are merged in, see lib/latent_runs.wgsl. */
 const LANES = 4;
 
 /** Workgroups of a head where runs are added. */
@@ -158,7 +158,7 @@ export function latentCombineTiles(rank: number): number {
 
 /**
  * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent: the
- * parameters of mla/runs.wgsl.
+ * parameters of lib/latent_runs.wgsl.
  */
 export function runsOf(
   { rank, run, quads, threads }: {
@@ -192,7 +192,7 @@ export function latentCombineKernel(
   const threads = COMBINED_QUADS * (queries < MANY_QUERIES ? LANES : 1);
   const name = `latent_combine_${rank}_${width}_${run}_${threads}`;
   const runs = runsOf({ rank, run, quads: COMBINED_QUADS, threads });
-  return kernelOf("mla/latent_combine", { ...runs, OUT4: width / 4 }, {
+  return kernelOf("mla/latent_combine")({ ...runs, OUT4: width / 4 }, {
     name,
     bindings: ["sums", "out", "stats", "rows"],
     constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],

@@ -7,7 +7,13 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
-import { type LatentHeads, type LatentLaunch, MOST_ROWS, onlyShard, rowTile } from "./latent.ts";
+import {
+  type LatentHeads,
+  type LatentLaunch,
+  MOST_ROWS,
+  onlyShard,
+  rowTile,
+} from "./latent_prepare.ts";
 import type { LatentRuns } from "./latent_attention.ts";
 import { runsOf } from "./latent_kernels.ts";
 
@@ -35,12 +41,12 @@ interface ValueBuffers {
   readonly scales?: Operand | undefined;
 }
 
-/** What a kernel that notes scales has besides. */
-function notedOf(scales: Operand | undefined) {
+/** What a kernel that lowers the scales of its rows has besides. */
+function scalesOf(scales: Operand | undefined) {
   return {
-    noted: scales !== undefined,
+    lowers: scales !== undefined,
     buffers: scales ? { scales } : {},
-    first: scales ? { NOTED_FIRST: 0 } : {},
+    first: scales ? { FIRST_SCALE: 0 } : {},
   };
 }
 
@@ -59,8 +65,8 @@ export function latentValue(
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, GROUPS * outs);
-  const { noted, buffers, first } = notedOf(scales);
-  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, noted }), {
+  const { lowers, buffers, first } = scalesOf(scales);
+  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, lowers }), {
     buffers: { weights, x: { ...attentionOutput, size }, out, ...buffers },
     constants: { ...constants, WIDTH: width, ...first },
     workgroups: [heads * blocks, Math.ceil(count / ROWS)],
@@ -81,8 +87,8 @@ export function latentRunsValue(
   const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
   const each = threads / LANES * OUTS.few;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
-  const { noted, buffers, first } = notedOf(scales);
-  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, noted }), {
+  const { lowers, buffers, first } = scalesOf(scales);
+  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, lowers }), {
     buffers: { weights, sums, out, stats, rows, ...buffers },
     constants: {
       ...constants,
@@ -127,56 +133,56 @@ const CONSTANTS = ["HEADS", "NOPE", "VALUE", "VEC8S", "BLOCKS"] as const;
 
 function valueKernel(
   format: FloatFormat,
-  { ROWS, outs, lanes, noted }: {
+  { ROWS, outs, lanes, lowers }: {
     readonly ROWS: number;
     readonly outs: number;
     readonly lanes: number;
-    readonly noted: boolean;
+    readonly lowers: boolean;
   },
 ): Kernel {
-  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${noted ? "_scale" : ""}`;
+  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${lowers ? "_scale" : ""}`;
   const parameters = {
     weights: format,
-    MIXED: true,
-    NOTED: noted,
+    MERGED: true,
+    LOWERS_SCALE: lowers,
     ROWS,
     ...countsOf(outs, lanes),
     THREADS: lanes * GROUPS,
     ...loads(ROWS <= 2 && lanes > 1),
   };
-  return kernelOf("mla/latent_value", parameters, {
+  return kernelOf("mla/latent_value")(parameters, {
     name,
-    bindings: ["weights", "x", "out", ...noted ? ["scales"] : []],
-    constants: [...CONSTANTS, "WIDTH", ...noted ? ["NOTED_FIRST"] : []],
+    bindings: ["weights", "x", "out", ...lowers ? ["scales"] : []],
+    constants: [...CONSTANTS, "WIDTH", ...lowers ? ["FIRST_SCALE"] : []],
   });
 }
 
 function runsValueKernel(
   format: FloatFormat,
-  { rank, run, threads, noted }: {
+  { rank, run, threads, lowers }: {
     readonly rank: number;
     readonly run: number;
     readonly threads: number;
-    readonly noted: boolean;
+    readonly lowers: boolean;
   },
 ): Kernel {
-  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${noted ? "_scale" : ""}`;
+  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${lowers ? "_scale" : ""}`;
   const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
   const parameters = {
     weights: format,
-    MIXED: false,
-    NOTED: noted,
+    MERGED: false,
+    LOWERS_SCALE: lowers,
     ROWS: 1,
     ...countsOf(OUTS.few, LANES),
     ...loads(true),
     ...runs,
   };
-  return kernelOf("mla/latent_value", parameters, {
+  return kernelOf("mla/latent_value")(parameters, {
     name,
-    bindings: ["weights", "sums", "out", "stats", "rows", ...noted ? ["scales"] : []],
+    bindings: ["weights", "sums", "out", "stats", "rows", ...lowers ? ["scales"] : []],
     constants: [
       ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
-      ...noted ? ["NOTED_FIRST"] : [],
+      ...lowers ? ["FIRST_SCALE"] : [],
     ],
   });
 }

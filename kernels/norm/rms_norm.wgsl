@@ -126,7 +126,7 @@ fn load(row: u32, i: u32) -> Vec8 {
 // The tokens where the norm writes the rows itself: those of a verify forward of chains. Of an
 // embedding in one shard.
 
-//#import round/verify_row
+//#import lib/verify_row
 
 @group(0) @binding(3) var<storage, read_write> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence

@@ -1,21 +1,40 @@
-// Walks each sequence's drafts by a rule: the target's own choices, or drawn counts, along a chain or a
-// tree (`walk`). Commits the accepted
-// tokens, makes the last choice (the bonus) the new pending token, writes the rows of draft-extend (token one
-// ahead of its hidden row, at its logical cell) and the sequence's result for the host.
+// Accepts drafts and commits them. Walks each sequence's drafts, a chain or with TREE a tree, while they agree with the
+// target's choices (or, with SIMULATED, while drawn numbers say so); commits the accepted tokens; makes the last choice
+// (the bonus) the new pending token; writes the rows of draft-extend (each token one ahead of its hidden row, at its
+// logical cell) and the sequence's result for the host.
+//
+// The choices are those of choose.wgsl in `chosen`, or with GREEDY the largest logits, found here in `partials`.
 //
 // A sequence whose rows are padding emits nothing. An emitted token among the slot's stops sets its limit
 // to 0, so that all further rounds are padding; NOT_A_TOKEN (broken logits) always stops.
 //
-// One workgroup per sequence of the batch, whose first lane does all of this.
+// One workgroup per sequence of the batch. Its first lane does everything but finding choices.
 
 //#import lib/rows
 //#import lib/drafts
 //#if GREEDY
-// The choices of accept_commit.wgsl where each is the token of the largest logit: what choose.wgsl chooses at
-// temperature 0. Every row has $WIDTH lanes, a power of two, which join its partial argmaxes as
-// lib/workgroup_partial.wgsl does. A logit that is no number gives NOT_A_TOKEN, as there.
-
 //#import lib/argmax
+//#endif
+//#if SIMULATED
+//#import lib/noise
+//#endif
+
+override ROWS: u32; // verify rows a sequence
+override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a sequence
+
+const NO_ROW = 0xffffffffu; // as in move_rows.wgsl: gather leaves such a row alone
+
+@group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
+@group(0) @binding(1) var<storage, read> rows: array<Row>; // verify rows, [batch * ROWS] where they are not packed
+@group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
+@group(0) @binding(4) var<storage, read_write> slots: array<Slot>; // [slots]
+@group(0) @binding(5) var<storage, read_write> extend: array<Row>; // [batch * (DEPTH + 1)] where they are not packed
+@group(0) @binding(6) var<storage, read_write> last: array<u32>; // [batch] extend row of the bonus; from KEPT on kept rows
+@group(0) @binding(7) var<storage, read_write> results: array<u32>; // [batch]: tokens emitted, ROWS choices, ROWS - 1 drafts; with CONFIDENCES drafts verified, ROWS - 1 confidences
+
+//#if GREEDY
+// The target's choice at temperature 0 is the token of the largest logit. Every row has $WIDTH lanes, a power of two,
+// which join its partial argmaxes as lib/workgroup_partial.wgsl does.
 
 override PARTIALS: u32; // partial argmaxes of a row
 
@@ -25,7 +44,7 @@ var<workgroup> candidates: array<Argmax, $LANES>;
 var<workgroup> choices: array<u32, $ROWS>;
 var<private> first_choice: u32; // row
 
-fn make_choices(first: u32, lane: u32) {
+fn find_choices(first: u32, lane: u32) {
   first_choice = first;
   let own = min(lane / $WIDTHu, $ROWSu - 1u); // row of the sequence
   let at = lane % $WIDTHu;
@@ -68,26 +87,26 @@ fn choice(row: u32) -> u32 {
   return choices[row - first_choice];
 }
 //#else
-// The choices of accept_commit.wgsl where kernels before it have stored them.
-
 const NOT_A_TOKEN = 0xffffffffu; // of choose.wgsl
 
 @group(0) @binding(2) var<storage, read> chosen: array<u32>; // of each verify row
 
-fn make_choices(first: u32, lane: u32) {}
+fn find_choices(first: u32, lane: u32) {}
 
 fn choice(row: u32) -> u32 {
   return chosen[row];
 }
 //#endif
-//#if TREE
-// How accept_commit.wgsl walks a tree: from a row to its first child whose token is the target's choice
-// at the row. Children come after their parents, so one pass over the rows finds them all.
 
-override KEPT: u32; // where the rows that were kept begin in `last`
+//#if TREE
+// From a row the walk goes to its first child whose token is the target's choice at the row. Children come after their
+// parents, so one pass over the rows finds them all.
+
+override KEPT: u32; // where the rows on the walk begin in `last`
 
 var<private> path: array<u32, 64>; // rows on the walk; src/speculate/round_shape.ts: MOST_ROWS
 
+// Drafts of the sequence that are accepted; its rows begin at `first`.
 fn walk(slot: u32, first: u32) -> u32 {
   let rows_drafted = min(ROWS - 1u, drafts[draft_count(slot)]);
   var accepted = 0u;
@@ -105,25 +124,21 @@ fn walk(slot: u32, first: u32) -> u32 {
   return accepted;
 }
 
+// The row of the sequence at level j of the walk.
 fn row_at(j: u32) -> u32 {
   return path[j];
 }
 
-fn keep(at: u32, row: u32) {
+// Stores the verify row that extend row `at` comes from, for move_cells.wgsl.
+fn keep_row(at: u32, row: u32) {
   last[KEPT + at] = row;
 }
 //#else
-// How accept_commit.wgsl walks a chain: on while drafts are accepted.
-
 //#if SIMULATED
-// Draft `step` of the slot is accepted with probability P<step>, given that the ones before it were:
-// u < P<step>, u = 24 bits of hash32(seed, position of the drafted token, PURPOSE) / 2^24. What the
-// target chose has no say, so the text is worthless and only the time is true. A rule of
-// accept_commit.wgsl; tests/reference/simulated.ts is the same on the host, to the bit.
-//
-// Overrides and no buffer: accept_commit.wgsl binds the 8 storage buffers that any adapter has.
-
-//#import lib/noise
+// Draft `step` of the slot is accepted with probability P<step>, given that the ones before it were: where
+// u < P<step>, u = 24 bits of hash32(seed, position of the drafted token, PURPOSE) / 2^24. The target's choice has no
+// say, so the text is worthless and only the time is true. tests/reference/simulated.ts is the same on the host, to
+// the bit. Overrides and no buffer: the kernel binds the 8 storage buffers that any adapter has already.
 
 //#for j in STEPS
 override P$j: f32;
@@ -141,9 +156,7 @@ fn accepts(slot: u32, row: u32, step: u32) -> bool {
   return f32(bits >> 8u) * 0x1p-24 < probability[step];
 }
 //#else
-// Draft `step` of the slot is accepted when it is the target's own choice at the verify row before
-// it. A rule of accept_commit.wgsl.
-
+// Draft `step` of the slot is accepted where it is the target's own choice at the verify row before it.
 fn accepts(slot: u32, row: u32, step: u32) -> bool {
   return drafts[draft_token(slot, step)] == choice(row);
 }
@@ -164,11 +177,12 @@ fn row_at(j: u32) -> u32 {
   return j;
 }
 
-fn keep(at: u32, row: u32) {}
+fn keep_row(at: u32, row: u32) {}
 //#endif
+
 //#if PACKED
-// Where the rows of a sequence are in packed rounds of chains (verify_packed.wgsl): for accept_commit.wgsl.
-// Its rows of draft-extend are at the places of its verify rows, whose features are theirs.
+// In packed rounds (verify_packed.wgsl) a sequence has as many rows as it has drafts to verify. Its rows of draft-extend
+// are at the places of its verify rows, whose features are theirs.
 
 override FIRST_ROWS: u32; // word of `last` from which the first row of each sequence is
 
@@ -187,31 +201,30 @@ fn extend_rows(slot: u32) -> u32 {
   return 1u + min(ROWS - 1u, drafts[draft_count(slot)]);
 }
 //#else
-// Where the rows of a sequence are in rounds in which each has ROWS verify rows and DEPTH + 1 rows of
-// draft-extend: for accept_commit.wgsl.
-
+// The first verify row of sequence b.
 fn first_row(b: u32) -> u32 {
   return b * ROWS;
 }
 
+// Its first row of draft-extend.
 fn first_extend(b: u32) -> u32 {
   return b * (DEPTH + 1u);
 }
 
-// Rows of draft-extend that the sequence has.
+// Rows of draft-extend that it has.
 fn extend_rows(slot: u32) -> u32 {
   return DEPTH + 1u;
 }
 //#endif
-//#if CONFIDENCES
-// How many drafts of the sequence were verified and the draft's confidence in each that it drafted, in the
-// results of accept_commit.wgsl.
 
+//#if CONFIDENCES
+// Words of a sequence's result.
 fn result_words() -> u32 {
   return 3u * ROWS;
 }
 
-fn tell(result: u32, slot: u32) {
+// Stores how many drafts of the sequence were verified, and the draft's confidence in each that it drafted.
+fn store_confidences(result: u32, slot: u32) {
   let verified = result + 2u * ROWS;
   results[verified] = min(ROWS - 1u, drafts[draft_count(slot)]);
   for (var j = 0u; j + 1u < ROWS; j++) {
@@ -219,27 +232,13 @@ fn tell(result: u32, slot: u32) {
   }
 }
 //#else
-// Nothing more in the results of accept_commit.wgsl.
-
+// Words of a sequence's result.
 fn result_words() -> u32 {
   return 2u * ROWS;
 }
 
-fn tell(result: u32, slot: u32) {}
+fn store_confidences(result: u32, slot: u32) {}
 //#endif
-
-override ROWS: u32; // verify rows a sequence
-override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a sequence
-
-const NO_ROW = 0xffffffffu; // of gather_rows.wgsl
-
-@group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
-@group(0) @binding(1) var<storage, read> rows: array<Row>; // verify rows, [batch * ROWS] where they are not packed
-@group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
-@group(0) @binding(4) var<storage, read_write> slots: array<Slot>; // [slots]
-@group(0) @binding(5) var<storage, read_write> extend: array<Row>; // [batch * (DEPTH + 1)] where they are not packed
-@group(0) @binding(6) var<storage, read_write> last: array<u32>; // [batch] extend row of the bonus; what `keep` keeps
-@group(0) @binding(7) var<storage, read_write> results: array<u32>; // [batch]: tokens emitted, ROWS choices, ROWS - 1 drafts, what `tell` tells
 
 fn stops(slot: u32, token: u32) -> bool {
   let same = vec4<u32>(token);
@@ -251,7 +250,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let b = tile.x;
   let slot = batch_slots[b];
   let first = first_row(b);
-  make_choices(first, lane);
+  find_choices(first, lane);
   if (lane != 0u) {
     return;
   }
@@ -261,7 +260,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (slot == NO_SLOT || rows[first].live == 0u) {
     for (var j = 0u; j < out_rows; j++) {
       extend[out + j] = Row();
-      keep(out + j, NO_ROW);
+      keep_row(out + j, NO_ROW);
     }
     last[b] = out;
     results[result] = 0u;
@@ -275,7 +274,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     results[result + 1u + j] = token;
     extend[out + j] = chain_row(token, slot, rows[first].cell + j);
     extend[out + j].live = u32(j <= accepted);
-    keep(out + j, select(NO_ROW, row, j <= accepted));
+    keep_row(out + j, select(NO_ROW, row, j <= accepted));
     if (j <= accepted && stops(slot, token)) {
       slots[slot].limit = 0u;
     }
@@ -283,7 +282,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var j = 0u; j + 1u < ROWS; j++) {
     results[result + 1u + ROWS + j] = drafts[draft_token(slot, j)];
   }
-  tell(result, slot);
+  store_confidences(result, slot);
   last[b] = out + accepted;
   slots[slot].length += accepted + 1u;
   slots[slot].pending = choice(first + row_at(accepted));

@@ -1,6 +1,7 @@
-// What a draft-extend goes on with in the rows whose next token is wanted, the last of each sequence: their `Row`s, queries
-// and residual stream, side by side. Where $LOWERS is 1 the scales of their attention's output become the largest, for attention
-// to lower. Where there is no sequence the `Row` is padding, and the others are left alone.
+// The last row of each sequence of a draft-extend, whose next token is wanted, copied side by side:
+//   end_rows[b] = rows[last[b]], end_q[b] = q[last[b]], end_x[b] = x[last[b]]
+// With LOWERS the scales of their attention's output become the largest, for attention to lower (lib/scale_of.wgsl).
+// Where there is no sequence the `Row` is padding, and the others are left alone.
 //
 // One invocation per element.
 
@@ -15,12 +16,12 @@ override COLS: u32;
 @group(0) @binding(0) var<storage, read> last: array<u32>; // [batch]; 0xffffffff where there is no sequence
 @group(0) @binding(1) var<storage, read> rows: array<Row>;
 @group(0) @binding(2) var<storage, read> q: array<f32>; // [rows, Q_COLS]
-@group(0) @binding(3) var<storage, read> x: array<f32>; // [rows, COLS]
+@group(0) @binding(3) var<storage, read> x: array<f32>; // [rows, COLS], the residual stream
 @group(0) @binding(4) var<storage, read_write> end_rows: array<Row>; // [batch]
 @group(0) @binding(5) var<storage, read_write> end_q: array<f32>; // [batch, Q_COLS]
 @group(0) @binding(6) var<storage, read_write> end_x: array<f32>; // [batch, COLS]
 //#if LOWERS
-@group(0) @binding(7) var<storage, read_write> lowered: array<f32>; // [batch]
+@group(0) @binding(7) var<storage, read_write> lowered: array<f32>; // [batch] scales
 //#endif
 
 @compute @workgroup_size(64)

@@ -1,4 +1,4 @@
-// Draft token STEP of each sequence is what was chosen for it; broken logits give token 0, with which the
+// Draft token STEP of each sequence becomes what was chosen for it; broken logits give token 0, with which the
 // target will hardly agree.
 //
 // One invocation per sequence of the batch.

@@ -34,7 +34,7 @@ fn place_of(row: u32) -> u32 {
   return place;
 }
 
-fn made(slot: u32, depth: u32) -> Row {
+fn verify_row_at(slot: u32, depth: u32) -> Row {
   if (slots[slot].length + ROWS > slots[slot].limit) {
     return Row();
   }
@@ -77,5 +77,5 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   let place = place_of(row);
   let first = select(0u, ends[max(place, 1u) - 1u], place > 0u);
-  rows[row] = made(batch_slots[place], row - first);
+  rows[row] = verify_row_at(batch_slots[place], row - first);
 }

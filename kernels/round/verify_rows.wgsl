@@ -1,6 +1,9 @@
-// The rows of a verify forward of chains, see verify_row.wgsl. One invocation per row.
+// The rows of a verify forward of chains: rows[b * ROWS + d] is the pending token of sequence b for d = 0 and its draft
+// d - 1 otherwise, or padding (lib/verify_row.wgsl).
+//
+// One invocation per row.
 
-//#import round/verify_row
+//#import lib/verify_row
 
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]

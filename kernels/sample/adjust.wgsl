@@ -1,18 +1,28 @@
-// What the target chooses from at each row r, where something beside the model has a say:
-//   adjusted[r, i] = penalized(r, i, logits[r, i]) where token i is allowed at row r, minus infinity elsewhere.
+// Logits with bias, penalties and a mask applied, for choose.wgsl:
+//   adjusted[r, t] = penalized(logits[r, t]) where token t is allowed at row r, minus infinity elsewhere.
+// With MASKED, the allowed tokens are those whose bit is set in the row's mask; without, all are. With PENALIZED, in
+// this order:
+//   x  = logit + bias[t]
+//   x  = x / repetition where x > 0, x repetition elsewhere       if t is in the row's text, prompt or output
+//   x -= n frequency + presence                                   if t is n > 0 times in the output
+// The row's text is what is committed, its pending token included (`counts`), and the drafts from the root's
+// first child to the row's own token, which its path names (lib/rows.wgsl).
 // A logit that is no finite number stays as it is: minus infinity is ruled out already, and a broken
-// model is to be found where a token is chosen.
+// model is found where a token is chosen.
 //
 // One workgroup per SLICE columns of a row.
 
-//#if PENALIZED
-// A logit of adjust.wgsl after bias and penalties, in this order:
-//   x  = logit + bias[t]
-//   x  = x / repetition where x > 0, x repetition elsewhere       if t is in the row's text, prompt or output
-//   x -= n frequency + presence                                   if it is n > 0 times in the output
-// The row's text is what is committed, its pending token included (`counts`), and the drafts from the root's
-// first child to the row's own token, which its path names (lib/rows.wgsl).
+override VOCAB: u32;
+override STRIDE: u32; // row stride of logits and adjusted
+override SLICE: u32;
+override LANES: u32;
 
+const MINUS_INFINITY = 0xff800000u;
+
+@group(0) @binding(0) var<storage, read> logits: array<u32>; // [rows, STRIDE] bits of f32: WGSL has no infinity
+@group(0) @binding(1) var<storage, read_write> adjusted: array<u32>; // [rows, STRIDE]
+
+//#if PENALIZED
 //#import lib/rows
 
 override ROWS: u32; // a sequence
@@ -37,7 +47,8 @@ var<private> depth: u32; // how many
 var<private> own: Penalties;
 var<private> table: u32; // where the slot's tokens begin
 
-fn begin_row(row: u32, lane: u32) {
+// Reads what the penalties of the row need.
+fn load_penalties(row: u32, lane: u32) {
   var at = rows[row];
   let root = row - row % ROWS;
   own = penalties[at.slot];
@@ -71,17 +82,14 @@ fn penalized(token: u32, logit: f32) -> f32 {
   return fma(-own.frequency, f32(n), x) - select(0.0, own.presence, n > 0u);
 }
 //#else
-// adjust.wgsl without penalties.
-
-fn begin_row(row: u32, lane: u32) {}
+fn load_penalties(row: u32, lane: u32) {}
 
 fn penalized(token: u32, logit: f32) -> f32 {
   return logit;
 }
 //#endif
-//#if MASKED
-// Which tokens adjust.wgsl leaves: those whose bit is set in the row's mask.
 
+//#if MASKED
 override MASK_WORDS: u32; // of a row: ceil(VOCAB / 32)
 
 @group(0) @binding(2) var<storage, read> masks: array<u32>; // [rows, MASK_WORDS] bit t % 32 of word t / 32: token t
@@ -90,27 +98,15 @@ fn allowed(row: u32, token: u32) -> bool {
   return ((masks[row * MASK_WORDS + token / 32u] >> (token % 32u)) & 1u) == 1u;
 }
 //#else
-// adjust.wgsl without a mask.
-
 fn allowed(row: u32, token: u32) -> bool {
   return true;
 }
 //#endif
 
-override VOCAB: u32;
-override STRIDE: u32; // row stride of logits and adjusted
-override SLICE: u32;
-override LANES: u32;
-
-const MINUS_INFINITY = 0xff800000u;
-
-@group(0) @binding(0) var<storage, read> logits: array<u32>; // [rows, STRIDE] bits of f32: WGSL has no infinity
-@group(0) @binding(1) var<storage, read_write> adjusted: array<u32>; // [rows, STRIDE]
-
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = tile.y;
-  begin_row(row, lane);
+  load_penalties(row, lane);
   let end = min((tile.x + 1u) * SLICE, VOCAB);
   for (var i = tile.x * SLICE + lane; i < end; i += LANES) {
     var bits = logits[row * STRIDE + i];

@@ -1,23 +1,38 @@
 // The target's own token at each row: chosen[r] = argmax over the kept tokens i of
 //   logit[i]                      at temperature 0 (the lowest id on a tie),
 //   logit[i] / T - log(E[i])      otherwise, E[i] exponential noise keyed (seed, position, i).
-// The race of exponentials draws i with probability softmax(logit / T) over the kept tokens, so a
-// token is a function of the logits, the seed and the position, and of nothing else.
-// Which are kept: kept.wgsl. tests/reference/choose.ts is the same rule in float64.
+// The race of exponentials draws i with probability softmax(logit / T) over the tokens that top-k, top-p and min-p keep
+// (lib/sampling.wgsl), so a token is a function of the logits, the seed and the position, and of nothing else.
+// tests/reference/choose.ts is the same rule in float64. A logit of NaN or plus infinity, or none above minus infinity,
+// gives NOT_A_TOKEN: a broken model, not a choice.
 //
-// One workgroup per row; the largest logit is found in the row's partial argmaxes. A logit of NaN or plus
-// infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice.
+// One workgroup per row. The largest logit is found in the row's partial argmaxes. With GATHERS the token is first looked
+// for among the few that gather.wgsl collected; all logits of the row are gone through only where those do not decide it.
 
 //#import lib/rows
-//#import lib/workgroup_argmax
-//#import sample/kept
-//#if QUICK
-// A choice among the tokens that gather.wgsl found: of no row the token, if they do not decide it. They are
-// sorted by logit and token, whatever order they were found in, so that every sum has one order.
+//#import lib/partial_argmax
+//#import lib/workgroup_partial
+//#import lib/sampling
 
-// What gather.wgsl leaves of a slice, in pairs of words: the count of its tokens and the mass; the winner of
-// the race; keys and tokens.
+override VOCAB: u32;
+override STRIDE: u32; // row stride of logits
+override PARTIALS: u32; // partial argmaxes a row
+override LANES: u32;
 
+var<workgroup> largest: Argmax;
+
+@group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
+@group(0) @binding(1) var<storage, read> partials: array<Argmax>; // [rows, PARTIALS]
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [rows]
+@group(0) @binding(3) var<storage, read> slots: array<Slot>; // [slots]
+@group(0) @binding(4) var<storage, read_write> chosen: array<u32>; // [rows]
+
+//#if GATHERS
+// The choice among the gathered tokens. They are sorted by logit and token, whatever order they were collected in, so
+// that every sum has one order.
+
+// Of a slice gather.wgsl stores, in pairs of words: the count of its tokens and the mass; the winner of the race; then
+// keys and tokens.
 const GATHERED = $GATHEREDu; // most tokens of a slice
 const SLICE_PAIRS = 2u + GATHERED;
 
@@ -27,12 +42,13 @@ var<workgroup> ends: array<u32, LANES>; // tokens of the slices up to each
 var<workgroup> found: array<Argmax, LANES>; // key, token
 var<workgroup> sorted: array<Argmax, LANES>;
 var<workgroup> weights: array<f32, LANES>;
-var<workgroup> decided: u32; // how many are found; then the lowest key that is kept
+var<workgroup> decided: u32; // how many tokens are found; then the lowest key that is kept
 var<workgroup> row_mass: f32;
 
 const UNDECIDED = 0xffffffffu;
 
-fn quick(r: u32, by: Weigh, slot: Slot, position: u32, lane: u32) -> Argmax {
+// The choice at row r, or NO_ARGMAX where the gathered tokens do not decide it.
+fn choose_gathered(r: u32, by: Weighting, slot: Slot, position: u32, lane: u32) -> Argmax {
   let limits = slot.top_k > 0u && slot.top_k < VOCAB;
   let narrows = slot.top_p < 1.0;
   let first = r * PARTIALS * SLICE_PAIRS;
@@ -41,14 +57,14 @@ fn quick(r: u32, by: Weigh, slot: Slot, position: u32, lane: u32) -> Argmax {
     if (lane < PARTIALS) {
       raced = gathered[first + lane * SLICE_PAIRS + 1u];
     }
-    return best_of(raced, lane);
+    return workgroup_joined(raced, lane);
   }
-  let count = find(first, lane);
+  let count = collect(first, lane);
   if (count == UNDECIDED || (limits && slot.top_k > count)) {
     return NO_ARGMAX;
   }
   sort(count, lane);
-  let floor = quick_floor(by, slot, count, lane);
+  let floor = gathered_floor(by, slot, count, lane);
   if (floor == UNDECIDED) {
     return NO_ARGMAX;
   }
@@ -57,14 +73,14 @@ fn quick(r: u32, by: Weigh, slot: Slot, position: u32, lane: u32) -> Argmax {
     let own = sorted[lane];
     let logit = logit_of(own.x);
     if (is_kept(by, slot, floor, logit)) {
-      best = racer(by, slot, position, logit, own.y);
+      best = race_key(by, slot, position, logit, own.y);
     }
   }
-  return best_of(best, lane);
+  return workgroup_joined(best, lane);
 }
 
-// Puts the tokens of all slices into `found`; how many, or UNDECIDED where some were left out.
-fn find(first: u32, lane: u32) -> u32 {
+// Copies the tokens of all slices to `found`. Returns how many they are, or UNDECIDED where gather.wgsl left some out.
+fn collect(first: u32, lane: u32) -> u32 {
   var own = vec2<u32>();
   if (lane < PARTIALS) {
     own = gathered[first + lane * SLICE_PAIRS];
@@ -110,6 +126,7 @@ fn find(first: u32, lane: u32) -> u32 {
   return count;
 }
 
+// Sorts the first `count` tokens of `found` into `sorted`.
 fn sort(count: u32, lane: u32) {
   if (lane < count) {
     let own = found[lane];
@@ -124,8 +141,8 @@ fn sort(count: u32, lane: u32) {
   workgroupBarrier();
 }
 
-// The lowest key that top-k and then top-p keep, or UNDECIDED where top-p keeps more than are found.
-fn quick_floor(by: Weigh, slot: Slot, count: u32, lane: u32) -> u32 {
+// The lowest key that top-k and then top-p keep, or UNDECIDED where top-p keeps more tokens than were gathered.
+fn gathered_floor(by: Weighting, slot: Slot, count: u32, lane: u32) -> u32 {
   let limits = slot.top_k > 0u && slot.top_k < VOCAB;
   var floor = 0u;
   if (limits) {
@@ -167,36 +184,21 @@ fn quick_floor(by: Weigh, slot: Slot, count: u32, lane: u32) -> u32 {
   return workgroupUniformLoad(&decided);
 }
 //#else
-// A choice that looks through all logits of its row.
-
-fn quick(r: u32, by: Weigh, slot: Slot, position: u32, lane: u32) -> Argmax {
+fn choose_gathered(r: u32, by: Weighting, slot: Slot, position: u32, lane: u32) -> Argmax {
   return NO_ARGMAX;
 }
 //#endif
 
-override VOCAB: u32;
-override STRIDE: u32; // row stride of logits
-override PARTIALS: u32; // partial argmaxes a row
-override LANES: u32;
-
-var<workgroup> largest: Argmax;
-
-@group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
-@group(0) @binding(1) var<storage, read> partials: array<Argmax>; // [rows, PARTIALS]
-@group(0) @binding(2) var<storage, read> rows: array<Row>; // [rows]
-@group(0) @binding(3) var<storage, read> slots: array<Slot>; // [slots]
-@group(0) @binding(4) var<storage, read_write> chosen: array<u32>; // [rows]
-
-// The winner of the race among the tokens that are kept.
-fn race(by: Weigh, slot: Slot, position: u32, floor: u32, lane: u32) -> Argmax {
+// The winner of the race among all tokens of the row that are kept.
+fn race(by: Weighting, slot: Slot, position: u32, floor: u32, lane: u32) -> Argmax {
   var best = NO_ARGMAX;
   for (var i = lane; i < VOCAB; i += LANES) {
     let logit = logits[by.row + i];
     if (is_kept(by, slot, floor, logit)) {
-      best = better(best, racer(by, slot, position, logit, i));
+      best = better(best, race_key(by, slot, position, logit, i));
     }
   }
-  return best_of(best, lane);
+  return workgroup_joined(best, lane);
 }
 
 @compute @workgroup_size(LANES)
@@ -206,7 +208,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var i = lane; i < PARTIALS; i += LANES) {
     best = better(best, partials[tile.x * PARTIALS + i]);
   }
-  best = best_of(best, lane);
+  best = workgroup_joined(best, lane);
   if (best.x == BROKEN || best.x <= NOTHING) {
     best.y = NOT_A_TOKEN;
   }
@@ -218,15 +220,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     best = workgroupUniformLoad(&largest);
     if (best.y != NOT_A_TOKEN) {
       let row = tile.x * STRIDE;
-      let by = weigh(row, logits[row + best.y], slot);
+      let by = softmax_of(row, logits[row + best.y], slot);
       let position = rows[tile.x].position + 1u;
-      let chosen_quickly = quick(tile.x, by, slot, position, lane);
+      let quick = choose_gathered(tile.x, by, slot, position, lane);
       if (lane == 0u) {
-        largest = chosen_quickly;
+        largest = quick;
       }
       best = workgroupUniformLoad(&largest);
       if (best.y == NOT_A_TOKEN) {
-        let floor = kept_from(by, slot, lane);
+        let floor = lowest_kept(by, slot, lane);
         best = race(by, slot, position, floor, lane);
       }
     }

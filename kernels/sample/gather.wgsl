@@ -1,18 +1,21 @@
-// What choose.wgsl needs of each slice of a row that samples, so that it need not look through the row:
-//   mass   the sum of exp((logit - largest) / T)
-//   raced  the winner of the race among the slice's tokens, of which min-p alone drops some
-//   tokens those with logits not below the bound, in no order, and how many; what passes GATHERED is counted only
-// The bound is one of the slices' largest logits, the top-k-th of them, so that a row has at least k such tokens and,
-// unless its largest logits crowd together, not many more. Without top-k three quarters of them are not below it.
+// The few tokens of each slice of a row that choose.wgsl may choose, so that it need not go through all logits:
+//   mass    the sum of exp((logit - largest) / T) over the slice
+//   winner  of the race among the slice's tokens, where top-k and top-p are off (min-p may drop tokens)
+//   tokens  those whose logits are not below the bound, in any order, and how many there are; no more than GATHERED
+//           are stored
+// The bound is the top-k-th of the slices' largest logits, so that a row has at least k such tokens and, unless its
+// largest logits crowd together, not many more. Without top-k it is one that three quarters of the slices' largest
+// logits are not below.
 //
-// One workgroup per slice of a row, after slice_partials.wgsl. Rows that choose greedily have nothing written.
+// One workgroup per slice of a row, after slice_partials.wgsl. For rows that choose greedily nothing is written.
 
 //#import lib/rows
-//#import lib/workgroup_argmax
-//#import sample/kept
-// What gather.wgsl leaves of a slice, in pairs of words: the count of its tokens and the mass; the winner of
-// the race; keys and tokens.
+//#import lib/partial_argmax
+//#import lib/workgroup_partial
+//#import lib/sampling
 
+// Of a slice are stored, in pairs of words: the count of its tokens and the mass; the winner of the race; then keys and
+// tokens.
 const GATHERED = $GATHEREDu; // most tokens of a slice
 const SLICE_PAIRS = 2u + GATHERED;
 
@@ -50,7 +53,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     own = partials[tile.y * PARTIALS + lane];
   }
   maxima[lane] = own;
-  let most = best_of(own, lane);
+  let most = workgroup_joined(own, lane);
   if (lane < PARTIALS) {
     var rank = 0u;
     for (var i = 0u; i < PARTIALS; i += 8u) {
@@ -64,7 +67,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
   }
   workgroupBarrier();
-  let by = weigh(row, logit_of(most.x), slot);
+  let by = softmax_of(row, logit_of(most.x), slot);
   let position = rows[tile.y].position + 1u;
   let at = (tile.y * PARTIALS + tile.x) * SLICE_PAIRS;
   var best = NO_ARGMAX;
@@ -73,7 +76,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (token$j < end) {
     mass += select(0.0, weight(by, logit$j), ordered(logit$j) > NOTHING);
     if (is_kept(by, slot, 0u, logit$j)) {
-      best = better(best, racer(by, slot, position, logit$j, token$j));
+      best = better(best, race_key(by, slot, position, logit$j, token$j));
     }
     if (ordered(logit$j) >= bound) {
       let to = atomicAdd(&count, 1u);
@@ -83,7 +86,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
   }
   //#endfor
-  best = best_of(best, lane);
+  best = workgroup_joined(best, lane);
   mass = total(Sum(mass, 0.0, 0.0, 0.0), lane).x;
   if (lane == 0u) {
     gathered[at] = vec2<u32>(atomicLoad(&count), bitcast<u32>(mass));

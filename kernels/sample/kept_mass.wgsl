@@ -1,12 +1,20 @@
-// What relax.wgsl needs of each row for the probability of a token there:
-//   mass = the sum of exp((logit - largest) / T) over the tokens that kept.wgsl keeps.
-// Rows that choose greedily or that are broken (see choose.wgsl) are left as they are.
+// The mass that the probability of a token is divided by, for relax.wgsl:
+//   kept[r] = (largest logit, sum of exp((logit - largest) / T) over the kept tokens, lowest key that is kept)
+// The kept tokens are those of lib/sampling.wgsl. Rows that choose greedily or that are broken (see choose.wgsl) are left
+// as they are.
 //
 // One workgroup per row, after choose.wgsl, whose partial argmaxes it reads.
 
 //#import lib/rows
-//#import lib/workgroup_argmax
-//#import sample/kept
+//#import lib/partial_argmax
+//#import lib/workgroup_partial
+//#import lib/sampling
+
+struct Kept {
+  largest: f32, // logit
+  mass: f32, // of the tokens that are kept
+  floor: u32, // `lowest_kept`
+}
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
@@ -31,7 +39,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var i = lane; i < PARTIALS; i += LANES) {
     best = better(best, partials[tile.x * PARTIALS + i]);
   }
-  best = best_of(best, lane);
+  best = workgroup_joined(best, lane);
   if (lane == 0u) {
     largest = best;
   }
@@ -41,8 +49,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
   let row = tile.x * STRIDE;
-  let by = weigh(row, logits[row + best.y], slot);
-  let floor = kept_from(by, slot, lane);
+  let by = softmax_of(row, logits[row + best.y], slot);
+  let floor = lowest_kept(by, slot, lane);
   let mass = kept_mass(by, slot, floor, lane);
   if (lane == 0u) {
     kept[tile.x] = Kept(by.largest, mass, floor);

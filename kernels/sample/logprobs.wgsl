@@ -1,33 +1,14 @@
-// Log-probabilities at the rows that a round keeps, of the target's own distribution: before bias,
-// penalties, masks and temperature.
+// Log-probabilities of the emitted tokens by the target's own distribution, before bias, penalties, masks and
+// temperature:
 //   log p(t) = logit[t] - largest - log(sum of exp(logit - largest))
 // for the token emitted there, and for the MOST largest logits, the lower id first on a tie.
 //
-// One workgroup per token that a sequence may emit, in the same order of every sum for any number of
-// them.
+// One workgroup per token that a sequence may emit. Every sum has one order, however many tokens there are.
 
 //#import lib/argmax
-//#import lib/workgroup_argmax
+//#import lib/partial_argmax
+//#import lib/workgroup_partial
 //#import lib/workgroup_sum
-//#if TREE
-// Rows of logprobs.wgsl in rounds of trees: those that accept_commit.wgsl kept.
-
-override KEPT: u32; // where they begin in `last`
-
-@group(0) @binding(3) var<storage, read> last: array<u32>; // from KEPT on [batch, TOKENS]
-
-fn kept_row(b: u32, j: u32) -> u32 {
-  return last[KEPT + b * TOKENS + j];
-}
-//#else
-// Rows of logprobs.wgsl in rounds of chains and in prompts.
-
-override ROWS: u32; // a sequence
-
-fn kept_row(b: u32, j: u32) -> u32 {
-  return b * ROWS + j;
-}
-//#endif
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
@@ -41,6 +22,25 @@ alias Sum = f32;
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
 @group(0) @binding(1) var<storage, read> results: array<u32>; // [batch, RESULT]: tokens emitted, those tokens
 @group(0) @binding(2) var<storage, read_write> logprobs: array<u32>; // [batch, TOKENS, 1 + 2 MOST]: log p of the token; (token, log p) of the largest
+
+// The row of logits that token j of sequence b was chosen from.
+//#if TREE
+// In rounds of trees it is one that accept_commit.wgsl kept.
+override KEPT: u32; // where those rows begin in `last`
+
+@group(0) @binding(3) var<storage, read> last: array<u32>; // from KEPT on [batch, TOKENS]
+
+fn kept_row(b: u32, j: u32) -> u32 {
+  return last[KEPT + b * TOKENS + j];
+}
+//#else
+// In rounds of chains and in prompts rows are in order.
+override ROWS: u32; // a sequence
+
+fn kept_row(b: u32, j: u32) -> u32 {
+  return b * ROWS + j;
+}
+//#endif
 
 // The largest logit of those after `last` in their order: falling, on a tie the lower id first.
 fn next_best(row: u32, last: Argmax, lane: u32) -> Argmax {
@@ -56,7 +56,7 @@ fn next_best(row: u32, last: Argmax, lane: u32) -> Argmax {
     }
     //#endfor
   }
-  return best_of(best, lane);
+  return workgroup_joined(best, lane);
 }
 
 @compute @workgroup_size(LANES)

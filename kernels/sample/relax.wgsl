@@ -1,12 +1,12 @@
 // Relaxed acceptance, SGLang's tree_speculative_sampling_target_only: the target's choices are
-// overwritten so that acceptance, which follows them, keeps these drafts. At the root, and at each
+// overwritten so that acceptance, which follows them, accepts the drafts that pass here. At the root, and at each
 // draft that is accepted,
 //   coin = uniform in (0, 1], keyed (seed, position); sum = 0;
 //   of its children in order: p = the target's probability of the child's token; sum += p;
 //   accepted if coin <= sum / ACC or p >= SINGLE, else rejected.
-// Where no child is accepted the choice is drawn from the kept tokens without the rejected ones: by the
-// race that choose.wgsl ran, which decides anew only where one of these had won it. With ACC = SINGLE = 1
-// each token comes with the target's probability; below 1 drafts come more often.
+// Where no child is accepted the choice is drawn from the kept tokens (lib/sampling.wgsl) without the rejected ones, by
+// the race that choose.wgsl ran: only where a rejected token had won it does another one win. With ACC = SINGLE = 1
+// each token is emitted with the target's probability; below 1 drafts are accepted more often.
 // tests/reference/relaxed.ts is the same rule in float64.
 //
 // A token that is ruled out (a logit of minus infinity: masks) is never accepted. Sequences that choose
@@ -16,21 +16,15 @@
 
 //#import lib/rows
 //#import lib/drafts
-//#import lib/workgroup_argmax
-//#import sample/kept
-//#if TREE
-// Rows of relax.wgsl in rounds of trees.
+//#import lib/partial_argmax
+//#import lib/workgroup_partial
+//#import lib/sampling
 
-fn parent_of(slot: u32, i: u32) -> u32 {
-  return drafts[draft_parent(slot, i)];
+struct Kept {
+  largest: f32, // logit
+  mass: f32, // of the tokens that are kept
+  floor: u32, // `lowest_kept`
 }
-//#else
-// Rows of relax.wgsl in rounds of chains.
-
-fn parent_of(slot: u32, i: u32) -> u32 {
-  return i;
-}
-//#endif
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
@@ -44,13 +38,13 @@ const COIN = 0xc0132u; // in the place of a token id; see hash32
 const MOST_ROWS_OF_ALL = 64; // src/speculate/round_shape.ts: MOST_ROWS
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [batch * ROWS, STRIDE]
-@group(0) @binding(1) var<storage, read> kept: array<Kept>; // [batch * ROWS]
+@group(0) @binding(1) var<storage, read> kept: array<Kept>; // [batch * ROWS], see kept_mass.wgsl
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [batch * ROWS]
 @group(0) @binding(3) var<storage, read> slots: array<Slot>; // [slots]
 @group(0) @binding(4) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(5) var<storage, read_write> chosen: array<u32>; // [batch * ROWS]
 
-// Where the walk ended, and how many children were rejected there.
+// Where the walk ended, and how many children were rejected there: the first ones of `rejected`.
 struct End {
   row: u32,
   rejected: u32,
@@ -59,8 +53,17 @@ struct End {
 var<workgroup> end: End;
 var<workgroup> rejected: array<u32, MOST_ROWS_OF_ALL>;
 
-fn weigh_row(row: u32) -> Weigh {
-  return weigh(row * STRIDE, kept[row].largest, slots[rows[row].slot]);
+// The row of the sequence that draft i is a child of.
+fn parent_of(slot: u32, i: u32) -> u32 {
+  //#if TREE
+  return drafts[draft_parent(slot, i)];
+  //#else
+  return i;
+  //#endif
+}
+
+fn softmax_at(row: u32) -> Weighting {
+  return softmax_of(row * STRIDE, kept[row].largest, slots[rows[row].slot]);
 }
 
 fn is_ruled_out(row: u32, token: u32) -> bool {
@@ -68,7 +71,7 @@ fn is_ruled_out(row: u32, token: u32) -> bool {
 }
 
 fn probability(row: u32, token: u32) -> f32 {
-  let by = weigh_row(row);
+  let by = softmax_at(row);
   let logit = logits[by.row + token];
   let is_in = is_kept(by, slots[rows[row].slot], kept[row].floor, logit);
   return select(0.0, weight(by, logit) / kept[row].mass, is_in);
@@ -89,7 +92,7 @@ fn is_rejected(token: u32, count: u32) -> bool {
   return false;
 }
 
-// The walk of the sequence whose rows begin at `first`, and the choices on it.
+// Walks the drafts of the sequence whose rows begin at `first` and overwrites the choices of the rows on the way.
 fn walk(first: u32) -> End {
   let slot = rows[first].slot;
   let drafted = min(ROWS - 1u, drafts[draft_count(slot)]);
@@ -115,7 +118,7 @@ fn walk(first: u32) -> End {
       out++;
     }
   }
-  // Unless one of them has won the race, it stands.
+  // Unless a rejected token has won the race, the choice stays.
   return End(at, select(0u, out, is_rejected(chosen[at], out)));
 }
 
@@ -133,20 +136,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
   let slot = slots[rows[at.row].slot];
-  let by = weigh_row(at.row);
+  let by = softmax_at(at.row);
   let position = rows[at.row].position + 1u;
   var best = NO_ARGMAX;
   for (var i = lane; i < VOCAB; i += LANES) {
     let logit = logits[by.row + i];
     if (is_kept(by, slot, kept[at.row].floor, logit)) {
-      let one = racer(by, slot, position, logit, i);
+      let one = race_key(by, slot, position, logit, i);
       if (one.x > best.x && !is_rejected(i, at.rejected)) {
         best = one;
       }
     }
   }
-  best = best_of(best, lane);
-  // None is left where rounding kept the sum of all below the coin: then the race stands.
+  best = workgroup_joined(best, lane);
+  // No token is left where rounding kept the sum of all below the coin: then the choice stays.
   if (lane == 0u && best.y != NOT_A_TOKEN) {
     chosen[at.row] = best.y;
   }

@@ -1,4 +1,5 @@
-// partials[r, s] = what is kept of columns [s SLICE, (s + 1) SLICE) of row r of the logits.
+// partials[r, s] = the argmax, or with it the softmax's sum, of columns [s SLICE, (s + 1) SLICE) of row r of the logits; see
+// lib/partial_argmax.wgsl and lib/partial_softmax.wgsl.
 //
 // One workgroup per slice of a row.
 
@@ -28,7 +29,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     kept = joined(kept, select(NO_PARTIAL, partial_of(logit$j, token$j), token$j < end));
     //#endfor
   }
-  kept = joined_lanes(kept, lane);
+  kept = workgroup_joined(kept, lane);
   if (lane == 0u) {
     partials[tile.y * ((VOCAB + SLICE - 1u) / SLICE) + tile.x] = kept;
   }

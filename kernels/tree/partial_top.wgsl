@@ -1,11 +1,13 @@
-// What a softmax and its most probable columns need of each slice of a row of logits. Of slice s of row r:
+// The partial results of each slice of a row of logits from which top_tokens.wgsl computes its softmax and its most
+// probable columns. Of slice s of row r:
 //   partials[r, s, 0]     = bits of (M, sum of exp(logit - M)), M the slice's largest logit
 //   partials[r, s, 1 + i] = (key, column) of its i-th largest logit, i < TOP, see lib/argmax.wgsl
 // A column is ranked by counting those before it. Columns past VOCAB have key 0, below every logit's.
 //
 // One workgroup per slice of a row.
 
-//#import lib/workgroup_argmax
+//#import lib/partial_argmax
+//#import lib/workgroup_partial
 //#import lib/workgroup_sum
 
 override VOCAB: u32;
@@ -38,7 +40,7 @@ fn main(
     }
     columns[i] = column;
   }
-  let largest = logits[row + best_of(best, lane).y];
+  let largest = logits[row + workgroup_joined(best, lane).y];
   var sum = 0.0;
   for (var i = lane; i < count; i += LANES) {
     sum += exp(logits[row + first + i] - largest);

@@ -1,53 +1,19 @@
 // The TOP most probable tokens of each row, most probable first:
-//   out[place, i] = (token, bits of its probability), place by the slot below
+//   out[place, i] = (token, bits of its probability)
 //   token = column + offsets[column] (see draft_choose.wgsl), probability = exp(logit - M) / sum of exp(logit - M)
 // Logits that are no numbers have probability 0: the target will not agree.
+//
+// The place is the row's number, or with SLOTS the slot of its sequence. Then the first of the tokens is also the slot's
+// draft token 0, with which chains begin, and with CONFIDENCES its probability is the draft's confidence in it.
 //
 // One workgroup per row. A slice's columns are in order, so ranking one stops in each slice at the first that
 // is behind it.
 
-//#import lib/workgroup_argmax
+//#import lib/partial_argmax
+//#import lib/workgroup_partial
 //#import lib/workgroup_sum
-//#if !SLOTS
-// The most probable tokens of row r go to place r.
-
-fn place(row: u32) -> u32 {
-  return row;
-}
-
-fn first(place: u32, token: u32, probability: f32) {}
-//#else if CONFIDENCES
-// The same as below, with the probability of draft token 0: the draft's confidence in it.
-
+//#if SLOTS
 //#import lib/drafts
-
-@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
-@group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
-
-fn place(row: u32) -> u32 {
-  return batch_slots[row];
-}
-
-fn first(place: u32, token: u32, probability: f32) {
-  drafts[draft_token(place, 0u)] = token;
-  drafts[draft_confidence(place, 0u)] = bitcast<u32>(probability);
-}
-//#else
-// The most probable tokens of a sequence's row go to its slot, and the first of them is also its draft
-// token 0: chains begin with it.
-
-//#import lib/drafts
-
-@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
-@group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
-
-fn place(row: u32) -> u32 {
-  return batch_slots[row];
-}
-
-fn first(place: u32, token: u32, probability: f32) {
-  drafts[draft_token(place, 0u)] = token;
-}
 //#endif
 
 override SLICES: u32; // a row
@@ -61,6 +27,27 @@ const NO_PLACE = 0xffffffffu;
 @group(0) @binding(0) var<storage, read> partials: array<vec2<u32>>; // [rows, SLICES, 1 + TOP], see partial_top.wgsl
 @group(0) @binding(1) var<storage, read> offsets: array<i32>; // [columns]
 @group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>; // [places, TOP]
+//#if SLOTS
+@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
+@group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
+//#endif
+
+fn place_of(row: u32) -> u32 {
+  //#if SLOTS
+  return batch_slots[row];
+  //#else
+  return row;
+  //#endif
+}
+
+fn store_first_draft(place: u32, token: u32, probability: f32) {
+  //#if SLOTS
+  drafts[draft_token(place, 0u)] = token;
+  //#if CONFIDENCES
+  drafts[draft_confidence(place, 0u)] = bitcast<u32>(probability);
+  //#endif
+  //#endif
+}
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -69,14 +56,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var s = lane; s < SLICES; s += LANES) {
     best = better(best, partials[slices + s * (1u + TOP) + 1u]);
   }
-  let largest = logit_of(best_of(best, lane).x);
+  let largest = logit_of(workgroup_joined(best, lane).x);
   var sum = 0.0;
   for (var s = lane; s < SLICES; s += LANES) {
     let slice = bitcast<vec2<f32>>(partials[slices + s * (1u + TOP)]);
     sum += slice.y * exp(slice.x - largest);
   }
   sum = total(sum, lane);
-  let to = place(tile.x);
+  let to = place_of(tile.x);
   if (to == NO_PLACE) {
     return;
   }
@@ -97,7 +84,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let sound = select(0.0, min(probability, 1.0), probability >= 0.0);
       out[to * TOP + rank] = vec2<u32>(token, bitcast<u32>(sound));
       if (rank == 0u) {
-        first(to, token, sound);
+        store_first_draft(to, token, sound);
       }
     }
   }

@@ -1,37 +1,15 @@
-// Adds level LEVEL of each sequence's tree to its pool, and where a further level follows, chooses the WIDTH
-// candidates that it goes on from (the frontier) and writes their rows:
+// Adds level LEVEL of each sequence's tree to its pool (lib/tree_pool.wgsl), and where a further level follows, chooses the
+// WIDTH candidates that it goes on from (the frontier) and writes their rows:
 //   score = the parent's score * probability
 //   node r of the frontier: position length + LEVEL, stored at cell length + LEVEL WIDTH + r
-// The draft's keys and values of a tree are scratch behind the committed cells; draft-extend overwrites them.
+// The draft's keys and values of a tree are scratch behind the committed cells; draft-extend overwrites them. The
+// candidates of level 0 (FIRST_LEVEL) are the tokens that the last forward of the head found most probable for the
+// slot, and all feed the slot's own hidden row; those of a further level are WIDTH of each row of the forward before.
 //
 // One workgroup per sequence of the batch.
 
 //#import lib/rows
-//#import tree/pool
-//#if FIRST_LEVEL
-// The candidates of level 0: what the last forward of the head found most probable for the slot. They all feed the
-// slot's own hidden row.
-
-override KEPT: u32; // tokens kept for each slot, WIDTH or more
-
-fn candidate(place: u32, slot: u32, c: u32) -> vec2<u32> {
-  return top[slot * KEPT + c];
-}
-
-fn hidden_row(place: u32, slot: u32, parent: u32) -> u32 {
-  return slot;
-}
-//#else
-// The candidates of a further level: WIDTH of each row of the forward before.
-
-fn candidate(place: u32, slot: u32, c: u32) -> vec2<u32> {
-  return top[place * WIDTH * WIDTH + c];
-}
-
-fn hidden_row(place: u32, slot: u32, parent: u32) -> u32 {
-  return place * WIDTH + parent;
-}
-//#endif
+//#import lib/tree_pool
 
 override LEVEL: u32;
 override LEVELS: u32; // of the tree
@@ -49,6 +27,31 @@ var<workgroup> scores: array<f32, $CANDIDATES>;
 @group(0) @binding(5) var<storage, read_write> rows: array<Row>; // [batch, WIDTH] of the level that follows
 @group(0) @binding(6) var<storage, read_write> hidden: array<u32>; // [batch, WIDTH] hidden row that each feeds
 
+//#if FIRST_LEVEL
+override KEPT: u32; // tokens kept for each slot, WIDTH or more
+
+// Candidate c of the sequence: (token, bits of its probability).
+fn candidate(place: u32, slot: u32, c: u32) -> vec2<u32> {
+  return top[slot * KEPT + c];
+}
+
+// The hidden row that a candidate feeds.
+fn hidden_row(place: u32, slot: u32, parent: u32) -> u32 {
+  return slot;
+}
+//#else
+// Candidate c of the sequence: (token, bits of its probability).
+fn candidate(place: u32, slot: u32, c: u32) -> vec2<u32> {
+  return top[place * WIDTH * WIDTH + c];
+}
+
+// The hidden row that a child of node `parent` of the frontier feeds.
+fn hidden_row(place: u32, slot: u32, parent: u32) -> u32 {
+  return place * WIDTH + parent;
+}
+//#endif
+
+// Place in the pool of node r of a level's frontier.
 fn node(place: u32, level: u32, r: u32) -> u32 {
   return frontier[(place * LEVELS + level) * WIDTH + r];
 }

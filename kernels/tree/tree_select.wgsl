@@ -1,10 +1,10 @@
-// What is verified of each sequence's tree: the ROWS - 1 best of its pool, the first on a tie, in the order of the
-// pool. A parent scores no less than its children and comes before them, so it is among them too.
+// Selects what is verified of each sequence's tree: the ROWS - 1 best of its pool (lib/tree_pool.wgsl), the first on a tie,
+// in the order of the pool. A parent scores no less than its children and comes before them, so it is among them too.
 //
 // One workgroup per sequence of the batch.
 
 //#import lib/drafts
-//#import tree/pool
+//#import lib/tree_pool
 
 override ROWS: u32; // verify rows a sequence
 override POOL: u32; // of a sequence

@@ -6,7 +6,7 @@
 // largest difference of the outputs of both.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { attend, attendWords } from "../../kernels/attention/units/attend.ts";
+import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
 import { attentionOnUnits, unitsTile } from "../../kernels/attention/units/attention_on_units.ts";
 import type { UnitsTile } from "../../kernels/attention/units/units_kernels.ts";
 import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
@@ -170,7 +170,7 @@ async function measure(of: Case): Promise<void> {
   const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
   const onUnits = { unit, limits: gpu.limits };
   const most = { ...onUnits, cells: 32 };
-  const partial = attendWords(sizes, count, { software: false, attentionUnits: most });
+  const partial = attentionWords(sizes, count, { software: false, attentionUnits: most });
   const out: Operand = { buffer: storage(device, "out", 4 * count * heads * headDim) };
   const buffers = {
     q: await filled(count * heads * headDim, 1, 1),
@@ -190,8 +190,11 @@ async function measure(of: Case): Promise<void> {
   const lines: string[] = [];
   const launch = { ...sizes, count, perSlot, paths: false, scale: headDim ** -0.5, label: "" };
   const plans: [string, Plan][] = [
-    ["simt", attend(buffers, { ...launch, tuning: simt })],
-    ["units", attend(buffers, { ...launch, tuning: { ...simt, attentionUnits: onUnits } })],
+    ["simt", attentionOnDevice(buffers, { ...launch, tuning: simt })],
+    [
+      "units",
+      attentionOnDevice(buffers, { ...launch, tuning: { ...simt, attentionUnits: onUnits } }),
+    ],
     ...waysOf(of).map(({ name, enough, cells = 64, ...more }): [string, Plan] => [
       `${name} ${cells}`,
       attentionOnUnits(

@@ -6,9 +6,9 @@
 // kernel computes with parts left out is wrong, and so are its bits.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { groupOf } from "../../kernels/attention/attention_kernels.ts";
+import { groupOf } from "../../kernels/attention/splits.ts";
 import type { AttentionShape } from "../../kernels/attention/attention.ts";
-import { attend, attendWords } from "../../kernels/attention/units/attend.ts";
+import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
 import {
   chunkOnUnits,
   chunkTile,
@@ -129,7 +129,7 @@ async function measure(kvDtype: KvDtype) {
     rows.set([0, before + r, 0, before + r, before + r + 1, 1], r * ROW_WORDS);
   }
   const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
-  const partial = attendWords(sizes, count, { software: false, attentionUnits: units });
+  const partial = attentionWords(sizes, count, { software: false, attentionUnits: units });
   const kvWords = context * kvHeads * headDim * KV_BYTES[kvDtype] / 4;
   const out: Operand = { buffer: storage(device, "out", 4 * count * heads * headDim) };
   const halves = { buffer: storage(device, "halves", 4 * halvesWords(sizes, 64, units)) };
@@ -170,8 +170,11 @@ async function measure(kvDtype: KvDtype) {
       ...Object.keys(PARTS).map((part): [string, Plan] => [part, without(chunk(best), part)]),
     ]
     : [
-      ["simt", attend(buffers, launch)],
-      ["units", attend(buffers, { ...launch, tuning: { ...simt, attentionUnits: units } })],
+      ["simt", attentionOnDevice(buffers, launch)],
+      [
+        "units",
+        attentionOnDevice(buffers, { ...launch, tuning: { ...simt, attentionUnits: units } }),
+      ],
       ...WAYS.map((way): [string, Plan] => [nameOf(way), chunk(way)]),
     ];
   const programs: Program[] = [];

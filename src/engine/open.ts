@@ -167,6 +167,7 @@ export async function openEngine(
     });
     const warming = performance.now();
     await opened.warmUp(warmed);
+    if (limits.preparePrompts) await opened.warmUpPrompts();
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     const compileMs = performance.now() - warming;

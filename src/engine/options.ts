@@ -73,6 +73,11 @@ export interface LimitOptions {
    * prepared, their programs are made when first wanted.
    */
   readonly predictions?: boolean;
+  /**
+   * Make the programs of prompts of every length before the first request; default false: each is made when a
+   * prompt first wants it, which takes some hundredths of a second.
+   */
+  readonly preparePrompts?: boolean;
   /** The caller's flags for sizes, named where the GPU's memory is too small. */
   readonly sizeFlags?: SizeFlags;
 }

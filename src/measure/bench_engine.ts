@@ -29,7 +29,12 @@ export async function openMeasured(
   const engine = await openEngine({
     ...options,
     device: { ...options.device, profile },
-    limits: { ...options.limits, sizeFlags: { maxBatch: "--batch-sizes" }, ...limits },
+    limits: {
+      ...options.limits,
+      preparePrompts: true,
+      sizeFlags: { maxBatch: "--batch-sizes" },
+      ...limits,
+    },
     hooks: {
       ...options.hooks,
       plan: (algorithm) => {

@@ -7,6 +7,7 @@ import {
   promptLine,
   statusLine,
 } from "../../src/cli/terminal/progress.ts";
+import { warn } from "../../src/cli/terminal/warn.ts";
 import { fakeIo } from "./fake.ts";
 
 const HALF = { label: "target", bytes: 50e6, total: 100e6 };
@@ -31,6 +32,12 @@ Deno.test("progressLine never reaches the last column", () => {
     progressLine(HALF, { elapsedMs: 500, columns: 40 }),
     "target 50.0 MB of 100 MB, 100 MB/s",
   );
+});
+
+Deno.test("warn: a terminal obeys nothing of what a warning quotes", () => {
+  const io = fakeIo({ terminal: true });
+  warn("a\x1b[2Jb", { io });
+  assert.equal(io.err(), "warning: a\uFFFD[2Jb\n");
 });
 
 Deno.test("statusLine: a terminal obeys nothing of a name", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
-import type { EngineSizes } from "../../src/engine/device/buffers.ts";
+import { type EngineSizes, tablePages } from "../../src/engine/device/buffers.ts";
 import type { DraftKind, RoundRequest } from "../../src/engine/device/runner.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
@@ -125,6 +125,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     },
     reserve(sequence, count) {
       const missing = Math.ceil(count / PAGE) - sequence.pages.length;
+      assert.ok(count <= tablePages(capacity) * PAGE, "more pages than a row of the block table");
       if (missing > pool.free) return false;
       for (let i = 0; i < missing; i++) sequence.pages.push(pool.take() as number);
       tables.set(slotOf(sequence), [...sequence.pages]);
@@ -223,8 +224,10 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     sequence.ids.push(...ids);
     sequence.stored = sequence.ids.length - 1;
     const drafted = draft !== "none" && shape.depth > 0;
+    // As the engine: where every tier drafts, nothing is kept for the draft to catch up from.
+    const features = draft === "catches up" && shape.depth === 0;
     for (let cell = from; cell < sequence.stored; cell++) {
-      write(sequence, cell, shape.depth === 0, drafted);
+      write(sequence, cell, features, drafted);
     }
     if (drafted && sequence.draftStored === from) sequence.draftStored = sequence.stored;
     checkDraft(sequence);

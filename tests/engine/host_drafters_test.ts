@@ -117,7 +117,7 @@ for (const [name, options] of CASES) {
 Deno.test("HYBRID: host and device draft in the same round", async () => {
   const { engine } = await open({
     model: { algorithm: "HYBRID" },
-    limits: { maxBatch: 4 },
+    limits: { maxBatch: 4, preparePrompts: true },
     hooks: { plan: statically(3, [0, 3]) },
   });
   using _ = engine;

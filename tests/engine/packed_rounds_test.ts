@@ -152,6 +152,7 @@ Deno.test("what was prepared at start serves every number of rows", async () => 
   const shapes = chains([0, 2, 5]);
   await core.warmUp(shapes);
   await core.warmUpPacked(shapes);
+  await core.warmUpPrompts();
   const created = { ...core.created };
   using stack = new DisposableStack();
   const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(core)));

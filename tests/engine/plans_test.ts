@@ -177,6 +177,17 @@ for (const [name, subject] of Object.entries(SUBJECTS)) {
   });
 }
 
+Deno.test("q, k and v that go together with their attention store the stream before its copies read it", async () => {
+  // A kernel binds more of them than a golden's adapter has.
+  const gpu = paperGpu({ software: false, storageBuffers: 16 });
+  const plans = await plansOf(gpu, speculated("phi4_mini"));
+  const target = plans.find(({ name, shape }) =>
+    name === "round, target" && shape === "0 steps x 1"
+  );
+  const attention = target?.plan.filter(({ kernel }) => /^joined.*attention/.test(kernel.name));
+  assert.equal(attention?.length, 2, target?.plan.map(({ kernel }) => kernel.name).join("\n"));
+});
+
 Deno.test("parts that rounds share are the same whatever the round chooses by, also when scratch has grown", async () => {
   const load = speculated("qwen3_moe").load;
   for (const software of [true, false]) {

@@ -180,7 +180,7 @@ Deno.test("requests with and without drafting share a batch where no tier is mad
 Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier", async () => {
   const steps = [0, 1, 3, 7];
   using engine = await open({
-    limits: { maxBatch: 3, roundsPerSync: 3 },
+    limits: { maxBatch: 3, roundsPerSync: 3, preparePrompts: true },
     hooks: { plan: () => ({ tier: chain(3), tiers: chains(steps), speculation: restless(steps) }) },
   });
   await engine.core.warmUp(chains(steps));

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { dirname } from "node:path";
 import {
   adapterKey,
   lookAtTuning,
@@ -6,6 +7,7 @@ import {
   tuningPath,
   writeTuning,
 } from "../../src/engine/tune/tuning_file.ts";
+import { replaceFile } from "../../src/engine/tune/replace_file.ts";
 import type { DeviceInfo } from "../../src/gpu/device.ts";
 
 const LAUNCH = { stage: 64, groups: 8 };
@@ -30,6 +32,19 @@ async function inFolder(test: (path: string) => void | Promise<void>): Promise<v
     await Deno.remove(folder, { recursive: true });
   }
 }
+
+Deno.test("a file that is written while another process reads it is the whole old text or the whole new one", async () => {
+  await inFolder(async (path) => {
+    replaceFile(path, "before");
+    // It stays with the file that was opened under the name before.
+    await Deno.link(path, `${path}.opened`);
+    replaceFile(path, "after");
+    assert.equal(await Deno.readTextFile(`${path}.opened`), "before");
+    assert.equal(await Deno.readTextFile(path), "after");
+    const names = await Array.fromAsync(Deno.readDir(dirname(path)), ({ name }) => name);
+    assert.deepEqual(names.sort(), ["tuning.json", "tuning.json.opened"]);
+  });
+});
 
 Deno.test("the tuning cache lies where each system keeps caches", () => {
   const path = (env: Record<string, string>, os: typeof Deno.build.os = "linux") =>

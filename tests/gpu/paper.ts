@@ -9,7 +9,13 @@ const LIMITS = {
 };
 
 /** A GPU on paper: buffers have labels and sizes and hold nothing, commands do nothing. */
-export function paperGpu({ software }: { readonly software: boolean }): Gpu {
+export function paperGpu(
+  { software, storageBuffers = LIMITS.maxStorageBuffersPerShaderStage }: {
+    readonly software: boolean;
+    /** That a kernel may bind. */
+    readonly storageBuffers?: number;
+  },
+): Gpu {
   const nothing = () => {};
   const pass = {
     setPipeline: nothing,
@@ -19,7 +25,8 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
   };
   const pipeline = { getBindGroupLayout: () => ({}) };
   const info = { ...PAPER_ADAPTER.info, software };
-  const gpu = allocatingGpu({ ...PAPER_ADAPTER, limits: LIMITS, info });
+  const limits = { ...LIMITS, maxStorageBuffersPerShaderStage: storageBuffers };
+  const gpu = allocatingGpu({ ...PAPER_ADAPTER, limits, info });
   const device = {
     ...gpu.device,
     createShaderModule: () => ({}),

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { acceptSimulated } from "../../kernels/round/accept_simulated.ts";
-import { accept, type AcceptBuffers } from "../../kernels/round/round.ts";
+import { accept, type AcceptBuffers, acceptSimulated } from "../../kernels/round/round.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
 import {
   DRAFT_TOKENS,

@@ -2,7 +2,7 @@
 // with float64.
 
 import assert from "node:assert/strict";
-import { attend, attendWords } from "../../kernels/attention/units/attend.ts";
+import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
 import {
   chunkOnUnits,
   chunkTile,
@@ -138,7 +138,7 @@ async function run(shape: Shape, chunk: boolean) {
     limits: gpu.limits,
   };
   const rules = { ...tuning(false, gpu.limits, gpu.info.backend), attentionUnits: units };
-  const words = attendWords(heads, shape.room ?? rows.length, rules);
+  const words = attentionWords(heads, shape.room ?? rows.length, rules);
   const count = 2 * context * kvHeads * headDim;
   const out = device.filled(rows.length * heads.heads * headDim, -7);
   const halves = device.filled(halvesWords(heads, 64, units), NaN);
@@ -175,7 +175,7 @@ async function run(shape: Shape, chunk: boolean) {
         return gpu.info.software ? small(of) : of;
       },
     })
-    : attend(buffers, of);
+    : attentionOnDevice(buffers, of);
   const most = shape.before + shape.rows;
   const replayed = plan.filter(({ forCells: { from, upTo } = { from: 0, upTo: Infinity } }) =>
     most >= from && most <= upTo
@@ -222,7 +222,7 @@ Deno.test("rows go as a chunk where they are many of one slot and there is room 
   const operand = { buffer: { size: 2 ** 32 } as GPUBuffer };
   const buffers = { q: operand, keys: operand, values: operand, rows: operand, pages: operand };
   const names = (count: number, perSlot: number, partial = {}, paths = false) =>
-    attend({
+    attentionOnDevice({
       ...buffers,
       out: operand,
       partial: { sums: operand, stats: operand, halves: operand, ...partial },

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
-import { ownsHeads } from "../../kernels/attention/own_heads.ts";
+import { ownsHeads } from "../../kernels/attention/attention_row.ts";
 import { normRopeStore } from "../../kernels/attention/norm_rope_store.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { headWords, relayedHeads, relaysHeads } from "../../kernels/attention/relayed_heads.ts";
-import type { OwnHeads } from "../../kernels/attention/own_heads.ts";
+import type { OwnHeads } from "../../kernels/attention/attention_row.ts";
 import { type Hold, normedRows, PLAIN_ROWS } from "../../kernels/matmul/hold/hold.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { normLanes } from "../../kernels/norm/rms_norm.ts";

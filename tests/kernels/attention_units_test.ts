@@ -2,7 +2,7 @@
 // segment it is summed. Adapters have units with EYRIE_WEBGPU=dawn, if any.
 
 import assert from "node:assert/strict";
-import { attend, attendWords } from "../../kernels/attention/units/attend.ts";
+import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
 import { whyNotUnits } from "../../kernels/attention/units/units_kernels.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
@@ -144,11 +144,11 @@ async function run(
     ...tuning(false, gpu.limits, gpu.info.backend),
     attentionUnits: units,
   };
-  const words = attendWords(heads, room, rules);
+  const words = attentionWords(heads, room, rules);
   const cols = heads.heads * headDim;
   const out = device.filled(rows.length * cols, -7);
   const [scales, found] = [device.filled(rows.length, 2 ** 74), device.filled(rows.length)];
-  const plan = attend({
+  const plan = attentionOnDevice({
     q: device.floats(of.q),
     keys: device.words(packedKv(kvDtype, of.keys, headDim)),
     values: device.words(packedKv(kvDtype, of.values, headDim)),

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
-import { splitsOf } from "../../kernels/attention/attention_kernels.ts";
+import { splitsOf } from "../../kernels/attention/splits.ts";
 import { combinedHeads, normedRows } from "../../kernels/matmul/hold/hold.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { matmulShape, shapeKey } from "../../kernels/matmul/matmul_shape.ts";

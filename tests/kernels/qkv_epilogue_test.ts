@@ -64,6 +64,45 @@ const unit = device.gpu.matrixUnit;
 /** A row of q is 256 bytes, so that any can be the first of a binding. */
 const ON_UNITS = { heads: 4, kvHeads: 2, headDim: 16, kvDtype: "f32" } as const;
 
+Deno.test("qkv epilogue on matrix units: no two functions of a kernel have one name", () => {
+  const LARGE = { buffer: { size: 2 ** 30 } as GPUBuffer };
+  const kernels = new Map<string, string>();
+  for (const kvDtype of ["f32", "f16", "bf16"] as const) {
+    const { heads, kvHeads, headDim } = ON_UNITS;
+    const places = placing(device, { heads, kvHeads, headDim, kvDtype });
+    const shard = { operand: LARGE, first: 0, rows: (heads + 2 * kvHeads) * headDim };
+    const matrix = {
+      format: "bf16",
+      rows: shard.rows,
+      cols: COLS,
+      lanes: 16,
+      shards: [shard],
+    } as const;
+    const tensor: TensorMatrices = {
+      unit: { m: 16, n: 16, k: 16, lanes: 32 },
+      limits: device.gpu.limits,
+      shards: new Map([[shard, { scales: LARGE, halved: false }]]),
+      experts: new Map(),
+      xScales: LARGE,
+    };
+    for (const rows of [1, 3, 16, 64, 512]) {
+      const plan = matmul({ matrix, x: LARGE, out: LARGE }, {
+        rows,
+        epilogue: qkvEpilogue({ ...places.place, rows: LARGE }, places.shape),
+        tuning: { ...tuning(false), tensor },
+        label: "test",
+      });
+      for (const { kernel } of plan) kernels.set(kernel.name, kernel.code);
+    }
+  }
+  const onUnits = [...kernels.keys()].filter((name) => name.startsWith("matmul_tensor"));
+  assert.ok(onUnits.length >= 3, [...kernels.keys()].join());
+  for (const [name, code] of kernels) {
+    const functions = [...code.matchAll(/^fn (\w+)/gm)].map(([, own]) => own);
+    assert.deepEqual(functions, [...new Set(functions)], name);
+  }
+});
+
 for (const together of [1, 3, PLACED_ROWS.length]) {
   Deno.test({
     name: `qkv epilogue on matrix units, ${together} rows at a time`,

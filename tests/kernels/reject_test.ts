@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { choose } from "../../kernels/sample/choose.ts";
 import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
-import { LAW_WORDS, lawsOf, reject, roundSlots } from "../../kernels/round/reject.ts";
+import {
+  DISTRIBUTION_WORDS,
+  distributionsOf,
+  reject,
+  roundSlots,
+} from "../../kernels/sample/reject.ts";
 import { packProposal } from "../../src/engine/device/proposals.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
@@ -77,7 +82,7 @@ async function rounds(
   const slots = device.words(
     packSlots(Array.from({ length: count }, (_, seed) => ({ ...sampling, seed }))),
   );
-  const laws = device.filled((ROWS + DEPTH) * count * LAW_WORDS);
+  const distributions = device.filled((ROWS + DEPTH) * count * DISTRIBUTION_WORDS);
   const draftStep = count * STRIDE;
   const drafted: number[][] = Array.from({ length: count }, () => []);
   const drawn = new Float32Array(DEPTH * draftStep).fill(1e30);
@@ -93,7 +98,10 @@ async function rounds(
     const of = { ...shape, count: rows.length };
     await device.run([
       ...choose({ logits, partials, rows: packed, slots, chosen }, of),
-      lawsOf({ logits, partials, rows: packed, slots, laws }, { ...of, ...place }),
+      distributionsOf({ logits, partials, rows: packed, slots, distributions }, {
+        ...of,
+        ...place,
+      }),
     ]);
     return { chosen, rows: packed };
   };
@@ -118,7 +126,7 @@ async function rounds(
   const drafts = device.words(
     drafted.flatMap((ids) => [...packProposal(chainOf(ids.slice(0, verified)), ROWS)]),
   );
-  const buffers = { ...verify, slots, drafts, logits: target, laws };
+  const buffers = { ...verify, slots, drafts, logits: target, distributions };
   await device.run([
     reject({
       ...buffers,
@@ -128,7 +136,7 @@ async function rounds(
         stride: STRIDE,
         step: draftStep,
         slots: count,
-        laws: ROWS * count,
+        first: ROWS * count,
       },
     }, { ...shape, rule, batch: count, rows: ROWS, mostRows: ROWS }),
   ]);

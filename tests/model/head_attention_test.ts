@@ -1,7 +1,7 @@
 // Which dispatches of attention a plan has for contexts short and long.
 
 import assert from "node:assert/strict";
-import { MOST_OWN_CELLS } from "../../kernels/attention/own_heads.ts";
+import { MOST_OWN_CELLS } from "../../kernels/attention/attention_row.ts";
 import { attended, storedHeads } from "../../src/model/graph/decoder.ts";
 import { planOf } from "../../src/model/lower/lower.ts";
 import { contextOf, LARGE, matrix } from "./layer_context.ts";

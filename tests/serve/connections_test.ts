@@ -4,6 +4,7 @@ import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { connect, dripHttp, rawHttp } from "./raw.ts";
 import { user } from "./server.ts";
+import { until } from "./until.ts";
 
 const CHAT = "/v1/chat/completions";
 const GET = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
@@ -14,10 +15,6 @@ function chat(content: string, fields: Record<string, unknown> = {}, headers = "
   const body = JSON.stringify({ ...user(content), max_tokens: 400, ...fields });
   return `POST ${CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n` +
     `${headers}\r\n${body}`;
-}
-
-async function until(is: () => boolean): Promise<void> {
-  while (!is()) await pause(2);
 }
 
 function pause(ms: number): Promise<void> {

@@ -8,11 +8,12 @@ import {
   fromRow,
   scoreConstants,
 } from "../attention.ts";
-import { groupOf, pathGroups } from "../attention_kernels.ts";
-import { ALIGNED_ROWS, rowBlock, tileOf } from "../row_blocks.ts";
+import { groupOf, launchedSplits, pathGroups } from "../splits.ts";
+import { ALIGNED_ROWS, rowBlock, tileOf } from "../../lib/row_blocks.ts";
 import { chunkOnUnits, chunkTile, halvesOf } from "./chunk_on_units.ts";
-import { type Block, combined, launched } from "./parts.ts";
+import { combined } from "./combine_units.ts";
 import {
+  type Block,
   cellsOf,
   LEAST_THREADS,
   mostThreads,
@@ -142,7 +143,7 @@ function inBlocks(
     const of: Block = {
       ...shape,
       firstRow: first % ALIGNED_ROWS,
-      notedFirst: first,
+      firstScale: first,
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     };
@@ -169,7 +170,7 @@ function partSums(
   return dispatch(unitsKernel(shape, units, tile), {
     buffers: { q, keys, values, rows, pages, sums, stats },
     constants: { ...constantsOf(shape, tile, shape.firstRow), KEPT: kept },
-    workgroups: [x, y, groupsBefore + launched(groups, shape, { rows: tile.tile, cells })],
+    workgroups: [x, y, groupsBefore + launchedSplits(groups, shape, { tile: tile.tile, cells })],
     cellsEach: cells,
     groupsBefore,
     label: shape.label,

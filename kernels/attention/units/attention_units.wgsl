@@ -1,5 +1,5 @@
 // softmax(cap(SCALE q . K)) V on matrix units that multiply f16 and add f32: sums, totals and peaks of splits of
-// $CELLS cells of keys, merged in order where a workgroup takes several and does not keep them apart.
+// $CELLS cells of keys and values. The splits of a workgroup are merged in order, or with APART kept as they are.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, z): $SPAN splits
 // from z * SPAN on. Queries are numbered row * GROUP + head, $QUERIES with padding. For a split:
@@ -14,7 +14,8 @@
 // whatever tile it is, and whether splits are merged here or by combine_units.wgsl. Cells that a row does not see
 // have weight 0, splits of which it sees none leave its sums as they are.
 //
-// Paths and windows: as in attention/attention.wgsl; SPAN is 1 where rows may have paths.
+// With DIRECT all splits that a row sees are one workgroup's, which writes the row's output; otherwise sums are kept for
+// combine_units.wgsl. Paths and windows: as in attention/attention.wgsl; SPAN is 1 where rows may have paths.
 
 enable f16;
 enable subgroups;
@@ -22,13 +23,95 @@ enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 
-//#import attention/paged
-//#import attention/units/bring
-// Scores and weights of a split in attention_units.wgsl.
-
+//#import lib/rows
+//#import lib/visible
+//#import lib/kv_load
+//#import lib/f16_rows
 //#import lib/soft_cap
-//#import attention/units/halves
-//#import attention/units/power
+//#import lib/powers_of_two
+
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
+override PATHS: u32; // 1: rows may have paths; 0: none is looked at
+//#if !DIRECT
+override KEPT: u32; // partial sums of a query
+//#endif
+
+const GROUP = $GROUPu; // query heads of a workgroup
+const TILE = $TILEu; // rows of a workgroup
+const SPLIT_CELLS = $CELLSu;
+const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
+const THREADS = $THREADSu;
+const QUERIES = $QUERIESu;
+const SPAN = $SPANu; // splits of a workgroup
+const DIRECT = $DIRECTu; // 1: its rows see no others
+const APART = $APARTu; // 1: each split's sums are kept, not merged here
+const WIDE = $WIDEu; // invocations that load a row of keys or values, two vec8s each
+const LOADED = THREADS / WIDE; // rows that are loaded at a time
+const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
+const KV_LOW_AT = $KV_LOWu * SPLIT_CELLS * PITCH; // lo of keys and values; 0: they have none
+const Q_LOW_AT = $Q_LOWu * QUERIES * PITCH;
+const Q_AT = $Q_ATu; // of queries that stay in the pool
+const SCORES_AT = $SCORES_ATu; // [QUERIES, SCORE_PITCH]: f32, later weights: hi, then lo
+const SCORE_PITCH = SPLIT_CELLS / 4u + 1u;
+const SUM_PITCH = 2u * VEC8S + 1u; // [QUERIES, SUM_PITCH], in the place of keys and values
+const SHARERS = $SHARERSu; // invocations of a query's softmax
+const SHARED = SPLIT_CELLS / SHARERS; // cells of each
+const UNIT_K8 = $UNIT_Ku / 8u;
+const UNIT_N4 = $UNIT_Nu / 4u;
+const UNIT_N8 = $UNIT_Nu / 8u;
+const NEGATIVE = -3.0e38; // below every score
+const LOG2_E = 1.4426950408889634;
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+//#if DIRECT
+@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+//#else
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, base 2, and total
+//#endif
+
+var<workgroup> pool: array<vec4<u32>, $POOL>;
+var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
+var<workgroup> earliest: atomic<u32>; // ~ the first cell that some row sees, where there are windows
+var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the rows that are summed here
+var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some of them sees
+var<workgroup> places: array<u32, 2u * SPLIT_CELLS>; // rows of keys and values of this split and the next one
+var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
+var<workgroup> k_inverse: array<f32, SPLIT_CELLS>;
+var<workgroup> v_exponent: array<f32, SPLIT_CELLS>; // e
+var<workgroup> shares: array<vec3<f32>, QUERIES>; // of the sum so far, of the split's; 1: the row sees some
+var<workgroup> ends: array<vec2<f32>, QUERIES>; // peak and total
+
+// The row of keys and of values where a cell is stored.
+fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
+  let page = pages[slot * TABLE_PAGES + cell / PAGE];
+  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+}
+
+// Stores vec8s 2i and 2i + 1 of a row, scaled, as f16 in the order of the head from `to` on, lo `low_at` behind hi.
+fn put_pair(to: u32, low_at: u32, i: u32, x: Vec8, y: Vec8, scale: f32) {
+  if (i >= VEC8S / 2u) {
+    return;
+  }
+  if (low_at == 0u) {
+    pool[to + i] = rounded_halves(x.lo * scale, y.lo * scale);
+    pool[to + VEC8S / 2u + i] = rounded_halves(x.hi * scale, y.hi * scale);
+  } else {
+    pool[to + i] = high_halves(x.lo * scale, y.lo * scale);
+    pool[to + VEC8S / 2u + i] = high_halves(x.hi * scale, y.hi * scale);
+    pool[to + low_at + i] = low_halves(x.lo * scale, y.lo * scale);
+    pool[to + low_at + VEC8S / 2u + i] = low_halves(x.hi * scale, y.hi * scale);
+  }
+}
 
 // Four of the split's scores from `c` on; NEGATIVE where they are not seen.
 fn scores_of(query: u32, c: u32, first: u32, unit: f32) -> vec4<f32> {
@@ -52,7 +135,7 @@ fn weights_of(score: vec4<f32>, peak: f32) -> vec4<f32> {
   return select(exp2(fma(score, vec4(LOG2_E), vec4(-peak))), vec4<f32>(), score == vec4(NEGATIVE));
 }
 
-// Weighs eight cells from `c` on. Returns the sum of their weights.
+// Stores the weights of eight cells from `c` on in the place of their scores. Returns the sum of the weights.
 fn weigh(query: u32, c: u32, a: vec4<f32>, b: vec4<f32>, peak: f32, lift: f32) -> f32 {
   let wa = weights_of(a, peak);
   let wb = weights_of(b, peak);
@@ -68,22 +151,14 @@ fn weigh(query: u32, c: u32, a: vec4<f32>, b: vec4<f32>, peak: f32, lift: f32) -
   let sum = wa + wb;
   return (sum.x + sum.y) + (sum.z + sum.w);
 }
+
 //#if DIRECT
-// All splits that a row sees are one workgroup's: its output is written; zeros for padding.
-
-@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
-
+// Writes a four of the output of a query; zeros for padding.
 fn put(query: u32, z: u32, quad: u32, sum: vec4<f32>, stat: vec2<f32>) {
   out[query * (2u * VEC8S) + quad] = select(vec4<f32>(), sum / stat.y, stat.y > 0.0);
 }
 //#else
-// Sums of splits are kept for combine_units.wgsl.
-
-override KEPT: u32; // partial sums of a query
-
-@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
-@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, base 2, and total
-
+// Stores a four of partial sum z of a query, with its peak and total.
 fn put(query: u32, z: u32, quad: u32, sum: vec4<f32>, stat: vec2<f32>) {
   if (stat.y > 0.0) {
     let at = query * KEPT + z;
@@ -94,44 +169,6 @@ fn put(query: u32, z: u32, quad: u32, sum: vec4<f32>, stat: vec2<f32>) {
   }
 }
 //#endif
-
-override PATHS: u32; // 1: rows may have paths; 0: none is looked at
-
-const SPLIT_CELLS = $CELLSu; // cells
-const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
-const THREADS = $THREADSu;
-const QUERIES = $QUERIESu;
-const SPAN = $SPANu; // splits of a workgroup
-const DIRECT = $DIRECTu; // 1: its rows see no others
-const APART = $APARTu; // 1: each split's sums are kept, not merged here
-const WIDE = $WIDEu; // invocations that bring a row of keys or values, two vec8s each
-const BROUGHT = THREADS / WIDE; // rows at a time
-const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
-const KV_LOW_AT = $KV_LOWu * SPLIT_CELLS * PITCH; // lo of keys and values; 0: they have none
-const Q_LOW_AT = $Q_LOWu * QUERIES * PITCH;
-const Q_AT = $Q_ATu; // of queries that stay in the pool
-const SCORES_AT = $SCORES_ATu; // [QUERIES, SCORE_PITCH]: f32, later weights: hi, then lo
-const SCORE_PITCH = SPLIT_CELLS / 4u + 1u;
-const SUM_PITCH = 2u * VEC8S + 1u; // [QUERIES, SUM_PITCH], in the place of keys and values
-const SHARERS = $SHARERSu; // invocations of a query's softmax
-const SHARED = SPLIT_CELLS / SHARERS; // cells of each
-const UNIT_K8 = $UNIT_Ku / 8u;
-const UNIT_N4 = $UNIT_Nu / 4u;
-const UNIT_N8 = $UNIT_Nu / 8u;
-const NEGATIVE = -3.0e38; // below every score
-const LOG2_E = 1.4426950408889634;
-
-var<workgroup> pool: array<vec4<u32>, $POOL>;
-var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
-var<workgroup> earliest: atomic<u32>; // ~ the first cell that some row sees, where there are windows
-var<workgroup> bounds: array<atomic<u32>, 3>; // the largest slot, ~begin and end of the rows that are summed here
-var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that some of them sees
-var<workgroup> places: array<u32, 2u * SPLIT_CELLS>; // rows of keys and values of this split and the next one
-var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
-var<workgroup> k_inverse: array<f32, SPLIT_CELLS>;
-var<workgroup> v_exponent: array<f32, SPLIT_CELLS>; // e
-var<workgroup> shares: array<vec3<f32>, QUERIES>; // of the sum so far, of the split's; 1: the row sees some
-var<workgroup> ends: array<vec2<f32>, QUERIES>; // peak and total
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -212,22 +249,22 @@ fn main(
   }
   workgroupBarrier();
 
-  let brought = thread / WIDE; // row
+  let load_row = thread / WIDE; // row
   let i = thread % WIDE; // pair of vec8s
   let pair = 2u * min(i, VEC8S / 2u - 1u);
   //#for u in LOADS
-  var kx$u = load_key(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair);
-  var ky$u = load_key(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair + 1u);
+  var kx$u = load_key(places[start % 2u * SPLIT_CELLS + load_row + $uu * LOADED], pair);
+  var ky$u = load_key(places[start % 2u * SPLIT_CELLS + load_row + $uu * LOADED], pair + 1u);
   //#endfor
   //#if EARLY
   //#for u in LOADS
-  var vx$u = load_value(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair);
-  var vy$u = load_value(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair + 1u);
+  var vx$u = load_value(places[start % 2u * SPLIT_CELLS + load_row + $uu * LOADED], pair);
+  var vy$u = load_value(places[start % 2u * SPLIT_CELLS + load_row + $uu * LOADED], pair + 1u);
   //#endfor
   //#endif
   //#for u in Q_LOADS
   {
-    let query = brought + $uu * BROUGHT;
+    let query = load_row + $uu * LOADED;
     let own = min(query / GROUP, count - 1u);
     let at = ((row + own) * heads + tile.y * GROUP + query % GROUP) * (2u * VEC8S) + pair;
     let x = Vec8(q[at], q[at + VEC8S]);
@@ -280,21 +317,21 @@ fn main(
       let x = vec8_of(kx$u);
       let y = vec8_of(ky$u);
       let scale = row_scale(x, y);
-      put_pair((brought + $uu * BROUGHT) * PITCH, KV_LOW_AT, i, x, y, scale);
+      put_pair((load_row + $uu * LOADED) * PITCH, KV_LOW_AT, i, x, y, scale);
       if (i == 0u) {
-        k_inverse[brought + $uu * BROUGHT] = inverse(scale);
+        k_inverse[load_row + $uu * LOADED] = inverse(scale);
       }
     }
     //#endfor
     workgroupBarrier();
     //#if !EARLY
     //#for u in LOADS
-    let vx$u = load_value(places[now + brought + $uu * BROUGHT], pair);
-    let vy$u = load_value(places[now + brought + $uu * BROUGHT], pair + 1u);
+    let vx$u = load_value(places[now + load_row + $uu * LOADED], pair);
+    let vy$u = load_value(places[now + load_row + $uu * LOADED], pair + 1u);
     //#endfor
     //#endif
 
-    // S of attention_units.wgsl, by tiles: those of lo first.
+    // Scores S by tiles of the unit: products of lo first.
 
     //#for c in OWN_CELLS
     var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
@@ -336,29 +373,28 @@ fn main(
       let x = vec8_of(vx$u);
       let y = vec8_of(vy$u);
       let scale = row_scale(x, y);
-      put_pair((brought + $uu * BROUGHT) * PITCH, KV_LOW_AT, i, x, y, scale);
+      put_pair((load_row + $uu * LOADED) * PITCH, KV_LOW_AT, i, x, y, scale);
       if (i == 0u) {
-        v_exponent[brought + $uu * BROUGHT] = exponent(inverse(scale));
+        v_exponent[load_row + $uu * LOADED] = exponent(inverse(scale));
       }
     }
     //#endfor
     workgroupBarrier();
     //#if MANY
     //#for u in LOADS
-    kx$u = load_key(places[next + brought + $uu * BROUGHT], pair);
-    ky$u = load_key(places[next + brought + $uu * BROUGHT], pair + 1u);
+    kx$u = load_key(places[next + load_row + $uu * LOADED], pair);
+    ky$u = load_key(places[next + load_row + $uu * LOADED], pair + 1u);
     //#endfor
     //#if EARLY
     //#for u in LOADS
-    vx$u = load_value(places[next + brought + $uu * BROUGHT], pair);
-    vy$u = load_value(places[next + brought + $uu * BROUGHT], pair + 1u);
+    vx$u = load_value(places[next + load_row + $uu * LOADED], pair);
+    vy$u = load_value(places[next + load_row + $uu * LOADED], pair + 1u);
     //#endfor
     //#endif
     //#endif
 
-    // The softmax of a split in attention_units.wgsl: SHARERS invocations have a query. Totals are added by a tree over
-    // eights of cells, whoever has them.
-
+    // The softmax of the split: SHARERS invocations share a query. Totals are added by a tree over eights of cells,
+    // whichever invocations have them.
     var top = NEGATIVE;
     var heavy = NEGATIVE; // the largest of score and exponent together, base 2
     //#for g in SHARED_FOURS
@@ -399,9 +435,8 @@ fn main(
     }
     workgroupBarrier();
 
-    // The weighted values of a split in attention_units.wgsl, by tiles, those of lo first; then through the pool to
+    // The weighted values of the split by tiles of the unit, products of lo first; then through the pool to
     // the sums of the splits so far.
-
     //#for d in OWN_DIMS
     var o$d = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
     //#endfor
@@ -449,8 +484,7 @@ fn main(
     workgroupBarrier();
 
     if (APART == 1u || split + 1u == stop) {
-      // The sums of attention_units.wgsl so far are stored, and begin with zero again.
-
+      // The sums so far are stored and begin with zero again.
       if (share == 0u) {
         ends[query] = vec2(peak, total);
       }

@@ -1,7 +1,7 @@
 /** The kernels of attention on matrix units over many rows of one slot. */
 import { type Kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
-import { SCORING } from "../attention_kernels.ts";
+import { SCORING } from "../splits.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { kernelOf } from "../../shader.ts";
 import { cellsOf, lowOf, wideOf } from "./units_kernels.ts";
@@ -91,7 +91,6 @@ function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
     K_STEPS: headDim / k,
     C_STEPS: CELLS / k,
     OWN_CELLS: CELLS / n / COLUMNS,
-    K_PART: VEC8S / K_PARTS,
     PART_STEPS: headDim / k / K_PARTS,
     SUMS: headDim / 4 / SHARERS,
     PART_SUMS: headDim / 4 / PARTS / SHARERS,
@@ -131,7 +130,7 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   ];
   const name = `chunk_units_${[...kind, m, n, k, lanes].join("_")}`;
   const counts = countsOf(heads, units, of);
-  return kernelOf("attention/units/chunk_units", counts, {
+  return kernelOf("attention/units/chunk_units")(counts, {
     name,
     bindings: [
       ...["q", "k_halves", "v_halves", "units", "rows"],
@@ -156,7 +155,7 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
   const WIDE = wideOf(headDim);
   const THREADS = Math.min(HALVING, CELLS * WIDE);
   const name = `halves_units_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
-  return kernelOf("attention/units/halve_cells", {
+  return kernelOf("attention/units/halve_cells")({
     kv: kvDtype,
     CELLS,
     KV_LOW,

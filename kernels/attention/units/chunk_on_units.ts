@@ -10,11 +10,11 @@ import {
   scoreConstants,
   windowOf,
 } from "../attention.ts";
-import { groupOf } from "../attention_kernels.ts";
-import { ALIGNED_ROWS, from, rowBlock } from "../row_blocks.ts";
+import { groupOf, launchedSplits } from "../splits.ts";
+import { ALIGNED_ROWS, from, rowBlock } from "../../lib/row_blocks.ts";
 import type { Heads } from "../../lib/heads.ts";
-import { type Block, combined, launched } from "./parts.ts";
-import { cellsOf, lowOf, SEGMENT_CELLS } from "./units_kernels.ts";
+import { combined } from "./combine_units.ts";
+import { type Block, cellsOf, lowOf, SEGMENT_CELLS } from "./units_kernels.ts";
 import { chunkFits, type ChunkTile, chunkUnitsKernel, halveCellsKernel } from "./chunk_kernels.ts";
 
 /** Cells of a KV page: of rows.wgsl. */
@@ -133,7 +133,7 @@ export function chunkOnUnits(
   const span = SEGMENT_CELLS / cellsOf(units);
   const whole = choose(shape, units, span);
   if (whole.direct && !buffers.scales) {
-    const of = { ...shape, firstRow: 0, notedFirst: 0 };
+    const of = { ...shape, firstRow: 0, firstScale: 0 };
     return [halved, partSums(buffers, of, { units, cells, tile: whole, kept: 1 })];
   }
   const kept = segmentsOf(shape);
@@ -145,7 +145,7 @@ export function chunkOnUnits(
     const of: Block = {
       ...shape,
       firstRow: first % ALIGNED_ROWS,
-      notedFirst: first,
+      firstScale: first,
       count: rows,
       perSlot: rows,
     };
@@ -222,7 +222,11 @@ function partSums(
       ...direct ? {} : { KEPT: kept },
       ...scoreConstants(shape),
     },
-    workgroups: [tiles, heads / group, launched(kept, shape, { rows: tile.tile, cells: each })],
+    workgroups: [
+      tiles,
+      heads / group,
+      launchedSplits(kept, shape, { tile: tile.tile, cells: each }),
+    ],
     cellsEach: each,
     label: shape.label,
     work: cellWork(shape, 0, direct ? 0 : 4 * perSlot * heads * (headDim + 2) / each),

@@ -1,13 +1,15 @@
-// attention_units.wgsl for many rows of one slot, with the same bits: keys and values come as the f16 numbers that
-// halve_cells.wgsl has made of them, and each subgroup has queries of its own.
+// softmax(cap(SCALE q . K)) V on matrix units for many rows of one slot, with the bits of attention_units.wgsl, whose
+// formulas these are. Keys and values are read as the f16 numbers that halve_cells.wgsl made of them, and each subgroup has
+// queries of its own.
 //
-// One workgroup per (tile of up to $TILE rows, $GROUP query heads of one key-value head, z): segments of $SPAN
-// splits of $CELLS cells, whose splits are merged in order: the z-th segment, or all. Queries are numbered
-// row * GROUP + head, $QUERIES with padding, of which $COLUMNS subgroups have as many as a unit has rows, and every so
-// manieth tile of their cells and dims. Keys, scores, weights, values and sums pass through the pool one after the
-// other: it is small, so that a multiprocessor has room for two workgroups, of which one multiplies while the other
-// weighs. Indices are written out, not passed to functions: the compiler then knows that they are in range, and a
-// matrix is loaded in one go.
+// One workgroup per (tile of up to $TILE rows, $GROUP query heads of one key-value head, z). A segment is $SPAN splits of
+// $CELLS cells, which are merged in order. The workgroup takes segment z, whose sums are kept for combine_units.wgsl; or
+// with DIRECT all segments that its rows see, which it merges in order as combine_units.wgsl does, in `out`.
+// Queries are numbered row * GROUP + head, $QUERIES with padding. $COLUMNS subgroups share as many queries as a unit has
+// rows: each has every $COLUMNS-th tile of their cells and dims. Keys, scores, weights, values and sums pass through
+// the pool one after the other: it is small, so that a multiprocessor has room for two workgroups, of which one multiplies
+// while the other weighs. Indices are written out, not passed to functions: the compiler then knows that they are in
+// range, and loads a matrix with one instruction.
 
 enable f16;
 enable subgroups;
@@ -17,10 +19,10 @@ diagnostic(off, subgroup_uniformity);
 
 //#import lib/rows
 //#import lib/soft_cap
-//#import attention/visible
+//#import lib/visible
 //#import lib/kv_vec8
-//#import attention/units/bring
-//#import attention/units/power
+//#import lib/f16_rows
+//#import lib/powers_of_two
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -28,6 +30,9 @@ override LAST: u32; // rows of the last tile
 override FIRST_ROW: u32; // of `rows`
 override ROOM: u32; // cells of a head in `k_halves` and `v_halves`
 override SCALE: f32; // of scores
+//#if !DIRECT
+override KEPT: u32; // partial sums of a query
+//#endif
 
 const CELLS = $CELLSu; // of a split
 const THREADS = $THREADSu;
@@ -42,15 +47,15 @@ const ROW = (1u + KV_LOW) * VEC8S; // eights of a cell's keys or values, lo behi
 const K_PART = VEC8S / $K_PARTSu; // eights of a head whose keys pass at a time
 const K_PITCH = K_PART + 1u; // of a cell; odd: rows begin in different banks
 const K_LOW_AT = CELLS * K_PITCH + K_PART % 8u; // lo of keys, in other banks than hi
-const K_WIDE = $K_WIDEu; // invocations that bring a cell's
+const K_WIDE = $K_WIDEu; // invocations that load a cell's
 const K_CELLS = THREADS / K_WIDE; // cells at a time
 const V_PART = VEC8S / $PARTSu; // of values
 const V_PITCH = V_PART + 1u;
 const V_LOW_AT = CELLS * V_PITCH + V_PART % 8u;
 const V_WIDE = $V_WIDEu;
 const V_CELLS = THREADS / V_WIDE;
-const WIDE = $WIDEu; // invocations that bring a query, two vec8s each
-const BROUGHT = THREADS / WIDE; // queries at a time
+const WIDE = $WIDEu; // invocations that load a query, two vec8s each
+const LOADED = THREADS / WIDE; // queries that are loaded at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
 const SCORE_PITCH = CELLS / 4u + SHARERS; // f32, later weights
 const PART = 2u * V_PART; // fours of a head whose sums pass at a time
@@ -65,18 +70,36 @@ const UNIT_N8 = $UNIT_Nu / 8u;
 const NEGATIVE = -2.0e38; // below every score; 2^(1.5 NEGATIVE) is 0
 const LOG2_E = 1.4426950408889634;
 
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+// Only read; but a driver moves loads of read-only memory behind barriers to where they are used, and waits there.
+@group(0) @binding(1) var<storage, read_write> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
+@group(0) @binding(2) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
+@group(0) @binding(3) var<storage, read_write> units: array<vec4<f32>>; // [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
+@group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 //#if DIRECT
-// All segments that a row sees are one workgroup's: they are merged in order, as combine_units.wgsl does, where the
-// output is; zeros for padding.
-
 @group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+//#else
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, base 2, and total
+//#endif
 
-// Of the segments before, by invocation: peak, base 2, and total. Not in registers, which are short.
+var<workgroup> pool: array<vec4<u32>, $POOL>;
+// Of the tile's rows: the largest of ~ the first cell that it sees, one past the last one, the first one and ~ one
+// past the last one.
+var<workgroup> bounds: array<atomic<u32>, 4>;
+var<workgroup> sight: vec4<u32>;
+var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
+var<workgroup> k_scale: array<vec4<f32>, CELLS / 4u>; // 1 / scale, times SCALE where scores are not capped
+var<workgroup> v_exponent: array<vec4<f32>, CELLS / 4u>; // e
+var<workgroup> v_power: array<vec4<f32>, CELLS / 4u>; // 2^e
+
+//#if DIRECT
+// Peak, base 2, and total of the segments before, by invocation. They are not in registers, of which there are few.
 var<workgroup> merged: array<vec2<f32>, THREADS>;
 
 struct Segment {
-  last: bool,
-  seen: bool, // some of it
+  last: bool, // that the rows see
+  seen: bool, // the query sees some of its cells
   before: f32, // the total of those before
   total: f32, // with its own
   kept: f32, // factors of the sums before and of its own
@@ -87,6 +110,7 @@ fn begin_segments(thread: u32) {
   merged[thread] = vec2(NEGATIVE, 0.0);
 }
 
+// Merges the peak and total of a segment into those before.
 fn end_segment(thread: u32, number: u32, last: bool, stat: vec2<f32>) -> Segment {
   let before = merged[thread];
   let peak = max(before.x, stat.x);
@@ -97,6 +121,7 @@ fn end_segment(thread: u32, number: u32, last: bool, stat: vec2<f32>) -> Segment
   return Segment(last, stat.y > 0.0, before.y, total, kept, taken);
 }
 
+// Merges a four of the segment's sum into the output; divides it by the total after the last segment.
 fn put_segment(segment: Segment, query: u32, quad: u32, sum: vec4<f32>) {
   let at = query * (2u * VEC8S) + quad;
   var all = vec4<f32>();
@@ -112,15 +137,7 @@ fn put_segment(segment: Segment, query: u32, quad: u32, sum: vec4<f32>) {
   out[at] = all;
 }
 //#else
-// Sums of segments are kept for combine_units.wgsl.
-
-// Sums of splits are kept for combine_units.wgsl.
-
-override KEPT: u32; // partial sums of a query
-
-@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
-@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, base 2, and total
-
+// Stores a four of partial sum z of a query, with its peak and total.
 fn put(query: u32, z: u32, quad: u32, sum: vec4<f32>, stat: vec2<f32>) {
   if (stat.y > 0.0) {
     let at = query * KEPT + z;
@@ -148,22 +165,6 @@ fn put_segment(segment: Segment, query: u32, quad: u32, sum: vec4<f32>) {
 }
 //#endif
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
-// Only read; but a driver moves loads of read-only memory behind barriers to where they are used, and waits there.
-@group(0) @binding(1) var<storage, read_write> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
-@group(0) @binding(2) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
-@group(0) @binding(3) var<storage, read_write> units: array<vec4<f32>>; // [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
-@group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-
-var<workgroup> pool: array<vec4<u32>, $POOL>;
-// Of the tile's rows: the largest of ~ the first cell that it sees, one past the last one, the first one and ~ one
-// past the last one.
-var<workgroup> bounds: array<atomic<u32>, 4>;
-var<workgroup> sight: vec4<u32>;
-var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
-var<workgroup> k_scale: array<vec4<f32>, CELLS / 4u>; // 1 / scale, times SCALE where scores are not capped
-var<workgroup> v_exponent: array<vec4<f32>, CELLS / 4u>; // e
-var<workgroup> v_power: array<vec4<f32>, CELLS / 4u>; // 2^e
 
 fn most_of(x: vec4<f32>) -> f32 {
   return max(max(x.x, x.y), max(x.z, x.w));
@@ -241,7 +242,7 @@ fn main(
   let own_query = subgroup / $COLUMNSu * UNIT_M;
   let own_column = subgroup % $COLUMNSu;
   //#for u in Q_LOADS
-  let query$u = min(thread / WIDE + $uu * BROUGHT, QUERIES - 1u);
+  let query$u = min(thread / WIDE + $uu * LOADED, QUERIES - 1u);
   let q_at$u = ((row + min(query$u / GROUP, count - 1u)) * heads + tile.y * GROUP + query$u % GROUP) * (2u * VEC8S) +
     pair;
   let qx$u = Vec8(q[q_at$u], q[q_at$u + VEC8S]);
@@ -301,8 +302,7 @@ fn main(
       v_exponent[thread] = unit_v;
       v_power[thread] = powers(unit_v);
     }
-    // S of chunk_units.wgsl, K_PART eights of the head at a time; the next ones are asked for meanwhile.
-
+    // Scores S, K_PART eights of the head at a time; the next eights are loaded meanwhile.
     //#for c in OWN_CELLS
     var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
     //#endfor
@@ -342,10 +342,9 @@ fn main(
     }
     //#endfor
     workgroupBarrier();
-    // The softmax of a split in chunk_units.wgsl: SHARERS invocations have a query, each writes its weights in the place
-    // of its scores. Totals are added by a tree over eights of cells, whoever has them. The first part of
-    // values is asked for before.
-
+    // The softmax of the split: SHARERS invocations share a query, each writes its weights in the place of its scores.
+    // Totals are added by a tree over eights of cells, whichever invocations have them. The first part of the values is
+    // loaded before.
     //#for u in V_LOADS
     var vx$u = v_halves[values_at + $uu * (V_CELLS * ROW)];
     //#endfor
@@ -414,9 +413,8 @@ fn main(
     total = fma(total, kept, added * taken);
     peak = select(peak, new_peak, any);
     workgroupBarrier();
-    // The weighted values of a split in chunk_units.wgsl, PART fours of a head at a time, whose sums go through the pool to
-    // those of the splits before. The next part is asked for meanwhile, behind the last one the next split's keys.
-
+    // The weighted values of the split, PART fours of a head at a time, whose sums go through the pool to those of the
+    // splits before. The next part is loaded meanwhile, and behind the last one the next split's keys.
     //#for k in C_STEPS
     let weights$k = own_query * SCORE_PITCH + $ku * $UNIT_Ku / SHARED * SHARE_PITCH + $ku * $UNIT_Ku % SHARED / 8u;
     let ph$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, weights$k, SCORE_PITCH);
@@ -481,8 +479,7 @@ fn main(
       unit_v = units[KV_HEADS * ROOM / 4u + next];
     }
     if ((split + 1u) % SPAN == 0u || split + 1u == stop) {
-      // The sums of a segment in chunk_units.wgsl are complete; the next one's begin with zero.
-
+      // The sums of the segment are complete; those of the next one begin with zero.
       let segment = end_segment(thread, split / SPAN, split + 1u == stop, vec2(peak, total));
       if (query / GROUP < count) {
         let at = (row + query / GROUP) * heads + tile.y * GROUP + query % GROUP;

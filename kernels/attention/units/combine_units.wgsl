@@ -2,13 +2,13 @@
 // padding. A partial sum is of $EACH_CELLS cells of keys; those of 1,024 cells (a segment) are merged in order,
 // and then the segments in order.
 //
-// One workgroup per (head, row): $LANES segments at a time, a lane each with $HEAD invocations, a four of the head
-// each. Partial sums are asked for $PREFETCH at a time.
+// One workgroup per (head, row): $LANES lanes take a segment each at a time, with $HEAD invocations, one for each four of
+// the head. Partial sums are loaded $PREFETCH at a time.
 
-//#import attention/note
+//#import lib/lower_scale
 //#import lib/rows
-//#import attention/visible
-//#import attention/units/power
+//#import lib/visible
+//#import lib/powers_of_two
 
 override HEADS: u32;
 override KEPT: u32; // partial sums of a query
@@ -90,6 +90,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (lane == 0u) {
     let y = all.sum / all.total;
     out[query * HEAD + quad] = y;
-    note(tile.y, y);
+    lower_scale(tile.y, y);
   }
 }

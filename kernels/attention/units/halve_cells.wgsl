@@ -1,17 +1,17 @@
 // Keys and values of a slot as f16 numbers for chunk_units.wgsl, in order of the cells and of the head:
-// x = (hi + lo) / scale, the scale a power of two that the row's largest number decides; of 16 bits hi alone.
+// x = (hi + lo) / scale (lib/f16_rows.wgsl); keys and values of 16 bits have hi alone.
 //
-// One workgroup per (key-value head, $CELLS cells): WIDE invocations bring a row, two vec8s each. Cells behind the last
-// one that some row sees are those of the last; what no row sees otherwise is not written.
+// One workgroup per (key-value head, $CELLS cells): WIDE invocations load a row, two vec8s each. Cells behind the last
+// cell that some row sees get the numbers of that one; splits of which no row sees a cell are not written.
 
 enable f16;
 enable subgroups;
 diagnostic(off, subgroup_uniformity);
 
 //#import lib/rows
-//#import attention/visible
-//#import attention/units/power
-//#import attention/units/row_scale
+//#import lib/visible
+//#import lib/powers_of_two
+//#import lib/f16_rows
 //#import lib/kv_load
 
 override KV_HEADS: u32;
@@ -22,7 +22,7 @@ override ROOM: u32; // cells of a head in `k_halves` and `v_halves`
 const CELLS = $CELLSu; // of a split
 const THREADS = $THREADSu;
 const WIDE = $WIDEu;
-const BROUGHT = THREADS / WIDE; // rows at a time
+const LOADED = THREADS / WIDE; // rows that are loaded at a time
 const NUMBERS = $(1 + KV_LOW)u; // f16 numbers of each
 const KV_LOW = $KV_LOWu;
 
@@ -59,7 +59,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let i = thread % WIDE;
   let pair = 2u * min(i, VEC8S / 2u - 1u);
   //#for u in LOADS
-  let cell$u = first + thread / WIDE + $uu * BROUGHT;
+  let cell$u = first + thread / WIDE + $uu * LOADED;
   let from$u = min(cell$u, seen.z - 1u);
   let row$u = (pages[seen.x * TABLE_PAGES + from$u / PAGE] * KV_HEADS + tile.x) * PAGE + from$u % PAGE;
   let kx$u = load_key(row$u, pair);

@@ -1,9 +1,10 @@
-/** The kernels of attention on matrix units, and which shapes they take. */
+/** attention_units.wgsl: attention on matrix units, and which shapes it takes. */
 import type { KernelParameters } from "../../../src/gpu/directives.ts";
 import { type Kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
-import { pathGroups, SCORING } from "../attention_kernels.ts";
+import { pathGroups, SCORING } from "../splits.ts";
+import type { AttentionShape } from "../attention.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { kernelOf } from "../../shader.ts";
 
@@ -14,9 +15,13 @@ const MANY_THREADS = 256;
 const CELLS = 64;
 /** Cells whose splits are merged in order before others are: decides bits. */
 export const SEGMENT_CELLS = 1024;
-/** Most segments at a time in combine_units.wgsl, and partial sums that are asked for at once. */
-const COMBINE_LANES = 16;
-const COMBINE_PREFETCH = 16;
+/** Rows that are recorded together. */
+export interface Block extends AttentionShape {
+  /** In `rows`. */
+  readonly firstRow: number;
+  /** In `scales`. */
+  readonly firstScale: number;
+}
 
 /** A workgroup of attention_units.wgsl. No number of these changes a bit of what it computes. */
 export interface UnitsTile {
@@ -190,7 +195,7 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
   const parameters = { kv: heads.kvDtype, ...countsOf(heads, units, tile) };
-  return kernelOf("attention/units/attention_units", parameters, {
+  return kernelOf("attention/units/attention_units")(parameters, {
     name,
     bindings: [
       ...["q", "keys", "values", "rows", "pages"],
@@ -201,43 +206,5 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
       ...direct ? [] : ["KEPT"],
       ...SCORING,
     ],
-  });
-}
-
-/** What combine_units.wgsl merges. */
-export interface Combined {
-  readonly headDim: number;
-  /** Of a partial sum. */
-  readonly cells: number;
-  /** Partial sums of a query. */
-  readonly kept: number;
-  /** Whether the rows' scales are noted. */
-  readonly noted: boolean;
-}
-
-/** Segments at a time: as many as there may be, a power of two. None of it touches a bit. */
-function combineLanes({ kept, cells }: Combined): number {
-  const segments = Math.ceil(kept * cells / SEGMENT_CELLS);
-  return Math.min(COMBINE_LANES, 2 ** Math.ceil(Math.log2(segments)));
-}
-
-/** Merges partial sums. */
-export function combineUnitsKernel(of: Combined): Kernel {
-  const { headDim, cells, noted } = of;
-  const lanes = combineLanes(of);
-  const name = `combine_units_${headDim}_${cells}_${lanes}${noted ? "_scale" : ""}`;
-  const SEGMENT = SEGMENT_CELLS / cells;
-  const parameters = {
-    NOTED: noted,
-    EACH_CELLS: cells,
-    SEGMENT,
-    PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH),
-    HEAD: headDim / 4,
-    LANES: lanes,
-  };
-  return kernelOf("attention/units/combine_units", parameters, {
-    name,
-    bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
-    constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW", ...noted ? ["NOTED_FIRST"] : []],
   });
 }

@@ -37,10 +37,11 @@ export type EngineFlags = OpeningOptions & {
  */
 export function engineOptions(
   options: EngineFlags,
-  { allSteps = false, constrained = false, predictions = false }: {
+  { allSteps = false, constrained = false, predictions = false, preparePrompts = false }: {
     readonly allSteps?: boolean;
     readonly constrained?: boolean;
     readonly predictions?: boolean;
+    readonly preparePrompts?: boolean;
   } = {},
 ): Required<Omit<EngineOptions, "hooks">> {
   const { model, draft, draftRopeTheta, tokenMap, quantize } = options;
@@ -68,6 +69,7 @@ export function engineOptions(
       roundsPerSync: roundsPerSync === undefined ? undefined : roundsOf(roundsPerSync),
       constrained: constrained || undefined,
       predictions: predictions || undefined,
+      preparePrompts: preparePrompts || undefined,
       prefixCache: options.noPrefixCache ? false : undefined,
       elasticDraft: options.elasticDraft || undefined,
     }),

@@ -41,6 +41,7 @@ export async function runServe(
       await openWithProgress(options, { open, io }, {
         constrained: true,
         predictions: true,
+        preparePrompts: true,
         onProgress,
       }),
     {

@@ -27,7 +27,7 @@ import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { packing } from "./packed/packing.ts";
 import { batchBucket } from "./buckets.ts";
-import { enginePrograms, type Programs, withoutDraft } from "./programs.ts";
+import { enginePrograms, type Programs, type PromptPrograms, withoutDraft } from "./programs.ts";
 import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
@@ -114,6 +114,8 @@ class DeviceRunner implements Runner {
   readonly #submitter: Submitter;
   readonly #firsts: FirstRuns;
   readonly #onCompile: (progress: CompileProgress) => void;
+  /** Milliseconds in which programs of prompts were made. */
+  #makingMs = 0;
   readonly pool: PagePool;
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
@@ -149,7 +151,7 @@ class DeviceRunner implements Runner {
   }
 
   get compileMs(): number {
-    return this.#firsts.ms;
+    return this.#firsts.ms + this.#makingMs;
   }
 
   get created(): Readonly<CreationCounts> {
@@ -185,6 +187,10 @@ class DeviceRunner implements Runner {
   ): Promise<void> {
     this.#inputs.setBatch([]);
     await runTiers(this.#warm, shapes, { proposed, beside });
+  }
+
+  async warmUpPrompts(): Promise<void> {
+    this.#inputs.setBatch([]);
     await runPrompt(this.#warm);
   }
 
@@ -242,12 +248,12 @@ class DeviceRunner implements Runner {
     const { ids, stored: from } = sequence;
     const done = to === ids.length;
     const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_SAMPLING;
-    const cells = mostCells([sequence]);
-    const programs = await this.programs.prompt(to - from, cells, kind);
-    const { body, draft } = programs;
-    if (this.#firsts.missing([body, draft]) > 0) {
+    const programs = await this.#promptOf(to - from, mostCells([sequence]), kind);
+    const { body, draft, head, draftHead } = programs;
+    const first = done ? [body, head, draft, draftHead] : [body, draft];
+    if (this.#firsts.missing(first) > 0) {
       this.#inputs.writeNoPrompt(to - from);
-      await this.#firsts.run([body, draft], onCompile);
+      await this.#firsts.run(first, onCompile);
     }
     if (done && mask) this.#choice.setMasks(mask, 1);
     if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
@@ -262,6 +268,15 @@ class DeviceRunner implements Runner {
     const id = words[RESULT_CHOICES] ?? 0;
     ids.push(id);
     return { id, logprobs: readLogprobs(extra, [id], kind.logprobs)?.[0] };
+  }
+
+  /** The programs of a prompt; the time in which they are made is not the prompt's. */
+  async #promptOf(rows: number, cells: number, kind: SamplingKind): Promise<PromptPrograms> {
+    const { pipelines } = this.created;
+    const began = performance.now();
+    const programs = await this.programs.prompt(rows, cells, kind);
+    if (this.created.pipelines > pipelines) this.#makingMs += performance.now() - began;
+    return programs;
   }
 
   /** What the choice of these sequences takes. */

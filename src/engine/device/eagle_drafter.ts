@@ -2,7 +2,6 @@ import { loadFeatures, storeFeatures } from "../../../kernels/round/features.ts"
 import { gatherRows } from "../../../kernels/round/move_rows.ts";
 import { draftRows } from "../../../kernels/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { treeLevel, treeSelect } from "../../../kernels/tree/tree.ts";
 import {
   draftBody,
   draftHead,
@@ -15,9 +14,9 @@ import {
 import type { AuxHidden } from "../../model/graph/target.ts";
 import { planOf } from "../../model/lower/lower.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
-import { poolSize } from "../../speculate/trees.ts";
 import { keptRows, type RoundBuffers } from "./buffers.ts";
 import type { CatchUp, DeviceDrafter } from "./device_drafter.ts";
+import { draftLevels } from "./draft_levels.ts";
 import type { SpeculativeDraft } from "./models.ts";
 
 /** An EAGLE head or a NextN layer as a drafter of chains, and of trees where it has room for them. */
@@ -38,9 +37,10 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
     auxHidden: auxHiddenOf(draft),
     readsFinal: draft.draft.algorithm !== "EAGLE3",
     levels: (shape) =>
-      draft.tree && !isChain(shape)
-        ? treeOf(draft, draft.tree, buffers, shape)
-        : levels(draft, buffers, shape),
+      draftLevels(draft, buffers, shape, {
+        chain: (level) => chainLevel(draft, buffers, shape, level),
+        tree: (tree, level) => treeLevel(draft, tree, shape, level),
+      }),
     extend(shape, { count, perSlot }) {
       const features = isChain(shape) ? draft.features : draft.keptFeatures;
       return [
@@ -68,81 +68,50 @@ function auxHiddenOf({ draft: { algorithm, auxLayers }, features, featureCols }:
   }));
 }
 
-function levels(
+/** Level `level` of a chain: draft token `level + 1` of each sequence. */
+function chainLevel(
   draft: SpeculativeDraft,
   { batchSlots, slots, drafts, draftRows: rows }: RoundBuffers,
   { batch, depth }: RoundShape,
+  level: number,
 ): Dispatch[] {
   const { mostRows } = draft;
-  return Array.from({ length: Math.max(0, depth - 1) }, (_, level) => {
-    const keepHidden = level + 2 < depth;
-    const fed = { rows, count: batch, perSlot: 1 };
-    return [
-      ...level === 0
-        ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
-        : [],
-      ...planOf(draft, (graph) => {
-        const x = draftLevel(graph, draft, fed, { hidden: draft.hidden, index: batchSlots });
-        draftHead(graph, draft, batchSlots, {
-          x,
-          step: level + 1,
-          keepHidden,
-          next: keepHidden ? { slots, rows } : undefined,
-        });
-      }),
-    ];
-  }).flat();
+  const keepHidden = level + 2 < depth;
+  const fed = { rows, count: batch, perSlot: 1 };
+  return [
+    // What chooses a token writes the row of the next level.
+    ...level === 0
+      ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
+      : [],
+    ...planOf(draft, (graph) => {
+      const x = draftLevel(graph, draft, fed, { hidden: draft.hidden, index: batchSlots });
+      draftHead(graph, draft, batchSlots, {
+        x,
+        step: level + 1,
+        keepHidden,
+        next: keepHidden ? { slots, rows } : undefined,
+      });
+    }),
+  ];
 }
 
-function treeOf(
+/** The most probable tokens behind the nodes that level `level` of a tree continues from. */
+function treeLevel(
   draft: SpeculativeDraft,
   tree: TreeScratch,
-  buffers: RoundBuffers,
-  shape: RoundShape,
+  { batch, depth, width }: RoundShape,
+  level: number,
 ): Dispatch[] {
-  const { batch, depth, width } = shape;
   const { rows, index } = tree;
   const count = batch * width;
-  const { mostRows } = draft;
-  return treeLevels({ tree, mostRows }, buffers, shape, (level) =>
-    planOf(draft, (graph) => {
-      const x = draftLevel(graph, draft, { rows, count, perSlot: width, paths: true }, {
-        hidden: level === 0 ? draft.hidden : tree.hidden,
-        index,
-      });
-      const keepHidden = level + 2 < depth;
-      levelTokens(graph, draft, tree, { x, width, level, keepHidden });
-    }));
-}
-
-/**
- * Trees of what a draft finds most probable.
- *
- * @param forward over the nodes that a level continues from, `tree.rows`: leaves `tree.top`.
- */
-export function treeLevels(
-  { tree, mostRows }: { readonly tree: TreeScratch; readonly mostRows: number },
-  { batchSlots, slots, drafts }: RoundBuffers,
-  round: RoundShape,
-  forward: (level: number) => Dispatch[],
-): Dispatch[] {
-  const shape = { ...round, pool: poolSize(round) };
-  const { rows, index } = tree;
-  const add = (level: number, top: Operand) =>
-    treeLevel({ batchSlots, slots, top, tree, rows, hidden: index }, {
-      ...shape,
-      level,
-      kept: tree.width,
+  return planOf(draft, (graph) => {
+    const x = draftLevel(graph, draft, { rows, count, perSlot: width, paths: true }, {
+      hidden: level === 0 ? draft.hidden : tree.hidden,
+      index,
     });
-  const further = Array.from(
-    { length: shape.depth - 1 },
-    (_, level) => [...forward(level), add(level + 1, tree.top)],
-  );
-  return [
-    add(0, tree.first),
-    ...further.flat(),
-    treeSelect({ batchSlots, tree, drafts }, { ...shape, mostRows }),
-  ];
+    const keepHidden = level + 2 < depth;
+    levelTokens(graph, draft, tree, { x, width, level, keepHidden });
+  });
 }
 
 /** Features of the extend rows of trees, whose verify rows are not neighbours. */

@@ -1,7 +1,7 @@
-import { acceptSimulated } from "../../../kernels/round/accept_simulated.ts";
 import { type CellBuffers, moveCells } from "../../../kernels/round/move_cells.ts";
 import {
   accept,
+  acceptSimulated,
   acceptTree,
   type GreedyChoice,
   verifyRows,
@@ -244,7 +244,7 @@ function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): 
     depth,
     rows: perSlot,
     mostRows,
-    told: hasConfidences(parts, spec),
+    confidences: hasConfidences(parts, spec),
     greedy,
     firstRows: packed === undefined ? undefined : firstRows,
   };

@@ -23,7 +23,7 @@ export interface Runner {
   readonly models: Models;
   readonly capacity: EngineSizes;
   readonly created: Readonly<CreationCounts>;
-  /** Milliseconds of first runs of kernels with no lane, in which an adapter may compile them. */
+  /** Milliseconds in which programs of prompts were made, and kernels ran for the first time, with no sequence. */
   readonly compileMs: number;
   /** What rounds and prefill run, for the profile. */
   readonly programs: Programs;
@@ -39,8 +39,8 @@ export interface Runner {
   /** Takes the slot back and releases the sequence's pages: nothing of it is stored any more. */
   closeSlot(sequence: Sequence): void;
   /**
-   * Makes the programs of prefill and of these tiers at every batch bucket, and runs them once with
-   * no lane: adapters compile at the first run.
+   * Makes the programs of these tiers at every batch bucket, and runs them once with no sequence: adapters
+   * compile at the first run.
    *
    * @param proposed rounds that the host drafts for; default false.
    * @param beside tiers of the device that sequences beside have in such rounds: chains as deep.
@@ -55,6 +55,8 @@ export interface Runner {
    * `verify` where the core ranks). Those whose pipelines others have are not run.
    */
   warmUpPacked(shapes: readonly DraftShape[]): Promise<void>;
+  /** Makes the programs of prompts of every length, and runs those of the shortest. */
+  warmUpPrompts(): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Replaces the sequence's first pages by others that hold the same. */

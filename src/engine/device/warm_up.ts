@@ -42,7 +42,7 @@ export async function runTiers(
   }
 }
 
-/** Makes the programs of prompts and runs one of a row. */
+/** Makes the programs of prompts of every length and runs those of the shortest. */
 export async function runPrompt(
   { programs, submitter, firsts, onCompile }: WarmUp,
 ): Promise<void> {

@@ -125,7 +125,7 @@ async function opened(
     const engine = await openEngine({
       ...options,
       device: { ...options.device, profile: true },
-      limits: { ...options.limits, ...sizes, prefixCache: false },
+      limits: { ...options.limits, ...sizes, preparePrompts: true, prefixCache: false },
       hooks: { ...options.hooks, plan: growthPlan(points) },
     });
     await fillCells(engine.core);

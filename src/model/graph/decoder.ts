@@ -1,5 +1,5 @@
 /** Decoder layers as graphs. */
-import type { LatentHeads } from "../../../kernels/mla/latent.ts";
+import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { headsOf, type LatentAttention } from "../config/layer_config.ts";
 import type {

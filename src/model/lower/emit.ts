@@ -1,12 +1,12 @@
 /** The dispatches of each operation: the kernels' own functions, called with the operands of its values. */
 import { attention } from "../../../kernels/attention/attention.ts";
-import { type OwnHeads } from "../../../kernels/attention/own_heads.ts";
-import type { PartialSums } from "../../../kernels/attention/partial_sums.ts";
+import { type OwnHeads } from "../../../kernels/attention/attention_row.ts";
+import type { PartialSums } from "../../../kernels/lib/heads.ts";
 import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
 import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
-import { attend, unitsOf } from "../../../kernels/attention/units/attend.ts";
-import { splitsOf } from "../../../kernels/attention/attention_kernels.ts";
+import { attentionOnDevice, unitsOf } from "../../../kernels/attention/attention_on_device.ts";
+import { splitsOf } from "../../../kernels/attention/splits.ts";
 import { addRows, gateRows, mapRows } from "../../../kernels/elementwise/elementwise.ts";
 import {
   combineExperts,
@@ -491,7 +491,17 @@ export function attendOnce(
     out: output,
     scales: notes ? scalesOf(context, "attentionOutput") : undefined,
   };
-  return attend(buffers, { ...heads, scale, cap, window, count, perSlot, paths, tuning, label });
+  return attentionOnDevice(buffers, {
+    ...heads,
+    scale,
+    cap,
+    window,
+    count,
+    perSlot,
+    paths,
+    tuning,
+    label,
+  });
 }
 
 function ownHeads(
@@ -611,7 +621,7 @@ function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {
   );
 }
 
-/** Whether matrix units attend to these heads. */
+/** Whether matrix units attentionOnDevice to these heads. */
 export function attendsOnUnits(
   { heads }: Pick<AttentionOp, "heads">,
   { tuning }: DecoderContext,

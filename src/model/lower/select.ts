@@ -1,9 +1,12 @@
 /** The plain lowering: one kernel for each operation of a graph. */
 import { tileWords } from "../../../kernels/experts/experts.ts";
-import { attentionPartialWords } from "../../../kernels/mla/partial_words.ts";
-import type { Heads } from "../../../kernels/lib/heads.ts";
+import { partialWords } from "../../../kernels/attention/attention.ts";
+import { attentionWords } from "../../../kernels/attention/attention_on_device.ts";
+import type { Heads, PartialWords } from "../../../kernels/lib/heads.ts";
 import { PARTIAL_WORDS } from "../../../kernels/lib/partial.ts";
+import { latentPartialWords, tilesLatents } from "../../../kernels/mla/latent_attention.ts";
 import { slicePartialCount } from "../../../kernels/sample/slice_partials.ts";
+import type { Tuning } from "../../gpu/matrix.ts";
 import type { DecoderContext } from "../graph/context.ts";
 import {
   type ExpertJobs,
@@ -135,6 +138,19 @@ function linear(
     { kind: "fill", values: bias, out: filled, label: `${label}Bias`, part },
     { ...store, epilogue: { of: "add", to: filled } },
   ];
+}
+
+/** f32 words of what a layer's attention over at most `rows` rows keeps. */
+function attentionPartialWords(
+  heads: Heads,
+  rows: number,
+  adapter: Pick<Tuning, "software" | "workgroupBytes" | "attentionUnits">,
+): PartialWords {
+  const { rank } = heads;
+  if (rank === undefined) return attentionWords(heads, rows, adapter);
+  return tilesLatents(heads, adapter)
+    ? latentPartialWords({ ...heads, rank }, rows)
+    : partialWords(heads, rows, adapter);
 }
 
 /** Room for the partial sums of attention over the rows of the widest forward: the same for all layers with such heads. */

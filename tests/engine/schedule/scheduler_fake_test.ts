@@ -11,6 +11,7 @@ import {
   resultOf,
 } from "../../../src/engine/schedule/events.ts";
 import { UsageError } from "../../../src/errors.ts";
+import { PAGE } from "../../../src/model/device_layout.ts";
 import { chains } from "../../../src/speculate/round_shape.ts";
 import { POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, type Fake, openFake, request, TREES } from "../fake_engine.ts";
@@ -153,6 +154,17 @@ Deno.test("four callers: one cancelled, one failing, two finishing", async () =>
     assert.ok(of?.status === "fulfilled");
     assert.deepEqual(of.value.outputIds, alone(request({ promptIds })));
   }
+  assertNothingLeaked(fake);
+});
+
+Deno.test("of a request that fails no page of its output is cached", async () => {
+  const fake = openFake();
+  // One page is the prompt's; the logits are broken once a second one is full.
+  const promptIds = [...Array.from({ length: PAGE + 8 }, (_, i) => 2 + i), POISON];
+  const failing = resultOf(fake.loop.submit(request({ promptIds, ignoreEos: true })));
+  await assert.rejects(failing, /are not numbers/);
+  assert.ok(promptIds.length + 8 >= 2 * PAGE);
+  assert.equal(fake.cache.size, 1);
   assertNothingLeaked(fake);
 });
 

@@ -1,9 +1,8 @@
 // A packed round does what a round with rows for all drafts does, at other rows.
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { acceptSimulated } from "../../../kernels/round/accept_simulated.ts";
 import { verifyPacked } from "../../../kernels/round/verify_packed.ts";
-import { accept, verifyRows } from "../../../kernels/round/round.ts";
+import { accept, acceptSimulated, verifyRows } from "../../../kernels/round/round.ts";
 import {
   ALL_DRAFTS,
   DRAFT_TOKENS,
@@ -52,13 +51,13 @@ const untouched = (count: number) => device.words(Array(count).fill(LEFT_ALONE))
 const draftOf = (slot: number, i: number) => 1000 + 20 * slot + i;
 const choiceOf = (slot: number, j: number, { right }: Lane) => j === right ? 7 : draftOf(slot, j);
 
-/** What is told, and whether accepted counts are drawn instead of verified. */
+/** Whether results have confidences, and whether accepted counts are drawn instead of verified. */
 interface How {
-  readonly told: boolean;
+  readonly confidences: boolean;
   readonly simulated?: boolean;
 }
 
-async function runs({ depth, lanes, empty, more }: Round, { told, simulated }: How) {
+async function runs({ depth, lanes, empty, more }: Round, { confidences, simulated }: How) {
   const rows = depth + 1;
   const mostRows = rows + 2;
   const batch = lanes.length + empty;
@@ -111,9 +110,9 @@ async function runs({ depth, lanes, empty, more }: Round, { told, simulated }: H
       }
     });
     const verify = await device.readWords(buffers.rows);
-    const results = untouched(batch * resultWords(rows, told));
+    const results = untouched(batch * resultWords(rows, confidences));
     const accepted = { ...buffers, chosen: device.words(chosen), results };
-    const of = { ...shape, depth, firstRows, told };
+    const of = { ...shape, depth, firstRows, confidences };
     await device.run([
       simulated ? acceptSimulated(accepted, { ...of, acceptance: [0.7] }) : accept(accepted, of),
     ]);
@@ -133,9 +132,9 @@ const rowAt = (words: Uint32Array, row: number) =>
 
 async function assertAlike(round: Round, how: How): Promise<void> {
   const { packed, whole, firsts, uniform, own, total, order } = await runs(round, how);
-  const { told, simulated = false } = how;
+  const { confidences, simulated = false } = how;
   const { depth, lanes, more, empty } = round;
-  const size = resultWords(depth + 1, told);
+  const size = resultWords(depth + 1, confidences);
   assert.deepEqual(packed.slots, whole.slots);
   for (const [b, lane] of lanes.entries()) {
     const [from, to] = [uniform[b] as number, firsts[b] as number];
@@ -156,12 +155,12 @@ async function assertAlike(round: Round, how: How): Promise<void> {
     assert.deepEqual(result.subarray(...ends), other.subarray(...ends));
     const tail = RESULT_CHOICES + depth + 1;
     assert.deepEqual(result.subarray(tail), other.subarray(tail));
-    if (!told) continue;
+    if (!confidences) continue;
     const verified = resultVerified(depth + 1);
     assert.equal(result[verified], Math.min(depth, lane.count));
     const slot = order[b] as number;
-    const confidences = Array.from({ length: depth }, (_, i) => hash32(slot, i, 5));
-    assert.deepEqual([...result.subarray(verified + 1)], confidences);
+    const stored = Array.from({ length: depth }, (_, i) => hash32(slot, i, 5));
+    assert.deepEqual([...result.subarray(verified + 1)], stored);
   }
   for (let row = total; row < total + more; row++) {
     assert.deepEqual(rowAt(packed.verify, row), PADDING);
@@ -184,8 +183,8 @@ function lane(depth: number): fc.Arbitrary<Lane> {
 }
 
 for (const [depth, most, numRuns] of [[1, 9, 25], [4, 6, 40], [7, 128, 12]] as const) {
-  for (const told of [false, true]) {
-    Deno.test(`packed rounds of up to ${most} chains of ${depth}${told ? ", told" : ""}: each sequence's rows and results are those of whole rounds`, async () => {
+  for (const confidences of [false, true]) {
+    Deno.test(`packed rounds of up to ${most} chains of ${depth}${confidences ? ", with confidences" : ""}: each sequence's rows and results are those of whole rounds`, async () => {
       const round = fc.record({
         depth: fc.constant(depth),
         lanes: fc.array(lane(depth), { minLength: 1, maxLength: most, size: "max" }),
@@ -193,7 +192,7 @@ for (const [depth, most, numRuns] of [[1, 9, 25], [4, 6, 40], [7, 128, 12]] as c
         more: fc.nat(9),
       }).filter(({ lanes, empty }) => lanes.length + empty <= 128);
       await fc.assert(
-        fc.asyncProperty(round, (each) => assertAlike(each, { told })),
+        fc.asyncProperty(round, (each) => assertAlike(each, { confidences })),
         { seed: 20260714, numRuns: EXHAUSTIVE ? numRuns : Math.ceil(numRuns / 4) },
       );
     });
@@ -206,7 +205,7 @@ Deno.test("packed rounds: the largest batch, all drafts and none, verified or si
       { length: b, count, room: 50, right: b % 9, stops: false }
     ));
     for (const simulated of [false, true]) {
-      await assertAlike({ depth: 7, lanes, empty: 0, more: 0 }, { told: true, simulated });
+      await assertAlike({ depth: 7, lanes, empty: 0, more: 0 }, { confidences: true, simulated });
     }
   }
 });

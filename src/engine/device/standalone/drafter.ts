@@ -1,18 +1,22 @@
 import { choose } from "../../../../kernels/sample/choose.ts";
 import { gatherRows, scatterRows } from "../../../../kernels/round/move_rows.ts";
 import { draftRows } from "../../../../kernels/round/round.ts";
-import { ownLastRows, ownRows, putDrafts } from "../../../../kernels/round/own_rows.ts";
-import { lawsOf, reject, roundSlots } from "../../../../kernels/round/reject.ts";
+import {
+  putDrafts,
+  standaloneLastRows,
+  standaloneRows,
+} from "../../../../kernels/round/standalone_rows.ts";
+import { distributionsOf, reject, roundSlots } from "../../../../kernels/sample/reject.ts";
 import { topTokens } from "../../../../kernels/tree/top.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { TreeScratch } from "../../../model/graph/draft.ts";
 import type { RowsOf } from "../../../model/graph/graph.ts";
 import type { Target } from "../../../model/graph/target.ts";
 import { bodyPlan, headPlan } from "../../../model/lower/target_plans.ts";
-import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
+import type { RoundShape } from "../../../speculate/round_shape.ts";
 import type { RoundBuffers } from "../buffers.ts";
 import type { DeviceDrafter } from "../device_drafter.ts";
-import { treeLevels } from "../eagle_drafter.ts";
+import { draftLevels } from "../draft_levels.ts";
 import type { Rejection, StandaloneDraft } from "./model.ts";
 
 /**
@@ -28,14 +32,15 @@ export function standaloneDrafter(
   const { model, ends, endRows } = draft;
   const { batchSlots, slots, last, extendRows, rows } = buffers;
   const endsOf = (batch: number) =>
-    ownLastRows({ rows: extendRows, slots, own: endRows, batchSlots, last }, batch);
+    standaloneLastRows({ rows: extendRows, slots, out: endRows, batchSlots, last }, batch);
   return {
     auxHidden: [],
     readsFinal: false,
     levels: (shape) =>
-      draft.tree && !isChain(shape)
-        ? treeOf(draft, draft.tree, buffers, shape)
-        : levels(draft, buffers, shape),
+      draftLevels(draft, buffers, shape, {
+        chain: (level) => chainLevel(draft, buffers, shape, level),
+        tree: (tree, level) => treeLevel(draft, tree, buffers, { ...shape, level }),
+      }),
     extend: (_, { count, perSlot }) =>
       ownBody(draft, buffers, { rows: extendRows, count, perSlot }),
     headAfterExtend: (batch) => [
@@ -65,11 +70,11 @@ export function standaloneDrafter(
 
 /** A forward over rows that are one ahead of their cells. */
 function ownBody(
-  { model, rows: own }: StandaloneDraft,
+  { model, rows: out }: StandaloneDraft,
   { slots }: RoundBuffers,
   { rows, ...of }: RowsOf,
 ): Dispatch[] {
-  return [ownRows({ rows, slots, own }, of.count), ...bodyPlan(model, { rows: own, ...of })];
+  return [standaloneRows({ rows, slots, out }, of.count), ...bodyPlan(model, { rows: out, ...of })];
 }
 
 /** Hidden rows whose next token is wanted, and their `Row`s. */
@@ -79,18 +84,20 @@ interface Ends {
   readonly batch: number;
 }
 
-function levels(
+/** Level `step` of a chain: draft token `step + 1` of each sequence. */
+function chainLevel(
   draft: StandaloneDraft,
   buffers: RoundBuffers,
-  { batch, depth }: RoundShape,
+  { batch }: RoundShape,
+  step: number,
 ): Dispatch[] {
   const { model: { final: x }, rows, mostRows } = draft;
   const { batchSlots, slots, drafts, draftRows: fed } = buffers;
-  return Array.from({ length: Math.max(0, depth - 1) }, (_, step) => [
+  return [
     draftRows({ batchSlots, slots, drafts, rows: fed }, { batch, mostRows, step }),
     ...ownBody(draft, buffers, { rows: fed, count: batch, perSlot: 1 }),
     ...nextDrafts(draft, buffers, { x, rows, batch, step: step + 1 }),
-  ]).flat();
+  ];
 }
 
 /** Draft token `step` of each sequence. */
@@ -120,9 +127,9 @@ function chosenDrafts(
           cols: head.rows,
           label: `draft.drawn.${step}`,
         }),
-        lawsOf({ logits, partials, rows, slots, laws: rejection.laws }, {
+        distributionsOf({ logits, partials, rows, slots, distributions: rejection.distributions }, {
           ...shape,
-          first: rejection.drawn.laws + step * rejection.drawn.slots,
+          first: rejection.drawn.first + step * rejection.drawn.slots,
           bySlot: true,
         }),
       ]
@@ -135,23 +142,23 @@ function drawnAt({ drawn: { logits, step } }: Rejection, at: number): Operand {
   return { buffer: logits.buffer, offset: at * step * 4 };
 }
 
-/** Rejection sampling: the target's laws, and what comes of the drafts. */
+/** Rejection sampling: the target's distributions, and what is accepted of the drafts. */
 function rejecting(
   { mostRows }: StandaloneDraft,
-  { rule, roundSlots, drawn, laws }: Rejection,
+  { rule, roundSlots, drawn, distributions }: Rejection,
   { config, weights, tuning, partials }: Target,
   { rows, drafts, chosen, ...buffers }: RoundBuffers,
 ): NonNullable<DeviceDrafter["reject"]> {
   const of = { vocab: config.vocabSize, stride: weights.head.rows, lanes: tuning.rowLanes };
   const slots = roundSlots ?? buffers.slots;
   return ({ batch, rows: perSlot }, logits) => [
-    lawsOf({ logits, partials, rows, slots, laws }, {
+    distributionsOf({ logits, partials, rows, slots, distributions }, {
       ...of,
       count: batch * perSlot,
       first: 0,
       bySlot: false,
     }),
-    reject({ rows, slots, drafts, logits, drawn, laws, chosen }, {
+    reject({ rows, slots, drafts, logits, drawn, distributions, chosen }, {
       ...of,
       rule,
       batch,
@@ -182,21 +189,20 @@ function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends):
   ];
 }
 
-function treeOf(
+/** The most probable tokens behind the nodes that a level of a tree continues from. */
+function treeLevel(
   draft: StandaloneDraft,
   tree: TreeScratch,
   buffers: RoundBuffers,
-  shape: RoundShape,
+  { batch, width, level }: RoundShape & { readonly level: number },
 ): Dispatch[] {
-  const { batch, width } = shape;
   const count = batch * width;
-  const { model } = draft;
   const { logits, top: out } = tree;
-  return treeLevels({ tree, mostRows: draft.mostRows }, buffers, shape, (level) => [
+  return [
     ...ownBody(draft, buffers, { rows: tree.rows, count, perSlot: width, paths: true }),
-    ...headPlan({ ...model, logits }, count),
+    ...headPlan({ ...draft.model, logits }, count),
     ...tops(draft, tree, { logits, out }, { rows: count, top: width, label: `draft_top.${level}` }),
-  ]);
+  ];
 }
 
 function tops(

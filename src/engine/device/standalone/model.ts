@@ -1,5 +1,5 @@
 /** A standalone draft on the device. */
-import { type DraftLaws, LAW_WORDS } from "../../../../kernels/round/reject.ts";
+import { DISTRIBUTION_WORDS, type DraftDistributions } from "../../../../kernels/sample/reject.ts";
 import { UsageError } from "../../../errors.ts";
 import { ALIGNMENT } from "../../../gpu/arena.ts";
 import type { Gpu } from "../../../gpu/device.ts";
@@ -52,9 +52,9 @@ export interface Rejection {
   readonly rule: RejectionRule;
   /** Where each round has seeds of its own: block verification. `Slot`s, [slots] */
   readonly roundSlots: Operand | undefined;
-  readonly drawn: DraftLaws;
-  /** Laws of the verify rows, then those of `drawn`, f32 [.., LAW_WORDS]. */
-  readonly laws: Operand;
+  readonly drawn: DraftDistributions;
+  /** Distributions of the verify rows, then those of `drawn`, f32 [.., DISTRIBUTION_WORDS]. */
+  readonly distributions: Operand;
 }
 
 /** Gives a standalone draft its scratch; `shared.kv` are the pages of its own layers. */
@@ -107,14 +107,14 @@ function rejection(
         `bytes, the adapter binds ${limit}; use a smaller --max-batch or fewer steps`,
     );
   }
-  const laws = verifyRowCount(capacity);
+  const first = verifyRowCount(capacity);
   const words = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const logits = words("drawnLogits", bytes / 4);
   return {
     rule,
     roundSlots: rule === "block" ? words("roundSlots", slots * SLOT_WORDS) : undefined,
-    drawn: { logits, vocab, stride: head.rows, step: bytes / 4 / steps, slots, laws },
-    laws: words("laws", (laws + steps * slots) * LAW_WORDS),
+    drawn: { logits, vocab, stride: head.rows, step: bytes / 4 / steps, slots, first },
+    distributions: words("distributions", (first + steps * slots) * DISTRIBUTION_WORDS),
   };
 }
 

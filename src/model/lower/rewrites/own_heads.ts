@@ -1,4 +1,4 @@
-import { MOST_OWN_CELLS, ownsHeads } from "../../../../kernels/attention/own_heads.ts";
+import { MOST_OWN_CELLS, ownsHeads } from "../../../../kernels/attention/attention_row.ts";
 import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { type StoreHeads, type Value, value } from "../../graph/graph.ts";

@@ -1,4 +1,4 @@
-import { SPLIT_CELLS } from "../../../../kernels/attention/attention_kernels.ts";
+import { SPLIT_CELLS } from "../../../../kernels/attention/splits.ts";
 import { combinesHeads } from "../../../../kernels/matmul/hold/norms_rows.ts";
 import { MOST_SPLITS } from "../../../../kernels/matmul/hold/hold.ts";
 import { attendOnce, attendsOnUnits } from "../emit.ts";

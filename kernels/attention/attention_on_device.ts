@@ -1,0 +1,50 @@
+/** Attention by the kernels that take a layer's heads on this device: on matrix units or not, at any number of rows alike. */
+import type { Dispatch } from "../../src/gpu/kernel.ts";
+import type { AttentionUnits, Tuning } from "../../src/gpu/matrix.ts";
+import {
+  attention,
+  type AttentionBuffers,
+  type AttentionShape,
+  partialWords,
+  splitsLowerScales,
+  splitWords,
+} from "./attention.ts";
+import type { Heads, PartialWords } from "../lib/heads.ts";
+import { attentionOnUnits } from "./units/attention_on_units.ts";
+import { halvesWords } from "./units/chunk_on_units.ts";
+import { cellsOf, whyNotUnits } from "./units/units_kernels.ts";
+
+type Adapter = Pick<Tuning, "software" | "attentionUnits">;
+
+/** The matrix units for attention over these heads; undefined where they do not take them. */
+export function unitsOf(
+  heads: Pick<Heads, "headDim" | "kvDtype">,
+  { attentionUnits: units }: Pick<Tuning, "attentionUnits">,
+): AttentionUnits | undefined {
+  return units && whyNotUnits(heads, units) === undefined ? units : undefined;
+}
+
+/** Records attention of `count` rows over the pages of their slots. */
+export function attentionOnDevice(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+  const units = unitsOf(shape, shape.tuning);
+  if (shape.count % shape.perSlot !== 0) {
+    throw new Error(`${shape.count} rows are not slots of ${shape.perSlot} rows`);
+  }
+  return units ? attentionOnUnits(buffers, shape, units) : attention(buffers, shape);
+}
+
+/** f32 words of what attention over at most `rows` rows keeps: its partial sums, or those of as many as go at a time. */
+export function attentionWords(
+  heads: Heads,
+  rows: number,
+  adapter: Adapter,
+): PartialWords {
+  const units = unitsOf(heads, adapter);
+  if (!units) return partialWords(heads, rows, adapter);
+  return { ...splitWords(heads, rows, cellsOf(units)), halves: halvesWords(heads, rows, units) };
+}
+
+/** Whether attention can lower the scales of its output's rows, see lib/lower_scale.wgsl. */
+export function attentionLowersScales(heads: Heads, adapter: Adapter): boolean {
+  return unitsOf(heads, adapter) !== undefined || splitsLowerScales(heads, adapter);
+}

@@ -1,0 +1,168 @@
+/** attention_row.wgsl: attention that norms, turns and stores the heads of its row itself, and when that is faster. */
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Heads } from "../lib/heads.ts";
+import { kernelOf } from "../shader.ts";
+import {
+  NORM_LANES,
+  SCORING,
+  SPLIT_CELLS,
+  type SplitBuffers,
+  splitCounts,
+  type SplitLaunch,
+} from "./splits.ts";
+
+/** Heads of one row that the same dispatch makes: see relayed_heads.ts. */
+export interface RelayedHeads {
+  /** u32 [headWords]: q, k and v as `qkv` has them. */
+  readonly words: Operand;
+  /** Workgroups that make them. */
+  readonly makers: number;
+  /** Looks at words that are not there yet before a workgroup makes them itself. */
+  readonly turns: number;
+}
+
+/** What attention norms, turns and stores itself, see `ownsHeads`. */
+export interface OwnHeads {
+  /**
+   * q, k and v as their matmul left them: [rows, heads + 2 kvHeads, headDim], or where there is no norm
+   * [rows, 2, heads + 2 kvHeads, headDim / 2], the rows of the loader's `heads`.
+   */
+  readonly qkv: Operand;
+  /** Where they come from instead. */
+  readonly relay?: RelayedHeads | undefined;
+  /** Norms of q and of k, [2, headDim]; absent: they are not normed. */
+  readonly norm?: { readonly weight: Operand; readonly eps: number } | undefined;
+  /** cos and sin, [positions, headDim / 2, 2]. */
+  readonly rope: Operand;
+}
+
+/**
+ * Most cells of which attention had better norm the heads: its many invocations share less of what they do than those
+ * of attention.wgsl. On an H200 a layer of Qwen3-30B-A3B takes 3 us less at 512 cells, 1.7 at 2,048, and 4 more at 8,192.
+ */
+export const MOST_OWN_CELLS = 3072;
+
+/** Storage buffers of attention that turns heads; one more where it norms them. */
+const OWN_BUFFERS = 8;
+
+/**
+ * Whether attention had better norm, turn and store the heads of its rows: one row. Where workgroups are many,
+ * all of which ask for their keys first, it takes longer than a dispatch before it.
+ */
+export function ownsHeads(
+  { count, headDim, paths, normed, tuning }: Pick<Heads, "headDim"> & {
+    readonly count: number;
+    /** Whether heads are normed. */
+    readonly normed: boolean;
+    /** Whether rows may have paths. */
+    readonly paths: boolean;
+    readonly tuning: Tuning;
+  },
+): boolean {
+  const { software, storageBuffers, workgroupBytes } = tuning;
+  return count === 1 && !paths && !software && storageBuffers >= OWN_BUFFERS + Number(normed) &&
+    ownBytes(headDim) <= workgroupBytes;
+}
+
+/** Bytes of workgroup memory that it takes then, at most. */
+function ownBytes(headDim: number): number {
+  const [queries, heads] = [4, 4 + 2]; // as many queries, key and value
+  const { PARTS } = splitCounts(headDim, queries, 1);
+  const scores = 16 * SPLIT_CELLS + 4 * queries * (SPLIT_CELLS + 8 + PARTS);
+  return 16 * rowPool(headDim, queries) + scores + 4 * heads * (headDim + NORM_LANES);
+}
+
+/** Invocations of a workgroup of attention_row.wgsl. */
+export const ROW_THREADS = 256;
+
+/** Floats between lanes of a query's dots there: STRIDE. */
+const DOT_STRIDE = SPLIT_CELLS + 4;
+
+/** Vectors of four floats for dots, and then for parts of the values' sums. */
+function rowPool(headDim: number, group: number): number {
+  const { LANES, PARTS } = splitCounts(headDim, group, 1);
+  const even = 2 * Math.ceil(group / 2);
+  return Math.max(Math.ceil(group * LANES * DOT_STRIDE / 4), PARTS * even * headDim / 4);
+}
+
+/** attention_row.wgsl for `group` query heads at a time. */
+function rowKernel(
+  { headDim, kvDtype }: Heads,
+  { group, normed, words }: {
+    readonly group: number;
+    readonly normed: boolean;
+    /** Of q, k and v where the same dispatch makes them; default: it does not. */
+    readonly words?: number | undefined;
+  },
+): Kernel {
+  const kinds = [...normed ? ["normed"] : [], ...words === undefined ? [] : ["relayed", words]];
+  const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
+  const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, 1);
+  const pairs = Math.ceil(group / 2);
+  const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
+  const parameters = {
+    kv: kvDtype,
+    NORMED: normed,
+    RELAYED: words !== undefined,
+    GROUP: group,
+    SETS,
+    PAIRS_EACH: Math.ceil(pairs / SETS),
+    PAIRS_OF_QUERIES: pairs,
+    VEC8S,
+    LANES,
+    STEPS,
+    PARTS,
+    CELLS,
+    THREADS: ROW_THREADS,
+    PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
+    NORM_LANES,
+    NORM_QUADS: NORM_LANES / 4,
+    PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
+    POOL: rowPool(headDim, group),
+    RANGE: words ?? 0,
+  };
+  return kernelOf("attention/attention_row")(parameters, {
+    name,
+    bindings: [
+      ...words === undefined ? ["qkv"] : [],
+      ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
+      ...normed ? ["norm_weight"] : [],
+      ...words === undefined ? [] : ["relay"],
+    ],
+    constants: [
+      ...normed ? ["EPS"] : [],
+      ...words === undefined ? [] : ["TURNS", "MAKERS", "RANGES"],
+      ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
+      ...SCORING,
+    ],
+  });
+}
+
+/** Records the sums of splits for rows alone, `group` heads at a time, and stores their keys and values. */
+export function rowSums(
+  { own: { qkv, relay, rope, norm }, ...buffers }: Omit<SplitBuffers, "q"> & {
+    readonly own: OwnHeads;
+  },
+  { group, constants, launch, ...heads }: Heads & {
+    readonly group: number;
+    /** Those of attention.wgsl that it has too. */
+    readonly constants: Readonly<Record<string, number>>;
+    readonly launch: Omit<SplitLaunch, "constants">;
+  },
+): Dispatch {
+  const { kvHeads, headDim } = heads;
+  const words = (constants["HEAD_TILES"] ?? NaN) * kvHeads * group + 2 * kvHeads;
+  const kind = { group, normed: norm !== undefined, words: relay && words * headDim };
+  const from = relay
+    ? {
+      buffers: { relay: relay.words },
+      constants: { TURNS: relay.turns, MAKERS: relay.makers, RANGES: 1 },
+    }
+    : { buffers: { qkv }, constants: {} };
+  return dispatch(rowKernel(heads, kind), {
+    buffers: { ...buffers, ...from.buffers, rope, ...norm ? { norm_weight: norm.weight } : {} },
+    constants: { ...norm ? { EPS: norm.eps } : {}, ...from.constants, ...constants },
+    ...launch,
+  });
+}

@@ -1,0 +1,168 @@
+/** Splits of keys: how workgroups share them and the rows of slots, where each computes partial sums of some splits. */
+import type { Cost, Operand } from "../../src/gpu/kernel.ts";
+import type { Heads } from "../lib/heads.ts";
+
+/** Cells of a split of attention.wgsl. */
+export const SPLIT_CELLS = 64;
+/** Of 16 cells, PAGE in rows.wgsl. */
+const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
+/** Invocations of its workgroup. */
+export const THREADS = 128;
+/** Most parts of a split whose sums are added one after the other. */
+export const MOST_PARTS = 16;
+/** Lanes of attention_combine.wgsl. */
+export const COMBINE_LANES = 16;
+
+/** Constants of soft_cap.wgsl and visible.wgsl, and the scale. */
+export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
+
+/** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
+export const NORM_LANES = 32;
+
+/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
+const PATH_CELLS = 16;
+
+/**
+ * Splits of so many cells that a tile's rows can see: `all`, or those that their windows touch. Rows of a chain are a
+ * cell apart; those of trees are at most as far as their paths are long.
+ */
+export function launchedSplits(
+  all: number,
+  { window, paths }: { readonly window?: number | undefined; readonly paths: boolean },
+  { tile, cells = SPLIT_CELLS }: { readonly tile: number; readonly cells?: number },
+): number {
+  if (window === undefined) return all;
+  const seen = window + Math.max(tile - 1, paths ? PATH_CELLS : 0);
+  return Math.min(all, 1 + Math.ceil((seen - 1) / cells));
+}
+
+/** Workgroups of a tile of rows for the splits with paths: a path ends in the split after its first at most. */
+export function pathGroups(tile: number): number {
+  return tile === 1 ? 0 : 2 * tile;
+}
+
+/** How attention.wgsl is unrolled. */
+export function splitCounts(
+  headDim: number,
+  group: number,
+  tile: number,
+):
+  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number>
+  & Record<string, number> {
+  const VEC8S = headDim / 8;
+  const QUADS = Math.ceil(tile * group / 4);
+  const QUERIES = Math.min(4, tile * group);
+  // A split's cells times the lanes of each are at least the workgroup.
+  const LANES = VEC8S >= 8 ? 8 : VEC8S >= 4 ? 4 : 2;
+  const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / VEC8S));
+  const CELLS = Math.ceil(SPLIT_CELLS / PARTS);
+  // All or none: where registers allow.
+  const EARLY = QUADS === 1 && CELLS <= 8 ? CELLS : 0;
+  return {
+    GROUP: group,
+    TILE: tile,
+    PATH_GROUPS: pathGroups(tile),
+    QUADS,
+    VEC8S,
+    LANES,
+    STEPS: Math.ceil(VEC8S / LANES),
+    PASSES: SPLIT_CELLS * LANES / THREADS,
+    PARTS,
+    CELLS,
+    EARLY,
+    LATE: CELLS - EARLY,
+    TURNS: Math.ceil(QUADS * SPLIT_CELLS / THREADS),
+    OUTS: Math.ceil(4 * VEC8S / THREADS),
+    HALVES: Math.ceil(QUERIES / 2),
+    QUERIES,
+    UNUSED: 4 - QUERIES,
+  };
+}
+
+/** Splits of a whole block table. */
+export function splitsOf({ tablePages }: Pick<Heads, "tablePages">): number {
+  return Math.ceil(tablePages / PAGES_PER_SPLIT);
+}
+
+/** Query heads a workgroup takes: the largest part of a group that is at most `most`. */
+export function groupOf(group: number, most: number): number {
+  const parts = Array.from({ length: group }, (_, i) => group / (i + 1));
+  return parts.find((part) => Number.isInteger(part) && part <= most) ?? 1;
+}
+
+/** What is read, and the partial sums that are written. */
+export type SplitBuffers = Readonly<
+  Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
+>;
+
+/** Constants of kernels whose workgroups are launched so, beside SCORING. */
+export const SPLIT_CONSTANTS = [
+  "KV_HEADS",
+  "HEAD_TILES",
+  "TABLE_PAGES",
+  "PER_SLOT",
+  "FIRST_ROW",
+] as const;
+
+/** `count` rows, neighbours of a slot `perSlot` at a time, whose partial sums [rows, heads, kept] are made. */
+export interface SplitRows extends Heads {
+  readonly count: number;
+  readonly perSlot: number;
+  readonly paths: boolean;
+  readonly window?: number | undefined;
+  /** In `rows`. */
+  readonly firstRow: number;
+  /** Partial sums of a query. */
+  readonly kept: number;
+  /** Of SCORING. */
+  readonly constants: Readonly<Record<(typeof SCORING)[number], number>>;
+  readonly label: string;
+  readonly work: Cost;
+}
+
+/** What a workgroup takes of them. */
+export interface Tile {
+  /** Query heads. */
+  readonly group: number;
+  /** Rows. */
+  readonly tile: number;
+}
+
+/** Of a dispatch. */
+export interface SplitLaunch {
+  readonly constants: Readonly<
+    Record<(typeof SPLIT_CONSTANTS)[number] | (typeof SCORING)[number], number>
+  >;
+  /** Tiles of rows, groups of heads, and splits behind those of paths. */
+  readonly workgroups: readonly [number, number, number];
+  readonly cellsEach: number;
+  readonly groupsBefore: number;
+  readonly label: string;
+  readonly work: Cost;
+}
+
+/** How workgroups of a tile share the rows. */
+export function splitLaunch(of: SplitRows, { group, tile }: Tile): SplitLaunch {
+  const { heads, kvHeads, count, perSlot, paths, kept, label, work } = of;
+  const groupsBefore = paths ? pathGroups(tile) : 0;
+  return {
+    constants: {
+      KV_HEADS: kvHeads,
+      HEAD_TILES: heads / kvHeads / group,
+      TABLE_PAGES: of.tablePages,
+      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+      FIRST_ROW: of.firstRow,
+      ...of.constants,
+    },
+    workgroups: [
+      count / perSlot * Math.ceil(perSlot / tile),
+      heads / group,
+      groupsBefore + launchedSplits(kept, of, { tile }),
+    ],
+    cellsEach: SPLIT_CELLS,
+    groupsBefore,
+    label,
+    work,
+  };
+}

@@ -1,0 +1,21 @@
+//#if LOWERS_SCALE
+// Lowers the scale of a row (scale_of.wgsl) to that of its largest number, whichever workgroup has it. Before the first
+// number comes, a scale is LARGEST_SCALE.
+
+//#import lib/scale_of
+
+override FIRST_SCALE: u32; // index in `scales` of the scale of row 0
+
+// Bits of f32 [rows]; positive ones are in the order of the numbers.
+@group(0) @binding(14) var<storage, read_write> scales: array<atomic<u32>>;
+
+fn lower_scale(row: u32, y: vec4<f32>) {
+  let size = abs(y);
+  let peak = max(max(size.x, size.y), max(size.z, size.w));
+  atomicMin(&scales[FIRST_SCALE + row], bitcast<u32>(scale_of(peak)));
+}
+//#else
+// Nobody reads the scales of these rows.
+
+fn lower_scale(row: u32, y: vec4<f32>) {}
+//#endif

@@ -1,0 +1,54 @@
+/** latent_long.wgsl: attention over latents of few rows without paths at long contexts. */
+import { type Kernel } from "../../src/gpu/kernel.ts";
+import { kernelOf } from "../shader.ts";
+import { CHUNK, type LatentSizes, SEGMENT } from "./latent_kernels.ts";
+
+/** Queries of a workgroup: with fewer there are more of them. Touches no bit of the result. */
+export type LongQueries = 4 | 8;
+
+/** Invocations of a workgroup: two teams, a four of a latent each. */
+const THREADS = 256;
+/** Cells of an invocation, for the scores, which 16 share. */
+const CELLS = 16 * SEGMENT / THREADS;
+/** Steps of 16 fours whose latents are on their way. */
+const AHEAD = 1;
+
+/** Workgroup memory that it takes at most, bytes. */
+export function longBytes(width: number): number {
+  const [queries, chunks] = [8, SEGMENT / CHUNK];
+  return 16 * 8 * poolOf(width) + 4 * queries * (2 * SEGMENT + 4 * chunks + 2) + 4 * chunks;
+}
+
+/** Fours of a query's place: its elements, a lane's sums, or the sums of a team in two halves. */
+function poolOf(width: number): number {
+  return Math.max(width / 4, 2 * (SEGMENT | 1), THREADS) | 1;
+}
+
+/** Sums of segments, of tiles of so many queries. */
+export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQueries): Kernel {
+  const name = `latent_long_${kvDtype}_${rank}_${width}_${queries}`;
+  const counts = {
+    THREADS,
+    AHEAD,
+    CELLS: SEGMENT,
+    TC: CELLS,
+    QUERIES: queries,
+    QUADS: queries / 4,
+    HALF: queries / 2,
+    FOURS: SEGMENT / 4,
+    POOL: poolOf(width),
+    WIDTH4: width / 4,
+    RANK4: rank / 4,
+    STEP_LOOPS: Math.ceil(width / 4 / 16 / AHEAD),
+    QUERY_LOADS: Math.ceil(width / 4 / (THREADS / queries)),
+    SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
+    AT_ONCE: 8,
+  };
+  return kernelOf("mla/latent_long")({ kv: kvDtype, ...counts }, {
+    name,
+    bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
+    constants: [
+      ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
+    ],
+  });
+}
