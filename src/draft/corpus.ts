@@ -6,7 +6,7 @@ export interface Corpus {
   readonly automata: readonly SuffixAutomaton[];
   /** Tokens of the longest text. */
   readonly longest: number;
-  /** The automaton that is to take in a text of so many tokens, before `begin` is called again. */
+  /** Returns the automaton for a text of this many tokens, until `begin` is called again. */
   begin(tokens: number): SuffixAutomaton;
 }
 

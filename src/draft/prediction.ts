@@ -2,7 +2,7 @@ import { NO_GUESS, type TextGuesser } from "./guess.ts";
 
 /** Tokens that may match. */
 const MOST = 12;
-/** Matched tokens that it is worth that the output has come as predicted since the last guess. */
+/** Bonus, in matched tokens, if the output has followed the prediction since the last guess. */
 const FOLLOWED = 3;
 
 /**

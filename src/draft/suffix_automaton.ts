@@ -9,7 +9,7 @@ export const ROOT = 0;
  * tokens.
  *
  * It counts how often a substring occurs and what follows it, for substrings of up to `deepest`
- * tokens: a token updates at most so many states.
+ * tokens: a token updates at most this many states.
  */
 export class SuffixAutomaton {
   readonly deepest: number;

@@ -93,6 +93,6 @@ export interface EngineHooks {
 /** Hooks that only an engine in the same thread can call. */
 export interface LocalHooks extends EngineHooks, LocalDrafting {
   readonly onRound?: (sample: RoundSample) => void;
-  /** True when messages wait that only a turn of the event loop brings: the engine takes one then. */
+  /** True when messages wait that are received only in a turn of the event loop: the engine takes one then. */
   readonly mail?: () => boolean;
 }

@@ -197,7 +197,7 @@ function checkBindings({ name, bindings }: Kernel, limits: GPUSupportedLimits): 
   );
 }
 
-/** What to say of two uses of one name with different WGSL: who they are, and where they part. */
+/** Error text for two uses of one name with different WGSL: the two labels, and the first difference. */
 function twoSources(first: Use, second: Use): string {
   const [a, b] = [first.kernel.code.split("\n"), second.kernel.code.split("\n")];
   const parts = a.findIndex((line, i) => line !== b[i]);

@@ -45,7 +45,7 @@ export class ScratchPool {
     this.#buffers = this.#sizes.map((_, place) => this.#create(place));
   }
 
-  /** The place of a buffer of at least so many bytes, none of the `taken` places. */
+  /** The place of a buffer of at least this many bytes, other than the `taken` places. */
   place(bytes: number, taken: ReadonlySet<number>): number {
     const free = this.#sizes.map((size, place) => ({ size, place }))
       .filter(({ place }) => !taken.has(place));

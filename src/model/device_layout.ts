@@ -71,7 +71,7 @@ export const NO_SLOT = 0xffffffff;
 export const PREFILL_ROWS = 256;
 
 /**
- * Those of one that matrix units multiply while others decode, who wait for it: they want more rows. On an H200 the
+ * Those of one that matrix units multiply while others decode and wait for it: they need more rows. On an H200 the
  * matmuls of Llama-3.1-8B reach 116 TFLOP/s with 512 rows, 100 with 256.
  */
 export const UNITS_PREFILL_ROWS = 512;

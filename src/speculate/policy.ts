@@ -7,7 +7,7 @@ import type { DraftShape } from "./round_shape.ts";
  * by chance it draws from `PolicySetup.random` with a number of its state, so it draws it again.
  */
 export interface Policy<State = unknown> {
-  /** What `pick` returns for requests that ask for nothing in particular, rising by depth. */
+  /** Tiers that `pick` returns for requests that do not set their steps, in rising depth. */
   readonly tiers: readonly DraftShape[];
   readonly start: State;
   /** Whether it uses contexts that `rank`: only then does the engine have the draft tell its confidence. */

@@ -16,7 +16,7 @@ import { warmMs } from "./warm.ts";
 export interface Launch {
   readonly label: string;
   readonly kernel: string;
-  /** At least read and written; undefined where it was not said. */
+  /** Bytes that it has to read and write at least; undefined if the launch does not say. */
   readonly bytes: number | undefined;
   readonly flops: number | undefined;
 }

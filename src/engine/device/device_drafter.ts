@@ -17,7 +17,7 @@ export interface DeviceDrafter {
   readonly readsFinal: boolean;
   /** Draft tokens 1 to depth - 1 of each sequence; the last `extend` or `head` left token 0. */
   levels(shape: RoundShape): Dispatch[];
-  /** Its keys and values of the rows that a round of this shape accepted: of so many extend rows. */
+  /** Stores its keys and values of the rows that a round of this shape accepted. */
   extend(shape: RoundShape, rows: ForwardRows): Dispatch[];
   /** Like `head`, right after `extend`. */
   headAfterExtend(batch: number): Dispatch[];

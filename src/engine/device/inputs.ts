@@ -28,7 +28,7 @@ import { type Sequence, slotOf } from "./sequence.ts";
 export interface Inputs {
   /** Rows of a prompt's chunk and of its draft-extend, whose tokens are one ahead; its slot. */
   writePrompt(sequence: Sequence, from: number, to: number): void;
-  /** Rows of a chunk of so many tokens that are all padding, and no slot. */
+  /** Writes rows of a chunk of this many tokens that are all padding, without a slot. */
   writeNoPrompt(tokens: number): void;
   /** Rows of these cells and of their draft-extend, the last of each, and their slots. */
   writeLags(lags: readonly DraftLag[]): void;
@@ -133,7 +133,7 @@ class WrittenInputs implements Inputs {
   /**
    * `Row`s of these cells, causal, padded to `count`.
    *
-   * @param ahead a row's token is the one so many cells after its own; 0 where none is known yet.
+   * @param ahead a row's token is the one this many cells after its own; 0 if it is not known yet.
    */
   #writeRows(buffer: GPUBuffer, count: number, cells: readonly CellOf[], ahead: 0 | 1): void {
     const words = new Uint32Array(count * ROW_WORDS);

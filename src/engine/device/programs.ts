@@ -60,7 +60,7 @@ export interface Programs {
   readonly ranks: boolean;
   /** Returns the same object for cells of the same bucket, see `cellBucket`. */
   round(of: RoundSpec & { readonly cells?: number }): Promise<RoundPrograms>;
-  /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
+  /** Drafts chains of this many tokens on the device for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
   /** For a chunk of at most `rows` rows; the same object each time as of `round`. */
   prompt(rows: number, cells?: number, choice?: SamplingKind): Promise<PromptPrograms>;

@@ -124,7 +124,7 @@ export interface RoundRequest {
   readonly count: number;
   /**
    * Draft tokens to verify of each sequence that the device drafts for, 0 to the shape's depth, at most
-   * so many where `verify` decides; default: all. Chains only.
+   * this many if `verify` decides; default: all. Chains only.
    */
   readonly depths?: readonly number[];
   /**

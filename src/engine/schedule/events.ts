@@ -81,7 +81,7 @@ export interface GenerateResult {
   readonly logprobs?: readonly TextLogprobs[];
 }
 
-/** Drafts that a request's prediction said; they are among those of its SpeculativeStats. */
+/** Drafts from a request's prediction; they are included in those of its SpeculativeStats. */
 export interface PredictionCounts {
   readonly drafted: number;
   /** Number of drafts that became output. */

@@ -20,7 +20,7 @@ export interface Prefill {
   /** Draft prefills after rounds without the draft, and the time they took. */
   readonly catchUps: number;
   readonly catchUpMs: number;
-  /** One chunk of the first prompt that is not stored; the last one brings a token. */
+  /** Runs one chunk of the first prompt that is not stored; the last chunk returns a token. */
   step(): Walk<void>;
   /** The draft stores what it has missed of these; the milliseconds that it took. */
   catchUp(states: readonly RequestState[]): Walk<number>;

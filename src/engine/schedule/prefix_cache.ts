@@ -45,7 +45,7 @@ export interface PrefixCache {
   readonly size: number;
   /**
    * The longest cached prefix of `ids`, without the last token: its logits are to be computed. The
-   * pages are retained for the caller, who releases them to the pool.
+   * pages are retained for the caller, which releases them to the pool.
    */
   match(ids: readonly number[]): CachedPrefix;
   /**

@@ -113,7 +113,7 @@ export function openRequests(
 
   /** Requests whose grammars are being opened in other threads. */
   const opening = new Map<RequestState, AbortController>();
-  /** What opening a grammar has come to, to be dealt with in the next step. */
+  /** Results of opening grammars, which the next step handles. */
   const opened: { readonly state: RequestState; readonly error?: unknown }[] = [];
   let wake = Promise.withResolvers<void>();
 

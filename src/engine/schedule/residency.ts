@@ -33,9 +33,9 @@ export interface MemorySignals {
 export interface ResidencyOptions {
   /** Pages are short below this share of free ones while requests wait. */
   readonly shortShare: number;
-  /** It leaves once pages were short for so many steps. */
+  /** It is unloaded once pages were short for this many steps. */
   readonly shortSteps: number;
-  /** It comes back once the policy would have drafted in so many steps, */
+  /** It is loaded again once the policy would have drafted in this many steps, */
   readonly wantedSteps: number;
   /** and only if this share of the other pages is free then: more than `shortShare`. */
   readonly roomShare: number;
@@ -83,7 +83,7 @@ export type MoveOutcome = "moved" | "blocked" | "no memory";
 export function moved(state: Residency, how: MoveOutcome): Residency {
   switch (state.kind) {
     case "evicting":
-      // Without memory for more pages it is away all the same.
+      // Without memory for more pages it is unloaded nevertheless.
       return { kind: "host", wanted: 0 };
     case "loading":
       if (how === "moved") return RESIDENT;

@@ -38,7 +38,7 @@ export interface RequestOutcome {
   readonly logprobs?: readonly TextLogprobs[];
 }
 
-/** @param engine.tier of a request that asks for no number of steps. */
+/** @param engine.tier of a request that does not set its number of steps. */
 export function generateResult(
   engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: DraftShape },
   { promptIds, numSteps, prediction }: GenerateRequest,

@@ -7,7 +7,7 @@ export interface QueuedRequest {
   decoding: boolean;
 }
 
-/** Tokens of a prompt's next chunk, `most` or, while others decode, who wait for it, no more than `UNITS_PREFILL_ROWS`. */
+/** Tokens of a prompt's next chunk: `most`, or at most `UNITS_PREFILL_ROWS` while others decode, because they wait for it. */
 export function chunkTokens(most: number, running: readonly QueuedRequest[]): number {
   return running.some(({ decoding }) => decoding) ? Math.min(most, UNITS_PREFILL_ROWS) : most;
 }
@@ -41,7 +41,7 @@ export interface RoundsAhead {
 }
 
 /**
- * Who runs and who waits, first come, first served: continuous batching over paged keys and values.
+ * Running and waiting requests, first come, first served: continuous batching over paged keys and values.
  * It knows neither tokens nor time.
  */
 export interface RunQueue<Request extends QueuedRequest> {

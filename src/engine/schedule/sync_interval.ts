@@ -112,7 +112,7 @@ export interface SyncInterval {
   pick(batch: number, tier: DraftShape, ahead?: AheadOf): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
   learn(batch: number, tier: DraftShape, group: { count: number; ended: number }): void;
-  /** Something else runs before the next group: the time between says nothing of rounds. */
+  /** Called when something else runs before the next group: the time between is not that of rounds. */
   pause(): void;
 }
 

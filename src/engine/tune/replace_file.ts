@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 
-/** Puts a whole text in place by a rename, its folder made: who reads meanwhile reads the one before. */
+/** Replaces a file by a rename, and creates its folder: readers see the old or the new text, never a part. */
 export function replaceFile(path: string, text: string): void {
   const temporary = `${path}.${crypto.randomUUID().slice(0, 8)}`;
   try {

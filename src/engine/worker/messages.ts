@@ -37,7 +37,7 @@ export type FromEngine =
   | { readonly kind: "pong"; readonly id: number; readonly value: undefined }
   /** Answer to a message with an id. */
   | { readonly kind: "error"; readonly id: number; readonly error: SentError }
-  /** All that a step brought, by request; the status where one of them ended. */
+  /** All events of a step, by request; the status if one of them ended. */
   | {
     readonly kind: "events";
     readonly events: readonly SentEvent[];

@@ -89,7 +89,7 @@ function answers(
   };
 }
 
-/** Sends what one step brings together: its events come without a turn between them. */
+/** Sends the events of one step together: they are received without a turn of the event loop between them. */
 function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent) => void {
   let events: SentEvent[] = [];
   const flush = () => {

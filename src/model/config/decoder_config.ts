@@ -161,7 +161,7 @@ function refuseUnsupported(config: Fields, known: readonly string[]): void {
   }
 }
 
-/** Biases and norms of q and k are not brought into the order of rows that a partial rope has. */
+/** Biases and norms of q and k are not permuted to the order of rows of a partial rope. */
 function refuseUnplanned(
   config: Fields,
   layers: readonly LayerConfig[],

@@ -110,7 +110,7 @@ function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): La
   return { attention: { ...attention, qkNorm, bias: has("q_proj.bias") }, mlp, norms };
 }
 
-/** What config.json alone says of a draft. */
+/** The properties of a draft that config.json has. */
 export interface DraftSizes {
   /** Undefined where the architecture's name fits both. */
   readonly named: HeadAlgorithm | undefined;

@@ -53,7 +53,7 @@ export function generationDefaults(
   return samples ? { temperature: 1, ...found } : found;
 }
 
-/** `temperature 0.6, top_p 0.95`; undefined where it says nothing. */
+/** Returns `temperature 0.6, top_p 0.95`; undefined if it has no settings. */
 export function generationText(defaults: GenerationDefaults): string | undefined {
   const parts = Object.entries(FIELDS).flatMap(([field, { key }]) =>
     defaults[key] === undefined ? [] : [`${field} ${defaults[key]}`]

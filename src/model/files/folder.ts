@@ -13,7 +13,7 @@ export interface ByteSource extends Disposable {
 export interface Folder {
   /** For messages. */
   readonly name: string;
-  /** What brings back a file that is gone or cut short, for messages; absent where nothing can be lost. */
+  /** How to restore a missing or truncated file, for messages; absent if no file can be lost. */
   readonly remedy?: string;
   /** A whole small file, undefined when absent. @throws UsageError when unreadable. */
   bytes(file: string): Uint8Array | undefined;

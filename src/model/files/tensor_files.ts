@@ -133,7 +133,7 @@ function staysInside(file: string): boolean {
   return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
 }
 
-/** `readTensors`; of a file that was cut it says what brings it back. */
+/** `readTensors`, with an error for a truncated file that says how to restore it. */
 function readWhole(folder: Folder, file: string, source: ByteSource): TensorInfo[] {
   try {
     return readTensors(`${folder.name}/${file}`, file, source);

@@ -1,6 +1,6 @@
 /**
  * A forward as a list of plain operations on values, as the formulas of a paper write them. No operation knows of
- * kernels, of ranges of k, of who comes next: `lower` makes dispatches of the list, and its rewrites make them fast.
+ * kernels, of ranges of k, or of the next operation: `lower` makes dispatches of the list, and its rewrites make them fast.
  */
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";

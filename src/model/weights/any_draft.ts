@@ -9,7 +9,7 @@ import { parseNextnConfig } from "../config/nextn_config.ts";
 import { parseStandaloneConfig } from "../config/standalone_config.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 
-/** What is said of the draft besides its files. */
+/** Options of the draft besides its files. */
 export interface DraftRequest {
   /** Its rope base, instead of what its config.json says. */
   readonly draftRopeTheta?: number | undefined;

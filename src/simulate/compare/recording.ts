@@ -17,7 +17,7 @@ export interface RecordedRequest {
 export interface RecordedRound {
   /** When it ended, from the start. */
   readonly tMs: number;
-  /** Sequences that it brought tokens for. */
+  /** Sequences that it returned tokens for. */
   readonly batch: number;
   readonly numSteps: number;
   /** Drafts accepted by each of them. */

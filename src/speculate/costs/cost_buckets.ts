@@ -4,7 +4,7 @@ export const ROW_BUCKETS: readonly number[] = [
   ...[128, 192, 256, 384, 512, 768, 1024, 1536, 2048],
 ];
 
-/** The row bucket of so many rows; beyond the largest the rows themselves. */
+/** The bucket of this number of rows; beyond the largest bucket the number itself. */
 export function paddedRows(rows: number): number {
   return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
 }

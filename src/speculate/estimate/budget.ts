@@ -11,7 +11,7 @@ export interface RankedDrafts {
   readonly depth: number;
 }
 
-/** Survivals that differ by less than one part in so many are ranked alike. */
+/** Survivals that differ by less than one part in this many are ranked alike. */
 const RANKS = 1024;
 /** No chain is as deep as 2 to the power of this. */
 const POSITION_BITS = 5;
@@ -48,7 +48,7 @@ export function rankDrafts(survivals: Float64Array, depth: number): RankedDrafts
 }
 
 /**
- * Chains that stand for those of batches to come, as so many batches of that size, each ranked by
+ * Chains as a sample of those of future batches, as several batches of that size, each ranked by
  * itself: drafts are chosen within a round, so that one round's sure drafts are of no use to
  * another's. One batch where there are fewer chains.
  */

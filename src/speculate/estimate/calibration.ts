@@ -32,7 +32,7 @@ export interface CalibrationWindow {
 export interface CalibrationOptions {
   /** Rounds of a window. */
   readonly rounds: number;
-  /** A window ends before that with so many samples. */
+  /** A window ends earlier if it has this many samples. */
   readonly samples: number;
   /** Added to each second derivative. */
   readonly ridge: number;

@@ -14,7 +14,7 @@ export type RoundTimings = readonly TimedCell[];
 
 /** Weight that a round leaves to those before it of its bucket and depth. */
 const FADE = 0.97;
-/** A time counts as at most so many times what was usual, and at least as this part of it. */
+/** A time counts as at most this many times the usual one, and at least as this part of it. */
 const USUAL = 3;
 
 /** Adds a round. One without a time that can be, or whose counts cannot, is left out. */

@@ -108,7 +108,7 @@ export function changeText(
     `(ema_accept_len=${ema.toFixed(2)})`;
 }
 
-/** A round that was launched before a change says nothing of the steps that run now: it is dropped. */
+/** A round that was launched before a change is not evidence for the current steps: it is dropped. */
 function learn(
   state: EmaState,
   index: number,

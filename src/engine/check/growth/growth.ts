@@ -168,7 +168,7 @@ function leastWork(programs: readonly Program[], context: Context): LeastWork {
   };
 }
 
-/** Sequences with pages for so many cells each; undefined where there are not enough. */
+/** Opens sequences with pages for this many cells each; undefined if there are not enough. */
 export function openSequences(
   core: Runner,
   stack: DisposableStack,
@@ -211,7 +211,7 @@ export function randomChain(core: Runner, count: number, seed: number): Proposal
   };
 }
 
-/** Tokens that differ from each other, as far as the target has so many. */
+/** Distinct tokens, as far as the target has enough. */
 export function randomIds({ models }: Pick<Runner, "models">, count: number, seed = 0): number[] {
   const { vocabSize } = models.target.config;
   return Array.from({ length: count }, (_, i) => (7 + 31 * i + 101 * seed) % vocabSize);

@@ -19,7 +19,7 @@ import type { ProposalGain } from "./proposal_gain.ts";
 import { deviceSteps, type HostRound, proposalOf, proposedRound } from "./proposing.ts";
 import { roundContext } from "./round_context.ts";
 
-/** Rounds to submit at once, and who takes part. */
+/** Rounds to submit at once, and the requests in them. */
 export interface PickedGroup {
   readonly states: readonly RequestState[];
   readonly round: HostRound;

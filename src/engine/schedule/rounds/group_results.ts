@@ -25,7 +25,7 @@ interface Parts {
   readonly onRound: (sample: RoundSample) => void;
 }
 
-/** What a round brought for a request. */
+/** The result of a round for one request. */
 interface Taking {
   readonly state: RequestState;
   readonly result: SequenceResult;
@@ -80,7 +80,7 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
   return wasted;
 }
 
-/** The requests that go on, where the round brought tokens for them. */
+/** The requests that continue, of those that the round returned tokens for. */
 function takingOf(
   states: readonly RequestState[],
   sequences: readonly SequenceResult[],

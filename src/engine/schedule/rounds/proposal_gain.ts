@@ -5,9 +5,9 @@ const NEWEST = 0.1;
 export interface ProposalGain {
   /** Rounds that asking one round sooner is expected to save: 0 where nothing is ever proposed. */
   readonly rounds: number;
-  /** It was asked after so many rounds without a proposal, and proposed or not. */
+  /** Records that it was asked after this many rounds without a proposal, and whether it proposed. */
   asked(rounds: number, proposed: boolean): void;
-  /** A round brought so many tokens a sequence, with or without a proposal. */
+  /** Records how many tokens per sequence a round had, with or without a proposal. */
   brought(tokens: number, proposed: boolean): void;
 }
 

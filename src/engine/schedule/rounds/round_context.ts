@@ -48,7 +48,7 @@ function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
 /**
  * The result of a round, before its tokens are added to the sequences.
  *
- * @param taking the requests that it brought tokens for.
+ * @param taking the requests that it returned tokens for.
  */
 export function roundOutcome(
   round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting" | "roundsPerSync">,

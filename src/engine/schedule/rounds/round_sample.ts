@@ -6,7 +6,7 @@ export interface RoundSample extends Omit<RoundResult, "sequences"> {
   readonly numSteps: number;
   /** Drafts of a sequence that it had rows for. */
   readonly drafted: number;
-  /** Sequences that it brought tokens for. */
+  /** Sequences that it returned tokens for. */
   readonly batch: number;
   /** Which they are: 0 for the first that was submitted. */
   readonly requests: readonly number[];

@@ -28,7 +28,7 @@ export interface EngineCosts {
   keep(): void;
 }
 
-/** What a caller says of costs: a file of them, "off" to know none; absent: the cache's. */
+/** The caller's choice of costs: a file, or "off" for none; absent: the cache's. */
 export type CostsChoice = string;
 
 export interface CostsOptions {
@@ -104,7 +104,7 @@ function given(choice: CostsChoice | undefined): CostTable | undefined {
   return choice === undefined || choice === "off" ? undefined : readCostFile(choice);
 }
 
-/** Whether so many rows lie no further beyond what was measured than that itself. */
+/** Whether this number of rows is at most twice the largest that was measured. */
 function reaches({ verify }: CostTable, rows: number): boolean {
   return 2 * (verify.at(-1)?.at ?? 0) >= rows;
 }

@@ -94,7 +94,7 @@ export function openLanes(core: Runner): Lanes {
   };
 }
 
-/** Tokens of the target that differ from each other, as far as it has so many. */
+/** Distinct tokens of the target, as far as it has enough. */
 export function promptIds(core: Pick<Runner, "models">, length: number): number[] {
   const { vocabSize } = core.models.target.config;
   return Array.from({ length }, (_, i) => (7 + 31 * i) % vocabSize);

@@ -10,7 +10,7 @@ import {
   roundProbe,
 } from "./probes.ts";
 
-/** What is to be known. */
+/** The costs that have to be measured. */
 export interface ProbePlanRequest {
   /** Sequences, the most; at most the capacity's. */
   readonly maxBatch: number;

@@ -1,5 +1,5 @@
 /**
- * Rows in the order of k, brought into the order that the lanes of a matmul read; see
+ * Rows in the order of k, permuted to the order in which the lanes of a matmul read them; see
  * kernels/matmul/quantize.wgsl.
  */
 import { BLOCK_VEC8S, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";

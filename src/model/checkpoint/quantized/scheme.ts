@@ -1,4 +1,4 @@
-/** What `quantization_config` says of the weights of a checkpoint. */
+/** The quantization of a checkpoint's weights, from its `quantization_config`. */
 import { UsageError } from "../../../errors.ts";
 import {
   type Fields,
@@ -30,7 +30,7 @@ export interface Scheme {
   readonly block: { readonly rows: number; readonly cols: number } | undefined;
   /** What is added to stored zeros: 1 in the first format of GPTQ. */
   readonly zeroStep: 0 | 1;
-  /** Modules that are said to be as they were. */
+  /** Modules that are not quantized, as the config lists them. */
   readonly kept: readonly string[];
 }
 

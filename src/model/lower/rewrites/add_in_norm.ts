@@ -17,7 +17,7 @@ export const addInNorm: Rewrite = {
   },
 };
 
-/** A norm that may take the place of the sum it reads: the others who read the sum run after it. */
+/** A norm that may replace the sum it reads: the other readers of the sum run after it. */
 export function normAfter(edits: Edits, { out }: OpOf<"add">): OpOf<"norm"> | undefined {
   const readers = edits.readers(out);
   const norm = readers.find((op) => op.kind === "norm");

@@ -11,7 +11,7 @@ export interface PriorRound {
 const { tokens: tokensOf } = breakEven();
 
 /**
- * What a round of each depth is thought to come to before there was one: b n(alpha, K) tokens in the
+ * The expected result of a round of each depth before there was one: b n(alpha, K) tokens in the
  * cost table's milliseconds. Undefined without a table, or where it has no time for such a round.
  */
 export function priorRounds(
@@ -45,7 +45,7 @@ export function lagOf(
   return { total, most };
 }
 
-/** Milliseconds of the draft's prefill of so many tokens, where there is a table that says. */
+/** Milliseconds of the draft's prefill of this many tokens, if there is a table. */
 export function tableCatchUpMs({ costs }: RoundContext, tokens: number): number | undefined {
   const ms = costs && catchUpMs(costs, tokens);
   return Number.isFinite(ms) ? ms : undefined;

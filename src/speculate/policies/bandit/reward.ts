@@ -1,6 +1,6 @@
 import type { RoundOutcome } from "../../policy.ts";
 
-/** What a round says of its depth. */
+/** The evidence of a round for its depth. */
 export interface Reward {
   /** Accepted drafts and one token more of each sequence. */
   readonly tokens: number;

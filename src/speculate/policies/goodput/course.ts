@@ -57,7 +57,7 @@ export function laterMs({ catchUp, returns, rest }: Course): number {
   return TOO_SOON * catchUp * returns / rest;
 }
 
-/** What a course takes note of. */
+/** What a course records. */
 export interface FollowedRound {
   readonly steps: number;
   readonly ms: number;

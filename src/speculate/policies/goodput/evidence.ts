@@ -90,7 +90,7 @@ export function learnRound(
   };
 }
 
-/** The same, with less weight on what it says of acceptance. */
+/** The same evidence, with less weight on acceptance. */
 export function faded(evidence: Evidence, keep: number): Evidence {
   return {
     ...evidence,
@@ -148,7 +148,7 @@ function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome
   return difference / Math.sqrt(variance);
 }
 
-/** What a round says of the time that such rounds take. */
+/** What is learned from a round about the time of such rounds. */
 export function timedRound(
   { tier, batchSize, sequences, ms }: RoundOutcome,
   buckets: readonly number[],

@@ -20,7 +20,7 @@ export interface PMinOptions {
 /**
  * llama.cpp's `--draft-max` and `--draft-p-min`: a chain ends before the first draft whose highest
  * probability is below `p_min`. llama.cpp then drafts no further; here the chain is drafted whole on
- * the device, and what comes after is not verified. Where the draft does not tell its confidence, a
+ * the device, and what comes after is not verified. Where the draft does not report its confidence, a
  * request's chain ends before the first position that its history says is accepted less often than
  * that, but not before the first draft, from which it keeps learning.
  */

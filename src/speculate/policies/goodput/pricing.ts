@@ -101,7 +101,7 @@ function pricesFor(
   };
 }
 
-/** A round that drafts verifies a draft for one request in so many: without any it would teach nothing. */
+/** A round that drafts verifies a draft for at least one request in this many: without any, nothing would be learned. */
 const LEAST_SHARE = 8;
 /** Of a depth that never ran, and the rounds that take it to a third of that. */
 const DOUBT = 0.3;
@@ -121,7 +121,7 @@ function roundsNear(timings: RoundTimings, batch: number, steps: number): number
 /** No sequence stores more tokens. */
 const MOST_CELLS = 2 ** 24;
 
-/** What the table says of rounds that were timed. */
+/** Predictions of the table for rounds that were timed. */
 function priceOf(
   { costs, prices }: Priced,
   { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,

@@ -9,7 +9,7 @@ import type { Evidence } from "./evidence.ts";
  *
  *     s_j = product over k <= j of shifted(c_k, odds ratio of the request)
  *
- * @param stride of every so many requests only, which stand for all.
+ * @param stride uses only every n-th request, as a sample of all.
  * @returns [ceil(batchSize / stride) * depth].
  */
 export function survivalByHistory(
@@ -34,7 +34,7 @@ export function survivalByHistory(
 }
 
 /**
- * The same of the last chains, by what the draft said of itself: they stand for those to come.
+ * The same for the last chains, by the draft's confidences: they are a sample of future chains.
  * Levels that a chain did not have are as good as all requests' there.
  *
  * @returns [chains * depth].
