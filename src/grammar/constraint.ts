@@ -44,7 +44,7 @@ interface State {
   readonly next: Map<number, State>;
 }
 
-/** Of each row of a proposal its state; "end" behind a token that ends, undefined where not allowed. */
+/** The state of each row of a proposal; "end" after a token that ends the output, undefined for a token that is not allowed. */
 type Walked = (State | "end" | undefined)[];
 
 /**

@@ -49,7 +49,7 @@ interface Place {
   readonly of: Extract<Expression, { kind: "text" | "one of" | "counted string" }>;
   /** Bytes of the text or characters of the string that were read; 0 before its quote. */
   readonly at: number;
-  /** Of a character the bytes so far, as a number; of a string, see IN_*. */
+  /** In a character the bytes so far, as a number; in a string, see IN_*. */
   readonly part: number;
   readonly next: Frame | undefined;
 }
@@ -316,7 +316,7 @@ function isOneOf(of: Expression, part: Expression): boolean {
   }
 }
 
-/** Of each byte its kind: all parts of the rules read bytes of one kind alike. */
+/** The kind of each byte: all parts of the rules treat bytes of one kind alike. */
 function byteKinds(rules: Rules): Uint16Array {
   /** Whether a kind begins at the byte. */
   const begins = new Set([QUOTE, BACKSLASH, 0x20, 0x80, 0xc0, ...SHORT_ESCAPES].flatMap(around));

@@ -61,7 +61,7 @@ export function openGrammars(
 ): LocalGrammars {
   let module: Promise<Compiling> | undefined;
   let classes: TokenClasses | undefined;
-  /** By text, the least recently used first. */
+  /** Compiled grammars by their text, the least recently used first. */
   const compiled = new Map<string, { readonly grammar: CompiledGrammar; readonly of: Compiling }>();
 
   async function compile(text: string) {

@@ -20,7 +20,7 @@ const MOST_CLASSES = 16;
 const OTHER = 0xffff;
 
 interface TokenClass {
-  /** Of each token its number of characters, or OTHER. */
+  /** The number of characters of each token, or OTHER. */
   readonly lengths: Uint16Array;
   readonly longest: number;
   /** All that consist of the class, as a mask. */
@@ -43,7 +43,7 @@ export function tokenClasses(
   bytes: readonly Uint8Array[],
   eosTokenIds: readonly number[],
 ): TokenClasses {
-  /** By what they are, the least recently used first. */
+  /** Classes by their contents, the least recently used first. */
   const classes = new Map<string, TokenClass>();
   const ends = new Set(eosTokenIds);
   const starts = new Uint32Array(bytes.length + 1);

@@ -76,7 +76,7 @@ interface Package {
 
 const HELD = "exports.default = index;";
 
-/** As published an instance may have 2 GB. */
+/** The published build allows an instance 2 GB. */
 const HEAP_MOST = "getHeapMax=()=>2147483648";
 const HEAP_BYTES = 256 * 1024 ** 2;
 const TOO_LARGE = `compiled, it takes more than ${HEAP_BYTES / 1024 ** 2} MB`;

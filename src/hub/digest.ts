@@ -8,7 +8,7 @@ export interface Digest {
   finish(): string;
 }
 
-/** Of a file as the hub names it: sha256 of the content, or git's sha1 of `blob SIZE\0` content. */
+/** Starts the digest by which the hub names a file: sha256 of the content, or git's sha1 of `blob SIZE\0` content. */
 export function startDigest({ hash, size }: Pick<RemoteFile, "hash" | "size">): Digest {
   const state = createHash(hash === "sha256" ? "sha256" : "sha1");
   if (hash === "git-sha1") state.update(`blob ${size}\0`);

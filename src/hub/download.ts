@@ -18,7 +18,7 @@ export interface DownloadProgress {
   readonly label: string;
   readonly bytes: number;
   readonly total: number;
-  /** Of `bytes`: were there when it began. */
+  /** How many of `bytes` existed when it began. */
   readonly before: number;
 }
 

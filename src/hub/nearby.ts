@@ -5,7 +5,7 @@ import leven from "leven";
 const MOST_SLIPS = 3;
 const MOST_SLIPS_SHARE = 0.4;
 
-/** Those of `names` that are nearest to what was typed, by all of it or what follows the last slash. */
+/** Returns the `names` that are nearest to what was typed, by all of it or by what follows the last slash. */
 export function nearest(typed: string, names: readonly string[]): string[] {
   const slips = new Map(names.map((name) => [name, slipsOf(typed, name)]));
   const least = Math.min(...slips.values());

@@ -10,7 +10,7 @@ export interface CachedRevision {
   readonly folder: string;
   /** Branches and tags that are this commit. */
   readonly refs: readonly string[];
-  /** Of all its files. */
+  /** Bytes of all its files. */
   readonly bytes: number;
   /** Real paths of its files' content. */
   readonly blobs: ReadonlySet<string>;
@@ -32,7 +32,7 @@ export function scanCache(cache: string): CachedRepo[] {
   return cachedRepos(cache).map((repo) => scanRepo(cache, repo));
 }
 
-/** Their names alone, in alphabetical order. */
+/** Names of the cached models, in alphabetical order. */
 export function cachedRepos(cache: string): string[] {
   return list(cache)
     .flatMap(({ name, isDirectory }) => isDirectory ? repoOfFolder(name) ?? [] : [])

@@ -66,7 +66,7 @@ interface Partial extends Disposable {
   size(): number;
   append(bytes: Uint8Array): void;
   restart(): void;
-  /** Of all bytes; once, when they are there. */
+  /** Returns the hash of all bytes; called once, when they are complete. */
   hash(): string;
   flush(): Promise<void>;
 }

@@ -122,7 +122,7 @@ export function llamaMarkdown(rows: readonly LlamaRow[]): string {
   return `${markdownText(COLUMNS, rows)}\n`;
 }
 
-/** As llama-bench has it: `3.56 GiB`. */
+/** Formats a size like llama-bench: `3.56 GiB`. */
 function sizeText(bytes: number): string {
   const gib = bytes / 2 ** 30;
   return gib >= 1 ? `${gib.toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(2)} MiB`;

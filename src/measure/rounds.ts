@@ -7,7 +7,7 @@ export interface Acceptance {
   readonly meanAcceptLength: number | null;
   /** Accepted drafts over all drafts; null if there were no drafts. */
   readonly draftAcceptanceRate: number | null;
-  /** Of the rounds that drafted position k, the share that accepted it and so all positions before it. */
+  /** Share of the rounds that drafted position k which accepted it, and so all positions before it. */
   readonly perPosition: readonly number[];
 }
 

@@ -25,7 +25,7 @@ export interface BenchRow {
   readonly output_tokens: number;
   readonly temperature: number;
   readonly depth: number;
-  /** As it was given. */
+  /** The given value. */
   readonly rounds_per_sync: RoundsPerSync;
   readonly seed: number;
   readonly setting: string;

@@ -2,11 +2,11 @@ import { UsageError } from "../errors.ts";
 
 /** Where a server is, and what it is sent to be let in. */
 export interface Endpoint {
-  /** As the person wrote it, for messages. */
+  /** The address as it was typed, for messages. */
   readonly shown: string;
-  /** Of /server_info and /metrics; no slash at its end. */
+  /** Base URL of /server_info and /metrics, without a slash at its end. */
   readonly root: string;
-  /** Of /chat/completions: OpenAI's `baseURL`; no slash at its end. */
+  /** Base URL of /chat/completions, OpenAI's `baseURL`, without a slash at its end. */
   readonly api: string;
   readonly key: string | undefined;
 }

@@ -11,7 +11,7 @@ export type ServerKind = typeof KINDS[number] | "other";
 /** A server that has answered, and the model that it is asked for. */
 export interface Server {
   readonly endpoint: Endpoint;
-  /** By `owned_by` of its list of models. */
+  /** Kind of the server, by `owned_by` of its list of models. */
   readonly kind: ServerKind;
   readonly model: string;
 }

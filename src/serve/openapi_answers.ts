@@ -4,7 +4,7 @@ import { z } from "zod";
 export interface Described {
   /** Content type. */
   readonly type: string;
-  /** Of the JSON; absent: a text. */
+  /** Schema of the JSON; absent: the answer is a text. */
   readonly schema?: z.ZodType;
   /** Where its body has `stream: true`. */
   readonly stream?: {
@@ -32,7 +32,7 @@ const USAGE = z.looseObject({
   }),
 });
 
-/** As llama-server has it. */
+/** The object of llama-server. */
 const TIMINGS = z.looseObject({
   cache_n: count,
   prompt_n: count,

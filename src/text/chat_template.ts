@@ -13,9 +13,9 @@ export interface ChatMessage {
   readonly reasoning_content?: string;
   /** Functions that the assistant calls, as transformers gives them to templates. */
   readonly tool_calls?: readonly unknown[];
-  /** Of a tool's message: the call that it answers. */
+  /** In a tool's message, the call that it answers. */
   readonly tool_call_id?: string;
-  /** Of a tool's message: the function; of others who speaks. */
+  /** In a tool's message, the function; in others, the name of the speaker. */
   readonly name?: string;
 }
 

@@ -4,7 +4,7 @@ export interface ReasoningMarks {
   readonly close: string;
 }
 
-/** By family; the first whose marks a checkpoint knows is its own. */
+/** Marks by family; a checkpoint has the first ones that its vocabulary knows. */
 export const REASONING_MARKS: readonly ReasoningMarks[] = [
   // Qwen3, QwQ, DeepSeek R1 and V3.1, GLM, SmolLM3, Phi-4 reasoning
   { open: "<think>", close: "</think>" },
@@ -67,7 +67,7 @@ type Part = "begin" | "reasoning" | "gap" | "text";
 
 /** Parts an output that arrives in pieces. */
 export interface ReasoningStream {
-  /** Of the last piece. */
+  /** The part that the last piece belongs to. */
   readonly part: Part;
   push(piece: string): SeparatedText;
   /** The output ended: what was held back. */

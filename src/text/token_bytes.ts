@@ -3,7 +3,7 @@ import type { Tokenizer } from "./tokenizer.ts";
 
 /** What each token adds to a text. */
 export interface TokenBytes {
-  /** By id, [vocabSize]; empty where a token is no text: special ones, an embedding's padding. */
+  /** Bytes by token id, [vocabSize]; empty if a token is not text: special tokens, padding of an embedding. */
   readonly bytes: readonly Uint8Array[];
   /** The decoder leaves out a space that a text begins with (SentencePiece's "▁"). */
   readonly stripsSpace: boolean;
@@ -20,7 +20,7 @@ export function tokenBytes(
   tokenizerJson: unknown,
   { name, vocabSize, tokenizer: { isSkipped } }: {
     readonly name: string;
-    /** Of the target. */
+    /** Vocabulary size of the target. */
     readonly vocabSize: number;
     readonly tokenizer: Pick<Tokenizer, "isSkipped">;
   },
@@ -49,7 +49,7 @@ export function tokenBytes(
   return { bytes, stripsSpace: steps.some(strips) };
 }
 
-/** Of tokenizer.json what says how tokens become text. */
+/** The parts of tokenizer.json that say how tokens become text. */
 interface TokenizerJson {
   readonly model?: { readonly vocab?: Readonly<Record<string, number>> | readonly [string][] };
   readonly added_tokens?: readonly { readonly id: number; readonly content: string }[];

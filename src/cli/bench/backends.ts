@@ -219,7 +219,7 @@ function tell(
   if (!quiet || total === undefined) io.stderr.write(`${line}\n`);
 }
 
-/** Those of them that have no value. */
+/** The flags of these that have no value. */
 const SWITCHES = ["--force", "--wide", "--json"];
 
 /** The arguments without these flags and their values. */

@@ -6,7 +6,7 @@ export interface BenchChild {
   readonly lines: AsyncIterator<string>;
   /** Lets it begin its next block. */
   go(): Promise<void>;
-  /** As Ctrl+C. */
+  /** Interrupts the process like Ctrl+C. */
   interrupt(): void;
   /** Its exit code. */
   readonly ended: Promise<number>;

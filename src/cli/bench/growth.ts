@@ -67,7 +67,7 @@ export function writeGrowth(
   if (shown !== "jsonl") io.stdout.write(textOf(rows, shown, all));
 }
 
-/** As the floors of the rows have it. */
+/** The bandwidth that the floors of the rows were computed with. */
 function bandwidthOf(rows: readonly GrowthRow[]): number | null {
   const known = rows.find(({ floor_ms }) => floor_ms !== null);
   return known?.floor_ms ? known.bytes / 1e6 / known.floor_ms : null;

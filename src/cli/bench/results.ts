@@ -35,7 +35,7 @@ export function openResults(
     context: BenchContext;
     plan: Plan;
     session: BenchSession;
-    /** Of `--output`, unless the rows are in it already by `--resume`. */
+    /** The file of `--output`, unless `--resume` already adds the rows to it. */
     file: OutputFile | undefined;
     earlier: ReadonlyMap<string, BenchRow>;
   },

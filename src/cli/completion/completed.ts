@@ -22,6 +22,6 @@ export interface CompletedCommand {
   readonly flags: readonly CompletedFlag[];
   /** The words that make other commands of it: `load` of `bench`. */
   readonly longer: readonly string[];
-  /** By place; one that may be repeated stands for all that follow. */
+  /** Operands by position; one that may be repeated is used for all that follow. */
   readonly operands: readonly { readonly name: string; readonly values: Values }[];
 }

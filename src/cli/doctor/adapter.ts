@@ -14,7 +14,7 @@ export interface AdapterReport {
   readonly software: boolean;
   /** Smallest and largest subgroup the adapter may pick. */
   readonly subgroupSizes: readonly [number, number];
-  /** Those of `WANTED_FEATURES` that a device was granted. */
+  /** The features of `WANTED_FEATURES` that a device was granted. */
   readonly granted: readonly string[];
   /** Everything the adapter lists. */
   readonly features: readonly string[];

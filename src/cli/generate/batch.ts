@@ -33,7 +33,7 @@ export async function runBatch(
     readonly file: string;
     readonly prompt: string | undefined;
     readonly options: GenerateOptions;
-    /** Of lines that have none of their own. */
+    /** Grammar of lines without their own. */
     readonly grammar: Grammar | undefined;
   },
   context: CommandContext,

@@ -6,7 +6,7 @@ import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 export interface BatchEntry {
   /** From 1, blank lines counted. */
   readonly line: number;
-  /** As given, else made from the line's number; equals no id that another line gives. */
+  /** The given id, or else one from the line's number that no other line has. */
   readonly id: BatchId;
   /** What it asks for, or why it cannot be used. */
   readonly request: BatchLine | UsageError;

@@ -20,7 +20,7 @@ export function cutNote(
 
 /** What `generate` was to make. */
 interface AnswerLimits {
-  /** As `--max-tokens` says; undefined: its default. */
+  /** Value of `--max-tokens`; undefined: its default. */
   readonly maxTokens: number | undefined;
   readonly grammar: Grammar | undefined;
 }

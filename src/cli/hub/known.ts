@@ -16,7 +16,7 @@ import type { Machine } from "./verdict.ts";
 /** One model of presets/models.json: the fields of its config.json that shapes follow from. */
 interface Listed {
   readonly name: string;
-  /** As the hub counts them; what is printed is computed from `config`. */
+  /** Parameters as the hub counts them; the printed sizes are computed from `config`. */
   readonly parameters: number;
   /** The files hold the lm_head of a tied model once more. */
   readonly storesTiedHead?: boolean;
@@ -167,7 +167,7 @@ function sizesOf({ downloadBytes, memory }: KnownModel): string[] {
   return [downloadBytes, ...KEPT.map((kept) => memory[kept])].map(bytesText);
 }
 
-/** Of each card and way of keeping matrices the largest model that fits, of those with a known EAGLE-3 head. */
+/** For each card and quantization the largest model that fits, of those with a known EAGLE-3 head. */
 function cardRows(known: readonly KnownModel[]): string[][] {
   const drafted = known.filter(({ algorithm }) => algorithm === "EAGLE3");
   return CARDS.map((card) => [

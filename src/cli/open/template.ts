@@ -7,7 +7,7 @@ import type { EngineInfo } from "../../engine/engine.ts";
 /** Whether the model is to think before it answers. */
 export type Think = NonNullable<ChatOptions["think"]>;
 
-/** Those that the conversation itself has. */
+/** Names that the conversation itself sets. */
 const TAKEN = ["messages", "add_generation_prompt"];
 
 /**

@@ -136,7 +136,7 @@ function table(name: string): Alias {
   };
 }
 
-/** By what the times or the lengths of a trace are multiplied. */
+/** The factor of the times or of the lengths of a trace. */
 function traceFactor(key: "time" | "length", commands?: readonly CommandName[]): Alias {
   return {
     flag: "--trace",

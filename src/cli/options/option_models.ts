@@ -20,7 +20,7 @@ export const MODELS:
   & typeof QUANTIZE_DRAFT
   & typeof KV = { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV };
 
-/** Those of a command that answers, and what opening them takes. */
+/** Model flags of a command that answers, and those for opening an engine. */
 export const OPENED:
   & typeof MODELS
   & typeof ADAPTER
@@ -29,7 +29,7 @@ export const OPENED:
   & typeof CONTEXT
   & typeof CACHE = { ...MODELS, ...ADAPTER, ...AUTOTUNE, ...COSTS, ...CONTEXT, ...CACHE };
 
-/** Those of a command that measures. */
+/** Model flags of a command that measures. */
 export const MEASURED:
   & Omit<typeof MODELS, keyof typeof BENCH_RANDOM>
   & typeof DRAFT_MODEL

@@ -110,7 +110,7 @@ function distinctPolicies(): string[] {
   ).map(([name]) => name);
 }
 
-/** Those that were asked for, or the recording's, or the toy's; `costs` names them. */
+/** The prices that `costs` names, or else those of the recording, or of the toy machine. */
 function pricesFor(
   asked: string | undefined,
   recorded: Recorded | undefined,

@@ -108,7 +108,7 @@ export const DELETES: Readonly<Record<string, Place>> = {
   "C-d": after,
 };
 
-/** As `DELETES`; Ctrl+Y inserts what was deleted. */
+/** Like `DELETES`; Ctrl+Y inserts the deleted text. */
 export const KILLS: Readonly<Record<string, Place>> = {
   "C-u": lineStart,
   // At the end of a line the line end itself.

@@ -72,7 +72,7 @@ export class LineScreen {
     this.muted = true;
   }
 
-  /** Of a text that is higher than the terminal, the rows around the cursor. */
+  /** Lays out the line; of a text that is higher than the terminal only the rows around the cursor. */
   #layout(line: Prompted): Layout {
     const { rows, row, column } = layout(line, this.#output.columns());
     const most = Math.max(1, this.#output.rows());

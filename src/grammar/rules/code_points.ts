@@ -23,7 +23,7 @@ export function charactersOf(text: string): CodePoints {
   }));
 }
 
-/** Those that both have. */
+/** Returns the code points that are in both. */
 export function both(a: CodePoints, b: CodePoints): CodePoints {
   return codePoints(
     a.flatMap(([from, to]) =>

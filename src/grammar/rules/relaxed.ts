@@ -16,7 +16,7 @@ export interface CountedFrom {
 
 export const COUNTED_FROM: CountedFrom = { most: 16, wide: 4, tokens: 2000 };
 
-/** Of a character that xgrammar's tables cost little for: its part of the printable ASCII characters. */
+/** Least wideness that is counted, that of a character for which xgrammar's tables cost little: a share of the printable ASCII characters. */
 const LEAST_WIDENESS = 1 / 20;
 
 /**
@@ -65,7 +65,7 @@ function isRelaxed({ part, least, most = least }: Repeat, copies: number, from: 
   return copies === 1 || (copies <= MOST_COPIES && copies * most <= MOST_NESTED);
 }
 
-/** Of a part that is one character, perhaps one that is written in another way; else undefined. */
+/** Wideness of a part that is one character, also if it can be written in another way; else undefined. */
 function widenessOf(part: Expression): number | undefined {
   switch (part.kind) {
     case "one of":

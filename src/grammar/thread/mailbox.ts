@@ -23,7 +23,7 @@ const STATE = 0;
 const COMMAND = 1;
 const HANDLE = 2;
 const ARGUMENT = 3;
-/** Of the answer. */
+/** Words of the answer: whether the call failed, and its value. */
 const FAILED = 4;
 const VALUE = 5;
 /** Tokens of the proposal in the data, of a call or of an answer. */

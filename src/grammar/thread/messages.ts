@@ -27,8 +27,8 @@ export type ToGrammars =
 export type FromGrammars =
   /** Messages are received from now on. */
   | { readonly kind: "started" }
-  /** To "vocabulary". */
+  /** Answer to "vocabulary". */
   | { readonly kind: "ready" }
-  /** To "open". */
+  /** Answer to "open". */
   | { readonly kind: "opened"; readonly handle: number; readonly complete: boolean }
   | { readonly kind: "refused"; readonly message: string };

@@ -76,7 +76,7 @@ export class GrammarThread {
     throw this.#failure;
   }
 
-  /** Of each row of the last FILL the mask, u32 [rows, words of a mask]. */
+  /** Masks of the rows of the last FILL, u32 [rows, words of a mask]. */
   masks(rows: number): Uint32Array {
     return this.#mailbox.masks.subarray(0, rows * this.#words);
   }

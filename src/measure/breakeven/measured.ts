@@ -22,7 +22,7 @@ export interface MeasuredSteps extends RoundCosts {
 /** The measured parameters of the equation for one machine and one pair of models. */
 export interface Measured {
   readonly alpha: number;
-  /** Of the rounds with the most steps, the share that accepted position k and all positions before it. */
+  /** Share of the rounds with the most steps that accepted position k and all positions before it. */
   readonly acceptedByPosition: readonly number[];
   /** Median milliseconds of a plain decoding step, with the host's work. */
   readonly plainMs: number;

@@ -43,7 +43,7 @@ function speedOf({ batch, setting, tokens_per_second }: BenchRow) {
   return { batch, setting, mean, low, high, cut, title };
 }
 
-/** Of a single batch size. */
+/** The chart for a single batch size. */
 function speedBars(
   speeds: readonly Speed[],
   { page, looks, width, name }: SpeedOptions,
@@ -92,7 +92,7 @@ function ends(
   ];
 }
 
-/** By batch size. */
+/** The chart for several batch sizes. */
 function speedLines(
   speeds: readonly Speed[],
   { page, looks, width, name }: SpeedOptions,
@@ -171,7 +171,7 @@ function speedupsOf(rows: readonly BenchRow[]) {
 
 const PLAIN_RULE = { stroke: "var(--plain)", strokeDasharray: "4 3" } as const;
 
-/** Of a single batch size. */
+/** The chart for a single batch size. */
 function speedupRows(
   { points, noise }: Speedups,
   { page, looks, width, name }: SpeedOptions,
@@ -200,7 +200,7 @@ function speedupRows(
   }, name);
 }
 
-/** By batch size. */
+/** The chart for several batch sizes. */
 function facets(
   { points, noise }: Speedups,
   { page, looks, width, name }: SpeedOptions,

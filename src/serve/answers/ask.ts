@@ -33,7 +33,7 @@ const MOST_CHARACTERS = 128;
 /** Prompts with more characters a token of the context are not tokenized: they keep others waiting. */
 const USUAL_CHARACTERS = 16;
 
-/** As many characters are tokenized, also where the context is short. */
+/** This many characters are tokenized even if the context is short. */
 const FEWEST_MOST_CHARACTERS = 2 ** 20;
 
 /** Token ids of a prompt. @throws ApiError as `promptTokens`, and where it does not fit. */
@@ -120,7 +120,7 @@ export function requestOf(
   { sampling, maxTokens, stop, ignoreEos, grammar, logprobs, numSteps }: Ask,
   { promptIds, prediction, ready, options, choice = 0, drawSeed = randomSeed }: {
     readonly promptIds: readonly number[];
-    /** Of `Ask.prediction`, as token ids. */
+    /** `Ask.prediction` as token ids. */
     readonly prediction?: readonly number[] | undefined;
     readonly ready: Ready;
     readonly options: Pick<ServiceOptions, "sampling" | "maxTokens">;

@@ -4,9 +4,9 @@ import type { Piece } from "./answer.ts";
 /** A part of an answer: thoughts, text or a call, one after the other. */
 export interface Block {
   readonly kind: "reasoning" | "text" | "call";
-  /** Of the function that is called. */
+  /** Name of the function that is called. */
   readonly name: string;
-  /** Of a call its arguments, JSON. */
+  /** The text; of a call its arguments in JSON. */
   text: string;
   readonly logprobs: TextLogprobs[];
 }
@@ -30,7 +30,7 @@ export interface BlockWriter {
 export function blockWriter(): BlockWriter {
   const blocks: Block[] = [];
   let open = false;
-  /** Of tokens whose text has not been written yet. */
+  /** Log-probabilities of tokens whose text has not been written yet. */
   let logprobs: TextLogprobs[] = [];
 
   function event(

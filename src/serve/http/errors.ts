@@ -39,7 +39,7 @@ export function tooManyOf(unit: string, count: number, most: number): ApiError {
   return new ApiError(413, `the request has ${count} ${unit}, allowed are ${most}`);
 }
 
-/** As llama-server says it: clients compact the conversation and try again. */
+/** The error of llama-server, for which clients compact the conversation and try again. */
 export function promptTooLong(tokens: number, contextLength: number): ApiError {
   const message =
     `the prompt has ${tokens} tokens, the context holds ${contextLength}: the request exceeds ` +

@@ -138,7 +138,7 @@ function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse): Exchan
 /** What a connection sent that could not be read as a request. */
 export interface Unread {
   readonly status: number;
-  /** As node names it: `HPE_HEADER_OVERFLOW`. */
+  /** The reason by node's name: `HPE_HEADER_OVERFLOW`. */
   readonly reason: string;
   readonly address: string | undefined;
 }
@@ -202,7 +202,7 @@ function oneByOne(
   };
 }
 
-/** Of answers that were made: node does not keep the headers that it has written. */
+/** Content types of answers: node does not keep the headers that it has written. */
 type ContentTypes = WeakMap<ServerResponse, string>;
 
 /** When a half-closed connection is written to, ms after the write before; then every last one. */

@@ -28,7 +28,7 @@ export function reasonOf(issue: z.core.$ZodRawIssue): string | undefined {
   return `${found === undefined ? "" : `${found}, `}allowed is ${allowed}`;
 }
 
-/** Of alternatives, why the value does not fit the one that is of its type. */
+/** Returns why the value does not fit the alternative that has its type. */
 function otherThanType(
   alternatives: readonly (readonly z.core.$ZodIssue[])[],
 ): z.core.$ZodIssue | undefined {

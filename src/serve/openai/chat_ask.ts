@@ -155,7 +155,7 @@ function promptOf(
   };
 }
 
-/** Those that the conversation itself has. */
+/** Names that the conversation itself sets. */
 const TAKEN = ["messages", "add_generation_prompt", "tools"];
 
 /** Variables of the template, and fields that it has none for. */

@@ -131,7 +131,7 @@ const MESSAGE = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), content: CONTENT, tool_call_id: z.string(), ...NAME }),
 ]);
 
-/** Of a function; Anthropic's are the longest. */
+/** Name of a function; Anthropic's are the longest. */
 export const TOOL_NAME: z.ZodString = z.string()
   .regex(/^[\w.-]{1,128}$/, "1 to 128 letters, digits, _, - and .");
 

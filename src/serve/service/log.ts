@@ -12,7 +12,7 @@ export interface Log {
   fault(error: unknown): void;
   /** A line about the server. */
   line(text: string): void;
-  /** As `line`, the first time that `key` is given. */
+  /** Like `line`, the first time that `key` is given. */
   once(key: string, text: string): void;
   /** A request whose connection is done with its answer. */
   access(trace: Trace, ended: EndedAnswer): void;
@@ -23,7 +23,7 @@ export interface Log {
 }
 
 export interface EndedAnswer {
-  /** As sent; 499 where the client had left before. */
+  /** Status that was sent; 499 if the client had disconnected before. */
   readonly status: number;
   /** The client took the whole answer. */
   readonly complete: boolean;

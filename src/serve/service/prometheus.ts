@@ -98,7 +98,7 @@ function labelsText(labels: Labels): string {
   return Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`).join(",");
 }
 
-/** As the format wants a label's value. */
+/** Escapes a label's value for the format. */
 function escaped(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
 }

@@ -10,7 +10,7 @@ export interface Call {
   readonly request: Request;
   /** Aborts when the client goes. */
   readonly signal: AbortSignal;
-  /** Of the path, by name. */
+  /** Parameters of the path, by name. */
   readonly params: Readonly<Record<string, string>>;
   /** The fields that the log writes for this call. */
   readonly trace: Trace;
@@ -19,7 +19,7 @@ export interface Call {
 /** One route: what GET /openapi.json says of it, and what it does. */
 export interface Route {
   readonly method: "get" | "post";
-  /** As hono has it: `/v1/models/:id`. */
+  /** The path in hono's form: `/v1/models/:id`. */
   readonly path: string;
   readonly summary: string;
   readonly tag: string;

@@ -38,7 +38,7 @@ export interface LiveRequest {
 export interface RequestTable {
   readonly live: ReadonlySet<LiveRequest>;
   readonly running: number;
-  /** Those whose prompt is being encoded, and those that wait for a slot. */
+  /** Number of requests whose prompt is being encoded, or that wait for a slot. */
   readonly waiting: number;
   /** Milliseconds since the engine gave a sign of life; 0 while nobody waits for one. */
   readonly silentMs: number;

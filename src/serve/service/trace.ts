@@ -8,7 +8,7 @@ export interface Trace {
   readonly method: string;
   /** The path without its query, which may hold a key. */
   readonly path: string;
-  /** As `templateOf` has it; undefined where no route answers. */
+  /** Template of the path, see `templateOf`; undefined if no route answers. */
   route: string | undefined;
   /** The client's address. */
   readonly address: string | undefined;

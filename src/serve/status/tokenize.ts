@@ -66,7 +66,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
   ),
 ];
 
-/** As many tokens are decoded at once, also where the context is shorter. */
+/** This many tokens are decoded at once even if the context is shorter. */
 const FEWEST_MOST_TOKENS = 2 ** 16;
 
 /** llama-server adds no special tokens unless asked, vLLM does unless asked not to. */

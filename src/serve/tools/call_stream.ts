@@ -18,7 +18,7 @@ export type ToolPiece =
   | { readonly kind: "text"; readonly text: string }
   /** A call begins: number `index` of the answer. */
   | { readonly kind: "call"; readonly index: number; readonly name: string }
-  /** Of its arguments, JSON. */
+  /** A part of the arguments' JSON. */
   | { readonly kind: "arguments"; readonly index: number; readonly text: string }
   | { readonly kind: "called"; readonly index: number };
 

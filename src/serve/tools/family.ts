@@ -19,7 +19,7 @@ export interface ToolFamily {
   readonly forced: (tools: readonly Tool[], template: string) => ForcedCall;
   /** How the template wants the arguments of earlier calls. */
   readonly argumentsAs: "object" | "text";
-  /** Of a call; Mistral's templates want nine letters and digits. */
+  /** Returns the id of a new call; Mistral's templates require nine letters and digits. */
   readonly callId: () => string;
 }
 

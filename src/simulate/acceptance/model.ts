@@ -4,7 +4,7 @@ import { acceptUniform, logit, normalAt, sigmoid, uniformAt } from "./chance.ts"
 
 /** How likely drafts are accepted. Plain decoding would give the same text, so it needs no model. */
 export interface AcceptanceModel {
-  /** As the user wrote it. */
+  /** The text of the user. */
   readonly name: string;
   /**
    * The model for one request.

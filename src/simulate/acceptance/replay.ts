@@ -5,7 +5,7 @@ import { uniformAt } from "./chance.ts";
 export interface RecordedChain {
   /** Drafts verified. */
   readonly drafted: number;
-  /** Of these accepted. */
+  /** How many of these were accepted. */
   readonly accepted: number;
 }
 

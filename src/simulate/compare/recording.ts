@@ -9,7 +9,7 @@ export interface RecordedRequest {
   readonly atMs: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
-  /** Of the prompt, those whose keys and values an earlier request had left; absent: 0. */
+  /** Prompt tokens whose keys and values an earlier request had left; absent: 0. */
   readonly cachedTokens?: number;
 }
 
@@ -31,7 +31,7 @@ export interface RecordedRound {
 
 /** The engine that was recorded. */
 export interface RecordedMachine {
-  /** As `--policy` takes it. */
+  /** The policy in the syntax of `--policy`. */
   readonly policy: string;
   readonly maxBatch: number;
   readonly kvTokens: number;

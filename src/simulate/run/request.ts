@@ -6,20 +6,20 @@ export interface IncomingRequest {
   readonly promptTokens: number;
   /** 1 or more. */
   readonly outputTokens: number;
-  /** Of its prompt, those that others have stored before; default 0. */
+  /** Prompt tokens that earlier requests have stored; default 0. */
   readonly cachedTokens?: number;
   readonly atMs: number;
 }
 
 /** A request of the simulation: what the scheduler does not know of it. */
 export interface SimulatedRequest {
-  /** As the scheduler counts requests: 0 for the first that was submitted. */
+  /** Number of the request in the scheduler: 0 for the first that was submitted. */
   readonly id: number;
   /** Key of what is accepted of its drafts, u32. */
   readonly seed: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
-  /** Of its prompt, those that others had stored for it. */
+  /** Prompt tokens that earlier requests had stored. */
   readonly cachedTokens: number;
   /** Time of its arrival. */
   readonly atMs: number;

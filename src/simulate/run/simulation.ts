@@ -27,7 +27,7 @@ export interface Simulation {
   readonly machine: Machine;
   /** Where it ends, besides at the end of the last request. */
   readonly until: { readonly ms?: number; readonly rounds?: number; readonly tokens?: number };
-  /** Of the noise of times, u32. */
+  /** Seed of the noise of times, u32. */
   readonly seed: number;
   readonly onRound?: (sample: SimulatedSample) => void;
 }

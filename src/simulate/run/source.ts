@@ -61,7 +61,7 @@ export function closedSource(
   };
 }
 
-/** As many requests as a function of time says, with their prompts stored, for ever. */
+/** A source that always has as many requests as a function of time returns, with their prompts stored. */
 export function batchSource(
   batchAt: (ms: number) => number,
   { seed, ...lengths }: Lengths & { readonly seed: number },

@@ -8,7 +8,7 @@ export interface SimulatedSample {
   readonly numSteps: number;
   /** Drafts verified over all sequences. */
   readonly drafts: number;
-  /** By sequence. */
+  /** Accepted drafts of each sequence. */
   readonly accepted: readonly number[];
   /** Tokens that requests took: none of what comes after their end. */
   readonly tokens: number;
@@ -20,9 +20,9 @@ export interface FinishedRequest {
   readonly atMs: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
-  /** To the first token. */
+  /** Milliseconds to the first token. */
   readonly ttftMs: number;
-  /** To the last. */
+  /** Milliseconds to the last token. */
   readonly e2eMs: number;
   /** Between tokens after the first, on average; undefined of a single one. */
   readonly tpotMs: number | undefined;
@@ -61,7 +61,7 @@ export interface SimulationResult {
   readonly catchUpMs: number;
   /** Rounds after the last token of every request in them. */
   readonly wasted: number;
-  /** By batch size and depth of the rounds, in the order of their first round. */
+  /** Shares by batch size and depth of the rounds, in the order of their first round. */
   readonly depths: readonly DepthShare[];
   readonly finished: readonly FinishedRequest[];
 }

@@ -191,7 +191,7 @@ export const BENCH_RANDOM = {
   },
 } as const;
 
-/** Of every command that writes its result into a file. */
+/** For every command that writes its result into a file. */
 export const OVERWRITE = {
   force: {
     flag: "--force",
