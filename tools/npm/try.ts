@@ -31,7 +31,7 @@ export async function tryPackage(path: string, adapter: boolean): Promise<string
     await passesArguments(folder, launcher);
     const tried = [`npx eyrie --version: ${denoJson.version}`, `exit codes and arguments: ${ODD}`];
     if (!adapter) return [...tried, "no WebGPU adapter here: eyrie generate was not tried"];
-    const args = ["generate", "--quiet", "--temperature", "0", "--prompt", PROMPT];
+    const args = ["generate", "--quiet", "--temperature", "0", PROMPT];
     await prints(folder, npx, { args, out: ANSWER });
     const answered = [...tried, `npx eyrie generate: ${ANSWER.trim()}`];
     if (Deno.build.os === "windows") return answered;
