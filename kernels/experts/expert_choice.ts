@@ -1,5 +1,5 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { CHOICE_CONSTANTS, choiceConstants, type Routing } from "./route.ts";
+import { choiceConstants, type Routing } from "./route.ts";
 
 /** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
 export interface ExpertChoice {
@@ -11,13 +11,7 @@ export interface ExpertChoice {
   readonly weights: Operand;
 }
 
-/** What texts that choose bind, and the constants of jobs.wgsl. */
-export const CHOOSING: Readonly<Record<"bindings" | "constants", readonly string[]>> = {
-  bindings: ["logits", "experts", "shares"],
-  constants: ["JOBS", "STRIDE", ...CHOICE_CONSTANTS],
-};
-
-/** Values of the constants, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
+/** Constants of jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
 export function choosingConstants(
   { routing, stride }: ExpertChoice,
   { jobs, lanes, shared = 0 }: {
@@ -25,6 +19,6 @@ export function choosingConstants(
     readonly lanes: number;
     readonly shared?: number | undefined;
   },
-): Record<typeof CHOICE_CONSTANTS[number] | "JOBS" | "STRIDE", number> {
+): Readonly<Record<string, number>> {
   return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
 }

@@ -182,7 +182,7 @@ export function expertMatmul(
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},
         ...choosing,
-        ...choosing && !picks ? { VECTORS: vectorsOf(choosing.EXPERTS) } : {},
+        ...choice && !picks ? { VECTORS: vectorsOf(choice.routing.numExperts) } : {},
       },
       // Where experts are chosen, each row has a workgroup besides that stores them.
       workgroups: choice ? [total * ranges + shape.rows] : [

@@ -21,22 +21,6 @@ export interface Routing {
 const HARDWARE_LANES = 128;
 const SOFTWARE_LANES = 8;
 
-/** What choice.wgsl overrides. */
-export const CHOICE_CONSTANTS = [
-  "EXPERTS",
-  "TOP_K",
-  "ADDED",
-  "EXPERT_GROUPS",
-  "TOP_GROUPS",
-  "GROUP_BEST",
-  "NORMALIZE",
-  "SCALE",
-  "CHOICE_LANES",
-  "SEGMENTS",
-  "SEGMENT",
-  "PADDED",
-] as const;
-
 /** Logits that a lane of choice.wgsl compares without a branch in between. */
 const UNROLLED = 8;
 
@@ -44,7 +28,7 @@ const UNROLLED = 8;
 export function choiceConstants(
   routing: Routing,
   { lanes, shared }: { readonly lanes: number; readonly shared: number },
-): Record<typeof CHOICE_CONSTANTS[number], number> {
+): Readonly<Record<string, number>> {
   const { numExperts } = routing;
   const segments = Math.max(
     1,
@@ -67,18 +51,16 @@ export function choiceConstants(
   };
 }
 
-/** Counts of choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
-export function choiceCounts(bias: number): Record<string, number> {
-  return { BIAS: bias };
+/** What choice.wgsl takes. */
+export interface ChoiceParameters {
+  readonly scores: Routing["scores"];
+  /** Number of the binding of sigmoid scores' bias. */
+  readonly BIAS: number;
 }
 
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
-  return kernelOf("experts/route")({ scores, ...choiceCounts(3) }, {
-    name,
-    bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
-    constants: [...CHOICE_CONSTANTS, "STRIDE"],
-  });
+  return kernelOf<ChoiceParameters>("experts/route")({ scores, BIAS: 3 }, { name });
 }
 
 /**

@@ -19,7 +19,7 @@ export type EpilogueParameters =
     /** What keys and values are stored as. */
     readonly kv: KvDtype;
     /** Whether q, k and v have a bias. */
-    readonly BIAS: boolean;
+    readonly BIASED: boolean;
   }
   | {
     readonly epilogue: "partial";

@@ -58,7 +58,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
 // rotates q and k, stores q in `out` and k and v in the pages.
 
 //#import lib/place_head
-//#if BIAS
+//#if BIASED
 // q, k and v with a bias (Qwen2).
 
 @group(0) @binding(8) var<storage, read> bias: array<f32>; // [Q_HEADS + 2 KV_HEADS, HEAD_DIM]
