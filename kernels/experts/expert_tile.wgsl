@@ -31,7 +31,7 @@ fn find_rows(tile: u32, thread: u32) {
 }
 
 // Adds what the lanes of each group summed, in the order of the lanes, for $SUMS jobs of the tile at a
-// time, each a vector (a0, b0, a1, b1) of two pairs; see matmul/ending.wgsl.
+// time, each a vector (a0, b0, a1, b1) of two pairs; see matmul/outputs.wgsl.
 fn add_lanes(
   thread: u32,
   tile: u32,
