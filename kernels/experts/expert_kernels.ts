@@ -1,13 +1,12 @@
 import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { type Kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
-import { choiceCounts } from "./route.ts";
+import { choiceCounts, CHOOSING } from "./route.ts";
 import { PLAIN } from "../lib/epilogue.ts";
 import { kernelOf } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
-import { CHOOSING } from "./expert_choice.ts";
 
-/** What is made of the outputs; see matmul/epilogue. */
+/** What is stored of the outputs; see matmul/epilogue.wgsl. */
 export type ExpertEpilogue = "store" | "swiglu";
 
 /**
@@ -53,12 +52,6 @@ const CONSTANTS = [
   "GROUPS",
 ] as const;
 
-const FILES = {
-  cached: "experts/expert_matmul",
-  staged: "experts/expert_staged",
-  prefetch: "experts/expert_prefetch",
-} as const;
-
 /** Jobs whose sums go through workgroup memory at once. */
 const MOST_SUMS = 4;
 
@@ -94,12 +87,12 @@ export function expertKernel(
     .join("_");
   const chooses = source === "chosen" || source === "picked";
   const { bindings, constants } = JOBS[source];
-  return kernelOf(FILES[kind], {
+  return kernelOf(kind === "cached" ? "experts/expert_matmul" : "experts/expert_staged", {
     weights: format,
     jobs: source,
     ...PLAIN[epilogue].parameters,
     PACKED_FEW: false,
-    ...kind === "cached" ? {} : { dots: shape.dots },
+    ...kind === "cached" ? {} : { dots: shape.dots, PREFETCH: kind === "prefetch" },
     ...countsOf(shape, format, lanes),
     TILE: tile,
     PAIRS: pairs,
@@ -113,7 +106,7 @@ export function expertKernel(
 }
 
 /**
- * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * Constants of lib/expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
  * [gate; up] each has rows one after the other, of down every `shared`th where each part of
  * a row is a row.
  */

@@ -5,9 +5,8 @@ import { kernelOf } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../lib/epilogue.ts";
 import { formatOf } from "../matmul/tensor/loads.ts";
 import { spread } from "../matmul/tensor/matmul_tensor.ts";
-import { choiceCounts } from "./route.ts";
 import { type ExpertEpilogue, sharedRows, UNBOUND_BIAS } from "./expert_kernels.ts";
-import { CHOOSING, choosingConstants, type ExpertChoice } from "./expert_choice.ts";
+import { choiceCounts, CHOOSING, choosingConstants, type ExpertChoice } from "./route.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {

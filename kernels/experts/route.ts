@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 
-/** How a router's logits become experts and weights; see choice.wgsl. */
+/** How a router's logits become experts and weights; see lib/expert_choice.wgsl. */
 export interface Routing {
   readonly scores: "softmax" | "sigmoid";
   readonly numExperts: number;
@@ -21,7 +21,7 @@ export interface Routing {
 const HARDWARE_LANES = 128;
 const SOFTWARE_LANES = 8;
 
-/** What choice.wgsl overrides. */
+/** What lib/expert_choice.wgsl overrides. */
 export const CHOICE_CONSTANTS = [
   "EXPERTS",
   "TOP_K",
@@ -37,10 +37,10 @@ export const CHOICE_CONSTANTS = [
   "PADDED",
 ] as const;
 
-/** Logits that a lane of choice.wgsl compares without a branch in between. */
+/** Logits that a lane of lib/expert_choice.wgsl compares without a branch in between. */
 const UNROLLED = 8;
 
-/** The constants of choice.wgsl; `shared` experts follow those that are chosen. */
+/** The constants of lib/expert_choice.wgsl; `shared` experts follow those that are chosen. */
 export function choiceConstants(
   routing: Routing,
   { lanes, shared }: { readonly lanes: number; readonly shared: number },
@@ -67,7 +67,7 @@ export function choiceConstants(
   };
 }
 
-/** Counts of choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
+/** Counts of lib/expert_choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
 export function choiceCounts(bias: number): Record<string, number> {
   return { BIAS: bias };
 }
@@ -122,4 +122,32 @@ export function biasOf(
   if (scores === "softmax") return {};
   if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
   return { bias };
+}
+
+/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
+export interface ExpertChoice {
+  readonly routing: Routing;
+  /** [rows, stride] */
+  readonly logits: Operand;
+  readonly stride: number;
+  /** Of the chosen ones, f32 [rows, topK]. */
+  readonly weights: Operand;
+}
+
+/** What kernels that choose the experts of their jobs bind, and the constants of lib/expert_jobs.wgsl. */
+export const CHOOSING: Readonly<Record<"bindings" | "constants", readonly string[]>> = {
+  bindings: ["logits", "experts", "shares"],
+  constants: ["JOBS", "STRIDE", ...CHOICE_CONSTANTS],
+};
+
+/** Values of the constants, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
+export function choosingConstants(
+  { routing, stride }: ExpertChoice,
+  { jobs, lanes, shared = 0 }: {
+    readonly jobs: number;
+    readonly lanes: number;
+    readonly shared?: number | undefined;
+  },
+): Record<typeof CHOICE_CONSTANTS[number] | "JOBS" | "STRIDE", number> {
+  return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
 }
