@@ -1,36 +1,40 @@
-import { expand, type KernelParameters } from "../src/gpu/directives.ts";
+import { expander, type ParametersOf } from "../src/gpu/directives.ts";
 import { type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { textOf } from "./texts.ts";
 
-/**
- * The WGSL of kernels/`path`.wgsl with its directives carried out, see `expand`.
- *
- * @throws Error on an unknown path, parameter or import.
- */
-export function shader(path: string, parameters: KernelParameters = {}): string {
-  return expand(path, textOf, parameters);
-}
+/** The WGSL of kernels/`path`.wgsl with its directives carried out, see `expander`. */
+export const shader: ReturnType<typeof expander> = expander(textOf);
 
 /** Kernels that were made, by file, name and parameters. */
 const kernels = new Map<string, Kernel>();
 
 /**
- * The kernel of kernels/`path`.wgsl with a record of parameters; the same record gives the same kernel.
+ * Makes the kernel of a file for one record of parameters; the same record gives the same kernel.
  *
  * @param declared.name what profiles call it: different for different records.
- * @param declared.bindings what the text binds, in order of the numbers; `constants`: what it overrides.
+ * @param declared.bindings as of `kernel`, in order of their numbers; `constants`: likewise. Absent: those of the text,
+ * for a text that binds or overrides one thing or another.
  * @throws Error as `shader` and `kernel`.
  */
-export function kernelOf<const Binding extends string, const Constant extends string>(
-  path: string,
-  parameters: KernelParameters,
-  { name, ...declared }: {
+type MakeKernel<Parameters> = <
+  const Binding extends string = string,
+  const Constant extends string = string,
+>(
+  parameters: Parameters,
+  declared: {
     readonly name: string;
-    readonly bindings: readonly Binding[];
-    readonly constants: readonly Constant[];
+    readonly bindings?: readonly Binding[];
+    readonly constants?: readonly Constant[];
   },
-): Kernel<Binding, Constant> {
-  const key = JSON.stringify([path, name, parameters]);
-  const make = () => kernel(name, shader(path, parameters), declared) as Kernel;
-  return kernels.getOrInsertComputed(key, make) as Kernel<Binding, Constant>;
+) => Kernel<Binding, Constant>;
+
+/** Makes the kernels of kernels/`path`.wgsl, whose directives take `Parameters`; default none. */
+export function kernelOf<Parameters extends ParametersOf<Parameters> = Record<string, never>>(
+  path: string,
+): MakeKernel<Parameters> {
+  return (parameters, { name, ...declared }) => {
+    const key = JSON.stringify([path, name, parameters]);
+    const make = () => kernel(name, shader(path, parameters), declared);
+    return kernels.getOrInsertComputed(key, make as () => Kernel) as ReturnType<typeof make>;
+  };
 }

@@ -5,9 +5,14 @@ import { kernelOf } from "../shader.ts";
 
 const THREADS = 128;
 
+interface PlaceHeadsParameters {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+}
+
 function placeHeadsKernel(dtype: KvDtype): Kernel {
   const name = `place_heads_${dtype}`;
-  return kernelOf("attention/place_heads", { kv: dtype }, {
+  return kernelOf<PlaceHeadsParameters>("attention/place_heads")({ kv: dtype }, {
     name,
     bindings: ["sums", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["SPLIT_K", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],

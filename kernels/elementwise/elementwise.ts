@@ -2,7 +2,7 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const ADD = kernelOf("elementwise/add", {}, {
+const ADD = kernelOf("elementwise/add")({}, {
   name: "add_rows",
   bindings: ["x", "y"],
   constants: ["VECTORS", "PARTS"],
@@ -20,8 +20,18 @@ export type ElementFunction =
   | { readonly of: "cap"; readonly most: number }
   | { readonly of: "scale"; readonly by: number };
 
-function gateKernel(gate: string): RowsKernel {
-  return kernelOf("elementwise/gate", { gate }, {
+interface GateParameters {
+  /** What the gate goes through. */
+  readonly gate: "gate_silu" | "gate_gelu";
+}
+
+interface MapParameters {
+  /** What becomes of each number. */
+  readonly f: ElementFunction["of"];
+}
+
+function gateKernel(gate: GateParameters["gate"]): RowsKernel {
+  return kernelOf<GateParameters>("elementwise/gate")({ gate }, {
     name: `${gate}_rows`,
     bindings: ["x", "out"],
     constants: ["COLS"],
@@ -70,11 +80,7 @@ export function mapRows(
   { rows, cols, f, label }: Rows & { readonly f: ElementFunction },
 ): Dispatch {
   const constant = f.of === "cap" ? { CAP: f.most } : { BY: f.by };
-  const kernel = kernelOf("elementwise/map", { f: f.of }, {
-    name: `${f.of}_rows`,
-    bindings: ["x", "out"],
-    constants: ["COLS", ...Object.keys(constant)],
-  });
+  const kernel = kernelOf<MapParameters>("elementwise/map")({ f: f.of }, { name: `${f.of}_rows` });
   return dispatch(kernel, {
     buffers,
     constants: { COLS: cols, ...constant },

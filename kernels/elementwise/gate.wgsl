@@ -2,7 +2,7 @@
 //
 // One invocation per element.
 
-//#import matmul/gate
+//#import lib/gate
 
 override COLS: u32; // of out
 

@@ -18,7 +18,7 @@ import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_
 
 export type { ExpertChoice };
 
-const COMBINE = kernelOf("experts/combine_experts", {}, {
+const COMBINE = kernelOf("experts/combine_experts")({}, {
   name: "combine_experts",
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],
@@ -181,7 +181,7 @@ export function expertMatmul(
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},
         ...choosing,
-        ...choosing && !picks ? { VECTORS: vectorsOf(choosing.EXPERTS) } : {},
+        ...choice && !picks ? { VECTORS: vectorsOf(choice.routing.numExperts) } : {},
       },
       // Where experts are chosen, each row has a workgroup besides that stores them.
       workgroups: choice ? [total * ranges + shape.rows] : [

@@ -21,22 +21,6 @@ export interface Routing {
 const HARDWARE_LANES = 128;
 const SOFTWARE_LANES = 8;
 
-/** What lib/expert_choice.wgsl overrides. */
-export const CHOICE_CONSTANTS = [
-  "EXPERTS",
-  "TOP_K",
-  "ADDED",
-  "EXPERT_GROUPS",
-  "TOP_GROUPS",
-  "GROUP_BEST",
-  "NORMALIZE",
-  "SCALE",
-  "CHOICE_LANES",
-  "SEGMENTS",
-  "SEGMENT",
-  "PADDED",
-] as const;
-
 /** Logits that a lane of lib/expert_choice.wgsl compares without a branch in between. */
 const UNROLLED = 8;
 
@@ -44,7 +28,7 @@ const UNROLLED = 8;
 export function choiceConstants(
   routing: Routing,
   { lanes, shared }: { readonly lanes: number; readonly shared: number },
-): Record<typeof CHOICE_CONSTANTS[number], number> {
+): Readonly<Record<string, number>> {
   const { numExperts } = routing;
   const segments = Math.max(
     1,
@@ -67,18 +51,16 @@ export function choiceConstants(
   };
 }
 
-/** Counts of lib/expert_choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
-export function choiceCounts(bias: number): Record<string, number> {
-  return { BIAS: bias };
+/** What lib/expert_choice.wgsl takes. */
+export interface ChoiceParameters {
+  readonly scores: Routing["scores"];
+  /** Number of the binding of sigmoid scores' bias. */
+  readonly BIAS: number;
 }
 
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
-  return kernelOf("experts/route", { scores, ...choiceCounts(3) }, {
-    name,
-    bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
-    constants: [...CHOICE_CONSTANTS, "STRIDE"],
-  });
+  return kernelOf<ChoiceParameters>("experts/route")({ scores, BIAS: 3 }, { name });
 }
 
 /**
@@ -134,13 +116,7 @@ export interface ExpertChoice {
   readonly weights: Operand;
 }
 
-/** What kernels that choose the experts of their jobs bind, and the constants of lib/expert_jobs.wgsl. */
-export const CHOOSING: Readonly<Record<"bindings" | "constants", readonly string[]>> = {
-  bindings: ["logits", "experts", "shares"],
-  constants: ["JOBS", "STRIDE", ...CHOICE_CONSTANTS],
-};
-
-/** Values of the constants, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
+/** Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
 export function choosingConstants(
   { routing, stride }: ExpertChoice,
   { jobs, lanes, shared = 0 }: {
@@ -148,6 +124,6 @@ export function choosingConstants(
     readonly lanes: number;
     readonly shared?: number | undefined;
   },
-): Record<typeof CHOICE_CONSTANTS[number] | "JOBS" | "STRIDE", number> {
+): Readonly<Record<string, number>> {
   return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
 }

@@ -6,7 +6,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
 import { normLanes, type RowScales } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";
@@ -45,8 +45,38 @@ export function routerStoresScales({ storageBuffers }: Pick<Tuning, "storageBuff
 /** Lanes from which on router_logits.wgsl adds their sums. */
 const LEAST_TOTAL_LANES = 32;
 
-/** Stages before the last one, which each lane folds itself, by fours. */
-function totalCounts(lanes: number): Record<string, number> {
+/** How lanes' sums are added. */
+interface TotalParameters extends FoldParameters {
+  /** Stages before the last one, which each lane folds itself: fours of results then, and of lanes at first. */
+  readonly FIRST_STAGES: number;
+  readonly REST_QUADS: number;
+  readonly LANE_QUADS: number;
+}
+
+interface RouterParameters extends TotalParameters {
+  /** Format of the router. */
+  readonly weights: FloatFormat;
+  /** Whether the scales of the rows are stored. */
+  readonly STORES_SCALES: boolean;
+  /** Whether lanes are too few to add their sums by fours. */
+  readonly SMALL: boolean;
+  /** Logits of a workgroup. */
+  readonly PART: number;
+  /** Vec8s of weights that an invocation has under way, and whether there are more than those at first. */
+  readonly STEPS: number;
+  readonly MORE: boolean;
+  /** Vec8s of the row that an invocation norms. */
+  readonly NORMED: number;
+  /** Sums of the split-K matmul before, and all but the first of them. */
+  readonly SUMS: number;
+  readonly MORE_SUMS: number;
+  /** Floats of workgroup memory for the lanes' sums. */
+  readonly LANE_SUMS: number;
+  /** Lanes that are added without a branch in between. */
+  readonly UNROLL: number;
+}
+
+function totalCounts(lanes: number): TotalParameters {
   const counts = foldCounts(lanes);
   return {
     ...counts,
@@ -58,7 +88,7 @@ function totalCounts(lanes: number): Record<string, number> {
 
 function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel {
   const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
-  return kernelOf("experts/router_logits", {
+  return kernelOf<RouterParameters>("experts/router_logits")({
     weights: format,
     STORES_SCALES: scales,
     SMALL: lanes < LEAST_TOTAL_LANES,
@@ -71,17 +101,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
     MORE_SUMS: splitK - 1,
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
     UNROLL: Math.min(16, matrixLanes),
-  }, {
-    name,
-    bindings: [
-      ...["weights", "x", "sums", "norm_weight", "stream", "normed", "logits"],
-      ...scales ? ["scales", "lowered"] : [],
-    ],
-    constants: [
-      ...["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS"],
-      ...scales ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
-    ],
-  });
+  }, { name });
 }
 
 /**

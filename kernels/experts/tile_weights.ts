@@ -1,16 +1,21 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
-import { formatCounts } from "../matmul/tensor/loads.ts";
 
 /** Rows that lie together: those of a tile of the unit's columns that are of one half of an expert's matrix. */
 export function rowGroup({ n }: Pick<MatrixUnit, "n">): number {
   return n / 2;
 }
 
+interface TileWeightsParameters {
+  /** Rows that lie together. */
+  readonly GROUP: number;
+  /** Whether weights are f16 already: they are bf16. */
+  readonly HALVED: false;
+}
+
 function tileKernel(group: number): Kernel {
-  const counts = { GROUP: group, ...formatCounts(false, "f32") };
-  return kernelOf("experts/tile_weights", counts, {
+  return kernelOf<TileWeightsParameters>("experts/tile_weights")({ GROUP: group, HALVED: false }, {
     name: `tile_weights_${group}`,
     bindings: ["weights", "scales", "tiles"],
     constants: ["COLS"],

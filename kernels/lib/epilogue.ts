@@ -1,16 +1,41 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
-import type { KernelParameters } from "../../src/gpu/directives.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import type { PartialKind } from "./partial.ts";
+
+/** What matmul/epilogue.wgsl takes: which of its epilogues it is, and what that depends on. */
+export type EpilogueParameters =
+  | {
+    /** "relayed": y is stored for other workgroups of the dispatch, see matmul/outputs.wgsl. */
+    readonly epilogue: "store" | "add" | "scale" | "cap" | "relayed";
+  }
+  | {
+    /** "gated_noted": also lowers the scales of its rows; "relayed_gated": stored as by "relayed". */
+    readonly epilogue: "gated" | "gated_noted" | "relayed_gated";
+    /** What the gate goes through. */
+    readonly gate: "gate_silu" | "gate_gelu";
+  }
+  | {
+    readonly epilogue: "qkv";
+    /** What keys and values are stored as. */
+    readonly kv: KvDtype;
+    /** Whether q, k and v have a bias. */
+    readonly BIASED: boolean;
+  }
+  | {
+    readonly epilogue: "partial";
+    /** What is kept of a part of the columns: lib/partial_KIND. */
+    readonly partial: PartialKind;
+    /** Pairs of u32 words of that. */
+    readonly PARTIAL_PAIRS: number;
+  };
 
 /** What happens to y: `fn epilogue(row, c, half, sum)` of matmul/epilogue.wgsl, and what it needs besides. */
 export interface Epilogue {
   /** Part of the kernel's name: equal names are equal code. */
   readonly name: string;
+  readonly parameters: EpilogueParameters;
   /**
-   * KernelParameters of matmul/epilogue.wgsl: which one it is, and what its text depends on.
-   */
-  readonly parameters: KernelParameters & { readonly epilogue: string };
-  /**
-   * What goes to `out` (matmul/out.wgsl); default numbers. Partial results are for kernels that add lanes, and two
+   * What goes to `out` (matmul/outputs.wgsl); default numbers. Partial results are for kernels that add lanes, and two
    * pairs.
    */
   readonly out?: "numbers" | "partials" | "relay";
@@ -73,12 +98,12 @@ function plain(name: PlainEpilogue, moves: Pick<Epilogue, "outShare" | "moved">)
 
 /** `out = by y`. */
 export function scaleEpilogue(by: number): Epilogue {
-  const parameters = { epilogue: "scale" };
+  const parameters = { epilogue: "scale" } as const;
   return { name: "scale", parameters, buffers: {}, constants: { BY: by }, outShare: 1, moved: 1 };
 }
 
 /** `out = most tanh(y / most)`. */
 export function capEpilogue(most: number): Epilogue {
-  const parameters = { epilogue: "cap" };
+  const parameters = { epilogue: "cap" } as const;
   return { name: "cap", parameters, buffers: {}, constants: { CAP: most }, outShare: 1, moved: 1 };
 }

@@ -17,7 +17,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
 //#else if epilogue == gated
 // Epilogue of matmul over a matrix [gate; up]: out = silu(gate) * up, or gelu(gate) * up.
 
-//#import matmul/gate
+//#import lib/gate
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = gated(sum);
@@ -25,7 +25,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
 //#else if epilogue == gated_noted
 // Epilogue of matmul over a matrix [gate; up] whose output's scales are noted.
 
-//#import matmul/gate
+//#import lib/gate
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let y = gated(sum);
@@ -58,7 +58,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
 // rotates q and k, stores q in `out` and k and v in the pages.
 
 //#import lib/place_head
-//#if BIAS
+//#if BIASED
 // q, k and v with a bias (Qwen2).
 
 @group(0) @binding(8) var<storage, read> bias: array<f32>; // [Q_HEADS + 2 KV_HEADS, HEAD_DIM]
@@ -91,7 +91,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   finish(prepare(row, c), c, sum);
 }
 //#else if epilogue == partial
-// Epilogue of matmul: keeps the partial result of a group's outputs for `end_group` (out.wgsl).
+// Epilogue of matmul: keeps the partial result of a group's outputs for `end_group` (outputs.wgsl).
 
 //#import lib/partial_$partial
 
@@ -110,15 +110,15 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   consider(sum.y, FIRST + c + half);
 }
 //#else if epilogue == relayed_gated
-// Epilogue of matmul of one row over a matrix [gate; up] whose output others wait for (out.wgsl).
+// Epilogue of matmul of one row over a matrix [gate; up] whose output others wait for (outputs.wgsl).
 
-//#import matmul/gate
+//#import lib/gate
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(FIRST + c, gated(sum));
 }
 //#else if epilogue == relayed
-// Epilogue of matmul of one row whose output others wait for (out.wgsl).
+// Epilogue of matmul of one row whose output others wait for (outputs.wgsl).
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(row * OUT_COLS + FIRST + c, sum.x);

@@ -1,7 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const FILL = kernelOf("matmul/fill_random", {}, {
+const FILL = kernelOf("matmul/fill_random")({}, {
   name: "fill_random",
   bindings: ["params", "out"],
   constants: [],

@@ -80,8 +80,7 @@ export function matmul(
         out,
         ...epilogue.buffers,
         ...hold.buffers,
-        // Kernels of other formats bind no scales.
-        scales: shard.scales ?? shard.operand,
+        ...shard.scales ? { scales: shard.scales } : {},
       },
       constants: {
         COLS: cols,

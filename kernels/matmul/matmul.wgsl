@@ -15,20 +15,16 @@
 // b is k = 8 * (b % PACKED_LANES + (b / PACKED_LANES * $BLOCK_VEC8S + c) * PACKED_LANES): rows of some widths are packed
 // for fewer lanes than share an output.
 // Imported by this and by the other matmuls:
+//   common.wgsl: x, sizes, and for how many lanes rows of W are packed;
+//   lib/weights_FORMAT: W as `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`;
 //   epilogue.wgsl: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row;
-//   out.wgsl: binding 2, and what is done after a group's and after a row's outputs;
-//   the format of the weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`;
-//   ending.wgsl: workgroup memory for the sums, and how lanes add them. The sums are a<pair>_<row> and b<pair>_<row>.
+//   outputs.wgsl: how lanes are added, `out`, and what is done after a group's and after a row's outputs.
 
 //#import matmul/common
 //#import matmul/epilogue
-//#import matmul/out
+//#import matmul/outputs
 //#import lib/weights_$weights
 //#import lib/add8
-//#import matmul/ending
-
-override FIRST: u32; // column of out where the shard begins
-override SPLIT_K: u32; // equal ranges of k, each with sums of its own
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(
@@ -84,8 +80,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // The end of a matmul's `main` where an invocation makes its outputs alone: they go through workgroup
-  // memory to a loop, because `epilogue` may be long and software adapters compile slowly.
+  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long and
+  // software adapters compile slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);
@@ -99,7 +95,7 @@ fn main(
     }
   }
   //#else if ending == pair
-  // lanes of a group with one pair alone.
+  // The lanes of a group share one pair of outputs.
   //#for t in SUM_TILES
   add_pairs(
     thread,
@@ -112,8 +108,7 @@ fn main(
   );
   //#endfor
   //#else
-  // The end of a matmul's `main` where lanes share outputs: they are added for two pairs of $SUMS rows at
-  // a time.
+  // The lanes of a group share several pairs: they are added for two pairs of $SUMS rows at a time.
   //#for h in PAIR_HALVES
   //#for t in SUM_TILES
   add_lanes(

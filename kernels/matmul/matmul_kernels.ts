@@ -1,12 +1,87 @@
 import { type Kernel } from "../../src/gpu/kernel.ts";
-import type { KernelParameters } from "../../src/gpu/directives.ts";
-import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
-import type { Epilogue } from "../lib/epilogue.ts";
-import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
-import type { MatmulShape } from "./matmul_shape.ts";
+import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
+import { type Hold, type HoldParameters, PLAIN_ROWS } from "./hold/hold.ts";
+import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
+import type { Dots } from "./matmul_stages.ts";
 
-const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
+/** What all of the matmuls take besides the epilogue's parameters, and what matmul.wgsl does. */
+interface CachedParameters {
+  /** Format of W: lib/weights_FORMAT. */
+  readonly weights: WeightFormat;
+  /** What goes to `out`: numbers, or see outputs.wgsl. */
+  readonly out: "numbers" | "partials" | "relay";
+  /** How the lanes' sums are added: there is one lane, or a group has one pair of outputs, or several. */
+  readonly ending: "one_lane" | "pair" | "lanes";
+  /** Whether rows of W are packed for fewer lanes than share an output, and for how many they are. */
+  readonly PACKED_FEW: boolean;
+  readonly PACKED_LANES: number;
+  /** Rows of x that a workgroup multiplies. */
+  readonly ROWS: number;
+  /** Pairs of outputs of a group of lanes, and half of that, rounded down. */
+  readonly PAIRS: number;
+  readonly PAIR_HALVES: number;
+  /** Vec8s of a packed block of W. */
+  readonly BLOCK_VEC8S: number;
+  /** Invocations of a workgroup. */
+  readonly THREADS: number;
+  /** Rows whose sums go through workgroup memory at once, how often that is, and whether it is more than once. */
+  readonly SUMS: number;
+  readonly SUM_TILES: number;
+  readonly MORE_TILES: boolean;
+  /** Pairs of floats of workgroup memory for the sums of groups with one pair of outputs. */
+  readonly PAIR_SUMS: number;
+  /** Fours of floats of workgroup memory for x, and then for the lanes' sums. */
+  readonly VECTORS: number;
+  /** Lanes that are added without a branch in between. */
+  readonly UNROLL: number;
+  /** Groups whose partial results are joined without a branch in between. */
+  readonly GROUPS_AT_ONCE: number;
+}
+
+/** What those take besides whose x passes through workgroup memory. */
+interface StageParameters {
+  /** What is multiplied: see matmul/dot.wgsl. */
+  readonly dots: Dots;
+  /** Whether ranges of k are whole stages. */
+  readonly WHOLE: boolean;
+  /** Vec8s of k that workgroup memory holds of a row of x at a time. */
+  readonly STAGE: number;
+  /** Stages that it holds. */
+  readonly BUFFERS: number;
+  /** Parts of x that an invocation brings of a stage. */
+  readonly LOADS: number;
+}
+
+/** matmul_prefetch.wgsl. */
+interface PrefetchParameters extends CachedParameters, StageParameters {
+  /** Blocks of a row of W that a lane multiplies by a stage. */
+  readonly STEPS: number;
+}
+
+/** matmul_staged.wgsl. */
+interface StagedParameters extends PrefetchParameters {
+  /** Parts of a vec8 of x: 2 where an invocation brings a half. */
+  readonly PARTS: number;
+}
+
+/** matmul_resident.wgsl, besides how it holds x. */
+interface ResidentParameters extends CachedParameters, StageParameters {
+  /** Whether attention's splits are added by fours, half a vec8 an invocation, and how many of them one has. */
+  readonly HALVES: boolean;
+  readonly HALF_LOADS: number;
+  /** Blocks of a row of W that are loaded before they are used, and whether a lane has more. */
+  readonly AHEAD: number;
+  readonly TURNS: boolean;
+}
+
+const CACHED = kernelOf<CachedParameters & EpilogueParameters>("matmul/matmul");
+const STAGED = kernelOf<StagedParameters & EpilogueParameters>("matmul/matmul_staged");
+const PREFETCH = kernelOf<PrefetchParameters & EpilogueParameters>("matmul/matmul_prefetch");
+const RESIDENT = kernelOf<ResidentParameters & HoldParameters & EpilogueParameters>(
+  "matmul/matmul_resident",
+);
 
 /** Rows whose sums go through workgroup memory at once, where 16 KiB must do and where there is more. */
 const MOST_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
@@ -48,29 +123,33 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     ...mostSums(shape) > 7 && rows === mostSums(shape) ? ["sums"] : [],
   ]
     .join("_");
-  const scales = isQuantized(format) ? ["scales"] : [];
-  return kernelOf(FILES[shape.kind], parametersOf(shape, of), {
-    name,
-    bindings: [
-      ...["weights", "x", "out", ...Object.keys(epilogue.buffers)],
-      ...[...Object.keys(hold.buffers), ...scales],
-    ],
-    constants: [
-      ...CONSTANTS,
-      ...Object.keys(epilogue.constants),
-      ...Object.keys(hold.constants),
-    ],
-  });
+  const parameters = { ...parametersOf(shape, of), ...epilogue.parameters };
+  if (shape.kind === "cached") return CACHED(parameters, { name });
+  const threads = lanes * groups;
+  const STEPS = shape.stage / BLOCK_VEC8S[format] / lanes; // blocks of a row of W, of a lane
+  const PARTS = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;
+  const staged = {
+    ...parameters,
+    dots: shape.dots,
+    WHOLE: !hasPart(shape),
+    STAGE: shape.stage,
+    BUFFERS: buffersOf(shape),
+    LOADS: Math.ceil(rows * shape.stage * PARTS / threads),
+  };
+  if (shape.kind === "prefetch") return PREFETCH({ ...staged, STEPS }, { name });
+  if (shape.kind !== "resident") return STAGED({ ...staged, STEPS, PARTS }, { name });
+  const held = hold.parameters({ threads });
+  return RESIDENT({
+    ...staged,
+    ...held,
+    HALVES: held.hold === "combined" && takesHalves(shape, lanes),
+    HALF_LOADS: Math.ceil(2 * rows * shape.stage / threads),
+    AHEAD: shape.ahead,
+    TURNS: STEPS > shape.ahead,
+  }, { name });
 }
 
-const FILES = {
-  cached: "matmul/matmul",
-  staged: "matmul/matmul_staged",
-  prefetch: "matmul/matmul_prefetch",
-  resident: "matmul/matmul_resident",
-} as const;
-
-/** How the lanes' sums are added: see matmul/ending.wgsl. */
+/** How the lanes' sums are added: see outputs.wgsl. */
 function endingOf({ pairs }: MatmulShape, lanes: number): "one_lane" | "pair" | "lanes" {
   if (lanes === 1) return "one_lane";
   return pairs === 1 ? "pair" : "lanes";
@@ -80,13 +159,12 @@ function endingOf({ pairs }: MatmulShape, lanes: number): "one_lane" | "pair" | 
  * Whether an invocation has half a vec8 of floats at most to bring. Where it has more, two at a time are faster: with o of
  * Qwen3-30B-A3B a layer takes 53.0 us of 54.4 on an H200.
  */
-function takesHalves(shape: MatmulShape, lanes: number): boolean {
-  return shape.kind === "resident" && shape.dots === "floats" &&
+function takesHalves(shape: ResidentShape, lanes: number): boolean {
+  return shape.dots === "floats" &&
     2 * shape.rows * shape.stage <= lanes * shape.groups;
 }
 
-/** What the texts of matmul/ depend on. */
-function parametersOf(shape: MatmulShape, of: MatmulCode): KernelParameters {
+function parametersOf(shape: MatmulShape, of: MatmulCode): CachedParameters {
   const { format, epilogue, lanes, packedLanes = lanes } = of;
   const { rows, pairs, groups } = shape;
   const sums = sumsAtOnce(shape);
@@ -108,39 +186,7 @@ function parametersOf(shape: MatmulShape, of: MatmulCode): KernelParameters {
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
-    ...shape.kind === "cached" ? {} : stagedParameters(shape, of),
-    ...epilogue.parameters,
   };
-}
-
-/** What those depend on besides whose x passes through workgroup memory. */
-function stagedParameters(
-  shape: Exclude<MatmulShape, { readonly kind: "cached" }>,
-  { format, lanes, hold = PLAIN_ROWS }: MatmulCode,
-): KernelParameters {
-  const { kind, rows, groups, stage, dots } = shape;
-  const threads = lanes * groups;
-  const steps = stage / BLOCK_VEC8S[format] / lanes; // blocks of a row of W, of a lane
-  const parts = kind === "staged" && dots === "floats" ? 2 : 1;
-  const staged = {
-    dots,
-    WHOLE: !hasPart(shape),
-    STAGE: stage,
-    BUFFERS: buffersOf(shape),
-    LOADS: Math.ceil(rows * stage * parts / threads),
-  };
-  if (shape.kind === "resident") {
-    return {
-      ...staged,
-      hold: hold.kind,
-      HALVES: hold.kind === "combined" && takesHalves(shape, lanes),
-      HALF_LOADS: Math.ceil(2 * rows * stage / threads),
-      AHEAD: shape.ahead,
-      TURNS: steps > shape.ahead,
-      ...hold.parameters({ threads }),
-    };
-  }
-  return { ...staged, STEPS: steps, ...kind === "staged" ? { PARTS: parts } : {} };
 }
 
 /** Whether rows are packed for fewer lanes than share an output. */
@@ -165,7 +211,7 @@ function buffersOf({ kind }: MatmulShape): number {
   return kind === "prefetch" ? 2 : 1;
 }
 
-/** Sums of pairs that have workgroup memory of their own: ending.wgsl. */
+/** Sums of pairs that have workgroup memory of their own: outputs.wgsl. */
 function pairSums(shape: MatmulShape, lanes: number): number {
   return shape.pairs === 1 ? sumsAtOnce(shape) * shape.groups * (lanes + 1) : 0;
 }

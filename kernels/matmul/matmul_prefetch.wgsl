@@ -5,13 +5,9 @@
 
 //#import matmul/common
 //#import matmul/epilogue
-//#import matmul/out
+//#import matmul/outputs
 //#import lib/weights_$weights
-//#import matmul/ending
 //#import matmul/dot
-
-override FIRST: u32; // column of out where the shard begins
-override SPLIT_K: u32; // equal ranges of k, each with sums of its own
 
 // How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
 // read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
@@ -122,8 +118,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // The end of a matmul's `main` where an invocation makes its outputs alone: they go through workgroup
-  // memory to a loop, because `epilogue` may be long and software adapters compile slowly.
+  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long and
+  // software adapters compile slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);
@@ -137,7 +133,7 @@ fn main(
     }
   }
   //#else if ending == pair
-  // lanes of a group with one pair alone.
+  // The lanes of a group share one pair of outputs.
   //#for t in SUM_TILES
   add_pairs(
     thread,
@@ -150,8 +146,7 @@ fn main(
   );
   //#endfor
   //#else
-  // The end of a matmul's `main` where lanes share outputs: they are added for two pairs of $SUMS rows at
-  // a time.
+  // The lanes of a group share several pairs: they are added for two pairs of $SUMS rows at a time.
   //#for h in PAIR_HALVES
   //#for t in SUM_TILES
   add_lanes(

@@ -3,19 +3,70 @@
 // no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
 //
 // COLS / 8 / SPLIT_K is $STAGE, or the last block of some lanes is missing (`within`): then there are zeros there,
-// and all blocks are loaded ahead. Imports are those of matmul_staged.wgsl; besides, hold/x.wgsl has the statements that put
-// x of the range into workgroup memory by `put_vec8`, and hold/held.wgsl what they need outside of functions.
+// and all blocks are loaded ahead. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
+// ($hold): as it is, normed, as what attention's splits add up to, or from other workgroups that make it.
 
 //#import matmul/common
 //#import matmul/epilogue
-//#import matmul/out
+//#import matmul/outputs
 //#import lib/weights_$weights
-//#import matmul/ending
 //#import matmul/dot
-//#import matmul/hold/held
+//#if hold == normed
+//#import matmul/hold/normed
+//#else if hold == combined
+// combined: x is attention's output, and its partial sums (attention/attention.wgsl) are read instead, of at most $SPLITS
+// splits that a row sees. x itself is not read, its size gives the number of rows.
 
-override FIRST: u32; // column of out where the shard begins
-override SPLIT_K: u32; // equal ranges of k, each with sums of its own
+//#import lib/rows
+//#import lib/visible
+
+override HEADS: u32;
+override KV_SPLITS: u32; // of a whole block table
+
+const SPLIT_CELLS = 64u;
+const HEAD = $HEADu; // vec4 of a head
+const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
+
+@group(0) @binding(9) var<storage, read> parts: array<vec4<f32>>; // [rows, HEADS, KV_SPLITS, HEAD]
+@group(0) @binding(10) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
+@group(0) @binding(11) var<storage, read> row_list: array<Row>; // [rows]
+//#else if hold == relay
+// relay: other workgroups of the dispatch make x, one row, while this one waits (relay/wait.wgsl); a range of words is one of
+// k. x itself is not read, its size gives the number of rows, which is one.
+
+//#import matmul/relay/counts
+//#if dots == floats
+// For products of floats words are kept as they are.
+
+fn hold_word(i: u32, word: u32) {
+  put_float(i, bitcast<f32>(word));
+}
+
+fn take_words(thread: u32) {}
+//#else
+// For products of integers eights of words are rounded together, when all are there. Ranges of quantized matrices are
+// whole (relay.ts), so nothing is stored behind one, and no barrier is needed for it.
+// Neighbours store components of one vec4: WGSL does not promise that those are apart, Vulkan's drivers, the only
+// ones with relays, store them alone.
+
+var<workgroup> words_taken: array<vec4<f32>, $(2 * STAGE)>;
+
+fn hold_word(i: u32, word: u32) {
+  words_taken[i / 4u][i % 4u] = bitcast<f32>(word);
+}
+
+fn take_words(thread: u32) {
+  for (var e = thread; e < $STAGEu; e += THREADS) {
+    put_vec8(0u, e, words_taken[2u * e], words_taken[2u * e + 1u]);
+  }
+}
+//#endif
+
+// Called first, with the workgroups along y and z.
+fn relay_begin(y: u32, z: u32) {
+  readers = y;
+}
+//#endif
 
 // How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
 // read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
@@ -59,7 +110,141 @@ fn main(
   var block_b$p_$j = load_block(at$p + half * blocks + within($ju * LANES, last));
   //#endfor
   //#endfor
-  //#import matmul/hold/x
+  //#if hold == normed
+  //#import matmul/hold/normed_x
+  //#else if hold == combined
+  //#if HALVES
+  // Attention's splits, as below, for x as floats: a vector of four of them an invocation, half of a vec8.
+  //#for s in HALF_LOADS
+  {
+    let i = thread + $su * THREADS;
+    if (i < 2u * $ROWSu * $STAGEu) {
+      let r = min(row + i / (2u * $STAGEu), rows - 1u);
+      let own = row_list[r];
+      let first = select(visible_begin(own) / SPLIT_CELLS, 0u, WINDOW == 0xffffffffu);
+      let splits = (visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS - min(first, visible_end(own));
+      let quad = tile.z * 2u * $STAGEu + i % (2u * $STAGEu);
+      let at = (r * HEADS + quad / HEAD) * KV_SPLITS + first;
+      // Nobody waits for the row, or for the splits' peaks, before the first of their sums are asked for.
+      //#for c in HALF
+      let from$c = at + min($cu, KV_SPLITS - 1u);
+      let early$c = parts[from$c * HEAD + quad % HEAD];
+      let known$c = stats[from$c];
+      //#endfor
+      //#for c in HALF
+      let part$c = select(vec4<f32>(0.0), early$c, $cu < splits);
+      let stat$c = select(vec2<f32>(NEGATIVE, 0.0), known$c, $cu < splits);
+      var stat$(HALF + c) = vec2<f32>(NEGATIVE, 0.0);
+      if ($(HALF + c)u < splits) {
+        stat$(HALF + c) = stats[at + $(HALF + c)u];
+      }
+      //#endfor
+      var top = NEGATIVE;
+      //#for c in SPLITS
+      top = max(top, stat$c.x);
+      //#endfor
+      var total = 0.0;
+      var sum = vec4<f32>(0.0);
+      //#for c in HALF
+      {
+        let share = exp(stat$c.x - top);
+        total = fma(stat$c.y, share, total);
+        sum = fma(part$c, vec4<f32>(share), sum);
+      }
+      //#endfor
+      if ($HALFu < splits) {
+        //#for c in HALF
+        let part$(HALF + c) = parts[(at + min($(HALF + c)u, splits - 1u)) * HEAD + quad % HEAD];
+        //#endfor
+        //#for c in HALF
+        {
+          let share = exp(stat$(HALF + c).x - top);
+          total = fma(stat$(HALF + c).y, share, total);
+          sum = fma(part$(HALF + c), vec4<f32>(share), sum);
+        }
+        //#endfor
+      }
+      put_half(i / (2u * $STAGEu), i % (2u * $STAGEu), select(vec4<f32>(0.0), sum / total, splits > 0u));
+    }
+  }
+  //#endfor
+  //#else
+  // Attention's splits are added on the way, as attention_combine.wgsl does where each lane has a split at most.
+  //#for s in LOADS
+  {
+    let i = thread + $su * THREADS;
+    if (i < $ROWSu * $STAGEu) {
+      let r = min(row + i / $STAGEu, rows - 1u);
+      let own = row_list[r];
+      let first = visible_begin(own) / SPLIT_CELLS;
+      let splits = (visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS - min(first, visible_end(own));
+      let quad = (tile.z * $STAGEu + i % $STAGEu) * 2u;
+      let at = (r * HEADS + quad / HEAD) * KV_SPLITS + first;
+      // Nobody waits for the splits' peaks before the first of their sums are asked for.
+      //#for c in HALF
+      let at$c = (at + min($cu, splits - 1u)) * HEAD + quad % HEAD;
+      let lo$c = parts[at$c];
+      let hi$c = parts[at$c + 1u];
+      //#endfor
+      //#for c in SPLITS
+      var stat$c = vec2<f32>(NEGATIVE, 0.0);
+      if ($cu < splits) {
+        stat$c = stats[at + $cu];
+      }
+      //#endfor
+      var top = NEGATIVE;
+      //#for c in SPLITS
+      top = max(top, stat$c.x);
+      //#endfor
+      var total = 0.0;
+      var lo = vec4<f32>(0.0);
+      var hi = vec4<f32>(0.0);
+      //#for c in HALF
+      {
+        let share = exp(stat$c.x - top);
+        total = fma(stat$c.y, share, total);
+        lo = fma(lo$c, vec4<f32>(share), lo);
+        hi = fma(hi$c, vec4<f32>(share), hi);
+      }
+      //#endfor
+      if ($HALFu < splits) {
+        //#for c in HALF
+        let at$(HALF + c) = (at + min($(HALF + c)u, splits - 1u)) * HEAD + quad % HEAD;
+        let lo$(HALF + c) = parts[at$(HALF + c)];
+        let hi$(HALF + c) = parts[at$(HALF + c) + 1u];
+        //#endfor
+        //#for c in HALF
+        {
+          let share = exp(stat$(HALF + c).x - top);
+          total = fma(stat$(HALF + c).y, share, total);
+          lo = fma(lo$(HALF + c), vec4<f32>(share), lo);
+          hi = fma(hi$(HALF + c), vec4<f32>(share), hi);
+        }
+        //#endfor
+      }
+      let seen = splits > 0u;
+      put_vec8(i / $STAGEu, i % $STAGEu, select(vec4<f32>(0.0), lo / total, seen), select(vec4<f32>(0.0), hi / total, seen));
+    }
+  }
+  //#endfor
+  //#endif
+  //#else if hold == relay
+  //#import matmul/relay/wait
+  //#else
+  // x as it is.
+  //#for s in LOADS
+  let i$s = thread + $su * THREADS;
+  let from$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
+    (tile.z * $STAGEu + i$s % $STAGEu) * 2u;
+  let lo$s = x[from$s];
+  let hi$s = x[from$s + 1u];
+  //#endfor
+  //#for s in LOADS
+  if (i$s < $ROWSu * $STAGEu) {
+    put_vec8(i$s / $STAGEu, i$s % $STAGEu, lo$s, hi$s);
+  }
+  //#endfor
+  //#endif
   workgroupBarrier();
   for (var first = 0u; first < range; first += $AHEADu * LANES) {
     //#for j in AHEAD
@@ -93,8 +278,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // The end of a matmul's `main` where an invocation makes its outputs alone: they go through workgroup
-  // memory to a loop, because `epilogue` may be long and software adapters compile slowly.
+  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long and
+  // software adapters compile slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);
@@ -108,7 +293,7 @@ fn main(
     }
   }
   //#else if ending == pair
-  // lanes of a group with one pair alone.
+  // The lanes of a group share one pair of outputs.
   //#for t in SUM_TILES
   add_pairs(
     thread,
@@ -121,8 +306,7 @@ fn main(
   );
   //#endfor
   //#else
-  // The end of a matmul's `main` where lanes share outputs: they are added for two pairs of $SUMS rows at
-  // a time.
+  // The lanes of a group share several pairs: they are added for two pairs of $SUMS rows at a time.
   //#for h in PAIR_HALVES
   //#for t in SUM_TILES
   add_lanes(

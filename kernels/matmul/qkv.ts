@@ -17,7 +17,7 @@ export function qkvEpilogue(
   const place = { rope, rows, pages, keys, values };
   return {
     name: `qkv_${bias ? "bias_" : ""}${kvDtype}`,
-    parameters: { epilogue: "qkv", kv: kvDtype, BIAS: bias !== undefined },
+    parameters: { epilogue: "qkv", kv: kvDtype, BIASED: bias !== undefined },
     prepares: true,
     buffers: bias ? { ...place, bias } : place,
     constants: {

@@ -10,11 +10,20 @@ import { kernelOf } from "../shader.ts";
 
 const WORKGROUP = 64;
 
+interface QuantizeParameters {
+  /** Format of the rows. */
+  readonly weights: FloatFormat;
+  /** What they are packed as. */
+  readonly pack: Quantization;
+  /** Vec8s of a group of weights that share a scale. */
+  readonly VEC8S: number;
+}
+
 type QuantizeKernel = Kernel<"weights" | "rows" | "words" | "packed_scales", "COLS" | "LANES">;
 
 function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
   const name = `quantize_${from}_${to}`;
-  return kernelOf("matmul/quantize", { weights: from, pack: to, VEC8S: 4 }, {
+  return kernelOf<QuantizeParameters>("matmul/quantize")({ weights: from, pack: to, VEC8S: 4 }, {
     name,
     bindings: ["weights", "rows", "words", "packed_scales"],
     constants: ["COLS", "LANES"],

@@ -170,12 +170,7 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const queries = long ?? tile.queries;
   const SLOT_QUERIES = perSlot * heads % queries === 0 ? queries : perSlot * heads;
   const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / queries);
-  const common = {
-    HEADS: heads,
-    RUNS: runs,
-    FIRST_ROW: firstRow,
-    WINDOW: window ?? 0xffffffff,
-  };
+  const [HEADS, RUNS, FIRST_ROW, WINDOW] = [heads, runs, firstRow, window ?? 0xffffffff];
   const ended = { sums, stats, rows, run, runs, window, forCells, firstRow };
   if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
   const partialBytes = 4 * heads * (rank + 2) / run;
@@ -189,11 +184,14 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
     dispatch(kernel, {
       buffers: { q, keys, rows, pages, sums, stats },
       constants: {
-        ...common,
+        HEADS,
         TABLE_PAGES: shape.tablePages,
+        RUNS,
         SLOT_QUERIES,
+        FIRST_ROW,
         ...single || long ? {} : { PATHS: Number(shape.paths) },
         SCALE: shape.scale,
+        WINDOW,
       },
       workgroups: [tiles, 1, runs],
       cellsEach: run,
@@ -211,7 +209,7 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
     }),
     shape.finish ? shape.finish(ended) : dispatch(latentCombineKernel(sizes, run, count * heads), {
       buffers: { sums, stats, rows, out },
-      constants: common,
+      constants: { HEADS, RUNS, FIRST_ROW, WINDOW },
       workgroups: [latentCombineTiles(rank), heads, count],
       forCells,
       label: `${label}.combine`,

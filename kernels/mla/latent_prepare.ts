@@ -126,6 +126,28 @@ export function latentPrepare(
   });
 }
 
+interface PrepareParameters {
+  /** Format of kv_b_proj. */
+  readonly weights: FloatFormat;
+  /** What keys are stored as. */
+  readonly kv: KvDtype;
+  /** Elements of a latent, and of what is kept of a token. */
+  readonly RANK: number;
+  readonly HEAD_DIM: number;
+  /** Workgroups that absorb a head. */
+  readonly BLOCKS: number;
+  /** Rows of a workgroup, those whose parts are added at a time, and how often that is. */
+  readonly ROWS: number;
+  readonly BATCH: number;
+  readonly BATCHES: number;
+  /** Parts of a sum. */
+  readonly PARTS: number;
+  /** Loads of weights that an invocation asks for at a time. */
+  readonly AHEAD: number;
+  /** Elements of a latent that an invocation norms. */
+  readonly STEPS: number;
+}
+
 function prepareKernel(
   format: FloatFormat,
   dtype: KvDtype,
@@ -152,7 +174,7 @@ function prepareKernel(
     AHEAD: ahead,
     STEPS: Math.ceil(rank / THREADS),
   };
-  return kernelOf("mla/latent_prepare", parameters, {
+  return kernelOf<PrepareParameters>("mla/latent_prepare")(parameters, {
     name,
     bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
     constants: [

@@ -8,13 +8,18 @@ import {
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 
+interface EmbedParameters {
+  /** Format of the table. */
+  readonly weights: FloatFormat;
+}
+
 function embedKernel(
   format: FloatFormat,
 ): Kernel<
   "weights" | "rows" | "out",
   "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS" | "SCALE"
 > {
-  return kernelOf("norm/embed", { weights: format }, {
+  return kernelOf<EmbedParameters>("norm/embed")({ weights: format }, {
     name: `embed_${format}`,
     bindings: ["weights", "rows", "out"],
     constants: ["COLS", "OUT_COLS", "SHARD_FIRST", "SHARD_ROWS", "SCALE"],

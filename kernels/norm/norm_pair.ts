@@ -1,9 +1,26 @@
 /** The two norms that an EAGLE-3 draft begins with, in one dispatch. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 import { normLanes, type NormShape, type RowScales } from "./rms_norm.ts";
+
+interface NormPairParameters extends FoldParameters {
+  /** Format of the embedding. */
+  readonly weights: FloatFormat;
+  /** Whether an index names the rows of x. */
+  readonly INDEXED: boolean;
+  /** Whether the second norm's result is kept, and not what it norms. */
+  readonly KEEPS_NORMED: boolean;
+  /** Whether the scales of the rows are stored. */
+  readonly STORES_SCALES: boolean;
+  /** Whether out is two f16 for a number, as matmuls on matrix units take x. */
+  readonly PAIRED: boolean;
+  /** Vec8s of either half of a row that a lane has. */
+  readonly EACH: number;
+  /** Workgroups of a row: 2, or 1 for both halves. */
+  readonly HALVES: number;
+}
 
 interface Variant {
   readonly format: FloatFormat;
@@ -30,8 +47,7 @@ function pairKernel(
   const put = [...scales ? ["scale"] : [], ...paired ? ["pair"] : []];
   const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...put];
   const name = `norm_pair_${kinds.join("_")}_${lanes}x${each}`;
-  const hidden = ["x", "hidden_weight", "kept", ...indexed ? ["index"] : []];
-  return kernelOf("norm/norm_pair", {
+  return kernelOf<NormPairParameters>("norm/norm_pair")({
     weights: format,
     INDEXED: indexed,
     KEEPS_NORMED: normed,
@@ -40,17 +56,7 @@ function pairKernel(
     EACH: each,
     HALVES: halvesOf(scales),
     ...foldCounts(lanes),
-  }, {
-    name,
-    bindings: [
-      ...["weights", "token_weight", "out", "rows", ...hidden],
-      ...scales ? ["scales", "lowered"] : [],
-    ],
-    constants: [
-      ...["COLS", "EPS", "LANES", "TOKENS", "SPLIT_K"],
-      ...scales ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
-    ],
-  });
+  }, { name });
 }
 
 /** Whether an adapter has bindings enough for scales that `normPair` stores. */

@@ -1,7 +1,6 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import type { KernelParameters } from "../../src/gpu/directives.ts";
-import type { Table } from "../../src/gpu/matrix.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
 /**
@@ -99,25 +98,45 @@ export interface NormShape {
   readonly label: string;
 }
 
-const KEEP = {
-  nothing: { bindings: [], constants: [] },
-  input: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
-  output: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
-  slot: { bindings: ["kept", "slot"], constants: [] },
-} as const;
+/** What rms_norm.wgsl takes of its input: see `NormInput`. */
+type SourceParameters =
+  | {
+    /** Rows of x, those that an index names, or sums. */
+    readonly from: "rows" | "index" | "sums";
+    /** Whether sums are added to rows of x, which are stored. */
+    readonly RESIDUAL: boolean;
+  }
+  | {
+    readonly from: "experts";
+    /** Outputs of a row. */
+    readonly EXPERTS: number;
+  }
+  | {
+    readonly from: "tokens";
+    /** Format of the embedding. */
+    readonly weights: FloatFormat;
+    /** Whether the rows are made on the way. */
+    readonly VERIFIED: boolean;
+  };
 
-const NOTE = {
-  nothing: { bindings: [], constants: [] },
-  scale: { bindings: ["scales", "lowered"], constants: ["LOWERED_ROWS", "ROW_JOBS"] },
-} as const;
-
-const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
+interface NormParameters extends FoldParameters {
+  /** What happens to the result: see `NormShape`. */
+  readonly put: "store" | "add" | "pair";
+  /** What is kept besides: see `NormKept`. */
+  readonly keep: "nothing" | NormKept["what"];
+  /** Numbers of the bindings of what is kept, and of the slots of its rows. */
+  readonly KEPT: number;
+  readonly SLOT: number;
+  /** Whether the scales of the rows are stored. */
+  readonly STORES_SCALES: boolean;
+  /** Vec8s of a row that a lane has. */
+  readonly EACH: number;
+}
 
 /** What differs between the kinds of input, for one dispatch. */
 interface Source {
   readonly name: string;
-  /** `from`, and what its own slots stand for. */
-  readonly parameters: KernelParameters;
+  readonly parameters: SourceParameters;
   /** Bindings 0 and, where it needs others, 3 and on. */
   readonly buffers: readonly [name: string, operand: Operand][];
   readonly constants: Readonly<Record<string, number>>;
@@ -238,8 +257,8 @@ function normKernel(
   source: Source,
   { put, keep, note, cols, lanes }: {
     readonly put: "store" | "add" | "pair";
-    readonly keep: keyof typeof KEEP;
-    readonly note: keyof typeof NOTE;
+    readonly keep: NormParameters["keep"];
+    readonly note: "nothing" | "scale";
     readonly cols: number;
     readonly lanes: number;
   },
@@ -247,25 +266,15 @@ function normKernel(
   const each = Math.ceil(cols / 8 / lanes);
   const parts = [source.name, put, keep, ...note === "nothing" ? [] : [note]];
   const name = `rms_norm_${parts.join("_")}_${lanes}x${each}`;
-  const [first = "", ...second] = source.buffers.map(([binding]) => binding);
-  const bindings = [first, "norm_weight", "out", ...second];
-  return kernelOf("norm/rms_norm", {
+  const bound = source.buffers.length + 2; // and the norm's weights and out
+  return kernelOf<NormParameters & SourceParameters>("norm/rms_norm")({
     ...source.parameters,
     put,
     keep,
     STORES_SCALES: note === "scale",
-    KEPT: bindings.length,
-    SLOT: bindings.length + 1,
+    KEPT: bound,
+    SLOT: bound + 1,
     EACH: each,
     ...foldCounts(lanes),
-  }, {
-    name,
-    bindings: [...bindings, ...KEEP[keep].bindings, ...NOTE[note].bindings],
-    constants: [
-      ...CONSTANTS,
-      ...Object.keys(source.constants),
-      ...KEEP[keep].constants,
-      ...NOTE[note].constants,
-    ],
-  });
+  }, { name });
 }

@@ -1,7 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const ALLOCATE = kernelOf("round/allocate", {}, {
+const ALLOCATE = kernelOf("round/allocate")({}, {
   name: "allocate",
   bindings: ["batch_slots", "slots", "budget", "drafts"],
   constants: ["ROWS", "MOST_ROWS"],

@@ -1,12 +1,19 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const STORE = kernelOf("round/features", { LOADS: false }, {
+interface FeaturesParameters {
+  /** Whether kept features are loaded, and not stored. */
+  readonly LOADS: boolean;
+}
+
+const FEATURES = kernelOf<FeaturesParameters>("round/features");
+
+const STORE = FEATURES({ LOADS: false }, {
   name: "store_features",
   bindings: ["features", "rows", "pages", "store"],
   constants: ["COLS", "TABLE_PAGES"],
 });
-const LOAD = kernelOf("round/features", { LOADS: true }, {
+const LOAD = FEATURES({ LOADS: true }, {
   name: "load_features",
   bindings: ["store", "rows", "pages", "features"],
   constants: ["COLS", "TABLE_PAGES"],

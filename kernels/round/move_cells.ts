@@ -4,12 +4,14 @@ import { kernelOf } from "../shader.ts";
 /** Buffers of a dispatch: with the three others no more than every adapter binds. */
 const MOST_BUFFERS = 5;
 
+interface MoveCellsParameters {
+  /** Buffers whose cells are moved, at most MOST_BUFFERS. */
+  readonly BUFFERS: number;
+}
+
 function moveKernel(buffers: number): Kernel {
-  const cells = Array.from({ length: buffers }, (_, n) => `cells${n}`);
-  return kernelOf("round/move_cells", { BUFFERS: buffers }, {
+  return kernelOf<MoveCellsParameters>("round/move_cells")({ BUFFERS: buffers }, {
     name: `move_cells_${buffers}`,
-    bindings: [...cells, "extend", "last", "pages"],
-    constants: ["ROWS", "KEPT_ROWS", "KEPT", "HEADS", "WORDS", "TABLE_PAGES"],
   });
 }
 

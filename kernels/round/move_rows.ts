@@ -1,22 +1,29 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const COPY = kernelOf("round/move_rows", { move: "copy" }, {
+interface MoveRowsParameters {
+  /** Which rows of x, or which value, go to which rows of out. */
+  readonly move: "copy" | "gather" | "scatter" | "fill";
+}
+
+const MOVE = kernelOf<MoveRowsParameters>("round/move_rows");
+
+const COPY = MOVE({ move: "copy" }, {
   name: "copy_rows",
   bindings: ["x", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const GATHER = kernelOf("round/move_rows", { move: "gather" }, {
+const GATHER = MOVE({ move: "gather" }, {
   name: "gather_rows",
   bindings: ["x", "index", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const SCATTER = kernelOf("round/move_rows", { move: "scatter" }, {
+const SCATTER = MOVE({ move: "scatter" }, {
   name: "scatter_rows",
   bindings: ["x", "index", "out"],
   constants: ["COLS"],
 });
-const FILL = kernelOf("round/move_rows", { move: "fill" }, {
+const FILL = MOVE({ move: "fill" }, {
   name: "fill_rows",
   bindings: ["values", "out"],
   constants: ["COLS"],

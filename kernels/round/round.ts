@@ -1,9 +1,8 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import type { KernelParameters } from "../../src/gpu/directives.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
-const DRAFT_ROWS = kernelOf("round/draft_rows", {}, {
+const DRAFT_ROWS = kernelOf("round/draft_rows")({}, {
   name: "draft_rows",
   bindings: ["batch_slots", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
@@ -15,9 +14,14 @@ const [DRAFT_ENDS, LOWERED_ENDS] = [
 const VERIFY_ROWS = verifyKernel("verify_rows");
 const VERIFY_TREE = verifyKernel("verify_tree");
 
+interface DraftEndsParameters {
+  /** Whether the scales of inputs of matmuls become the largest. */
+  readonly LOWERS: boolean;
+}
+
 function draftEndsKernel(name: string, LOWERS: boolean) {
   const ends = ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"];
-  return kernelOf("round/draft_ends", { LOWERS }, {
+  return kernelOf<DraftEndsParameters>("round/draft_ends")({ LOWERS }, {
     name,
     bindings: LOWERS ? [...ends, "lowered"] : ends,
     constants: ["Q_COLS", "COLS"],
@@ -25,11 +29,40 @@ function draftEndsKernel(name: string, LOWERS: boolean) {
 }
 
 function verifyKernel(name: "verify_rows" | "verify_tree") {
-  return kernelOf(`round/${name}`, {}, {
+  return kernelOf(`round/${name}`)({}, {
     name,
     bindings: ["batch_slots", "slots", "drafts", "rows"],
     constants: ["ROWS", "MOST_ROWS"],
   });
+}
+
+/** Which walk of accept_commit.wgsl a kernel of acceptance has. */
+type Walk =
+  | {
+    /** Whether rows are a tree's. */
+    readonly TREE: boolean;
+    /** Whether chance decides, and not what was chosen. */
+    readonly SIMULATED: false;
+  }
+  | {
+    readonly TREE: false;
+    readonly SIMULATED: true;
+    /** Steps of the draft that have a chance each. */
+    readonly STEPS: number;
+  };
+
+/** What accept_commit.wgsl takes, whatever its walk. */
+interface AcceptParameters extends Partial<FoldParameters> {
+  /** Whether rows are those of packed rounds. */
+  readonly PACKED: boolean;
+  /** Whether confidences are part of the results. */
+  readonly CONFIDENCES: boolean;
+  /** Invocations of a workgroup. */
+  readonly LANES: number;
+  /** Whether the choices are found in partial argmaxes; if so, rows of a sequence, and lanes of each. */
+  readonly GREEDY: boolean;
+  readonly ROWS?: number;
+  readonly WIDTH?: number;
 }
 
 /** What differs between kernels of acceptance, whatever their walk. */
@@ -75,41 +108,28 @@ function powerOfTwo(least: number): number {
 /**
  * A kernel of acceptance, made once.
  *
- * @param rule of the kernel's name; the last argument: which walk of accept_commit.wgsl it is, and its constants.
+ * @param rule of the kernel's name.
  */
 function acceptKernel(
   rule: string,
   { packed, confidences, greedy }: AcceptVariant,
-  { parameters, constants = [] }: {
-    readonly parameters: KernelParameters;
-    readonly constants?: readonly string[];
-  },
+  walk: Walk,
 ): Kernel {
   const how = greedy ? `_greedy_${greedy.rows}_${greedy.lanes}x${greedy.width}` : "";
   const name = `${rule}${packed ? "_packed" : ""}${confidences ? "_confidences" : ""}${how}`;
   const { rows: ROWS = 1, lanes: LANES = 1, width: WIDTH = 1 } = greedy ?? {};
   const all = {
-    ...parameters,
+    ...walk,
     PACKED: packed,
     CONFIDENCES: confidences,
     GREEDY: greedy !== undefined,
     LANES,
     ...greedy ? { ROWS, WIDTH, ...foldCounts(WIDTH) } : {},
   };
-  const choices = greedy ? "partials" : "chosen";
-  return kernelOf("round/accept_commit", all, {
-    name,
-    bindings: ["batch_slots", "rows", choices, "drafts", "slots", "extend", "last", "results"],
-    constants: [
-      ...["ROWS", "DEPTH", "MOST_ROWS"],
-      ...packed ? ["FIRST_ROWS"] : [],
-      ...greedy ? ["PARTIALS"] : [],
-      ...constants,
-    ],
-  });
+  return kernelOf<Walk & AcceptParameters>("round/accept_commit")(all, { name });
 }
 
-const ACCEPT_PROMPT = kernelOf("round/accept_prompt", {}, {
+const ACCEPT_PROMPT = kernelOf("round/accept_prompt")({}, {
   name: "accept_prompt",
   bindings: ["batch_slots", "last", "chosen", "slots", "extend", "results"],
   constants: [],
@@ -242,7 +262,7 @@ export interface GreedyChoice {
 /** Records acceptance of chains or trees by the rule of a walk, see accept_commit.wgsl. */
 function acceptBy(
   rule: string,
-  walk: Parameters<typeof acceptKernel>[2],
+  walk: Walk,
   buffers: AcceptBuffers,
   shape: AcceptShape & { readonly constants?: Readonly<Record<string, number>> },
 ): Dispatch {
@@ -265,7 +285,7 @@ function acceptBy(
 
 /** Records acceptance of each sequence's chain: drafts are kept while the target chose the same. */
 export function accept(buffers: AcceptBuffers, shape: AcceptShape): Dispatch {
-  return acceptBy("accept", { parameters: { TREE: false, SIMULATED: false } }, buffers, shape);
+  return acceptBy("accept", { TREE: false, SIMULATED: false }, buffers, shape);
 }
 
 /**
@@ -278,7 +298,7 @@ export function acceptTree(
   buffers: AcceptBuffers,
   { kept, ...shape }: AcceptShape & { readonly kept: number },
 ): Dispatch {
-  const walk = { parameters: { TREE: true, SIMULATED: false }, constants: ["KEPT"] };
+  const walk = { TREE: true, SIMULATED: false } as const;
   return acceptBy("accept_tree", walk, buffers, { ...shape, constants: { KEPT: kept } });
 }
 
@@ -295,10 +315,7 @@ export function acceptSimulated(
   const steps = Math.max(1, shape.depth);
   const p = (step: number) => acceptance[step] ?? acceptance.at(-1) ?? 0;
   const drawn = Array.from({ length: steps }, (_, j) => [`P${j}`, p(j)] as const);
-  const walk = {
-    parameters: { TREE: false, SIMULATED: true, STEPS: steps },
-    constants: drawn.map(([name]) => name),
-  };
+  const walk = { TREE: false, SIMULATED: true, STEPS: steps } as const;
   const constants = Object.fromEntries(drawn);
   return acceptBy(`accept_simulated_${steps}`, walk, buffers, { ...shape, constants });
 }

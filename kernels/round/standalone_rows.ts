@@ -2,17 +2,24 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const STANDALONE_ROWS = kernelOf("round/standalone_rows", { LAST: false }, {
+interface StandaloneRowsParameters {
+  /** Whether only the last row of each sequence is made. */
+  readonly LAST: boolean;
+}
+
+const ROWS = kernelOf<StandaloneRowsParameters>("round/standalone_rows");
+
+const STANDALONE_ROWS = ROWS({ LAST: false }, {
   name: "standalone_rows",
   bindings: ["rows", "slots", "out"],
   constants: [],
 });
-const STANDALONE_LAST_ROWS = kernelOf("round/standalone_rows", { LAST: true }, {
+const STANDALONE_LAST_ROWS = ROWS({ LAST: true }, {
   name: "standalone_last_rows",
   bindings: ["rows", "slots", "out", "batch_slots", "last"],
   constants: [],
 });
-const PUT_DRAFTS = kernelOf("round/put_drafts", {}, {
+const PUT_DRAFTS = kernelOf("round/put_drafts")({}, {
   name: "put_drafts",
   bindings: ["batch_slots", "chosen", "drafts"],
   constants: ["STEP", "MOST_ROWS"],

@@ -1,7 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const VERIFY_PACKED = kernelOf("round/verify_packed", {}, {
+const VERIFY_PACKED = kernelOf("round/verify_packed")({}, {
   name: "verify_packed",
   bindings: ["batch_slots", "slots", "drafts", "rows", "extend", "last"],
   constants: ["ROWS", "FIRST_ROWS", "MOST_ROWS"],

@@ -23,20 +23,17 @@ export interface PenaltyBuffers {
 /** In a count: the token is in the prompt. */
 export const PROMPT = 0x80000000;
 
+interface AdjustParameters {
+  /** Whether tokens that a mask does not allow get no probability. */
+  readonly MASKED: boolean;
+  /** Whether penalties and a bias change logits. */
+  readonly PENALIZED: boolean;
+}
+
 function adjustKernel(masked: boolean, penalized: boolean): Kernel {
   const name = `adjust${masked ? "_mask" : ""}${penalized ? "_penalty" : ""}`;
-  return kernelOf("sample/adjust", { MASKED: masked, PENALIZED: penalized }, {
+  return kernelOf<AdjustParameters>("sample/adjust")({ MASKED: masked, PENALIZED: penalized }, {
     name,
-    bindings: [
-      ...["logits", "adjusted"],
-      ...masked ? ["masks"] : [],
-      ...penalized ? ["rows", "penalties", "counts", "bias"] : [],
-    ],
-    constants: [
-      ...["VOCAB", "STRIDE", "SLICE", "LANES"],
-      ...masked ? ["MASK_WORDS"] : [],
-      ...penalized ? ["ROWS"] : [],
-    ],
   });
 }
 

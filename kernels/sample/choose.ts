@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import { slicePartialCount, slicePartials } from "./slice_partials.ts";
 import { kernelOf } from "../shader.ts";
 import { gather, GATHERED } from "./gather.ts";
-import { samplingCounts } from "../lib/sampling.ts";
+import { samplingCounts, type SamplingParameters } from "../lib/sampling.ts";
 
 /** What `chosen` holds where the logits were not numbers. */
 export const NOT_A_TOKEN = 0xffffffff;
@@ -15,17 +15,17 @@ export function lanesOf(vocab: number, lanes: number): number {
   return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
 }
 
-const BINDINGS = ["logits", "partials", "rows", "slots", "chosen"] as const;
-const CONSTANTS = ["VOCAB", "STRIDE", "PARTIALS", "LANES"] as const;
+interface ChooseParameters extends SamplingParameters {
+  /** Whether rows that sample read what `gather` stored of them. */
+  readonly GATHERS: boolean;
+  /** Most tokens that are stored of a slice. */
+  readonly GATHERED: number;
+}
 
 function chooseKernel(lanes: number, gathers: boolean): Kernel {
   const name = `choose${gathers ? "_gathered" : ""}_${lanes}`;
   const parameters = { GATHERS: gathers, ...samplingCounts(lanes), GATHERED };
-  return kernelOf("sample/choose", parameters, {
-    name,
-    bindings: [...BINDINGS, ...gathers ? ["gathered"] : []],
-    constants: CONSTANTS,
-  });
+  return kernelOf<ChooseParameters>("sample/choose")(parameters, { name });
 }
 
 /** Records the target's choice at each of `count` rows. */

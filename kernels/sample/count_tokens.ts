@@ -1,7 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const COUNT_TOKENS = kernelOf("sample/count_tokens", {}, {
+const COUNT_TOKENS = kernelOf("sample/count_tokens")({}, {
   name: "count_tokens",
   bindings: ["batch_slots", "results", "counts"],
   constants: ["VOCAB", "RESULT"],

@@ -1,6 +1,6 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { PartialKind } from "../lib/partial.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Where the further level's rows go. */
@@ -13,15 +13,18 @@ export interface NextLevel {
 /** Partial results that a lane has at once. */
 const FOUR = 4;
 
+interface DraftChooseParameters extends FoldParameters {
+  /** What is kept of a part of the columns: lib/partial_KIND. */
+  readonly partial: PartialKind;
+  /** Whether a further level follows, whose rows are stored. */
+  readonly NEXT: boolean;
+}
+
 function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Kernel {
   const of = kind === "softmax" ? "confident" : "draft";
   const name = `${of}_choose_${lanes}${next ? "_next" : ""}`;
   const parameters = { partial: kind, NEXT: next, ...foldCounts(lanes) };
-  return kernelOf("sample/draft_choose", parameters, {
-    name,
-    bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
-    constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],
-  });
+  return kernelOf<DraftChooseParameters>("sample/draft_choose")(parameters, { name });
 }
 
 /** As few lanes, a power of two, as have the partial results at once: each joins what it has in turn. */

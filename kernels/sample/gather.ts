@@ -1,7 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { SLICE, slicePartialCount } from "./slice_partials.ts";
 import { kernelOf } from "../shader.ts";
-import { samplingCounts } from "../lib/sampling.ts";
+import { samplingCounts, type SamplingParameters } from "../lib/sampling.ts";
 
 /** Most tokens that are kept of a slice. */
 export const GATHERED = 128;
@@ -18,7 +18,12 @@ export function gatheredWords(vocab: number, lanes: number): number {
   return gathers ? 2 * (2 + GATHERED) * slices : 0;
 }
 
-const GATHER = kernelOf("sample/gather", { ...samplingCounts(LANES), GATHERED }, {
+interface GatherParameters extends SamplingParameters {
+  /** Most tokens that are stored of a slice. */
+  readonly GATHERED: number;
+}
+
+const GATHER = kernelOf<GatherParameters>("sample/gather")({ ...samplingCounts(LANES), GATHERED }, {
   name: "choose_gather",
   bindings: ["logits", "partials", "rows", "slots", "gathered"],
   constants: ["VOCAB", "STRIDE", "SLICE", "PARTIALS", "LANES"],

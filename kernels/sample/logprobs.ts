@@ -1,5 +1,5 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 import { lanesOf } from "./choose.ts";
 
@@ -15,17 +15,15 @@ export type KeptRows =
   /** Those that `acceptTree` wrote into `last` from word `kept` on. */
   | { readonly kind: "tree"; readonly last: Operand; readonly kept: number };
 
+interface LogprobsParameters extends FoldParameters {
+  /** Whether the rows are those of a tree that were kept. */
+  readonly TREE: boolean;
+}
+
 function logprobsKernel(kind: KeptRows["kind"], lanes: number): Kernel {
   const name = `logprobs_${kind}_${lanes}`;
   const parameters = { TREE: kind === "tree", ...foldCounts(lanes) };
-  return kernelOf("sample/logprobs", parameters, {
-    name,
-    bindings: ["logits", "results", "logprobs", ...kind === "tree" ? ["last"] : []],
-    constants: [
-      ...["VOCAB", "STRIDE", "LANES", "TOKENS", "RESULT", "MOST"],
-      kind === "tree" ? "KEPT" : "ROWS",
-    ],
-  });
+  return kernelOf<LogprobsParameters>("sample/logprobs")(parameters, { name });
 }
 
 /** Records the log-probabilities of what a round or a prefill emitted. */

@@ -1,9 +1,9 @@
 /** Rejection sampling of chains, and the distributions that it compares. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { samplingCounts } from "../lib/sampling.ts";
+import { samplingCounts, type SamplingParameters } from "../lib/sampling.ts";
 import { lanesOf } from "./choose.ts";
 import { slicePartialCount } from "./slice_partials.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Whether drafts are accepted one by one or as a whole, see reject.wgsl. */
@@ -12,23 +12,31 @@ type Rule = "token" | "block";
 /** f32 words of a distribution, see distribution.wgsl. */
 export const DISTRIBUTION_WORDS = 4;
 
-const ROUND_SLOTS = kernelOf("sample/round_slots", {}, {
+const ROUND_SLOTS = kernelOf("sample/round_slots")({}, {
   name: "round_slots",
   bindings: ["rows", "slots", "round_slots"],
   constants: [],
 });
 
 function distributionKernel(lanes: number) {
-  return kernelOf("sample/distribution", samplingCounts(lanes), {
+  return kernelOf<SamplingParameters>("sample/distribution")(samplingCounts(lanes), {
     name: `distribution_${lanes}`,
     bindings: ["logits", "partials", "rows", "slots", "distributions"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES", "FIRST", "BY_SLOT"],
   });
 }
 
+interface RejectParameters extends FoldParameters {
+  /** Whether drafts are accepted as a whole, and not one by one. */
+  readonly BLOCK: boolean;
+}
+
 function rejectKernel(rule: Rule, lanes: number): Kernel {
   const name = rule === "token" ? "reject" : "reject_block";
-  return kernelOf("sample/reject", { BLOCK: rule === "block", ...foldCounts(lanes) }, {
+  return kernelOf<RejectParameters>("sample/reject")({
+    BLOCK: rule === "block",
+    ...foldCounts(lanes),
+  }, {
     name: `${name}_${lanes}`,
     bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "distributions", "chosen"],
     constants: [

@@ -1,7 +1,7 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 import { lanesOf } from "./choose.ts";
-import { samplingCounts } from "../lib/sampling.ts";
+import { samplingCounts, type SamplingParameters } from "../lib/sampling.ts";
 import { slicePartialCount } from "./slice_partials.ts";
 
 /** Words that relax.wgsl's `kept` has of each row. */
@@ -12,16 +12,24 @@ const LEAST_ACC = 1e-9;
 
 function keptMassKernel(lanes: number): Kernel {
   const name = `kept_mass_${lanes}`;
-  return kernelOf("sample/kept_mass", samplingCounts(lanes), {
+  return kernelOf<SamplingParameters>("sample/kept_mass")(samplingCounts(lanes), {
     name,
     bindings: ["logits", "partials", "rows", "slots", "kept"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
   });
 }
 
+interface RelaxParameters extends SamplingParameters {
+  /** Whether rows are those of a tree, and not of a chain. */
+  readonly TREE: boolean;
+}
+
 function relaxKernel(kind: "chain" | "tree", lanes: number): Kernel {
   const name = `relax_${kind}_${lanes}`;
-  return kernelOf("sample/relax", { TREE: kind === "tree", ...samplingCounts(lanes) }, {
+  return kernelOf<RelaxParameters>("sample/relax")({
+    TREE: kind === "tree",
+    ...samplingCounts(lanes),
+  }, {
     name,
     bindings: ["logits", "kept", "rows", "slots", "drafts", "chosen"],
     constants: [

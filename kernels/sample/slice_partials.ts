@@ -1,6 +1,6 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { PARTIAL_WORDS, type PartialKind } from "../lib/partial.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Columns that one workgroup looks through. */
@@ -19,9 +19,17 @@ export function slicePartialWords(vocab: number, kind: PartialKind = "argmax"): 
   return PARTIAL_WORDS[kind] * slicePartialCount(vocab);
 }
 
+interface SlicePartialsParameters extends FoldParameters {
+  /** What is kept of a slice: lib/partial_KIND. */
+  readonly partial: PartialKind;
+}
+
 function partialKernel(kind: PartialKind, lanes: number): Kernel {
   const name = `partial_${kind}_${lanes}`;
-  return kernelOf("sample/slice_partials", { partial: kind, ...foldCounts(lanes) }, {
+  return kernelOf<SlicePartialsParameters>("sample/slice_partials")({
+    partial: kind,
+    ...foldCounts(lanes),
+  }, {
     name,
     bindings: ["logits", "partials"],
     constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],

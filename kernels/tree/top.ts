@@ -1,5 +1,5 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Columns that one workgroup ranks. */
@@ -14,8 +14,20 @@ function slicesOf(vocab: number): number {
   return Math.ceil(vocab / SLICE);
 }
 
+interface PartialTopParameters extends FoldParameters {
+  /** Columns that a workgroup ranks. */
+  readonly SLICE: number;
+}
+
+interface TopTokensParameters extends FoldParameters {
+  /** Whether rows are of slots, whose first token is stored as their draft too. */
+  readonly SLOTS: boolean;
+  /** Whether the draft's confidence in that is stored. */
+  readonly CONFIDENCES: boolean;
+}
+
 function partialTopKernel(lanes: number) {
-  return kernelOf("tree/partial_top", { SLICE, ...foldCounts(lanes) }, {
+  return kernelOf<PartialTopParameters>("tree/partial_top")({ SLICE, ...foldCounts(lanes) }, {
     name: `partial_top_${lanes}`,
     bindings: ["logits", "partials"],
     constants: ["VOCAB", "STRIDE", "TOP", "LANES"],
@@ -27,10 +39,8 @@ function topTokensKernel(lanes: number, bySlot: BySlot | undefined): Kernel {
   const of = bySlot?.confident ? "slot_confident" : perSlot ? "slot" : "row";
   const name = `top_tokens_${of}_${lanes}`;
   const parameters = { SLOTS: perSlot, CONFIDENCES: bySlot?.confident ?? false };
-  return kernelOf("tree/top_tokens", { ...parameters, ...foldCounts(lanes) }, {
+  return kernelOf<TopTokensParameters>("tree/top_tokens")({ ...parameters, ...foldCounts(lanes) }, {
     name,
-    bindings: ["partials", "offsets", "out", ...perSlot ? ["batch_slots", "drafts"] : []],
-    constants: ["SLICES", "TOP", "LANES", ...perSlot ? ["MOST_ROWS"] : []],
   });
 }
 

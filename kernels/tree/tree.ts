@@ -25,20 +25,30 @@ export interface TreeBuffers {
   readonly frontier: Operand;
 }
 
+interface LevelParameters {
+  /** Whether candidates are those of the roots. */
+  readonly FIRST_LEVEL: boolean;
+  /** Candidates of the level, of a sequence. */
+  readonly CANDIDATES: number;
+}
+
+interface SelectParameters {
+  /** u32 words that have a bit for each candidate of a pool. */
+  readonly WORDS: number;
+}
+
 function levelKernel(first: boolean, candidates: number): Kernel {
   const name = `tree_level_${first ? "first" : "next"}`;
-  return kernelOf("tree/tree_level", { FIRST_LEVEL: first, CANDIDATES: candidates }, {
+  return kernelOf<LevelParameters>("tree/tree_level")({
+    FIRST_LEVEL: first,
+    CANDIDATES: candidates,
+  }, {
     name: `${name}_${candidates}`,
-    bindings: ["batch_slots", "slots", "top", "pool", "frontier", "rows", "hidden"],
-    constants: [
-      ...["WIDTH", "LEVEL", "LEVELS", "POOL", "GOES_ON", "LANES"],
-      ...first ? ["KEPT"] : [],
-    ],
   });
 }
 
 function selectKernel(words: number): Kernel {
-  return kernelOf("tree/tree_select", { WORDS: words }, {
+  return kernelOf<SelectParameters>("tree/tree_select")({ WORDS: words }, {
     name: `tree_select_${words}`,
     bindings: ["batch_slots", "pool", "frontier", "drafts"],
     constants: ["WIDTH", "ROWS", "POOL", "LEVELS", "LANES", "MOST_ROWS"],

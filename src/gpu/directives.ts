@@ -4,6 +4,9 @@
  */
 export type KernelParameters = Readonly<Record<string, boolean | number | string>>;
 
+/** What a type of parameters must be: an interface, whose members are such values. */
+export type ParametersOf<T> = { readonly [Name in keyof T]: boolean | number | string };
+
 /** A WGSL text by its path: relative to one folder, with slashes, without ".wgsl"; undefined where there is none. */
 export type Texts = (path: string) => string | undefined;
 
@@ -23,38 +26,63 @@ export type Texts = (path: string) => string | undefined;
  * naga emits loops that drivers do not unroll (gfx-rs/wgpu#7698), hence `#for`. `$NAME` is the value of a
  * parameter, 1 or 0 for a flag, `$(i * NAME + 1)` that of a sum of products. A number as a flag is set unless it is 0.
  *
- * @throws Error on a path without a text, an unknown parameter, an unbalanced block or files that import each
+ * @param texts is called once for each path.
+ * @returns expands the text of a path. It throws an Error on a path without a text, a parameter that is missing, or that
+ * nothing names (in branches that are not taken it counts as named), an unbalanced block, and files that import each
  * other in a circle.
  */
-export function expand(path: string, texts: Texts, parameters: KernelParameters = {}): string {
+export function expander(
+  texts: Texts,
+): (path: string, parameters?: KernelParameters) => string {
+  const files = new Map<string, File | undefined>();
+  const fileOf = (path: string) =>
+    files.getOrInsertComputed(path, () => {
+      const text = texts(path);
+      return text === undefined ? undefined : read(path, text);
+    });
+
+  return (path, parameters = {}) => {
+    const text = expand(path, fileOf, parameters);
+    const named = namesIn(path, fileOf, parameters);
+    const unused = Object.keys(parameters).find((name) => !named.has(name));
+    if (unused === undefined) return text;
+    throw new Error(`${path}.wgsl: nothing names the parameter "${unused}"`);
+  };
+}
+
+function expand(
+  path: string,
+  fileOf: (path: string) => File | undefined,
+  parameters: KernelParameters,
+): string {
   const imported = new Set<string>();
 
   /** `importers` are the files that are being read, outermost first. */
   function textOf(path: string, importers: readonly string[]): string {
-    const text = texts(path);
-    if (text === undefined) throw new Error(`${at(importers)}//#import ${path}: no such file`);
+    const file = fileOf(path);
+    if (file === undefined) throw new Error(`${at(importers)}//#import ${path}: no such file`);
     imported.add(path);
-    const lines = text.trimEnd().split("\n");
-    const cursor = { lines, next: 0, path };
+    const cursor = { file, next: 0 };
     const out = block(cursor, [...importers, path], true);
-    if (cursor.next++ < lines.length) throw unbalanced(cursor);
+    if (cursor.next++ < file.lines.length) throw unbalanced(cursor);
     return out.join("\n");
   }
 
   /** Lines up to the directive that ends the block, which is left unread; none where it is not `taken`. */
   function block(cursor: Cursor, files: readonly string[], taken: boolean): string[] {
     const out: string[] = [];
-    while (cursor.next < cursor.lines.length) {
-      const line = cursor.lines[cursor.next] as string;
-      const { indent, word, rest } = directive(line);
+    const { path, lines } = cursor.file;
+    while (cursor.next < lines.length) {
+      const { text, indent, word, rest } = lines[cursor.next] as Line;
       if (ENDS.has(word)) return out;
       cursor.next++;
-      if (word === "") out.push(...taken ? [line] : []);
-      else if (word === "import") {
+      if (word === "") {
+        if (taken) out.push(text);
+      } else if (word === "import") {
         if (taken) out.push(...declarations(rest, indent, cursor, files));
       } else if (word === "if") out.push(...branches(rest, cursor, files, taken));
       else if (word === "for") out.push(...loop(rest, cursor, files, taken));
-      else throw new Error(`${cursor.path}.wgsl: //#${word}: no such directive`);
+      else throw new Error(`${path}.wgsl: //#${word}: no such directive`);
     }
     return out;
   }
@@ -62,10 +90,10 @@ export function expand(path: string, texts: Texts, parameters: KernelParameters 
   function declarations(
     named: string,
     indent: string,
-    { path }: Cursor,
+    { file: { path } }: Cursor,
     files: readonly string[],
   ): string[] {
-    const wanted = named.replaceAll(/\$(\w+)/g, (_, name) => `${valueOf(name, parameters, path)}`);
+    const wanted = named.replaceAll(CHOSEN, (_, name) => `${valueOf(name, parameters, path)}`);
     if (files.includes(wanted)) {
       throw new Error(
         `${path}.wgsl: //#import ${wanted}: a circle, ${[...files, wanted].join(" -> ")}`,
@@ -88,7 +116,7 @@ export function expand(path: string, texts: Texts, parameters: KernelParameters 
         (condition === undefined || holds(condition, parameters, cursor));
       out.push(...block(cursor, files, here));
       open &&= !here;
-      const { word, rest } = directive(cursor.lines[cursor.next++] ?? "");
+      const { word, rest } = cursor.file.lines[cursor.next++] ?? NO_LINE;
       if (word === "endif") return out;
       if (word !== "else" || condition === undefined) throw unbalanced(cursor);
       condition = /^if (.+)$/.exec(rest)?.[1];
@@ -102,10 +130,10 @@ export function expand(path: string, texts: Texts, parameters: KernelParameters 
     files: readonly string[],
     taken: boolean,
   ): string[] {
-    const [, variable = "", name = ""] = /^(\w+) in (\w+)$/.exec(of) ?? [];
-    const count = taken ? valueOf(name, parameters, cursor.path) : 0;
+    const [, variable = "", name = ""] = LOOP.exec(of) ?? [];
+    const count = taken ? valueOf(name, parameters, cursor.file.path) : 0;
     const body = block(cursor, files, count !== 0);
-    if (directive(cursor.lines[cursor.next++] ?? "").word !== "endfor") throw unbalanced(cursor);
+    if (cursor.file.lines[cursor.next++]?.word !== "endfor") throw unbalanced(cursor);
     const out: string[] = [];
     for (let i = 0; i < Number(count); i++) out.push(...assigned(body, variable, i));
     return out;
@@ -121,28 +149,83 @@ export function expand(path: string, texts: Texts, parameters: KernelParameters 
   return `${text}\n`;
 }
 
+/** What directives and values name in a file and in what it imports for these parameters, under any condition. */
+function namesIn(
+  path: string,
+  fileOf: (path: string) => File | undefined,
+  parameters: KernelParameters,
+): ReadonlySet<string> {
+  const names = new Set<string>();
+  const paths = new Set([path]);
+  // Paths that are added on the way are visited too.
+  for (const path of paths) {
+    const file = fileOf(path);
+    for (const name of file?.names ?? []) names.add(name);
+    for (const named of file?.imports ?? []) {
+      paths.add(named.replaceAll(CHOSEN, (_, name) => `${parameters[name]}`));
+    }
+  }
+  return names;
+}
+
 /** A comment, which stays, a sum of products of numbers, variables and parameters, or a parameter. */
 const VALUE = /\/\/.*|\$(?:\(([^)]*)\)|([A-Z][A-Z0-9_]*))/g;
 
 const ENDS: ReadonlySet<string> = new Set(["else", "endif", "endfor"]);
 
-/** A file that is being read. */
-interface Cursor {
+/** The parameter that chooses a file to import, or its part of the path. */
+const CHOSEN = /\$(\w+)/g;
+
+const CONDITION = /^(!?)(\w+)(?: ([!=])= (\w+))?$/;
+const LOOP = /^(\w+) in (\w+)$/;
+
+interface File {
   readonly path: string;
-  readonly lines: readonly string[];
+  readonly lines: readonly Line[];
+  /** What its directives and values name: parameters, variables of loops. */
+  readonly names: ReadonlySet<string>;
+  /** Paths as they are written. */
+  readonly imports: readonly string[];
+}
+
+/** A line with its directive; an empty `word` where it has none. */
+interface Line {
+  readonly text: string;
+  readonly indent: string;
+  readonly word: string;
+  readonly rest: string;
+}
+
+const NO_LINE: Line = { text: "", indent: "", word: "", rest: "" };
+
+/** A file that is being expanded. */
+interface Cursor {
+  readonly file: File;
   next: number;
 }
 
-/** The directive of a line; an empty `word` where it has none. */
-function directive(line: string): Record<"indent" | "word" | "rest", string> {
-  const [, indent = "", word = "", rest = ""] = /^(\s*)\/\/#(\w+)\s*(.*?)\s*$/.exec(line) ?? [];
-  return { indent, word, rest };
+function read(path: string, text: string): File {
+  const lines = text.trimEnd().split("\n").map((text): Line => {
+    const [, indent = "", word = "", rest = ""] = /^(\s*)\/\/#(\w+)\s*(.*?)\s*$/.exec(text) ?? [];
+    return { text, indent, word, rest };
+  });
+  const imports = lines.flatMap(({ word, rest }) => word === "import" ? [rest] : []);
+  return { path, lines, names: new Set(lines.flatMap(namesOf)), imports };
 }
 
-function holds(condition: string, parameters: KernelParameters, { path }: Cursor): boolean {
-  const [, not = "", name = "", sign, word] = /^(!?)(\w+)(?: ([!=])= (\w+))?$/.exec(condition) ??
-    [];
-  const value = valueOf(name, parameters, path);
+function namesOf({ text, word, rest }: Line): string[] {
+  if (word === "import") return [...rest.matchAll(CHOSEN)].map(([, name = ""]) => name);
+  if (word === "for") return [LOOP.exec(rest)?.[2] ?? ""];
+  if (word !== "") return [CONDITION.exec(rest.replace(/^if /, ""))?.[2] ?? ""];
+  if (!text.includes("$")) return [];
+  return [...text.matchAll(VALUE)].flatMap(([, sum, name]) =>
+    name === undefined ? sum?.match(/\w+/g) ?? [] : [name]
+  );
+}
+
+function holds(condition: string, parameters: KernelParameters, { file }: Cursor): boolean {
+  const [, not = "", name = "", sign, word] = CONDITION.exec(condition) ?? [];
+  const value = valueOf(name, parameters, file.path);
   if (sign === undefined) return Boolean(value) !== (not === "!");
   return (value === word) === (sign === "=");
 }
@@ -176,7 +259,7 @@ function assigned(body: readonly string[], variable: string, value: number): str
   );
 }
 
-function unbalanced({ path, next }: Cursor): Error {
+function unbalanced({ file: { path }, next }: Cursor): Error {
   return new Error(`${path}.wgsl:${next}: a block that is not closed, or not opened`);
 }
 

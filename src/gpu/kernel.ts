@@ -65,32 +65,42 @@ export interface CellRange {
 export type Plan = readonly Dispatch[];
 
 /**
- * Declares a kernel. The names of bindings and constants are compared with the WGSL when this is
- * called, so a renamed binding is an error with both names and not a wrong result.
+ * A kernel of a WGSL text. Bindings and constants are the text's; where they are declared too, the compiler knows their
+ * names at each `dispatch`, and they are compared with the text's here, so that a renamed one is an error with both names.
  *
- * @throws Error when the WGSL declares other bindings or override constants.
+ * @throws Error when the WGSL has other bindings or override constants than are declared.
  */
-export function kernel<const Binding extends string, const Constant extends string>(
+export function kernel<
+  const Binding extends string = string,
+  const Constant extends string = string,
+>(
   name: string,
   code: string,
-  declared: { readonly bindings: readonly Binding[]; readonly constants: readonly Constant[] },
+  declared: {
+    readonly bindings?: readonly Binding[];
+    readonly constants?: readonly Constant[];
+  } = {},
 ): Kernel<Binding, Constant> {
   const bound = [...code.matchAll(/@binding\((\d+)\)\s*var<storage[^>]*>\s*(\w+)/g)]
-    .map(([, number, name]) => ({ number: Number(number), name }))
+    .map(([, number, name]) => ({ number: Number(number), name: name as Binding }))
     .toSorted((a, b) => a.number - b.number);
   const bindings = bound.map(({ name }) => name);
-  const constants = [...code.matchAll(/^override (\w+)/gm)].map((match) => match[1]).toSorted();
-  if (bindings.join() !== declared.bindings.join()) {
+  const constants = [...code.matchAll(/^override (\w+)/gm)].map(([, name]) => name as Constant)
+    .toSorted();
+  if (declared.bindings && `${bindings}` !== `${declared.bindings}`) {
     throw new Error(`kernel ${name}: WGSL binds ${bindings}, declared ${declared.bindings}`);
   }
-  if (constants.join() !== declared.constants.toSorted().join()) {
+  if (declared.constants && `${constants}` !== `${declared.constants.toSorted()}`) {
     throw new Error(`kernel ${name}: WGSL overrides ${constants}, declared ${declared.constants}`);
   }
-  const numbers = bound.map(({ number }) => number);
-  return { name, code, bindings: declared.bindings, numbers, constants: declared.constants };
+  return { name, code, bindings, numbers: bound.map(({ number }) => number), constants };
 }
 
-/** Records a launch. The compiler asks for exactly the kernel's bindings and constants. */
+/**
+ * Records a launch. The compiler asks for exactly the bindings and constants that the kernel declares.
+ *
+ * @throws Error with the names where one of the WGSL's is missing.
+ */
 export function dispatch<Binding extends string, Constant extends string>(
   kernel: Kernel<Binding, Constant>,
   launch: {
@@ -107,6 +117,13 @@ export function dispatch<Binding extends string, Constant extends string>(
   const [x, y = 1, z = 1] = launch.workgroups;
   const { buffers, constants, label = kernel.name, cellsEach, groupsBefore, forCells, work } =
     launch;
+  const missing = [
+    ...lacks("binds", kernel.bindings, buffers),
+    ...lacks("overrides", kernel.constants, constants),
+  ];
+  if (missing.length > 0) {
+    throw new Error(`Cannot record "${label}": ${kernel.name} ${missing.join("; ")}`);
+  }
   return {
     kernel,
     buffers,
@@ -118,6 +135,11 @@ export function dispatch<Binding extends string, Constant extends string>(
     ...forCells === undefined ? {} : { forCells },
     ...work === undefined ? {} : { work },
   };
+}
+
+function lacks(does: string, names: readonly string[], given: object): string[] {
+  const all = names.every((name) => Object.hasOwn(given, name));
+  return all ? [] : [`${does} ${names}, given ${Object.keys(given)}`];
 }
 
 /** How long the context of a forward is. */

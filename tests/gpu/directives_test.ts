@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { expand, type KernelParameters } from "../../src/gpu/directives.ts";
+import { expander, type KernelParameters } from "../../src/gpu/directives.ts";
 
 const lines = (...text: readonly string[]) => text.map((line) => `${line}\n`).join("");
 
 /** What `code` becomes, as a file without imports. */
 function expanded(code: string, parameters: KernelParameters = {}): string {
-  return expand("r/main", (path) => path === "r/main" ? code : undefined, parameters);
+  return expander((path) => path === "r/main" ? code : undefined)("r/main", parameters);
 }
 
 /** The lines that are not empty of what the first of some files becomes. */
@@ -15,7 +15,7 @@ function imported(
 ): string[] {
   const texts = (path: string) => Object.hasOwn(files, path) ? files[path] : undefined;
   const [main = ""] = Object.keys(files);
-  return expand(main, texts, parameters).split("\n").filter((line) => line !== "");
+  return expander(texts)(main, parameters).split("\n").filter((line) => line !== "");
 }
 
 Deno.test("import: a file goes where its line is, with what it imports itself before it", () => {
@@ -176,5 +176,31 @@ Deno.test("unbalanced blocks and unknown directives are errors with file and lin
   }
   assert.throws(() => expanded("//#use r/a"), {
     message: "r/main.wgsl: //#use: no such directive",
+  });
+});
+
+Deno.test("a parameter that nothing names is an error, but one of a branch that is not taken", () => {
+  const code = lines("//#if X", "//#for r in ROWS", "$r $(r * LANES)", "//#endfor", "//#endif");
+  const parameters = { X: false, ROWS: 2, LANES: 4 };
+  assert.equal(expanded(code, parameters), "\n");
+  for (const name of ["ROW", "r_", "endif", "kind"]) {
+    assert.throws(() => expanded(code, { ...parameters, [name]: 1 }), {
+      message: `r/main.wgsl: nothing names the parameter "${name}"`,
+    });
+  }
+  assert.throws(() => expanded("// of $N rows", { N: 1 }), /nothing names the parameter "N"/);
+});
+
+Deno.test("what imported files name counts as named, of those that the parameters choose", () => {
+  const files = {
+    "r/main": lines("//#if X", "//#import r/w_$weights", "//#import r/$other", "//#endif"),
+    "r/w_q8": lines("//#import r/scales", "$q8"),
+    "r/w_q4": lines("$Q4"),
+    "r/scales": lines("//#if kind == f16", "//#else if FAST", "//#endif"),
+  };
+  const parameters = { X: false, weights: "q8", kind: "f32", FAST: true };
+  assert.deepEqual(imported(files, parameters), []);
+  assert.throws(() => imported(files, { ...parameters, Q4: 1 }), {
+    message: 'r/main.wgsl: nothing names the parameter "Q4"',
   });
 });

@@ -53,23 +53,41 @@ Deno.test("kernel: all bindings are storage buffers", () => {
   );
 });
 
-Deno.test("dispatch: names are checked by the compiler", () => {
+Deno.test("dispatch: names are checked by the compiler, and where it does not know them", () => {
   const [x, out] = [operand("x"), operand("out")];
   const constants = { COLS: 1, SCALE: 2 };
   const workgroups = [1] as const;
   dispatch(DOUBLE, { buffers: { x, out }, constants, workgroups });
-  // @ts-expect-error: out is missing
-  dispatch(DOUBLE, { buffers: { x }, constants, workgroups });
+  assert.throws(
+    // @ts-expect-error: out is missing
+    () => dispatch(DOUBLE, { buffers: { x }, constants, workgroups }),
+    { message: 'Cannot record "double": double binds x,out, given x' },
+  );
   // @ts-expect-error: y is no binding
   dispatch(DOUBLE, { buffers: { x, out, y: x }, constants, workgroups });
-  // @ts-expect-error: SCALE is missing
-  dispatch(DOUBLE, { buffers: { x, out }, constants: { COLS: 1 }, workgroups });
+  assert.throws(
+    // @ts-expect-error: SCALE is missing
+    () => dispatch(DOUBLE, { buffers: { x, out }, constants: { COLS: 1 }, workgroups }),
+    { message: 'Cannot record "double": double overrides COLS,SCALE, given COLS' },
+  );
   // @ts-expect-error: ROWS is no constant
   dispatch(DOUBLE, { buffers: { x, out }, constants: { ...constants, ROWS: 1 }, workgroups });
   // @ts-expect-error: a constant is a number
   dispatch(DOUBLE, { buffers: { x, out }, constants: { COLS: 1, SCALE: "2" }, workgroups });
   // @ts-expect-error: four dimensions
   dispatch(DOUBLE, { buffers: { x, out }, constants, workgroups: [1, 1, 1, 1] });
+});
+
+Deno.test("dispatch: of a kernel that declares no names, those of its text", () => {
+  const any = kernel("any", CODE);
+  assert.deepEqual([any.bindings, any.constants], [["x", "out"], ["COLS", "SCALE"]]);
+  const [buffers, constants] = [{ x: operand("x"), out: operand("out") }, { COLS: 1, SCALE: 2 }];
+  dispatch(any, { buffers, constants, workgroups: [1] });
+  assert.throws(
+    () =>
+      dispatch(any, { buffers: { x: operand("x") }, constants: {}, workgroups: [1], label: "l" }),
+    { message: 'Cannot record "l": any binds x,out, given x; overrides COLS,SCALE, given ' },
+  );
 });
 
 Deno.test("dispatch: workgroups default to 1, the label to the kernel's name", () => {
@@ -85,15 +103,15 @@ Deno.test("dispatch: workgroups default to 1, the label to the kernel's name", (
   assert.equal(named.label, "layers.0.double");
 });
 
-Deno.test("describe: one line a dispatch, in the order of the kernel's declaration", () => {
+Deno.test("describe: one line a dispatch, bindings in the order of their numbers, constants as they are given", () => {
   const buffers = { out: operand("act"), x: { ...operand("normed"), offset: 512 } };
   const constants = { SCALE: 0.5, COLS: 64 };
   const first = dispatch(DOUBLE, { buffers, constants, workgroups: [3, 2], label: "layers.0.up" });
   const second = dispatch(DOUBLE, { buffers, constants, workgroups: [1] });
   assert.equal(
     describe([first, second]),
-    "layers.0.up double [3,2,1] x=normed+512 out=act COLS=64 SCALE=0.5\n" +
-      "double double [1,1,1] x=normed+512 out=act COLS=64 SCALE=0.5",
+    "layers.0.up double [3,2,1] x=normed+512 out=act SCALE=0.5 COLS=64\n" +
+      "double double [1,1,1] x=normed+512 out=act SCALE=0.5 COLS=64",
   );
 });
 

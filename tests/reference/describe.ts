@@ -7,7 +7,7 @@ export function describe(plan: Plan): string {
       const operand = buffers[name];
       return `${name}=${operand && labelOf(operand)}${operand?.offset ? `+${operand.offset}` : ""}`;
     });
-    const numbers = kernel.constants.map((name) => `${name}=${constants[name]}`);
+    const numbers = Object.entries(constants).map(([name, value]) => `${name}=${value}`);
     return [label, kernel.name, `[${workgroups}]`, ...operands, ...numbers].join(" ");
   }).join("\n");
 }

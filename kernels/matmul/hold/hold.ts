@@ -1,14 +1,67 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
-import type { KernelParameters } from "../../../src/gpu/directives.ts";
 import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
+
+/** How x comes to workgroup memory, and what matmul_resident.wgsl takes for that. */
+export type HoldParameters =
+  | {
+    /** As it is. */
+    readonly hold: "rows";
+  }
+  | NormedParameters
+  | {
+    /** The splits of attention are added. */
+    readonly hold: "combined";
+    /** Most splits that a row sees. */
+    readonly SPLITS: number;
+    /** Half of them: those that are loaded before their number is known. */
+    readonly HALF: number;
+    /** Fours of numbers of a head. */
+    readonly HEAD: number;
+  }
+  | RelayParameters & {
+    /** Other workgroups of the dispatch make it. */
+    readonly hold: "relay";
+  };
+
+/** What matmul/relay/counts.wgsl and wait.wgsl take. */
+interface RelayParameters {
+  /** Words of a range, which are waited for together. */
+  readonly RANGE: number;
+  /** Of them an invocation looks at so many. */
+  readonly WORDS: number;
+}
+
+/** x is normed, and something may be added to it before: what hold/normed.wgsl and normed_x.wgsl take. */
+export interface NormedParameters extends RelayParameters {
+  readonly hold: "normed";
+  /** Lanes that sum squares. */
+  readonly NORM_LANES: number;
+  /** Vec8s of a row that a lane has, at most. */
+  readonly NORM_EACH: number;
+  /** Lanes that an invocation is, one after the other. */
+  readonly NORM_TURNS: number;
+  /** Stages in which a workgroup adds eight lanes' sums each, and lanes that are left then: `foldCounts`. */
+  readonly STAGES: number;
+  readonly REST: number;
+  /** Whether sums of a split-K matmul are added, and how many but the first. */
+  readonly ADDED: boolean;
+  readonly MORE_ADDENDS: number;
+  /** Whether these are read from a buffer, or made by other workgroups of the dispatch. */
+  readonly STORED: boolean;
+  readonly RELAYED: boolean;
+  /** Whether outputs of experts are added, and how many a row has. */
+  readonly WEIGHED: boolean;
+  readonly EXPERTS: number;
+  /** Whether x with what was added is stored, and whether it is so for a draft too. */
+  readonly STREAMED: boolean;
+  readonly KEPT: boolean;
+}
 
 /** How x of a matmul_resident.wgsl comes to workgroup memory, and what that needs besides. */
 export interface Hold {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
-  /** Which one of matmul/hold/x.wgsl. */
-  readonly kind: "rows" | "normed" | "combined" | "relay";
   /** Whether workgroups have twice as many groups of lanes; default false. */
   readonly wide?: boolean | undefined;
   /** Bound after the epilogue's, in this order. */
@@ -16,17 +69,16 @@ export interface Hold {
   readonly constants: Readonly<Record<string, number>>;
   /** On matrix units: whose scales the first workgroup makes the largest. */
   readonly lowers?: RowScales | undefined;
-  /** What else its text depends on, in workgroups of so many invocations. */
-  parameters(of: { readonly threads: number }): KernelParameters;
+  /** What its text depends on, in workgroups of so many invocations. */
+  parameters(of: { readonly threads: number }): HoldParameters;
 }
 
 /** x as it is. */
 export const PLAIN_ROWS: Hold = {
   name: "",
-  kind: "rows",
   buffers: {},
   constants: {},
-  parameters: () => ({}),
+  parameters: () => ({ hold: "rows" }),
 };
 
 /** What is added to rows of x: the sums of a split-K matmul, or the weighted outputs of experts. */
@@ -121,10 +173,9 @@ export function combinedHeads(
   return {
     wide,
     name: `combined_${headDim}`,
-    kind: "combined",
     buffers: { parts: sums, stats, row_list: rows },
     constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
-    parameters: () => ({ SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
+    parameters: () => ({ hold: "combined", SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
   };
 }
 
@@ -140,7 +191,6 @@ export function normedRows(
   const kind = relay ? "_relayed" : experts > 0 ? `_experts_${experts}` : "";
   return {
     name: `normed_${lanes}x${each}_${splitK}${kind}${kept ? "_kept" : ""}`,
-    kind: "normed",
     buffers: {
       norm_weight: weight,
       ...added ? addendOperands(added, 4 * rows * cols) : {},
@@ -153,6 +203,7 @@ export function normedRows(
     },
     ...lowers ? { lowers } : {},
     parameters: ({ threads }) => ({
+      hold: "normed",
       RELAYED: relay !== undefined,
       NORM_LANES: lanes,
       NORM_EACH: each,

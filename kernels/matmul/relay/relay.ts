@@ -59,7 +59,7 @@ export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number
 
 /**
  * Undefined where x does not stay in workgroup memory by rule. It does, too, where a range ends within a block, if all
- * blocks are loaded ahead; never so of quantized matrices, on which held.wgsl relies.
+ * blocks are loaded ahead; never so of quantized matrices, on which matmul_resident.wgsl relies.
  */
 function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
   const use = { rows: 1, splitK, tuning };
@@ -151,10 +151,13 @@ function relayHold(
 ): Hold {
   return {
     name: "relayed",
-    kind: "relay",
     buffers: { relay },
     constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
-    parameters: ({ threads }) => ({ WORDS: Math.ceil(floats / threads), RANGE: floats }),
+    parameters: ({ threads }) => ({
+      hold: "relay",
+      WORDS: Math.ceil(floats / threads),
+      RANGE: floats,
+    }),
   };
 }
 

@@ -14,39 +14,31 @@ import {
   type TensorMatrices,
   type TensorShard,
 } from "../../../src/gpu/matrix.ts";
-import type { KernelParameters } from "../../../src/gpu/directives.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
-import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
-import { type UnitsLoad, unitsLoad } from "./loads.ts";
+import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 
-const BINDINGS: readonly string[] = ["weights", "x", "out"];
-const CONSTANTS: readonly string[] = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
-const SCALES: readonly string[] = ["w_scales", "x_scales"];
+/** Storage buffers without those of the epilogue and of quantized weights: these, x, out and the scales of both. */
+const BUFFERS = 5;
 
 /** Storage buffers that a kernel with an epilogue binds. */
 export function tensorBindings(
   { buffers }: Epilogue,
   { format }: Pick<Matrix, "format">,
 ): number {
-  const { bindings } = unitsLoad(format);
-  return BINDINGS.length + SCALES.length + bindings.length + Object.keys(buffers).length;
+  return BUFFERS + Number(isQuantized(format)) + Object.keys(buffers).length;
 }
 
-/** What a kernel with an epilogue binds, and its constants. */
-export function declared(
-  { bindings, constants }: UnitsLoad,
-  epilogue: Epilogue,
-): { readonly bindings: string[]; readonly constants: string[] } {
-  return {
-    bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES, ...bindings],
-    constants: [...CONSTANTS, ...constants, ...Object.keys(epilogue.constants)],
-  };
+/** What the matmuls on matrix units take of an epilogue, besides its own parameters. */
+export interface EpilogueFlags {
+  /** Whether it lowers the scales of its rows. */
+  readonly NOTED: boolean;
+  /** Whether what it reads is asked for before anything is written. */
+  readonly PREPARED: boolean;
 }
 
-/** What a kernel's text depends on of an epilogue. */
 export function epilogueParameters(
   { parameters, noted = false, prepares = false }: Epilogue,
-): KernelParameters {
+): EpilogueFlags & EpilogueParameters {
   return { ...parameters, NOTED: noted, PREPARED: prepares };
 }
 
@@ -80,7 +72,6 @@ export interface TensorBuffers {
   readonly xScales: Operand;
 }
 
-/** The CONSTANTS, and the epilogue's. */
 function tensorConstants(
   { matrix, shard, splitK = 1 }: TensorMatmul,
   epilogue: Epilogue,
@@ -128,8 +119,8 @@ export function tensorDispatch(
       ...epilogue.buffers,
       ...hold?.buffers,
       w_scales: wScales,
-      x_scales: xScales,
-      scales: shard.scales ?? shard.operand,
+      ...hold ? {} : { x_scales: xScales },
+      ...shard.scales ? { scales: shard.scales } : {},
     },
     constants: { ...tensorConstants(of, epilogue), ...hold?.constants },
     workgroups,

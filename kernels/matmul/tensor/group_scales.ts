@@ -17,7 +17,7 @@ const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
   f8: 448,
 };
 
-const GROUP_SCALES = kernelOf("matmul/tensor/group_scales", {}, {
+const GROUP_SCALES = kernelOf("matmul/tensor/group_scales")({}, {
   name: "group_scales",
   bindings: ["groups", "scales"],
   constants: ["WORDS", "MOST", "PAIRS", "ROWS_ACROSS"],

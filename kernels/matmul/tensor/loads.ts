@@ -7,66 +7,44 @@ import {
   type Precision,
 } from "../../../src/gpu/matrix.ts";
 
-/** Whether weights are f16 already, and numbers of f16 that stand for one of x, less one. */
-interface FormatCounts {
+/** What matmul/tensor/load.wgsl takes. */
+export interface LoadParameters {
+  /** bf16 or f16, formats of checkpoints that are quantized already, or one that was packed here. */
+  readonly load: "whole" | "floats" | "q8" | "q4";
+  /** The format, of quantized weights: lib/weights_FORMAT. */
+  readonly weights?: Matrix["format"];
+  /** Vec8s of a packed block. */
+  readonly VEC8S: number;
+  /** Whether weights are f16 already. */
   readonly HALVED: boolean;
+  /** Numbers of f16 that stand for one of x, less one. */
   readonly LOW: 0 | 1;
 }
 
-/** What a kernel's text depends on. */
-export interface UnitsLoad {
-  /** Part of the kernel's name; "" for bf16. */
-  readonly name: string;
-  /** Those of matmul/tensor/load.wgsl. */
-  readonly parameters: FormatCounts & {
-    readonly load: "whole" | "floats" | "q8" | "q4";
-    readonly weights?: Matrix["format"];
-    readonly VEC8S: number;
-  };
-  /** Bound last. */
-  readonly bindings: readonly string[];
-  readonly constants: readonly string[];
-}
-
-/** Of bf16 weights, or of those that `halveWeights` made of them, and of quantized ones. */
-export function unitsLoad(
-  format: Matrix["format"],
-  counts: FormatCounts = formatCounts(false, "f32"),
-): UnitsLoad {
-  const VEC8S = BLOCK_VEC8S[format];
-  if (!isQuantized(format)) {
-    return {
-      name: "",
-      parameters: { load: "whole", VEC8S, ...counts },
-      bindings: [],
-      constants: [],
-    };
-  }
-  const load = isPrequantized(format) ? "floats" : format;
-  const parameters = { load, weights: format, VEC8S, ...counts } as const;
-  return { name: `_${format}`, parameters, bindings: ["scales"], constants: ["LANES"] };
-}
-
-/** Parameters of to_f16.wgsl, and of x as one f16 or as two. */
-export function formatCounts(halved: boolean, precision: Precision): FormatCounts {
-  return { HALVED: halved, LOW: precision === "f16" ? 0 : 1 };
-}
-
-/** Part of a kernel's name. */
-export function kindOf(halved: boolean, precision: Precision): string {
-  return `${precision === "f16" ? "_f16" : ""}${halved ? "_halved" : ""}`;
-}
-
-/** What of a kernel's text depends on the weights' format and on whether x is one f16 or two. */
+/** What of a kernel depends on the weights' format and on whether x is one f16 or two. */
 export function formatOf(
   { matrix: { format = "bf16" }, halved = false, precision: asked = "f32" }: {
     readonly matrix: Partial<Pick<Matrix, "format">>;
     readonly halved?: boolean;
     readonly precision?: Precision | undefined;
   },
-): UnitsLoad {
+): { /** Part of its name. */ readonly name: string; readonly parameters: LoadParameters } {
+  const quantized = isQuantized(format);
   // Weights that are rounded to one f16 are not worth more of x.
-  const precision = isQuantized(format) ? "f16" : asked;
-  const load = unitsLoad(format, formatCounts(halved, precision));
-  return { ...load, name: `${kindOf(halved, precision)}${load.name}` };
+  const precision = quantized ? "f16" : asked;
+  const parts = [
+    ...precision === "f16" ? ["_f16"] : [],
+    ...halved ? ["_halved"] : [],
+    ...quantized ? [`_${format}`] : [],
+  ];
+  return {
+    name: parts.join(""),
+    parameters: {
+      load: !quantized ? "whole" : isPrequantized(format) ? "floats" : format,
+      ...quantized ? { weights: format } : {},
+      VEC8S: BLOCK_VEC8S[format],
+      HALVED: halved,
+      LOW: precision === "f16" ? 0 : 1,
+    },
+  };
 }

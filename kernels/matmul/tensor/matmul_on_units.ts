@@ -9,14 +9,26 @@ import {
 } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
+import type { Hold } from "../hold/hold.ts";
 import { tensorBindings, tensorShards } from "./common.ts";
 import { matmulTensor, type TensorTile } from "./matmul_tensor.ts";
 import { rowScales } from "./row_scales.ts";
 import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { roundRows } from "./round_tiles.ts";
-import { type HeldRow, holdOnUnits } from "./held_row.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
+
+/** A row with what the scales need that its first workgroup makes the largest. */
+function withLowered(hold: Hold): Hold {
+  const { lowers } = hold;
+  if (!lowers) return hold;
+  return {
+    ...hold,
+    name: `${hold.name}_lowers`,
+    buffers: { ...hold.buffers, lowered: lowers.lowered },
+    constants: { ...hold.constants, LOWERED_ROWS: lowers.stride, ROW_JOBS: lowers.jobs },
+  };
+}
 
 /** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
 export function fitsUnits(
@@ -52,7 +64,7 @@ export function matmulOnUnits(
     readonly epilogue: Epilogue;
     readonly splitK: number;
     /** How x of one row comes to workgroup memory whole, see `normsOnUnits`. */
-    readonly hold?: HeldRow | undefined;
+    readonly hold?: Hold | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -78,7 +90,7 @@ export function matmulOnUnits(
         ...of,
         tile: few,
         paired,
-        hold: hold && holdOnUnits(hold),
+        hold: hold && withLowered(hold),
       });
     }
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;

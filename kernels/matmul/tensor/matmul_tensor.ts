@@ -1,16 +1,77 @@
 import { type Dispatch, type Kernel } from "../../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
-import { PLAIN } from "../../lib/epilogue.ts";
+import { type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 import { kernelOf } from "../../shader.ts";
 import {
-  declared,
+  type EpilogueFlags,
   epilogueParameters,
   type TensorBuffers,
   tensorDispatch,
   type TensorMatmul,
 } from "./common.ts";
-import { formatOf } from "./loads.ts";
+import { formatOf, type LoadParameters } from "./loads.ts";
+
+/** What matmul_tensor.wgsl takes of the unit and the tile. Rows and columns are those of outputs. */
+interface TileParameters {
+  /** Outputs of a product, rows by columns, half of the columns, and what it adds up of k. */
+  readonly UNIT_M: number;
+  readonly UNIT_N: number;
+  readonly UNIT_HALF: number;
+  readonly UNIT_K: number;
+  /** Invocations of a subgroup. */
+  readonly LANES: number;
+  /** Subgroups that multiply, and products of each of them side by side. */
+  readonly GRID_R: number;
+  readonly GRID_C: number;
+  readonly OWN_R: number;
+  readonly OWN_C: number;
+  /** Of a workgroup. */
+  readonly TILE_ROWS: number;
+  readonly TILE_COLS: number;
+  readonly THREADS: number;
+  /** Eights of k of a stage, products along k, and stages that are loaded ahead. */
+  readonly CHUNKS: number;
+  readonly STEPS: number;
+  readonly AHEAD: number;
+  /** Whether groups of subgroups take turns to bring a stage, which has so many invocations then. */
+  readonly IN_TURN: boolean;
+  readonly BRINGERS: number;
+  /** Stages whose loads an invocation has in registers, and 1 where they are more than one. */
+  readonly SETS: number;
+  readonly SET: number;
+  /** Whether stages are asked for before the barrier. */
+  readonly EARLY: boolean;
+  /** Whether two columns, or hi and lo of a row, share a line of workgroup memory. */
+  readonly JOINED: boolean;
+  /** See row_of_chunk.wgsl. */
+  readonly SPREAD: boolean;
+  /** Whether a block of weights is one eight. */
+  readonly WHOLE_BLOCKS: boolean;
+  /** Blocks of weights, eights of x and scales of columns that an invocation brings. */
+  readonly W_LOADS: number;
+  readonly X_LOADS: number;
+  readonly COLUMN_LOADS: number;
+  /** Of workgroup memory, in eights of f16: a line, where x begins, from hi of x to lo, and all of it. */
+  readonly LINE: number;
+  readonly XS: number;
+  readonly LO_AT: number;
+  readonly WORDS: number;
+  /** In fours of f32: a row of sums, and all sums of a product. */
+  readonly SUM_PITCH: number;
+  readonly TILE_SUMS: number;
+  /** Pairs of outputs of a product that an invocation has. */
+  readonly PARTS: number;
+}
+
+interface TensorParameters extends TileParameters, LoadParameters, EpilogueFlags {
+  /** Whether the last turn of the loop over k has fewer stages. */
+  readonly RAGGED: boolean;
+  /** Whether x is two f16 numbers already. */
+  readonly PAIRED: boolean;
+}
+
+const TENSOR = kernelOf<TensorParameters & EpilogueParameters>("matmul/tensor/matmul_tensor");
 
 /** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface TensorTile {
@@ -72,7 +133,7 @@ function countsOf(
   unit: MatrixUnit,
   tile: TensorTile,
   { VEC8S: vec8s, LOW }: { readonly VEC8S: number; readonly LOW: 0 | 1 } = { VEC8S: 1, LOW: 1 },
-) {
+): TileParameters {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
   const { ahead: AHEAD, inTurn = false } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
@@ -139,13 +200,13 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
   ];
   const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
-  return kernelOf("matmul/tensor/matmul_tensor", {
+  return TENSOR({
     ...countsOf(unit, tile, format.parameters),
     RAGGED: ragged,
     PAIRED: of.paired ?? false,
     ...format.parameters,
     ...epilogueParameters(epilogue),
-  }, { name, ...declared(format, epilogue) });
+  }, { name });
 }
 
 /** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */

@@ -1,17 +1,77 @@
 import { type Dispatch, type Kernel } from "../../../src/gpu/kernel.ts";
 import type { TensorLimits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
-import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
+import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 import { kernelOf } from "../../shader.ts";
-import { formatOf } from "./loads.ts";
+import type { Hold, NormedParameters } from "../hold/hold.ts";
+import { formatOf, type LoadParameters } from "./loads.ts";
 import {
-  declared,
+  type EpilogueFlags,
   epilogueParameters,
   type TensorBuffers,
   tensorDispatch,
   type TensorMatmul,
 } from "./common.ts";
-import type { HeldRow } from "./held_row.ts";
+
+/** What matmul_tensor_few.wgsl takes of the unit, the tile and the rows of x, which are columns of the right matrix. */
+interface FewTileParameters {
+  /** Outputs of a product, half of them, its columns, and what it adds up of k. */
+  readonly UNIT_M: number;
+  readonly UNIT_HALF: number;
+  readonly UNIT_N: number;
+  readonly UNIT_K: number;
+  /** Invocations of a subgroup. */
+  readonly LANES: number;
+  readonly X_ROWS: number;
+  /** Products with all columns, and columns of a row: 2 where it has hi and lo. */
+  readonly X_TILES: number;
+  readonly ROW_COLUMNS: number;
+  /** Products side by side of a subgroup. */
+  readonly OWN_C: number;
+  /** Outputs and invocations of a workgroup. */
+  readonly TILE_COLS: number;
+  readonly THREADS: number;
+  /** Eights of k of a stage, products along k, how many of those without a loop, and stages that are loaded ahead. */
+  readonly CHUNKS: number;
+  readonly STEPS: number;
+  readonly OWN_STEPS: number;
+  readonly AHEAD: number;
+  /** Whether a stage's loads stand in branches, and whether the last turn of the loop has fewer stages. */
+  readonly BRANCHED: boolean;
+  readonly RAGGED: boolean;
+  /** Whether x, one row, is whole in workgroup memory. */
+  readonly HELD: boolean;
+  /** Blocks of weights and eights of x that an invocation brings, and whether some bring fewer of the former. */
+  readonly W_LOADS: number;
+  readonly X_LOADS: number;
+  readonly W_PART: boolean;
+  /** Of workgroup memory, in eights of f16: weights, x, from a column of x to the next, and in columns from hi to lo. */
+  readonly WEIGHT_WORDS: number;
+  readonly X_WORDS: number;
+  readonly X_PITCH: number;
+  readonly LO_COLUMNS: number;
+  /** Rows of which an invocation has a pair of outputs. */
+  readonly TURNS: number;
+}
+
+interface FewParameters extends FewTileParameters, LoadParameters, EpilogueFlags {
+  /** Whether x is two f16 numbers already. */
+  readonly PAIRED: boolean;
+}
+
+/** How x, one row, is normed on its way to workgroup memory. */
+type HeldParameters = Omit<NormedParameters, "hold"> & {
+  /** Of x that are normed. */
+  readonly ROWS: number;
+  /** Whether the first workgroup makes the scales of other inputs the largest. */
+  readonly LOWERS: boolean;
+};
+
+const FEW = kernelOf<
+  FewParameters & EpilogueParameters & (HeldParameters | { readonly LOWERS?: never })
+>(
+  "matmul/tensor/matmul_tensor_few",
+);
 
 /** A workgroup of matmul_tensor_few.wgsl. No number of these changes a bit of what it computes. */
 export interface FewTile {
@@ -32,7 +92,7 @@ export interface FewTile {
 
 type FewMatmul = TensorMatmul<FewTile> & {
   /** How x of one row comes to workgroup memory whole; default as it is, stage by stage. */
-  readonly hold?: HeldRow | undefined;
+  readonly hold?: Hold | undefined;
 };
 
 /** Most rows that the kernel is for. */
@@ -79,7 +139,7 @@ function countsOf(
     readonly low?: number | undefined;
     readonly held?: number;
   },
-) {
+): FewTileParameters {
   const { m, k, lanes } = unit;
   const [CHUNKS, TILE_COLS, THREADS] = [stage / 8, subgroups * columns * m, subgroups * lanes];
   const X_LOADS = Math.ceil(rows * CHUNKS / THREADS);
@@ -87,7 +147,6 @@ function countsOf(
   return {
     X_ROWS: rows,
     OWN_C: columns,
-    STAGE: stage,
     AHEAD: ahead,
     CHUNKS,
     TILE_COLS,
@@ -138,28 +197,22 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const kind = `${format.name}${paired ? "_paired" : ""}`;
   const holds = hold ? `_${held}_${hold.name}` : "";
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${holds}`;
-  const { bindings, constants } = declared(format, epilogue);
-  return kernelOf("matmul/tensor/matmul_tensor_few", {
+  const parameters = {
     ...counts,
     PAIRED: paired,
-    LOWERS: hold?.lowers !== undefined,
-    ...hold ? { hold: hold.kind, HALVES: false } : {},
-    ...hold ? { ...hold.parameters({ threads: lanes }), ROWS: 1 } : {},
     ...format.parameters,
     ...epilogueParameters(epilogue),
-  }, {
-    name,
-    bindings: hold ? heldBindings(bindings, hold) : bindings,
-    constants: [...constants, ...Object.keys(hold?.constants ?? {})],
-  });
-}
-
-/** Bound in the order of their numbers: those of a hold before the scales that an epilogue notes. */
-function heldBindings(bindings: readonly string[], { buffers }: HeldRow): string[] {
-  const last = ["noted", "w_scales"].filter((binding) => bindings.includes(binding));
-  const first = bindings.filter((binding) => !last.includes(binding) && binding !== "x_scales");
-  const { lowered, ...held } = buffers;
-  return [...first, ...Object.keys(held), ...last, ...lowered ? ["lowered"] : []];
+  };
+  if (!hold) return FEW(parameters, { name });
+  const row = hold.parameters({ threads: lanes });
+  if (row.hold !== "normed") throw new Error(`${name}: x is ${row.hold}`);
+  const { hold: _, ...normed } = row;
+  return FEW({
+    ...parameters,
+    ...normed,
+    ROWS: 1,
+    LOWERS: hold.lowers !== undefined,
+  }, { name });
 }
 
 /** Records what `matmulTensor` does, to the bit, for at most `fewRows` rows. */

@@ -105,7 +105,7 @@ var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 //#if HELD
-//#import matmul/hold/held
+//#import matmul/hold/normed
 //#if LOWERS
 // A row's scales of the inputs of a layer's other matmuls become the largest, for their producers to lower: as
 // lib/store_scales.wgsl has it, of a norm that is no dispatch.
@@ -216,7 +216,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#if HELD
   let row = 0u;
   let rows = 1u;
-  //#import matmul/hold/x
+  //#import matmul/hold/normed_x
   if (tile.y == 0u) {
     lower_scales(lane);
   }

@@ -1,7 +1,12 @@
 import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { kernelOf } from "../../shader.ts";
 
-const ROW_SCALES = kernelOf("matmul/tensor/row_scales", { LOADS: 4 }, {
+interface RowScalesParameters {
+  /** Vectors of four numbers that an invocation asks for at once. */
+  readonly LOADS: number;
+}
+
+const ROW_SCALES = kernelOf<RowScalesParameters>("matmul/tensor/row_scales")({ LOADS: 4 }, {
   name: "row_scales",
   bindings: ["x", "scales"],
   constants: ["COLS", "LANES"],

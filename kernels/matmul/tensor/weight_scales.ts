@@ -2,7 +2,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { kernelOf } from "../../shader.ts";
 
-const WEIGHT_SCALES = kernelOf("matmul/tensor/weight_scales", {}, {
+const WEIGHT_SCALES = kernelOf("matmul/tensor/weight_scales")({}, {
   name: "weight_scales",
   bindings: ["weights", "scales", "faults"],
   constants: ["COLS", "ROWS_ACROSS"],
@@ -27,7 +27,7 @@ export function weightScales(
   });
 }
 
-const HALVE_WEIGHTS = kernelOf("matmul/tensor/halve_weights", {}, {
+const HALVE_WEIGHTS = kernelOf("matmul/tensor/halve_weights")({}, {
   name: "halve_weights",
   bindings: ["weights", "scales"],
   constants: ["COLS", "ROWS_ACROSS"],

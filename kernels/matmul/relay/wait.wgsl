@@ -1,6 +1,9 @@
-// How matmul_resident.wgsl brings one row of x to workgroup memory that other workgroups of the dispatch are making
-// (`relay` of out.wgsl), while its first weights are on their way. Nothing is assumed of when workgroups run: where words do not
-// come in time, this one makes them itself by `make_again(first, count, thread)` of the joined text, with the same bits.
+// Statements of matmul_resident.wgsl: wait for the words of range tile.z, which other workgroups of the dispatch make, while the
+// first weights are on their way. Nothing is assumed of when workgroups run: where words do not come in time, this one makes
+// them itself by `make_again(first, count, thread)` of joined.wgsl, with the same bits. Who imports this declares
+//
+//   hold_word(i, word)   keeps word i of the range: a number's bits;
+//   take_words(thread)   is called when all words are kept.
 //#for w in WORDS
 let word_at$w = tile.z * RANGE + min(thread + $wu * THREADS, RANGE - 1u);
 var word$w = atomicLoad(&relay[word_at$w]);

@@ -1,0 +1,48 @@
+// What normed_x.wgsl, x that a matmul norms itself, reads and writes: the norm's weights and, where sums of the branch before
+// or outputs of its experts are still to be added, these and where the residual stream goes. x is not written: all
+// workgroups read it.
+
+override EPS: f32;
+
+@group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
+//#if RELAYED
+// The sums that are added, where other workgroups of the dispatch make them (relay/wait.wgsl): all are one range of words.
+
+//#import matmul/relay/counts
+
+var<workgroup> sums: array<vec4<f32>, RANGE / 4u>; // [ranges, COLS / 4]
+
+// Called first, with the workgroups along y and z.
+fn relay_begin(y: u32, z: u32) {
+  readers = y * z;
+}
+
+// As of rounded words, neighbours store components of one vec4.
+fn hold_word(i: u32, word: u32) {
+  sums[i / 4u][i % 4u] = bitcast<f32>(word);
+}
+
+fn take_words(thread: u32) {}
+//#endif
+//#if STORED
+@group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [ranges, rows, COLS / 4]
+//#endif
+//#if WEIGHED
+@group(0) @binding(10) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
+@group(0) @binding(12) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
+//#endif
+//#if STREAMED
+@group(0) @binding(11) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: x + what is added
+//#endif
+//#if KEPT
+override KEPT_COLS: u32; // row stride
+override KEPT_FIRST: u32; // first column written
+
+@group(0) @binding(14) var<storage, read_write> kept: array<vec4<f32>>; // [rows, KEPT_COLS / 4]: the same
+//#endif
+
+var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>;
+
+fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
+  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
+}

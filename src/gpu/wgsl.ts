@@ -1,0 +1,278 @@
+/** Links WGSL modules into one: what each declares gets a prefix, wherever the module refers to it. */
+
+/** How a module becomes a part of another one. */
+export interface Link {
+  /** What the names of all that it declares begin with there. */
+  readonly prefix: string;
+  /** Added to the numbers of its bindings. */
+  readonly firstBinding: number;
+  /** What other parts declare for it, by its names here; its own declarations of them are left out. */
+  readonly given?: Readonly<Record<string, string>>;
+}
+
+/** A module as a part of another one. */
+export interface Part {
+  readonly code: string;
+  /** Its entry point, a function like others there: `<prefix>main`. */
+  readonly entry: {
+    readonly name: string;
+    /** Expressions, as `@workgroup_size` has them. */
+    readonly workgroupSize: string;
+    /** Of its parameters, in order. */
+    readonly builtins: readonly string[];
+  };
+}
+
+/**
+ * Makes a module a part of another one. Locals, parameters and members keep their names, also where something at module
+ * scope has the same, and so do words in comments.
+ *
+ * @throws Error on a text that is no module or has no entry point, and on a new name that the text uses already.
+ */
+export function link(code: string, { prefix, firstBinding, given = {} }: Link): Part {
+  const { tokens, declarations, references } = parse(code);
+  const names = new Map(Object.entries(given));
+  for (const { name } of declarations) {
+    if (!names.has(name)) names.set(name, prefix + name);
+  }
+  const known = new Set(tokens);
+  for (const name of names.values()) {
+    if (known.has(name)) throw new Error(`Cannot link "${name}": the module has that name already`);
+  }
+  const linked = tokens.slice();
+  const text = ([from, end]: Range) => linked.slice(from, end).join("");
+  const leaveOut = ([from, end]: Range) =>
+    linked.fill("", from, isBlank(tokens[end]) ? end + 1 : end);
+
+  for (const at of references) linked[at] = names.get(tokens[at] as string) ?? tokens[at] as string;
+  for (const { attributes } of declarations) {
+    const [number] = attributes.get("binding")?.inner ?? [];
+    if (number !== undefined) linked[number] = `${Number(tokens[number]) + firstBinding}`;
+  }
+  const main = declarations.find(({ attributes }) => attributes.has("compute"));
+  const size = main?.attributes.get("workgroup_size");
+  if (!main || !size) throw new Error(`Cannot link "${prefix}": the module has no entry point`);
+  const workgroupSize = text(size.inner);
+  const builtins = main.parameters.map(({ attributes }) =>
+    text(attributes.get("builtin")?.inner ?? [0, 0])
+  );
+  for (const { attributes } of [main, ...main.parameters]) {
+    for (const { whole } of attributes.values()) leaveOut(whole);
+  }
+  for (const { name, whole } of declarations) {
+    if (Object.hasOwn(given, name)) leaveOut(whole);
+  }
+  const entry = { name: names.get(main.name) as string, workgroupSize, builtins };
+  return { code: linked.join(""), entry };
+}
+
+/** Numbers are indices of tokens, ends the index after the last. */
+interface Module {
+  /** The pieces of the text, blanks and comments too. */
+  readonly tokens: readonly string[];
+  readonly declarations: readonly Declaration[];
+  /** Names at module scope, declared by this or another module or by WGSL: where they are declared and used. */
+  readonly references: readonly number[];
+}
+
+type Range = readonly [from: number, end: number];
+
+interface Declaration {
+  readonly name: string;
+  /** With its attributes. */
+  readonly whole: Range;
+  readonly attributes: Attributes;
+  /** Of a function. */
+  readonly parameters: readonly Parameter[];
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly attributes: Attributes;
+}
+
+/** By their names; `inner` is what is in the parentheses. */
+type Attributes = ReadonlyMap<string, { readonly whole: Range; readonly inner: Range }>;
+
+/** Blanks, comments, words, the digits of a number, or one character: what a module's scopes depend on. */
+const TOKEN = /\s+|\/\/.*|\/\*[^]*?\*\/|[A-Za-z_]\w*|\d[\w.]*|[^]/g;
+const BLANK = /^(?:\s|\/[/*])/;
+const WORD = /^[A-Za-z_]/;
+
+const DIRECTIVES = new Set(["enable", "requires", "diagnostic"]);
+
+/** Declarations at module scope that end with a semicolon. */
+const VALUES = new Set(["var", "override", "const", "alias"]);
+
+/** What declares a name of a function; it is that name's from its semicolon on. */
+const LOCALS = new Set(["let", "var", "const"]);
+
+/** Attributes whose arguments are no expressions. */
+const WORDS_OF_THEIR_OWN = new Set(["builtin", "interpolate", "diagnostic"]);
+
+function isBlank(token = ""): boolean {
+  return BLANK.test(token);
+}
+
+/**
+ * Reads a module as far as declarations and scopes go: https://www.w3.org/TR/WGSL/#grammar.
+ *
+ * @throws Error where a declaration, or the end of one, is missing.
+ */
+function parse(code: string): Module {
+  const tokens = code.match(TOKEN) ?? [];
+  const declarations: Declaration[] = [];
+  const references: number[] = [];
+  /** Locals and parameters, outermost first. */
+  const scopes: Set<string>[] = [];
+  let at = -1; // of the token that is read next, never a blank
+  let token = "";
+  advance();
+  while (at < tokens.length) declaration();
+  return { tokens, declarations, references };
+
+  /** @returns the token that is passed. */
+  function advance(): string {
+    if (at >= tokens.length) throw new Error("Cannot read WGSL: it ends too early");
+    const passed = token;
+    do token = tokens[++at] ?? ""; while (isBlank(token));
+    return passed;
+  }
+
+  function expect(text: string): void {
+    if (token !== text) throw new Error(`Cannot read WGSL "${token}": "${text}" is expected`);
+    advance();
+  }
+
+  /** From a token up to the last before this one. */
+  function since(from: number): Range {
+    let end = at;
+    while (isBlank(tokens[end - 1])) end--;
+    return [from, end];
+  }
+
+  function declaration(): void {
+    const from = at;
+    const own = attributes();
+    const kind = advance();
+    if (kind === ";") return;
+    if (DIRECTIVES.has(kind)) {
+      while (advance() !== ";");
+      return;
+    }
+    if (kind === "const_assert") return value();
+    template();
+    const name = token;
+    pass();
+    let parameters: readonly Parameter[] = [];
+    if (kind === "fn") {
+      parameters = members("(", ")");
+      passTo("{");
+      scopes.push(new Set(parameters.map(({ name }) => name)));
+      block();
+      scopes.pop();
+    } else if (kind === "struct") members("{", "}");
+    else if (VALUES.has(kind)) value();
+    else throw new Error(`Cannot read WGSL "${kind}": a declaration is expected`);
+    declarations.push({ name, whole: since(from), attributes: own, parameters });
+  }
+
+  /** What is left of a declaration that a semicolon ends. */
+  function value(): void {
+    passTo(";");
+    advance();
+  }
+
+  /** Passes a token of a type, an expression or a statement, and what belongs to it. */
+  function pass(): void {
+    if (token === "@") return void attribute();
+    if (token === ".") advance(); // before a member, which is no reference
+    else if (WORD.test(token) && !scopes.some((names) => names.has(token))) references.push(at);
+    advance();
+  }
+
+  /** Passes types and expressions, up to one of `ends` outside of brackets. */
+  function passTo(ends: string, open = "([", close = ")]"): void {
+    for (let depth = 0; depth > 0 || !ends.includes(token);) {
+      if (open.includes(token)) depth++;
+      if (close.includes(token)) depth--;
+      pass();
+    }
+  }
+
+  function attributes(): Attributes {
+    const all = new Map<string, { readonly whole: Range; readonly inner: Range }>();
+    while (token === "@") all.set(...attribute());
+    return all;
+  }
+
+  function attribute(): [name: string, { readonly whole: Range; readonly inner: Range }] {
+    const from = at;
+    expect("@");
+    const name = advance();
+    const isBare = token !== "(";
+    if (isBare) return [name, { whole: since(from), inner: [at, at] }];
+    advance();
+    const first = at;
+    if (WORDS_OF_THEIR_OWN.has(name)) {
+      while (token !== ")") advance();
+    } else passTo(")");
+    const inner = since(first);
+    advance();
+    return [name, { whole: since(from), inner }];
+  }
+
+  /** As of `var<storage, read>`, where there is one. */
+  function template(): void {
+    if (token !== "<") return;
+    passTo(">");
+    advance();
+  }
+
+  /** Parameters or members: attributes, a name and a type each. */
+  function members(open: string, close: string): Parameter[] {
+    const all: Parameter[] = [];
+    expect(open);
+    while (token !== close) {
+      const own = attributes();
+      all.push({ name: advance(), attributes: own });
+      expect(":");
+      passTo(`,${close}`, "(<", ")>");
+      if (token === ",") advance();
+    }
+    advance();
+    return all;
+  }
+
+  function block(): void {
+    expect("{");
+    scopes.push(new Set());
+    while (token !== "}") statement();
+    advance();
+    scopes.pop();
+  }
+
+  /** Passes a block, a local, a loop, or a token of another statement. */
+  function statement(): void {
+    if (token === "{") block();
+    else if (LOCALS.has(token)) local();
+    else if (token === "for") {
+      advance();
+      scopes.push(new Set());
+      expect("(");
+      if (LOCALS.has(token)) local();
+      passTo(")");
+      advance();
+      block();
+      scopes.pop();
+    } else pass();
+  }
+
+  function local(): void {
+    advance();
+    template();
+    const name = advance();
+    value();
+    scopes.at(-1)?.add(name);
+  }
+}
