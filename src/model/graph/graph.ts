@@ -320,7 +320,7 @@ export class Graph {
     this.#part = part;
   }
 
-  /** The operations to come belong to another part: each part is a program of its own. */
+  /** The operations to come belong to another part: each part is a separate program. */
   begin(part: string): void {
     this.#part = part;
   }
