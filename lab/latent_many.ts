@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { latentPrepare } from "../kernels/mla/latent.ts";
+import { latentPrepare } from "../kernels/mla/latent_prepare.ts";
 import { latentAttention, latentPartialWords } from "../kernels/mla/latent_attention.ts";
 import { TILES } from "../kernels/mla/latent_kernels.ts";
 import { latentValue } from "../kernels/mla/latent_value.ts";

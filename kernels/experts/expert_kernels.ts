@@ -6,7 +6,7 @@ import { type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
 import { kernelOf } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
 
-/** What is made of the outputs; see matmul/epilogue. */
+/** What is stored of the outputs; see matmul/epilogue.wgsl. */
 export type ExpertEpilogue = "store" | "swiglu";
 
 /**
@@ -23,7 +23,7 @@ export interface Picks {
   readonly each: number;
 }
 
-/** What jobs.wgsl takes: where a workgroup has its jobs from. */
+/** What lib/expert_jobs.wgsl takes: where a workgroup has its jobs from. */
 export type JobParameters =
   | { readonly jobs: "alone" | "found" | "tiled" }
   | ChoiceParameters & {
@@ -54,8 +54,8 @@ interface CachedParameters {
   readonly PAIRS: number;
 }
 
-/** What expert_prefetch.wgsl takes. */
-interface PrefetchParameters extends CachedParameters {
+/** What expert_staged.wgsl takes. */
+interface StagedParameters extends CachedParameters {
   /** What is multiplied: see matmul/dot.wgsl. */
   readonly dots: Dots;
   /** Jobs of a workgroup, as matmul/dot.wgsl has them. */
@@ -68,7 +68,7 @@ interface PrefetchParameters extends CachedParameters {
   readonly BUFFERS: number;
   /** Blocks of weights that a lane multiplies by a stage. */
   readonly STEPS: number;
-  /** Parts of x that an invocation brings of a stage. */
+  /** Parts of x that an invocation loads of a stage. */
   readonly LOADS: number;
   /** Invocations of a workgroup. */
   readonly THREADS: number;
@@ -79,11 +79,9 @@ interface PrefetchParameters extends CachedParameters {
   readonly UNROLL: number;
   /** Fours of floats of workgroup memory for x, and then for the lanes' sums. */
   readonly VECTORS: number;
-}
-
-/** What expert_staged.wgsl takes. */
-interface StagedParameters extends PrefetchParameters {
-  /** Parts of a vec8 of x: 2 where an invocation brings a half. */
+  /** Whether the next stage is loaded while one is multiplied. */
+  readonly PREFETCH: boolean;
+  /** Parts of a vec8 of x: 2 where an invocation loads a half. */
   readonly PARTS: number;
 }
 
@@ -92,9 +90,6 @@ const CACHED = kernelOf<CachedParameters & JobParameters & EpilogueParameters>(
 );
 const STAGED = kernelOf<StagedParameters & JobParameters & EpilogueParameters>(
   "experts/expert_staged",
-);
-const PREFETCH = kernelOf<PrefetchParameters & JobParameters & EpilogueParameters>(
-  "experts/expert_prefetch",
 );
 
 /** Jobs whose sums go through workgroup memory at once. */
@@ -153,8 +148,10 @@ export function expertKernel(
   const PARTS = kind === "staged" && dots === "floats" ? 2 : 1;
   const buffers = kind === "prefetch" ? 2 : 1;
   const sums = Math.min(tile, MOST_SUMS);
-  const prefetched = {
+  return STAGED({
     ...parameters,
+    PREFETCH: kind === "prefetch",
+    PARTS,
     dots,
     ROWS: tile,
     PAIR_HALVES: Math.floor(pairs / 2),
@@ -171,13 +168,11 @@ export function expertKernel(
       dots === "packed" ? 0 : tile * stage * 2 * buffers,
       sums * groups * (lanes + 1),
     ),
-  };
-  if (kind === "prefetch") return PREFETCH(prefetched, { name });
-  return STAGED({ ...prefetched, PARTS }, { name });
+  }, { name });
 }
 
 /**
- * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * Constants of lib/expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
  * [gate; up] each has rows one after the other, of down every `shared`th where each part of
  * a row is a row.
  */

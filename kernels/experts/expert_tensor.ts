@@ -11,7 +11,7 @@ import {
   jobParameters,
   sharedRows,
 } from "./expert_kernels.ts";
-import { choosingConstants, type ExpertChoice } from "./expert_choice.ts";
+import { choosingConstants, type ExpertChoice } from "./route.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {

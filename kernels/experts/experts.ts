@@ -1,7 +1,7 @@
 import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import type { Routing } from "./route.ts";
+import { choosingConstants, type ExpertChoice, type Routing } from "./route.ts";
 import { kernelOf } from "../shader.ts";
 import {
   type ExpertEpilogue,
@@ -14,7 +14,6 @@ import {
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
-import { choosingConstants, type ExpertChoice } from "./expert_choice.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
 export type { ExpertChoice };

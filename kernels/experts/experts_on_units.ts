@@ -11,7 +11,7 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { rowScales } from "../matmul/tensor/row_scales.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
-import type { ExpertChoice } from "./expert_choice.ts";
+import type { ExpertChoice } from "./route.ts";
 import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
 import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";

@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 
-/** How a router's logits become experts and weights; see choice.wgsl. */
+/** How a router's logits become experts and weights; see lib/expert_choice.wgsl. */
 export interface Routing {
   readonly scores: "softmax" | "sigmoid";
   readonly numExperts: number;
@@ -21,10 +21,10 @@ export interface Routing {
 const HARDWARE_LANES = 128;
 const SOFTWARE_LANES = 8;
 
-/** Logits that a lane of choice.wgsl compares without a branch in between. */
+/** Logits that a lane of lib/expert_choice.wgsl compares without a branch in between. */
 const UNROLLED = 8;
 
-/** The constants of choice.wgsl; `shared` experts follow those that are chosen. */
+/** The constants of lib/expert_choice.wgsl; `shared` experts follow those that are chosen. */
 export function choiceConstants(
   routing: Routing,
   { lanes, shared }: { readonly lanes: number; readonly shared: number },
@@ -51,7 +51,7 @@ export function choiceConstants(
   };
 }
 
-/** What choice.wgsl takes. */
+/** What lib/expert_choice.wgsl takes. */
 export interface ChoiceParameters {
   readonly scores: Routing["scores"];
   /** Number of the binding of sigmoid scores' bias. */
@@ -104,4 +104,26 @@ export function biasOf(
   if (scores === "softmax") return {};
   if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
   return { bias };
+}
+
+/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
+export interface ExpertChoice {
+  readonly routing: Routing;
+  /** [rows, stride] */
+  readonly logits: Operand;
+  readonly stride: number;
+  /** Of the chosen ones, f32 [rows, topK]. */
+  readonly weights: Operand;
+}
+
+/** Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
+export function choosingConstants(
+  { routing, stride }: ExpertChoice,
+  { jobs, lanes, shared = 0 }: {
+    readonly jobs: number;
+    readonly lanes: number;
+    readonly shared?: number | undefined;
+  },
+): Readonly<Record<string, number>> {
+  return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
 }

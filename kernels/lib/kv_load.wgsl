@@ -1,9 +1,13 @@
-//#if kv == f32
-// Keys and values in f32: a row is [HEAD_DIM] in order. Vec8 i is dims 4i .. 4i + 3 of either half.
+// Loads keys and values in vec8s: four rope pairs, dims 4i .. 4i + 3 of either half of a head. `PackedVec8` is a vec8 as
+// it is stored, `vec8_of` unpacks it. f32: a row is [HEAD_DIM] in order. f16 and bf16: word w of a row is
+// (dim w, dim w + HEAD_DIM / 2), low half first, so that a rope pair is one word; vec8 i is words 4i .. 4i + 3.
+//
+// The kernel binds `keys` and `values`.
 
 //#import lib/kv_vec8
 
-alias PackedVec8 = Vec8; // eight values as they are stored
+//#if kv == f32
+alias PackedVec8 = Vec8;
 
 fn load_key(row: u32, i: u32) -> PackedVec8 {
   let at = row * 2u * VEC8S + i;
@@ -18,13 +22,8 @@ fn load_value(row: u32, i: u32) -> PackedVec8 {
 fn vec8_of(packed: PackedVec8) -> Vec8 {
   return packed;
 }
-//#else if kv == f16
-// Keys and values in f16: word w of a row is (dim w, dim w + HEAD_DIM / 2), low half first, so that a
-// rope pair is one word. Vec8 i is words 4i .. 4i + 3.
-
-//#import lib/kv_vec8
-
-alias PackedVec8 = vec4<u32>; // eight values as they are stored
+//#else
+alias PackedVec8 = vec4<u32>;
 
 fn load_key(row: u32, i: u32) -> PackedVec8 {
   return keys[row * VEC8S + i];
@@ -34,6 +33,7 @@ fn load_value(row: u32, i: u32) -> PackedVec8 {
   return values[row * VEC8S + i];
 }
 
+//#if kv == f16
 fn vec8_of(packed: PackedVec8) -> Vec8 {
   let x = unpack2x16float(packed.x);
   let y = unpack2x16float(packed.y);
@@ -45,25 +45,11 @@ fn vec8_of(packed: PackedVec8) -> Vec8 {
   );
 }
 //#else
-// Keys and values in bf16: word w of a row is (dim w, dim w + HEAD_DIM / 2), low half first, so that a
-// rope pair is one word. Vec8 i is words 4i .. 4i + 3.
-
-//#import lib/kv_vec8
-
-alias PackedVec8 = vec4<u32>; // eight values as they are stored
-
-fn load_key(row: u32, i: u32) -> PackedVec8 {
-  return keys[row * VEC8S + i];
-}
-
-fn load_value(row: u32, i: u32) -> PackedVec8 {
-  return values[row * VEC8S + i];
-}
-
 fn vec8_of(packed: PackedVec8) -> Vec8 {
   return Vec8(
     bitcast<vec4<f32>>(packed << vec4<u32>(16u)),
     bitcast<vec4<f32>>(packed & vec4<u32>(0xffff0000u)),
   );
 }
+//#endif
 //#endif

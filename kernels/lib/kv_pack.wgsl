@@ -1,15 +1,13 @@
-//#if kv == f16
-// Dims w and w + HEAD_DIM / 2 of a row of keys or values as a word, as load.wgsl reads them.
+// Dims w and w + HEAD_DIM / 2 of a row of keys or values as one word of two f16 or bf16 numbers, low half first.
 
+//#if kv == f16
 const MOST = vec2<f32>(65504.0); // largest f16; beyond it pack2x16float may give anything
 
 fn kv_word(pair: vec2<f32>) -> u32 {
   return pack2x16float(clamp(pair, -MOST, MOST));
 }
 //#else
-// Dims w and w + HEAD_DIM / 2 of a row of keys or values as a word, as load.wgsl reads them.
-
-// Round to nearest even: add just under half of the last place kept, and its own bit.
+// Rounds to nearest even: adds just under half of the last place that is kept, and its own bit.
 fn kv_word(pair: vec2<f32>) -> u32 {
   let bits = bitcast<vec2<u32>>(pair);
   let rounded = bits + 0x7fffu + ((bits >> vec2<u32>(16u)) & vec2<u32>(1u));

@@ -1,6 +1,8 @@
-//#if kv == f32
-// Writes dims w and w + HEAD_DIM / 2 of a row of keys or values, kept as load.wgsl reads them.
+// Stores dims w and w + HEAD_DIM / 2 of a row of keys or values, in the layout that kv_load.wgsl reads.
+//
+// The kernel binds `keys` and `values` and declares HEAD_DIM.
 
+//#if kv == f32
 fn store_key(row: u32, w: u32, pair: vec2<f32>) {
   let at = row * HEAD_DIM + w;
   keys[at] = bitcast<u32>(pair.x);
@@ -13,9 +15,6 @@ fn store_value(row: u32, w: u32, pair: vec2<f32>) {
   values[at + HEAD_DIM / 2u] = bitcast<u32>(pair.y);
 }
 //#else
-// Writes dims w and w + HEAD_DIM / 2 of a row of keys or values of 16 bits, kept as load.wgsl reads
-// them.
-
 //#import lib/kv_pack
 
 fn store_key(row: u32, w: u32, pair: vec2<f32>) {

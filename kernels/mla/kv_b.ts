@@ -1,4 +1,7 @@
-/** Products of many rows with a head's part of kv_b_proj: the sums of latent_value.wgsl and latent_prepare.wgsl. */
+/**
+ * Products with a head's part of kv_b_proj, absorbed queries and values: of many rows in blocks (latent_absorb_blocks.wgsl,
+ * latent_value_blocks.wgsl), of few rows by latent_prepare.wgsl and latent_value.wgsl, with the same bits.
+ */
 import {
   bytesOf,
   type Dispatch,
@@ -8,7 +11,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
-import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "./latent.ts";
+import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "./latent_prepare.ts";
 import { latentValue } from "./latent_value.ts";
 
 /** A workgroup: `rows` by `outs` sums, of which an invocation has `tall` by `wide`. Touches no bit. */
@@ -206,7 +209,7 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
     X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
     W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
   };
-  return kernelOf<ValueParameters>("mla/value")({ weights: format, ...counts }, {
+  return kernelOf<ValueParameters>("mla/latent_value_blocks")({ weights: format, ...counts }, {
     name,
     bindings: ["weights", "x", "out"],
     constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
@@ -249,7 +252,7 @@ function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: Blo
     VEC8S: rank / 8,
     W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
   };
-  return kernelOf<AbsorbParameters>("mla/absorb")({ weights: format, ...counts }, {
+  return kernelOf<AbsorbParameters>("mla/latent_absorb_blocks")({ weights: format, ...counts }, {
     name,
     bindings: ["weights", "x", "out"],
     constants: ["HEADS", "NOPE", "ROPE", "VALUE", "X_COLS", "BLOCKS", "WIDTH"],

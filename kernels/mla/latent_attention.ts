@@ -7,12 +7,11 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import type { Heads } from "../lib/heads.ts";
-import type { PartialSums } from "../lib/heads.ts";
+import type { Heads, PartialSums } from "../lib/heads.ts";
 import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES } from "../lib/row_blocks.ts";
-import { longBytes, longKernel } from "./long.ts";
+import { longBytes, longKernel } from "./latent_long.ts";
 import { chunksOf, FEW_ROWS, type Pass, passesOf, segmentsOf } from "./latent_passes.ts";
-import { manyAttended, manyBytes, RECORD_WORDS } from "./attend.ts";
+import { prefillAttention, prefillBytes, RECORD_WORDS } from "./latent_prefill.ts";
 import {
   CHUNK,
   chunkKernel,
@@ -61,7 +60,7 @@ interface Launch extends Omit<LatentShape, "kvHeads"> {
   /** Cells that a row sees, its own the last; undefined = all. */
   readonly window?: number | undefined;
   readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
-  /** Default: by the queries of a slot, of which many go by manyAttended. */
+  /** Default: by the queries of a slot, of which many go by prefillAttention. */
   readonly tile?: LatentTile | undefined;
   /** What adds the runs of all rows; default: a kernel that writes `out`. Not where rows go in blocks. */
   readonly finish?: ((runs: LatentRuns) => Dispatch) | undefined;
@@ -116,17 +115,17 @@ export function latentAttention(buffers: Buffers, shape: Launch): Dispatch[] {
       .flatMap((pass) => passOf(buffers, shape, pass));
 }
 
-/** Whether few rows of long contexts go by long.wgsl: chains, for which there is workgroup memory. */
+/** Whether few rows of long contexts go by latent_long.wgsl: chains, for which there is workgroup memory. */
 function goesLong({ paths, tile, headDim, tuning }: Launch): boolean {
   return !paths && !tile && longBytes(headDim) <= tuning.workgroupBytes;
 }
 
-/** Whether many rows go by manyAttended: chains, without a window, of many queries. */
+/** Whether many rows go by prefillAttention: chains, without a window, of many queries. */
 function goesInProducts(
   { perSlot, heads, rank, paths, window, tile, finish, tuning }: Launch,
 ): boolean {
   return perSlot * heads >= MANY_QUERIES && !paths && !window && !tile && !finish &&
-    rank >= RECORD_WORDS && manyBytes() <= tuning.workgroupBytes;
+    rank >= RECORD_WORDS && prefillBytes() <= tuning.workgroupBytes;
 }
 
 /** What a pass reads and writes. */
@@ -150,7 +149,7 @@ function productsOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const { latents: keys, pages, partial: { sums } } = buffers;
   const { firstRow, ...places } = placesOf(buffers, shape, pass.first);
   const { count, perSlot, runs, forCells } = pass;
-  return manyAttended({ ...places, keys, pages, sums }, {
+  return prefillAttention({ ...places, keys, pages, sums }, {
     ...shape,
     count,
     perSlot,
@@ -235,5 +234,3 @@ function tileOf(queries: number, run: number): LatentTile {
     : [[16, long], [64, sixteens]] as const;
   return tiles.find(([most]) => queries <= most)?.[1] ?? many;
 }
-
-/** The same buffer from `bytes` on. */

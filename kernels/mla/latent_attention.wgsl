@@ -1,36 +1,42 @@
-// Attention over latents: sum, total and peak of softmax(SCALE q . k) over RUN cells for a tile of
-// queries. A cell holds one key for all heads, and the first 4 RANK4 elements of it are its value.
+// Attention over latents (MLA): sum, total and peak of softmax(SCALE q . k) v over a run of $RUN cells, for a tile of
+// queries. A cell holds one key k for all heads, and the first 4 RANK4 elements of it are its value v.
 // latent_combine.wgsl adds the runs.
 //
 // One workgroup per (tile of $QUERIES queries, run). Queries are numbered row * HEADS + head, so a tile
-// may be some heads of a row or several rows of a slot: to a key they are alike. Chunks of 16 cells are
-// brought into workgroup memory as floats, one after the other:
+// may be some heads of a row or several rows of a slot: all of them have the same keys. Chunks of 16 cells are
+// loaded into workgroup memory as floats, one after the other:
 //   scores   $LANES invocations share a score: 16 sums of fours l, l + 16, ... of q . k, which are
-//            added as a binary tree; each invocation has those of neighbouring fours;
+//            added as a binary tree; each invocation has the sums of neighbouring fours;
 //   weights  exp(score - peak of the chunk);
 //   values   weights times fours of latents, cell after cell.
-// Chunks of a segment of 128 cells are added one after the other (latent_fold.wgsl), here or, where
+// Chunks of a segment of 128 cells are merged one after the other (lib/online_softmax.wgsl), here or, where
 // a run is one chunk, by latent_combine.wgsl. So every sum has one order, by logical cells alone:
 // a row has the same bits whatever its tile, its run and the rows in flight are.
 //
 // Rows share the reads of chunks that are stored at the same place for all of them. A chunk with
 // cells of a row's path is read for each row of the tile alone.
 
-// What attention over latents declares alike: the sums of chunks of cells, brought into workgroup memory as floats.
-
-//#import mla/latent_runs
+//#import lib/rows
+//#import lib/visible
+//#import lib/online_softmax
 //#import lib/kv_load
 
-const WIDTH4 = 2u * VEC8S; // vec4
+override HEADS: u32;
+override TABLE_PAGES: u32; // pages per slot in the block table
+override RUNS: u32; // places for runs of a query in `sums`
+override SLOT_QUERIES: u32; // queries of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
+override PATHS: u32; // 1: rows may have paths; 0: none is looked at
+
+const CHUNK = 16u; // cells
+const THREADS = $THREADSu;
+const RANK4 = $RANK4u; // vec4 of a latent
+const WIDTH4 = 2u * VEC8S; // vec4 of a latent and its rotated part
 const CELLS = $CELLSu; // of an invocation, for the scores
 const CELL_GROUPS = 16u / CELLS;
 const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
 const SPREAD = THREADS / CHUNK; // invocations that load a cell
-
-var<private> values: array<vec4<u32>, 1>; // of `load_value`, which is not called: values are parts of keys
-
-override PATHS: u32; // 1: rows may have paths; 0: none is looked at
-
 const RUN = $RUNu; // cells, whole chunks
 const QUERIES = $QUERIESu; // of a workgroup
 const QUADS = $QUADSu; // fours of them
@@ -41,6 +47,14 @@ const POOL = CHUNK * QUADS + 1u; // of a lane
 const DIMS = THREADS / $GROUPSu; // invocations side by side, for the values
 const OWN = $OWNu; // fours of queries of an invocation, for the values
 
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RANK4]
+@group(0) @binding(5) var<storage, read_write> stats: array<vec2<f32>>; // [rows, HEADS, RUNS]: peak, total
+
+var<private> values: array<vec4<u32>, 1>; // for `load_value`, which is not called: values are parts of keys
 var<workgroup> latents: array<vec4<f32>, CHUNK * STRIDE>;
 var<workgroup> pool: array<vec4<f32>, LANES * POOL>; // then the scores, [CHUNK, QUADS]
 var<workgroup> weights: array<vec4<f32>, CHUNK * QUADS>;
@@ -49,6 +63,11 @@ var<workgroup> ends: array<vec4<u32>, QUADS>; // one past the last; 0: none
 var<workgroup> owners: array<vec4<u32>, QUADS>; // row
 var<workgroup> shrinks: array<vec4<f32>, QUADS>;
 var<workgroup> shares: array<vec4<f32>, QUADS>;
+
+// sum + q . k, one element after the other.
+fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
+  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
+}
 
 // A chunk, for all rows or for one.
 struct Part {
@@ -123,7 +142,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var packed$s: PackedVec8;
   //#endfor
   loop {
-    // The next part is asked for before this one is summed: the waits are shared.
+    // The next part is loaded before this one is summed: the waits are shared.
     let apart_next = PATHS == 1u && base < min(at.chunk + CHUNK, end);
     if (at.chunk < last) {
       let row = rows[FIRST_ROW + at.row];
@@ -141,9 +160,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let chunk = now.chunk;
       let only = now.row;
       let apart = PATHS == 1u && base < min(chunk + CHUNK, end);
-      // Statements of latent_attention.wgsl: `pool` = an invocation's sums of q . k, of CELLS cells and a four of
-      // queries. Of a score's 16 sums it has PARTS pairs, or one sum.
-
+      // An invocation's sums of q . k, of CELLS cells and a four of queries, go to `pool`. Of a score's 16 sums it has
+      // PARTS pairs, or one sum.
       {
         //#for c in CELLS
         let key$c = (cell + $cu * CELL_GROUPS) * STRIDE;
@@ -251,8 +269,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         }
         total = fma(part, shares[thread], total * shrinks[thread]);
       }
-      // Statements of latent_attention.wgsl: the chunk's weighted sums of latents, added to those before it.
-
+      // The chunk's weighted sums of latents, added to those before it.
       //#for d in SPANS
       if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
         //#for b in TIMES

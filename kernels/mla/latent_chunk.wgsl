@@ -1,32 +1,52 @@
-// Attention over latents of few rows at short contexts: what latent_attention.wgsl makes of runs of one chunk of 16
-// cells, to the bit, for rows without paths: there is nothing to go through or to add to, and queries are asked for
-// before anything that the row has to say.
+// Attention over latents (MLA) of few rows at short contexts: sum, total and peak of softmax(SCALE q . k) v over one chunk of
+// 16 cells, to the bit those of latent_attention.wgsl, for rows without paths. There is no loop over chunks, and queries are
+// loaded before anything that depends on the row.
 //
 // One workgroup per (tile of 4 queries, chunk). Queries are numbered row * HEADS + head.
 //   scores   16 invocations share a score: sums of fours l, l + 16, ... of q . k, added as a binary tree;
 //   weights  exp(score - peak of the chunk);
 //   values   weights times fours of latents, cell after cell.
 
-// What attention over latents declares alike: the sums of chunks of cells, brought into workgroup memory as floats.
-
-//#import mla/latent_runs
+//#import lib/rows
+//#import lib/visible
+//#import lib/online_softmax
 //#import lib/kv_load
 
-const WIDTH4 = 2u * VEC8S; // vec4
+override HEADS: u32;
+override TABLE_PAGES: u32; // pages per slot in the block table
+override RUNS: u32; // places for runs of a query in `sums`
+override SLOT_QUERIES: u32; // queries of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
+
+const CHUNK = 16u; // cells
+const THREADS = $THREADSu;
+const RANK4 = $RANK4u; // vec4 of a latent
+const WIDTH4 = 2u * VEC8S; // vec4 of a latent and its rotated part
 const CELLS = $CELLSu; // of an invocation, for the scores
 const CELL_GROUPS = 16u / CELLS;
 const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
 const SPREAD = THREADS / CHUNK; // invocations that load a cell
-
-var<private> values: array<vec4<u32>, 1>; // of `load_value`, which is not called: values are parts of keys
-
 const SIDE = CHUNK + 1u; // of sums of cells
 
-// Arrays of arrays: an index that is a number takes no instruction to be kept in its bounds.
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RANK4]
+@group(0) @binding(5) var<storage, read_write> stats: array<vec2<f32>>; // [rows, HEADS, RUNS]: peak, total
+
+var<private> values: array<vec4<u32>, 1>; // for `load_value`, which is not called: values are parts of keys
+// Arrays of arrays: an index that is a constant takes no instruction to be kept in its bounds.
 var<workgroup> latents: array<array<vec4<f32>, STRIDE>, CHUNK>;
 // Queries; then sum l of the cells' scores, at [l % 4][l / 4 * SIDE + cell]; then in the first the scores.
 var<workgroup> pool: array<array<vec4<f32>, $POOL>, 4>;
 var<workgroup> weights: array<vec4<f32>, CHUNK>;
+
+// sum + q . k, one element after the other.
+fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
+  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
+}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

@@ -1,7 +1,9 @@
-// out[r, h] = weighted sum of latents of head h of row r, of the runs of cells that latent_attention.wgsl
-// leaves; zeros for padding. One workgroup per (QUADS fours of a latent, head, row).
+// out[r, h] = the weighted sum of latents of head h of row r: the sums of the runs of cells that latent_attention.wgsl
+// stored are merged (lib/latent_runs.wgsl). Zeros for padding.
+//
+// One workgroup per (QUADS fours of a latent, head, row).
 
-//#import mla/runs
+//#import lib/latent_runs
 
 override HEADS: u32;
 

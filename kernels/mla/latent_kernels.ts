@@ -69,7 +69,7 @@ interface LatentParameters {
   /** Steps of the loop over a key that are unrolled, and turns of that loop. */
   readonly STEPS: number;
   readonly STEP_LOOPS: number;
-  /** Eights of keys that an invocation brings of a chunk. */
+  /** Eights of keys that an invocation loads of a chunk. */
   readonly LOADS: number;
 }
 
@@ -101,17 +101,17 @@ interface RunParameters extends LatentParameters {
 interface ChunkParameters extends LatentParameters {
   /** Fours of workgroup memory of a quarter of the queries or of the sums. */
   readonly POOL: number;
-  /** Fours of queries that an invocation brings. */
+  /** Fours of queries that an invocation loads. */
   readonly QUERY_LOADS: number;
 }
 
-/** What runs.wgsl takes. */
+/** What lib/latent_runs.wgsl takes. */
 export type RunsParameters =
   & {
     /** Fours of a latent, and of those the ones that a workgroup adds at a time. */
     readonly RANK4: number;
     readonly QUADS: number;
-    /** Lanes whose segments are added apart. */
+    /** Lanes that segments are merged in. */
     readonly LANES: number;
     /** Invocations of a workgroup, and pairs of a lane and a four that one has. */
     readonly THREADS: number;
@@ -236,7 +236,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
 const COMBINED_QUADS = 64;
 /** Queries from which an invocation adds all lanes of a four: there are workgroups enough. */
 const MANY_QUERIES = 1024;
-/** Lanes whose segments are added apart, see runs.wgsl. */
+/** Lanes that segments are merged in, see lib/latent_runs.wgsl. */
 const LANES = 4;
 
 /** Workgroups of a head where runs are added. */

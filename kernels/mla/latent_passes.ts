@@ -1,14 +1,14 @@
 /** Which rows and cells attention over latents takes at a time. */
 import type { CellRange } from "../../src/gpu/kernel.ts";
 import { rowBlock } from "../lib/row_blocks.ts";
-import type { LongQueries } from "./long.ts";
+import type { LongQueries } from "./latent_long.ts";
 import { CHUNK, CHUNK_CELLS, SEGMENT } from "./latent_kernels.ts";
 
 /** Most rows whose chunks go to workgroups of their own. */
 export const FEW_ROWS = 16;
 /** Least segments of a longer context that are worth a launch of their own for all rows. */
 const LEAST_SEGMENTS = 4;
-/** Most queries of a slot whose segments go by long.wgsl, measured on an H200. */
+/** Most queries of a slot whose segments go by latent_long.wgsl, measured on an H200. */
 const LONG_QUERIES = 64;
 /** Workgroups of it that run at a time: up to so many, tiles of 4 queries beat those of 8. */
 const AT_A_TIME = 132;
@@ -21,7 +21,7 @@ export interface Pass {
   readonly run: number;
   readonly runs: number;
   readonly forCells?: CellRange;
-  /** Queries of a tile of long.wgsl; absent: by another kernel. */
+  /** Queries of a tile of latent_long.wgsl; absent: by another kernel. */
   readonly long?: LongQueries;
 }
 
@@ -31,7 +31,7 @@ interface Asked {
   readonly perSlot: number;
   readonly heads: number;
   readonly tablePages: number;
-  /** Whether long.wgsl may be taken. */
+  /** Whether latent_long.wgsl may be taken. */
   readonly long: boolean;
 }
 

@@ -1,4 +1,4 @@
-// What latent attention takes of each row, in one launch of workgroups of three kinds.
+// Queries over latents and the new latents of each row, for latent attention (MLA): one launch of workgroups of three kinds.
 //
 // out[r, h] = [W_h^T q_n[r, h]; rope(q_r[r, h])], q[r, h] = [q_n; q_r]: queries over latents.
 // The first HEAD_BLOCKS along x absorb: W_h^T q_n, with keys k = W_h latent,
@@ -12,22 +12,49 @@
 // cell of the pages. One workgroup per row. Invocation l squares elements l, l + 64, ...; eights of
 // invocations are added in order, and then their sums.
 //
+// rope turns the last ROPE elements of a head: pairs (2i, 2i + 1) where INTERLEAVED is 1 (DeepSeek), pairs
+// (i, i + ROPE / 2) otherwise; (a, b) -> (a cos - b sin, b cos + a sin), both stored where they were.
+//
 // A row of x is [.. q of all heads ..; c; k_r], or one of the two where they are not made together.
 
 //#import lib/weights_$weights
-// Rotary embedding of the last ROPE elements of a head in multi-head latent attention.
-//
-// DeepSeek turns pairs (2i, 2i + 1), as INTERLEAVED says, else (i, i + ROPE / 2) as all others do:
-// (a, b) -> (a cos - b sin, b cos + a sin), both stored where they were.
-
 //#import lib/rows
+//#import lib/kv_store
 
+override HEADS: u32;
+override NOPE: u32;
+override VALUE: u32;
+override X_COLS: u32; // of a row of x
+override X_LATENT: u32; // its first element that is c
+override HEAD_BLOCKS: u32; // workgroups that absorb
+override TURN_BLOCKS: u32; // workgroups that turn the queries of a row
+override EPS: f32;
+override TABLE_PAGES: u32; // pages per slot in the block table
 override ROPE: u32; // even
-override INTERLEAVED: u32;
+override INTERLEAVED: u32; // 1: neighbours are a rope pair
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+const RANK = $RANKu;
+const HEAD_DIM = $HEAD_DIMu; // RANK + ROPE
+const VEC8S = RANK / 8u;
+const BLOCKS = $BLOCKSu; // workgroups of a head
+const THREADS = 64u;
+const WIDE = 8u; // vec8s side by side
+const PARTS = THREADS / WIDE;
+
+@group(0) @binding(1) var<storage, read> x: array<f32>; // [rows, X_COLS]
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD_DIM / 4]
 @group(0) @binding(3) var<storage, read> rope: array<vec2<f32>>; // [positions, ROPE / 2]: cos, sin
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [rows]
+@group(0) @binding(5) var<storage, read> norm_weight: array<f32>; // [RANK]
+@group(0) @binding(6) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(7) var<storage, read_write> keys: array<u32>; // [pages, PAGE], rows of a dtype
+
+var<private> values: array<u32, 1>; // for `store_value`, which is not called: values are parts of keys
+
+var<workgroup> partial: array<vec4<f32>, PARTS * $BATCHu * 2u * WIDE>;
+var<workgroup> squares: array<f32, THREADS>;
+var<workgroup> eights: array<f32, 8>;
+var<workgroup> line: array<f32, HEAD_DIM>; // a row of latents before it is stored
 
 // Element j of the rotated x[first .. first + ROPE].
 fn turned(first: u32, j: u32, position: u32) -> f32 {
@@ -42,38 +69,8 @@ fn turned(first: u32, j: u32, position: u32) -> f32 {
     first + j == a,
   );
 }
-//#import lib/kv_store
 
-override HEADS: u32;
-override NOPE: u32;
-override VALUE: u32;
-override X_COLS: u32; // of a row of x
-override X_LATENT: u32; // its first element that is c
-override HEAD_BLOCKS: u32; // workgroups that absorb
-override TURN_BLOCKS: u32; // workgroups that turn the queries of a row
-override EPS: f32;
-override TABLE_PAGES: u32; // pages per slot in the block table
-
-const RANK = $RANKu;
-const HEAD_DIM = $HEAD_DIMu; // RANK + ROPE
-const VEC8S = RANK / 8u;
-const BLOCKS = $BLOCKSu; // workgroups of a head
-const THREADS = 64u;
-const WIDE = 8u; // vec8s side by side
-const PARTS = THREADS / WIDE;
-
-@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD_DIM / 4]
-@group(0) @binding(5) var<storage, read> norm_weight: array<f32>; // [RANK]
-@group(0) @binding(6) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-@group(0) @binding(7) var<storage, read_write> keys: array<u32>; // [pages, PAGE], rows of a dtype
-
-var<private> values: array<u32, 1>; // of `store_value`, which is not called: values are parts of keys
-
-var<workgroup> partial: array<vec4<f32>, PARTS * $BATCHu * 2u * WIDE>;
-var<workgroup> squares: array<f32, THREADS>;
-var<workgroup> eights: array<f32, 8>;
-var<workgroup> line: array<f32, HEAD_DIM>; // what is stored
-
+// Computes W_h^T q_n of a block of columns, for rows from `row` on.
 fn absorb(block: u32, row: u32, count: u32, thread: u32) {
   let head = block / BLOCKS;
   let wide = thread % WIDE;
@@ -129,6 +126,7 @@ fn absorb(block: u32, row: u32, count: u32, thread: u32) {
   //#endfor
 }
 
+// Computes rope(q_r) of four elements an invocation.
 fn turn(block: u32, row: u32, thread: u32) {
   let four = block * THREADS + thread; // of the row's
   let head = four / (ROPE / 4u);
@@ -146,8 +144,8 @@ fn turn(block: u32, row: u32, thread: u32) {
   );
 }
 
-// All that is read is asked for before the first wait.
-fn keep(at: u32, thread: u32) {
+// Stores the latent of row `at`. Everything is loaded before the first wait.
+fn store_latent(at: u32, thread: u32) {
   let row = rows[at];
   let first = at * X_COLS + X_LATENT;
   //#for s in STEPS
@@ -207,6 +205,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       turn((tile.x - HEAD_BLOCKS) % each, own, thread);
     }
   } else if (row + tile.x - turning < count) {
-    keep(row + tile.x - turning, thread);
+    store_latent(row + tile.x - turning, thread);
   }
 }

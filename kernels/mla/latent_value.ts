@@ -7,7 +7,13 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
-import { type LatentHeads, type LatentLaunch, MOST_ROWS, onlyShard, rowTile } from "./latent.ts";
+import {
+  type LatentHeads,
+  type LatentLaunch,
+  MOST_ROWS,
+  onlyShard,
+  rowTile,
+} from "./latent_prepare.ts";
 import type { LatentRuns } from "./latent_attention.ts";
 import { runsOf, type RunsParameters } from "./latent_kernels.ts";
 
@@ -141,11 +147,11 @@ type LatentValueParameters =
   & (
     | {
       /** Whether the weighted sums of latents are ready, and not in runs. */
-      readonly MIXED: true;
+      readonly MERGED: true;
       /** Invocations of a workgroup. */
       readonly THREADS: number;
     }
-    | RunsParameters & { readonly MIXED: false }
+    | RunsParameters & { readonly MERGED: false }
   );
 
 function valueKernel(
@@ -160,7 +166,7 @@ function valueKernel(
   const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${lowers ? "_scale" : ""}`;
   const parameters = {
     weights: format,
-    MIXED: true as const,
+    MERGED: true as const,
     LOWERS_SCALE: lowers,
     ROWS,
     OUTS: outs,
@@ -184,7 +190,7 @@ function runsValueKernel(
   const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
   const parameters = {
     weights: format,
-    MIXED: false as const,
+    MERGED: false as const,
     LOWERS_SCALE: lowers,
     ROWS: 1,
     OUTS: OUTS.few,

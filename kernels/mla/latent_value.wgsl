@@ -1,5 +1,6 @@
-// out[r, h] = W_h latent[r, h]: what attention over latents makes of the values of head h. W_h is the last
-// VALUE of the NOPE + VALUE rows that head h has in kv_b_proj.
+// out[r, h] = W_h latent[r, h]: values of head h of the weighted sums of latents (MLA). W_h is the last VALUE of the
+// NOPE + VALUE rows that head h has in kv_b_proj. With MERGED the sums are in `x`; otherwise they are still in runs of cells,
+// of few rows, and every workgroup of a head merges them for its row (lib/latent_runs.wgsl).
 //
 // One workgroup per (head and GROUPS * $OUTS outputs, $ROWS rows). LANES invocations share $OUTS outputs:
 // lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added
@@ -8,38 +9,56 @@
 //#import lib/lower_scale
 //#import lib/weights_$weights
 //#import lib/add8
-//#if MIXED
-// Of latent_value.wgsl: weighted sums of latents that are ready.
+//#if !MERGED
+//#import lib/latent_runs
+//#endif
 
+override HEADS: u32;
+override NOPE: u32;
+override VALUE: u32;
+override VEC8S: u32; // of a latent
+override BLOCKS: u32; // workgroups of a head
+//#if MERGED
 override WIDTH: u32; // of a latent row, a multiple of 8
+//#else
+override COUNT: u32; // rows
+//#endif
 
+const SHARERS = $SHARERSu; // lanes of an output
+const GROUPS = $THREADSu / SHARERS; // of lanes in a workgroup
+const SUMS = $OUTSu * $ROWSu;
+const STRIDE = SUMS | 1u; // odd: invocations write to different banks
+
+//#if MERGED
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, HEADS, WIDTH / 4]
+//#endif
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
+var<workgroup> partial: array<array<array<f32, STRIDE>, SHARERS>, GROUPS>;
+//#if LOWERS_SCALE
+var<workgroup> peaks: array<atomic<u32>, $ROWSu>; // bits of the largest size of a row
+//#endif
+
+//#if MERGED
 fn row_count() -> u32 {
   return arrayLength(&x) / (HEADS * WIDTH / 4u);
 }
 
-fn mix(query: u32, row: u32, thread: u32) {}
+fn merge_runs(query: u32, row: u32, thread: u32) {}
 
 // Four elements of the weighted sum of a query.
-fn mixed(query: u32, i: u32) -> vec4<f32> {
+fn latent_four(query: u32, i: u32) -> vec4<f32> {
   return x[query * (WIDTH / 4u) + i];
 }
 //#else
-// Of latent_value.wgsl: weighted sums of latents that are still in runs, of one row; every workgroup
-// of a head adds them.
-
-//#import mla/runs
-
-override COUNT: u32; // rows
-
-var<workgroup> whole: array<vec4<f32>, RANK4>;
+var<workgroup> whole: array<vec4<f32>, RANK4>; // the weighted sum of the only row
 
 fn row_count() -> u32 {
   return COUNT;
 }
 
-fn mix(query: u32, row: u32, thread: u32) {
+// Puts the weighted sum of a query into `whole`.
+fn merge_runs(query: u32, row: u32, thread: u32) {
   let own = rows[FIRST_ROW + row];
   let seen = visible_end(own) > 0u;
   for (var first = 0u; first < RANK4; first += QUADS) {
@@ -51,27 +70,10 @@ fn mix(query: u32, row: u32, thread: u32) {
   }
 }
 
-fn mixed(query: u32, i: u32) -> vec4<f32> {
+// Four elements of the weighted sum of a query.
+fn latent_four(query: u32, i: u32) -> vec4<f32> {
   return whole[i];
 }
-//#endif
-
-override HEADS: u32;
-override NOPE: u32;
-override VALUE: u32;
-override VEC8S: u32; // of a latent
-override BLOCKS: u32; // workgroups of a head
-
-const SHARERS = $SHARERSu; // lanes of an output
-const GROUPS = $THREADSu / SHARERS; // of lanes in a workgroup
-const SUMS = $OUTSu * $ROWSu;
-const STRIDE = SUMS | 1u; // odd: invocations write to different banks
-
-@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
-
-var<workgroup> partial: array<array<array<f32, STRIDE>, SHARERS>, GROUPS>;
-//#if LOWERS_SCALE
-var<workgroup> peaks: array<atomic<u32>, $ROWSu>; // bits of the largest size of a row
 //#endif
 
 @compute @workgroup_size($THREADS)
@@ -91,7 +93,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var sum$o_$r = 0.0;
   //#endfor
   //#endfor
-  // Asked for before the latents are added: the waits are shared.
+  // Weights are loaded before the runs are merged: the waits are shared.
   //#if EARLY
   //#for a in AHEAD
   //#for o in OUTS
@@ -99,7 +101,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#endfor
   //#endif
-  mix(query0, row, thread);
+  merge_runs(query0, row, thread);
   for (var j = lane; j < VEC8S; j += SHARERS * $AHEADu) {
     //#if EARLY
     if (VEC8S > SHARERS * $AHEADu && j > lane) {
@@ -122,8 +124,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //#endfor
       //#for r in ROWS
       {
-        let lo = mixed(query$r, 2u * i);
-        let hi = mixed(query$r, 2u * i + 1u);
+        let lo = latent_four(query$r, 2u * i);
+        let hi = latent_four(query$r, 2u * i + 1u);
         //#for o in OUTS
         sum$o_$r = add8(sum$o_$r, lo, hi, w$o);
         //#endfor

@@ -4,7 +4,7 @@ import {
   tilesLatents,
 } from "../../kernels/mla/latent_attention.ts";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
-import type { LatentHeads } from "../../kernels/mla/latent.ts";
+import type { LatentHeads } from "../../kernels/mla/latent_prepare.ts";
 import { prepareRows, valueRows } from "../../kernels/mla/kv_b.ts";
 import type { LatentTile } from "../../kernels/mla/latent_kernels.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";

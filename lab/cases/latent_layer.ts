@@ -2,7 +2,7 @@
 import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
-import type { LatentHeads } from "../../kernels/mla/latent.ts";
+import type { LatentHeads } from "../../kernels/mla/latent_prepare.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
 import { type FloatFormat, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { blockTable, packRows } from "../../tests/kernels/rows.ts";

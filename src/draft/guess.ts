@@ -2,7 +2,7 @@
 export interface Guess {
   /** Token ids. */
   readonly tokens: readonly number[];
-  /** Of each token the probability that it is right where those before it are, [tokens]. */
+  /** The probability that each token is right if those before it are, [tokens]. */
   readonly chances: readonly number[];
 }
 
@@ -14,7 +14,7 @@ export interface Guesser {
   readonly meanwhile?: () => void;
 }
 
-/** Guesses how one text goes on. */
+/** Guesses how one text continues. */
 export interface TextGuesser {
   /** At most `most` tokens. The ids begin with those of the call before. */
   guess(ids: readonly number[], most: number): Guess;

@@ -14,7 +14,7 @@ const DEVICE_PRIOR = 0.7;
  */
 const MARGIN = 1.15;
 
-/** Depths of the rounds that hold shorter chains: rows of verification that nobody needs cost time. */
+/** Depths of the rounds that hold shorter chains: verification rows that are not needed cost time. */
 const DEPTHS = [1, 3, 7, 15, 31];
 
 /**
@@ -61,7 +61,7 @@ export function guessDrafter(
 interface Source {
   readonly text: TextGuesser;
   readonly record: TrackRecord;
-  /** As in HostProposal. */
+  /** See HostProposal. */
   readonly predicted?: true;
 }
 
@@ -70,8 +70,8 @@ function requestDrafter(sources: readonly Source[], device: TrackRecord): Reques
   let seen = 0;
   return {
     propose(ids, { count, depth, device: drafted }) {
-      const came = ids.slice(seen);
-      sources.forEach(({ record }, i) => guesses[i] && grade(guesses[i], came, record));
+      const added = ids.slice(seen);
+      sources.forEach(({ record }, i) => guesses[i] && grade(guesses[i], added, record));
       guesses = sources.map(({ text }) => text.guess(ids, Math.min(count, depth)));
       seen = ids.length;
       let found: HostProposal = NO_PROPOSAL;
@@ -104,8 +104,8 @@ function expectedOfDevice(record: TrackRecord, drafted: number): number {
 }
 
 /** Learns from the new tokens, up to the first that was not guessed. */
-function grade({ tokens, chances }: Guess, came: readonly number[], record: TrackRecord): void {
-  for (const [i, token] of came.slice(0, tokens.length).entries()) {
+function grade({ tokens, chances }: Guess, added: readonly number[], record: TrackRecord): void {
+  for (const [i, token] of added.slice(0, tokens.length).entries()) {
     const right = token === tokens[i];
     record.learn(kindOfClaim(chances[i] as number), right);
     if (!right) return;

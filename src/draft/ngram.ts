@@ -11,7 +11,7 @@ export const NGRAM_RANGE: NgramRange = { min: 1, max: 12 };
 
 /**
  * Prompt lookup (Saxena 2023): finds the last tokens earlier in prompt and output, the longest match
- * first and of equal ones the latest, and repeats what followed there. A text with a period goes on
+ * first and of equal ones the latest, and repeats what followed there. A text with a period continues
  * periodically.
  */
 export function ngramGuess(
@@ -31,7 +31,7 @@ export function ngramGuess(
   return { tokens, chances };
 }
 
-/** Of the text's last tokens as many as occur before, at most `max`, and where the latest such ends. */
+/** Returns how many of the text's last tokens, at most `max`, occur earlier, and the end of their latest occurrence. */
 function longestMatch(ids: readonly number[], max: number): { length: number; end: number } {
   const last = ids.length - 1;
   let [length, end] = [0, 0];

@@ -6,7 +6,7 @@ const MOST = 12;
 const FOLLOWED = 3;
 
 /**
- * Guesses that an output goes on as it was predicted to: finds its last tokens in the prediction, the
+ * Guesses that an output continues as it was predicted to: finds its last tokens in the prediction, the
  * longest match first, of equal ones the first from where the last one ended, else the latest, and
  * repeats what follows there. So what was changed, left out or put in costs no more than the rounds
  * that find it.
@@ -20,11 +20,11 @@ export function predictedText(prediction: readonly number[], promptTokens: numbe
   let seen = promptTokens;
   return {
     guess(ids, most) {
-      const came = ids.slice(seen);
+      const added = ids.slice(seen);
       seen = ids.length;
       // As far as the text followed it: the tokens that differ may replace any number of its tokens.
-      const other = came.findIndex((id, i) => id !== prediction[reached + i]);
-      reached += other < 0 ? came.length : other;
+      const other = added.findIndex((id, i) => id !== prediction[reached + i]);
+      reached += other < 0 ? added.length : other;
       const output = ids.slice(Math.max(promptTokens, ids.length - MOST));
       const { length, end } = nearestMatch(prediction, output, reached);
       if (length === 0) return NO_GUESS;
@@ -38,7 +38,7 @@ export function predictedText(prediction: readonly number[], promptTokens: numbe
   };
 }
 
-/** Of the last of `ids` as many as occur in `text`, and of such places the end of the first from `to`. */
+/** Returns how many of the last `ids` occur in `text`, and the end of their first occurrence from `to` on. */
 function nearestMatch(
   text: readonly number[],
   ids: readonly number[],

@@ -28,7 +28,7 @@ export interface SpeculationOptions {
   readonly rejection?: RejectionRule;
   /** How many tokens NGRAM, and HYBRID's, must and may match. */
   readonly ngram?: Partial<NgramRange>;
-  /** Of relaxed acceptance, which is not lossless; default 1 each: off. */
+  /** Thresholds of relaxed acceptance, which is not lossless; default 1 each: off. */
   readonly acceptThresholds?: Partial<AcceptThresholds>;
   /** Accepted counts are drawn with these probabilities, not verified: for timing. */
   readonly simulateAcceptance?: readonly number[];

@@ -18,7 +18,7 @@ export interface EngineInfo
   /** The target's checkpoint. */
   readonly name: string;
   readonly draftName: string | undefined;
-  /** As in SpeculativeStats. */
+  /** See SpeculativeStats. */
   readonly algorithm: string;
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
@@ -33,13 +33,13 @@ export interface EngineInfo
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
-  /** Of one request, prompt and output: fewer than the context where `maxKvTokens` leaves less. */
+  /** Maximum tokens of one request, prompt and output: fewer than the context if `maxKvTokens` is smaller. */
   readonly requestTokens?: number | undefined;
   readonly loadMs: number;
   /** The part of loadMs in which kernels were compiled and ran once. */
   readonly compileMs: number;
   readonly device: DeviceInfo;
-  /** Of a request that asks for no number of steps. */
+  /** Tier of a request that does not set its number of steps. */
   readonly tier: DraftShape;
   /** The tiers that were built and the bytes they add. */
   readonly tiers: { readonly shapes: readonly DraftShape[]; readonly bytes: number };
@@ -58,7 +58,7 @@ export interface EngineStatus {
  * (`engineInWorker`), where nothing that it does keeps the caller's thread busy.
  *
  * Disposing it stops the engine. One in another thread is waited for until that thread is idle, unless
- * an abort found that the thread does not answer; the thread itself goes on until the process ends or
+ * an abort found that the thread does not answer; the thread itself continues until the process ends or
  * `terminate` is called: with NVIDIA's driver 580 a process that ends while a thread with a device is
  * busy, or is being ended, crashes.
  */
@@ -80,12 +80,12 @@ export interface Engine extends AsyncDisposable {
   /**
    * Runs a request together with all others. Its text depends on nothing but the request. What cannot
    * be used ends with a UsageError. An engine in another thread ends it within INTERRUPT_MS of an
-   * abort, whatever the device is at.
+   * abort, whatever the device computes.
    */
   submit(request: GenerateRequest): EventStream;
-  /** As of now, or of the last request that ended where the engine is in another thread. */
+  /** The status now, or when the last request ended if the engine is in another thread. */
   readonly status: EngineStatus;
-  /** As of now: an engine in another thread answers between two rounds. */
+  /** Returns the status now: an engine in another thread answers between two rounds. */
   readStatus(): Promise<EngineStatus>;
   /**
    * Measures how long the engine's thread is silent: it answers from its message loop, between two

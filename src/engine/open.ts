@@ -39,7 +39,7 @@ const RANDOM_SEED = 1;
 
 /**
  * Rows of a prefill chunk on a software adapter. Its caches hold what 64 rows write: 991 tokens of the
- * fledgling took 2.9 s where chunks of 256 took 6.1 s (llvmpipe, two busy cores), and Ctrl+C is heard
+ * fledgling took 2.9 s where chunks of 256 took 6.1 s (llvmpipe, two busy cores), and Ctrl+C is handled
  * after each.
  */
 const SOFTWARE_CHUNK_ROWS = 64;

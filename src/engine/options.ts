@@ -29,7 +29,7 @@ export interface LocalOptions extends EngineOptions {
 
 /** Which checkpoints are loaded, and how their weights and texts are read. */
 export interface ModelOptions extends ModelChoice, QuantizeChoice {
-  /** As in PromptInput, of prompts that do not say; default false. */
+  /** Default of `PromptInput.allowSpecial`; default false. */
   readonly allowSpecial?: boolean;
   /** Weights made up for the shapes of these config.json files: for timing. */
   readonly random?: { readonly target: string; readonly draft?: string };

@@ -30,7 +30,7 @@ export interface Place {
 export interface ArenaPlan {
   /** Bytes of each buffer: it ends with its last item. */
   readonly buffers: readonly number[];
-  /** Of the items, in their order. */
+  /** Places of the items, in their order. */
   readonly places: readonly Place[];
 }
 

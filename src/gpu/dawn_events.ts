@@ -14,7 +14,7 @@ export interface EventPoll {
   look(): boolean;
 }
 
-/** By the `setImmediate` that catches them: a thread has one, however many devices it opens. */
+/** Polls by the `setImmediate` that catches their callbacks: a thread has one, however many devices it opens. */
 const caught = new WeakMap<typeof globalThis.setImmediate, EventPoll>();
 
 /** Replaces the thread's `setImmediate`; what others hand to it runs as before. */

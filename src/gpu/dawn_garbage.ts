@@ -23,7 +23,7 @@ export function openCollector(
   };
 }
 
-/** V8 has it in contexts that are made while the flag is set; undefined where a Deno lets nobody set it. */
+/** V8 has it in contexts that are made while the flag is set; undefined where Deno does not allow setting it. */
 export function collectorOfV8(): (() => void) | undefined {
   try {
     v8.setFlagsFromString("--expose-gc");

@@ -13,7 +13,7 @@ export interface Operand {
 export interface Kernel<Binding extends string = string, Constant extends string = string> {
   readonly name: string;
   readonly code: string;
-  /** In order of their numbers; all are storage buffers. */
+  /** Bindings in the order of their numbers; all are storage buffers. */
   readonly bindings: readonly Binding[];
   /** What the WGSL binds each of them to; numbers may be left out. */
   readonly numbers: readonly number[];
@@ -27,9 +27,9 @@ export interface Cost {
   readonly flops: number;
   /** What grows with the context, which the recorder does not know. */
   readonly context?: {
-    /** Of each cell read, over all sequences. */
+    /** Bytes for each cell that is read, over all sequences. */
     readonly bytesPerCell: number;
-    /** Of all rows together for each cell that a row sees. */
+    /** Operations of all rows together for each cell that a row sees. */
     readonly flopsPerCell: number;
     /** Most cells that a row sees; absent = all. */
     readonly window?: number | undefined;
@@ -39,7 +39,7 @@ export interface Cost {
 /** One recorded launch of a kernel. A forward pass is a list of these. */
 export interface Dispatch {
   readonly kernel: Kernel;
-  /** By binding name. */
+  /** Buffers by the names of their bindings. */
   readonly buffers: Readonly<Record<string, Operand>>;
   /** WGSL `override` values. */
   readonly constants: Readonly<Record<string, number>>;
@@ -48,7 +48,7 @@ export interface Dispatch {
   readonly cellsEach?: number;
   /** Workgroups along z that come before those, for any number of cells; default 0. */
   readonly groupsBefore?: number;
-  /** Of which numbers of cells it is for; absent = any. */
+  /** Numbers of cells that it is for; absent: any. */
   readonly forCells?: CellRange;
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;

@@ -158,13 +158,13 @@ export interface TensorMatrices {
    * loaded, in the order of tile_weights.wgsl: no other kernel takes them. Both matrices of a mixture are here, or none.
    */
   readonly experts: ReadonlyMap<Shard, Operand>;
-  /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
+  /** Scales of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
   readonly xScales: Operand;
 }
 
 /** What matrix units need of a shard. */
 export interface TensorShard {
-  /** Of its rows, f32 [rows]. */
+  /** Scales of its rows, f32 [rows]. */
   readonly scales: Operand;
   /** Whether its weights are f16, times their scales, in the place of bf16: no other kernel may read them. */
   readonly halved: boolean;
@@ -185,7 +185,7 @@ export const MOST_DISPATCHED = 65535;
 export interface AttentionUnits {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits & Partial<Pick<GPUSupportedLimits, "maxStorageBufferBindingSize">>;
-  /** Of queries, keys, weights and values; default f32. */
+  /** Precision of queries, keys, weights and values; default f32. */
   readonly precision?: Precision | undefined;
   /** Cells of a split of keys: decides bits. For benchmarks; default the kernels' own. */
   readonly cells?: number | undefined;
@@ -197,7 +197,7 @@ export interface AttentionUnits {
   readonly chunkRows?: number | undefined;
 }
 
-/** Of sequences of up to `contextLength` tokens; undefined where the device has no units, or short ones go elsewhere. */
+/** Matrix units for the attention of sequences of up to `contextLength` tokens; undefined if the device has none, or they are not used for such short ones. */
 export function attentionUnitsOf(
   { matrixUnit: unit, limits }: {
     readonly matrixUnit?: MatrixUnit | undefined;

@@ -91,7 +91,7 @@ export interface MatrixUnit {
   readonly narrow?: number;
 }
 
-/** As Dawn's `GPUAdapterInfo` lists them; others have no such field. */
+/** An entry of the list in Dawn's `GPUAdapterInfo`; other implementations have no such field. */
 interface MatrixConfig {
   readonly M: number;
   readonly N: number;

@@ -4,14 +4,14 @@ import type { DeviceInfo } from "./device.ts";
 /** Bytes. */
 export interface GpuMemory {
   readonly total: number;
-  /** What nobody else uses now. */
+  /** Bytes that are free now. */
   readonly free: number;
 }
 
 /** What is asked; tests give their own. */
 export interface MemorySources {
   readonly os: string;
-  /** Of the whole machine; undefined where unknown. */
+  /** Memory of the whole machine; undefined if it is unknown. */
   host(): GpuMemory | undefined;
   /** What `nvidia-smi` prints for NVIDIA_QUERY; undefined where it is not there or does not answer. */
   nvidia(): Promise<string | undefined>;

@@ -39,7 +39,7 @@ export interface CreationCounts {
  */
 export interface Compiler {
   readonly created: Readonly<CreationCounts>;
-  /** As `compile`, without waiting: what else does not fit is thrown by the next `gpu.check()`. */
+  /** Like `compile`, without waiting: other errors are thrown by the next `gpu.check()`. */
   prepare(plan: Plan): Program;
   /**
    * @throws Error with the compiler's words when WGSL, bindings or limits do not fit.
@@ -185,7 +185,7 @@ function cannotCompile({ message }: Pick<Error, "message">): Error {
   return new Error(`Cannot compile a plan: ${message}`);
 }
 
-/** A kernel and what it is for. */
+/** A kernel and its label. */
 type Use = Pick<Dispatch, "kernel" | "label">;
 
 function checkBindings({ name, bindings }: Kernel, limits: GPUSupportedLimits): void {
@@ -216,7 +216,7 @@ export function runsWithin(
   return forCells === undefined || (cells >= forCells.from && cells <= forCells.upTo);
 }
 
-/** The same program where no slot has more than `cells` cells. Creates nothing on the device. */
+/** Returns the program for slots of at most `cells` cells: without the steps for longer ones, and with as many workgroups as these need. Creates nothing on the device. */
 export function within({ steps }: Program, cells: number): Program {
   return {
     steps: steps.filter((step) => runsWithin(step, cells)).map((step) => {

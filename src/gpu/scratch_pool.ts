@@ -1,4 +1,4 @@
-/** Buffers for values that nobody outside their graph reads: a value has one from its first write to its last read. */
+/** Buffers for values that only their graph reads: a value has one from its first write to its last read. */
 import type { Gpu } from "./device.ts";
 import type { Operand } from "./kernel.ts";
 

@@ -51,7 +51,9 @@ export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
   const cached = cachedSnapshot(name, folders, hub.settings.cache);
   if (hub.settings.offline) {
     if (!("lacks" in cached)) return cached;
-    const goesOn = cached.begun ? `; without it eyrie pull ${modelArgument(name)} goes on` : "";
+    const goesOn = cached.begun
+      ? `; without it eyrie pull ${modelArgument(name)} continues the download`
+      : "";
     throw new UsageError(
       `Cannot use "${modelText(name)}": HF_HUB_OFFLINE is set, and ${cached.lacks}${goesOn}`,
     );
@@ -190,7 +192,9 @@ function checkSpace(
   const free = freeBytes(settings.cache);
   if (needed <= free) return;
   throw new UsageError(
-    `Cannot download "${modelText(name)}": ${inUnits(needed)} are to come, the disk of ` +
+    `Cannot download "${modelText(name)}": ${
+      inUnits(needed)
+    } have to be downloaded, and the disk of ` +
       `"${settings.cache}" has ${inUnits(free)} free; free some or set HF_HUB_CACHE`,
   );
 }
@@ -215,7 +219,7 @@ function withAdvice(
   const found = cachedSnapshot(name, repoFolders(cache, name.repo), cache);
   const text = "lacks" in found && !found.begun
     ? `, and ${found.lacks}; HF_HUB_OFFLINE=1 uses what is there without asking`
-    : `; eyrie pull ${modelArgument(name)} goes on from what is there`;
+    : `; eyrie pull ${modelArgument(name)} continues the download`;
   return new UnreachableError(message + text, { cause });
 }
 

@@ -77,7 +77,7 @@ export const PREFILL_ROWS = 256;
 export const UNITS_PREFILL_ROWS = 512;
 
 /**
- * Those of one that matrix units multiply while nobody decodes. Small models fill a GPU better with twice the rows,
+ * Those of one that matrix units multiply while no request decodes. Small models fill a GPU better with twice the rows,
  * and where units compute attention too, each chunk turns all keys and values that its slot has stored to f16.
  */
 export const LONG_PREFILL_ROWS = 1024;

@@ -129,7 +129,7 @@ function refusal(endpoint: Endpoint, sent: RemoteRequest, { response, text }: Re
 
 function keyReason({ key }: Endpoint, status: number): string {
   return key === undefined
-    ? `it wants a key (${status}), which EYRIE_REMOTE_KEY has to hold`
+    ? `it requires a key (${status}): set EYRIE_REMOTE_KEY`
     : `it refused the key (${status})`;
 }
 

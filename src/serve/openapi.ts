@@ -90,7 +90,7 @@ function errorsOf(route: Route, { path, keyed }: Context): Record<string, unknow
   const errors: Record<number, string> = {
     ...route.body === undefined ? {} : { 400: "The body cannot be used" },
     ...keyed && !route.open ? { 401: "The key is missing or wrong" } : {},
-    403: "The request comes from a page of another origin, or by a name of another host",
+    403: "The request comes from a page of another origin, or names another host",
     ...named ? { 404: "The model is not served here" } : {},
     ...route.body === undefined ? {} : {
       413: "The body, or what it holds, is too large",

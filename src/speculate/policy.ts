@@ -68,7 +68,7 @@ export interface VerifyBudget {
 
 export interface PolicyUpdate<State> {
   readonly state: State;
-  /** Absent when every batch goes on as it was, and where changes are too many to list. */
+  /** Absent if no batch changes its steps, and if changes are too many to list. */
   readonly change?: TierChange;
 }
 
@@ -92,7 +92,7 @@ export interface RoundContext {
   readonly sequences: readonly SequenceContext[];
   /** Requests that wait for a place. */
   readonly waiting: number;
-  /** KV pages of 16 tokens that nobody runs with, cached ones among them. */
+  /** KV pages of 16 tokens that no running request holds, cached ones among them. */
   readonly freePages: number;
   readonly totalPages: number;
   /** Rounds that were last submitted at once. */

@@ -1,6 +1,6 @@
 /** Counts of one finished request; the names are those of `--json`. */
 export interface SpeculativeStats {
-  /** Of the draft model: EAGLE, EAGLE3, NEXTN or STANDALONE; the name of the drafter on the host; or NONE. */
+  /** Algorithm of the draft model: EAGLE, EAGLE3, NEXTN or STANDALONE; the name of the drafter on the host; or NONE. */
   readonly algorithm: string;
   readonly num_steps: number;
   readonly eagle_topk: number;

@@ -156,7 +156,7 @@ Deno.test("/load keeps the command line's settings and tells of another model", 
   const saved = JSON.parse(await Deno.readTextFile(path));
   await Deno.writeTextFile(path, JSON.stringify({ ...saved, model: "other" }));
   const { engine, err } = await piped([`/load ${path}`, "b"], {}, ["--temperature", "1.5"]);
-  assert.match(err, /\nIt was held with other; fake goes on with it\.\n/);
+  assert.match(err, /\nIt is a conversation with other; fake continues it\.\n/);
   const { topK, temperature } = engine.requests[0]?.sampling ?? assert.fail();
   assert.deepEqual([topK, temperature], [5, 1.5]);
   await Deno.remove(path);

@@ -196,7 +196,7 @@ Deno.test("models: what an interrupted pull left says how to go on", async () =>
   const listed = async () => (await run(["models"], place)).out.split("\n")[1] ?? "";
   Deno.mkdirSync(`${root}/blobs`, { recursive: true });
   Deno.writeFileSync(`${cache.path}/${BLOB}.incomplete`, WEIGHTS.subarray(0, 200_000));
-  const goesOn = "no: incomplete, eyrie pull org\\/toy goes on$";
+  const goesOn = "no: incomplete; eyrie pull org\\/toy continues the download$";
   assert.match(await listed(), new RegExp(`^org\\/toy +none yet +200 kB +never +${goesOn}`));
   assert.equal((await run(["pull", "org/toy"], place)).code, 0);
   // As before the last file: the branch has no name yet.
@@ -206,11 +206,11 @@ Deno.test("models: what an interrupted pull left says how to go on", async () =>
   const line = await listed();
   assert.match(line, new RegExp(`^org\\/toy +1111111 +350 kB +just now +${goesOn}`));
   const { models } = JSON.parse((await run(["models", "--json"], place)).out);
-  assert.equal(models[0].reason, "incomplete, eyrie pull org/toy goes on");
+  assert.equal(models[0].reason, "incomplete; eyrie pull org/toy continues the download");
   const offline = { ...place, env: { HF_HUB_OFFLINE: "1" } };
   assert.match(
     (await run(["inspect", "--model", "org/toy"], offline)).err,
-    /HF_HUB_OFFLINE is set, and ".*" has no model\.safetensors; without it eyrie pull org\/toy goes on\n$/,
+    /HF_HUB_OFFLINE is set, and ".*" has no model\.safetensors; without it eyrie pull org\/toy continues the download\n$/,
   );
   const sent = server.sent();
   assert.equal((await run(["pull", "org/toy"], place)).code, 0);
@@ -256,7 +256,7 @@ Deno.test("Ctrl+C leaves a beginning that the next pull goes on from", async () 
   assert.equal(code, 130);
   assert.equal(
     new TextDecoder().decode(stderr),
-    "stopped; what has been downloaded is kept, the same command goes on\n",
+    "stopped; what has been downloaded is kept, and the same command continues\n",
   );
   const there = sizeOf(`${cache.path}/${BLOB}.incomplete`);
   assert.ok(there >= 30_000 && there < WEIGHTS.length);

@@ -75,6 +75,12 @@ Deno.test("settings: a value of each type, by any long spelling of its flag", ()
   );
   const bench = options("bench", { file: { "batch-sizes": [1, 4], "policies": "off,ema" } });
   deepEqual([bench["batchSizes"], bench["policies"]], [[1, 4], ["off", "ema"]]);
+  // The policy for answers is none of those that are compared.
+  const one = { "policy": "ema", "draft-tree": "5:4:8" };
+  const measured = options("bench", { file: one, env: { EYRIE_POLICY: "dsd" } });
+  deepEqual([measured["policies"], measured["trees"]], [[], []]);
+  deepEqual(options("simulate", { file: one })["policies"], []);
+  equal(options("generate", { file: { "policy": "ema" } })["policy"], "ema");
   const env = { EYRIE_STOP: "END", EYRIE_IGNORE_EOS: "1", EYRIE_QUIET: "false" };
   const set = options("generate", { env });
   deepEqual([set["stop"], set["ignoreEos"], set["quiet"]], [["END"], true, false]);
@@ -94,6 +100,11 @@ Deno.test("settings: mistakes are one line that names file and key, or the varia
       `Cannot use "${PATH}": temprature is no flag of any command, did you mean temperature?`,
     ],
     ["models", { file: { m: "x" } }, `Cannot use "${PATH}": m is no flag of any command`],
+    [
+      "models",
+      { file: { bandwidth: 9 } },
+      `Cannot use "${PATH}": the flag bandwidth was removed; set the variable EYRIE_BANDWIDTH`,
+    ],
     [
       "generate",
       { file: { temperature: "hot" } },

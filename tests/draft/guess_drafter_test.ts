@@ -39,7 +39,7 @@ Deno.test("the device drafts where it promises more, by what was accepted of it"
   assert.equal(proposes(), 3);
 });
 
-Deno.test("claims are corrected by the text that came: who is wrong is heard no more", () => {
+Deno.test("claims are corrected by the new text: a source that is wrong is no longer used", () => {
   const wrong = saying(() => claim([5], 0.9));
   const right = saying((ids) => claim([ids.length + 1], 0.6));
   const text = drafter(wrong, right).open([]);

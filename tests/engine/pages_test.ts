@@ -55,7 +55,7 @@ Deno.test("pages: one that the cache drops stays with its holders", () => {
 Deno.test("pages: nothing is retained, released, kept or dropped that is not held", () => {
   const pool = pagePool(2);
   for (const page of [0, 1, 2, -1]) {
-    throws(() => pool.retain([page]), /nobody holds page/);
+    throws(() => pool.retain([page]), /has no holder/);
     throws(() => pool.release([page]), /no sequence holds page/);
     throws(() => pool.keep(page), /no sequence holds page/);
     throws(() => pool.drop(page), /is not cached/);

@@ -163,7 +163,7 @@ Deno.test("what no round can have is no choice: as a policy that throws", () => 
     assert.match(found.why.join("; "), why);
   }
   for (const rounds of [0, NaN, -1]) {
-    assert.match(choosing({ tier }, rounds).why.join("; "), /^its choice holds for .* rounds$/);
+    assert.match(choosing({ tier }, rounds).why.join("; "), /^its choice is valid for .* rounds$/);
   }
 });
 

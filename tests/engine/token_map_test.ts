@@ -71,7 +71,7 @@ Deno.test("token map: EAGLE-3 has its own, so it is not used, with a warning", a
     const { warnings } = await generated({ model: { algorithm: "EAGLE3", tokenMap } });
     assert.match(
       warnings[0] ?? "",
-      /^the token map ".*" is not used: it is for EAGLE, here is EAGLE3$/,
+      /^the token map ".*" is not used: it is for EAGLE, and the draft is EAGLE3$/,
     );
   });
 });

@@ -133,7 +133,8 @@ Deno.test("offline, and with the hub away, the cache does", async () => {
   assert.match(cache.warnings.join(), /^Cannot get .*, 2 times; using 1111111 from the cache$/);
   Deno.removeSync(`${away.folder}/model.safetensors`);
   await assert.rejects(download(TOY, offline), {
-    message: /--toy" has no model\.safetensors; without it eyrie pull org\/toy goes on$/,
+    message:
+      /--toy" has no model\.safetensors; without it eyrie pull org\/toy continues the download$/,
   });
   await assert.rejects(download(parseModelName("org/toy@v9"), offline), {
     message: /--toy" has no revision "v9", but main = 1111111$/,

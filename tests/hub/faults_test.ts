@@ -47,14 +47,14 @@ Deno.test("cuts without end are given up; the beginning is kept and gone on from
   server.fail("/model.safetensors", ...Array<Fault>(4).fill({ kind: "cut", after: 32_768 }));
   await assert.rejects(download(TOY, cache.hub(server)), {
     name: "UsageError",
-    message: /^Cannot download ".*": .*, 4 times; eyrie pull org\/toy goes on from what is there$/,
+    message: /^Cannot download ".*": .*, 4 times; eyrie pull org\/toy continues the download$/,
   });
   const there = Deno.statSync(`${cache.path}/${BLOB}.incomplete`).size;
   assert.ok(there > 32_768 && there <= 4 * 32_768, `${there}`);
   assert.ok(!cache.tree().some((path) => path === BLOB || path.includes("/refs/")));
   await assert.rejects(download(TOY, cache.hub(server, { offline: true })), {
     message: `Cannot use "org/toy": HF_HUB_OFFLINE is set, and "${cache.path}/models--org--toy" ` +
-      "has no model.safetensors; without it eyrie pull org/toy goes on",
+      "has no model.safetensors; without it eyrie pull org/toy continues the download",
   });
   const sent = server.sent();
   await download(TOY, cache.hub(server));
@@ -189,7 +189,8 @@ Deno.test("a full disk: told before, or when it is full", async () => {
   using cache = testCache();
   await assert.rejects(download(TOY, cache.hub(server, { freeBytes: () => 10_000 })), {
     name: "UsageError",
-    message: `Cannot download "org/toy": 50.0 kB are to come, the disk of "${cache.path}" has ` +
+    message:
+      `Cannot download "org/toy": 50.0 kB have to be downloaded, and the disk of "${cache.path}" has ` +
       "10.0 kB free; free some or set HF_HUB_CACHE",
   });
   // Every write to this device says that it is full.

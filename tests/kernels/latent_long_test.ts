@@ -1,7 +1,7 @@
 // Attention over latents of few rows at long contexts: against f64, and the bits of the kernel of many rows.
 
 import assert from "node:assert/strict";
-import { longBytes } from "../../kernels/mla/long.ts";
+import { longBytes } from "../../kernels/mla/latent_long.ts";
 import { latentAttention, latentPartialWords } from "../../kernels/mla/latent_attention.ts";
 import { type LatentTile, TILES } from "../../kernels/mla/latent_kernels.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

@@ -1,7 +1,7 @@
 // Latent attention of many rows by its own kernels: against f64, and to the bit what those of few rows compute.
 
 import assert from "node:assert/strict";
-import { type LatentHeads, latentPrepare } from "../../kernels/mla/latent.ts";
+import { type LatentHeads, latentPrepare } from "../../kernels/mla/latent_prepare.ts";
 import { latentAttention, latentPartialWords } from "../../kernels/mla/latent_attention.ts";
 import { latentValue } from "../../kernels/mla/latent_value.ts";
 import { prepareRows, valueRows } from "../../kernels/mla/kv_b.ts";
@@ -99,7 +99,7 @@ for (const of of ATTENTION) {
       }).filter(({ forCells }) =>
         !forCells || forCells.from <= longest && longest <= forCells.upTo
       );
-      assert.equal(namesOf(plan).includes("latent_weigh"), perSlot > 1, namesOf(plan));
+      assert.equal(namesOf(plan).includes("latent_prefill_weights"), perSlot > 1, namesOf(plan));
       await device.run(plan);
       return await device.readWords(out);
     };

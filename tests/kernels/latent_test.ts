@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
-import { type LatentHeads, type LatentInput, latentPrepare } from "../../kernels/mla/latent.ts";
+import {
+  type LatentHeads,
+  type LatentInput,
+  latentPrepare,
+} from "../../kernels/mla/latent_prepare.ts";
 import { latentAttention, latentPartialWords } from "../../kernels/mla/latent_attention.ts";
 import { latentRunsValue, latentValue } from "../../kernels/mla/latent_value.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";

@@ -98,7 +98,10 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const shape = { rows, cols, eps: EPS, lanes, label: "test" };
       const wide = { ...shape, outCols: 2 * cols };
       await device.run([
-        normPair({ token, hidden: { x: sums, splitK, weight }, out, kept, noted, paired }, shape),
+        normPair(
+          { token, hidden: { x: sums, splitK, weight }, out, kept, scales: noted, paired },
+          shape,
+        ),
         ...rmsNorm({ from: { matrix, rows: list }, weight: token.weight, out: twice }, wide),
         ...rmsNorm(
           { from: { sums, splitK }, weight, out: twice, keep: keptTwice },

@@ -34,7 +34,7 @@ async function normed(put: "store" | "pair") {
   };
   const out = device.filled(ROWS * COLS, 9);
   await device.run(
-    rmsNorm({ from: { x: device.floats(X) }, weight: device.floats(WEIGHT), out, noted }, {
+    rmsNorm({ from: { x: device.floats(X) }, weight: device.floats(WEIGHT), out, scales: noted }, {
       rows: ROWS,
       cols: COLS,
       eps: EPS,

@@ -39,7 +39,7 @@ Deno.test("token map: a .json list; what is no list of the model's ids is refuse
     );
   await refused("{}", /expected a list of token ids$/);
   await refused("[1, 2, 3]", /it has 3 token ids, at least 16$/);
-  await refused(JSON.stringify([...IDS, IDS[3]]), /a token id is there twice$/);
+  await refused(JSON.stringify([...IDS, IDS[3]]), /a token id occurs twice$/);
   await refused(JSON.stringify([...IDS, "x"]), /entry 64 is "x"/);
   await refused("[1,", /JSON/);
   assert.throws(() => readTokenMap("/nowhere/map.json", 9), /Cannot open/);

@@ -66,7 +66,7 @@ Deno.test("a file by PyTorch: a training checkpoint's state_dict", () => {
 for (
   const [file, message] of [
     ["transposed.pt", /tensor "a" has shape \[3,2\] and strides \[1,3\], expected rows/],
-    ["legacy.pt", /in the format of torch before 1\.6; write it anew in Python: torch\.save/],
+    ["legacy.pt", /in the format of torch before 1\.6; write it again in Python: torch\.save/],
     ["namespace.pt", /global "argparse\.Namespace" is not allowed/],
     ["module.pt", /global "torch\.nn\.modules\.linear\.Linear" is not allowed/],
     ["script.pt", /it is TorchScript, not tensors/],

@@ -8,7 +8,7 @@ const PURPOSE = 0xacce97;
  * (seed, position), so it depends on neither the round nor who shares the batch.
  *
  * @param acceptance by draft position the probability that the draft is accepted when all before it
- * were; the last one holds for all further drafts.
+ * were; the last one is used for all further drafts.
  * @param chain.length tokens whose keys and values are final: the root is at this position.
  */
 export function drawAccepted(

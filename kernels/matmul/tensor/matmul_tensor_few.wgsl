@@ -108,7 +108,7 @@ var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 //#import matmul/hold/normed
 //#if LOWERS
 // A row's scales of the inputs of a layer's other matmuls become the largest, for their producers to lower: as
-// norm/note.wgsl has it, of a norm that is no dispatch.
+// lib/store_scales.wgsl has it, of a norm that is no dispatch.
 
 //#import lib/scale_of
 

@@ -243,7 +243,7 @@ async function load(chat: Chat, now: ChatState, path: string): Promise<ChatState
   if (interactive) showMessages(chat, state);
   say(`Loaded ${state.messages.length} messages from ${path}.`);
   if (model !== undefined && model !== name) {
-    say(`It was held with ${model}; ${name} goes on with it.`);
+    say(`It is a conversation with ${model}; ${name} continues it.`);
   }
   const before = settingTexts(now.settings);
   const changed = Object.entries(settingTexts(state.settings))

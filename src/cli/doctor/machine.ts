@@ -74,7 +74,7 @@ const MESA = ["Mesa", "Intel", "AMD"];
 /** Dawn answers on fewer drivers: on Mesa 25.0, not on Debian 12's 22.3. */
 export const DAWN_FIX: Fix = {
   kind: "advice",
-  text: "Dawn wants a newer driver (Mesa 22.3 is too old); --webgpu builtin may answer",
+  text: "Dawn needs a newer driver (Mesa 22.3 is too old); --webgpu builtin may work",
 };
 
 /**

@@ -84,7 +84,7 @@ function pullName({ repo, revisions }: CachedRepo, { commit, refs }: CachedRevis
 }
 
 function incomplete(name: string): Verdict {
-  return { kind: "unusable", reason: `incomplete, eyrie pull ${name} goes on` };
+  return { kind: "unusable", reason: `incomplete; eyrie pull ${name} continues the download` };
 }
 
 /** A line a revision, and the sum. */

@@ -37,7 +37,7 @@ async function pullOne(
   const status = statusLine(io.stderr, { shown: !quiet });
   const { commit, folder, downloaded } = await fetchModel(name, { io, quiet }, status)
     .finally(status.clear);
-  const came = downloaded === 0 ? "nothing to download" : `${bytesText(downloaded)} downloaded`;
-  if (!quiet) io.stderr.write(`${text}: ${commit.slice(0, 7)}, ${came}\n`);
+  const size = downloaded === 0 ? "nothing to download" : `${bytesText(downloaded)} downloaded`;
+  if (!quiet) io.stderr.write(`${text}: ${commit.slice(0, 7)}, ${size}\n`);
   io.stdout.write(`${folder}\n`);
 }

@@ -111,7 +111,9 @@ export async function fetchModel(
   } catch (error) {
     if (io.signal.aborted) {
       status.clear();
-      io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
+      io.stderr.write(
+        "stopped; what has been downloaded is kept, and the same command continues\n",
+      );
     }
     if (!(error instanceof UsageError)) throw error;
     const meant = meantFolder(name.repo) ||

@@ -12,6 +12,11 @@ interface Named {
   readonly common?: true;
   /** One use of the flag, as typed. */
   readonly example?: string;
+  /**
+   * A list of what is measured: a config file or a variable with the name of the flag means the one
+   * value that other commands use, and does not set it. An older name of the flag does.
+   */
+  readonly measured?: true;
   /** What happens without the flag, where that is not a plain value. */
   readonly absent?: string;
 }

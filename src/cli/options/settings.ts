@@ -225,7 +225,7 @@ function valuesOf(flags: FlagTable, aliases: Aliases, set: Source): Record<strin
 
 /** What is set of a flag: by its own spelling, or else by its aliases together. */
 function settingOf(flag: Flag, aliases: Aliases, set: Source): Setting | undefined {
-  const own = set.get(longName(flag));
+  const own = flag.measured ? undefined : set.get(longName(flag));
   const meant = aliases.get(longName(flag))?.alias.when?.(String(own?.value));
   if (own !== undefined && !meant) return own;
   const folded = [...aliases].flatMap(([spelling, { alias, flag: row }]) => {

@@ -10,9 +10,9 @@ import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 export interface EngineSizes {
   /** Sequences in flight, and lanes of the widest round. */
   readonly batch: number;
-  /** Of the rounds of every tier. */
+  /** Shapes of the rounds of every tier. */
   readonly shapes: readonly DraftShape[];
-  /** Those of them that are trees which the device drafts; default none. */
+  /** Shapes that are trees which the device drafts; default none. */
   readonly treeShapes?: readonly DraftShape[];
   /** Rows of the widest prefill chunk. */
   readonly prefillRows: number;

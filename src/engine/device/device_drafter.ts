@@ -19,7 +19,7 @@ export interface DeviceDrafter {
   levels(shape: RoundShape): Dispatch[];
   /** Its keys and values of the rows that a round of this shape accepted: of so many extend rows. */
   extend(shape: RoundShape, rows: ForwardRows): Dispatch[];
-  /** As `head`, right after `extend`. */
+  /** Like `head`, right after `extend`. */
   headAfterExtend(batch: number): Dispatch[];
   /** Whether there are packed rounds of its chains. */
   readonly packs: boolean;

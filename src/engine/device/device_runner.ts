@@ -49,7 +49,7 @@ export async function openRunner(
     readonly meanwhile?: (() => void) | undefined;
     /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
     readonly acceptance?: readonly number[];
-    /** Of relaxed acceptance; absent: it is lossless. */
+    /** Thresholds of relaxed acceptance; absent: acceptance is lossless. */
     readonly thresholds?: AcceptThresholds | undefined;
     /** Called while `warmUp` and `warmUpPacked` run kernels for the first time. */
     readonly onCompile?: (progress: CompileProgress) => void;

@@ -10,7 +10,7 @@ import type { RoundBuffers } from "./buffers.ts";
 export interface LevelForwards {
   /** Stores draft token `level + 1` of each sequence. */
   chain(level: number): Dispatch[];
-  /** Over the nodes that the level goes on from, `tree.rows`: stores their most probable tokens in `tree.top`. */
+  /** Over the nodes that the level continues from, `tree.rows`: stores their most probable tokens in `tree.top`. */
   tree(tree: TreeScratch, level: number): Dispatch[];
 }
 

@@ -95,7 +95,7 @@ function chainLevel(
   ];
 }
 
-/** The most probable tokens behind the nodes that level `level` of a tree goes on from. */
+/** The most probable tokens behind the nodes that level `level` of a tree continues from. */
 function treeLevel(
   draft: SpeculativeDraft,
   tree: TreeScratch,

@@ -46,7 +46,7 @@ export interface Models {
 
 /** Buffers by what becomes of them when the draft leaves the GPU. */
 export interface ElasticBuffers {
-  /** Of `capacity.pages` pages each, and hold more then: the target's keys, values and features. */
+  /** Buffers of `capacity.pages` pages each, which get more pages then: the target's keys, values and features. */
   readonly paged: readonly GPUBuffer[];
   /** The draft's weights. */
   readonly weights: readonly GPUBuffer[];
@@ -56,12 +56,12 @@ export interface ElasticBuffers {
 
 /** The draft and the target's hidden rows it is fed. */
 export interface SpeculativeDraft extends Draft {
-  /** Of the rows in flight, [rows, featureCols]. */
+  /** Features of the rows in flight, [rows, featureCols]. */
   readonly features: Operand;
   readonly featureCols: number;
-  /** Those of the extend rows of trees, [rows, featureCols]: only where a tier has trees. */
+  /** Features of the extend rows of trees, [rows, featureCols]: only if a tier has trees. */
   readonly keptFeatures: Operand | undefined;
-  /** Of all cells, [pages, PAGE, featureCols]: only where a tier decodes without the draft. */
+  /** Features of all cells, [pages, PAGE, featureCols]: only if a tier decodes without the draft. */
   readonly store: Operand | undefined;
 }
 
@@ -97,7 +97,7 @@ export function prepareModels(
   return models;
 }
 
-/** The same without anything in it: rope tables are zeros. */
+/** The same buffers without contents: rope tables are zeros. */
 export function allocateModels(
   gpu: Gpu,
   loaded: LoadedWeights,
@@ -195,7 +195,7 @@ function prepareDraft(
   };
 }
 
-/** The same in buffers that can be replaced one by one: the target's for keys and values of a layer. */
+/** The same in buffers that can be replaced one by one: one for the target's keys and values of each layer. */
 function elasticKvOf(
   gpu: Gpu,
   [target, ...draft]: readonly ModelConfig[],

@@ -1,7 +1,7 @@
 /**
  * Hands out KV pages of 16 tokens; page numbers index every layer's key and value buffers. A page
  * may be held several times, by sequences that share it and once by the prefix cache (`keep`), and
- * is free when nobody holds it.
+ * is free when no sequence holds it.
  */
 export interface PagePool {
   /** Pages that are handed out: those of lower numbers. */
@@ -12,14 +12,14 @@ export interface PagePool {
   /**
    * Holds each page once more.
    *
-   * @throws Error for a page that nobody holds.
+   * @throws Error for a page without a holder.
    */
   retain(pages: readonly number[]): void;
   /**
    * Ends one hold of each page, the last page first: given in the order of their cells, a sequence's
    * last pages become idle before those that they follow.
    *
-   * @throws Error for a page that nobody but the cache holds.
+   * @throws Error for a page that only the cache holds.
    */
   release(pages: readonly number[]): void;
   /** Holds on the page, the cache's among them. */
@@ -27,7 +27,7 @@ export interface PagePool {
   /**
    * Holds the page for the cache too.
    *
-   * @throws Error for a page that nobody holds, or that the cache holds already.
+   * @throws Error for a page without a holder, or that the cache holds already.
    */
   keep(page: number): void;
   /**
@@ -87,7 +87,7 @@ class CountedPages implements PagePool {
   retain(pages: readonly number[]): void {
     for (const page of pages) {
       const holds = this.#holdsOf(page);
-      if (holds === 0 && !this.#idle.delete(page)) throw new Error(`nobody holds page ${page}`);
+      if (holds === 0 && !this.#idle.delete(page)) throw new Error(`page ${page} has no holder`);
       this.#holds[page] = holds + 1;
     }
   }

@@ -58,7 +58,7 @@ export interface Programs {
   readonly packs: boolean;
   /** Whether the device may choose the drafts that are verified, by the draft's confidence. */
   readonly ranks: boolean;
-  /** The same object each time for cells of the same bucket, see `cellBucket`. */
+  /** Returns the same object for cells of the same bucket, see `cellBucket`. */
   round(of: RoundSpec & { readonly cells?: number }): Promise<RoundPrograms>;
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
@@ -81,7 +81,7 @@ export interface Programs {
 
 /** Cells by which programs grow. */
 const CELL_BUCKET = 256;
-/** The same from 512 to 1,024, where a split of attention more may be a turn of workgroups more. */
+/** Bucket size from 512 to 1,024 cells, where one more split of attention may need one more turn of workgroups. */
 const SHORT_CELL_BUCKET = 64;
 
 /** What drafts on the device. */
@@ -223,7 +223,7 @@ export function enginePrograms(
       return within(await levels, cellBucket(cells));
     },
     prompt(rows, cells, choice = PLAIN_SAMPLING) {
-      // One row a prompt: its logits are stored whatever it takes of them.
+      // One row for each prompt: its logits are always stored.
       const kind = canonicalChoice({ ...choice, greedy: false });
       const of = { rows: rowBucket(rows), choice: kind };
       const bucket = cellBucket(cells);
@@ -260,7 +260,7 @@ type Phase = "draft" | "verify" | "extend";
 /** A spec with its defaults, for a batch that programs are made for. */
 type CanonicalSpec = Required<Omit<RoundSpec, "packed">> & Pick<RoundSpec, "packed">;
 
-/** The same fields in the same order, so that equal rounds have one key. */
+/** Returns the fields in a fixed order, so that equal rounds have the same key. */
 function canonical(
   { batch, depth, width, rows, packed, proposed = false, allocates = false, choice }: RoundSpec,
   { capacity, drafter }: {
@@ -274,7 +274,7 @@ function canonical(
     width,
     rows,
     packed,
-    // Without a drafter on the device it is one round, whoever might have drafted.
+    // Without a drafter on the device all these are the same round.
     proposed: drafter !== undefined && proposed,
     allocates,
     choice: canonicalChoice(choice ?? GREEDY_SAMPLING),

@@ -70,7 +70,7 @@ export interface RoundPlans {
   readonly rows: Dispatch[];
   /** The target's forward without the head. */
   readonly target: Dispatch[];
-  /** The final norm where nobody else reads its rows, the head, the target's choice at each row. */
+  /** The final norm if nothing else reads its rows, the head, the target's choice at each row. */
   readonly choose: Dispatch[];
   /** Acceptance; of trees also the moves of the KV cells that were accepted. */
   readonly accept: Dispatch[];

@@ -19,14 +19,14 @@ export interface SequenceResult {
    * once an earlier round emitted a token that ends the sequence, or where it has no slot any more.
    */
   readonly ids: readonly number[];
-  /** Those that were verified. */
+  /** The drafts that were verified. */
   readonly drafts: readonly number[];
   /**
    * The highest probability of the draft at each position that it drafted, verified or not; absent
    * where it does not tell.
    */
   readonly confidences?: readonly number[];
-  /** Of each of `ids`, where they were asked for. */
+  /** Log-probabilities of each of `ids`, if they were requested. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
 

@@ -100,7 +100,7 @@ export interface Runner {
    * all of them. All tokens are added to `ids`, even where the host will not have them as output.
    */
   rounds(sequences: readonly Sequence[], asked: RoundRequest): Promise<RoundResult[]>;
-  /** The same rounds submitted, so that the host may do something else before it waits for them. */
+  /** Submits the same rounds, so that the host may do something else before it waits for them. */
   begin(
     sequences: readonly Sequence[],
     asked: RoundRequest,
@@ -149,7 +149,7 @@ export interface RoundRequest {
    * one bit is 1. For one round, and not where the device drafts: there `maskFor` is.
    */
   readonly masks?: Uint32Array;
-  /** Makes the masks once it is known what is verified of each sequence, whoever drafted it. */
+  /** Makes the masks once it is known what is verified of each sequence, independent of the drafter. */
   readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
   /**
    * Likeliest tokens to tell in the place of each token that is emitted, with their log-probabilities

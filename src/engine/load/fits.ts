@@ -141,7 +141,7 @@ function changes(asked: FitQuery): Change[] {
   ];
 }
 
-/** The same weights at other sizes. */
+/** Returns the change of an engine with the same weights and other sizes. */
 function resized(flags: string, asked: FitQuery, to: Partial<SizeSettings>): Change {
   return { ...asked, flags, settings: { ...asked.settings, ...to } };
 }

@@ -129,7 +129,9 @@ function mapTokens(
     const kind = map?.algorithm ?? "no draft";
     return {
       head: draft,
-      ignored: [`the token map "${tokenMap}" is not used: it is for EAGLE, here is ${kind}`],
+      ignored: [
+        `the token map "${tokenMap}" is not used: it is for EAGLE, and the draft is ${kind}`,
+      ],
     };
   }
   const { checkpoint, config } = target;

@@ -41,7 +41,7 @@ export function* makeWeights(
     : { ...loaded, draft: { config: by, weights: loadDraft(from, files, by, weights) } };
 }
 
-/** Whether the draft's weights are to have buffers of their own, because they may leave the GPU. */
+/** Whether the draft's weights have their own buffers, because they may be unloaded from the GPU. */
 export interface ElasticOption {
   readonly elasticDraft?: boolean | undefined;
 }
@@ -50,11 +50,11 @@ export interface ElasticOption {
 export interface MeasuredWeights {
   /** Bytes of what shares buffers, in the order in which it is made. */
   readonly shared: readonly number[];
-  /** The same of the draft's weights where they have buffers of their own. */
+  /** The same for the draft's weights, if they have their own buffers. */
   readonly draft: readonly number[] | undefined;
   /** Bytes of the tensors of each model, without the gaps between them in a buffer. */
   readonly tensorBytes: Readonly<Record<Part, number>>;
-  /** Their shapes; their operands have no buffers. */
+  /** Shapes of the weights; their operands have no buffers. */
   readonly weights: LoadedWeights;
 }
 

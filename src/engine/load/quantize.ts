@@ -38,7 +38,7 @@ export interface WeightReport {
   readonly quantize: Quantization | undefined;
   readonly quantizeDraft: Quantization | undefined;
   readonly bytes: number;
-  /** Of the target alone. */
+  /** Size of the target alone. */
   readonly target: { readonly bytes: number; readonly parameters: number };
 }
 

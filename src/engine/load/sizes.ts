@@ -49,7 +49,7 @@ export interface SizeSettings extends AllocationChoice {
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
   readonly rejection?: RejectionRule | undefined;
-  /** As in `EngineSizes`. */
+  /** See `EngineSizes`. */
   readonly confident?: boolean | undefined;
   /** Default: what `generate` has. */
   readonly sizeFlags?: SizeFlags | undefined;
@@ -85,7 +85,7 @@ export function capacityOf(
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
 }
 
-/** Of matrix units, where they multiply by what is asked for; on software a chunk takes long enough. */
+/** Rows of a prefill chunk: more if matrix units are used for the weights; not on software adapters, where a chunk takes long enough. */
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
   batch: number,
@@ -97,7 +97,7 @@ function prefillRowsOf(
   return contextLength > UNITS_PREFILL_ROWS ? LONG_PREFILL_ROWS : UNITS_PREFILL_ROWS;
 }
 
-/** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
+/** Shapes of the rounds that these settings lead to; without a proposal a round is plain decoding. */
 function shapesOf(
   { tiers, drafter, constrained = false, predicted = [] }: Pick<
     SizeSettings,

@@ -40,14 +40,14 @@ export type PromptInput = {
 /** Tokens as text. */
 export interface DecodedTokens {
   readonly text: string;
-  /** Of each token alone; half a character is U+FFFD. */
+  /** The text of each token alone; an incomplete character is U+FFFD. */
   readonly pieces: readonly string[];
 }
 
 /** What an engine knows of a checkpoint's text. */
 export interface EngineText {
   readonly tokenizer: Tokenizer;
-  /** Of every token; made anew at each call. */
+  /** Returns the bytes of every token, computed at each call. */
   readonly tokens: () => TokenBytes;
   readonly hasChatTemplate: boolean;
   /** The Jinja text; undefined for a base model. */
@@ -116,7 +116,7 @@ export function openText(
   checkpoint: Pick<Checkpoint, "name" | "json" | "text">,
   { vocabSize, onWarning = () => {}, allowSpecial = false }: {
     readonly vocabSize: number;
-    /** Of prompts that do not say. */
+    /** Default for prompts that do not say. */
     readonly allowSpecial?: boolean | undefined;
     readonly onWarning: ((line: string) => void) | undefined;
   },

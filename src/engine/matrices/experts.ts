@@ -82,7 +82,7 @@ export async function scaleExperts(
   return scales;
 }
 
-/** The same on a device that only adds up: no weight is read, so no layer is left out. */
+/** The same on a device that only counts bytes: no weight is read, so no layer is left out. */
 export function allocateExpertScales(
   gpu: Gpu,
   loaded: LoadedWeights,

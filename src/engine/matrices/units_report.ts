@@ -22,11 +22,11 @@ import { matmulsOf } from "./matmuls.ts";
 export interface UnitsReport {
   /** What is multiplied at once: "16x16x16" is m x n x k. */
   readonly unit: string;
-  /** Of rows: f16 is not as exact as every other kernel. */
+  /** Precision of the rows: f16 is less exact than every other kernel. */
   readonly precision: Precision;
   /** Matrices that go to the units; all experts of a layer are two. */
   readonly matrices: number;
-  /** Those that do not, by the reason, the most first; layers whose attention does not, too. */
+  /** Number of matrices, and of attentions, that do not use the units, for each reason, the most frequent first. */
   readonly others: readonly { readonly why: string; readonly count: number }[];
 }
 
@@ -72,7 +72,7 @@ export function unitsReport(
   };
 }
 
-/** All shards of a matrix are there, or none. */
+/** Scales of all shards of a matrix, or of none. */
 function isOnUnits(
   { shards: [shard] }: Matrix,
   there: ReadonlyMap<Shard, unknown> | undefined,
@@ -80,7 +80,7 @@ function isOnUnits(
   return shard !== undefined && there?.has(shard) === true;
 }
 
-/** Of matrices that go to the units together. */
+/** Returns why matrices that would use the units together do not. */
 function whyNot(matrices: readonly Matrix[], fits: (matrix: Matrix) => boolean): string {
   const other = matrices.find(({ format }) => format !== "bf16");
   const alike = other && { ...other, format: "bf16" } as const;

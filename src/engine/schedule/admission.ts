@@ -106,7 +106,7 @@ function checkSampling(
   }
 }
 
-/** As people call them, where that is another name. */
+/** Names of fields for people, if they are different. */
 const NAMES: Readonly<Record<string, string>> = {
   topK: "top-k",
   topP: "top-p",
@@ -123,7 +123,7 @@ function checkNumber(
   range: NumberRange,
   { whole = false, name = field }: {
     readonly whole?: boolean;
-    /** As people call it. */
+    /** Name of the field for people. */
     readonly name?: string | undefined;
   } = {},
 ): void {

@@ -22,7 +22,7 @@ export interface ElasticReport {
   /** How often it was unloaded from the GPU, and how often it was loaded again. */
   readonly evictions: number;
   readonly reloads: number;
-  /** KV pages while it is there, and while it is not. */
+  /** KV pages while it is on the GPU, and while it is not. */
   readonly pages: readonly number[];
 }
 

@@ -77,14 +77,14 @@ export interface GenerateResult {
   readonly prediction?: PredictionCounts;
   /** Drafted token ids of each round, target vocabulary. */
   readonly drafts: readonly (readonly number[])[];
-  /** Of each output token, where the request asked for them. */
+  /** Log-probabilities of each output token, if the request asked for them. */
   readonly logprobs?: readonly TextLogprobs[];
 }
 
 /** Drafts that a request's prediction said; they are among those of its SpeculativeStats. */
 export interface PredictionCounts {
   readonly drafted: number;
-  /** Those of them that became output. */
+  /** Number of drafts that became output. */
   readonly accepted: number;
 }
 
@@ -104,13 +104,13 @@ export type EngineEvent =
     readonly accepted: number;
     /** What was verified: token by token of a chain, the nodes of a tree in the order of their rows. */
     readonly drafts: readonly number[];
-    /** Of the round. Undefined for the token that prefill chose: that is no round. */
+    /** Shape of the round's drafts; undefined for the token that prefill chose, which is no round. */
     readonly tier: DraftShape | undefined;
     /** The drafts are what the request's prediction says; default false. */
     readonly predicted?: boolean;
-    /** As in GenerateResult, until now; default 0. */
+    /** See GenerateResult, up to now; default 0. */
     readonly reasoningTokens?: number;
-    /** Of each of `ids`, where the request asked for them. */
+    /** Log-probabilities of each of `ids`, if the request asked for them. */
     readonly logprobs?: readonly TextLogprobs[];
   }
   | { readonly kind: "text"; readonly text: string }

@@ -38,7 +38,7 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
     return stream;
   }
 
-  /** A step must end before the next begins, so nobody else calls `step`. */
+  /** A step must end before the next begins, so nothing else calls `step`. */
   async function loop(): Promise<void> {
     running = true;
     try {

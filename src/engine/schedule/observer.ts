@@ -1,7 +1,7 @@
 import { reason } from "../../errors.ts";
 
 /**
- * A callback of whoever opened the engine, which belongs to no request: what it throws is a warning,
+ * A callback that was given when the engine was opened, and belongs to no request: what it throws is a warning,
  * and it is not called again.
  *
  * @param name for the warning.

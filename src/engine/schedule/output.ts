@@ -17,7 +17,7 @@ export interface OutputConfig {
   readonly tokenizer: Tokenizer;
   /** The tokens' bytes, for logprobs of half characters; @throws where the decoder is not known. */
   readonly tokens?: () => TokenBytes;
-  /** Of the target, for messages. */
+  /** Name of the target, for messages. */
   readonly name: string;
   /** Token ids of the target: 0 to one less. */
   readonly vocabSize: number;
@@ -25,7 +25,7 @@ export interface OutputConfig {
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
-  /** Of a request that asks for no number of steps. */
+  /** Tier of a request that does not set its number of steps. */
   readonly tier: DraftShape;
   /** How the target reasons; absent: not at all. */
   readonly reasoning?: Pick<Reasoning, "marks" | "openings">;
@@ -40,9 +40,9 @@ export interface RoundOutput {
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
   readonly tier: DraftShape | undefined;
-  /** As in RoundRecord. */
+  /** See RoundRecord. */
   readonly predicted?: boolean | undefined;
-  /** Of each of `ids`: at least what the request asked for. */
+  /** Log-probabilities of each of `ids`: at least those that the request asked for. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface OutputAccumulator {
   /**
    * Adds a round; what it makes visible.
    *
-   * @param constraint goes on with the tokens; the output ends where nothing may follow.
+   * @param constraint is advanced by the tokens; the output ends where nothing may follow.
    */
   take(round: RoundOutput, constraint?: Constraint): EngineEvent[];
   /** The last events: what was held back, and the result. */
@@ -114,7 +114,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   }
 
   /** What the request asked for of a round's first `kept` tokens. */
-  function toldOf(round: RoundOutput, kept: number): { logprobs: TextLogprobs[] } | undefined {
+  function logprobsOf(round: RoundOutput, kept: number): { logprobs: TextLogprobs[] } | undefined {
     const { logprobs: most } = request;
     if (most === undefined) return undefined;
     const withText = <One extends TokenLogprob>(one: One) => {
@@ -122,9 +122,9 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       const bytes = text.includes("\ufffd") ? bytesOf(outputs, one.id) : [];
       return bytes.length > 0 ? { ...one, text, bytes } : { ...one, text };
     };
-    const told = round.logprobs?.slice(0, kept) ?? [];
+    const reported = round.logprobs?.slice(0, kept) ?? [];
     return {
-      logprobs: told.map((one) => ({
+      logprobs: reported.map((one) => ({
         ...withText(one),
         top: one.top.slice(0, most).map(withText),
       })),
@@ -149,13 +149,13 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       const { tier, drafts, predicted } = round;
       if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier, predicted });
       text += piece;
-      const told = toldOf(round, kept.length);
-      logprobs.push(...told?.logprobs ?? []);
+      const reported = logprobsOf(round, kept.length);
+      logprobs.push(...reported?.logprobs ?? []);
       const { tokens: reasoningTokens } = reasoned;
       const more = {
         ...predicted && { predicted },
         ...reasoningTokens > 0 && { reasoningTokens },
-        ...told,
+        ...reported,
       };
       const events: EngineEvent[] = [
         { kind: "round", ids: kept, accepted, drafts, tier, ...more },
@@ -168,9 +168,16 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       if (held.stopped) finished = "stop";
       const rest = held.text + scanner.end();
       const finishReason = finished ?? "interrupt";
-      const told = request.logprobs === undefined ? {} : { logprobs };
+      const reported = request.logprobs === undefined ? {} : { logprobs };
       const { tokens: reasoningTokens } = reasoned;
-      const got = { ...ended, finishReason, text: text + rest, rounds, reasoningTokens, ...told };
+      const got = {
+        ...ended,
+        finishReason,
+        text: text + rest,
+        rounds,
+        reasoningTokens,
+        ...reported,
+      };
       const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };
       return rest ? [{ kind: "text", text: rest }, last] : [last];

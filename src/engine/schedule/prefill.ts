@@ -56,7 +56,7 @@ export function openPrefill(
     if (state.done) return;
     const [from, began] = [sequence.stored, clock()];
     const compiledBefore = core.compileMs;
-    const told = (progress: CompileProgress) => {
+    const onCompile = (progress: CompileProgress) => {
       try {
         tellPrefill(state, progress);
       } catch (thrown) {
@@ -65,7 +65,7 @@ export function openPrefill(
       }
     };
     const { logprobs: likeliest } = state.request;
-    const token = yield* settled(core.prefill(sequence, to, mask, likeliest, told));
+    const token = yield* settled(core.prefill(sequence, to, mask, likeliest, onCompile));
     const compileMs = core.compileMs - compiledBefore;
     state.compileMs += compileMs;
     onPrefill({ from, to, ms: clock() - began - compileMs });

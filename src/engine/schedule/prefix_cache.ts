@@ -31,7 +31,7 @@ export interface StoredSequence {
  *
  * A node's key is the tokens of its page and `lookahead` more; its page holds what those tokens give
  * after the tokens of its ancestors. `match` and `insert` make a sequence hold the pages of a whole
- * path from the root, and a sequence releases its last pages first. So whoever holds a node's page
+ * path from the root, and a sequence releases its last pages first. So a sequence that holds a node's page
  * holds those of its ancestors too, and of the pages that only the cache holds (`PagePool.idle`)
  * those below come before those above: the first of them always is a leaf.
  *

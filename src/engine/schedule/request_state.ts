@@ -11,7 +11,7 @@ export interface RequestState {
   readonly sequence: Sequence;
   readonly output: OutputAccumulator;
   readonly onEvent: (event: EngineEvent) => void;
-  /** Of the request's grammar, which is opened before it is admitted. It stays through preemption. */
+  /** Constraint of the request's grammar, which is opened before the request is admitted and survives preemption. */
   constraint: Constraint | undefined;
   /** When it was submitted and when its first token was there, by the scheduler's clock. */
   readonly started: number;
@@ -44,7 +44,7 @@ export interface DraftHistory {
   depth: number | undefined;
   /** Drafts accepted in its last rounds, the newest last. */
   readonly accepted: number[];
-  /** Of the drafts of its last round; empty where the draft does not tell. */
+  /** Confidences of the drafts of its last round; empty if the draft does not report them. */
   confidences: readonly number[];
 }
 

@@ -16,7 +16,7 @@ import type { Walk } from "./walk.ts";
  * The requests in flight: how they come in, get tokens and end.
  *
  * Here is the boundary between a request and the engine: what belongs to one request (grammar, host
- * drafter, detokenizer, stop texts, sampling, callback) runs in `attempt`, and whatever it throws ends
+ * drafter, detokenizer, stop texts, sampling, callback) runs in `attempt`, and an error in it ends
  * that request alone.
  */
 export interface Requests {
@@ -70,7 +70,7 @@ export function openRequests(
   function leave(state: RequestState, { failed = false } = {}): Failure | undefined {
     const { sequence, request, output } = state;
     state.done = true;
-    // Tokens that the device chose after the request had ended are nobody's.
+    // Tokens that the device chose after the request had ended are dropped.
     sequence.ids.length = request.promptIds.length + output.tokens;
     rewind(sequence, sequence.ids.length);
     if (places.remove(state)) {
@@ -111,7 +111,7 @@ export function openRequests(
     }
   }
 
-  /** Requests whose grammars are being opened, in threads of their own. */
+  /** Requests whose grammars are being opened in other threads. */
   const opening = new Map<RequestState, AbortController>();
   /** What opening a grammar has come to, to be dealt with in the next step. */
   const opened: { readonly state: RequestState; readonly error?: unknown }[] = [];
@@ -265,7 +265,7 @@ function endWithError({ onEvent }: RequestState, thrown: unknown): void {
   try {
     onEvent({ kind: "error", error: asError(thrown) });
   } catch {
-    // The request has ended, and nobody waits for what its callback throws.
+    // The request has ended, and nothing waits for what its callback throws.
   }
 }
 

@@ -49,7 +49,7 @@ export const RESIDENCY: ResidencyOptions = {
   roomShare: 0.2,
 };
 
-/** To begin with. */
+/** The first state. */
 export const RESIDENT: Residency = { kind: "resident", short: 0 };
 
 /** After a step. */
@@ -76,7 +76,7 @@ export function observed(
   }
 }
 
-/** How moving ended: it is there; pages could not be vacated; there is no memory. */
+/** How moving ended: it is done; pages could not be vacated; there is no memory. */
 export type MoveOutcome = "moved" | "blocked" | "no memory";
 
 /** After the move that the state is in. */

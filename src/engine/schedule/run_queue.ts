@@ -49,7 +49,7 @@ export interface RunQueue<Request extends QueuedRequest> {
   readonly waiting: readonly Request[];
   /** In the order they were admitted: the last is the youngest. */
   readonly running: readonly Request[];
-  /** Running requests that gave their slot back for want of pages and were resumed later. */
+  /** Running requests that were preempted because pages were short, and resumed later. */
   readonly preemptions: number;
   /** Times that a request was not admitted although a slot was free: pages were short. */
   readonly waits: number;
@@ -88,7 +88,7 @@ export function openRunQueue<Request extends QueuedRequest>(
   let preemptions = 0;
   let waits = 0;
 
-  /** Takes the slot and the pages; it goes on later from the tokens it has. */
+  /** Takes the slot and the pages away; the request continues later from the tokens it has. */
   function preempt(request: Request): void {
     budget.close(request);
     request.decoding = false;

@@ -32,7 +32,7 @@ export interface Job {
 
 /** What happened since the scheduler was made. */
 export interface SchedulerCounts {
-  /** Running requests that gave their slot back for want of pages and were resumed later. */
+  /** Running requests that were preempted because pages were short, and resumed later. */
   readonly preemptions: number;
   /** Steps at which a request waited although a slot was free: pages were short. */
   readonly waits: number;
@@ -79,7 +79,7 @@ export interface Scheduler {
    * False when there was nothing to do.
    */
   step(): Promise<boolean>;
-  /** As `step`, with a runner that gives its results at once. @throws Error where one is to be waited for. */
+  /** Like `step`, for a runner that returns its results at once. @throws Error if a result has to be awaited. */
   stepAtOnce(): boolean;
   /** Ends every request with this error. */
   fail(error: Error): void;
@@ -94,14 +94,14 @@ export interface SchedulerOptions {
   readonly clock?: () => number;
   /** Stores every prompt that there is room for before rounds go on; default: a chunk between two groups. */
   readonly promptsFirst?: boolean;
-  /** Asked before every group of rounds; a round of its drafts is a group of its own. */
+  /** Called before every group of rounds; a round of its drafts is a group by itself. */
   readonly drafter?: HostDrafter | undefined;
   /** What rounds cost here, as far as it is known by now; default: nothing is. */
   readonly costs?: () => CostTable | undefined;
   /** For requests that have one. */
   readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
-  /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
+  /** Tokens of a prompt after which messages are received; default: as many as a program takes. */
   readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
   /** Called for every chunk of a prompt. */
@@ -109,7 +109,7 @@ export interface SchedulerOptions {
   /** When the draft leaves the GPU, where it may. */
   readonly residency?: Partial<ResidencyOptions>;
   readonly onWarning?: (line: string) => void;
-  /** As `receiveMail` has it: who comes or goes is heard before a round begins. */
+  /** See `receiveMail`: new and cancelled requests are received before a round begins. */
   readonly mail?: (() => boolean) | undefined;
 }
 

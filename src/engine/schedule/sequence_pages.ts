@@ -8,7 +8,7 @@ import type { PrefixCache } from "./prefix_cache.ts";
 
 /** Gives running sequences their KV pages: cached ones, free ones, and those the cache can do without. */
 export interface SequencePages {
-  /** Pages that nobody holds, or the cache alone. */
+  /** Pages that no sequence holds. */
   readonly available: number;
   /**
    * Gives a waiting sequence a slot, the pages of its longest cached prefix, and pages for the rest
@@ -17,7 +17,7 @@ export interface SequencePages {
   open(sequence: Sequence): "opened" | "no slot" | "no pages";
   /** Pages for `cells` tokens in all; evicts cached ones where free ones are too few. */
   reserve(sequence: Sequence, cells: number): boolean;
-  /** Puts what the sequence has stored into the cache and goes on with the cache's pages. */
+  /** Adds the stored pages of the sequence to the cache and continues with the cache's pages. */
   share(sequence: Sequence): void;
   /** Gives slot and pages back; what the cache holds of them stays cached. */
   close(sequence: Sequence): void;

@@ -30,13 +30,13 @@ export interface Speculation {
 
 /** How rounds are to be drafted. */
 export interface SpeculationPlan {
-  /** To begin with: that of a request that asks for no number of steps. */
+  /** First tier of a request that does not set its number of steps. */
   readonly tier: DraftShape;
   /** Every tier that a round may have. */
   readonly tiers: readonly DraftShape[];
-  /** Those whose programs are made at start; default that to begin with. */
+  /** Tiers whose programs are made at start; default: the first tier. */
   readonly warmed?: readonly DraftShape[];
-  /** As the policy's; default false. */
+  /** See `Policy`; default false. */
   readonly confident?: boolean;
   readonly packs?: boolean;
   /** Whether it uses the costs of rounds. */
@@ -48,7 +48,7 @@ export interface SpeculationPlan {
 export interface SpeculationReport {
   /** Its name. */
   readonly policy: string;
-  /** Of the last round. */
+  /** Draft steps of the last round. */
   readonly active_num_steps: number;
   readonly rounds: number;
   /** Milliseconds of rounds by tier (`tierText`). */
@@ -129,11 +129,11 @@ export function openSpeculation<State>(
       active = tier.depth;
       const name = tierText(tier);
       tierMs[name] = (tierMs[name] ?? 0) + ms.round;
-      const told = sequences.filter(({ asked }) => drafts(asked));
+      const drafting = sequences.filter(({ asked }) => drafts(asked));
       // The policy chose none of this round, or none of what it chose for is left.
-      if (told.length === 0) return;
+      if (drafting.length === 0) return;
       const learned: PolicyUpdate<State> = asked(
-        () => policy.learn(state, { ...outcome, sequences: told }),
+        () => policy.learn(state, { ...outcome, sequences: drafting }),
         () => ({ state }),
       );
       state = learned.state;
@@ -199,7 +199,7 @@ function checked(
 
 function checkedHolds(rounds: number): number {
   if (rounds >= 1) return rounds;
-  throw new Error(`its choice holds for ${rounds} rounds`);
+  throw new Error(`its choice is valid for ${rounds} rounds`);
 }
 
 function fitDepths({ tier, depths = [] }: Decision, { batchSize }: RoundContext): boolean {

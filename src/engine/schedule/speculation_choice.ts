@@ -48,7 +48,7 @@ export interface OwnPolicy {
 interface PlanFor {
   /** What the draft is. */
   readonly algorithm: OutputConfig["algorithm"];
-  /** Of the target, as config.json names it. */
+  /** Architecture of the target, as config.json names it. */
   readonly architecture: string;
   /** Sequences in flight: a policy uses the batch sizes that are built for them. */
   readonly maxBatch: number;

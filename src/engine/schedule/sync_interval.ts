@@ -5,7 +5,7 @@ import { MOST_ROUNDS } from "../device/submit/submit.ts";
 export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
-/** Milliseconds that nobody sees: a group may always last so long. */
+/** Milliseconds that are not noticed: a group may always last this long. */
 const UNSEEN_MS = 2;
 /** Rounds that a group may have however soon its sequences may end. */
 const FEW_ROUNDS = 8;
@@ -70,7 +70,7 @@ export interface TextSoFar {
 }
 
 /**
- * Rounds that the longest of these texts goes on for: as many tokens as it has, where a token may
+ * Rounds for which the longest of these texts continues: as many tokens as it has, where a token may
  * end it, and no more than it may get.
  */
 export function roundsToCome(texts: readonly TextSoFar[], numSteps: number): number {
@@ -118,12 +118,12 @@ export interface SyncInterval {
 
 /** Groups of a batch and tier, from the end of one to the end of the next, the older the less they count. */
 interface Seen {
-  /** Of all of them: 1. */
+  /** Sum of the weights of all groups: sum of w. */
   readonly weight: number;
-  /** Their rounds, and their squares. */
+  /** Sums of w * rounds, and of w * rounds^2. */
   readonly rounds: number;
   readonly squares: number;
-  /** Their milliseconds, and these times their rounds. */
+  /** Sums of w * ms, and of w * ms * rounds. */
   readonly ms: number;
   readonly products: number;
   /** What the host takes of a group, once groups of different sizes have shown it. */
@@ -148,7 +148,7 @@ interface Usual extends GroupTimes {
  * cannot be seen otherwise: most of it is spent waiting for a device that is slow to begin and to report
  * its end. Of a batch and tier whose groups were all of a size it is that of the one seen last; a round
  * of one that was not seen takes as long as that one's, or in proportion to the rows where it has more:
- * policies that change the tier would wait for the host anew with each.
+ * policies that change the tier would wait for the host again with each.
  */
 export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();

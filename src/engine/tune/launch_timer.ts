@@ -15,7 +15,7 @@ const MOST_PROGRAMS = 128;
 /** Runs of a program between two looks at the clock, so that waiting for them weighs little. */
 const RUNS = 16;
 
-/** By timestamp queries, or by the clock where the adapter has none. */
+/** Opens a timer that uses timestamp queries, or the host's clock if the adapter has none. */
 export async function openLaunchTimer(gpu: Gpu): Promise<LaunchTimer> {
   if (!gpu.info.features.includes("timestamp-query")) return await openClock(gpu);
   const profiler = await openProfiler(gpu, { queries: 2 * MOST_PROGRAMS });

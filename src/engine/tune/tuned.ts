@@ -93,7 +93,7 @@ async function joinedLaunches(
   };
 }
 
-/** Of a cache's launches those that fit these matmuls: what a person wrote into it may not. */
+/** Returns those launches of a cache that fit these matmuls: a file that was edited may have others. */
 export function usable(
   { limits, info }: Pick<Gpu, "limits" | "info">,
   groups: readonly MatmulGroup[],

@@ -21,7 +21,7 @@ type TuningTable = ReadonlyMap<string, Launches>;
 export interface TuningContents {
   /** Undefined where no home folder is known. */
   readonly path: string | undefined;
-  /** By `adapterKey`: how many launches were measured. */
+  /** The number of measured launches of each adapter, which is named by `adapterKey`. */
   readonly adapters: readonly { readonly adapter: string; readonly launches: number }[];
   readonly problem: string | undefined;
 }
@@ -79,7 +79,7 @@ export function readTuning(path: string, onWarning: (line: string) => void): Tun
     return parseTuning(JSON.parse(Deno.readTextFileSync(path)));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return new Map();
-    onWarning(`cannot use the tuning cache "${path}": ${reason(error)}; measuring anew`);
+    onWarning(`cannot use the tuning cache "${path}": ${reason(error)}; measuring again`);
     return new Map();
   }
 }

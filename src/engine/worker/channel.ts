@@ -60,7 +60,7 @@ export class Channel {
     return this.#failure;
   }
 
-  /** As of the last request that ended. */
+  /** The status when the last request ended. */
   get status(): EngineStatus | undefined {
     return this.#status;
   }

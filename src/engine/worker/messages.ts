@@ -29,13 +29,13 @@ export type FromEngine =
   | { readonly kind: "progress"; readonly progress: LoadProgress }
   | { readonly kind: "warning"; readonly line: string }
   | { readonly kind: "opened"; readonly info: EngineInfo; readonly status: EngineStatus }
-  /** To "close": the thread does nothing any more. */
+  /** Answer to "close": the thread does nothing any more. */
   | { readonly kind: "closed" }
   /** The engine could not be opened. */
   | { readonly kind: "not opened"; readonly error: SentError }
   | { readonly kind: "status read"; readonly id: number; readonly value: EngineStatus }
   | { readonly kind: "pong"; readonly id: number; readonly value: undefined }
-  /** To what has an id. */
+  /** Answer to a message with an id. */
   | { readonly kind: "error"; readonly id: number; readonly error: SentError }
   /** All that a step brought, by request; the status where one of them ended. */
   | {

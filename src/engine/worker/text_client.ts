@@ -9,7 +9,7 @@ interface PendingQuestion {
   readonly reject: (error: Error) => void;
 }
 
-/** How long a thread may go on with a question that nobody waits for. */
+/** Milliseconds for which a thread may continue with a question that nothing waits for. */
 const ABANDONED_MS = 100;
 
 /** The name of a text thread's worker. */
@@ -18,7 +18,7 @@ export const TEXT_THREAD = "text";
 /**
  * A thread, separate from the engine's, that renders templates and tokenizes, so that neither a long prompt nor a
  * template keeps the engine from its rounds. It takes one question at a time, the others wait here. One
- * that goes on after its question was aborted is ended, and another takes its place.
+ * that continues after its question was aborted is ended, and another one replaces it.
  */
 export class TextThread {
   readonly #url: string | URL;

@@ -27,7 +27,7 @@ export interface RequestRecord extends Answer {
   /** When the request began to run; its end if it never ran. */
   readonly runsMs: number;
   /** When tokens were received, and how many. */
-  readonly came: readonly { readonly atMs: number; readonly tokens: number }[];
+  readonly received: readonly { readonly atMs: number; readonly tokens: number }[];
   readonly endMs: number;
 }
 
@@ -64,16 +64,16 @@ export async function drive(
   let wake = () => {};
 
   async function run({ prepared }: DueRequest, index: number, dueMs: number): Promise<void> {
-    const came: { atMs: number; tokens: number }[] = [];
+    const received: { atMs: number; tokens: number }[] = [];
     let runsMs: number | undefined;
     const answer = await prepared.send((tokens) => {
       const atMs = since();
       runsMs ??= atMs;
-      if (tokens > 0) came.push({ atMs, tokens });
+      if (tokens > 0) received.push({ atMs, tokens });
       sendDue();
     }, ends);
-    const endMs = came.at(-1)?.atMs ?? since();
-    records[index] = { ...answer, dueMs, runsMs: runsMs ?? endMs, came, endMs };
+    const endMs = received.at(-1)?.atMs ?? since();
+    records[index] = { ...answer, dueMs, runsMs: runsMs ?? endMs, received, endMs };
     flying--;
     onEnded(++ended);
     // At once: the next step of an engine in this thread may be its.

@@ -14,12 +14,14 @@ export interface RequestTimes {
 }
 
 /** The latencies of a request from its record. */
-export function requestTimes({ dueMs, came, endMs, outputTokens }: RequestRecord): RequestTimes {
-  const first = came[0]?.atMs ?? endMs;
-  const itl = came.flatMap(({ atMs, tokens }, i) =>
+export function requestTimes(
+  { dueMs, received, endMs, outputTokens }: RequestRecord,
+): RequestTimes {
+  const first = received[0]?.atMs ?? endMs;
+  const itl = received.flatMap(({ atMs, tokens }, i) =>
     // A round brings its tokens at once: the first of them waited for it.
     Array.from({ length: i === 0 ? tokens - 1 : tokens }, (_, j) =>
-      i > 0 && j === 0 ? atMs - (came[i - 1]?.atMs ?? atMs) : 0)
+      i > 0 && j === 0 ? atMs - (received[i - 1]?.atMs ?? atMs) : 0)
   );
   return {
     ttft: first - dueMs,

@@ -33,8 +33,8 @@ export function timelineOf(
   const index = (ms: number) => Math.min(count - 1, Math.max(0, Math.floor(ms / width)));
   const per = (sums: readonly number[], ms: number) => sums.map((each) => each / ms);
   const spread = (spans: readonly Span[]) => overlaps(spans, { width, count, index });
-  const came = requests.flatMap(({ came }) =>
-    came.map((each) => [each.atMs, each.tokens] as const)
+  const received = requests.flatMap(({ received }) =>
+    received.map((each) => [each.atMs, each.tokens] as const)
   );
   const rounded = (value: (round: LoadRound) => number) =>
     spread(rounds.map((round) => ({ ...spanOf(round), weight: value(round) })));
@@ -48,7 +48,7 @@ export function timelineOf(
       width / 1000,
     ),
     output_throughput: per(
-      binned(came.map(([atMs, tokens]) => [index(atMs), tokens] as const), count),
+      binned(received.map(([atMs, tokens]) => [index(atMs), tokens] as const), count),
       width / 1000,
     ),
     queue: acceptance !== undefined ? Array<null>(count).fill(null) : per(

@@ -41,7 +41,7 @@ export function profileText(tables: readonly ProfileTable[], facts: Facts): stri
     bandwidthText(bandwidth),
     "Every dispatch was timed in a pass of its own: such passes wait for each other, and a pass " +
     "has a cost, which small kernels show. One pass: all dispatches of the part together; gaps: " +
-    "what that takes beyond the sum, below 0 where passes cost more than gaps.",
+    "what that takes in addition to the sum, below 0 if passes cost more than the gaps between them.",
     ...simulated ? ["SIMULATED acceptance: timing only"] : [],
   ];
   return [...head, ...tables.flatMap(tableTexts)].join("\n\n") + "\n";

@@ -14,7 +14,7 @@ import { makeTemporary } from "./temporary_folder.ts";
 /** What was written. */
 export interface Converted {
   readonly tensors: number;
-  /** Of the tensors. */
+  /** Bytes of the tensors. */
   readonly bytes: number;
   /** Names within the folder, weights first. */
   readonly files: readonly string[];
@@ -188,7 +188,7 @@ async function writeShard(
       const written = packs ? packBlocks(widen(part, stored.dtype), quantize) : part;
       await writeBytes(out, written);
       onBytes(written.length);
-      // Packing keeps this thread busy: Ctrl+C is to be heard.
+      // Packing keeps this thread busy: Ctrl+C has to be handled.
       if (packs) await new Promise((resolve) => setTimeout(resolve, 0));
     }
   }

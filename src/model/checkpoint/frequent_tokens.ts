@@ -9,7 +9,7 @@ export interface TokenCounts {
    * would miss every end.
    */
   mostFrequent(size: number, always?: readonly number[]): number[];
-  /** Of all tokens counted, the share that these ids are. */
+  /** The share of these ids among all counted tokens. */
   coverage(ids: readonly number[]): number;
 }
 

@@ -67,7 +67,7 @@ async function removeAbandoned(dir: string): Promise<void> {
   }
 }
 
-/** Whether there is such a lock and nobody holds it. */
+/** Whether the lock exists and no process holds it. */
 async function isUnlocked(path: string): Promise<boolean> {
   try {
     using file = await Deno.open(path, { write: true });

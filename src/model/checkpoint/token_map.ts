@@ -28,7 +28,7 @@ export function readTokenMap(path: string, vocabSize: number): Int32Array {
   if (wrong >= 0) {
     throw fail(`entry ${wrong} is ${quote(ids[wrong])}, token ids are 0 to ${vocabSize - 1}`);
   }
-  if (new Set(ids).size < ids.length) throw fail("a token id is there twice");
+  if (new Set(ids).size < ids.length) throw fail("a token id occurs twice");
   if (ids.length < MOST_TOPK) throw fail(`it has ${ids.length} token ids, at least ${MOST_TOPK}`);
   return Int32Array.from(ids);
 }

@@ -16,7 +16,7 @@ import {
 } from "../files/fields.ts";
 import type { LayerConfig } from "./layer_config.ts";
 
-/** NextN layers are no files of their own: see nextn_config.ts. */
+/** NextN layers have no separate files: see nextn_config.ts. */
 type HeadAlgorithm = Exclude<DraftConfig["algorithm"], "NEXTN">;
 
 /**
@@ -169,7 +169,7 @@ function switched(config: Fields, key: string): boolean | undefined {
   return value(fields, key) === undefined ? undefined : flag(fields, key, false);
 }
 
-/** By the config's key or, where it is silent, by the tensors. */
+/** Reads the input norms from the config's key or, if it is absent, from the tensors. */
 function parseInputNorms(
   config: Fields,
   layout: DraftLayout,

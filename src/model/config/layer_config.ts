@@ -21,7 +21,7 @@ export interface HeadAttention {
   readonly numHeads: number;
   readonly numKvHeads: number;
   readonly headDim: number;
-  /** Of scores, before the cap. */
+  /** Scale of scores, before the cap. */
   readonly scale: number;
   /** Scores are cap tanh(score / cap) (Gemma 2). */
   readonly cap: number | undefined;
@@ -52,7 +52,7 @@ export interface LatentAttention {
   readonly rank: number;
   /** Queries are made of a latent of this width (`q_lora_rank`); undefined = of the input. */
   readonly queryRank: number | undefined;
-  /** Of scores. */
+  /** Scale of scores. */
   readonly scale: number;
   /** Rope pairs are stored side by side. */
   readonly interleaved: boolean;
@@ -75,7 +75,7 @@ export interface DenseMlp {
 export interface MixtureMlp {
   readonly kind: "mixture";
   readonly routing: Routing;
-  /** Of an expert, down(silu(gate x) * up x). */
+  /** Width of an expert, down(silu(gate x) * up x). */
   readonly intermediateSize: number;
   /** Added for every row (DeepSeek). */
   readonly shared: DenseMlp | undefined;
@@ -91,7 +91,7 @@ export interface AttentionSizes {
   readonly values: number;
   /** 0 where q, k and v of several rows leave their matmul finished. */
   readonly qkv: number;
-  /** The same of a row alone, whose attention finishes them. */
+  /** The same for a single row, whose attention finishes them. */
   readonly ownRow: number;
   readonly q: number;
   readonly attentionOutput: number;
@@ -139,7 +139,7 @@ export function actWidth(spec: MlpSpec): number {
   return Math.max(mostJobs(spec) * spec.intermediateSize, spec.shared?.intermediateSize ?? 0);
 }
 
-/** As how many of a mixture's experts its shared one can be taken, which is as wide as they are together; else 0. */
+/** Returns how many experts the shared expert equals, if it is as wide as a whole number of them; else 0. */
 export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number {
   const count = (shared?.intermediateSize ?? 0) / intermediateSize;
   return shared?.activation === "silu" && Number.isInteger(count) ? count : 0;

@@ -7,7 +7,7 @@ import type { MixtureMlp } from "./layer_config.ts";
 
 const MOST_EXPERTS = 1024;
 const MOST_CHOSEN = 64;
-/** Of all layers, well above any published model: each has three tensors. */
+/** Maximum experts of all layers together, well above any published model: each has three tensors. */
 const MOST_TOGETHER = 2 ** 16;
 
 /** Softmax over all experts, of which the best are chosen, their weights divided by their sum. */

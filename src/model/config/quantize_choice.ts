@@ -3,7 +3,7 @@ import type { Quantization } from "../../gpu/matrix.ts";
 
 /** What matrices are turned into at load. */
 export interface QuantizeChoice {
-  /** Of the target: what is of kind `matrix`, see `TensorKind`. Absent: they stay as they are. */
+  /** Quantization of the target's tensors of kind `matrix`, see `TensorKind`. Absent: they stay as they are. */
   readonly quantize?: Quantization | undefined;
   /** The draft's too. */
   readonly quantizeDraft?: boolean;

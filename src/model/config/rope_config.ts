@@ -46,7 +46,7 @@ export type RopeScaling =
   | {
     readonly kind: "longrope";
     readonly originalMaxPositions: number;
-    /** Of each pair, [width / 2]: for contexts up to the original one, and for longer ones. */
+    /** Factors of each pair, [width / 2], for contexts up to the original one, and for longer ones. */
     readonly shortFactors: readonly number[];
     readonly longFactors: readonly number[];
     readonly attentionFactor: number;
@@ -65,7 +65,7 @@ export function parseRope(config: Fields, headDim: number): Rope {
   return parseRopeOf(config, inside, headDim);
 }
 
-/** The same from the object `inside`, whose values win over those of the config. */
+/** The same from the object `inside`, whose values replace those of the config. */
 export function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number): Rope {
   const plain = positive(config, "rope_theta");
   const theta = inside ? positive(inside, "rope_theta", plain) : plain;

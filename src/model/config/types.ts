@@ -33,7 +33,7 @@ export interface ModelConfig {
   /** Layers after the last that draft (`num_nextn_predict_layers`). Absent: none. */
   readonly nextnLayers?: number;
   readonly bosTokenId: number | undefined;
-  /** From generation_config.json where present, else config.json. */
+  /** Read from generation_config.json if it is present, else from config.json. */
   readonly eosTokenIds: readonly number[];
 }
 
@@ -84,9 +84,9 @@ export interface DraftConfig {
   readonly normOutput: boolean;
   /** "model." where an export puts it before every tensor but lm_head, d2t and t2d, else "". */
   readonly prefix: string;
-  /** Of the tensors of the first matrix, after `prefix`: "fc", "fusion_fc" or "layers.N.eh_proj". */
+  /** Name of the first matrix's tensors, after `prefix`: "fc", "fusion_fc" or "layers.N.eh_proj". */
   readonly fc: string;
-  /** Of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
+  /** Name of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
   readonly layerPrefix: string;
 }
 
@@ -95,7 +95,7 @@ export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
 
 /** How the config.json of one architecture is read: see docs/models.md. */
 export interface Family {
-  /** In config.json `architectures`. */
+  /** The name in `architectures` of config.json. */
   readonly architecture: string;
   /** config.json `model_type`. */
   readonly modelType: string;

@@ -72,7 +72,7 @@ interface Machine {
 
 const STOP = code(".");
 
-/** By opcode. What is missing here (INST, OBJ, NEWOBJ, EXT, NEXT_BUFFER...) is not allowed. */
+/** Handlers by opcode. Opcodes that are missing here (INST, OBJ, NEWOBJ, EXT, NEXT_BUFFER...) are not allowed. */
 const OPCODES: Readonly<Record<number, (machine: Machine) => void>> = {
   [0x80]: (m) => {
     const protocol = u8(m);

@@ -6,7 +6,7 @@ export interface ShardFile {
   readonly file: string;
   /** Everything before the data: its length, the JSON header, spaces up to a multiple of 8. */
   readonly head: Uint8Array<ArrayBuffer>;
-  /** In the order of their data. */
+  /** Tensors in the order of their data. */
   readonly tensors: readonly TensorInfo[];
 }
 

@@ -65,7 +65,7 @@ function checkFormat(source: ByteSource): void {
   const latin = String.fromCharCode(...first);
   if (begins(LEGACY_PICKLE) || latin.slice(TAR_MAGIC_AT) === "ustar") {
     throw new Error(
-      "it is in the format of torch before 1.6; write it anew in Python: " +
+      "it is in the format of torch before 1.6; write it again in Python: " +
         "torch.save(torch.load(name), name)",
     );
   }

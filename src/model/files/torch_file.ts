@@ -33,7 +33,7 @@ const STORAGES: Readonly<Record<string, string>> = {
   UntypedStorage: "U8",
 };
 
-/** The same for a torch.dtype, which a tensor names whose elements have no storage class. */
+/** The same for a torch.dtype, for tensors whose elements have no storage class. */
 const DTYPE_NAMES: Readonly<Record<string, string>> = {
   float32: "F32",
   float16: "F16",

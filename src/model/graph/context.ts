@@ -10,7 +10,7 @@ import type { ScratchPool } from "../../gpu/scratch_pool.ts";
 export interface DecoderContext {
   readonly config: ModelConfig;
   readonly tuning: Tuning;
-  /** Of each of the config's ropes: cos and sin, [positions, headDim / 2, 2]. */
+  /** Tables of each of the config's ropes: cos and sin, [positions, headDim / 2, 2]. */
   readonly ropes: readonly Operand[];
   /** Block table, [slots, tablePages]. */
   readonly pages: Operand;
@@ -20,7 +20,7 @@ export interface DecoderContext {
   readonly widestRows: number;
   /** Rewrites that are not applied, by name; "all" names all of them. Default: none. */
   readonly without?: ReadonlySet<string> | undefined;
-  /** Where values are stored that nobody outside their graph reads. */
+  /** Where values are stored that only their graph reads. */
   readonly scratch: ScratchPool;
   /** Where the device has matrix units: scales of the rows that matmuls read. */
   readonly scales?: RowScales | undefined;

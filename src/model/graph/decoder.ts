@@ -1,5 +1,5 @@
 /** Decoder layers as graphs. */
-import type { LatentHeads } from "../../../kernels/mla/latent.ts";
+import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { headsOf, type LatentAttention } from "../config/layer_config.ts";
 import type {
@@ -15,7 +15,7 @@ import type { Graph, KvTarget, LayerKv, RowsOf, Value } from "./graph.ts";
 /** A layer's weights, its keys and values, and its name in labels. */
 export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
 
-/** Of the norms of latents, whatever `rms_norm_eps` says. */
+/** Epsilon of the norms of latents, independent of `rms_norm_eps`. */
 const LATENT_EPS = 1e-6;
 
 /**

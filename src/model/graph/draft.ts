@@ -20,7 +20,7 @@ export interface Draft extends DecoderContext {
   readonly auxHidden: readonly Operand[] | undefined;
   /** What a draft-extend leaves of its rows: queries, and the residual stream, [rows, ..]. */
   readonly extended: Pick<ExtendedRows, "q" | "x">;
-  /** Of a draft-extend, the rows whose next token is wanted, one a sequence. */
+  /** Rows of a draft-extend whose next token is drafted, one for each sequence. */
   readonly ends: ExtendedRows;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
   readonly hidden: Operand;
@@ -36,7 +36,7 @@ export interface Draft extends DecoderContext {
 
 /** What drafting trees writes, for `batch` sequences of at most `width` candidates a node. */
 export interface TreeScratch extends TreeBuffers {
-  /** Of the widest tree. */
+  /** Candidates of a node of the widest tree. */
   readonly width: number;
   /** [batch width, head.rows] */
   readonly logits: Operand;
@@ -67,7 +67,7 @@ export interface HiddenRows {
   readonly index: Operand;
 }
 
-/** Of the draft's layer. */
+/** Label of the draft's layer. */
 const LABEL = "draft";
 
 /** The residual stream before the draft's layer, and what its attention reads. */
@@ -78,7 +78,7 @@ interface Entered {
 
 /**
  * One draft forward over rows whose token is one ahead of their hidden row, as far as all of them are needed: their keys
- * and values are stored, and in `draft.extended` what `draftLast` goes on with. With latents it goes on to the end.
+ * and values are stored, and in `draft.extended` what `draftLast` continues with. With latents it runs to the end.
  */
 export function draftBody(
   graph: Graph,

@@ -4,7 +4,7 @@
  */
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
-import type { LatentHeads } from "../../../kernels/mla/latent.ts";
+import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -138,7 +138,7 @@ export interface Attention {
   readonly out: Value;
 }
 
-/** Stores latents of x and absorbs its queries; see kernels/mla/latent.ts. */
+/** Stores latents of x and absorbs its queries; see kernels/mla/latent_prepare.ts. */
 export interface LatentPrepare {
   readonly kind: "latent_prepare";
   readonly x: Value;
@@ -320,7 +320,7 @@ export class Graph {
     this.#part = part;
   }
 
-  /** The operations to come belong to another part: each part is a program of its own. */
+  /** The operations to come belong to another part: each part is a separate program. */
   begin(part: string): void {
     this.#part = part;
   }

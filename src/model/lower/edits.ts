@@ -44,7 +44,7 @@ export class Edits {
     return this.#asked.readers.get(value) ?? [];
   }
 
-  /** The only operation that reads a value, if nobody outside the graph does. */
+  /** The only operation that reads a value, if nothing outside the graph does. */
   soleReader(value: Value): LoweredOp | undefined {
     const [first, ...others] = this.readers(value);
     return others.length === 0 && value.at === undefined ? first : undefined;

@@ -39,7 +39,7 @@ export function placed(
     for (const value of readsOf(op)) {
       const root = rootOf(value);
       if (!root.at && !value.at && !places.has(root)) {
-        throw new Error(`${op.label} reads ${value.label}, which nobody has written`);
+        throw new Error(`${op.label} reads ${value.label}, which no operation has written`);
       }
     }
     for (const value of writesOf(op)) {

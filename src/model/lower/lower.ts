@@ -1,4 +1,4 @@
-/** From a graph to dispatches: plain kernels first, then the rewrites that make them fast. */
+/** Lowers a graph to dispatches: plain kernels first, then the rewrites that make them fast. */
 import type { Dispatch } from "../../gpu/kernel.ts";
 import type { DecoderContext } from "../graph/context.ts";
 import { Graph, type Value } from "../graph/graph.ts";
@@ -11,7 +11,7 @@ import { select } from "./select.ts";
 
 /** The dispatches of a graph. */
 export interface Lowered {
-  /** Of a part, in order; none where it has no operations. */
+  /** Dispatches of a part, in order; none if it has no operations. */
   part(name: string): Dispatch[];
 }
 

@@ -1,4 +1,4 @@
-/** A target's forward and its head as plans of their own. */
+/** A target's forward and its head as separate plans. */
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { RowsOf } from "../graph/graph.ts";
 import {

@@ -19,7 +19,7 @@ export interface ExpertReport {
   readonly count: number;
   readonly chosen: number;
   readonly intermediateSize: number;
-  /** Of the expert that is always added, null where there is none. */
+  /** Width of the shared expert, null if there is none. */
   readonly sharedIntermediateSize: number | null;
 }
 
@@ -43,7 +43,7 @@ export function headReport(
   return { heads, kvHeads: heads, headDim, qkNorm: "none", latent: { rank, ropeDim } };
 }
 
-/** Of the first mixture; null where there is none. */
+/** Reports the first mixture; null if there is none. */
 export function expertReport({ layers }: ModelConfig): ExpertReport | null {
   const mixtures = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
   const [first] = mixtures;

@@ -8,7 +8,7 @@ export function parameterCount(specs: readonly TensorSpec[]): number {
   return sum(specs.filter(({ kind }) => kind !== "ids").map(elements));
 }
 
-/** Of these, those that a token is multiplied with: of experts, as many as are chosen. */
+/** Number of these parameters that a token is multiplied with: of experts, as many as are chosen. */
 export function activeParameterCount(specs: readonly TensorSpec[]): number {
   const read = specs.filter(({ kind }) => kind !== "ids");
   return Math.round(sum(read.map((spec) => elements(spec) * (spec.share ?? 1))));
@@ -16,9 +16,9 @@ export function activeParameterCount(specs: readonly TensorSpec[]): number {
 
 /** Matrices that stay as they are although `quantize` was asked for. */
 export interface KeptMatrices {
-  /** Those whose width forbids it. */
+  /** Matrices whose width forbids it. */
   readonly narrow: readonly TensorSpec[];
-  /** Those that the checkpoint has quantized. */
+  /** Matrices that the checkpoint has quantized. */
   readonly quantized: readonly TensorSpec[];
 }
 

@@ -41,7 +41,7 @@ export interface TensorTotal {
   /** The dtype's or file's name. */
   readonly name: string;
   readonly tensors: number;
-  /** Of the tensors, without header. */
+  /** Bytes of the tensors, without header. */
   readonly bytes: number;
 }
 
@@ -51,11 +51,11 @@ export interface PartReport extends HeadReport, PartMemory {
   readonly architecture: string;
   readonly modelType: string;
   readonly parameters: number;
-  /** Those that a token is multiplied with: fewer where experts are chosen. */
+  /** Parameters that a token is multiplied with: fewer if experts are chosen. */
   readonly activeParameters: number;
   readonly layers: number;
   readonly hiddenSize: number;
-  /** Of dense MLPs, null where there are none. */
+  /** Width of dense MLPs, null if there are none. */
   readonly intermediateSize: number | null;
   readonly experts: ExpertReport | null;
   readonly vocabSize: number;

@@ -73,7 +73,7 @@ export interface HeadWeights {
    * with `qkNorm`, else the loader's `heads`.
    */
   readonly qkv: Matrix;
-  /** Of q, k and v, [(heads + 2 kvHeads) headDim]. */
+  /** Bias of q, k and v, [(heads + 2 kvHeads) headDim]. */
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
   readonly qkNorm: Operand | undefined;
@@ -110,7 +110,7 @@ export function loadHeadAttention(
 export type LatentProjections =
   | {
     readonly kind: "joined";
-    /** Of queries, then of the latent: [h (n + r) + c + r, H]. */
+    /** Rows of the queries, then of the latent: [h (n + r) + c + r, H]. */
     readonly matrix: Matrix;
   }
   | {
@@ -130,7 +130,7 @@ export interface LatentWeights {
   readonly input: LatentProjections;
   /** [c] */
   readonly kvNorm: Operand;
-  /** Of each head its n rows of keys and its v of values, [h (n + v), c]. */
+  /** For each head n rows of keys and v rows of values, [h (n + v), c]. */
   readonly kvB: Table;
   /** [H, h v] */
   readonly o: Matrix;

@@ -20,7 +20,7 @@ export interface Quantizer extends Disposable {
 }
 
 const STAGING_BYTES = 32 << 20;
-/** Of the narrowest rows: two groups of 16-bit floats. */
+/** Bytes of the narrowest rows: two groups of 16-bit floats. */
 const ROW_BYTES = 2 * GROUP * 2;
 
 /** Opens a quantizer; its buffers live until it is disposed of. */

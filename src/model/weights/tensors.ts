@@ -18,7 +18,7 @@ import {
 
 export type { TensorKind, TensorSpec };
 
-/** Of the matrices of quantized checkpoints. */
+/** Types of the matrices of quantized checkpoints. */
 const GROUPED: readonly GroupedDType[] = [
   "GROUPED_U4",
   "GROUPED_I8",

@@ -335,7 +335,7 @@ function formatOf({ dtype }: TensorInfo): StoredFormat {
   return FORMAT[dtype] as StoredFormat;
 }
 
-/** Of tensors in one matrix; where their types differ, float32, which holds all of them exactly. */
+/** Shape and type of tensors in one matrix; if their types differ, float32, which holds all of them exactly. */
 function sharedShape(
   checkpoint: Pick<Checkpoint, "name">,
   tensors: readonly TensorInfo[],

@@ -20,7 +20,7 @@ export function responsesAsk(
   const items: readonly Item[] = typeof input === "string"
     ? [{ role: "user", content: input }]
     : input;
-  const told = include?.includes("message.output_text.logprobs") ||
+  const wantsLogprobs = include?.includes("message.output_text.logprobs") ||
     typeof request.top_logprobs === "number";
   const chat: ChatRequest = {
     ...request,
@@ -36,8 +36,8 @@ export function responsesAsk(
       ? { type: "function", function: { name: choice.name } }
       : choice,
     reasoning_effort: reasoning?.effort,
-    logprobs: told,
-    top_logprobs: told ? request.top_logprobs : undefined,
+    logprobs: wantsLogprobs,
+    top_logprobs: wantsLogprobs ? request.top_logprobs : undefined,
   };
   return chatAsk(chat, ready, options);
 }

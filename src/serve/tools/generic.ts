@@ -10,12 +10,14 @@ export function withoutToolRoles(
   messages: readonly ChatMessage[],
   tools: readonly Tool[],
 ): ChatMessage[] {
-  const told = messages.map(plain);
-  if (tools.length === 0) return told;
-  const [first] = told;
+  const plainMessages = messages.map(plain);
+  if (tools.length === 0) return plainMessages;
+  const [first] = plainMessages;
   const instructions = instructionsFor(tools);
-  if (first?.role !== "system") return [{ role: "system", content: instructions }, ...told];
-  return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...told.slice(1)];
+  if (first?.role !== "system") {
+    return [{ role: "system", content: instructions }, ...plainMessages];
+  }
+  return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...plainMessages.slice(1)];
 }
 
 function instructionsFor(tools: readonly Tool[]): string {

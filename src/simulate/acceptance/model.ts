@@ -34,7 +34,7 @@ export interface RequestAcceptance {
    */
   chance(position: number, step: number, now: Progress): number;
   /** The probability that the draft's confidence predicts; absent: the true one. */
-  told?(position: number, step: number, now: Progress): number;
+  confidence?(position: number, step: number, now: Progress): number;
 }
 
 /** What a draw by chance is for; see chance.ts. */
@@ -49,7 +49,7 @@ export function geometric(alpha: number): AcceptanceModel {
 /**
  * By draft of the round.
  *
- * @param chances after those before it; the last one holds for all further drafts.
+ * @param chances after those before it; the last one is used for all further drafts.
  */
 export function byPosition(chances: readonly number[]): AcceptanceModel {
   const last = chances.at(-1) ?? 0;

@@ -36,7 +36,12 @@ export function replayed(
     name,
     open(seed, first) {
       const { chances: its } = own ? all[seed] ?? NONE : NONE;
-      if (own) return { chance: (position) => its[position - first] ?? alpha, told: () => alpha };
+      if (own) {
+        return {
+          chance: (position) => its[position - first] ?? alpha,
+          confidence: () => alpha,
+        };
+      }
       const stream = known[Math.floor(known.length * uniformAt(seed, 0, START))];
       if (stream === undefined) return { chance: () => alpha };
       const { chances, starts } = stream;
@@ -46,7 +51,7 @@ export function replayed(
           const at = (begin + position - first) % chances.length;
           return chances[at < 0 ? at + chances.length : at] ?? alpha;
         },
-        told: () => alpha,
+        confidence: () => alpha,
       };
     },
   };

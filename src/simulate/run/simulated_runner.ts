@@ -72,7 +72,7 @@ export function simulatedRunner(options: SimulatedRunnerOptions): SimulatedRunne
     const { seed, acceptance } = request(idOf(sequence.ids));
     return Array.from({ length: depth }, (_, step) => {
       const position = sequence.stored + 1 + step;
-      const chance = acceptance.told?.(position, step, now) ??
+      const chance = acceptance.confidence?.(position, step, now) ??
         acceptance.chance(position, step, now);
       return confidenceAt({ seed, position, chance, sigma });
     });

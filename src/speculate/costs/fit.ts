@@ -8,7 +8,7 @@ type Lone = "host" | "packing";
 export interface Reading {
   /** A list of the table, or its number `host` or `packing`. */
   readonly part: "level" | "verify" | "extend" | "catchUp" | "prefill" | Lone;
-  /** As in that list; of a number 0. */
+  /** Index in that list; 0 for a number. */
   readonly at: number;
   /** Sequences that it ran for. */
   readonly batch: number;

@@ -36,7 +36,7 @@ export interface RoundParts {
   readonly draft: number;
   readonly verify: number;
   readonly extend: number;
-  /** Of its group an equal part; with `packing`. */
+  /** Milliseconds of the host: an equal part of its group's, with `packing`. */
   readonly host: number;
 }
 

@@ -91,7 +91,7 @@ function ratioOf(times: readonly (readonly [ms: number, expected: number])[]): n
   return known.length === 0 ? 1 : moved(sum(0) / sum(1), 0);
 }
 
-/** Of the logarithm; undefined where there is none. */
+/** Error of the logarithm; undefined if there is none. */
 function errorOf(ms: number, expected: number): number | undefined {
   if (!(ms > 0 && ms < Infinity && expected > 0 && expected < Infinity)) return undefined;
   return Math.min(MOST_ERROR, Math.max(-MOST_ERROR, Math.log(ms / expected)));

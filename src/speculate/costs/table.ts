@@ -4,7 +4,7 @@
  * lookup.ts.
  */
 export interface CostTable {
-  /** Of the file; another is refused. */
+  /** Format of the file; another one is refused. */
   readonly format: typeof COST_FORMAT;
   /** Adapter and driver, or where published numbers are from. */
   readonly adapter: string;
@@ -51,13 +51,13 @@ export interface CostTable {
 
 /** Factors on what the lists say. */
 export interface Refined {
-  /** Of all rounds: the machine is slower or faster than when it was measured. */
+  /** Factor of all rounds: the machine is slower or faster than when it was measured. */
   readonly all: number;
   /** For rounds of one kind, in addition to `all`. */
   readonly rounds: readonly RoundRatio[];
-  /** Of the draft's prefill. */
+  /** Factor of the draft's prefill. */
   readonly catchUp: number;
-  /** Of prompts; absent: 1. */
+  /** Factor of prompts; absent: 1. */
   readonly prefill?: number;
 }
 

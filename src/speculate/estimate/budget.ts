@@ -5,7 +5,7 @@
 export interface RankedDrafts {
   /** chain << POSITION_BITS | position, [chains * depth]. */
   readonly order: Int32Array;
-  /** Their survivals, in this order. */
+  /** Survival probabilities of the drafts, in this order. */
   readonly survivals: Float64Array;
   readonly chains: number;
   readonly depth: number;
@@ -104,7 +104,7 @@ function addWhole(
   }
 }
 
-/** The same for a `share` that is no whole number: a draft has its part in each place. */
+/** The same for a `share` that is not a whole number: a draft adds its fraction to each place. */
 function addParts(
   curve: Float64Array,
   { order, survivals }: RankedDrafts,
@@ -138,7 +138,7 @@ export interface BudgetPrices {
   readonly verify: readonly number[];
   /** Milliseconds that each row adds for the keys and values that it attends to. */
   readonly perRow: number;
-  /** Of a round that verifies every draft. */
+  /** Milliseconds of a round that verifies every draft. */
   readonly whole: number;
 }
 

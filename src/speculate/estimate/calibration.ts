@@ -25,7 +25,7 @@ export interface CalibrationWindow {
   readonly slopeCurvature: number;
   readonly gradients: readonly number[];
   readonly curvatures: readonly number[];
-  /** Of the slope with each intercept. */
+  /** Second derivatives by the slope and each intercept. */
   readonly crossed: readonly number[];
 }
 

@@ -21,7 +21,7 @@ export const CUSUM_OPTIONS: CusumOptions = { slack: 0.5, alarm: 5 };
 
 export const NO_CHANGE: Cusum = { up: 0, down: 0 };
 
-/** Adds a residual; after an alarm it begins anew. */
+/** Adds a residual; after an alarm it starts again. */
 export function watch(
   { up, down }: Cusum,
   z: number,

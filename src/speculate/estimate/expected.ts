@@ -3,7 +3,7 @@
  *
  *     n = 1 + sum over j < depth of product over k <= j of rates[k]
  *
- * @param rates conditional chances by position; the last one holds for all further drafts.
+ * @param rates conditional chances by position; the last one is used for all further drafts.
  */
 export function expectedTokens(rates: readonly number[], depth: number): number {
   let tokens = 1;

@@ -38,19 +38,19 @@ export function countPositions(
 ): PositionCounts {
   const hits: number[] = counts.map(() => 0);
   const misses: number[] = counts.map(() => 0);
-  let told = 0;
+  let observed = 0;
   for (const chain of chains) {
     const found = graded(chain);
     if (found === undefined) continue;
-    told++;
+    observed++;
     const deepest = Math.min(found.hits, counts.length);
     for (let k = 0; k < deepest; k++) hits[k] = (hits[k] ?? 0) + 1;
     if (found.misses > 0 && found.hits < counts.length) {
       misses[found.hits] = (misses[found.hits] ?? 0) + 1;
     }
   }
-  if (told === 0) return counts;
-  const keep = Math.max(fade ** told, leastKept);
+  if (observed === 0) return counts;
+  const keep = Math.max(fade ** observed, leastKept);
   return counts.map((old, k) => ({
     hits: old.hits * keep + (hits[k] ?? 0),
     misses: old.misses * keep + (misses[k] ?? 0),

@@ -18,7 +18,7 @@ interface KindOf<Options, State> {
   readonly examples: readonly unknown[];
   /** What adapting is worth; absent: ADAPTATION. False: it does not adapt. */
   readonly adapts?: false | WeakAdaptation;
-  /** Its policies go by costs, whatever their options: see `Policy.costs`. */
+  /** Its policies use costs with any options: see `Policy.costs`. */
   readonly costs?: true;
   /** Reads options as a user wrote them. @throws PolicyError when they cannot be used. */
   check(given: unknown): Options;

@@ -53,7 +53,7 @@ const CASES: readonly [what: string, answer: () => Response, code: number, line:
     "a wrong key",
     status(401, { error: "nope" }),
     2,
-    /it wants a key \(401\), which EYRIE_REMOTE_KEY has to hold: nope$/,
+    /it requires a key \(401\): set EYRIE_REMOTE_KEY: nope$/,
   ],
   ["broken", status(502, "<html><h1>Bad gateway</h1></html>"), 1, /it failed \(502\)$/],
   [
@@ -137,7 +137,7 @@ Deno.test("generate --remote: nobody there, a wrong key, no model, several model
   await using locked = await fakeServer({ apiKey: "right" });
   const without = await eyrie(["generate", "--remote", locked.url, "Hi."]);
   assert.equal(without.code, 2);
-  assert.match(without.err, /it wants a key \(401\), which EYRIE_REMOTE_KEY has to hold/);
+  assert.match(without.err, /it requires a key \(401\): set EYRIE_REMOTE_KEY/);
   const wrong = await eyrie(["generate", "--remote", locked.url, "Hi."], { key: "wrong-key" });
   assert.match(wrong.err, /: it refused the key \(401\): /);
   assert.doesNotMatch(wrong.err, /wrong-key/);

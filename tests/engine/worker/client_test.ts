@@ -123,6 +123,19 @@ Deno.test("an engine in a worker", async (t) => {
     const none = request(ids[1] ?? [], { signal: AbortSignal.abort() });
     assert.equal((await resultOf(engine.submit(none))).finishReason, "interrupt");
   });
+
+  await t.step("it is closed once the round that it works on has ended", async () => {
+    const begun = Promise.withResolvers<void>();
+    let finishReason: string | undefined;
+    const long = request(ids[0] ?? [], { maxTokens: 800, ignoreEos: true });
+    engine.submit(long).listen((event) => {
+      if (event.kind === "round") begun.resolve();
+      if (event.kind === "finish") ({ finishReason } = event.result);
+    });
+    await begun.promise;
+    await engine[Symbol.asyncDispose]();
+    assert.equal(finishReason, "interrupt");
+  });
 });
 
 Deno.test("a model that cannot be opened is the user's to mend", async () => {

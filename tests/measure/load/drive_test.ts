@@ -28,7 +28,7 @@ async function driven(
   return await clock.run(drive(dues, { clock, signal: NEVER, ...options }));
 }
 
-Deno.test("an open loop sends at its times and notes what came when", async () => {
+Deno.test("an open loop sends at its times and records what it received when", async () => {
   const clock = fakeClock();
   const sender = fakeSender(clock);
   const ended: number[] = [];
@@ -42,7 +42,7 @@ Deno.test("an open loop sends at its times and notes what came when", async () =
     [4, 4, 19],
     [100, 100, 115],
   ]);
-  deepEqual(records[1]?.came, [{ atMs: 14, tokens: 1 }, { atMs: 19, tokens: 2 }]);
+  deepEqual(records[1]?.received, [{ atMs: 14, tokens: 1 }, { atMs: 19, tokens: 2 }]);
   deepEqual(records.map(({ outputTokens, outputHash }) => [outputTokens, outputHash]), [
     [3, "0"],
     [3, "1"],

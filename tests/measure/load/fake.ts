@@ -113,7 +113,7 @@ export function fakeLoadCell(
     outputTokens,
     runsMs: 0,
     tokens: 0,
-    came: [] as { atMs: number; tokens: number }[],
+    received: [] as { atMs: number; tokens: number }[],
   }));
   const waiting = [...states];
   let running: typeof states = [];
@@ -141,7 +141,7 @@ export function fakeLoadCell(
         hash32(state.seed, state.tokens + count, 5) / 2 ** 32 < CHANCE
       ) count++;
       state.tokens += count + 1;
-      state.came.push({ atMs: now, tokens: count + 1 });
+      state.received.push({ atMs: now, tokens: count + 1 });
       return count;
     });
     const batch = running.length;
@@ -164,11 +164,11 @@ export function fakeLoadCell(
     i > 0 && rounds[i - 1]?.numSteps !== numSteps
   );
   return {
-    requests: states.map(({ seed, dueMs, runsMs, came, tokens }) => ({
+    requests: states.map(({ seed, dueMs, runsMs, received, tokens }) => ({
       dueMs,
       runsMs,
-      came,
-      endMs: came.at(-1)?.atMs ?? dueMs,
+      received,
+      endMs: received.at(-1)?.atMs ?? dueMs,
       promptTokens: 10,
       outputTokens: tokens,
       outputHash: `${seed}`,

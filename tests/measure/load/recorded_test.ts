@@ -35,7 +35,7 @@ Deno.test("its costs give its own mean times: groups of rounds, packed ones, chu
     requests: [{
       dueMs: 0,
       runsMs: 0,
-      came: [],
+      received: [],
       endMs: 9,
       promptTokens: 100,
       outputTokens: 9,

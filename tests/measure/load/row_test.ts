@@ -15,14 +15,14 @@ const SECOND = record(15, 60, [[70, 1]]);
 function record(
   dueMs: number,
   runsMs: number,
-  came: readonly (readonly [number, number])[],
+  received: readonly (readonly [number, number])[],
 ): RequestRecord {
-  const outputTokens = came.reduce((sum, [, tokens]) => sum + tokens, 0);
+  const outputTokens = received.reduce((sum, [, tokens]) => sum + tokens, 0);
   return {
     dueMs,
     runsMs,
-    endMs: came.at(-1)?.[0] ?? 0,
-    came: came.map(([atMs, tokens]) => ({ atMs, tokens })),
+    endMs: received.at(-1)?.[0] ?? 0,
+    received: received.map(([atMs, tokens]) => ({ atMs, tokens })),
     promptTokens: 7,
     outputTokens,
     outputHash: "h",

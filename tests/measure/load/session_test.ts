@@ -85,10 +85,10 @@ async function runAll(
 }
 
 function checkResult({ requests, rounds, seconds }: LoadCellResult): void {
-  for (const { dueMs, runsMs, endMs, came, outputTokens, complete } of requests) {
+  for (const { dueMs, runsMs, endMs, received, outputTokens, complete } of requests) {
     ok(complete && dueMs <= runsMs && runsMs <= endMs && endMs <= seconds * 1000 + 1);
-    equal(came.reduce((sum, { tokens }) => sum + tokens, 0), outputTokens);
-    ok(came.every(({ atMs }, n) => n === 0 || atMs >= (came[n - 1]?.atMs ?? 0)));
+    equal(received.reduce((sum, { tokens }) => sum + tokens, 0), outputTokens);
+    ok(received.every(({ atMs }, n) => n === 0 || atMs >= (received[n - 1]?.atMs ?? 0)));
   }
   // Each answer's first token is the prefill's.
   const brought = rounds.flatMap(({ accepted }) => accepted).reduce((sum, n) => sum + n + 1, 0);

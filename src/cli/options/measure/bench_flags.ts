@@ -27,6 +27,7 @@ export const BENCH_AXES = {
   },
   trees: {
     flag: "--draft-tree",
+    measured: true,
     type: "names",
     help:
       "draft trees to measure, each as STEPS:TOPK:TOKENS (levels, candidates of each node, verified rows)",
@@ -36,6 +37,7 @@ export const BENCH_AXES = {
   policies: {
     flag: "--policy",
     common: true,
+    measured: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:

@@ -73,6 +73,7 @@ export const LOAD_RUN = {
   policies: {
     flag: "--policy",
     common: true,
+    measured: true,
     type: "names",
     words: POLICY_NAMES as readonly string[],
     help:

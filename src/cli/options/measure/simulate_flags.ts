@@ -181,6 +181,7 @@ export const SIMULATE_RUN = {
   policies: {
     flag: "--policy",
     common: true,
+    measured: true,
     type: "names",
     words: ["oracle", ...POLICY_NAMES] as readonly string[],
     help:

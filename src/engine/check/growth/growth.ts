@@ -21,7 +21,7 @@ export interface GrowthPoint {
 
 /** Times in milliseconds. */
 export interface RoundTimes {
-  /** By the host's clock, of a round that is submitted alone. */
+  /** Time of a round that is submitted alone, by the host's clock. */
   readonly ms: number;
   /** Device times; 0 where the adapter has no timestamp queries. */
   readonly draftMs: number;
@@ -49,7 +49,7 @@ export interface PrefillSamples {
   readonly work: LeastWork;
 }
 
-/** Cells that a sequence goes on by before it is set back to its context. */
+/** Cells that a sequence adds before it is set back to its context. */
 const DRIFT = 64;
 
 /** Cells that a sequence has to have for a point. */

@@ -5,7 +5,7 @@ import type { Runner } from "../../device/runner.ts";
 
 /**
  * Fills the keys and values of all cells with random numbers, finite in every dtype that cells are kept in. A
- * context of any length is there then without a forward over it, and reads as a real one does.
+ * context of any length exists then without a forward over it, and takes as long to read as a real one.
  */
 export async function fillCells({ gpu, models }: Pick<Runner, "gpu" | "models">): Promise<void> {
   const { target, draft, standalone } = models;

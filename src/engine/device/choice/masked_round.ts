@@ -30,7 +30,7 @@ export async function maskedRound(
   { sequences, shape, proposals, setMasks }: {
     readonly sequences: readonly Sequence[];
     readonly shape: DraftShape;
-    /** Those that the host has; the device drafts the others. */
+    /** Proposals of the host; the device drafts for the other sequences. */
     readonly proposals: readonly (Proposal | undefined)[] | undefined;
     readonly setMasks: (proposals: readonly Proposal[]) => Promise<void>;
   },

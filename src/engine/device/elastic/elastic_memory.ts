@@ -9,7 +9,7 @@ export interface ElasticMemory {
   away: boolean;
   readonly paged: PagedBuffers;
   readonly draft: LeavingBuffers;
-  /** KV pages while the draft is there. */
+  /** KV pages while the draft is on the GPU. */
   readonly fewest: number;
   /** KV pages that the memory of both holds: as many bytes a page as the target's layers and features take. */
   readonly most: number;

@@ -27,7 +27,7 @@ export interface LeavingBuffers {
 }
 
 interface Leaving {
-  /** As plans name it. */
+  /** The buffer that plans name. */
   readonly bound: GPUBuffer;
   now: GPUBuffer;
   readonly kept: boolean;

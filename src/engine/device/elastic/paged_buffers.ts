@@ -16,7 +16,7 @@ export interface PagedBuffers {
   readonly pages: number;
   /**
    * Makes the next buffer that has not `pages` pages anew, with what fits of its contents; true once
-   * all have so many. For a moment the old one is there too.
+   * all have so many. For a moment both exist.
    *
    * @throws OutOfMemory, and the buffer is as it was.
    */

@@ -10,7 +10,7 @@ export interface Packing {
   readonly packed: number | undefined;
   /** Drafts of each sequence that are verified, or may be where there is a budget, [batch]; undefined: all. */
   readonly depths: readonly number[] | undefined;
-  /** By which the device chooses among them; undefined: it does not. */
+  /** The budget by which the device chooses among the drafts; undefined: it does not choose. */
   readonly budget: VerifyBudget | undefined;
 }
 

@@ -109,7 +109,7 @@ function nextDrafts(
   return [...headPlan(draft.model, of.batch, x), ...chosenDrafts(draft, buffers, of)];
 }
 
-/** Of logits that are made, what the target would choose of them. */
+/** Dispatches that choose a draft from its logits as the target would choose. */
 function chosenDrafts(
   { model, vocab, chosen, mostRows, rejection }: StandaloneDraft,
   { batchSlots, drafts, ...buffers }: RoundBuffers,
@@ -189,7 +189,7 @@ function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends):
   ];
 }
 
-/** The most probable tokens behind the nodes that a level of a tree goes on from. */
+/** The most probable tokens behind the nodes that a level of a tree continues from. */
 function treeLevel(
   draft: StandaloneDraft,
   tree: TreeScratch,

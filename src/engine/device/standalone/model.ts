@@ -34,7 +34,7 @@ export interface StandaloneDraft {
   readonly offsets: Operand;
   /** `Row`s of its forward at their own cells, [rows]. */
   readonly rows: Operand;
-  /** Those of them whose next token is drafted: `Row`s and hidden rows of each sequence, [batch]. */
+  /** Rows whose next token is drafted: `Row`s and hidden rows of each sequence, [batch]. */
   readonly endRows: Operand;
   readonly ends: Operand;
   /** u32 [batch] */

@@ -26,8 +26,8 @@ export interface Submitter {
   /** Runs the work once. */
   run(work: Submission): Promise<RunResult>;
   /**
-   * Runs the work `count` times, 1 to MOST_ROUNDS, without the host between: each result goes to a
-   * place of its own and all are read at once. Before it waits for the device, the host encodes what
+   * Runs the work `count` times, 1 to MOST_ROUNDS, without the host in between: each result has its
+   * own place and all are read at once. Before it waits for the device, the host encodes what
    * the next call with the same (identical) work will submit, if its count is about the same.
    */
   repeat(work: Submission, count: number): Promise<Submitted>;
@@ -71,7 +71,7 @@ function endOf(first: number): number {
   return first + Math.min(MOST_RUNS, Math.max(1, first));
 }
 
-/** The same of one that is made ahead of a group of `count` runs: groups of about a size begin alike. */
+/** The same for a submission that is encoded ahead of a group of `count` runs: groups of about the same size begin alike. */
 function endAhead(first: number, count: number): number {
   return count < MOST_RUNS ? endOf(first) : first + MOST_RUNS;
 }
@@ -109,7 +109,7 @@ export async function openSubmitter(
     readbackWords(work) + MOST_ROUNDS * (stamps?.bytes ?? 0) / 4;
   let room = roomFor({ words });
   let readback = await openReadback(gpu, room);
-  /** Of each work the command buffers of a group's first runs, without gaps. */
+  /** For each work the command buffers of a group's first runs, without gaps. */
   const ready = new Map<Submission, readonly Encoded[]>();
   const yieldNow = yieldToEventLoop(mail);
 

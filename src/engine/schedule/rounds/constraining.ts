@@ -9,7 +9,7 @@ import type { RequestState } from "../request_state.ts";
 /** What this needs of the engine. */
 interface Parts extends Pick<Requests, "attempt"> {
   readonly capacity: Pick<EngineSizes, "shapes">;
-  /** Of the target. */
+  /** Vocabulary size of the target. */
   readonly vocabSize: number;
 }
 

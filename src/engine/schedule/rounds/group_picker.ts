@@ -23,7 +23,7 @@ import { roundContext } from "./round_context.ts";
 export interface PickedGroup {
   readonly states: readonly RequestState[];
   readonly round: HostRound;
-  /** By the policy, which learns from it: of what a grammar forces it has nothing to learn. */
+  /** Whether the policy chose it and learns from it: it does not learn from tokens that a grammar forces. */
   readonly chosen: boolean;
 }
 
@@ -98,7 +98,7 @@ export function openGroupPicker(
   }
 
   /**
-   * Rounds to submit at once, with their pages reserved: no more than the choice holds for. Rounds
+   * Rounds to submit at once, with their pages reserved: no more than the choice is valid for. Rounds
    * after a change of tier are not to run at the old one.
    */
   function reserve(
@@ -141,7 +141,7 @@ export function openGroupPicker(
         const picked = proposed ?? chooseRounds(states);
         const { attempt } = requests;
         const round = constrained(states, picked, { capacity: core.capacity, vocabSize, attempt });
-        // The grammar of one of them failed, and the request has ended: the others' round is picked anew.
+        // The grammar of one of them failed, and the request has ended: the others' round is picked again.
         if (states.some(({ done }) => done)) continue;
         together = round.count;
         return { states, round, chosen: round.proposals === undefined };
@@ -153,7 +153,7 @@ export function openGroupPicker(
       if (!calm || !chosen || asksHost(states)) return undefined;
       const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
-      // A choice that holds for ever does not wait for what is learned from these.
+      // A choice that never changes does not wait for what is learned from these.
       const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
       if (!goesOn || !holds) return undefined;
       places.grow();

@@ -10,7 +10,7 @@ import type { RoundSample } from "./round_sample.ts";
 
 /** A group that ran. */
 export interface RanGroup extends PickedGroup {
-  /** In the order they ran; their sequences are those of `states`. */
+  /** Results in the order in which the rounds ran; their sequences are those of `states`. */
   readonly rounds: readonly RoundResult[];
   /** Once the draft had caught up, which took `catchUpMs`; of the scheduler's clock. */
   readonly began: number;

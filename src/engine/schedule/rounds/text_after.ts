@@ -13,7 +13,7 @@ export function textAfter(
   return { tokens: tokens + taken, left: left - taken, ends: !ignoreEos };
 }
 
-/** Whether a request surely goes on after it has taken these rounds: no text of them may stop it. */
+/** Whether a request certainly continues after these rounds: none of their text can stop it. */
 export function outlasts(
   state: Text & Pick<RequestState, "done" | "cancelled" | "constraint">,
   rounds: readonly (readonly number[])[],

@@ -13,7 +13,7 @@ import { tuningPath } from "../tuning_file.ts";
 
 const FORMAT = "eyrie-costs-cache-1";
 
-/** What a table holds for. */
+/** What a table is valid for. */
 export interface CostsOf {
   /** `adapterKey` */
   readonly adapter: string;
@@ -43,7 +43,7 @@ export function readCosts(
     return parseCache(JSON.parse(Deno.readTextFileSync(path)));
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) {
-      onWarning(`cannot use the cost tables "${path}": ${reason(error)}; measuring anew`);
+      onWarning(`cannot use the cost tables "${path}": ${reason(error)}; measuring again`);
     }
     return new Map();
   }

@@ -20,7 +20,7 @@ export interface MeasureCostsRequest
 export interface EngineCosts {
   /** Undefined where it was neither measured nor given. */
   readonly table: CostTable | undefined;
-  /** Measures it anew, while nothing else runs; unless `keep` is false the cache has it from then on. */
+  /** Measures it again, while nothing else runs, and stores it in the cache unless `keep` is false. */
   measure(asked: MeasureCostsRequest): Promise<MeasuredCosts>;
   /** Goes on with what `change` makes of the table. */
   refine(change: (table: CostTable) => CostTable): void;
@@ -40,11 +40,11 @@ export interface CostsOptions {
   /** Rows of a prefill's chunk. */
   readonly chunkRows: number;
   readonly onWarning?: (line: string) => void;
-  /** Of the cache; undefined = none is kept. */
+  /** Path of the cache; undefined: there is none. */
   readonly path?: string | undefined;
 }
 
-/** Changes before the table is written anew. */
+/** Number of changes after which the table is written again. */
 const ENOUGH_CHANGES = 200;
 
 /** Looks at a file before anything is loaded. @throws UsageError where it cannot be used. */

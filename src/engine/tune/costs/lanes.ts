@@ -17,7 +17,7 @@ export interface Lanes extends Disposable {
   close(): void;
 }
 
-/** Tokens that a lane goes on by before it is set back to its prompt. */
+/** Tokens that a lane decodes before it is set back to its prompt. */
 export const WINDOW = 64;
 
 interface Lane {
@@ -29,7 +29,7 @@ interface Lane {
 /**
  * Pages are the pool's free ones: what a prefix cache keeps is left alone.
  *
- * @param core nobody else uses it until the lanes are disposed of.
+ * @param core is used by nothing else until the lanes are disposed of.
  */
 export function openLanes(core: Runner): Lanes {
   const { pool } = core;

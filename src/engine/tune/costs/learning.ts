@@ -17,7 +17,7 @@ export function learningCosts(
   return {
     pick(context) {
       const choice = speculation.pick(context);
-      // Only after rounds without the draft is there a lag to be seen: contexts are not free.
+      // A lag exists only after rounds without the draft: reading contexts is not free.
       if (costs.table && choice.tier.depth > 0 && !drafted) missed = lagOf(context);
       return choice;
     },

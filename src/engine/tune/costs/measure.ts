@@ -8,7 +8,7 @@ import { type Probe, type ProbeParts } from "./probes.ts";
 
 /** What is measured, and for how long. */
 export interface CostsRequest extends Omit<ProbePlanRequest, "longContext"> {
-  /** Of the table's buckets, adapter and models. */
+  /** Names of the table's buckets, adapter and models. */
   readonly names: TableNames;
   /** Seconds that it may take; twice as many for what a table cannot do well without. */
   readonly seconds: number;
@@ -35,7 +35,7 @@ export interface MeasuredCosts {
 const LONG_SHARE = 0.08;
 /** Readings that a median is to have, that it has however slow they are, and that are enough. */
 const [USUAL_REPEATS, FEWEST_REPEATS, MOST_REPEATS] = [7, 3, 15];
-/** Of the time asked for, where it is too short for FEWEST_REPEATS of what a table needs. */
+/** How many times the requested time is used at most, if it is too short for FEWEST_REPEATS of what a table needs. */
 const MOST_SHARE = 2;
 /** Idle GPUs lower their clocks; this much work raises them. */
 const WARM_MS = 200;
@@ -128,7 +128,7 @@ async function passes(
   { end, last, signal, onProgress = () => {}, now }: Deadline,
 ): Promise<{ readings: Reading[]; repeats: number }> {
   const began = now();
-  // Those of one context one after the other: another one opens the lanes anew.
+  // Those of one context one after the other: another context opens the lanes again.
   const order = chosen.toSorted((a, b) => b.context - a.context);
   const [first] = order;
   const readings = [...firsts];

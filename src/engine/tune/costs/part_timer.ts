@@ -12,7 +12,7 @@ export interface PartTimer extends Disposable {
 /** Programs of one call. */
 const MOST_PARTS = 8;
 
-/** By timestamp queries, or by the clock where the adapter has none. */
+/** Opens a timer that uses timestamp queries, or the host's clock if the adapter has none. */
 export async function openPartTimer(gpu: Gpu): Promise<PartTimer> {
   if (!gpu.info.features.includes("timestamp-query")) return await openPartClock(gpu);
   const profiler = await openProfiler(gpu, { queries: 2 * MOST_PARTS });

@@ -79,7 +79,7 @@ function roundProbes(
   return [...short, ...long];
 }
 
-/** Of a batch of some: the device's choice takes longer with more, the host's part does not. */
+/** Probes at a few batch sizes: the device's choice takes longer with larger ones, the host's part does not. */
 function packingProbes(parts: ProbeParts, { maxBatch, depths }: ProbePlanRequest): Probe[] {
   const steps = depths.at(-1) ?? 0;
   const batch = Math.min(maxBatch, USUAL_BATCH);

@@ -12,7 +12,7 @@ import type { PartTimer } from "./part_timer.ts";
 export interface Probe {
   /** For the list of what was left out. */
   readonly name: string;
-  /** The most important first; what is below 0 is measured whatever it takes. */
+  /** Priority, the most important first; a probe below 0 is always measured. */
   readonly rank: number;
   /** Tokens its sequences have stored; probes of one context run one after the other. */
   readonly context: number;

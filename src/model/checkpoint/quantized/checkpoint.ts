@@ -8,7 +8,7 @@ import { badTensor, readBytes, readWords } from "./groups.ts";
 import { openModule, type QuantizedModule, type ReadRows, rowWords } from "./modules.ts";
 import { configFields, readScheme, type Scheme, type StoredLayout } from "./scheme.ts";
 
-/** Of the tensor that has the numbers, by layout. */
+/** Suffix of the tensor that has the numbers, by layout. */
 const VALUES: Readonly<Record<StoredLayout, string>> = {
   gptq: "qweight",
   awq: "qweight",

@@ -12,7 +12,7 @@ export interface QuantizedModule {
   readonly format: Prequantized;
   readonly rows: number;
   readonly cols: number;
-  /** Of the largest tensor. */
+  /** The largest tensor. */
   readonly values: TensorInfo;
   /** `g_idx`; only that of the columns themselves is supported. */
   readonly order: TensorInfo | undefined;

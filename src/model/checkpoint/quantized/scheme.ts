@@ -148,7 +148,7 @@ function compressedGroup(found: Fields, groups: Fields, key: string): Scheme {
   };
 }
 
-/** By format, type and bits. */
+/** Layouts by format, type and bits. */
 const LAYOUTS: Readonly<Record<string, StoredLayout>> = {
   "pack-quantized int4": "packed",
   "pack-quantized int8": "packed",
@@ -175,7 +175,7 @@ function strategyBlock(weights: Fields): Scheme["block"] {
   throw unusable(weights, `has strategy ${quote(strategy)}, supported are ${known}`);
 }
 
-/** Of weights along k, -1 for all. A scale belongs to whole groups of 32 on the GPU. */
+/** Number of weights along k that share a scale, -1 for all. On the GPU a scale belongs to whole groups of 32. */
 function groupSize(fields: Fields, key: string): number {
   if (value(fields, key) === -1) return Infinity;
   return integer(fields, key, { least: 32, most: 1 << 20, multipleOf: 32 });

@@ -9,7 +9,7 @@ import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { normHeldBy } from "./norm_in_matmul.ts";
 
-/** A head stores what is kept of parts of its columns, and no logits, where nobody else reads them. */
+/** A head stores what is kept of parts of its columns, and no logits, if nothing else reads them. */
 export const partialsInMatmul: Rewrite = {
   name: "partials_in_matmul",
   apply(edits, context) {

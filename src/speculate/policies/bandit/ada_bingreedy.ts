@@ -7,7 +7,7 @@ import { wallRate } from "./reward.ts";
 
 type Options = LawOptions<"hold">;
 
-/** Of one bucket. */
+/** State of one bucket. */
 interface Bins {
   readonly clock: BinClock;
   readonly means: ArmMeans;

@@ -10,7 +10,7 @@ type Options = NumberOptions<Name>;
 /** The newest numbers, at most a window of them, and their median. */
 interface Recent {
   readonly values: readonly number[];
-  /** Of the values when an epoch last ended; undefined before the first. */
+  /** Median of the values when the last epoch ended; undefined before the first. */
   readonly median: number | undefined;
 }
 
@@ -110,7 +110,7 @@ function newest({ values, median }: Recent, value: number, window: number): Rece
   return { values: kept, median };
 }
 
-/** Of an even number of values the larger of the two in the middle. */
+/** Adds the median: of an even number of values the larger of the two in the middle. */
 function withMedian({ values }: Recent): Recent {
   const sorted = values.toSorted((a, b) => a - b);
   return { values, median: sorted[sorted.length >> 1] };

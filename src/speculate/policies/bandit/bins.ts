@@ -33,7 +33,7 @@ export function nextBin(clock: BinClock, most: number = Infinity): BinClock {
   return { block: size < most ? block + 1 : block, bin: 1, round: 1 };
 }
 
-/** By which law the chance that a bin explores falls with its number b in the block. */
+/** How the probability that a bin explores falls with its number b in the block. */
 export const LAWS = ["inverse", "inverse-sqrt"] as const;
 export type Law = typeof LAWS[number];
 

@@ -5,8 +5,8 @@ import { type Reward, rewardOf } from "./reward.ts";
 
 /**
  * A bandit whose arms are draft depths. It plays an arm for an epoch of rounds, which may be launched
- * together, and decides anew after it. Each batch size, rounded up to one that programs are made for
- * (a bucket), has epochs of its own. Arms and buckets are named by their index.
+ * together, and decides again after it. Each batch size, rounded up to one that programs are made for
+ * (a bucket), has its own epochs. Arms and buckets are named by their index.
  */
 export interface EpochRule<Stats> {
   readonly start: Stats;
@@ -45,9 +45,9 @@ export interface EpochState<Stats> {
   readonly epochs: readonly BucketEpoch[];
 }
 
-/** Of one bucket. */
+/** State of one bucket. */
 export interface BucketEpoch {
-  /** In play while rounds are `left`. */
+  /** The arm that is played while rounds are `left`. */
   readonly arm: number;
   readonly left: number;
   /** Epochs that are over. */

@@ -5,13 +5,13 @@ import { type Reward, wallRate } from "./reward.ts";
 
 type Options = NumberOptions<"rate" | "hold">;
 
-/** Of one bucket. */
+/** State of one bucket. */
 interface Weights {
   /** Sums of losses, each over the chance that its arm had, by arm. */
   readonly losses: readonly number[];
   /** Epochs that were learned. */
   readonly epochs: number;
-  /** Of the epoch that runs: tokens and milliseconds. */
+  /** Tokens and milliseconds of the running epoch. */
   readonly tokens: number;
   readonly ms: number;
   /** The largest tokens a millisecond of a round. */
@@ -36,7 +36,7 @@ export const EXP3: PolicyKind<Options> = policyKind({
   adapts: {
     stationary: 0.78,
     bursty: 0.77,
-    why: "made for adversaries: it goes on drawing every arm, less and less by sqrt(ln K / (K t))",
+    why: "made for adversaries: it keeps drawing every arm, less and less by sqrt(ln K / (K t))",
   },
   check: (given) => readNumbers(given, { rate: { absent: 1, min: 0, max: 100 }, hold: HOLD }),
   make: (options, setup) =>

@@ -13,7 +13,7 @@ type Options = LawOptions<never>;
 interface State {
   /** gamma_(t-1), of any batch; undefined before the first round. */
   readonly last: number | undefined;
-  /** By batch size; none is in it before its first round. */
+  /** State of each batch size, absent before its first round. */
   readonly batches: Readonly<Record<string, Clocked>>;
 }
 
@@ -97,7 +97,7 @@ function printed({ steps, law }: Options, { random }: PolicySetup): Policy<State
     tiers,
     start: { last: undefined, batches: {} },
     pick: (state, context) => ({ tier: tiers[armOf(state, context)] as typeof tiers[number] }),
-    // Each round draws or weighs anew.
+    // Each round draws or weighs again.
     holds: () => 1,
     learn: (state, outcome) => ({ state: learn(state, outcome) }),
     report: ({ batches }) =>

@@ -6,7 +6,7 @@ import { wallRate } from "./reward.ts";
 
 type Options = NumberOptions<"bonus" | "hold" | "discount">;
 
-/** Of one bucket. */
+/** State of one bucket. */
 interface Pulls {
   readonly rounds: readonly number[];
   /** Sums of tokens a millisecond, by arm. */

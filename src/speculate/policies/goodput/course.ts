@@ -8,7 +8,7 @@ export interface Course {
   readonly restedMs: number;
   /** Rounds without drafts after which drafts are tried again. */
   readonly wait: number;
-  /** Usual numbers of rounds for which drafting goes on, and for which it rests. */
+  /** Usual numbers of rounds for which drafting continues, and for which it pauses. */
   readonly stay: number;
   readonly rest: number;
   /** Usual milliseconds of the draft's catching up when drafting begins again. */

@@ -29,7 +29,7 @@ export interface Evidence {
   readonly positions: PositionCounts;
   readonly requests: Requests;
   /** The last chains with confidences, the newest last. */
-  readonly told: readonly ConfidentChain[];
+  readonly chains: readonly ConfidentChain[];
   readonly window: CalibrationWindow;
   readonly timings: RoundTimings;
   readonly cusum: Cusum;
@@ -53,7 +53,7 @@ export function noEvidence(depth: number, calibration?: Calibration): Evidence {
     rounds: 0,
     positions: noPositions(depth),
     requests: [],
-    told: [],
+    chains: [],
     timings: [],
     window: openWindow(calibration ?? firstCalibration(depth)),
     cusum: NO_CHANGE,
@@ -76,8 +76,8 @@ export function learnRound(
   if (graded.length === 0) return { ...evidence, rounds, timings };
   const { cusum, changed } = watch(evidence.cusum, surprise(evidence.positions, graded));
   const known = changed ? faded(evidence, AFTER_CHANGE) : evidence;
-  const told = sampled(sequences, rounds).filter(isTold).map(withLogits);
-  const most = Math.max(FEW_CHAINS, told.length);
+  const chains = sampled(sequences, rounds).filter(hasConfidences).map(withLogits);
+  const most = Math.max(FEW_CHAINS, chains.length);
   return {
     rounds,
     timings,
@@ -85,8 +85,8 @@ export function learnRound(
     changes: evidence.changes + (changed ? 1 : 0),
     positions: countPositions(known.positions, graded),
     requests: countRequests(known.requests, graded, rounds),
-    told: told.length === 0 ? evidence.told : lastOf(evidence.told, told, most),
-    window: told.length === 0 ? evidence.window : calibrate(evidence.window, told, calibration),
+    chains: chains.length === 0 ? evidence.chains : lastOf(evidence.chains, chains, most),
+    window: chains.length === 0 ? evidence.window : calibrate(evidence.window, chains, calibration),
   };
 }
 
@@ -103,7 +103,7 @@ function isCount({ depth, accepted }: SequenceOutcome): boolean {
   return Number.isSafeInteger(depth) && Number.isSafeInteger(accepted) && accepted >= 0;
 }
 
-function isTold({ confidences }: SequenceOutcome): boolean {
+function hasConfidences({ confidences }: SequenceOutcome): boolean {
   return confidences.length > 0 && confidences.every((each) => each >= 0 && each <= 1);
 }
 

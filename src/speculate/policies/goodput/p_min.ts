@@ -22,7 +22,7 @@ export interface PMinOptions {
  * probability is below `p_min`. llama.cpp then drafts no further; here the chain is drafted whole on
  * the device, and what comes after is not verified. Where the draft does not tell its confidence, a
  * request's chain ends before the first position that its history says is accepted less often than
- * that, but not before the first draft, which goes on teaching.
+ * that, but not before the first draft, from which it keeps learning.
  */
 export const P_MIN: PolicyKind<PMinOptions> = policyKind({
   examples: [{}, { num_steps: 3, p_min: 0.4 }],

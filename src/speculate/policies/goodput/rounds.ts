@@ -17,7 +17,7 @@ import { anchored, survivalByConfidence, survivalByHistory } from "./survival.ts
 export interface Candidates {
   readonly batches: readonly [RankedDrafts, ...RankedDrafts[]];
   /** Whether they are of the last chains, by confidence; else of this round's requests, by history. */
-  readonly told: boolean;
+  readonly byConfidence: boolean;
 }
 
 /** Chains by which a round's choice is weighed, where its batch is larger: they stand for all. */
@@ -29,13 +29,13 @@ export function candidates(
   context: RoundContext,
   depth: number,
 ): Candidates {
-  const told = context.ranks && evidence.told.length > 0;
+  const byConfidence = context.ranks && evidence.chains.length > 0;
   const stride = Math.ceil(context.batchSize / MANY_CHAINS);
-  const survivals = told
+  const survivals = byConfidence
     ? survivalByConfidence(evidence, depth)
     : survivalByHistory(evidence, context, { depth, stride });
   const [first, ...others] = rankBatches(survivals, { depth, batch: context.batchSize });
-  return { batches: [first as RankedDrafts, ...others], told };
+  return { batches: [first as RankedDrafts, ...others], byConfidence };
 }
 
 /** A depth with its best budget. */
@@ -68,13 +68,13 @@ export function optionsOf(
  */
 export function choiceOf(
   { steps, drafts }: { readonly steps: number; readonly drafts: number },
-  { told }: Candidates,
+  { byConfidence }: Candidates,
   { evidence, context }: { readonly evidence: Evidence; readonly context: RoundContext },
 ): Decision {
   const tier = chain(steps);
   const { batchSize, ranks } = context;
   // Until confidences were observed, every draft is verified.
-  if (drafts >= batchSize * steps || ranks && !told) return { tier };
+  if (drafts >= batchSize * steps || ranks && !byConfidence) return { tier };
   if (!ranks) {
     const ranked = rankDrafts(survivalByHistory(evidence, context, { depth: steps }), steps);
     return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };

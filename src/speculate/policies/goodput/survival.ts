@@ -43,12 +43,12 @@ export function survivalByConfidence(
   evidence: Evidence,
   depth: number,
 ): Float64Array {
-  const { positions, told } = evidence;
+  const { positions, chains } = evidence;
   const rates = positionRates(positions);
   const at = anchored(evidence);
-  const survivals = new Float64Array(told.length * depth);
+  const survivals = new Float64Array(chains.length * depth);
   let place = 0;
-  for (const { logits } of told) {
+  for (const { logits } of chains) {
     let survival = 1;
     for (let j = 0; j < depth; j++) {
       const x = logits[j];
@@ -69,11 +69,11 @@ const NEAR_HISTORY = 0.25;
  * teaches nothing. The mean is of graded drafts, as history is: those that are verified are surer than
  * the others.
  */
-export function anchored({ positions, told, window: { at } }: Evidence): Calibration {
+export function anchored({ positions, chains, window: { at } }: Evidence): Calibration {
   const rates = positionRates(positions);
   const intercepts = at.intercepts.map((intercept, k) => {
     let [sum, count] = [0, 0];
-    for (const { logits, depth, accepted } of told) {
+    for (const { logits, depth, accepted } of chains) {
       const x = logits[k];
       if (x === undefined || k > accepted || k >= depth) continue;
       sum += calibrated(at, x, k);

@@ -89,7 +89,7 @@ export function throughputAware(
   };
 }
 
-/** Whether the next round is chosen anew: windows of all positions that run are full. */
+/** Whether the next round is chosen again: windows of all positions that run are full. */
 function isDue(
   { rounds, windows, steps }: ThroughputAwareState,
   { interval, window }: ThroughputAwareOptions,

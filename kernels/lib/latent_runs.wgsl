@@ -1,13 +1,13 @@
-// How the segments of 128 cells that a row sees are added, see latent_attention.wgsl: each of LANES sums
-// has every LANES-th segment, and these are added in order. A workgroup adds QUADS fours of a latent of one
-// query; an invocation has TURNS pairs of a lane and a four.
+// Merges the sums of the runs of cells that attention over latents stored (mla/latent_attention.wgsl). Segments of 128 cells
+// are merged in LANES lanes, each of which has every LANES-th segment, and then the lanes in order (online_softmax.wgsl). A
+// workgroup has QUADS fours of a latent of one query; an invocation has TURNS pairs of a lane and a four.
 //
-// It declares `fn add_runs(query, row, first, thread)`, after which `lane_sums`, `lane_stats` and
-// `lane_folds` are there for the fours from `first` on, if the row sees a cell.
+// After `add_runs(query, row, first, thread)`, `weighted(quad)` returns four elements of the weighted sum, of the fours from
+// `first` on; only where the row sees a cell. With SEGMENTS runs are segments, otherwise chunks.
 
 //#import lib/rows
 //#import lib/visible
-//#import mla/latent_fold
+//#import lib/online_softmax
 
 override RUNS: u32; // places for runs of a query in `sums`
 override FIRST_ROW: u32; // of `rows`
@@ -32,8 +32,8 @@ fn segments_of(row: Row) -> vec2<u32> {
   return vec2<u32>(visible_begin(row) / SEGMENT, (visible_end(row) + SEGMENT - 1u) / SEGMENT);
 }
 
-// What lanes are multiplied with, of their stats, which all invocations know.
-fn weigh_lanes(thread: u32) {
+// Computes the factors of the lanes from their stats, which all invocations know.
+fn fold_lanes(thread: u32) {
   if (thread < LANES) {
     var top = NEGATIVE;
     for (var l = 0u; l < thread; l++) {
@@ -58,8 +58,8 @@ fn weighted(quad: u32) -> vec4<f32> {
 }
 
 //#if SEGMENTS
-// Adds runs that are segments, BLOCK of them at a time. What a run is multiplied with is the same for all
-// elements: the workgroup finds it once, that of all runs side by side.
+// Runs are segments, and are added BLOCK at a time. The factors of a run are the same for all elements: the workgroup
+// computes those of all runs once, side by side.
 
 const BLOCK = 64u; // segments, at most THREADS
 
@@ -77,7 +77,7 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   //#endfor
   for (var block = range.x; block < range.y; block += BLOCK) {
     let there = min(BLOCK, range.y - block);
-    // Asked for before runs are weighed: the waits are shared.
+    // Runs are loaded before their factors are computed: the waits are shared.
     //#for t in TURNS
     //#for a in RUNS_AHEAD
     var part$t_$a = sums[
@@ -91,7 +91,7 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
     }
     workgroupBarrier();
     if (thread < BLOCK) {
-      // A run is weighed by the largest peak before it in its lane.
+      // The factors of a run depend on the largest peak before it in its lane.
       var peak = before;
       for (var s = thread % LANES; s < there; s += LANES) {
         let own = segment_stats[s].x;
@@ -125,7 +125,7 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
     }
   }
   workgroupBarrier();
-  weigh_lanes(thread);
+  fold_lanes(thread);
   //#for t in TURNS
   if (thread + $tu * THREADS < LANES * QUADS) {
     lane_sums[lane$t][(thread + $tu * THREADS) % QUADS] = sum$t;
@@ -134,9 +134,9 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   workgroupBarrier();
 }
 //#else
-// Adds runs that are chunks, SHARES of a segment one after the other. What a run is multiplied with is the
-// same for all elements: the workgroup finds it once. The first sums, and all peaks and totals, are asked for before the
-// row is known: what it does not see of them counts as nothing.
+// Runs are chunks, SHARES of which are a segment and are added one after the other. The factors of a run are the same for
+// all elements: the workgroup computes them once. The first sums, and all peaks and totals, are loaded before the row is
+// known: those that it does not see count as nothing.
 
 const SHARES = $SHARESu; // chunks of a segment
 const MOST_SEGMENTS = $MOST_SEGMENTSu;
@@ -146,7 +146,8 @@ var<workgroup> chunk_stats: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // p
 var<workgroup> chunk_folds: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // shrink, share
 var<workgroup> segment_folds: array<vec2<f32>, MOST_SEGMENTS>; // shrink, share
 
-fn weigh(query: u32, row: Row, thread: u32) {
+// Computes the factors of all chunks and segments, and the stats of the lanes.
+fn fold_chunks(query: u32, row: Row, thread: u32) {
   //#for c in CHUNK_TURNS
   let chunk$c = thread + $cu * THREADS;
   let stat$c = stats[query * RUNS + min(chunk$c, RUNS - 1u)];
@@ -161,7 +162,7 @@ fn weigh(query: u32, row: Row, thread: u32) {
   }
   //#endfor
   workgroupBarrier();
-  // A part is weighed by the largest peak before it.
+  // The factors of a chunk depend on the largest peak before it.
   //#for c in CHUNK_TURNS
   if (chunk$c < MOST_CHUNKS) {
     let s = chunk$c / SHARES;
@@ -208,8 +209,8 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   var part$t_$j = sums[begin$t + min((range.x + lane$t) * SHARES + $ju, RUNS - 1u) * RANK4];
   //#endfor
   //#endfor
-  weigh(query, row, thread);
-  weigh_lanes(thread);
+  fold_chunks(query, row, thread);
+  fold_lanes(thread);
   //#for t in TURNS
   {
     var sum = vec4<f32>(0.0);
@@ -218,7 +219,7 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
       //#for j in SHARES
       {
         let chunk = s * SHARES + $ju;
-        // What was left of others may be no number.
+        // What is stored for other chunks may be no number.
         if (chunk >= begin && chunk < end) {
           let fold = chunk_folds[s][$j];
           own = fma(part$t_$j, vec4<f32>(fold.y), own * fold.x);

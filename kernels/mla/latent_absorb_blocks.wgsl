@@ -1,9 +1,9 @@
-// out[r, h] = W_h^T q_n[r, h] of many rows: what latent_prepare.wgsl absorbs, every sum in its order.
+// out[r, h] = W_h^T q_n[r, h] of many rows: the absorbed queries of head h (MLA), to the bit those of latent_prepare.wgsl.
 //
 // One workgroup per (head and $COLS columns, $ROWS rows); an invocation has $TR rows by $TC fours of columns. Column
 // by column: chain p of CHAINS sums the rows i = p, p + CHAINS, ... of W_h, the first NOPE of the NOPE + VALUE rows
 // that head h has in kv_b_proj, and the chains are added in order of p. All of q_n is in workgroup
-// memory, chain by chain; a stage brings $STEPS rows of a chain, while the one before is summed.
+// memory, chain by chain; a stage loads $STEPS rows of a chain, while the one before is summed.
 
 //#import lib/weights_$weights
 
@@ -63,7 +63,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var stage = 0u; stage < CHAINS * STAGES; stage++) {
     workgroupBarrier(); // what is read of the stage before
     if (stage % (4u * STAGES) == 0u) {
-      // An invocation brings four steps of four neighbouring chains.
+      // An invocation loads four steps of four neighbouring chains.
       for (var n = thread; n < ROWS * FOURS; n += THREADS) {
         let i = n % FOURS * 4u * CHAINS + stage / STAGES;
         let from_row = min(first_row + n / FOURS, count - 1u);

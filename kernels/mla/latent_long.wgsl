@@ -1,17 +1,29 @@
-// Attention over latents of few rows at long contexts: what latent_attention.wgsl makes of runs of segments, to
-// the bit, for rows without paths. All cells of a segment go at once: the loads, products and sums of a score wait for nothing
-// of other chunks.
+// Attention over latents (MLA) of few rows at long contexts: sum, total and peak of softmax(SCALE q . k) v over a segment of
+// $CELLS cells, to the bit those of latent_attention.wgsl, for rows without paths. All cells of a segment are taken at
+// once: the loads, products and sums of a score do not wait for other chunks.
 //
 // One workgroup per (tile of $QUERIES queries, segment). Queries are numbered row * HEADS + head.
 //   scores   16 invocations share $QUERIES x $TC scores: of each, sums of fours l, l + 16, ... of q . k, added as a
 //            binary tree;
 //   weights  exp(score - peak of the chunk), all chunks side by side;
-//   values   weights times fours of latents, cell after cell. Of two teams each has every second chunk; then each adds
-//            the sums of both, one after the other (latent_fold.wgsl), of half of the queries.
+//   values   weights times fours of latents, cell after cell. Each of two teams has every second chunk; then each merges
+//            the sums of both, one after the other (lib/online_softmax.wgsl), for half of the queries.
 
-//#import mla/latent_runs
-//#import mla/four
+//#import lib/rows
+//#import lib/visible
+//#import lib/online_softmax
+//#import lib/latent_load
 
+override HEADS: u32;
+override TABLE_PAGES: u32; // pages per slot in the block table
+override RUNS: u32; // places for runs of a query in `sums`
+override SLOT_QUERIES: u32; // queries of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
+
+const CHUNK = 16u; // cells
+const THREADS = $THREADSu;
+const RANK4 = $RANK4u; // vec4 of a latent
 const CELLS = $CELLSu; // of a segment
 const CHUNKS = CELLS / CHUNK;
 const QUERIES = $QUERIESu; // of a workgroup, at most 8
@@ -25,7 +37,14 @@ const DIMS = THREADS / 2u; // invocations of a team
 const STEPS = 2u; // of a chunk, for the values
 const AT_ONCE = CHUNK / STEPS; // cells whose latents are on their way
 
-// Arrays of arrays: an index that is a number takes no instruction to be kept in its bounds.
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RANK4]
+@group(0) @binding(5) var<storage, read_write> stats: array<vec2<f32>>; // [rows, HEADS, RUNS]: peak, total
+
+// Arrays of arrays: an index that is a constant takes no instruction to be kept in its bounds.
 // Queries; then, of a four of queries, the scores' sums of lane l, at [l % 8][l / 8 * SIDE]; then, of each query, the
 // other team's sums, in two places that take turns.
 var<workgroup> pool: array<array<vec4<f32>, $POOL>, 8>;
@@ -39,6 +58,11 @@ var<workgroup> begins: array<u32, QUERIES>; // first cell that a query sees
 var<workgroup> ends: array<u32, QUERIES>; // one past the last; 0: none
 var<workgroup> places: array<u32, CHUNKS>; // where a chunk is stored
 
+// sum + q . k, one element after the other.
+fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
+  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
+}
+
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let tiles = (SLOT_QUERIES + QUERIES - 1u) / QUERIES;
@@ -46,7 +70,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let query = tile.x / tiles * SLOT_QUERIES + within;
   let count = min(QUERIES, SLOT_QUERIES - within);
   let first = tile.z * CELLS;
-  // Asked for before anything that the row has to say.
+  // Queries are loaded before anything that depends on the row.
   let load_query = thread / LOADERS;
   let load_first = thread % LOADERS;
   let load_at = (query + min(load_query, count - 1u)) * WIDTH4;
@@ -176,7 +200,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#endfor
   workgroupBarrier();
-  // Of a chunk and a query each: its total, and what it is added with, which the teams need after their next barrier.
+  // The total of each chunk and query, and the factors that it is merged with, which the teams need after their next barrier.
   let folding = THREADS - 1u - thread;
   if (folding < CHUNKS * QUERIES) {
     let chunk = folding / QUERIES;
@@ -197,8 +221,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     shares[chunk][own] = fold.y;
   }
 
-  // Statements of long.wgsl: the weighted sums of latents of a segment, stored.
-
+  // The weighted sums of latents of the segment, stored.
   let turns = (chunks + 1u) / 2u;
   var handed = 0u; // the place in `pool` that is written next
   //#for d in SPANS

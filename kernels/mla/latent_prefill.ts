@@ -1,11 +1,11 @@
-/** Attention of many rows over latents, in two products: scores of all cells, then their weighted sums. */
+/** Attention over latents of many rows, in two products: the weights of all cells, then their weighted sums. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { kernelOf } from "../shader.ts";
 import { type LatentSizes, SEGMENT } from "./latent_kernels.ts";
 
-/** A workgroup of weigh.wgsl. Touches no bit. */
-interface WeighTile {
+/** A workgroup of latent_prefill_weights.wgsl. None of it touches a bit of the result. */
+interface WeightsTile {
   readonly queries: number;
   readonly cells: number;
   /** Invocations a block of scores: 4 or 8. */
@@ -15,8 +15,8 @@ interface WeighTile {
   readonly wide: number;
 }
 
-/** A workgroup of sum.wgsl. Touches no bit. */
-interface SumTile {
+/** A workgroup of latent_prefill_values.wgsl. None of it touches a bit of the result. */
+interface ValuesTile {
   readonly queries: number;
   /** Elements of latents. */
   readonly dims: number;
@@ -27,32 +27,32 @@ interface SumTile {
   readonly staged: number;
 }
 
-/** Measured on an H200. The first's queries are a multiple of the second's. */
-const WEIGH: WeighTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
-const SUM: SumTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
+/** Measured on an H200. The queries of the first are a multiple of those of the second. */
+const WEIGHTS: WeightsTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
+const VALUES: ValuesTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
 
-/** Words of a record of weigh.wgsl. */
+/** f32 words of a record of latent_prefill_weights.wgsl. */
 export const RECORD_WORDS = 144;
-/** Lanes whose segments are added apart, see runs.wgsl: decides bits. */
+/** Lanes that segments are merged in, see lib/latent_runs.wgsl: decides bits. */
 const LANES = 4;
 
 /** Bytes of workgroup memory that either kernel takes at most. */
-export function manyBytes(): number {
-  const weighed = 16 * slabOf(WEIGH) + 4 * WEIGH.queries;
-  const { queries, dims, staged } = SUM;
+export function prefillBytes(): number {
+  const weighed = 16 * slabOf(WEIGHTS) + 4 * WEIGHTS.queries;
+  const { queries, dims, staged } = VALUES;
   const stage = 16 * (queries * (4 * staged + 1) + staged * 16 * dims / 4);
   return Math.max(weighed, stage + queries * (8 * 8 + 8 + 8 + 4) + 32);
 }
 
 /** Queries of an invocation whose sums are added at a time. */
-function batchOf({ queries, cells, lanes, tall }: WeighTile): number {
+function batchOf({ queries, cells, lanes, tall }: WeightsTile): number {
   const each = lanes * (queries / tall) * (cells / 4);
   const room = 17 * (queries + cells) - queries * (cells / 4 + 1);
   return [8, 4, 2, 1].find((batch) => tall % batch === 0 && batch * each <= room) ?? 1;
 }
 
 /** Fours of queries and keys, whose rows begin in different banks; later of sums and scores. */
-function slabOf(tile: WeighTile): number {
+function slabOf(tile: WeightsTile): number {
   const { queries, cells, lanes, tall } = tile;
   const pool = batchOf(tile) * lanes * (queries / tall) * (cells / 4);
   return Math.max(17 * (queries + cells), pool + queries * (cells / 4 + 1));
@@ -81,7 +81,7 @@ interface Buffers {
 }
 
 /** Records attention of chains of rows that see all cells before them. */
-export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
+export function prefillAttention(buffers: Buffers, shape: Shape): Dispatch[] {
   const { sizes, heads, tablePages, count, perSlot, firstRow, runs, scale, label, forCells } =
     shape;
   const { q, keys, rows, pages, sums, out } = buffers;
@@ -91,7 +91,7 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
     const each = Math.ceil(SLOT_QUERIES / queries);
     return { SLOT_QUERIES, tiles: count * heads / SLOT_QUERIES * each };
   };
-  const [scored, summed] = [tiles(WEIGH.queries), tiles(SUM.queries)];
+  const [scored, summed] = [tiles(WEIGHTS.queries), tiles(VALUES.queries)];
   const common = {
     HEADS: heads,
     TABLE_PAGES: tablePages,
@@ -101,11 +101,11 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
   };
   const latentBytes = KV_BYTES[kvDtype];
   return [
-    dispatch(weighKernel(sizes, WEIGH), {
+    dispatch(weightsKernel(sizes, WEIGHTS), {
       buffers: { q, keys, rows, pages, sums },
       constants: { ...common, SLOT_QUERIES: scored.SLOT_QUERIES, SCALE: scale },
-      workgroups: [scored.tiles, 1, runs * SEGMENT / WEIGH.cells],
-      cellsEach: WEIGH.cells,
+      workgroups: [scored.tiles, 1, runs * SEGMENT / WEIGHTS.cells],
+      cellsEach: WEIGHTS.cells,
       forCells,
       label: `${label}.weights`,
       work: {
@@ -118,10 +118,10 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
         },
       },
     }),
-    dispatch(sumKernel(sizes, SUM), {
+    dispatch(valuesKernel(sizes, VALUES), {
       buffers: { sums, keys, rows, pages, out },
       constants: { ...common, SLOT_QUERIES: summed.SLOT_QUERIES },
-      workgroups: [Math.ceil(rank / SUM.dims), summed.tiles],
+      workgroups: [Math.ceil(rank / VALUES.dims), summed.tiles],
       forCells,
       label,
       work: {
@@ -137,7 +137,7 @@ export function manyAttended(buffers: Buffers, shape: Shape): Dispatch[] {
   ];
 }
 
-interface WeighParameters {
+interface WeightsParameters {
   /** What keys are stored as. */
   readonly kv: KvDtype;
   /** Queries and cells of a workgroup. */
@@ -168,12 +168,12 @@ interface WeighParameters {
   readonly SLAB: number;
   /** Fours of a key. */
   readonly WIDTH4: number;
-  /** Fours of queries and of keys that an invocation brings at a time. */
+  /** Fours of queries and of keys that an invocation loads at a time. */
   readonly Q_LOADS: number;
   readonly K_LOADS: number;
 }
 
-interface SumParameters {
+interface ValuesParameters {
   /** What keys are stored as. */
   readonly kv: KvDtype;
   /** Queries and elements of latents of a workgroup. */
@@ -187,20 +187,20 @@ interface SumParameters {
   readonly THREADS: number;
   /** Chunks of cells of a stage. */
   readonly STAGED: number;
-  /** Lanes whose segments are added apart. */
+  /** Lanes that segments are merged in. */
   readonly LANES: number;
   /** Fours of a key, and of the latent in it. */
   readonly WIDTH4: number;
   readonly RANK4: number;
-  /** Fours of weights and of latents that an invocation brings of a stage. */
+  /** Fours of weights and of latents that an invocation loads of a stage. */
   readonly W_LOADS: number;
   readonly L_LOADS: number;
 }
 
-function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
+function weightsKernel({ width, kvDtype }: LatentSizes, tile: WeightsTile): Kernel {
   const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
   const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
-  const name = `latent_weigh_${kvDtype}_${width}_${shape}`;
+  const name = `latent_prefill_weights_${kvDtype}_${width}_${shape}`;
   const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
   const THREADS = TALL * WIDE * LANES;
   const SIDES = 16 / LANES;
@@ -229,7 +229,7 @@ function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
     LANES_8: Math.floor(LANES / 8),
     LEVELS: Math.log2(LANES),
   };
-  return kernelOf<WeighParameters>("mla/weigh")({ kv: kvDtype, ...counts }, {
+  return kernelOf<WeightsParameters>("mla/latent_prefill_weights")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums"],
     constants: [
@@ -246,10 +246,10 @@ function weighKernel({ width, kvDtype }: LatentSizes, tile: WeighTile): Kernel {
   });
 }
 
-function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel {
+function valuesKernel({ rank, width, kvDtype }: LatentSizes, tile: ValuesTile): Kernel {
   const { queries: QUERIES, dims: DIMS, tall: TQ, fours: TD, staged: STAGED } = tile;
   const shape = `${QUERIES}x${DIMS}_${TQ}x${TD}_${STAGED}`;
-  const name = `latent_sum_${kvDtype}_${rank}_${width}_${shape}`;
+  const name = `latent_prefill_values_${kvDtype}_${rank}_${width}_${shape}`;
   const WIDE = DIMS / 4 / TD;
   const THREADS = QUERIES / TQ * WIDE;
   const counts = {
@@ -266,7 +266,7 @@ function sumKernel({ rank, width, kvDtype }: LatentSizes, tile: SumTile): Kernel
     W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),
     L_LOADS: Math.ceil(STAGED * 16 * DIMS / 4 / THREADS),
   };
-  return kernelOf<SumParameters>("mla/sum")({ kv: kvDtype, ...counts }, {
+  return kernelOf<ValuesParameters>("mla/latent_prefill_values")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["sums", "keys", "rows", "pages", "out"],
     constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "WINDOW"],

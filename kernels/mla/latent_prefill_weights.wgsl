@@ -1,9 +1,10 @@
 // Weights of the cells that many queries see, w = exp(SCALE q . k - peak of the chunk), with the peak and the total of
-// every chunk of 16 cells: the first half of latent_attention.wgsl, every sum in its order. sum.wgsl does the rest.
+// every chunk of 16 cells: the first half of attention over latents (MLA), to the bit that of latent_attention.wgsl.
+// latent_prefill_values.wgsl is the second half.
 //
 // One workgroup per ($QUERIES queries of a slot, $CELLS cells). Queries are numbered row * HEADS + head. $LANES
 // invocations share a block of $TQ x $TC scores: of each, an invocation has $SIDES neighbours of its 16 sums of fours
-// l, l + 16, ... of q . k; those of all lanes are added as a binary tree. A slab of 16 fours is brought into
+// l, l + 16, ... of q . k; those of all lanes are added as a binary tree. A slab of 16 fours is loaded into
 // workgroup memory while the one before is multiplied.
 //
 // For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, 8 peaks, 8 totals. Cells
@@ -11,8 +12,8 @@
 
 //#import lib/rows
 //#import lib/visible
-//#import mla/latent_fold
-//#import mla/four
+//#import lib/online_softmax
+//#import lib/latent_load
 
 override HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
@@ -23,7 +24,7 @@ override SCALE: f32; // of scores
 
 const CHUNK = 16u; // cells
 const CHUNKS = 8u; // of a segment
-const RECORD = 36u;
+const RECORD = 36u; // vec4
 const THREADS = $THREADSu;
 const QUERIES = $QUERIESu;
 const CELLS = $CELLSu;

@@ -1,16 +1,17 @@
-// out = sum of weighted latents over total, of the weights that weigh.wgsl leaves: the second half of
-// latent_attention.wgsl and what latent_combine.wgsl adds, every sum in its order. Zeros for padding.
+// out[r, h] = sum of weighted latents / total, by the weights that latent_prefill_weights.wgsl stored: the second half of
+// attention over latents (MLA) of many queries, to the bit that of latent_attention.wgsl and latent_combine.wgsl. Zeros for
+// padding.
 //
 // One workgroup per ($DIMS elements of a latent, $QUERIES queries of a slot); an invocation has $TQ queries by $TD
 // fours. Chunks of 16 cells are added to the sums of their segment of 128, segments to those of their lane, which has
-// every LANES-th of them, and the lanes to what is written. What a part is multiplied with (latent_fold.wgsl) is
-// the same for all elements: an invocation finds it for a query of the workgroup, a segment at a time. A stage brings
+// every LANES-th of them, and the lanes to what is written. The factors of a part (lib/online_softmax.wgsl) are
+// the same for all elements: an invocation computes them for a query of the workgroup, a segment at a time. A stage loads
 // $STAGED chunks of weights and latents into workgroup memory, while the one before is summed.
 
 //#import lib/rows
 //#import lib/visible
-//#import mla/latent_fold
-//#import mla/four
+//#import lib/online_softmax
+//#import lib/latent_load
 
 override HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
@@ -21,7 +22,7 @@ override FIRST_ROW: u32; // of `rows`
 const CHUNK = 16u; // cells
 const CHUNKS = 8u; // of a segment
 const SEGMENT = CHUNKS * CHUNK;
-const RECORD = 36u;
+const RECORD = 36u; // vec4 of a record: 128 weights, 8 peaks, 8 totals
 const LANES = $LANESu;
 const THREADS = $THREADSu;
 const QUERIES = $QUERIESu;

@@ -1,6 +1,6 @@
-// A softmax that grows by parts of the cells (Milakov & Gimelshein 2018), for one query or four:
+// The online softmax (Milakov & Gimelshein 2018), for one query or four: sums of weighted values grow by parts of the cells,
 //   sum = shrink * sum + share * sum of the part,
-// totals likewise. A part of which a query sees no cell leaves what there is as it was, to the bit.
+// and totals of weights likewise. A part of which a query sees no cell changes nothing, to the bit.
 
 const NEGATIVE = -3.0e38; // below every score: the peak where no cell is seen; minus infinity would make NaN
 
@@ -10,6 +10,7 @@ struct Fold {
   share: vec4<f32>,
 }
 
+// The factors for a part whose largest score is `own`, `peak` being the largest score before it.
 fn fold_of(peak: vec4<f32>, own: vec4<f32>) -> Fold {
   let none = own == vec4<f32>(NEGATIVE);
   let first = peak == vec4<f32>(NEGATIVE);
@@ -19,7 +20,7 @@ fn fold_of(peak: vec4<f32>, own: vec4<f32>) -> Fold {
   return Fold(top, shrink, share);
 }
 
-// x shrink, y share, z peak.
+// The same of one query: (shrink, share, new peak).
 fn fold_one(peak: f32, own: f32) -> vec3<f32> {
   let none = own == NEGATIVE;
   let first = peak == NEGATIVE;

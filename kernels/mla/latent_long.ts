@@ -1,4 +1,4 @@
-/** Attention over latents of few rows without paths at long contexts. */
+/** latent_long.wgsl: attention over latents of few rows without paths at long contexts. */
 import { type Kernel } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
@@ -46,7 +46,7 @@ interface LongParameters {
   /** Steps of the loop over a key whose loads are under way, and turns of that loop. */
   readonly AHEAD: number;
   readonly STEP_LOOPS: number;
-  /** Fours of a query that an invocation brings. */
+  /** Fours of a query that an invocation loads. */
   readonly QUERY_LOADS: number;
   /** Fours of a latent of an invocation. */
   readonly SPANS: number;
@@ -74,7 +74,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
     SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
     AT_ONCE: 8,
   };
-  return kernelOf<LongParameters>("mla/long")({ kv: kvDtype, ...counts }, {
+  return kernelOf<LongParameters>("mla/latent_long")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [
