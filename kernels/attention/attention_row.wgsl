@@ -5,7 +5,7 @@
 // value themselves, and those of the first heads store them. attention_combine.wgsl adds the splits.
 //
 // With RELAYED other workgroups of the same dispatch make q, k and v of the only row, all in one range of words
-// (matmul/relay/counts.wgsl).
+// (lib/relay.wgsl).
 //
 // One workgroup per (row, $GROUP query heads of one key-value head, split):
 //   heads    head vectors ($GROUP queries, the key and the value) have NORM_LANES invocations each, which take rope
@@ -26,7 +26,7 @@
 //#endif
 //#import lib/rope
 //#if RELAYED
-//#import matmul/relay/counts
+//#import lib/relay
 //#endif
 
 override KV_HEADS: u32;

@@ -6,7 +6,7 @@ import { type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
 import { kernelOf } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
 
-/** What is stored of the outputs; see matmul/epilogue.wgsl. */
+/** What is stored of the outputs; see lib/epilogue.wgsl. */
 export type ExpertEpilogue = "store" | "swiglu";
 
 /**
@@ -56,9 +56,9 @@ interface CachedParameters {
 
 /** What expert_staged.wgsl takes. */
 interface StagedParameters extends CachedParameters {
-  /** What is multiplied: see matmul/dot.wgsl. */
+  /** What is multiplied: see lib/dot.wgsl. */
   readonly dots: Dots;
-  /** Jobs of a workgroup, as matmul/dot.wgsl has them. */
+  /** Jobs of a workgroup, as lib/staged_x.wgsl has them. */
   readonly ROWS: number;
   /** Half of the pairs of a group, rounded down, and whether there is only one. */
   readonly PAIR_HALVES: number;

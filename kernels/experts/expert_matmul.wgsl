@@ -6,13 +6,13 @@
 // after the other; the lanes are added in order of l. So a job has the same bits whatever jobs
 // share its tile. Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half of it apart.
 //
-// Tiles are those of lib/expert_jobs.wgsl; y goes to an epilogue that stores numbers (matmul/epilogue.wgsl).
+// Tiles are those of lib/expert_jobs.wgsl; y goes to an epilogue that stores numbers (lib/epilogue.wgsl).
 
-//#import matmul/common
+//#import lib/matmul_sizes
 //#import lib/weights_$weights
 //#import lib/add8
 //#import lib/expert_jobs
-//#import matmul/epilogue
+//#import lib/epilogue
 //#import lib/expert_rows
 
 override FIRST_EXPERT: u32; // of the shard

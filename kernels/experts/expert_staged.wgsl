@@ -5,12 +5,12 @@
 // stage.
 //
 // One workgroup per tile of at most $ROWS jobs of one expert and range of outputs (lib/expert_jobs.wgsl). COLS / 8 is a
-// multiple of $STAGE. y goes to an epilogue that stores numbers (matmul/epilogue.wgsl).
+// multiple of $STAGE. y goes to an epilogue that stores numbers (lib/epilogue.wgsl).
 
-//#import matmul/epilogue
-//#import matmul/common
+//#import lib/epilogue
+//#import lib/matmul_sizes
 //#import lib/weights_$weights
-//#import matmul/dot
+//#import lib/staged_x
 //#import lib/expert_jobs
 //#import lib/expert_rows
 

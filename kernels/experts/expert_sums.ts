@@ -93,7 +93,7 @@ function canHold(
 interface AnySumsParameters {
   /** Format of the experts' weights. */
   readonly weights: Matrix["format"];
-  /** What is multiplied: see matmul/dot.wgsl. */
+  /** What is multiplied: see lib/dot.wgsl. */
   readonly dots: Dots;
   /** Whether rows are packed for fewer lanes than share an output: never. */
   readonly PACKED_FEW: false;

@@ -6,9 +6,9 @@
 // norm/rms_norm.wgsl. $STEPS blocks of each of a lane's rows of W are loaded at a time; without WHOLE the last ones may
 // be fewer.
 
-//#import matmul/common
+//#import lib/matmul_sizes
 //#import lib/weights_$weights
-//#import matmul/dot_x
+//#import lib/dot
 //#import lib/expert_rows
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]

@@ -5,9 +5,9 @@
 // One workgroup per 2 SETS outputs of a row; a set has LANES lanes for each of its GROUPS jobs, two outputs, and
 // $STEPS loaded blocks of both rows of W; a lane's blocks are a multiple of $STEPS where $WHOLE is 1.
 
-//#import matmul/common
+//#import lib/matmul_sizes
 //#import lib/weights_$weights
-//#import matmul/dot
+//#import lib/staged_x
 //#import lib/expert_rows
 
 override SETS: u32;

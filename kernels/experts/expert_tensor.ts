@@ -55,7 +55,7 @@ interface ExpertTileParameters {
   readonly AHEAD: number;
   /** Whether stages are asked for before the barrier. */
   readonly EARLY: boolean;
-  /** See matmul/tensor/row_of_chunk.wgsl. */
+  /** See lib/row_of_chunk.wgsl. */
   readonly SPREAD: boolean;
   /** Rows from hi of a job to lo, products of a job, and jobs of a product. */
   readonly LO_ROW: number;

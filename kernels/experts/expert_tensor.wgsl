@@ -66,7 +66,7 @@ fn gather(own: u32) {}
 
 fn end_row(row: u32, own: u32) {}
 //#endif
-//#import matmul/epilogue
+//#import lib/epilogue
 
 // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -82,7 +82,7 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const GROUP = $UNIT_HALFu; // rows of W on either side of a pair, in a tile of the unit
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 
-//#import matmul/tensor/load
+//#import lib/f16_weights
 //#if TILED
 // Blocks of weights are in the order of tile_weights.wgsl: GROUP rows together, so that neighbouring lanes read one block of
 // each of them.
@@ -118,7 +118,7 @@ fn begin_of(row: u32, block: u32, range: u32) -> u32 {
 }
 //#endif
 
-//#import matmul/tensor/row_of_chunk
+//#import lib/row_of_chunk
 
 const XS = $TILE_COLSu * PITCH;
 const SUM_PITCH = $SUM_PITCHu; // as PITCH

@@ -7,7 +7,7 @@
 
 override COLS: u32; // a multiple of 8
 
-//#import matmul/tensor/to_f16
+//#import lib/to_f16
 
 // [rows, COLS / 8]: eight bf16
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;

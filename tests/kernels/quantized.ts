@@ -59,7 +59,7 @@ function placeInVec8(format: Quantization, i: number): number {
 }
 
 /**
- * Activations as dot_x.wgsl makes them: each vec8 in steps of the power of two by which its largest
+ * Activations as lib/dot.wgsl makes them: each vec8 in steps of the power of two by which its largest
  * has 13 bits before the point.
  */
 export function roundedVec8s(x: Float32Array): Float32Array {

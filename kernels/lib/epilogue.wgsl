@@ -95,7 +95,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   finish(prepare(row, c), c, sum);
 }
 //#else if epilogue == partial
-// Keeps the partial result of a group's outputs for `end_group` (outputs.wgsl).
+// Keeps the partial result of a group's outputs for `end_group` (lib/matmul_outputs.wgsl).
 
 //#import lib/partial_$partial
 
@@ -114,7 +114,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   consider(sum.y, FIRST + c + half);
 }
 //#else if epilogue == relayed_gated
-// Of one row and a matrix [gate; up]: others wait for the output (outputs.wgsl).
+// Of one row and a matrix [gate; up]: others wait for the output (lib/matmul_outputs.wgsl).
 
 //#import lib/gate
 
@@ -122,7 +122,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(FIRST + c, gated(sum));
 }
 //#else if epilogue == relayed
-// Of one row: others wait for the output (outputs.wgsl).
+// Of one row: others wait for the output (lib/matmul_outputs.wgsl).
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(row * OUT_COLS + FIRST + c, sum.x);

@@ -1,10 +1,10 @@
 // x of the matmuls that hold it in workgroup memory, and inner products with it. Who imports this declares `staged`, fours of
 // floats, unless $dots is packed. Of a row of $STAGE vec8s:
 //
-//   put_vec8(row, e, lo, hi)  stores vec8 e, as `x_of` of dot_x.wgsl makes it of floats;
+//   put_vec8(row, e, lo, hi)  stores vec8 e, as `x_of` of lib/dot.wgsl makes it of floats;
 //   get_vec8(row, e)          is it, for `add_dot`.
 
-//#import matmul/dot_x
+//#import lib/dot
 //#if dots == packed
 
 var<workgroup> staged_bytes: array<vec4<u32>, $BUFFERSu * $ROWSu * $STAGEu>;

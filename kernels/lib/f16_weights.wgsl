@@ -6,7 +6,7 @@
 //   vec8_of(block)          where the first vec8 of a row's block is;
 //   in_stage(chunk)         which vec8 of a stage is its chunk.
 
-//#import matmul/tensor/to_f16
+//#import lib/to_f16
 
 //#if load == whole
 // Weights of matmuls on matrix units, bf16 or f16: a block is eight of them, in the order of k.
