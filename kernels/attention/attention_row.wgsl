@@ -164,7 +164,7 @@ fn head_scale(squares: f32) -> f32 {
 }
 //#else
 // Where the first number of pair w of a head is; the second is `raw_step` further. The first halves of all heads come
-// before the second halves, as the loader's `heads` has them.
+// before the second halves, row order rope_halves of src/gpu/matrix.ts.
 fn raw_at(row: u32, all: u32, head: u32, w: u32) -> u32 {
   return (2u * row * all + head) * HALF + w;
 }
