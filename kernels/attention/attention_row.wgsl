@@ -10,7 +10,7 @@
 // One workgroup per (row, $GROUP query heads of one key-value head, split):
 //   heads    head vectors ($GROUP queries, the key and the value) have NORM_LANES invocations each, which take rope
 //            pairs l, l + NORM_LANES, ...; vectors that are in memory are loaded first of all and squared while the page
-//            numbers are loaded, vectors of the same dispatch are waited for after keys and values have been asked for;
+//            numbers are loaded, vectors of the same dispatch are waited for after keys and values have begun to load;
 //   dots     $LANES invocations share a cell and compute their parts of its scores of all queries;
 //   scores   one invocation per cell and query adds them;
 //   weights  exp(score - peak of the split);
