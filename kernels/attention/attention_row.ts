@@ -27,7 +27,7 @@ export interface RelayedHeads {
 export interface OwnHeads {
   /**
    * q, k and v as their matmul left them: [rows, heads + 2 kvHeads, headDim], or where there is no norm
-   * [rows, 2, heads + 2 kvHeads, headDim / 2], the rows of the loader's `heads`.
+   * [rows, 2, heads + 2 kvHeads, headDim / 2], outputs of a matrix of row order rope_halves.
    */
   readonly qkv: Operand;
   /** Where they come from instead. */

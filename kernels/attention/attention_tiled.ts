@@ -123,9 +123,9 @@ interface TiledCounts extends SplitOrder {
   readonly STAGED_CELLS: number;
   readonly STAGED_PARTS: number;
   readonly STAGED_PART_CELLS: number;
-  /** Halves of vec8s of values that an invocation brings ahead. */
+  /** Halves of vec8s of values that an invocation loads ahead. */
   readonly AHEAD: number;
-  /** Vec8s of queries and of keys that an invocation brings of a stage. */
+  /** Vec8s of queries and of keys that an invocation loads of a stage. */
   readonly Q_LOADS: number;
   readonly K_LOADS: number;
   /** Of workgroup memory, in fours of floats: from line to line of queries, keys and weights, and of values. */

@@ -22,7 +22,7 @@ function placeHeadsKernel(dtype: KvDtype): Kernel {
 /** Records what `qkvEpilogue` does, for `count` rows of sums of a matmul over ranges of k. */
 export function placeHeads(
   { sums, q, ...place }: KvPlace & {
-    /** [splitK, count, (heads + 2 kvHeads) headDim], of a matrix that is the loader's `heads`. */
+    /** [splitK, count, (heads + 2 kvHeads) headDim], of a matrix of row order rope_halves. */
     readonly sums: Operand;
     /** Rotated, [count, heads headDim]. */
     readonly q: Operand;

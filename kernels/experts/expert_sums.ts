@@ -17,7 +17,7 @@ interface SumsShape {
   readonly dots: Dots;
   /** Outputs of a workgroup. */
   readonly outs: number;
-  /** Packed blocks of each output's weights that a lane has on their way. */
+  /** Packed blocks of each output's weights that a lane loads at a time. */
   readonly steps: number;
   /** Whether the last of them are fewer. */
   readonly part: boolean;
@@ -26,7 +26,7 @@ interface SumsShape {
 }
 
 /**
- * Packed blocks of weights that a lane has on their way at most. More make a longer text: beside the others of a
+ * Packed blocks of weights that a lane loads at a time at most. More make a longer text: beside the others of a
  * layer of q8, one of 24 blocks left the instruction cache, which took 7 us of 60 (H200).
  */
 const MOST_LOADS = 12;
@@ -101,7 +101,7 @@ interface AnySumsParameters {
   readonly BLOCK_VEC8S: number;
   /** Outputs of a workgroup, or of a set of one. */
   readonly OUTS: number;
-  /** Blocks of each output that a lane has under way, and whether the last of them are as many. */
+  /** Blocks of each output that a lane loads at a time, and whether the last of them are as many. */
   readonly STEPS: number;
   readonly WHOLE: boolean;
   /** Vectors of workgroup memory for the lanes' sums, and for the jobs'. */
@@ -121,7 +121,7 @@ interface HeldSumsParameters extends AnySumsParameters {
   readonly ROWS: 1;
   readonly BUFFERS: 1;
   readonly STAGE: number;
-  /** Invocations of a workgroup, and vec8s of x that one brings. */
+  /** Invocations of a workgroup, and vec8s of x that one loads. */
   readonly THREADS: number;
   readonly LOADS: number;
 }

@@ -21,11 +21,11 @@ export interface ExpertTile {
   readonly grid: readonly [jobs: number, columns: number];
   /** Tiles of each of them; jobs are grid[0] * own[0] tiles of the unit's rows, or fewer than one. */
   readonly own: readonly [jobs: number, columns: number];
-  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
+  /** Numbers of k that are loaded at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  /** Whether stages are loaded before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
 }
 
@@ -53,7 +53,7 @@ interface ExpertTileParameters {
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly AHEAD: number;
-  /** Whether stages are asked for before the barrier. */
+  /** Whether stages are loaded before the barrier. */
   readonly EARLY: boolean;
   /** See lib/row_of_chunk.wgsl. */
   readonly SPREAD: boolean;
@@ -61,7 +61,7 @@ interface ExpertTileParameters {
   readonly LO_ROW: number;
   readonly PARTS: number;
   readonly TILE_R: number;
-  /** Blocks of weights, eights of x, jobs and scales of columns that an invocation brings. */
+  /** Blocks of weights, eights of x, jobs and scales of columns that an invocation loads. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly JOB_LOADS: number;
@@ -92,7 +92,7 @@ export function tileColumns({ n }: MatrixUnit, { grid, own }: ExpertTile): numbe
   return grid[1] * own[1] * n;
 }
 
-/** Invocations of a workgroup; they divide what a stage brings of the weights. */
+/** Invocations of a workgroup; they divide the weights of a stage. */
 export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): number {
   return grid[0] * grid[1] * lanes;
 }

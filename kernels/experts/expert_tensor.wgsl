@@ -126,7 +126,7 @@ const SUM_PITCH = $SUM_PITCHu; // as PITCH
 // Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [LO_ROW, PITCH] and then lo where there is one. Later, of
 // each subgroup, the sums of a tile: [$UNIT_M, SUM_PITCH] of four f32, hi and then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
-// What the sums need at the end is asked for before them.
+// What the sums need at the end is loaded before them.
 var<workgroup> jobs: array<u32, $JOBS>; // of the tile
 var<workgroup> x_inverses: array<f32, $JOBS>; // 1 / scale
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;

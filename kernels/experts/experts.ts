@@ -120,7 +120,7 @@ export function expertMatmul(
   { matrix, x, xScales, out, noted, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
-    /** Of x's rows, f32, where who wrote them noted them: for matrix units. */
+    /** Of x's rows, f32, where the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
     /** Of out's rows, which are jobs, f32, the largest before: "swiglu" lowers them where `notesExperts`. */

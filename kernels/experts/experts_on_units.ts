@@ -16,7 +16,7 @@ import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
 import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
 
-/** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
+/** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: the values of the numbers are not looked at. */
 export function fitsExpertUnits(
   { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
   { unit, limits, numExperts }: {

@@ -11,7 +11,7 @@ import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
 import { normLanes, type RowScales } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";
 
-/** Vec8s of weights that an invocation has on their way. */
+/** Vec8s of weights that an invocation loads at a time. */
 const MOST_LOADED = 16;
 
 /** Logits that a workgroup makes: few, for one multiprocessor reads slowly. */
@@ -26,7 +26,7 @@ interface LogitsShape {
   readonly matrixLanes: number;
   readonly part: number;
   readonly steps: number;
-  /** Whether there are more vec8s than those on their way at first. */
+  /** Whether there are more vec8s than those that are loaded first. */
   readonly more: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly normed: number;
@@ -62,7 +62,7 @@ interface RouterParameters extends TotalParameters {
   readonly SMALL: boolean;
   /** Logits of a workgroup. */
   readonly PART: number;
-  /** Vec8s of weights that an invocation has under way, and whether there are more than those at first. */
+  /** Vec8s of weights that an invocation loads at a time, and whether there are more than those. */
   readonly STEPS: number;
   readonly MORE: boolean;
   /** Vec8s of the row that an invocation norms. */

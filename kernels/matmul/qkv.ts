@@ -7,7 +7,7 @@ export const QKV_BUFFERS = 5;
 
 /**
  * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads headDim], and keys and
- * values to the pages. The matrix is the loader's `heads`; `bias` is of q, k and v,
+ * values to the pages. The row order of the matrix is rope_halves; `bias` is of q, k and v,
  * [(heads + 2 kvHeads) headDim].
  */
 export function qkvEpilogue(

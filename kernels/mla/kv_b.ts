@@ -66,7 +66,7 @@ export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapt
     : [latentPrepare(buffers, shape)];
 }
 
-/** Records `latentValue`, of many rows in blocks where nobody wants their scales. */
+/** Records `latentValue`, of many rows in blocks where no kernel reads their scales. */
 export function valueRows(buffers: ValueBuffers, shape: ValueShape & Adapter): Dispatch {
   const { count, rank, tuning: { software, workgroupBytes } } = shape;
   const blocks = !software && !buffers.scales && count >= LEAST_ROWS.value &&
@@ -163,7 +163,7 @@ interface ValueParameters {
   readonly DEPTH: number;
   /** Eights of a latent. */
   readonly VEC8S: number;
-  /** Eights of x and of weights that an invocation brings of a stage. */
+  /** Eights of x and of weights that an invocation loads of a stage. */
   readonly X_LOADS: number;
   readonly W_LOADS: number;
 }
@@ -186,7 +186,7 @@ interface AbsorbParameters {
   readonly STAGED: number;
   /** Eights of a latent. */
   readonly VEC8S: number;
-  /** Eights of weights that an invocation brings of a stage. */
+  /** Eights of weights that an invocation loads of a stage. */
   readonly W_LOADS: number;
 }
 

@@ -34,7 +34,7 @@ export interface LatentLaunch {
 export const MOST_ROWS = 8;
 /** Invocations of a workgroup of latent_prepare.wgsl. */
 const THREADS = 64;
-/** Loads of weights of an invocation that are asked for at a time: 16 have a text that is a quarter longer. */
+/** Loads of weights of an invocation that are made at a time: 16 have a text that is a quarter longer. */
 const AHEAD = 8;
 /** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
 const BLOCK_COLS = 64;
@@ -155,7 +155,7 @@ function prepareKernel(
     readonly rank: number;
     readonly width: number;
     readonly ROWS: number;
-    /** Loads of weights of an invocation that are asked for at a time. */
+    /** Loads of weights of an invocation that are made at a time. */
     readonly ahead: number;
   },
 ): Kernel {

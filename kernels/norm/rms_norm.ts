@@ -122,7 +122,7 @@ type SourceParameters =
 interface NormParameters extends FoldParameters {
   /** What happens to the result: see `NormShape`. */
   readonly put: "store" | "add" | "pair";
-  /** What is kept besides: see `NormKept`. */
+  /** The second output, see `NormKept`. */
   readonly keep: "nothing" | NormKept["what"];
   /** Numbers of the bindings of what is kept, and of the slots of its rows. */
   readonly KEPT: number;

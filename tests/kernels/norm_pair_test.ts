@@ -145,7 +145,7 @@ function cut(x: number): number {
 
 Deno.test("norm_pair: an embedding in several bindings has norms of its own", () => {
   const shards = [0, 6].map((first) => ({ first, rows: 6, operand: device.filled(16) }));
-  const table = { format: "f32", rows: TOKENS, cols: 8, lanes: 1 } as const;
+  const table = { format: "f32", rowOrder: "stacked", rows: TOKENS, cols: 8, lanes: 1 } as const;
   assert.equal(pairsNorms({ ...table, shards }), false);
   assert.equal(pairsNorms({ ...table, shards: shards.slice(0, 1) }), true);
 });

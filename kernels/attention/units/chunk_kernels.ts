@@ -33,10 +33,10 @@ interface ChunkParameters extends UnitsCounts {
   /** Parts of a head's keys, and of its values, that pass through workgroup memory one after the other. */
   readonly K_PARTS: number;
   readonly PARTS: number;
-  /** Invocations that bring a cell's part of keys, and of values. */
+  /** Invocations that load a cell's part of keys, and of values. */
   readonly K_WIDE: number;
   readonly V_WIDE: number;
-  /** Parts of cells' values that an invocation brings. */
+  /** Parts of cells' values that an invocation loads. */
   readonly V_LOADS: number;
   /** Of a part: products along a head, for scores; fours of sums; products of a subgroup along a head, for values. */
   readonly PART_STEPS: number;
@@ -58,11 +58,11 @@ interface HalveParameters {
   readonly CELLS: number;
   /** 1 where keys and values are two f16 numbers each; else 0. */
   readonly KV_LOW: number;
-  /** Vec8s of a head; invocations that bring a row, and their number's binary logarithm. */
+  /** Vec8s of a head; invocations that load a row, and their number's binary logarithm. */
   readonly VEC8S: number;
   readonly WIDE: number;
   readonly WIDE_STEPS: number;
-  /** Invocations of a workgroup, and rows that one brings its part of. */
+  /** Invocations of a workgroup, and rows of which an invocation loads a part. */
   readonly THREADS: number;
   readonly LOADS: number;
 }

@@ -31,13 +31,13 @@ export interface UnitsTile {
   readonly group: number;
   /** Rows of a slot. */
   readonly tile: number;
-  /** Splits of keys: 1, a segment's, or some that are kept apart. */
+  /** Splits of keys: 1, a segment's, or some whose sums are each kept. */
   readonly span: number;
   /** The sums of each of its splits are kept, as if it had a workgroup of its own. */
   readonly apart: boolean;
   /** Its rows see no splits of other workgroups: it writes their output. */
   readonly direct: boolean;
-  /** Values are asked for with the keys: they wait in registers. */
+  /** Values are loaded with the keys: they wait in registers. */
   readonly early: boolean;
   /** Tiles of queries stay in registers, not in workgroup memory. */
   readonly held: boolean;
@@ -69,12 +69,12 @@ export function whyNotUnits(
   return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
 }
 
-/** Invocations that bring a row, a power of two: two of its vec8s each, some none. */
+/** Invocations that load a row, a power of two: two of its vec8s each, some none. */
 export function wideOf(headDim: number): number {
   return 2 ** Math.ceil(Math.log2(headDim / 16));
 }
 
-/** Invocations of a workgroup of many splits: they bring whole rows, and all bring as many. */
+/** Invocations of a workgroup of many splits: they load whole rows, and all load as many. */
 export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
   const { limits, unit } = units;
   const fits = MANY_THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
@@ -131,7 +131,7 @@ export interface UnitsCounts {
   readonly UNIT_M: number;
   readonly UNIT_N: number;
   readonly UNIT_K: number;
-  /** Vec8s of a head; invocations that bring a query, and their number's binary logarithm. */
+  /** Vec8s of a head; invocations that load a query, and their number's binary logarithm. */
   readonly VEC8S: number;
   readonly WIDE: number;
   readonly WIDE_STEPS: number;
@@ -152,7 +152,7 @@ export interface UnitsCounts {
   readonly C_STEPS: number;
   /** Products of a subgroup along the cells, for scores. */
   readonly OWN_CELLS: number;
-  /** Rows of keys or values, and of queries, that an invocation brings its part of. */
+  /** Rows of keys or values, and of queries, of which an invocation loads a part. */
   readonly LOADS: number;
   readonly Q_LOADS: number;
   /** Fours of sums of an invocation. */
@@ -177,7 +177,7 @@ interface UnitsParameters extends UnitsCounts {
   readonly SHARED_ONE: boolean;
   readonly SHARED_TWO: boolean;
   readonly SHARED_FOUR: boolean;
-  /** Whether values are asked for before the scores are there. */
+  /** Whether values are loaded before the scores are there. */
   readonly EARLY: boolean;
   /** Whether queries are in registers. */
   readonly HELD: boolean;
