@@ -23,6 +23,14 @@ const PREFIXES = ["a_", "b_", "c_"] as const;
 /** What `main` of a kernel that may be joined takes: joined.wgsl calls it with these. */
 const BUILTINS = "workgroup_id,local_invocation_index";
 
+/** What joined.wgsl takes. */
+interface JoinedParameters {
+  /** Of a workgroup, as `@workgroup_size` has it. */
+  readonly SIZE: string;
+  /** Whether there are three kernels, and not two. */
+  readonly THREE: boolean;
+}
+
 const kernels = new Map<string, Kernel>();
 
 /**
@@ -81,7 +89,8 @@ function joinedKernel(launched: readonly Kernel[]): Kernel {
       throw new Error(`Cannot join "${name}": its main takes ${part.entry.builtins}`);
     });
     const SIZE = (parts[0] as Part).entry.workgroupSize;
-    const entry = shader("joined", { SIZE, THREE: parts.length === 3 });
+    const parameters = { SIZE, THREE: parts.length === 3 } satisfies JoinedParameters;
+    const entry = shader("joined", parameters);
     return kernel(name, [...parts.map(({ code }) => code), entry].join("\n"));
   });
 }

@@ -4,7 +4,7 @@
 //
 // Workgroups of all have one size. They run in order on any adapter known, but nothing relies on it: those of a come
 // first along z, in rows of as many as the last one has along y, then those of b, at last those of the last kernel in its own
-// order. A kernel that waits for words (matmul/relay/counts.wgsl has most of what it declares for that)
+// order. A kernel that waits for words (lib/relay.wgsl has most of what it declares for that)
 //
 //   b_relay_begin(y, z)           is called first, in every workgroup: so many of b's read the words of a range;
 //   b_make_again(first, count)    may be called by it, where words did not come: does the work of a's workgroups

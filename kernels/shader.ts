@@ -1,4 +1,4 @@
-import { expander, type KernelParameters, type ParametersOf } from "../src/gpu/directives.ts";
+import { expander, type ParametersOf } from "../src/gpu/directives.ts";
 import { type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { textOf } from "./texts.ts";
 
@@ -28,8 +28,8 @@ type MakeKernel<Parameters> = <
   },
 ) => Kernel<Binding, Constant>;
 
-/** What makes the kernels of kernels/`path`.wgsl, whose directives take `Parameters`. */
-export function kernelOf<Parameters extends ParametersOf<Parameters> = KernelParameters>(
+/** Makes the kernels of kernels/`path`.wgsl, whose directives take `Parameters`; default none. */
+export function kernelOf<Parameters extends ParametersOf<Parameters> = Record<string, never>>(
   path: string,
 ): MakeKernel<Parameters> {
   return (parameters, { name, ...declared }) => {

@@ -100,5 +100,5 @@ function randomMatrix(
     return { operand, first: i * most, rows: own, scales: groups };
   });
   const lanes = lanesFor(format, cols, tuning(info.software).lanes);
-  return { format, rows, cols, lanes, shards };
+  return { format, rowOrder: "stacked", rows, cols, lanes, shards };
 }

@@ -6,7 +6,7 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import { KV_BYTES } from "../../src/gpu/kv.ts";
+import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./attention_row.ts";
@@ -31,6 +31,7 @@ import {
   type SplitBuffers,
   splitCounts,
   splitLaunch,
+  type SplitParameters,
   type SplitRows,
   splitsOf,
 } from "./splits.ts";
@@ -218,6 +219,11 @@ function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
   return shape.tiled ? keptSums(splits, shape.window) : splits;
 }
 
+interface AttentionParameters extends SplitParameters {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+}
+
 /** attention.wgsl for `tile` rows and `group` query heads at a time. */
 function splitKernel(
   { headDim, kvDtype }: Heads,
@@ -225,7 +231,7 @@ function splitKernel(
 ): Kernel {
   const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = splitCounts(headDim, group, tile);
-  return kernelOf("attention/attention")({ kv: kvDtype, ...counts }, {
+  return kernelOf<AttentionParameters>("attention/attention")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [

@@ -86,6 +86,23 @@ function combineQuads(headDim: number): number {
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => quads % n === 0));
 }
 
+/** What combine_rows.wgsl takes. */
+interface CombineRowsParameters {
+  /** Whether the scales of the output's rows are lowered. */
+  readonly LOWERS_SCALE: boolean;
+  /** Fours of a head. */
+  readonly HEAD: number;
+  /** Splits that are loaded at once. */
+  readonly PREFETCH: number;
+}
+
+/** What attention_combine.wgsl takes. */
+interface CombineParameters extends CombineRowsParameters {
+  /** Fours of a head of a workgroup, and lanes that share the splits. */
+  readonly QUADS: number;
+  readonly LANES: number;
+}
+
 /** Adds the splits of a row. @param lowers whether the scales of the output's rows are lowered. */
 function combineKernel(headDim: number, lowers: boolean): Kernel {
   const parameters = {
@@ -96,23 +113,12 @@ function combineKernel(headDim: number, lowers: boolean): Kernel {
     PREFETCH: 8,
   };
   const name = `attention_combine_${headDim}${lowers ? "_scale" : ""}`;
-  return kernelOf("attention/attention_combine")(parameters, {
-    name,
-    bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
-    constants: [
-      ...["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
-      ...lowers ? ["FIRST_SCALE"] : [],
-    ],
-  });
+  return kernelOf<CombineParameters>("attention/attention_combine")(parameters, { name });
 }
 
 /** Adds the splits of many rows. */
 function combineRowsKernel(headDim: number, lowers: boolean): Kernel {
   const name = `attention_combine_rows_${headDim}${lowers ? "_scale" : ""}`;
   const parameters = { LOWERS_SCALE: lowers, HEAD: headDim / 4, PREFETCH: 4 };
-  return kernelOf("attention/combine_rows")(parameters, {
-    name,
-    bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
-    constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW", ...lowers ? ["FIRST_SCALE"] : []],
-  });
+  return kernelOf<CombineRowsParameters>("attention/combine_rows")(parameters, { name });
 }

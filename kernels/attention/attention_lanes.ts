@@ -6,6 +6,7 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
 import { tileOf } from "../lib/row_blocks.ts";
@@ -18,10 +19,20 @@ const MOST_IN_LANES = 128;
 const MOST_IN_TILES = 256;
 const MOST_TILE_ROWS = 4;
 
+interface LanesParameters {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+  /** Query heads of a key-value head, and rows of a workgroup. */
+  readonly GROUP: number;
+  readonly TILE: number;
+  /** Vec8s of a head. */
+  readonly VEC8S: number;
+}
+
 function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
   const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
-  return kernelOf("attention/attention_lanes")({ kv: kvDtype, ...counts }, {
+  return kernelOf<LanesParameters>("attention/attention_lanes")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "out"],
     constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],

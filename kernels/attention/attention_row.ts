@@ -1,15 +1,16 @@
 /** attention_row.wgsl: attention that norms, turns and stores the heads of its row itself, and when that is faster. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import {
   NORM_LANES,
-  SCORING,
   SPLIT_CELLS,
   type SplitBuffers,
   splitCounts,
   type SplitLaunch,
+  type SplitOrder,
 } from "./splits.ts";
 
 /** Heads of one row that the same dispatch makes: see relayed_heads.ts. */
@@ -26,7 +27,7 @@ export interface RelayedHeads {
 export interface OwnHeads {
   /**
    * q, k and v as their matmul left them: [rows, heads + 2 kvHeads, headDim], or where there is no norm
-   * [rows, 2, heads + 2 kvHeads, headDim / 2], the rows of the loader's `heads`.
+   * [rows, 2, heads + 2 kvHeads, headDim / 2], outputs of a matrix of row order rope_halves.
    */
   readonly qkv: Operand;
   /** Where they come from instead. */
@@ -86,6 +87,31 @@ function rowPool(headDim: number, group: number): number {
   return Math.max(Math.ceil(group * LANES * DOT_STRIDE / 4), PARTS * even * headDim / 4);
 }
 
+interface RowParameters extends SplitOrder {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+  /** Whether queries and keys are normed. */
+  readonly NORMED: boolean;
+  /** Whether other workgroups of the dispatch make q, k and v, and words of these. */
+  readonly RELAYED: boolean;
+  readonly RANGE: number;
+  /** Query heads of a workgroup, and pairs of them. */
+  readonly GROUP: number;
+  readonly PAIRS_OF_QUERIES: number;
+  /** Sets of invocations that share the pairs, for the values, and pairs of each. */
+  readonly SETS: number;
+  readonly PAIRS_EACH: number;
+  /** Invocations of a workgroup, and cells of one for the scores, one after the other. */
+  readonly THREADS: number;
+  readonly PASSES: number;
+  /** Invocations of a head vector, fours of them, and rope pairs of one. */
+  readonly NORM_LANES: number;
+  readonly NORM_QUADS: number;
+  readonly PAIRS: number;
+  /** Fours of floats of workgroup memory. */
+  readonly POOL: number;
+}
+
 /** attention_row.wgsl for `group` query heads at a time. */
 function rowKernel(
   { headDim, kvDtype }: Heads,
@@ -122,21 +148,7 @@ function rowKernel(
     POOL: rowPool(headDim, group),
     RANGE: words ?? 0,
   };
-  return kernelOf("attention/attention_row")(parameters, {
-    name,
-    bindings: [
-      ...words === undefined ? ["qkv"] : [],
-      ...["keys", "values", "rows", "pages", "sums", "stats", "rope"],
-      ...normed ? ["norm_weight"] : [],
-      ...words === undefined ? [] : ["relay"],
-    ],
-    constants: [
-      ...normed ? ["EPS"] : [],
-      ...words === undefined ? [] : ["TURNS", "MAKERS", "RANGES"],
-      ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KV_SPLITS", "FIRST_ROW"],
-      ...SCORING,
-    ],
-  });
+  return kernelOf<RowParameters>("attention/attention_row")(parameters, { name });
 }
 
 /** Records the sums of splits for rows alone, `group` heads at a time, and stores their keys and values. */

@@ -5,12 +5,12 @@
 // value themselves, and those of the first heads store them. attention_combine.wgsl adds the splits.
 //
 // With RELAYED other workgroups of the same dispatch make q, k and v of the only row, all in one range of words
-// (matmul/relay/counts.wgsl).
+// (lib/relay.wgsl).
 //
 // One workgroup per (row, $GROUP query heads of one key-value head, split):
 //   heads    head vectors ($GROUP queries, the key and the value) have NORM_LANES invocations each, which take rope
 //            pairs l, l + NORM_LANES, ...; vectors that are in memory are loaded first of all and squared while the page
-//            numbers are loaded, vectors of the same dispatch are waited for after keys and values have been asked for;
+//            numbers are loaded, vectors of the same dispatch are waited for after keys and values have begun to load;
 //   dots     $LANES invocations share a cell and compute their parts of its scores of all queries;
 //   scores   one invocation per cell and query adds them;
 //   weights  exp(score - peak of the split);
@@ -26,7 +26,7 @@
 //#endif
 //#import lib/rope
 //#if RELAYED
-//#import matmul/relay/counts
+//#import lib/relay
 //#endif
 
 override KV_HEADS: u32;
@@ -164,7 +164,7 @@ fn head_scale(squares: f32) -> f32 {
 }
 //#else
 // Where the first number of pair w of a head is; the second is `raw_step` further. The first halves of all heads come
-// before the second halves, as the loader's `heads` has them.
+// before the second halves, row order rope_halves of src/gpu/matrix.ts.
 fn raw_at(row: u32, all: u32, head: u32, w: u32) -> u32 {
   return (2u * row * all + head) * HALF + w;
 }

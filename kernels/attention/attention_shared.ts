@@ -1,5 +1,6 @@
 /** attention_shared.wgsl: attention over rows that share reads of keys and values, with the bits of attention.wgsl. */
 import { type CellRange, type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
 import { tileOf } from "../lib/row_blocks.ts";
@@ -14,6 +15,7 @@ import {
   type SplitBuffers,
   splitCounts,
   splitLaunch,
+  type SplitOrder,
   type SplitRows,
   splitsOf,
   THREADS,
@@ -81,7 +83,7 @@ function sizedTile(shape: Shape, queries: number) {
 function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kernel {
   const name = `attention_shared_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = sharedCounts(headDim, { group, tile });
-  return kernelOf("attention/attention_shared")({ kv: kvDtype, ...counts }, {
+  return kernelOf<SharedParameters>("attention/attention_shared")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [...SPLIT_CONSTANTS, "KV_SPLITS", "PATHS", ...SCORING],
@@ -89,7 +91,28 @@ function sharedKernel({ headDim, kvDtype }: Heads, { group, tile }: Tile): Kerne
 }
 
 /** How attention_shared.wgsl is unrolled. */
-function sharedCounts(headDim: number, { group, tile }: Tile): Record<string, number> {
+interface SharedCounts extends SplitOrder {
+  /** Query heads and rows of a workgroup. */
+  readonly GROUP: number;
+  readonly TILE: number;
+  /** Workgroups of a tile for the splits with paths. */
+  readonly PATH_GROUPS: number;
+  /** Queries that there is workgroup memory for. */
+  readonly QUERIES: number;
+  /** Cells of an invocation for the scores, one after the other. */
+  readonly PASSES: number;
+  /** Parts of queries of an invocation for the values. */
+  readonly TURNS: number;
+  /** Fours of cells of a part. */
+  readonly LINES: number;
+}
+
+interface SharedParameters extends SharedCounts {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+}
+
+function sharedCounts(headDim: number, { group, tile }: Tile): SharedCounts {
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, tile);
   return {
     GROUP: group,

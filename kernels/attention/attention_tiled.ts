@@ -1,5 +1,6 @@
 /** attention_tiled.wgsl: attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
 import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
@@ -12,6 +13,7 @@ import {
   type SplitBuffers,
   splitCounts,
   splitLaunch,
+  type SplitOrder,
   type SplitRows,
   splitsOf,
   type Tile,
@@ -80,7 +82,7 @@ function tiledKernel(heads: Heads): Kernel {
   const { headDim, kvDtype } = heads;
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
   const counts = tiledCounts(headDim, group, tile);
-  return kernelOf("attention/attention_tiled")({ kv: kvDtype, ...counts }, {
+  return kernelOf<TiledParameters>("attention/attention_tiled")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
     constants: [...SPLIT_CONSTANTS, "KEPT", ...SCORING],
@@ -98,7 +100,45 @@ export function tiledSums(buffers: SplitBuffers, rows: SplitRows): Dispatch {
 }
 
 /** How attention_tiled.wgsl is unrolled. */
-function tiledCounts(headDim: number, group: number, tile: number): Record<string, number> {
+interface TiledCounts extends SplitOrder {
+  /** Invocations of a workgroup, and groups of sixteen of them, which share queries for the scores. */
+  readonly THREADS: number;
+  readonly GROUPS: number;
+  /** Query heads and rows of a workgroup, and queries that there is room for. */
+  readonly GROUP: number;
+  readonly TILE: number;
+  readonly QUERIES: number;
+  /** Lanes of a score, and vec8s of a query or a key, of a stage. */
+  readonly AT_ONCE: number;
+  readonly EIGHTS: number;
+  /** Queries of an invocation for the scores, and fours of them. */
+  readonly SCORED: number;
+  readonly SCORED_QUADS: number;
+  /** Queries of an invocation for the values, and fours of them. */
+  readonly SUMMED: number;
+  readonly SUMMED_QUADS: number;
+  /** Invocations that share the softmax of four queries. */
+  readonly SHARES: number;
+  /** Cells whose values are in workgroup memory at a time: parts of a split, and cells of each. */
+  readonly STAGED_CELLS: number;
+  readonly STAGED_PARTS: number;
+  readonly STAGED_PART_CELLS: number;
+  /** Halves of vec8s of values that an invocation loads ahead. */
+  readonly AHEAD: number;
+  /** Vec8s of queries and of keys that an invocation loads of a stage. */
+  readonly Q_LOADS: number;
+  readonly K_LOADS: number;
+  /** Of workgroup memory, in fours of floats: from line to line of queries, keys and weights, and of values. */
+  readonly PITCH: number;
+  readonly VALUE_PITCH: number;
+}
+
+interface TiledParameters extends TiledCounts {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+}
+
+function tiledCounts(headDim: number, group: number, tile: number): TiledCounts {
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, tile);
   const QUERIES = queriesOf(headDim);
   const AT_ONCE = STAGED / (2 * STEPS);

@@ -11,6 +11,15 @@ import { kernelOf } from "../shader.ts";
 const SIDE_BY_SIDE = 8;
 const MANY_ROWS = 64;
 
+interface NormRopeStoreParameters {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+  /** Invocations of a head, rope pairs of each, and heads of a workgroup. */
+  readonly LANES: number;
+  readonly PAIRS: number;
+  readonly HEADS: number;
+}
+
 function normRopeStoreKernel(
   name: string,
   { dtype, lanes, pairs, side }: {
@@ -27,7 +36,7 @@ function normRopeStoreKernel(
   "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const parameters = { kv: dtype, LANES: lanes, PAIRS: pairs, HEADS: side };
-  return kernelOf("attention/norm_rope_store")(parameters, {
+  return kernelOf<NormRopeStoreParameters>("attention/norm_rope_store")(parameters, {
     name,
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["EPS", "Q_SPAN", "K_SPAN", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],

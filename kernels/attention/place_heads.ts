@@ -5,9 +5,14 @@ import { kernelOf } from "../shader.ts";
 
 const THREADS = 128;
 
+interface PlaceHeadsParameters {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+}
+
 function placeHeadsKernel(dtype: KvDtype): Kernel {
   const name = `place_heads_${dtype}`;
-  return kernelOf("attention/place_heads")({ kv: dtype }, {
+  return kernelOf<PlaceHeadsParameters>("attention/place_heads")({ kv: dtype }, {
     name,
     bindings: ["sums", "out", "rope", "rows", "pages", "keys", "values"],
     constants: ["SPLIT_K", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
@@ -17,7 +22,7 @@ function placeHeadsKernel(dtype: KvDtype): Kernel {
 /** Records what `qkvEpilogue` does, for `count` rows of sums of a matmul over ranges of k. */
 export function placeHeads(
   { sums, q, ...place }: KvPlace & {
-    /** [splitK, count, (heads + 2 kvHeads) headDim], of a matrix that is the loader's `heads`. */
+    /** [splitK, count, (heads + 2 kvHeads) headDim], of a matrix of row order rope_halves. */
     readonly sums: Operand;
     /** Rotated, [count, heads headDim]. */
     readonly q: Operand;

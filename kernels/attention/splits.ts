@@ -41,14 +41,42 @@ export function pathGroups(tile: number): number {
   return tile === 1 ? 0 : 2 * tile;
 }
 
-/** How attention.wgsl is unrolled. */
-export function splitCounts(
-  headDim: number,
-  group: number,
-  tile: number,
-):
-  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number>
-  & Record<string, number> {
+/** The order of sums in a split, which all kernels of attention without matrix units have. */
+export interface SplitOrder {
+  /** Vec8s of a head. */
+  readonly VEC8S: number;
+  /** Lanes of a score, and vec8s of each. */
+  readonly LANES: number;
+  readonly STEPS: number;
+  /** Parts of a split's cells, for the values, and cells of each, at most. */
+  readonly PARTS: number;
+  readonly CELLS: number;
+}
+
+/** What attention.wgsl takes of a tile. */
+export interface SplitParameters extends SplitOrder {
+  /** Query heads and rows of a workgroup. */
+  readonly GROUP: number;
+  readonly TILE: number;
+  /** Workgroups of a tile for the splits with paths. */
+  readonly PATH_GROUPS: number;
+  /** Fours of queries of a workgroup; queries of one four, those that are missing of it, and pairs of it. */
+  readonly QUADS: number;
+  readonly QUERIES: number;
+  readonly UNUSED: number;
+  readonly HALVES: number;
+  /** Cells of an invocation for the scores, one after the other. */
+  readonly PASSES: number;
+  /** Cells of a part whose values are loaded before the weights are there, and the others. */
+  readonly EARLY: number;
+  readonly LATE: number;
+  /** Cells of an invocation for the weights, for each four of queries. */
+  readonly TURNS: number;
+  /** Fours of sums that an invocation writes of each query. */
+  readonly OUTS: number;
+}
+
+export function splitCounts(headDim: number, group: number, tile: number): SplitParameters {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
   const QUERIES = Math.min(4, tile * group);

@@ -1,13 +1,12 @@
-import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { type Kernel } from "../../src/gpu/kernel.ts";
-import { BLOCK_VEC8S, isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
-import { choiceCounts } from "./route.ts";
-import { PLAIN } from "../lib/epilogue.ts";
+import { BLOCK_VEC8S, type Matrix } from "../../src/gpu/matrix.ts";
+import type { Dots } from "../matmul/matmul_stages.ts";
+import type { ChoiceParameters } from "./route.ts";
+import { type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
 import { kernelOf } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
-import { CHOOSING } from "./expert_choice.ts";
 
-/** What is made of the outputs; see matmul/epilogue. */
+/** What is stored of the outputs; see lib/epilogue.wgsl. */
 export type ExpertEpilogue = "store" | "swiglu";
 
 /**
@@ -24,40 +23,74 @@ export interface Picks {
   readonly each: number;
 }
 
-/** What the kernels of a source of jobs bind and override. */
-const JOBS: Readonly<
-  Record<
-    Exclude<JobSource, Picks> | "picked",
-    { readonly bindings: readonly string[]; readonly constants: readonly string[] }
-  >
-> = {
-  alone: { bindings: ["experts"], constants: [] },
-  chosen: { ...CHOOSING, constants: [...CHOOSING.constants, "VECTORS"] },
-  picked: CHOOSING,
-  found: { bindings: ["experts"], constants: ["JOBS"] },
-  tiled: { bindings: ["tiles"], constants: [] },
-};
+/** What lib/expert_jobs.wgsl takes: where a workgroup has its jobs from. */
+export type JobParameters =
+  | { readonly jobs: "alone" | "found" | "tiled" }
+  | ChoiceParameters & {
+    /** A workgroup chooses. */
+    readonly jobs: "chosen";
+    /** Fours of experts that one is compared with without a branch in between. */
+    readonly RANKED: number;
+  }
+  | ChoiceParameters & {
+    /** Each subgroup chooses. */
+    readonly jobs: "picked";
+    /** Its invocations, and logits that each of them looks through. */
+    readonly SUBGROUP: number;
+    readonly EACH: number;
+  };
 
-const CONSTANTS = [
-  "COLS",
-  "MATRIX_ROWS",
-  "FIRST_EXPERT",
-  "SHARD_EXPERTS",
-  "ROUTED",
-  "SHARED",
-  "SHARED_NEXT",
-  "SHARED_STEP",
-  "ROW_JOBS",
-  "OUT_COLS",
-  "LANES",
-  "GROUPS",
-] as const;
+/** What expert_matmul.wgsl takes. */
+interface CachedParameters {
+  /** Format of the experts' weights. */
+  readonly weights: Matrix["format"];
+  /** Whether rows are packed for fewer lanes than share an output: never. */
+  readonly PACKED_FEW: false;
+  /** Vec8s of a packed block of weights. */
+  readonly BLOCK_VEC8S: number;
+  /** Jobs of a workgroup. */
+  readonly TILE: number;
+  /** Pairs of outputs of a group of lanes. */
+  readonly PAIRS: number;
+}
 
-const FILES = {
-  cached: "experts/expert_matmul",
-  staged: "experts/expert_staged",
-  prefetch: "experts/expert_prefetch",
-} as const;
+/** What expert_staged.wgsl takes. */
+interface StagedParameters extends CachedParameters {
+  /** What is multiplied: see lib/dot.wgsl. */
+  readonly dots: Dots;
+  /** Jobs of a workgroup, as lib/staged_x.wgsl has them. */
+  readonly ROWS: number;
+  /** Half of the pairs of a group, rounded down, and whether there is only one. */
+  readonly PAIR_HALVES: number;
+  readonly ONE_PAIR: boolean;
+  /** Vec8s of k that workgroup memory holds of a row of x at a time, and how many of such it holds. */
+  readonly STAGE: number;
+  readonly BUFFERS: number;
+  /** Blocks of weights that a lane multiplies by a stage. */
+  readonly STEPS: number;
+  /** Parts of x that an invocation loads of a stage. */
+  readonly LOADS: number;
+  /** Invocations of a workgroup. */
+  readonly THREADS: number;
+  /** Jobs whose sums go through workgroup memory at once, and how often that is. */
+  readonly SUMS: number;
+  readonly SUM_TILES: number;
+  /** Lanes that are added without a branch in between. */
+  readonly UNROLL: number;
+  /** Fours of floats of workgroup memory for x, and then for the lanes' sums. */
+  readonly VECTORS: number;
+  /** Whether the next stage is loaded while one is multiplied. */
+  readonly PREFETCH: boolean;
+  /** Parts of a vec8 of x: 2 where an invocation loads a half. */
+  readonly PARTS: number;
+}
+
+const CACHED = kernelOf<CachedParameters & JobParameters & EpilogueParameters>(
+  "experts/expert_matmul",
+);
+const STAGED = kernelOf<StagedParameters & JobParameters & EpilogueParameters>(
+  "experts/expert_staged",
+);
 
 /** Jobs whose sums go through workgroup memory at once. */
 const MOST_SUMS = 4;
@@ -68,8 +101,16 @@ const MOST_UNROLLED = 16;
 /** Fours of experts that one is compared with without a branch in between. */
 export const RANKED = 8;
 
-/** The binding of a bias that softmax scores have not. */
-export const UNBOUND_BIAS = 0;
+/** Softmax scores have no bias, and no binding of it. */
+const SOFTMAX: ChoiceParameters = { scores: "softmax", BIAS: 0 };
+
+/** The parameters of a source of jobs. */
+export function jobParameters(jobs: JobSource): JobParameters {
+  if (typeof jobs !== "string") {
+    return { jobs: "picked", ...SOFTMAX, SUBGROUP: jobs.subgroup, EACH: jobs.each };
+  }
+  return jobs === "chosen" ? { jobs, ...SOFTMAX, RANKED } : { jobs };
+}
 
 export function expertKernel(
   { format, lanes }: Pick<Matrix, "format" | "lanes">,
@@ -92,28 +133,46 @@ export function expertKernel(
     ...picked,
   ]
     .join("_");
-  const chooses = source === "chosen" || source === "picked";
-  const { bindings, constants } = JOBS[source];
-  return kernelOf(FILES[kind])({
+  const parameters = {
     weights: format,
-    jobs: source,
+    ...jobParameters(jobs),
     ...PLAIN[epilogue].parameters,
-    PACKED_FEW: false,
-    ...kind === "cached" ? {} : { dots: shape.dots },
-    ...countsOf(shape, format, lanes),
+    PACKED_FEW: false as const,
+    BLOCK_VEC8S: BLOCK_VEC8S[format],
     TILE: tile,
     PAIRS: pairs,
-    ...chooses ? { scores: "softmax", ...choiceCounts(UNBOUND_BIAS), RANKED } : {},
-    ...typeof jobs === "string" ? {} : { SUBGROUP: jobs.subgroup, EACH: jobs.each },
-  }, {
-    name,
-    bindings: ["weights", "x", "out", ...bindings, ...isQuantized(format) ? ["scales"] : []],
-    constants: [...CONSTANTS, ...constants],
-  });
+  };
+  if (kind === "cached") return CACHED(parameters, { name });
+  const { stage, dots } = shape;
+  const threads = lanes * groups;
+  const PARTS = kind === "staged" && dots === "floats" ? 2 : 1;
+  const buffers = kind === "prefetch" ? 2 : 1;
+  const sums = Math.min(tile, MOST_SUMS);
+  return STAGED({
+    ...parameters,
+    PREFETCH: kind === "prefetch",
+    PARTS,
+    dots,
+    ROWS: tile,
+    PAIR_HALVES: Math.floor(pairs / 2),
+    ONE_PAIR: pairs === 1,
+    STAGE: stage,
+    BUFFERS: buffers,
+    STEPS: stage / BLOCK_VEC8S[format] / lanes,
+    LOADS: Math.ceil(tile * stage * PARTS / threads),
+    THREADS: threads,
+    SUMS: sums,
+    SUM_TILES: tile / sums,
+    UNROLL: Math.min(lanes, MOST_UNROLLED),
+    VECTORS: Math.max(
+      dots === "packed" ? 0 : tile * stage * 2 * buffers,
+      sums * groups * (lanes + 1),
+    ),
+  }, { name });
 }
 
 /**
- * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * Constants of lib/expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
  * [gate; up] each has rows one after the other, of down every `shared`th where each part of
  * a row is a row.
  */
@@ -130,40 +189,5 @@ export function sharedRows(
     SHARED: shared,
     SHARED_NEXT: epilogue === "swiglu" ? half : 1,
     SHARED_STEP: epilogue === "swiglu" ? 1 : shared,
-  };
-}
-
-/** What the texts depend on of the shape. */
-function countsOf(
-  shape: ExpertShape,
-  format: Matrix["format"],
-  lanes: number,
-): KernelParameters {
-  const { kind, tile, pairs, groups } = shape;
-  const vec8s = BLOCK_VEC8S[format];
-  if (kind === "cached") return { BLOCK_VEC8S: vec8s };
-  const { stage, dots } = shape;
-  const threads = lanes * groups;
-  const parts = kind === "staged" && dots === "floats" ? 2 : 1;
-  const buffers = kind === "prefetch" ? 2 : 1;
-  const sums = Math.min(tile, MOST_SUMS);
-  return {
-    ROWS: tile,
-    PAIR_HALVES: Math.floor(pairs / 2),
-    ONE_PAIR: pairs === 1,
-    BLOCK_VEC8S: vec8s,
-    STAGE: stage,
-    STEPS: stage / vec8s / lanes,
-    ...kind === "staged" ? { PARTS: parts } : {},
-    LOADS: Math.ceil(tile * stage * parts / threads),
-    THREADS: threads,
-    BUFFERS: buffers,
-    SUMS: sums,
-    SUM_TILES: tile / sums,
-    UNROLL: Math.min(lanes, MOST_UNROLLED),
-    VECTORS: Math.max(
-      dots === "packed" ? 0 : tile * stage * 2 * buffers,
-      sums * groups * (lanes + 1),
-    ),
   };
 }

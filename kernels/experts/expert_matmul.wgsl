@@ -6,16 +6,14 @@
 // after the other; the lanes are added in order of l. So a job has the same bits whatever jobs
 // share its tile. Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half of it apart.
 //
-// Imports are those of matmul.wgsl, the epilogue one that stores numbers; besides, jobs.wgsl:
-// `fn place_of(workgroup)`, its tile and range of outputs, `fn expert_of(tile, thread)`, which all of a
-// workgroup call first, and `fn job_of(tile, r)`, NOTHING past the last.
+// Tiles are those of lib/expert_jobs.wgsl; y goes to an epilogue that stores numbers (lib/epilogue.wgsl).
 
-//#import matmul/common
+//#import lib/matmul_sizes
 //#import lib/weights_$weights
 //#import lib/add8
-//#import experts/jobs
-//#import matmul/epilogue
-//#import experts/expert_rows
+//#import lib/expert_jobs
+//#import lib/epilogue
+//#import lib/expert_rows
 
 override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
@@ -39,7 +37,7 @@ fn main(
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
-  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other lanes of its group.
+  // The invocation shares the outputs from pair `pair` on with the other lanes of its group.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;

@@ -17,7 +17,7 @@ interface SumsShape {
   readonly dots: Dots;
   /** Outputs of a workgroup. */
   readonly outs: number;
-  /** Packed blocks of each output's weights that a lane has on their way. */
+  /** Packed blocks of each output's weights that a lane loads at a time. */
   readonly steps: number;
   /** Whether the last of them are fewer. */
   readonly part: boolean;
@@ -26,7 +26,7 @@ interface SumsShape {
 }
 
 /**
- * Packed blocks of weights that a lane has on their way at most. More make a longer text: beside the others of a
+ * Packed blocks of weights that a lane loads at a time at most. More make a longer text: beside the others of a
  * layer of q8, one of 24 blocks left the instruction cache, which took 7 us of 60 (H200).
  */
 const MOST_LOADS = 12;
@@ -89,6 +89,46 @@ function canHold(
   return dots === "packed" && threads <= rowLanes && bytes <= workgroupBytes;
 }
 
+/** What expert_sums.wgsl and expert_sums_held.wgsl take alike. */
+interface AnySumsParameters {
+  /** Format of the experts' weights. */
+  readonly weights: Matrix["format"];
+  /** What is multiplied: see lib/dot.wgsl. */
+  readonly dots: Dots;
+  /** Whether rows are packed for fewer lanes than share an output: never. */
+  readonly PACKED_FEW: false;
+  /** Vec8s of a packed block of weights. */
+  readonly BLOCK_VEC8S: number;
+  /** Outputs of a workgroup, or of a set of one. */
+  readonly OUTS: number;
+  /** Blocks of each output that a lane loads at a time, and whether the last of them are as many. */
+  readonly STEPS: number;
+  readonly WHOLE: boolean;
+  /** Vectors of workgroup memory for the lanes' sums, and for the jobs'. */
+  readonly LANE_SUMS: number;
+  readonly JOB_SUMS: number;
+  /** Lanes that are added without a branch in between. */
+  readonly UNROLL: number;
+}
+
+interface SumsParameters extends AnySumsParameters {
+  /** Fours of outputs. */
+  readonly QUADS: number;
+}
+
+interface HeldSumsParameters extends AnySumsParameters {
+  /** Rows of x and stages that workgroup memory holds: the vec8s of all jobs of a row. */
+  readonly ROWS: 1;
+  readonly BUFFERS: 1;
+  readonly STAGE: number;
+  /** Invocations of a workgroup, and vec8s of x that one loads. */
+  readonly THREADS: number;
+  readonly LOADS: number;
+}
+
+const SUMS = kernelOf<SumsParameters>("experts/expert_sums");
+const HELD_SUMS = kernelOf<HeldSumsParameters>("experts/expert_sums_held");
+
 function sumsKernel(
   name: string,
   { format, lanes, groups, dots, outs, steps, part, held }: SumsShape,
@@ -96,10 +136,10 @@ function sumsKernel(
   const sets = held > 0 ? HELD_SETS : 1;
   const vectors = sets * groups * Math.ceil(outs / 4);
   const threads = sets * groups * lanes;
-  return kernelOf(held > 0 ? "experts/expert_sums_held" : "experts/expert_sums")({
+  const parameters = {
     weights: format,
     dots,
-    PACKED_FEW: false,
+    PACKED_FEW: false as const,
     WHOLE: !part,
     BLOCK_VEC8S: BLOCK_VEC8S[format],
     OUTS: outs,
@@ -107,25 +147,11 @@ function sumsKernel(
     LANE_SUMS: vectors * (lanes + 1),
     JOB_SUMS: vectors,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
-    ...held > 0
-      ? { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS: Math.ceil(held / threads) }
-      : { QUADS: outs / 4 },
-  }, {
-    name,
-    bindings: [
-      "weights",
-      "x",
-      "out",
-      "experts",
-      "shares",
-      ...isQuantized(format) ? ["scales"] : [],
-    ],
-    constants: [
-      ...["COLS", "MATRIX_ROWS", "OUT_COLS", "LANES", "GROUPS"],
-      ...["ROUTED", "SHARED", "SHARED_NEXT", "SHARED_STEP"],
-      ...held > 0 ? ["SETS"] : [],
-    ],
-  });
+  };
+  if (held === 0) return SUMS({ ...parameters, QUADS: outs / 4 }, { name });
+  const LOADS = Math.ceil(held / threads);
+  const staged = { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS } as const;
+  return HELD_SUMS({ ...parameters, ...staged }, { name });
 }
 
 /**

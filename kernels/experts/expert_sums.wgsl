@@ -1,15 +1,15 @@
 // out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j]: the last matmul of the
-// experts of few rows, weighed and added to the residual stream.
+// experts of few rows, times their shares, added to the residual stream.
 //
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
-// norm/rms_norm.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time,
-// at last fewer where $WHOLE is not set.
+// norm/rms_norm.wgsl. $STEPS blocks of each of a lane's rows of W are loaded at a time; without WHOLE the last ones may
+// be fewer.
 
-//#import matmul/common
+//#import lib/matmul_sizes
 //#import lib/weights_$weights
-//#import matmul/dot_x
-//#import experts/expert_rows
+//#import lib/dot
+//#import lib/expert_rows
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [rows, GROUPS]
@@ -29,7 +29,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let job = tile.y * GROUPS + group;
   let rows = rows_of(experts[job]);
   let first = tile.x * $OUTSu;
-  // What is read at the end is asked for now.
+  // What is read at the end is loaded now.
   let own_out = tile.y * OUT_COLS + first + min(thread, $OUTSu - 1u);
   let before = out[own_out];
   if (thread < GROUPS) {

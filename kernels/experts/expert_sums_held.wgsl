@@ -1,14 +1,14 @@
-// out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j], as expert_sums.wgsl, in the same
-// order, for integers whose lanes have many blocks: x of all jobs of a row is rounded once in a workgroup, and each
-// block of weights is asked for as soon as the one in its place is multiplied.
+// out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j], to the bit as in expert_sums.wgsl, for
+// integer weights of which a lane has many blocks: x of all jobs of a row is rounded once in a workgroup and held there,
+// and each block of weights is loaded as soon as the one in its place is multiplied.
 //
 // One workgroup per 2 SETS outputs of a row; a set has LANES lanes for each of its GROUPS jobs, two outputs, and
-// $STEPS blocks of both rows of W on their way; a lane's blocks are a multiple of $STEPS where $WHOLE is 1.
+// $STEPS loaded blocks of both rows of W; a lane's blocks are a multiple of $STEPS where $WHOLE is 1.
 
-//#import matmul/common
+//#import lib/matmul_sizes
 //#import lib/weights_$weights
-//#import matmul/dot
-//#import experts/expert_rows
+//#import lib/staged_x
+//#import lib/expert_rows
 
 override SETS: u32;
 
@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let group = thread / LANES % GROUPS;
   let own_set = thread / (LANES * GROUPS);
   let expert = experts[tile.y * GROUPS + group];
-  // What is read at the end is asked for now.
+  // What is read at the end is loaded now.
   let own = min(tile.x * SETS * 2u + min(thread, SETS * 2u - 1u), MATRIX_ROWS - 1u);
   let before = out[tile.y * OUT_COLS + own];
   if (thread < GROUPS) {

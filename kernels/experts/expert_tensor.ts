@@ -2,12 +2,16 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
-import { type Epilogue, notedEpilogue, PLAIN } from "../lib/epilogue.ts";
-import { formatOf } from "../matmul/tensor/loads.ts";
+import { type Epilogue, type EpilogueParameters, notedEpilogue, PLAIN } from "../lib/epilogue.ts";
+import { formatOf, type LoadParameters } from "../matmul/tensor/loads.ts";
 import { spread } from "../matmul/tensor/matmul_tensor.ts";
-import { choiceCounts } from "./route.ts";
-import { type ExpertEpilogue, sharedRows, UNBOUND_BIAS } from "./expert_kernels.ts";
-import { choosingConstants, type ExpertChoice } from "./expert_choice.ts";
+import {
+  type ExpertEpilogue,
+  type JobParameters,
+  jobParameters,
+  sharedRows,
+} from "./expert_kernels.ts";
+import { choosingConstants, type ExpertChoice } from "./route.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {
@@ -17,20 +21,78 @@ export interface ExpertTile {
   readonly grid: readonly [jobs: number, columns: number];
   /** Tiles of each of them; jobs are grid[0] * own[0] tiles of the unit's rows, or fewer than one. */
   readonly own: readonly [jobs: number, columns: number];
-  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
+  /** Numbers of k that are loaded at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  /** Whether stages are loaded before the barrier that what is to be multiplied waits at, not behind; default false. */
   readonly early?: boolean;
 }
+
+/** What expert_tensor.wgsl takes of the unit and the tile. */
+interface ExpertTileParameters {
+  /** Outputs of a product, rows by columns, half of the columns, and what it adds up of k. */
+  readonly UNIT_M: number;
+  readonly UNIT_N: number;
+  readonly UNIT_HALF: number;
+  readonly UNIT_K: number;
+  /** Invocations of a subgroup. */
+  readonly LANES: number;
+  /** Jobs of a workgroup, as three files call them. */
+  readonly JOBS: number;
+  readonly TILE: number;
+  readonly TILE_ROWS: number;
+  /** Columns and invocations of a workgroup. */
+  readonly TILE_COLS: number;
+  readonly THREADS: number;
+  /** Subgroups along the jobs, and products of each of them side by side. */
+  readonly GRID_R: number;
+  readonly OWN_R: number;
+  readonly OWN_C: number;
+  /** Eights of k of a stage, products along k, and stages that are loaded ahead. */
+  readonly CHUNKS: number;
+  readonly STEPS: number;
+  readonly AHEAD: number;
+  /** Whether stages are loaded before the barrier. */
+  readonly EARLY: boolean;
+  /** See lib/row_of_chunk.wgsl. */
+  readonly SPREAD: boolean;
+  /** Rows from hi of a job to lo, products of a job, and jobs of a product. */
+  readonly LO_ROW: number;
+  readonly PARTS: number;
+  readonly TILE_R: number;
+  /** Blocks of weights, eights of x, jobs and scales of columns that an invocation loads. */
+  readonly W_LOADS: number;
+  readonly X_LOADS: number;
+  readonly JOB_LOADS: number;
+  readonly COLUMN_LOADS: number;
+  /** In fours of f32: a row of sums, all sums of a product, and from those of hi to those of lo. */
+  readonly SUM_PITCH: number;
+  readonly TILE_SUMS: number;
+  readonly LO_SUM: number;
+  /** Eights of f16 of workgroup memory. */
+  readonly WORDS: number;
+}
+
+interface ExpertTensorParameters extends ExpertTileParameters, LoadParameters {
+  /** Whether the scales of the rows are lowered. */
+  readonly NOTED: boolean;
+  /** Whether weights are as `tileWeights` leaves them. */
+  readonly TILED: boolean;
+  /** Whether the stages are no multiple of those ahead. */
+  readonly UNEVEN: boolean;
+}
+
+const TENSOR = kernelOf<ExpertTensorParameters & JobParameters & EpilogueParameters>(
+  "experts/expert_tensor",
+);
 
 /** Columns of outputs of a workgroup. */
 export function tileColumns({ n }: MatrixUnit, { grid, own }: ExpertTile): number {
   return grid[1] * own[1] * n;
 }
 
-/** Invocations of a workgroup; they divide what a stage brings of the weights. */
+/** Invocations of a workgroup; they divide the weights of a stage. */
 export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): number {
   return grid[0] * grid[1] * lanes;
 }
@@ -41,7 +103,12 @@ export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
   return 16 * WORDS + 4 * (3 * JOBS + TILE_COLS);
 }
 
-function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8s = 1) {
+function countsOf(
+  unit: MatrixUnit,
+  tile: ExpertTile,
+  precision: Precision,
+  vec8s = 1,
+): ExpertTileParameters {
   const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
   const { stage: STAGE, ahead: AHEAD } = tile;
   const TILE_COLS = tileColumns(unit, tile);
@@ -116,17 +183,14 @@ function expertKernel(
     ...uneven ? ["uneven"] : [],
     ...picks > 0 ? [`picked_${picks}`] : [],
   ].join("_");
-  return kernelOf("experts/expert_tensor")({
+  return TENSOR({
     ...epilogue.parameters,
     NOTED: epilogue.noted ?? false,
     ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
     ...load.parameters,
     TILED: format === "bf16",
     UNEVEN: uneven,
-    ...picks > 0
-      ? { jobs: "picked", scores: "softmax", ...choiceCounts(UNBOUND_BIAS) }
-      : { jobs: jobs === 1 ? "alone" : "tiled" },
-    ...picks > 0 ? { EACH: picks, SUBGROUP: lanes } : {},
+    ...jobParameters(picks > 0 ? { subgroup: lanes, each: picks } : jobs === 1 ? "alone" : "tiled"),
   }, { name });
 }
 

@@ -11,10 +11,10 @@
 // One workgroup per tile of at most $JOBS jobs of one expert and $TILE_COLS outputs, in pairs half of
 // MATRIX_ROWS apart: of $UNIT_N columns the second half are the partners of the first. Its left matrix has
 // $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit, without
-// lo its rows are nobody's. All lanes
-// bring $STAGE of k at a time through workgroup memory, 16 bytes each, and load $AHEAD stages ahead;
+// lo its rows are not used. All lanes
+// load $STAGE of k at a time into workgroup memory, 16 bytes each, $AHEAD stages ahead;
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
-// would wait for them at the end of one.
+// would wait for them at the end of one. Jobs and tiles are those of lib/expert_jobs.wgsl.
 
 enable f16;
 enable subgroups;
@@ -28,11 +28,11 @@ override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
 override ROW_JOBS: u32; // jobs that a row of x has
 
-//#import experts/jobs
-//#import experts/expert_rows
+//#import lib/expert_jobs
+//#import lib/expert_rows
 //#if NOTED
-// For an epilogue that lets `consider` see what it stores: lowers the scale of a row of `out`. For workgroups of many rows: each row's largest number is found in workgroup memory first, and
-// lowers its scale once.
+// The epilogue calls `consider` with what it stores, so that the scale of each row of `out` is lowered (lib/scale_of.wgsl):
+// each row's largest number is found in workgroup memory first, and lowers its scale once.
 
 //#import lib/scale_of
 
@@ -48,30 +48,25 @@ fn consider(y: f32) {
   peak = max(peak, abs(y));
 }
 
-// Lanes lower the same number one after the other: to fold them by shuffles first takes half as long again as the
-// whole matmul of a small matrix.
+// Called by an invocation after it gave the epilogue an output, or none, of row `own` of the workgroup. Lanes raise the same
+// number one after the other: to fold them by shuffles first takes half as long again as the whole matmul of a small matrix.
 fn gather(own: u32) {
   atomicMax(&row_peaks[own], bitcast<u32>(peak));
   peak = 0.0;
 }
 
+// Called by one invocation after the workgroup gave the epilogue all its outputs of the row.
 fn end_row(row: u32, own: u32) {
   atomicMin(&noted[row], bitcast<u32>(scale_of(bitcast<f32>(atomicLoad(&row_peaks[own])))));
 }
 //#else
-// The output of a matmul on matrix units whose epilogue stores numbers, of workgroups of many rows.
-//
-//   gather(own): called by an invocation when it has given the epilogue an output, or none, of row `own` of the
-//     workgroup;
-//   end_row(row, own): called by one invocation when the workgroup has given the epilogue all its outputs of the row.
-
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLIT_K, rows, OUT_COLS]
 
 fn gather(own: u32) {}
 
 fn end_row(row: u32, own: u32) {}
 //#endif
-//#import matmul/epilogue
+//#import lib/epilogue
 
 // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -87,10 +82,10 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const GROUP = $UNIT_HALFu; // rows of W on either side of a pair, in a tile of the unit
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 
-//#import matmul/tensor/load
+//#import lib/f16_weights
 //#if TILED
-// Where blocks of weights lie that are in the order of tile_weights.wgsl: GROUP rows together, so that lanes side
-// by side read one block of each of them.
+// Blocks of weights are in the order of tile_weights.wgsl: GROUP rows together, so that neighbouring lanes read one block of
+// each of them.
 
 const STEP = GROUP; // from a block of a row to the next
 
@@ -106,7 +101,7 @@ fn begin_of(row: u32, block: u32, range: u32) -> u32 {
   return (row / GROUP * range + block) * GROUP + row % GROUP;
 }
 //#else
-// Where blocks of weights lie that are row after row.
+// Blocks of weights are in order, row after row.
 
 const STEP = 1u; // from a block of a row to the next
 
@@ -123,7 +118,7 @@ fn begin_of(row: u32, block: u32, range: u32) -> u32 {
 }
 //#endif
 
-//#import matmul/tensor/row_of_chunk
+//#import lib/row_of_chunk
 
 const XS = $TILE_COLSu * PITCH;
 const SUM_PITCH = $SUM_PITCHu; // as PITCH
@@ -131,7 +126,7 @@ const SUM_PITCH = $SUM_PITCHu; // as PITCH
 // Eight f16: weights [TILE_COLS, PITCH], from XS on x, hi [LO_ROW, PITCH] and then lo where there is one. Later, of
 // each subgroup, the sums of a tile: [$UNIT_M, SUM_PITCH] of four f32, hi and then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
-// What the sums need at the end is asked for before them.
+// What the sums need at the end is loaded before them.
 var<workgroup> jobs: array<u32, $JOBS>; // of the tile
 var<workgroup> x_inverses: array<f32, $JOBS>; // 1 / scale
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;

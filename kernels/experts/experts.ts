@@ -1,7 +1,7 @@
 import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import type { Routing } from "./route.ts";
+import { choosingConstants, type ExpertChoice, type Routing } from "./route.ts";
 import { kernelOf } from "../shader.ts";
 import {
   type ExpertEpilogue,
@@ -14,7 +14,6 @@ import {
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
-import { choosingConstants, type ExpertChoice } from "./expert_choice.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
 export type { ExpertChoice };
@@ -121,7 +120,7 @@ export function expertMatmul(
   { matrix, x, xScales, out, noted, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
-    /** Of x's rows, f32, where who wrote them noted them: for matrix units. */
+    /** Of x's rows, f32, where the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
     /** Of out's rows, which are jobs, f32, the largest before: "swiglu" lowers them where `notesExperts`. */
@@ -182,7 +181,7 @@ export function expertMatmul(
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},
         ...choosing,
-        ...choosing && !picks ? { VECTORS: vectorsOf(choosing.EXPERTS) } : {},
+        ...choice && !picks ? { VECTORS: vectorsOf(choice.routing.numExperts) } : {},
       },
       // Where experts are chosen, each row has a workgroup besides that stores them.
       workgroups: choice ? [total * ranges + shape.rows] : [

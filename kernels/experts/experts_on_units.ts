@@ -11,12 +11,12 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { rowScales } from "../matmul/tensor/row_scales.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
-import type { ExpertChoice } from "./expert_choice.ts";
+import type { ExpertChoice } from "./route.ts";
 import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
 import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
 
-/** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
+/** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: the values of the numbers are not looked at. */
 export function fitsExpertUnits(
   { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
   { unit, limits, numExperts }: {

@@ -19,7 +19,12 @@ export type TileSize = number;
 /** Jobs that a lane asks for at once: hardware waits for them together. */
 const LOADS = 8;
 
-const JOB_LISTS = kernelOf("experts/job_lists")({ LOADS }, {
+interface JobListsParameters {
+  /** Jobs that a lane asks for at once. */
+  readonly LOADS: number;
+}
+
+const JOB_LISTS = kernelOf<JobListsParameters>("experts/job_lists")({ LOADS }, {
   name: "job_lists",
   bindings: ["experts", "tiles"],
   constants: ["EXPERTS", "TILES", "TILE", "LANES"],

@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 
-/** How a router's logits become experts and weights; see choice.wgsl. */
+/** How a router's logits become experts and weights; see lib/expert_choice.wgsl. */
 export interface Routing {
   readonly scores: "softmax" | "sigmoid";
   readonly numExperts: number;
@@ -21,30 +21,14 @@ export interface Routing {
 const HARDWARE_LANES = 128;
 const SOFTWARE_LANES = 8;
 
-/** What choice.wgsl overrides. */
-export const CHOICE_CONSTANTS = [
-  "EXPERTS",
-  "TOP_K",
-  "ADDED",
-  "EXPERT_GROUPS",
-  "TOP_GROUPS",
-  "GROUP_BEST",
-  "NORMALIZE",
-  "SCALE",
-  "CHOICE_LANES",
-  "SEGMENTS",
-  "SEGMENT",
-  "PADDED",
-] as const;
-
-/** Logits that a lane of choice.wgsl compares without a branch in between. */
+/** Logits that a lane of lib/expert_choice.wgsl compares without a branch in between. */
 const UNROLLED = 8;
 
-/** The constants of choice.wgsl; `shared` experts follow those that are chosen. */
+/** The constants of lib/expert_choice.wgsl; `shared` experts follow those that are chosen. */
 export function choiceConstants(
   routing: Routing,
   { lanes, shared }: { readonly lanes: number; readonly shared: number },
-): Record<typeof CHOICE_CONSTANTS[number], number> {
+): Readonly<Record<string, number>> {
   const { numExperts } = routing;
   const segments = Math.max(
     1,
@@ -67,18 +51,16 @@ export function choiceConstants(
   };
 }
 
-/** Counts of choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
-export function choiceCounts(bias: number): Record<string, number> {
-  return { BIAS: bias };
+/** What lib/expert_choice.wgsl takes. */
+export interface ChoiceParameters {
+  readonly scores: Routing["scores"];
+  /** Number of the binding of sigmoid scores' bias. */
+  readonly BIAS: number;
 }
 
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
-  return kernelOf("experts/route")({ scores, ...choiceCounts(3) }, {
-    name,
-    bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
-    constants: [...CHOICE_CONSTANTS, "STRIDE"],
-  });
+  return kernelOf<ChoiceParameters>("experts/route")({ scores, BIAS: 3 }, { name });
 }
 
 /**
@@ -122,4 +104,26 @@ export function biasOf(
   if (scores === "softmax") return {};
   if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
   return { bias };
+}
+
+/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
+export interface ExpertChoice {
+  readonly routing: Routing;
+  /** [rows, stride] */
+  readonly logits: Operand;
+  readonly stride: number;
+  /** Of the chosen ones, f32 [rows, topK]. */
+  readonly weights: Operand;
+}
+
+/** Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
+export function choosingConstants(
+  { routing, stride }: ExpertChoice,
+  { jobs, lanes, shared = 0 }: {
+    readonly jobs: number;
+    readonly lanes: number;
+    readonly shared?: number | undefined;
+  },
+): Readonly<Record<string, number>> {
+  return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
 }

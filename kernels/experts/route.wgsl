@@ -1,8 +1,8 @@
-// The experts of a row and their weights (choice.wgsl), from logits in memory.
+// Routing: the experts of a row and their weights (lib/expert_choice.wgsl), from logits in memory.
 //
 // One workgroup per row.
 
-//#import experts/choice
+//#import lib/expert_choice
 
 override STRIDE: u32; // of a row of logits
 

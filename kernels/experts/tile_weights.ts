@@ -7,8 +7,15 @@ export function rowGroup({ n }: Pick<MatrixUnit, "n">): number {
   return n / 2;
 }
 
+interface TileWeightsParameters {
+  /** Rows that lie together. */
+  readonly GROUP: number;
+  /** Whether weights are f16 already: they are bf16. */
+  readonly HALVED: false;
+}
+
 function tileKernel(group: number): Kernel {
-  return kernelOf("experts/tile_weights")({ GROUP: group, HALVED: false }, {
+  return kernelOf<TileWeightsParameters>("experts/tile_weights")({ GROUP: group, HALVED: false }, {
     name: `tile_weights_${group}`,
     bindings: ["weights", "scales", "tiles"],
     constants: ["COLS"],

@@ -1,5 +1,5 @@
-// tiles = weights times the scales of their rows: bf16 made f16, exact where weight_scales.wgsl counted no faults, in the
-// order in which expert_tensor.wgsl reads. Rows are taken in groups of $GROUP; of a group the eights of k
+// tiles = weights times the scales of their rows, f16 of bf16, exact where weight_scales.wgsl counted no faults, in the
+// order in which expert_tensor.wgsl reads them. Rows are taken in groups of $GROUP; of a group the eights of k
 // follow each other, and an eight of all its rows lies side by side: what a stage of k needs of a group is
 // in one piece.
 //
@@ -7,7 +7,7 @@
 
 override COLS: u32; // a multiple of 8
 
-//#import matmul/tensor/to_f16
+//#import lib/to_f16
 
 // [rows, COLS / 8]: eight bf16
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;

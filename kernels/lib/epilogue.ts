@@ -2,10 +2,10 @@ import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { PartialKind } from "./partial.ts";
 
-/** What matmul/epilogue.wgsl takes: which of its epilogues it is, and what that depends on. */
+/** What lib/epilogue.wgsl takes: which of its epilogues it is, and what that depends on. */
 export type EpilogueParameters =
   | {
-    /** "relayed": y is stored for other workgroups of the dispatch, see matmul/outputs.wgsl. */
+    /** "relayed": y is stored for other workgroups of the dispatch, see lib/matmul_outputs.wgsl. */
     readonly epilogue: "store" | "add" | "scale" | "cap" | "relayed";
   }
   | {
@@ -19,7 +19,7 @@ export type EpilogueParameters =
     /** What keys and values are stored as. */
     readonly kv: KvDtype;
     /** Whether q, k and v have a bias. */
-    readonly BIAS: boolean;
+    readonly BIASED: boolean;
   }
   | {
     readonly epilogue: "partial";
@@ -29,13 +29,13 @@ export type EpilogueParameters =
     readonly PARTIAL_PAIRS: number;
   };
 
-/** What happens to y: `fn epilogue(row, c, half, sum)` of matmul/epilogue.wgsl, and what it needs besides. */
+/** What happens to y: `fn epilogue(row, c, half, sum)` of lib/epilogue.wgsl, and what it needs besides. */
 export interface Epilogue {
   /** Part of the kernel's name: equal names are equal code. */
   readonly name: string;
   readonly parameters: EpilogueParameters;
   /**
-   * What goes to `out` (matmul/outputs.wgsl); default numbers. Partial results are for kernels that add lanes, and two
+   * What goes to `out` (lib/matmul_outputs.wgsl); default numbers. Partial results are for kernels that add lanes, and two
    * pairs.
    */
   readonly out?: "numbers" | "partials" | "relay";

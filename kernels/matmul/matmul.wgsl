@@ -15,14 +15,14 @@
 // b is k = 8 * (b % PACKED_LANES + (b / PACKED_LANES * $BLOCK_VEC8S + c) * PACKED_LANES): rows of some widths are packed
 // for fewer lanes than share an output.
 // Imported by this and by the other matmuls:
-//   common.wgsl: x, sizes, and for how many lanes rows of W are packed;
+//   lib/matmul_sizes: x, sizes, and for how many lanes rows of W are packed;
 //   lib/weights_FORMAT: W as `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`;
-//   epilogue.wgsl: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row;
-//   outputs.wgsl: how lanes are added, `out`, and what is done after a group's and after a row's outputs.
+//   lib/epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row;
+//   lib/matmul_outputs: how lanes are added, `out`, and what is done after a group's and after a row's outputs.
 
-//#import matmul/common
-//#import matmul/epilogue
-//#import matmul/outputs
+//#import lib/matmul_sizes
+//#import lib/epilogue
+//#import lib/matmul_outputs
 //#import lib/weights_$weights
 //#import lib/add8
 

@@ -10,7 +10,7 @@ import type { Dots } from "./matmul_stages.ts";
 interface CachedParameters {
   /** Format of W: lib/weights_FORMAT. */
   readonly weights: WeightFormat;
-  /** What goes to `out`: numbers, or see outputs.wgsl. */
+  /** What goes to `out`: numbers, or see lib/matmul_outputs.wgsl. */
   readonly out: "numbers" | "partials" | "relay";
   /** How the lanes' sums are added: there is one lane, or a group has one pair of outputs, or several. */
   readonly ending: "one_lane" | "pair" | "lanes";
@@ -42,7 +42,7 @@ interface CachedParameters {
 
 /** What those take besides whose x passes through workgroup memory. */
 interface StageParameters {
-  /** What is multiplied: see matmul/dot.wgsl. */
+  /** What is multiplied: see lib/dot.wgsl. */
   readonly dots: Dots;
   /** Whether ranges of k are whole stages. */
   readonly WHOLE: boolean;
@@ -149,7 +149,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   }, { name });
 }
 
-/** How the lanes' sums are added: see outputs.wgsl. */
+/** How the lanes' sums are added: see lib/matmul_outputs.wgsl. */
 function endingOf({ pairs }: MatmulShape, lanes: number): "one_lane" | "pair" | "lanes" {
   if (lanes === 1) return "one_lane";
   return pairs === 1 ? "pair" : "lanes";
@@ -211,7 +211,7 @@ function buffersOf({ kind }: MatmulShape): number {
   return kind === "prefetch" ? 2 : 1;
 }
 
-/** Sums of pairs that have workgroup memory of their own: outputs.wgsl. */
+/** Sums of pairs that have workgroup memory of their own: lib/matmul_outputs.wgsl. */
 function pairSums(shape: MatmulShape, lanes: number): number {
   return shape.pairs === 1 ? sumsAtOnce(shape) * shape.groups * (lanes + 1) : 0;
 }

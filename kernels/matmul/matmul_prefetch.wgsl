@@ -3,11 +3,11 @@
 // workgroup memory (double buffering). One barrier a stage. The last stage of a range of k may be a part of one: see
 // `within`. Imports are those of matmul_staged.wgsl.
 
-//#import matmul/common
-//#import matmul/epilogue
-//#import matmul/outputs
+//#import lib/matmul_sizes
+//#import lib/epilogue
+//#import lib/matmul_outputs
 //#import lib/weights_$weights
-//#import matmul/dot
+//#import lib/staged_x
 
 // How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
 // read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.

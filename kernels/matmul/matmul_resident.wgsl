@@ -6,13 +6,13 @@
 // and all blocks are loaded ahead. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
 // ($hold): as it is, normed, as what attention's splits add up to, or from other workgroups that make it.
 
-//#import matmul/common
-//#import matmul/epilogue
-//#import matmul/outputs
+//#import lib/matmul_sizes
+//#import lib/epilogue
+//#import lib/matmul_outputs
 //#import lib/weights_$weights
-//#import matmul/dot
+//#import lib/staged_x
 //#if hold == normed
-//#import matmul/hold/normed
+//#import lib/normed_x
 //#else if hold == combined
 // combined: x is attention's output, and its partial sums (attention/attention.wgsl) are read instead, of at most $SPLITS
 // splits that a row sees. x itself is not read, its size gives the number of rows.
@@ -31,10 +31,10 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(10) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(11) var<storage, read> row_list: array<Row>; // [rows]
 //#else if hold == relay
-// relay: other workgroups of the dispatch make x, one row, while this one waits (relay/wait.wgsl); a range of words is one of
+// relay: other workgroups of the dispatch make x, one row, while this one waits (lib/relay_statements.wgsl); a range of words is one of
 // k. x itself is not read, its size gives the number of rows, which is one.
 
-//#import matmul/relay/counts
+//#import lib/relay
 //#if dots == floats
 // For products of floats words are kept as they are.
 
@@ -111,7 +111,7 @@ fn main(
   //#endfor
   //#endfor
   //#if hold == normed
-  //#import matmul/hold/normed_x
+  //#import lib/normed_x_statements
   //#else if hold == combined
   //#if HALVES
   // Attention's splits, as below, for x as floats: a vector of four of them an invocation, half of a vec8.
@@ -229,7 +229,7 @@ fn main(
   //#endfor
   //#endif
   //#else if hold == relay
-  //#import matmul/relay/wait
+  //#import lib/relay_statements
   //#else
   // x as it is.
   //#for s in LOADS

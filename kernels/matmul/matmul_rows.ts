@@ -8,7 +8,7 @@ export interface MatmulUse {
   /** See `splitKOf`. */
   readonly splitK: number;
   readonly tuning: Tuning;
-  /** Whether the epilogue keeps something of every two pairs (outputs.wgsl); default false. */
+  /** Whether the epilogue keeps something of every two pairs (lib/matmul_outputs.wgsl); default false. */
   readonly partial?: boolean | undefined;
 }
 

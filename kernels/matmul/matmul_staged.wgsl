@@ -3,14 +3,14 @@
 // loaded before it is there.
 //
 // COLS / 8 / SPLIT_K is a multiple of $STAGE, or the last stage of a range is a part of one, see `within`.
-// Imports are those of matmul.wgsl and dot.wgsl: how x is stored in workgroup memory and multiplied, by
+// Imports are those of matmul.wgsl and lib/staged_x: how x is stored in workgroup memory and multiplied, by
 // `fn put_vec8(row, e, lo, hi)`, `fn get_vec8(row, e)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(block)`.
 
-//#import matmul/common
-//#import matmul/epilogue
-//#import matmul/outputs
+//#import lib/matmul_sizes
+//#import lib/epilogue
+//#import lib/matmul_outputs
 //#import lib/weights_$weights
-//#import matmul/dot
+//#import lib/staged_x
 
 // How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
 // read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.

@@ -33,7 +33,7 @@ export const TILE_ROWS = 8;
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
-/** The same of the sums of pairs alone, outputs.wgsl, of 128 invocations of 16 lanes each: of FEW_ROWS at most. */
+/** The same of the sums of pairs alone, lib/matmul_outputs.wgsl, of 128 invocations of 16 lanes each: of FEW_ROWS at most. */
 const PAIR_BYTES = 8 * 8 * 17;
 
 /** Tiles of few rows do not pay for unpacking integers to floats. */

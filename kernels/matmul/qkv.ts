@@ -7,7 +7,7 @@ export const QKV_BUFFERS = 5;
 
 /**
  * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads headDim], and keys and
- * values to the pages. The matrix is the loader's `heads`; `bias` is of q, k and v,
+ * values to the pages. The row order of the matrix is rope_halves; `bias` is of q, k and v,
  * [(heads + 2 kvHeads) headDim].
  */
 export function qkvEpilogue(
@@ -17,7 +17,7 @@ export function qkvEpilogue(
   const place = { rope, rows, pages, keys, values };
   return {
     name: `qkv_${bias ? "bias_" : ""}${kvDtype}`,
-    parameters: { epilogue: "qkv", kv: kvDtype, BIAS: bias !== undefined },
+    parameters: { epilogue: "qkv", kv: kvDtype, BIASED: bias !== undefined },
     prepares: true,
     buffers: bias ? { ...place, bias } : place,
     constants: {

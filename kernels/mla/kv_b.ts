@@ -66,7 +66,7 @@ export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapt
     : [latentPrepare(buffers, shape)];
 }
 
-/** Records `latentValue`, of many rows in blocks where nobody wants their scales. */
+/** Records `latentValue`, of many rows in blocks where no kernel reads their scales. */
 export function valueRows(buffers: ValueBuffers, shape: ValueShape & Adapter): Dispatch {
   const { count, rank, tuning: { software, workgroupBytes } } = shape;
   const blocks = !software && !buffers.scales && count >= LEAST_ROWS.value &&
@@ -145,6 +145,51 @@ function valueBytes(rank: number, { rows, outs }: BlockTile): number {
   return 16 * (rows + outs) * (2 * eightsOf(rank).staged + 1);
 }
 
+interface ValueParameters {
+  /** Format of kv_b_proj. */
+  readonly weights: FloatFormat;
+  /** Rows and outputs of a workgroup. */
+  readonly ROWS: number;
+  readonly OUTS: number;
+  /** Rows and outputs of an invocation. */
+  readonly TR: number;
+  readonly TO: number;
+  /** Invocations along the outputs, and all. */
+  readonly WIDE: number;
+  readonly THREADS: number;
+  /** Chains of a sum, stages of a chain, and eights of a stage. */
+  readonly CHAINS: number;
+  readonly STAGES: number;
+  readonly DEPTH: number;
+  /** Eights of a latent. */
+  readonly VEC8S: number;
+  /** Eights of x and of weights that an invocation loads of a stage. */
+  readonly X_LOADS: number;
+  readonly W_LOADS: number;
+}
+
+interface AbsorbParameters {
+  /** Format of kv_b_proj. */
+  readonly weights: FloatFormat;
+  /** Rows and columns of a workgroup. */
+  readonly ROWS: number;
+  readonly COLS: number;
+  /** Rows and fours of columns of an invocation. */
+  readonly TR: number;
+  readonly TC: number;
+  /** Invocations along the columns, and all. */
+  readonly WIDE: number;
+  readonly THREADS: number;
+  /** Chains of a sum, rows of weights of a chain, and of those the rows of a stage. */
+  readonly CHAINS: number;
+  readonly STEPS: number;
+  readonly STAGED: number;
+  /** Eights of a latent. */
+  readonly VEC8S: number;
+  /** Eights of weights that an invocation loads of a stage. */
+  readonly W_LOADS: number;
+}
+
 function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
   const { all, staged: DEPTH } = eightsOf(rank);
@@ -164,7 +209,7 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
     X_LOADS: Math.ceil(ROWS * DEPTH / THREADS),
     W_LOADS: Math.ceil(OUTS * DEPTH / THREADS),
   };
-  return kernelOf("mla/latent_value_blocks")({ weights: format, ...counts }, {
+  return kernelOf<ValueParameters>("mla/latent_value_blocks")({ weights: format, ...counts }, {
     name,
     bindings: ["weights", "x", "out"],
     constants: ["HEADS", "NOPE", "VALUE", "BLOCKS", "WIDTH"],
@@ -207,7 +252,7 @@ function absorbKernel(format: FloatFormat, rank: number, nope: number, tile: Blo
     VEC8S: rank / 8,
     W_LOADS: Math.ceil(STAGED * COLS / 8 / THREADS),
   };
-  return kernelOf("mla/latent_absorb_blocks")({ weights: format, ...counts }, {
+  return kernelOf<AbsorbParameters>("mla/latent_absorb_blocks")({ weights: format, ...counts }, {
     name,
     bindings: ["weights", "x", "out"],
     constants: ["HEADS", "NOPE", "ROPE", "VALUE", "X_COLS", "BLOCKS", "WIDTH"],

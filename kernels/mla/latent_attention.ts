@@ -60,7 +60,7 @@ interface Launch extends Omit<LatentShape, "kvHeads"> {
   /** Cells that a row sees, its own the last; undefined = all. */
   readonly window?: number | undefined;
   readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
-  /** Default: by the queries of a slot, of which many go by prefillAttention. */
+  /** Default: by the queries of a slot, of which many are computed by prefillAttention. */
   readonly tile?: LatentTile | undefined;
   /** What adds the runs of all rows; default: a kernel that writes `out`. Not where rows go in blocks. */
   readonly finish?: ((runs: LatentRuns) => Dispatch) | undefined;
@@ -115,12 +115,12 @@ export function latentAttention(buffers: Buffers, shape: Launch): Dispatch[] {
       .flatMap((pass) => passOf(buffers, shape, pass));
 }
 
-/** Whether few rows of long contexts go by latent_long.wgsl: chains, for which there is workgroup memory. */
+/** Whether few rows of long contexts are computed by latent_long.wgsl: chains, for which there is workgroup memory. */
 function goesLong({ paths, tile, headDim, tuning }: Launch): boolean {
   return !paths && !tile && longBytes(headDim) <= tuning.workgroupBytes;
 }
 
-/** Whether many rows go by prefillAttention: chains, without a window, of many queries. */
+/** Whether many rows are computed by prefillAttention: chains, without a window, of many queries. */
 function goesInProducts(
   { perSlot, heads, rank, paths, window, tile, finish, tuning }: Launch,
 ): boolean {

@@ -1,6 +1,5 @@
 import { type Kernel } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { KernelParameters } from "../../src/gpu/directives.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Cells of a chunk and of a segment of latent_attention.wgsl. */
@@ -51,6 +50,95 @@ export function tileBytes({ queries, lanes }: LatentTile, width: number): number
   return 16 * vec4s;
 }
 
+/** What latent_attention.wgsl and latent_chunk.wgsl take. */
+interface LatentParameters {
+  /** What keys are stored as. */
+  readonly kv: KvDtype;
+  /** Invocations of a workgroup. */
+  readonly THREADS: number;
+  /** Eights of a key, and fours of the latent in it. */
+  readonly VEC8S: number;
+  readonly RANK4: number;
+  /** Invocations that share a score: halves, quarters and eighths of them add their sums. */
+  readonly LANES: number;
+  readonly LANES_2: number;
+  readonly LANES_4: number;
+  readonly LANES_8: number;
+  /** Cells of an invocation, for the scores. */
+  readonly CELLS: number;
+  /** Steps of the loop over a key that are unrolled, and turns of that loop. */
+  readonly STEPS: number;
+  readonly STEP_LOOPS: number;
+  /** Eights of keys that an invocation loads of a chunk. */
+  readonly LOADS: number;
+}
+
+interface RunParameters extends LatentParameters {
+  /** Cells of a run. */
+  readonly RUN: number;
+  /** Queries of a workgroup, and fours of them. */
+  readonly QUERIES: number;
+  readonly QUADS: number;
+  /** Sixteenths of the invocations that share a score, and levels of the tree that adds their sums. */
+  readonly LANES_16: number;
+  readonly LEVELS: number;
+  /** Neighbouring sums of a score that an invocation has, two or one, and how many of such. */
+  readonly SIDES: number;
+  readonly PARTS: number;
+  /** Groups of invocations that share the queries, for the values; fours of queries of each, by turns of one or two. */
+  readonly GROUPS: number;
+  readonly OWN: number;
+  readonly BOTH: number;
+  readonly TIMES: number;
+  /** Fours of a latent of an invocation. */
+  readonly SPANS: number;
+  /** Cells whose latents are loaded at once. */
+  readonly AT_ONCE: number;
+  /** Scores of four queries of an invocation. */
+  readonly TURNS: number;
+}
+
+interface ChunkParameters extends LatentParameters {
+  /** Fours of workgroup memory of a quarter of the queries or of the sums. */
+  readonly POOL: number;
+  /** Fours of queries that an invocation loads. */
+  readonly QUERY_LOADS: number;
+}
+
+/** What lib/latent_runs.wgsl takes. */
+export type RunsParameters =
+  & {
+    /** Fours of a latent, and of those the ones that a workgroup adds at a time. */
+    readonly RANK4: number;
+    readonly QUADS: number;
+    /** Lanes that segments are merged in. */
+    readonly LANES: number;
+    /** Invocations of a workgroup, and pairs of a lane and a four that one has. */
+    readonly THREADS: number;
+    readonly TURNS: number;
+  }
+  & (
+    | {
+      /** Whether runs are segments, and not chunks. */
+      readonly SEGMENTS: true;
+      /** Runs that are loaded at once. */
+      readonly RUNS_AHEAD: number;
+    }
+    | {
+      readonly SEGMENTS: false;
+      /** Chunks of a segment, and most segments. */
+      readonly SHARES: number;
+      readonly MOST_SEGMENTS: number;
+      /** Chunks that an invocation looks at. */
+      readonly CHUNK_TURNS: number;
+    }
+  );
+
+type CombineParameters = RunsParameters & {
+  /** Fours of a row of out. */
+  readonly OUT4: number;
+};
+
 /** Sums of runs of `run` cells. */
 export function latentKernel(
   { rank, width, kvDtype }: LatentSizes,
@@ -90,7 +178,7 @@ export function latentKernel(
     LANES_16: Math.floor(lanes / 16),
     LEVELS: Math.log2(lanes),
   };
-  return kernelOf("mla/latent_attention")({ kv: kvDtype, ...counts }, {
+  return kernelOf<RunParameters>("mla/latent_attention")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [
@@ -135,7 +223,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
     LANES_4: 4,
     LANES_8: 2,
   };
-  return kernelOf("mla/latent_chunk")({ kv: kvDtype, ...counts }, {
+  return kernelOf<ChunkParameters>("mla/latent_chunk")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [
@@ -157,8 +245,7 @@ export function latentCombineTiles(rank: number): number {
 }
 
 /**
- * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent: the
- * parameters of lib/latent_runs.wgsl.
+ * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent.
  */
 export function runsOf(
   { rank, run, quads, threads }: {
@@ -167,7 +254,7 @@ export function runsOf(
     readonly quads: number;
     readonly threads: number;
   },
-): KernelParameters {
+): RunsParameters {
   const TURNS = Math.ceil(LANES * quads / threads);
   const counts = { RANK4: rank / 4, LANES, QUADS: quads, THREADS: threads, TURNS };
   if (run === SEGMENT) {
@@ -192,7 +279,7 @@ export function latentCombineKernel(
   const threads = COMBINED_QUADS * (queries < MANY_QUERIES ? LANES : 1);
   const name = `latent_combine_${rank}_${width}_${run}_${threads}`;
   const runs = runsOf({ rank, run, quads: COMBINED_QUADS, threads });
-  return kernelOf("mla/latent_combine")({ ...runs, OUT4: width / 4 }, {
+  return kernelOf<CombineParameters>("mla/latent_combine")({ ...runs, OUT4: width / 4 }, {
     name,
     bindings: ["sums", "out", "stats", "rows"],
     constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],

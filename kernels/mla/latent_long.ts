@@ -1,6 +1,7 @@
 /** latent_long.wgsl: attention over latents of few rows without paths at long contexts. */
 import { type Kernel } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import { CHUNK, type LatentSizes, SEGMENT } from "./latent_kernels.ts";
 
 /** Queries of a workgroup: with fewer there are more of them. Touches no bit of the result. */
@@ -24,6 +25,35 @@ function poolOf(width: number): number {
   return Math.max(width / 4, 2 * (SEGMENT | 1), THREADS) | 1;
 }
 
+interface LongParameters {
+  /** What keys are stored as. */
+  readonly kv: KvDtype;
+  /** Invocations of a workgroup. */
+  readonly THREADS: number;
+  /** Cells of a segment, fours of them, and those of an invocation, for the scores. */
+  readonly CELLS: number;
+  readonly FOURS: number;
+  readonly TC: number;
+  /** Queries of a workgroup, half of them, and fours of them. */
+  readonly QUERIES: number;
+  readonly HALF: number;
+  readonly QUADS: number;
+  /** Fours of workgroup memory for each query. */
+  readonly POOL: number;
+  /** Fours of a key, and of the latent in it. */
+  readonly WIDTH4: number;
+  readonly RANK4: number;
+  /** Steps of the loop over a key whose loads are under way, and turns of that loop. */
+  readonly AHEAD: number;
+  readonly STEP_LOOPS: number;
+  /** Fours of a query that an invocation loads. */
+  readonly QUERY_LOADS: number;
+  /** Fours of a latent of an invocation. */
+  readonly SPANS: number;
+  /** Cells whose latents are loaded at once. */
+  readonly AT_ONCE: number;
+}
+
 /** Sums of segments, of tiles of so many queries. */
 export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQueries): Kernel {
   const name = `latent_long_${kvDtype}_${rank}_${width}_${queries}`;
@@ -44,7 +74,7 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
     SPANS: Math.ceil(rank / 4 / (THREADS / 2)),
     AT_ONCE: 8,
   };
-  return kernelOf("mla/latent_long")({ kv: kvDtype, ...counts }, {
+  return kernelOf<LongParameters>("mla/latent_long")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
     constants: [

@@ -1,6 +1,6 @@
 /** Attention over latents of many rows, in two products: the weights of all cells, then their weighted sums. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { KV_BYTES } from "../../src/gpu/kv.ts";
+import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { kernelOf } from "../shader.ts";
 import { type LatentSizes, SEGMENT } from "./latent_kernels.ts";
 
@@ -137,6 +137,66 @@ export function prefillAttention(buffers: Buffers, shape: Shape): Dispatch[] {
   ];
 }
 
+interface WeightsParameters {
+  /** What keys are stored as. */
+  readonly kv: KvDtype;
+  /** Queries and cells of a workgroup. */
+  readonly QUERIES: number;
+  readonly CELLS: number;
+  /** Invocations that share a block of scores, so many of which add their sums in LEVELS: halves, quarters, eighths. */
+  readonly LANES: number;
+  readonly LANES_2: number;
+  readonly LANES_4: number;
+  readonly LANES_8: number;
+  readonly LEVELS: number;
+  /** Queries, cells and fours of cells of a block. */
+  readonly TQ: number;
+  readonly TC: number;
+  readonly QUADS: number;
+  /** Blocks of a workgroup along queries and along cells, and its invocations. */
+  readonly TALL: number;
+  readonly WIDE: number;
+  readonly THREADS: number;
+  /** Sums of a score that an invocation has: whether they are two or four. */
+  readonly SIDES: number;
+  readonly TWO_SIDES: boolean;
+  readonly FOUR_SIDES: boolean;
+  /** Queries of a block whose sums are added at a time, and how often that is. */
+  readonly BATCH: number;
+  readonly BATCHES: number;
+  /** Fours of workgroup memory. */
+  readonly SLAB: number;
+  /** Fours of a key. */
+  readonly WIDTH4: number;
+  /** Fours of queries and of keys that an invocation loads at a time. */
+  readonly Q_LOADS: number;
+  readonly K_LOADS: number;
+}
+
+interface ValuesParameters {
+  /** What keys are stored as. */
+  readonly kv: KvDtype;
+  /** Queries and elements of latents of a workgroup. */
+  readonly QUERIES: number;
+  readonly DIMS: number;
+  /** Queries and fours of elements of an invocation. */
+  readonly TQ: number;
+  readonly TD: number;
+  /** Invocations along the elements, and all. */
+  readonly WIDE: number;
+  readonly THREADS: number;
+  /** Chunks of cells of a stage. */
+  readonly STAGED: number;
+  /** Lanes that segments are merged in. */
+  readonly LANES: number;
+  /** Fours of a key, and of the latent in it. */
+  readonly WIDTH4: number;
+  readonly RANK4: number;
+  /** Fours of weights and of latents that an invocation loads of a stage. */
+  readonly W_LOADS: number;
+  readonly L_LOADS: number;
+}
+
 function weightsKernel({ width, kvDtype }: LatentSizes, tile: WeightsTile): Kernel {
   const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
   const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
@@ -169,7 +229,7 @@ function weightsKernel({ width, kvDtype }: LatentSizes, tile: WeightsTile): Kern
     LANES_8: Math.floor(LANES / 8),
     LEVELS: Math.log2(LANES),
   };
-  return kernelOf("mla/latent_prefill_weights")({ kv: kvDtype, ...counts }, {
+  return kernelOf<WeightsParameters>("mla/latent_prefill_weights")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums"],
     constants: [
@@ -206,7 +266,7 @@ function valuesKernel({ rank, width, kvDtype }: LatentSizes, tile: ValuesTile): 
     W_LOADS: Math.ceil(QUERIES * STAGED * 4 / THREADS),
     L_LOADS: Math.ceil(STAGED * 16 * DIMS / 4 / THREADS),
   };
-  return kernelOf("mla/latent_prefill_values")({ kv: kvDtype, ...counts }, {
+  return kernelOf<ValuesParameters>("mla/latent_prefill_values")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["sums", "keys", "rows", "pages", "out"],
     constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "WINDOW"],

@@ -34,7 +34,7 @@ export interface LatentLaunch {
 export const MOST_ROWS = 8;
 /** Invocations of a workgroup of latent_prepare.wgsl. */
 const THREADS = 64;
-/** Loads of weights of an invocation that are asked for at a time: 16 have a text that is a quarter longer. */
+/** Loads of weights of an invocation that are made at a time: 16 have a text that is a quarter longer. */
 const AHEAD = 8;
 /** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
 const BLOCK_COLS = 64;
@@ -126,6 +126,28 @@ export function latentPrepare(
   });
 }
 
+interface PrepareParameters {
+  /** Format of kv_b_proj. */
+  readonly weights: FloatFormat;
+  /** What keys are stored as. */
+  readonly kv: KvDtype;
+  /** Elements of a latent, and of what is kept of a token. */
+  readonly RANK: number;
+  readonly HEAD_DIM: number;
+  /** Workgroups that absorb a head. */
+  readonly BLOCKS: number;
+  /** Rows of a workgroup, those whose parts are added at a time, and how often that is. */
+  readonly ROWS: number;
+  readonly BATCH: number;
+  readonly BATCHES: number;
+  /** Parts of a sum. */
+  readonly PARTS: number;
+  /** Loads of weights that an invocation asks for at a time. */
+  readonly AHEAD: number;
+  /** Elements of a latent that an invocation norms. */
+  readonly STEPS: number;
+}
+
 function prepareKernel(
   format: FloatFormat,
   dtype: KvDtype,
@@ -133,7 +155,7 @@ function prepareKernel(
     readonly rank: number;
     readonly width: number;
     readonly ROWS: number;
-    /** Loads of weights of an invocation that are asked for at a time. */
+    /** Loads of weights of an invocation that are made at a time. */
     readonly ahead: number;
   },
 ): Kernel {
@@ -152,7 +174,7 @@ function prepareKernel(
     AHEAD: ahead,
     STEPS: Math.ceil(rank / THREADS),
   };
-  return kernelOf("mla/latent_prepare")(parameters, {
+  return kernelOf<PrepareParameters>("mla/latent_prepare")(parameters, {
     name,
     bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
     constants: [

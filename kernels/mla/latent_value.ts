@@ -15,7 +15,7 @@ import {
   rowTile,
 } from "./latent_prepare.ts";
 import type { LatentRuns } from "./latent_attention.ts";
-import { runsOf } from "./latent_kernels.ts";
+import { runsOf, type RunsParameters } from "./latent_kernels.ts";
 
 /** Outputs of a group of lanes where rows are few and where they share reads, and groups of a workgroup. */
 const OUTS = { few: 2, many: 4 };
@@ -129,7 +129,30 @@ function sharedOf(
   };
 }
 
-const CONSTANTS = ["HEADS", "NOPE", "VALUE", "VEC8S", "BLOCKS"] as const;
+type LatentValueParameters =
+  & {
+    /** Format of kv_b_proj. */
+    readonly weights: FloatFormat;
+    /** Whether the scales of out's rows are lowered. */
+    readonly LOWERS_SCALE: boolean;
+    /** Rows of a workgroup, and outputs of a group of lanes. */
+    readonly ROWS: number;
+    readonly OUTS: number;
+    /** Lanes that share an output. */
+    readonly SHARERS: number;
+    /** Loads of weights that a lane asks for at a time, and whether it does before x is there. */
+    readonly AHEAD: number;
+    readonly EARLY: boolean;
+  }
+  & (
+    | {
+      /** Whether the weighted sums of latents are ready, and not in runs. */
+      readonly MERGED: true;
+      /** Invocations of a workgroup. */
+      readonly THREADS: number;
+    }
+    | RunsParameters & { readonly MERGED: false }
+  );
 
 function valueKernel(
   format: FloatFormat,
@@ -143,18 +166,15 @@ function valueKernel(
   const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${lowers ? "_scale" : ""}`;
   const parameters = {
     weights: format,
-    MERGED: true,
+    MERGED: true as const,
     LOWERS_SCALE: lowers,
     ROWS,
-    ...countsOf(outs, lanes),
+    OUTS: outs,
+    SHARERS: lanes,
     THREADS: lanes * GROUPS,
     ...loads(ROWS <= 2 && lanes > 1),
   };
-  return kernelOf("mla/latent_value")(parameters, {
-    name,
-    bindings: ["weights", "x", "out", ...lowers ? ["scales"] : []],
-    constants: [...CONSTANTS, "WIDTH", ...lowers ? ["FIRST_SCALE"] : []],
-  });
+  return kernelOf<LatentValueParameters>("mla/latent_value")(parameters, { name });
 }
 
 function runsValueKernel(
@@ -170,25 +190,15 @@ function runsValueKernel(
   const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
   const parameters = {
     weights: format,
-    MERGED: false,
+    MERGED: false as const,
     LOWERS_SCALE: lowers,
     ROWS: 1,
-    ...countsOf(OUTS.few, LANES),
+    OUTS: OUTS.few,
+    SHARERS: LANES,
     ...loads(true),
     ...runs,
   };
-  return kernelOf("mla/latent_value")(parameters, {
-    name,
-    bindings: ["weights", "sums", "out", "stats", "rows", ...lowers ? ["scales"] : []],
-    constants: [
-      ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
-      ...lowers ? ["FIRST_SCALE"] : [],
-    ],
-  });
-}
-
-function countsOf(OUTS: number, SHARERS: number): Record<string, number> {
-  return { OUTS, SHARERS };
+  return kernelOf<LatentValueParameters>("mla/latent_value")(parameters, { name });
 }
 
 /** Weights ahead of what they are multiplied with, where registers allow. */

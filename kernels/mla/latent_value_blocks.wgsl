@@ -58,7 +58,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#endfor
 
-  var there = false; // what is asked for is in the matrix
+  var there = false; // what is loaded next is in the matrix
   for (var stage = 0u; stage <= CHAINS * STAGES; stage++) {
     if (stage > 0u) {
       workgroupBarrier(); // what is read of the stage before

@@ -13,7 +13,7 @@ interface NormPairParameters extends FoldParameters {
   /** Whether the second norm's result is kept, and not what it norms. */
   readonly KEEPS_NORMED: boolean;
   /** Whether the scales of the rows are stored. */
-  readonly NOTED: boolean;
+  readonly STORES_SCALES: boolean;
   /** Whether out is two f16 for a number, as matmuls on matrix units take x. */
   readonly PAIRED: boolean;
   /** Vec8s of either half of a row that a lane has. */
@@ -26,41 +26,43 @@ interface Variant {
   readonly format: FloatFormat;
   readonly indexed: boolean;
   readonly normed: boolean;
-  readonly noted: boolean;
+  readonly scales: boolean;
   readonly paired: boolean;
   readonly cols: number;
   readonly lanes: number;
 }
 
-/** Storage buffers, indexed and with scales that are noted. */
+/** Storage buffers, indexed and with scales that are stored. */
 const MOST_BUFFERS = 10;
 
 /** Workgroups of a row: one for both halves knows the scale of the row. */
-function halvesOf(noted: boolean): number {
-  return noted ? 1 : 2;
+function halvesOf(scales: boolean): number {
+  return scales ? 1 : 2;
 }
 
 function pairKernel(
-  { format, indexed, normed, noted, paired, cols, lanes }: Variant,
+  { format, indexed, normed, scales, paired, cols, lanes }: Variant,
 ): Kernel {
   const each = Math.ceil(cols / 8 / lanes);
-  const put = [...noted ? ["scale"] : [], ...paired ? ["pair"] : []];
+  const put = [...scales ? ["scale"] : [], ...paired ? ["pair"] : []];
   const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...put];
   const name = `norm_pair_${kinds.join("_")}_${lanes}x${each}`;
   return kernelOf<NormPairParameters>("norm/norm_pair")({
     weights: format,
     INDEXED: indexed,
     KEEPS_NORMED: normed,
-    NOTED: noted,
+    STORES_SCALES: scales,
     PAIRED: paired,
     EACH: each,
-    HALVES: halvesOf(noted),
+    HALVES: halvesOf(scales),
     ...foldCounts(lanes),
   }, { name });
 }
 
-/** Whether an adapter has bindings enough for scales that `normPair` notes. */
-export function pairNotes(limits: { readonly maxStorageBuffersPerShaderStage: number }): boolean {
+/** Whether an adapter has bindings enough for scales that `normPair` stores. */
+export function pairStoresScales(
+  limits: { readonly maxStorageBuffersPerShaderStage: number },
+): boolean {
   return MOST_BUFFERS <= limits.maxStorageBuffersPerShaderStage;
 }
 
@@ -74,7 +76,7 @@ export function pairsNorms({ shards }: Table): boolean {
  * `rmsNorm`; see `pairsNorms`.
  */
 export function normPair(
-  { token, hidden, out, kept, noted, paired = false }: {
+  { token, hidden, out, kept, scales, paired = false }: {
     readonly token: { readonly matrix: Table; readonly rows: Operand; readonly weight: Operand };
     /**
      * x is [.., cols]; `index` names its row for each r, 0xffffffff for none; absent: row r. With `splitK` above 1 it is
@@ -89,9 +91,9 @@ export function normPair(
     readonly out: Operand;
     /** [rows, cols]: h as it is, or normed. */
     readonly kept: { readonly what: "input" | "output"; readonly out: Operand };
-    /** As for `rmsNorm`; see `pairNotes`. */
-    readonly noted?: RowScales | undefined;
-    /** Whether out is as matmuls on matrix units take x that is `paired`: with scales that are noted. */
+    /** As for `rmsNorm`; see `pairStoresScales`. */
+    readonly scales?: RowScales | undefined;
+    /** Whether out is as matmuls on matrix units take x that is `paired`: with scales. */
     readonly paired?: boolean | undefined;
   },
   shape: Pick<NormShape, "rows" | "cols" | "eps" | "lanes" | "label">,
@@ -102,7 +104,13 @@ export function normPair(
   const { x, splitK = 1, index, weight: hidden_weight } = hidden;
   const lanes = normLanes(shape);
   const normed = kept.what === "output";
-  const kind = { format, indexed: index !== undefined, normed, noted: noted !== undefined, paired };
+  const kind = {
+    format,
+    indexed: index !== undefined,
+    normed,
+    scales: scales !== undefined,
+    paired,
+  };
   const rowsOfX = splitK > 1 ? { ...x, size: 4 * splitK * rows * cols } : x;
   return dispatch(pairKernel({ ...kind, cols, lanes }), {
     buffers: {
@@ -114,7 +122,7 @@ export function normPair(
       hidden_weight,
       kept: kept.out,
       ...index ? { index } : {},
-      ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
+      ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
     },
     constants: {
       COLS: cols,
@@ -122,9 +130,9 @@ export function normPair(
       LANES: lanes,
       TOKENS: shard.rows,
       SPLIT_K: splitK,
-      ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
+      ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
     },
-    workgroups: [rows, halvesOf(kind.noted)],
+    workgroups: [rows, halvesOf(kind.scales)],
     label,
     work: { bytes: (4 * (4 + splitK) + 2) * rows * cols + 8 * cols, flops: 8 * rows * cols },
   });

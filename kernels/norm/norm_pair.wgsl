@@ -1,12 +1,14 @@
-// Two norms side by side, each as rms_norm.wgsl makes it, to the bit: out[r] = [norm(E[rows[r].token]) token_weight,
-// norm(h) hidden_weight], h the hidden row that belongs to r, or the sum of SPLIT_K such rows; kept[r] is h, or as out
-// has it. Rows whose token is not in E, or whose hidden row is NO_ROW, have no such half.
+// The two RMSNorms that an EAGLE-3 draft begins with, each to the bit that of rms_norm.wgsl:
+//   out[r] = [norm(E[rows[r].token]) token_weight, norm(h) hidden_weight], kept[r] = h, or norm(h) with KEEPS_NORMED
+// h is hidden row r, or index[r] with INDEXED, summed over the SPLIT_K ranges of k of the matmul that made it. A row whose
+// token is not in E, or whose hidden row is NO_ROW, has no such half written. With PAIRED out is two f16 numbers for each
+// number times the row's scale, as in rms_norm.wgsl.
 //
-// One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either in registers, l, l + LANES, ...; the lanes' sums are
-// added in the order of workgroup_sum.wgsl.
+// One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either half in registers, l, l + LANES, ...; the
+// lanes' sums are added in the order of workgroup_sum.wgsl.
 
 //#import lib/weights_$weights
-//#import norm/note
+//#import lib/store_scales
 //#import lib/rows
 //#import lib/workgroup_sum
 
@@ -113,9 +115,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#for j in EACH
   let y$j = times(t$j, t_scale, t_gain$j);
   let z$j = times(h$j, h_scale, h_gain$j);
-  peak = seen(seen(peak, y$j), z$j);
+  peak = peak_of(peak_of(peak, y$j), z$j);
   //#endfor
-  let y_scale = note(row, lane, peak);
+  let y_scale = store_scales(row, lane, peak);
   //#for j in EACH
   if (has_token$j) {
     put(row, i$j, y$j, y_scale);

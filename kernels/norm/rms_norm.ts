@@ -91,7 +91,7 @@ export interface NormShape {
   readonly outCols?: number | undefined;
   readonly outFirst?: number | undefined;
   /**
-   * What happens to the result: `out = y`, the default, `out += y`, or "pair" with scales that are noted: as
+   * What happens to the result: `out = y`, the default, `out += y`, or "pair" with `scales`: as
    * matmuls on matrix units take x that is `paired`, in rows of cols.
    */
   readonly put?: "store" | "add" | "pair";
@@ -122,13 +122,13 @@ type SourceParameters =
 interface NormParameters extends FoldParameters {
   /** What happens to the result: see `NormShape`. */
   readonly put: "store" | "add" | "pair";
-  /** What is kept besides: see `NormKept`. */
+  /** The second output, see `NormKept`. */
   readonly keep: "nothing" | NormKept["what"];
   /** Numbers of the bindings of what is kept, and of the slots of its rows. */
   readonly KEPT: number;
   readonly SLOT: number;
   /** Whether the scales of the rows are stored. */
-  readonly NOTED: boolean;
+  readonly STORES_SCALES: boolean;
   /** Vec8s of a row that a lane has. */
   readonly EACH: number;
 }
@@ -148,20 +148,20 @@ interface Source {
  * dispatch, or one a shard of an embedding. No buffer may be read and written at once.
  */
 export function rmsNorm(
-  { from, weight, out, keep, noted }: {
+  { from, weight, out, keep, scales }: {
     readonly from: NormInput;
     /** [cols] */
     readonly weight: Operand;
     readonly out: Operand;
     readonly keep?: NormKept | undefined;
-    /** Gets the scales of the rows of out, and the largest for those of the other inputs. */
-    readonly noted?: RowScales | undefined;
+    /** Gets the scales of the rows of out; those of the other inputs become the largest. */
+    readonly scales?: RowScales | undefined;
   },
   shape: NormShape,
 ): Dispatch[] {
   const { rows, cols, eps, outCols = cols, outFirst = 0, put = "store", label } = shape;
   const lanes = normLanes(shape);
-  const kind = { put, keep: keep?.what ?? "nothing", note: noted ? "scale" : "nothing" } as const;
+  const kind = { put, keep: keep?.what ?? "nothing", note: scales ? "scale" : "nothing" } as const;
   return sources(from, rows * cols).map((source) =>
     dispatch(normKernel(source, { ...kind, cols, lanes }), {
       buffers: {
@@ -170,7 +170,7 @@ export function rmsNorm(
         out,
         ...keep ? { kept: keep.out } : {},
         ...keep?.what === "slot" ? { slot: keep.slot } : {},
-        ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
+        ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
       },
       constants: {
         COLS: cols,
@@ -182,7 +182,7 @@ export function rmsNorm(
         ...keep && keep.what !== "slot"
           ? { KEPT_COLS: keep.outCols ?? cols, KEPT_FIRST: keep.outFirst ?? 0 }
           : {},
-        ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
+        ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
       },
       workgroups: [rows],
       label,
@@ -271,7 +271,7 @@ function normKernel(
     ...source.parameters,
     put,
     keep,
-    NOTED: note === "scale",
+    STORES_SCALES: note === "scale",
     KEPT: bound,
     SLOT: bound + 1,
     EACH: each,

@@ -1,13 +1,53 @@
-// out[r, OUT_FIRST + c] = v[c] / sqrt(mean(v^2) + EPS) * norm_weight[c], v the row that `source(r, lane)` names.
+// RMSNorm: y = v / sqrt(mean(v^2) + EPS) * norm_weight, and out[r, OUT_FIRST + c] = y[c] as `put` says.
+//
+// v is, by `from`,
+//   rows     row r of x
+//   index    row index[r] of x; rows with index 0xffffffff are not written
+//   sums     the sums of a split-K matmul over its ranges of k, added in order: with RESIDUAL added to row r of x, the
+//            residual stream, where the result is stored too; else alone, the output of a branch that is normed before
+//            it is added to the stream
+//   experts  row r of x, the residual stream, with the outputs of the row's experts added, each times its share, one after
+//            the other; the result is stored in x. No sum of products is added to x at last: some drivers would
+//            reassociate that
+//   tokens   SCALE times the embedding of row r's token; rows whose token is in another shard of the embedding are not
+//            written. With VERIFIED the rows are those of a verify forward of chains, and are written here; the
+//            embedding is then one shard
+// `put`: store writes y, add adds it to what `out` holds (the residual connection after a normed branch), pair writes each
+// number times the row's scale as two f16 numbers, so that no workgroup on matrix units has to split it.
+// `keep`, a second output: input is v, output is y, slot is v at row slot[r] (0xffffffff: nowhere), nothing is none.
 //
 // One workgroup per row. Lane l holds $EACH vec8s of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
 
-//#if from == rows
-// Input of rms_norm: row r of x.
-
+//#if from == tokens
+//#import lib/weights_$weights
+//#if VERIFIED
+//#import lib/verify_row
+//#else
+//#import lib/rows
+//#endif
+//#endif
 //#import lib/vec8
+//#import lib/store_scales
+//#import lib/workgroup_sum
+//#if put == pair
+//#import lib/cut
+//#endif
 
+override COLS: u32; // a multiple of 8
+override EPS: f32;
+override OUT_COLS: u32; // row stride of out, a multiple of 4
+override OUT_FIRST: u32; // first column written, a multiple of 4
+override LANES: u32;
+
+alias Sum = f32;
+
+const NO_ROW = 0xffffffffu;
+
+@group(0) @binding(1) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
+
+// `source` returns the row of the input that output row `row` is normed from, or NO_ROW; `load` returns vec8 i of it.
+//#if from == rows
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
 
 fn source(row: u32, lane: u32) -> u32 {
@@ -19,10 +59,6 @@ fn load(row: u32, i: u32) -> Vec8 {
   return Vec8(x[at], x[at + 1u]);
 }
 //#else if from == index
-// Input of rms_norm: row index[r] of x; rows with index 0xffffffff are not written.
-
-//#import lib/vec8
-
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [.., COLS / 4]
 @group(0) @binding(3) var<storage, read> index: array<u32>; // [rows]
 
@@ -35,12 +71,14 @@ fn load(row: u32, i: u32) -> Vec8 {
   return Vec8(x[at], x[at + 1u]);
 }
 //#else if from == sums
-// The sums of a split-K matmul over its ranges of k, added in order. The file that uses this binds
-// `sums`, [SPLIT_K, rows, COLS / 4].
+override SPLIT_K: u32; // ranges of k
 
-//#import lib/vec8
-
-override SPLIT_K: u32;
+//#if RESIDUAL
+@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
+@group(0) @binding(3) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
+//#else
+@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
+//#endif
 
 // The vec8 at vector `at` of the first range's rows, summed over the ranges.
 fn split_sum(at: u32) -> Vec8 {
@@ -53,17 +91,11 @@ fn split_sum(at: u32) -> Vec8 {
   return sum;
 }
 
-//#if RESIDUAL
-// Input of rms_norm: row r of x with the sums of a split-K matmul added; the result is stored in x, the
-// residual stream.
-
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
-@group(0) @binding(3) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
-
 fn source(row: u32, lane: u32) -> u32 {
   return row;
 }
 
+//#if RESIDUAL
 fn load(row: u32, i: u32) -> Vec8 {
   let at = row * (COLS / 4u) + 2u * i;
   let sum = split_sum(at);
@@ -73,26 +105,11 @@ fn load(row: u32, i: u32) -> Vec8 {
   return v;
 }
 //#else
-// Input of rms_norm: row r of the sums of a split-K matmul: the output of a branch of a layer, normed
-// before it is added to the residual stream.
-
-@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
-
-fn source(row: u32, lane: u32) -> u32 {
-  return row;
-}
-
 fn load(row: u32, i: u32) -> Vec8 {
   return split_sum(row * (COLS / 4u) + 2u * i);
 }
 //#endif
 //#else if from == experts
-// Input of rms_norm: row r of x with the outputs of its experts added, each times its weight, one after the
-// other; the result is stored in x, the residual stream. No sum of products is added to x at last: some drivers
-// would take that apart.
-
-//#import lib/vec8
-
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(3) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
 @group(0) @binding(4) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
@@ -118,16 +135,11 @@ fn load(row: u32, i: u32) -> Vec8 {
   return v;
 }
 //#else
-// Input of rms_norm: the embedding of row r's token, times SCALE; rows whose token is in another shard of the
-// embedding are not written.
+override SHARD_FIRST: u32; // first token of the shard
+override SHARD_ROWS: u32;
+override SCALE: f32;
 
-//#import lib/weights_$weights
 //#if VERIFIED
-// The tokens where the norm writes the rows itself: those of a verify forward of chains. Of an
-// embedding in one shard.
-
-//#import lib/verify_row
-
 @group(0) @binding(3) var<storage, read_write> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(5) var<storage, read> slots: array<Slot>; // [slots]
@@ -141,20 +153,12 @@ fn token_of(row: u32, lane: u32) -> u32 {
   return verified.token;
 }
 //#else
-// The tokens where the rows were written before.
-
-//#import lib/rows
-
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 
 fn token_of(row: u32, lane: u32) -> u32 {
   return rows[row].token;
 }
 //#endif
-
-override SHARD_FIRST: u32; // first token of the shard
-override SHARD_ROWS: u32;
-override SCALE: f32;
 
 fn source(row: u32, lane: u32) -> u32 {
   let token = token_of(row, lane) - SHARD_FIRST; // wraps below the shard
@@ -166,20 +170,8 @@ fn load(token: u32, i: u32) -> Vec8 {
   return Vec8(e.lo * SCALE, e.hi * SCALE);
 }
 //#endif
-//#if put == add
-// Output of rms_norm that is added to what `out` holds: the residual connection after a normed branch.
 
-@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]
-
-fn put(at: u32, y: vec4<f32>) {
-  out[at] += y;
-}
-//#else if put == pair
-// Output of rms_norm for matrix units: each number times the row's scale, as two f16 numbers, so that no workgroup
-// that multiplies by the row has to split it.
-
-//#import lib/cut
-
+//#if put == pair
 // Eight f16 each, hi and then lo: [rows, 2, COLS / 8].
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
 
@@ -189,43 +181,18 @@ fn put_pair(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
   out[at + COLS / 8u] = packed(a - cut(a), b - cut(b));
 }
 //#else
-// Output of rms_norm.
-
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]
 
 fn put(at: u32, y: vec4<f32>) {
+  //#if put == add
+  out[at] += y;
+  //#else
   out[at] = y;
+  //#endif
 }
 //#endif
-//#if keep == input
-// Second output of rms_norm: kept[r, KEPT_FIRST + c] = v[c].
 
-override KEPT_COLS: u32; // row stride of kept, a multiple of 4
-override KEPT_FIRST: u32; // first column written, a multiple of 4
-
-@group(0) @binding($KEPT) var<storage, read_write> kept: array<vec4<f32>>; // [rows, KEPT_COLS / 4]
-
-fn keep(row: u32, i: u32, v: Vec8, y: Vec8) {
-  let at = (row * KEPT_COLS + KEPT_FIRST) / 4u + 2u * i;
-  kept[at] = v.lo;
-  kept[at + 1u] = v.hi;
-}
-//#else if keep == output
-// Second output of rms_norm: kept[r, KEPT_FIRST + c] = what out got.
-
-override KEPT_COLS: u32; // row stride of kept, a multiple of 4
-override KEPT_FIRST: u32; // first column written, a multiple of 4
-
-@group(0) @binding($KEPT) var<storage, read_write> kept: array<vec4<f32>>; // [rows, KEPT_COLS / 4]
-
-fn keep(row: u32, i: u32, v: Vec8, y: Vec8) {
-  let at = (row * KEPT_COLS + KEPT_FIRST) / 4u + 2u * i;
-  kept[at] = y.lo;
-  kept[at + 1u] = y.hi;
-}
-//#else if keep == slot
-// Second output of rms_norm: kept[slot[r], c] = v[c]; rows with slot 0xffffffff go nowhere.
-
+//#if keep == slot
 @group(0) @binding($KEPT) var<storage, read_write> kept: array<vec4<f32>>; // [.., COLS / 4]
 @group(0) @binding($SLOT) var<storage, read> slot: array<u32>; // [rows]
 
@@ -237,25 +204,25 @@ fn keep(row: u32, i: u32, v: Vec8, y: Vec8) {
     kept[at + 1u] = v.hi;
   }
 }
-//#else
-// No second output of rms_norm.
-
+//#else if keep == nothing
 fn keep(row: u32, i: u32, v: Vec8, y: Vec8) {}
+//#else
+override KEPT_COLS: u32; // row stride of kept, a multiple of 4
+override KEPT_FIRST: u32; // first column written, a multiple of 4
+
+@group(0) @binding($KEPT) var<storage, read_write> kept: array<vec4<f32>>; // [rows, KEPT_COLS / 4]
+
+fn keep(row: u32, i: u32, v: Vec8, y: Vec8) {
+  let at = (row * KEPT_COLS + KEPT_FIRST) / 4u + 2u * i;
+  //#if keep == input
+  kept[at] = v.lo;
+  kept[at + 1u] = v.hi;
+  //#else
+  kept[at] = y.lo;
+  kept[at + 1u] = y.hi;
+  //#endif
+}
 //#endif
-//#import norm/note
-//#import lib/workgroup_sum
-
-override COLS: u32; // a multiple of 8
-override EPS: f32;
-override OUT_COLS: u32; // row stride of out, a multiple of 4
-override OUT_FIRST: u32; // first column written, a multiple of 4
-override LANES: u32;
-
-alias Sum = f32;
-
-const NO_ROW = 0xffffffffu;
-
-@group(0) @binding(1) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 
 fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
   return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
@@ -274,7 +241,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var g$j = Vec8();
   if (i$j < COLS / 8u) {
     v$j = load(row, i$j);
-    g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]); // here, to be there when the sum is
+    g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]); // loaded here, to be there when the sum is
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
   //#endfor
@@ -289,10 +256,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     put(first + 2u * i$j + 1u, y.hi);
     //#endif
     keep(tile.x, i$j, v$j, y);
-    peak = seen(peak, y);
+    peak = peak_of(peak, y);
   }
   //#endfor
-  let y_scale = note(tile.x, lane, peak);
+  let y_scale = store_scales(tile.x, lane, peak);
   //#if put == pair
   //#for j in EACH
   if (i$j < COLS / 8u) {

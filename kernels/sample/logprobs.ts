@@ -41,7 +41,7 @@ export function logprobs(
     /** Most that a sequence may emit. */
     readonly tokens: number;
     readonly resultWords: number;
-    /** Tokens told of each row, beside its own. */
+    /** Tokens of each row that are reported in addition to its own. */
     readonly most: number;
     readonly vocab: number;
     /** Row stride of logits. */

@@ -61,7 +61,7 @@ export interface BySlot {
   /** What is drafted for each slot, [slots, draftWords(mostRows)]: its first token is stored too. */
   readonly drafts: Operand;
   readonly mostRows: number;
-  /** Whether its probability is stored beside it; default false. */
+  /** Whether its probability is stored too; default false. */
   readonly confident?: boolean | undefined;
 }
 

@@ -2,7 +2,7 @@ import { tileSize } from "../../kernels/experts/expert_shape.ts";
 import { expertMatmul, expertTiles } from "../../kernels/experts/experts.ts";
 import { type Jobs, listWords } from "../../kernels/experts/job_lists.ts";
 import { route, type Routing } from "../../kernels/experts/route.ts";
-import { canNormRouted, rowLogits } from "../../kernels/experts/row_logits.ts";
+import { canNormRouted, routerLogits } from "../../kernels/experts/router_logits.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
@@ -135,7 +135,7 @@ function routerPlan(from: Allocations, mixture: Mixture, rows: number): Plan {
   const logits = from.random(rows * numExperts);
   const row = { splitK: 1, rows, eps: 1e-6, tuning: tune };
   const before = canNormRouted(matrix, rows, tune)
-    ? [rowLogits(
+    ? [routerLogits(
       { matrix, x, sums, norm: weight, stream: from.random(rows * cols), normed, logits },
       { ...row, label: "router" },
     )]

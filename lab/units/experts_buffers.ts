@@ -125,6 +125,7 @@ export class ExpertBuffers {
     const shards = [{ operand: weights, first: 0, rows: numExperts * n }];
     const matrix: Matrix = {
       format: "bf16",
+      rowOrder: "stacked",
       rows: numExperts * n,
       cols: k,
       shards,

@@ -202,7 +202,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   };
   const shardOf = ({ weights }: Buffers) => ({ operand: weights, first: 0, rows: n });
   const lanes = lanesFor("bf16", k, rules.lanes);
-  const whole = { format: "bf16", rows: n, cols: k, lanes } as const;
+  const whole = { format: "bf16", rowOrder: "stacked", rows: n, cols: k, lanes } as const;
   if (!flags.bare) {
     await add("SIMT", (b) =>
       matmul(

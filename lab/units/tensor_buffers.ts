@@ -101,6 +101,7 @@ export function simtPlan(
   const shards = [{ operand: weights, first: 0, rows: n }];
   const matrix = {
     format: "bf16",
+    rowOrder: "stacked",
     rows: n,
     cols: k,
     lanes: lanesFor("bf16", k, tuned.lanes),

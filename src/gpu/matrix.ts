@@ -82,6 +82,17 @@ export function lanesFor(format: WeightFormat, cols: number, most: number): numb
   return lanes;
 }
 
+/**
+ * Which rows of the checkpoint's tensors the rows of a shard are, in order. The loader puts them there
+ * (src/model/weights/shards.ts); what reads the outputs of a matrix says which order it takes (`requireRowOrder`).
+ *
+ *     stacked      the tensors' rows, one tensor after the other
+ *     gate_up      [gate; up] of the same outputs: the gate's row of an output and up's are half a shard apart
+ *     rope_halves  the first halves of heads of q, k and v, and then their second halves, each in the order of the heads:
+ *                  the two rows of a rope pair are half a shard apart
+ */
+export type RowOrder = "stacked" | "gate_up" | "rope_halves";
+
 /** Consecutive rows of a matrix in one binding. */
 export interface Shard {
   readonly operand: Operand;
@@ -97,11 +108,20 @@ export interface Shard {
 }
 
 /**
- * A weight matrix [rows, cols], row-major, cut by rows where a binding limit needs it. Rows of a
- * quantized one are packed for its number of lanes (kernels/matmul/quantize.wgsl).
+ * A weight matrix [rows, cols], cut by rows into shards where a binding limit needs it. What its bytes mean:
+ *
+ *     rowOrder       which rows of the checkpoint's tensors a shard has
+ *     format         the numbers of a row. Those of float formats are in order of k. Those of quantized ones are in lane
+ *                    order: the block that a lane loads is followed by those of the other lanes, so that neighbouring
+ *                    lanes read neighbouring blocks (kernels/matmul/quantize.wgsl, src/model/checkpoint/quantized)
+ *     lanes          the lanes of that order
+ *     Shard.scales   scales and zeros of a quantized format, by groups of GROUP numbers along k, in lane order too
+ *
+ * Matrix units take bf16 matrices as f16, see `TensorShard`.
  */
 export interface Matrix {
   readonly format: WeightFormat;
+  readonly rowOrder: RowOrder;
   readonly rows: number;
   readonly cols: number;
   /**
@@ -110,6 +130,20 @@ export interface Matrix {
    */
   readonly lanes: number;
   readonly shards: readonly Shard[];
+}
+
+/**
+ * Checks that the rows of a matrix are in the order that the reader of its outputs takes.
+ *
+ * @throws Error where they are in another one: the outputs would be paired wrongly.
+ */
+export function requireRowOrder(
+  { rowOrder }: Pick<Matrix, "rowOrder">,
+  wanted: RowOrder,
+  label: string,
+): void {
+  if (rowOrder === wanted) return;
+  throw new Error(`Cannot plan "${label}": its matrix has row order ${rowOrder}, not ${wanted}`);
 }
 
 /** A matrix that rows can be looked up in. */

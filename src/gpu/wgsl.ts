@@ -13,9 +13,8 @@ export interface Link {
 /** A module as a part of another one. */
 export interface Part {
   readonly code: string;
-  /** Its entry point, a function like others there: `<prefix>main`. */
+  /** Its entry point, which is a function like others there. */
   readonly entry: {
-    readonly name: string;
     /** Expressions, as `@workgroup_size` has them. */
     readonly workgroupSize: string;
     /** Of its parameters, in order. */
@@ -35,9 +34,10 @@ export function link(code: string, { prefix, firstBinding, given = {} }: Link): 
   for (const { name } of declarations) {
     if (!names.has(name)) names.set(name, prefix + name);
   }
-  const known = new Set(tokens);
-  for (const name of names.values()) {
-    if (known.has(name)) throw new Error(`Cannot link "${name}": the module has that name already`);
+  const made = new Set(names.values());
+  const taken = tokens.find((token) => made.has(token));
+  if (taken !== undefined) {
+    throw new Error(`Cannot link "${taken}": the module has that name already`);
   }
   const linked = tokens.slice();
   const text = ([from, end]: Range) => linked.slice(from, end).join("");
@@ -62,8 +62,7 @@ export function link(code: string, { prefix, firstBinding, given = {} }: Link): 
   for (const { name, whole } of declarations) {
     if (Object.hasOwn(given, name)) leaveOut(whole);
   }
-  const entry = { name: names.get(main.name) as string, workgroupSize, builtins };
-  return { code: linked.join(""), entry };
+  return { code: linked.join(""), entry: { workgroupSize, builtins } };
 }
 
 /** Numbers are indices of tokens, ends the index after the last. */
@@ -96,7 +95,6 @@ type Attributes = ReadonlyMap<string, { readonly whole: Range; readonly inner: R
 
 /** Blanks, comments, words, the digits of a number, or one character: what a module's scopes depend on. */
 const TOKEN = /\s+|\/\/.*|\/\*[^]*?\*\/|[A-Za-z_]\w*|\d[\w.]*|[^]/g;
-const BLANK = /^(?:\s|\/[/*])/;
 const WORD = /^[A-Za-z_]/;
 
 const DIRECTIVES = new Set(["enable", "requires", "diagnostic"]);
@@ -110,8 +108,9 @@ const LOCALS = new Set(["let", "var", "const"]);
 /** Attributes whose arguments are no expressions. */
 const WORDS_OF_THEIR_OWN = new Set(["builtin", "interpolate", "diagnostic"]);
 
+/** Whether a token is blanks or a comment, which begins with a slash and is longer. */
 function isBlank(token = ""): boolean {
-  return BLANK.test(token);
+  return token.charCodeAt(0) <= 32 || token.length > 1 && token.startsWith("/");
 }
 
 /**

@@ -188,7 +188,7 @@ for (const [name, format] of CASES) {
     const quantize = format === "bf16" ? undefined : format;
     const hardware = await open(name, { software: false, quantize });
     const kernels = kernelsOf(hardware);
-    assert.match(kernels, /row_logits_bf16/);
+    assert.match(kernels, /router_logits_bf16/);
     // Quantized weights go to units because the tests set EYRIE_MATRIX_UNITS.
     const units = hardware.gpu.matrixUnit !== undefined;
     const kind = format === "bf16" ? "halved" : `f16_${format}`;

@@ -140,7 +140,6 @@ fn a_main(
 }
 `,
     entry: {
-      name: "a_main",
       workgroupSize: "a_LANES * a_GROUPS, 1",
       builtins: ["workgroup_id", "local_invocation_index"],
     },

@@ -97,7 +97,7 @@ for (const of of CASES) {
       assert.ok(normsOnUnits(matrix, { rows: 1, added: adding, bound: 0, tuning: rules }));
       await device.run([
         ...matmul({ matrix, x: own.x, out: own.out }, { ...launch, hold }),
-        ...rmsNorm({ from, weight, out: normed, noted }, {
+        ...rmsNorm({ from, weight, out: normed, scales: noted }, {
           rows: 1,
           ...shape,
           eps: EPS,

@@ -33,7 +33,14 @@ function shapesOf(format: WeightFormat): MatmulShape[] {
 
 const [some] = [device.words([0])];
 const PLACE: KvPlace = { rope: some, rows: some, pages: some, keys: some, values: some };
-const MATRIX = { format: "bf16", rows: 8, cols: 256, lanes: LANES, shards: [] } as const;
+const MATRIX = {
+  format: "bf16",
+  rowOrder: "stacked",
+  rows: 8,
+  cols: 256,
+  lanes: LANES,
+  shards: [],
+} as const;
 
 const EPILOGUES: readonly Epilogue[] = [
   ...Object.values(PLAIN),

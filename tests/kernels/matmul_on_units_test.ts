@@ -65,7 +65,13 @@ async function build(
     if (i === 1) await device.run([halveWeights(of, shape)]);
     tensorShards.set(shard, { scales: of.scales, halved: i === 1 });
   }
-  const of = { format: "bf16", rows: MATRIX_ROWS, cols: COLS, lanes: tuning(true).lanes } as const;
+  const of = {
+    format: "bf16",
+    rowOrder: "stacked",
+    rows: MATRIX_ROWS,
+    cols: COLS,
+    lanes: tuning(true).lanes,
+  } as const;
   return {
     matrix: { ...of, shards },
     plain: { ...of, shards: plain },

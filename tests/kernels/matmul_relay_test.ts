@@ -149,6 +149,7 @@ for (const { hidden, intermediate, format, normed } of SHAPES) {
 Deno.test("matmuls relay where x of both stays in workgroup memory", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
     format: "bf16",
+    rowOrder: "stacked",
     rows,
     cols,
     lanes: 16,

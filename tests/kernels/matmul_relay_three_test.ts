@@ -129,6 +129,7 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
 Deno.test("three matmuls relay where there is room for all, and few words are looked at", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
     format: "bf16",
+    rowOrder: "stacked",
     rows,
     cols,
     lanes: 16,

@@ -25,7 +25,7 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 function matrix(cols: number, format: Matrix["format"] = "bf16"): Matrix {
-  return { format, rows: 64, cols, lanes: 16, shards: [] };
+  return { format, rowOrder: "stacked", rows: 64, cols, lanes: 16, shards: [] };
 }
 
 /** Every launch that `axes` leads to from the rules' one. */
@@ -72,7 +72,14 @@ Deno.test("x and the sums of its norm fit into workgroup memory, whatever was me
 });
 
 Deno.test("one row of many floats in ranges of k has twice the invocations, and all its weights on the way", () => {
-  const of: Matrix = { format: "bf16", rows: 2048, cols: 4096, lanes: 16, shards: [] };
+  const of: Matrix = {
+    format: "bf16",
+    rowOrder: "stacked",
+    rows: 2048,
+    cols: 4096,
+    lanes: 16,
+    shards: [],
+  };
   const shape = (of: Matrix, rows: number, splitK = 4, wide = false) => {
     const { pairs, groups, ahead } = residentShape(of, { rows, splitK, tuning: HARDWARE }, wide);
     return { pairs, groups, ahead };

@@ -39,7 +39,7 @@ export function uploadMatrix(device: Device, values: Float32Array, shape: Shape)
     first += rows;
     return shard;
   });
-  return { format, rows: first, cols, lanes, shards: cut };
+  return { format, rowOrder: "stacked", rows: first, cols, lanes, shards: cut };
 }
 
 /** Uploads [gate; up], each [rows, cols], so that a shard holds both halves of the same rows. */
@@ -55,5 +55,5 @@ export function uploadPair(device: Device, values: Float32Array, shape: Shape): 
     first += rows;
     return shard;
   });
-  return { format, rows: first * 2, cols, lanes, shards: cut };
+  return { format, rowOrder: "gate_up", rows: first * 2, cols, lanes, shards: cut };
 }

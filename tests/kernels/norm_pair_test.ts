@@ -98,7 +98,10 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const shape = { rows, cols, eps: EPS, lanes, label: "test" };
       const wide = { ...shape, outCols: 2 * cols };
       await device.run([
-        normPair({ token, hidden: { x: sums, splitK, weight }, out, kept, noted, paired }, shape),
+        normPair(
+          { token, hidden: { x: sums, splitK, weight }, out, kept, scales: noted, paired },
+          shape,
+        ),
         ...rmsNorm({ from: { matrix, rows: list }, weight: token.weight, out: twice }, wide),
         ...rmsNorm(
           { from: { sums, splitK }, weight, out: twice, keep: keptTwice },
@@ -142,7 +145,7 @@ function cut(x: number): number {
 
 Deno.test("norm_pair: an embedding in several bindings has norms of its own", () => {
   const shards = [0, 6].map((first) => ({ first, rows: 6, operand: device.filled(16) }));
-  const table = { format: "f32", rows: TOKENS, cols: 8, lanes: 1 } as const;
+  const table = { format: "f32", rowOrder: "stacked", rows: TOKENS, cols: 8, lanes: 1 } as const;
   assert.equal(pairsNorms({ ...table, shards }), false);
   assert.equal(pairsNorms({ ...table, shards: shards.slice(0, 1) }), true);
 });

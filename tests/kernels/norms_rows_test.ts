@@ -14,7 +14,7 @@ const HARDWARE = tuning(false, LIMITS);
 
 function matrix(rows: number, cols: number): Matrix {
   const shards = [{ operand: {} as Operand, first: 0, rows }]; // nothing looks into it
-  return { format: "bf16", rows, cols, lanes: 16, shards };
+  return { format: "bf16", rowOrder: "stacked", rows, cols, lanes: 16, shards };
 }
 
 Deno.test("norms on the way: few rows of narrow matrices, where all workgroups read little", () => {

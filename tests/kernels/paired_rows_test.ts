@@ -34,7 +34,7 @@ async function normed(put: "store" | "pair") {
   };
   const out = device.filled(ROWS * COLS, 9);
   await device.run(
-    rmsNorm({ from: { x: device.floats(X) }, weight: device.floats(WEIGHT), out, noted }, {
+    rmsNorm({ from: { x: device.floats(X) }, weight: device.floats(WEIGHT), out, scales: noted }, {
       rows: ROWS,
       cols: COLS,
       eps: EPS,
@@ -111,7 +111,14 @@ for (const tile of TILES) {
 
 Deno.test("pairs are for rows of rounds, two or more, on matrix units that take x as two numbers", () => {
   const shard = { operand: device.filled(4), first: 0, rows: 2 };
-  const matrix: Matrix = { format: "bf16", rows: 2, cols: 64, lanes: 1, shards: [shard] };
+  const matrix: Matrix = {
+    format: "bf16",
+    rowOrder: "stacked",
+    rows: 2,
+    cols: 64,
+    lanes: 1,
+    shards: [shard],
+  };
   const shards = new Map([[shard, { scales: device.filled(2), halved: true }]]);
   const units = { m: 16, n: 16, k: 16, lanes: 32 };
   const of = (rows: number, { bound = 1, precision, ...more }: {

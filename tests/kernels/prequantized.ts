@@ -58,6 +58,7 @@ export function uploadPrequantized(
   const [operand, scales] = [device.words(packed.words), device.words(packed.scales)];
   const matrix: Matrix = {
     format,
+    rowOrder: "stacked",
     rows: n,
     cols,
     lanes,

@@ -73,6 +73,7 @@ Deno.test("qkv epilogue on matrix units: no two functions of a kernel have one n
     const shard = { operand: LARGE, first: 0, rows: (heads + 2 * kvHeads) * headDim };
     const matrix = {
       format: "bf16",
+      rowOrder: "rope_halves",
       rows: shard.rows,
       cols: COLS,
       lanes: 16,

@@ -59,7 +59,7 @@ function placeInVec8(format: Quantization, i: number): number {
 }
 
 /**
- * Activations as dot_x.wgsl makes them: each vec8 in steps of the power of two by which its largest
+ * Activations as lib/dot.wgsl makes them: each vec8 in steps of the power of two by which its largest
  * has 13 bits before the point.
  */
 export function roundedVec8s(x: Float32Array): Float32Array {
@@ -123,7 +123,14 @@ export function emptyQuantized(
   const operand = device.filled(rows * cols / (format === "q8" ? 4 : 8));
   const scales = device.filled(rows * scaleBytes(format, cols) / 4);
   const lanes = lanesFor(format, cols, most);
-  return { format, rows, cols, lanes, shards: [{ operand, scales, first: 0, rows }] };
+  return {
+    format,
+    rowOrder: "stacked",
+    rows,
+    cols,
+    lanes,
+    shards: [{ operand, scales, first: 0, rows }],
+  };
 }
 
 /** `values` packed on the host and uploaded, [rows, cols]. */
@@ -138,5 +145,12 @@ export function uploadQuantized(
   const rows = values.length / cols;
   const operand = device.words(packed.words);
   const scales = device.words(packed.scales);
-  return { format, rows, cols, lanes, shards: [{ operand, scales, first: 0, rows }] };
+  return {
+    format,
+    rowOrder: "stacked",
+    rows,
+    cols,
+    lanes,
+    shards: [{ operand, scales, first: 0, rows }],
+  };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readWords } from "../../kernels/lib/read_words.ts";
+import { readWords } from "../../kernels/measure/read_words.ts";
 import { openDevice } from "../gpu/device.ts";
 
 const device = await openDevice();

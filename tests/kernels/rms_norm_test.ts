@@ -80,7 +80,7 @@ for (const lanes of [1, 16, 256, 512]) {
     const weight = device.floats(numbers(cols, 1));
     const [from, shape] = [{ x: device.floats(x) }, { rows, cols, eps: EPS, lanes, label: "test" }];
     await device.run(
-      rmsNorm({ from, weight, out, noted: { normed: scales, lowered, stride, jobs } }, shape),
+      rmsNorm({ from, weight, out, scales: { normed: scales, lowered, stride, jobs } }, shape),
     );
     await device.run(rmsNorm({ from, weight, out: plain }, shape));
     assert.deepEqual(await device.readWords(out), await device.readWords(plain));

@@ -4,7 +4,11 @@ import assert from "node:assert/strict";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { rmsNorm, type RowScales } from "../../kernels/norm/rms_norm.ts";
 import { route, type Routing } from "../../kernels/experts/route.ts";
-import { canNormRouted, logitsNote, rowLogits } from "../../kernels/experts/row_logits.ts";
+import {
+  canNormRouted,
+  routerLogits,
+  routerStoresScales,
+} from "../../kernels/experts/router_logits.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { type FloatFormat, tuning, type TuningLimits } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -120,13 +124,22 @@ async function run(
   const place = { rows, eps: EPS, label: "test" };
   const stream = few ? device.filled(rows * cols) : before;
   const toLogits = few
-    ? [rowLogits(
-      { matrix: table, x: before, sums: parts, norm: weight, stream, normed, logits, noted },
+    ? [routerLogits(
+      {
+        matrix: table,
+        x: before,
+        sums: parts,
+        norm: weight,
+        stream,
+        normed,
+        logits,
+        scales: noted,
+      },
       { ...place, splitK, tuning: launch },
     )]
     : [
       ...rmsNorm(
-        { from: { x: before, sums: parts, splitK }, weight, out: normed, noted },
+        { from: { x: before, sums: parts, splitK }, weight, out: normed, scales: noted },
         { ...place, cols, lanes: launch.rowLanes },
       ),
       ...matmul(
@@ -210,7 +223,9 @@ for (const [name, of] of Object.entries(CASES)) {
 
 Deno.test({
   name: "router: notes the scales of what it norms, and raises the others",
-  ignore: !logitsNote({ storageBuffers: device.gpu.limits.maxStorageBuffersPerShaderStage }),
+  ignore: !routerStoresScales({
+    storageBuffers: device.gpu.limits.maxStorageBuffersPerShaderStage,
+  }),
   async fn() {
     for (const [one, rows] of [[PLAIN, 5], [PLAIN, 10], [CASES["DeepSeek-V3"]!, 5]] as const) {
       const [stride, jobs] = [64, 3];

@@ -1,4 +1,4 @@
-// What choice.wgsl promises, in plain numbers.
+// What lib/expert_choice.wgsl promises, in plain numbers.
 
 import type { Routing } from "../../kernels/experts/route.ts";
 

@@ -51,13 +51,14 @@ Deno.test("every directive of the WGSL files is one of the three, and every impo
   }
 });
 
-Deno.test("every WGSL file is a kernel, or is imported by another one", () => {
+Deno.test("every WGSL file is a kernel, or is imported by another one and in kernels/lib", () => {
   const imported = [...files.values()].flatMap(directives)
     .filter(({ word }) => word === "import")
     .map(({ rest }) => new RegExp(`^${rest.replaceAll(/\$\w+/g, "\\w+")}$`));
   for (const [path, text] of files) {
     const used = imported.some((name) => name.test(path));
     assert.notEqual(text.includes("@compute"), used, path);
+    assert.ok(!used || path.startsWith("lib/"), path);
   }
 });
 

@@ -107,7 +107,15 @@ Deno.test("wide inputs of heads that are not normed go in ranges of k, on matrix
       window: undefined,
     };
     const context = contextOf({ hidden: qkv.cols, cells: 512, tuning });
-    const weights = { kind: "heads" as const, spec, qkv, bias, qkNorm, o: qkv };
+    const rowOrder = qkNorm ? "stacked" : "rope_halves";
+    const weights = {
+      kind: "heads" as const,
+      spec,
+      qkv: { ...qkv, rowOrder } as const,
+      bias,
+      qkNorm,
+      o: qkv,
+    };
     const kv = { keys: LARGE, values: LARGE };
     const plan = planOf(context, (graph) => {
       const input = graph.input("input", 4, qkv.cols, LARGE);

@@ -1,6 +1,6 @@
 // What graphs of a layer on paper need.
 import type { Operand } from "../../src/gpu/kernel.ts";
-import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix, RowOrder, Tuning } from "../../src/gpu/matrix.ts";
 import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { ScratchPool } from "../../src/gpu/scratch_pool.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
@@ -10,8 +10,15 @@ import { paperGpu } from "../gpu/paper.ts";
 export const LARGE: Operand = { buffer: { size: 2 ** 30 } as GPUBuffer };
 
 /** A bf16 matrix without numbers. */
-export function matrix(rows: number, cols: number): Matrix {
-  return { format: "bf16", rows, cols, lanes: 16, shards: [{ operand: LARGE, first: 0, rows }] };
+export function matrix(rows: number, cols: number, rowOrder: RowOrder = "stacked"): Matrix {
+  return {
+    format: "bf16",
+    rowOrder,
+    rows,
+    cols,
+    lanes: 16,
+    shards: [{ operand: LARGE, first: 0, rows }],
+  };
 }
 
 /** The context of a model of such a width, whose slots have so many cells at most. */

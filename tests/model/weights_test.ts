@@ -89,6 +89,7 @@ Deno.test("weights: a pair is [a; b] in one shard", async () => {
   const load = loader(device.gpu, memory);
   const matrix = load.pair("gateUp", memory.tensor("gate"), memory.tensor("up"));
   assert.deepEqual([matrix.rows, ...cuts(matrix)], [10, [0, 10]]);
+  assert.equal(matrix.rowOrder, "gate_up");
   await assertShards(matrix, [[memory.bytes("gate"), memory.bytes("up")]]);
 });
 
@@ -114,6 +115,7 @@ Deno.test("weights: each shard of heads holds first halves and then second halve
     memory.rows(name, 8 * head + 4 * second, 8 * head + 4 * second + 4);
   const whole = loader(device.gpu, memory).heads("qkv", tensors, { headDim: 8, width: 8 });
   assert.deepEqual([whole.rows, ...cuts(whole)], [32, [0, 32]]);
+  assert.equal(whole.rowOrder, "rope_halves");
   const heads = [["q", 0], ["q", 1], ["k", 0], ["v", 0]] as const;
   await assertShards(whole, [
     [...heads.map(([name, head]) => half(name, head, 0))].concat(

@@ -27,7 +27,7 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
-  [RegExp(`^row_logits_(${PLAIN})_.*_scale`), 9],
+  [RegExp(`^router_logits_(${PLAIN})_.*_scale`), 9],
   [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_noted_.*_picked`), 10],

@@ -56,7 +56,7 @@ export function attentionOnUnits(
   return parted(shape, (segments - 1) * SEGMENT_CELLS, few, chunk);
 }
 
-/** Each workgroup brings keys and values from where they are stored. */
+/** Each workgroup loads keys and values from where they are stored. */
 function inTiles(
   buffers: AttentionBuffers,
   shape: AttentionShape,

@@ -1,10 +1,9 @@
 /** The kernels of attention on matrix units over many rows of one slot. */
 import { type Kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
-import { SCORING } from "../splits.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { kernelOf } from "../../shader.ts";
-import { cellsOf, lowOf, wideOf } from "./units_kernels.ts";
+import { cellsOf, lowOf, type UnitsCounts, wideOf } from "./units_kernels.ts";
 
 type Heads16 = Pick<Heads, "headDim" | "kvDtype">;
 
@@ -28,7 +27,47 @@ export interface ChunkTile {
   readonly columns: number;
 }
 
-function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile) {
+interface ChunkParameters extends UnitsCounts {
+  /** Subgroups that share so many queries as a unit has rows. */
+  readonly COLUMNS: number;
+  /** Parts of a head's keys, and of its values, that pass through workgroup memory one after the other. */
+  readonly K_PARTS: number;
+  readonly PARTS: number;
+  /** Invocations that load a cell's part of keys, and of values. */
+  readonly K_WIDE: number;
+  readonly V_WIDE: number;
+  /** Parts of cells' values that an invocation loads. */
+  readonly V_LOADS: number;
+  /** Of a part: products along a head, for scores; fours of sums; products of a subgroup along a head, for values. */
+  readonly PART_STEPS: number;
+  readonly PART_SUMS: number;
+  readonly PART_OWN: number;
+  /** Which number of eights SHARED_EIGHTS is: 1 or 0. */
+  readonly SHARED_ONE: number;
+  readonly SHARED_TWO: number;
+  readonly SHARED_FOUR: number;
+  readonly SHARED_EIGHT: number;
+  /** 1 where a workgroup has all segments that its rows see, and writes their output; else 0. */
+  readonly DIRECT: number;
+}
+
+interface HalveParameters {
+  /** What keys and values are stored as. */
+  readonly kv: Heads["kvDtype"];
+  /** Cells of a split. */
+  readonly CELLS: number;
+  /** 1 where keys and values are two f16 numbers each; else 0. */
+  readonly KV_LOW: number;
+  /** Vec8s of a head; invocations that load a row, and their number's binary logarithm. */
+  readonly VEC8S: number;
+  readonly WIDE: number;
+  readonly WIDE_STEPS: number;
+  /** Invocations of a workgroup, and rows of which an invocation loads a part. */
+  readonly THREADS: number;
+  readonly LOADS: number;
+}
+
+function countsOf(heads: Heads16, units: AttentionUnits, of: ChunkTile): ChunkParameters {
   const {
     group: GROUP,
     tile: TILE,
@@ -130,18 +169,7 @@ export function chunkUnitsKernel(heads: Heads16, units: AttentionUnits, of: Chun
   ];
   const name = `chunk_units_${[...kind, m, n, k, lanes].join("_")}`;
   const counts = countsOf(heads, units, of);
-  return kernelOf("attention/units/chunk_units")(counts, {
-    name,
-    bindings: [
-      ...["q", "k_halves", "v_halves", "units", "rows"],
-      ...of.direct ? ["out"] : ["sums", "stats"],
-    ],
-    constants: [
-      ...["KV_HEADS", "HEAD_TILES", "LAST", "FIRST_ROW", "ROOM"],
-      ...of.direct ? [] : ["KEPT"],
-      ...SCORING,
-    ],
-  });
+  return kernelOf<ChunkParameters>("attention/units/chunk_units")(counts, { name });
 }
 
 /** Most invocations of halve_cells.wgsl. */
@@ -155,7 +183,7 @@ export function halveCellsKernel(heads: Heads16, units: AttentionUnits): Kernel 
   const WIDE = wideOf(headDim);
   const THREADS = Math.min(HALVING, CELLS * WIDE);
   const name = `halves_units_${kvDtype}_${headDim}_${CELLS}_${KV_LOW}`;
-  return kernelOf("attention/units/halve_cells")({
+  return kernelOf<HalveParameters>("attention/units/halve_cells")({
     kv: kvDtype,
     CELLS,
     KV_LOW,

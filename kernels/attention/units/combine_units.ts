@@ -56,6 +56,19 @@ function combineLanes({ kept, cells }: Combined): number {
   return Math.min(COMBINE_LANES, 2 ** Math.ceil(Math.log2(segments)));
 }
 
+interface CombineUnitsParameters {
+  /** Whether the scales of the output's rows are lowered. */
+  readonly LOWERS_SCALE: boolean;
+  /** Cells of a partial sum, and partial sums of a segment. */
+  readonly EACH_CELLS: number;
+  readonly SEGMENT: number;
+  /** Partial sums that are loaded at once. */
+  readonly PREFETCH: number;
+  /** Fours of a head, and segments at a time. */
+  readonly HEAD: number;
+  readonly LANES: number;
+}
+
 /** Merges partial sums. */
 function combineUnitsKernel(of: Combined): Kernel {
   const { headDim, cells, lowers } = of;
@@ -70,9 +83,5 @@ function combineUnitsKernel(of: Combined): Kernel {
     HEAD: headDim / 4,
     LANES: lanes,
   };
-  return kernelOf("attention/units/combine_units")(parameters, {
-    name,
-    bindings: ["sums", "stats", "rows", "out", ...lowers ? ["scales"] : []],
-    constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW", ...lowers ? ["FIRST_SCALE"] : []],
-  });
+  return kernelOf<CombineUnitsParameters>("attention/units/combine_units")(parameters, { name });
 }

@@ -1,9 +1,9 @@
 /** attention_units.wgsl: attention on matrix units, and which shapes it takes. */
-import type { KernelParameters } from "../../../src/gpu/directives.ts";
+import type { KvDtype } from "../../../src/gpu/kv.ts";
 import { type Kernel } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
-import { pathGroups, SCORING } from "../splits.ts";
+import { pathGroups } from "../splits.ts";
 import type { AttentionShape } from "../attention.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { kernelOf } from "../../shader.ts";
@@ -31,13 +31,13 @@ export interface UnitsTile {
   readonly group: number;
   /** Rows of a slot. */
   readonly tile: number;
-  /** Splits of keys: 1, a segment's, or some that are kept apart. */
+  /** Splits of keys: 1, a segment's, or some whose sums are each kept. */
   readonly span: number;
   /** The sums of each of its splits are kept, as if it had a workgroup of its own. */
   readonly apart: boolean;
   /** Its rows see no splits of other workgroups: it writes their output. */
   readonly direct: boolean;
-  /** Values are asked for with the keys: they wait in registers. */
+  /** Values are loaded with the keys: they wait in registers. */
   readonly early: boolean;
   /** Tiles of queries stay in registers, not in workgroup memory. */
   readonly held: boolean;
@@ -69,12 +69,12 @@ export function whyNotUnits(
   return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
 }
 
-/** Invocations that bring a row, a power of two: two of its vec8s each, some none. */
+/** Invocations that load a row, a power of two: two of its vec8s each, some none. */
 export function wideOf(headDim: number): number {
   return 2 ** Math.ceil(Math.log2(headDim / 16));
 }
 
-/** Invocations of a workgroup of many splits: they bring whole rows, and all bring as many. */
+/** Invocations of a workgroup of many splits: they load whole rows, and all load as many. */
 export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
   const { limits, unit } = units;
   const fits = MANY_THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
@@ -118,11 +118,84 @@ export function unitsBytes(
   return 16 * poolOf(heads, units, tile).POOL + apart;
 }
 
+/** What attention_units.wgsl and chunk_units.wgsl take alike. */
+export interface UnitsCounts {
+  /** Query heads and rows of a workgroup, and queries, with padding. */
+  readonly GROUP: number;
+  readonly TILE: number;
+  readonly QUERIES: number;
+  /** Invocations of a workgroup, and of a subgroup. */
+  readonly THREADS: number;
+  readonly LANES: number;
+  /** Rows and columns of a product's result, and what it adds up. */
+  readonly UNIT_M: number;
+  readonly UNIT_N: number;
+  readonly UNIT_K: number;
+  /** Vec8s of a head; invocations that load a query, and their number's binary logarithm. */
+  readonly VEC8S: number;
+  readonly WIDE: number;
+  readonly WIDE_STEPS: number;
+  /** Cells of a split, and splits of a workgroup. */
+  readonly CELLS: number;
+  readonly SPAN: number;
+  /** 1 where queries and weights, and where keys and values, are two f16 numbers each; else 0. */
+  readonly Q_LOW: number;
+  readonly KV_LOW: number;
+  /** Invocations of a query's softmax, and their number's binary logarithm. */
+  readonly SHARERS: number;
+  readonly SHARER_STEPS: number;
+  /** Fours and eights of cells of each of them: which number of eights it is. */
+  readonly SHARED_FOURS: number;
+  readonly SHARED_EIGHTS: number;
+  /** Products along a head, for scores, and along cells, for values. */
+  readonly K_STEPS: number;
+  readonly C_STEPS: number;
+  /** Products of a subgroup along the cells, for scores. */
+  readonly OWN_CELLS: number;
+  /** Rows of keys or values, and of queries, of which an invocation loads a part. */
+  readonly LOADS: number;
+  readonly Q_LOADS: number;
+  /** Fours of sums of an invocation. */
+  readonly SUMS: number;
+  /** Fours of f32 of workgroup memory. */
+  readonly POOL: number;
+}
+
+interface UnitsParameters extends UnitsCounts {
+  /** What keys and values are stored as. */
+  readonly kv: KvDtype;
+  /** Where queries and scores begin in workgroup memory. */
+  readonly Q_AT: number;
+  readonly SCORES_AT: number;
+  /** Subgroups along the queries. */
+  readonly GRID_R: number;
+  /** Products along the cells, for scores, and along a head, for values; of a subgroup. */
+  readonly CELL_TILES: number;
+  readonly DIM_TILES: number;
+  readonly OWN_DIMS: number;
+  /** Which number of eights SHARED_EIGHTS is. */
+  readonly SHARED_ONE: boolean;
+  readonly SHARED_TWO: boolean;
+  readonly SHARED_FOUR: boolean;
+  /** Whether values are loaded before the scores are there. */
+  readonly EARLY: boolean;
+  /** Whether queries are in registers. */
+  readonly HELD: boolean;
+  /** Whether a workgroup has all splits that its rows see, and writes their output. */
+  readonly DIRECT: boolean;
+  /** Whether the sums of each split are stored, and not merged. */
+  readonly APART: boolean;
+  /** Whether a workgroup has several splits. */
+  readonly MANY: boolean;
+  /** Workgroups of a tile for the splits with paths. */
+  readonly PATH_GROUPS: number;
+}
+
 function countsOf(
   heads: Pick<Heads, "headDim" | "kvDtype">,
   units: AttentionUnits,
   tile: UnitsTile,
-): KernelParameters {
+): Omit<UnitsParameters, "kv"> {
   const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, apart, direct, early, held } =
     tile;
   const CELLS = cellsOf(units);
@@ -195,16 +268,5 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
   const parameters = { kv: heads.kvDtype, ...countsOf(heads, units, tile) };
-  return kernelOf("attention/units/attention_units")(parameters, {
-    name,
-    bindings: [
-      ...["q", "keys", "values", "rows", "pages"],
-      ...direct ? ["out"] : ["sums", "stats"],
-    ],
-    constants: [
-      ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "PER_SLOT", "FIRST_ROW", "PATHS"],
-      ...direct ? [] : ["KEPT"],
-      ...SCORING,
-    ],
-  });
+  return kernelOf<UnitsParameters>("attention/units/attention_units")(parameters, { name });
 }

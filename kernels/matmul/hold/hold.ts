@@ -24,7 +24,7 @@ export type HoldParameters =
     readonly hold: "relay";
   };
 
-/** What matmul/relay/counts.wgsl and wait.wgsl take. */
+/** What lib/relay.wgsl and relay_statements.wgsl take. */
 interface RelayParameters {
   /** Words of a range, which are waited for together. */
   readonly RANGE: number;
@@ -32,7 +32,7 @@ interface RelayParameters {
   readonly WORDS: number;
 }
 
-/** x is normed, and something may be added to it before: what hold/normed.wgsl and normed_x.wgsl take. */
+/** x is normed, and something may be added to it before: what lib/normed_x.wgsl and normed_x_statements.wgsl take. */
 export interface NormedParameters extends RelayParameters {
   readonly hold: "normed";
   /** Lanes that sum squares. */
@@ -92,7 +92,7 @@ export type NormAddends =
   }
   | Pick<ExpertSums, "outputs" | "shares" | "experts">;
 
-/** Words that workgroups of a dispatch wait for: see relay/counts.wgsl. */
+/** Words that workgroups of a dispatch wait for: see lib/relay.wgsl. */
 export interface Relay {
   /** Workgroups that make those of a range. */
   readonly makers: number;

@@ -7,7 +7,7 @@ import {
   type Precision,
 } from "../../../src/gpu/matrix.ts";
 
-/** What matmul/tensor/load.wgsl takes. */
+/** What lib/f16_weights.wgsl takes. */
 export interface LoadParameters {
   /** bf16 or f16, formats of checkpoints that are quantized already, or one that was packed here. */
   readonly load: "whole" | "floats" | "q8" | "q4";

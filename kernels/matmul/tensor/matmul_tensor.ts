@@ -44,7 +44,7 @@ interface TileParameters {
   readonly EARLY: boolean;
   /** Whether two columns, or hi and lo of a row, share a line of workgroup memory. */
   readonly JOINED: boolean;
-  /** See row_of_chunk.wgsl. */
+  /** See lib/row_of_chunk.wgsl. */
   readonly SPREAD: boolean;
   /** Whether a block of weights is one eight. */
   readonly WHOLE_BLOCKS: boolean;
@@ -109,7 +109,7 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
 }
 
-/** Parameters of row_of_chunk.wgsl for rows of `chunks`. */
+/** Parameters of lib/row_of_chunk.wgsl for rows of `chunks`. */
 export function spread(chunks: number, ...rows: number[]): { readonly SPREAD: boolean } {
   return { SPREAD: 8 % chunks === 0 && rows.every((count) => count % 8 === 0) };
 }

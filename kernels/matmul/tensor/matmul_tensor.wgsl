@@ -90,8 +90,8 @@ fn gather(own: u32, peak: f32, lanes: u32, first: bool) {}
 
 fn end_row(row: u32, own: u32) {}
 //#endif
-//#import matmul/epilogue
-//#import matmul/tensor/load
+//#import lib/epilogue
+//#import lib/f16_weights
 
 @group(0) @binding(14) var<storage, read> w_scales: array<f32>; // [MATRIX_ROWS]
 
@@ -116,7 +116,7 @@ const BRINGERS = $BRINGERSu; // of a stage
 const LINE = $LINEu; // in workgroup memory, from row to row: they do not begin in the same bank
 const LO = $LO_ATu; // of lo of a row of x, behind hi
 
-//#import matmul/tensor/row_of_chunk
+//#import lib/row_of_chunk
 
 const XS = $XSu;
 const SUM_PITCH = $SUM_PITCHu; // as LINE

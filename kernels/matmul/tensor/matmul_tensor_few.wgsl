@@ -67,8 +67,8 @@ fn end_row(row: u32) {}
 
 fn fold(lanes: u32) {}
 //#endif
-//#import matmul/epilogue
-//#import matmul/tensor/load
+//#import lib/epilogue
+//#import lib/f16_weights
 
 @group(0) @binding(14) var<storage, read> w_scales: array<f32>; // [MATRIX_ROWS]
 
@@ -105,10 +105,10 @@ var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 //#if HELD
-//#import matmul/hold/normed
+//#import lib/normed_x
 //#if LOWERS
 // A row's scales of the inputs of a layer's other matmuls become the largest, for their producers to lower: as
-// norm/note.wgsl has it, of a norm that is no dispatch.
+// lib/store_scales.wgsl has it, of a norm that is no dispatch.
 
 //#import lib/scale_of
 
@@ -216,7 +216,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#if HELD
   let row = 0u;
   let rows = 1u;
-  //#import matmul/hold/normed_x
+  //#import lib/normed_x_statements
   if (tile.y == 0u) {
     lower_scales(lane);
   }

@@ -1,4 +1,4 @@
-import { readWords } from "../../../kernels/lib/read_words.ts";
+import { readWords } from "../../../kernels/measure/read_words.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Context, workAt } from "../../gpu/kernel.ts";
 import { apart, medianTime, openProfiler, type Profiler } from "../../gpu/profile.ts";

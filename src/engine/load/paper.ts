@@ -132,7 +132,14 @@ export function kvBytesPerToken(config: ModelConfig, kvDtype: KvDtype = "f32"): 
 }
 
 /** Stands where a draft borrows the target's embedding and head: they take no memory of the draft's. */
-const NOTHING = { format: "bf16", rows: 0, cols: 0, lanes: 1, shards: [] } as const;
+const NOTHING = {
+  format: "bf16",
+  rowOrder: "stacked",
+  rows: 0,
+  cols: 0,
+  lanes: 1,
+  shards: [],
+} as const;
 const NO_TARGET: Pick<TargetWeights, "embed" | "head"> = { embed: NOTHING, head: NOTHING };
 
 function shapesOf(

@@ -97,7 +97,8 @@ export function storedHeads(
   },
 ): Value {
   const eps = context.config.rmsNormEps;
-  return graph.storeHeads(graph.linear(input, qkv, { bias, label: `${label}.qkv` }), {
+  const rowOrder = weight ? "stacked" : "rope_halves";
+  return graph.storeHeads(graph.linear(input, qkv, { rowOrder, bias, label: `${label}.qkv` }), {
     norm: weight && { weight, eps, whole: spec.qkNorm === "whole" },
     heads: headsOf(spec, context),
     to: kvTarget(context, spec.rope, kv, of),
@@ -212,7 +213,7 @@ function denseMlp(
   x: Value,
   { label, roles }: { readonly label: string; readonly roles: typeof DENSE_LABELS },
 ): Value {
-  const both = graph.linear(x, gateUp, { label: `${label}.${roles.gateUp}` });
+  const both = graph.linear(x, gateUp, { rowOrder: "gate_up", label: `${label}.${roles.gateUp}` });
   const act = graph.gate(both, spec.activation, `${label}.${roles.gateUp}.gate`);
   return graph.linear(act, down, { label: `${label}.${roles.down}` });
 }

@@ -8,7 +8,7 @@ import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import type { Matrix, Table } from "../../gpu/matrix.ts";
+import { type Matrix, requireRowOrder, type RowOrder, type Table } from "../../gpu/matrix.ts";
 import type { Activation } from "../config/layer_config.ts";
 
 /** What one operation writes and later ones read: 32-bit numbers, [parts, rows, cols]. */
@@ -111,7 +111,7 @@ export interface Concat {
 /** q of out is normed where the model does, and rotated; k likewise, and stored with v. */
 export interface StoreHeads {
   readonly kind: "store_heads";
-  /** q, k and v, [rows, (heads + 2 kvHeads) headDim]; without norms the columns are in the order of the loader's `heads`. */
+  /** q, k and v, [rows, (heads + 2 kvHeads) headDim]; without norms the columns are those of row order rope_halves. */
   readonly qkv: Value;
   readonly norm: {
     /** [2, headDim], or with `whole` [heads + kvHeads, headDim]. */
@@ -358,13 +358,16 @@ export class Graph {
   linear(
     x: Value,
     matrix: Matrix,
-    { bias, logits = false, at, label }: {
+    { rowOrder = "stacked", bias, logits = false, at, label }: {
+      /** That whoever reads the outputs takes; default stacked. */
+      readonly rowOrder?: RowOrder | undefined;
       readonly bias?: Operand | undefined;
       readonly logits?: boolean;
       readonly at?: Operand | undefined;
       readonly label: string;
     },
   ): Value {
+    requireRowOrder(matrix, rowOrder, label);
     const out = { ...value(label, x.rows, matrix.rows), at };
     return this.#add({ kind: "linear", x, matrix, bias, logits, out }, label);
   }

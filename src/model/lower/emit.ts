@@ -16,7 +16,7 @@ import {
 } from "../../../kernels/experts/experts.ts";
 import { expertSums } from "../../../kernels/experts/expert_sums.ts";
 import { route } from "../../../kernels/experts/route.ts";
-import { rowLogits } from "../../../kernels/experts/row_logits.ts";
+import { routerLogits } from "../../../kernels/experts/router_logits.ts";
 import { capEpilogue, notedEpilogue, scaleEpilogue } from "../../../kernels/lib/epilogue.ts";
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
@@ -156,9 +156,9 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const { from, weight: norm, eps, matrix, normed, logits, notes, label } = op;
       const { x, y, stream } = from;
       const row = { x: at(x), sums: at(y), norm, stream: at(stream), normed: at(normed) };
-      const noted = notes ? context.scales : undefined;
+      const scales = notes ? context.scales : undefined;
       return [
-        rowLogits({ matrix, ...row, logits: at(logits), noted }, {
+        routerLogits({ matrix, ...row, logits: at(logits), scales }, {
           rows: x.rows,
           splitK: y.parts,
           eps,
@@ -195,7 +195,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
         hidden: { x: at(x), splitK: x.parts, index, weight },
         out: at(out),
         kept: { what: keep.what, out: at(keep.out) },
-        noted: op.notes ? context.scales : undefined,
+        scales: op.notes ? context.scales : undefined,
         paired: op.paired,
       };
       const shape = { rows: out.rows, cols: config.hiddenSize, eps, lanes: tuning.rowLanes };
@@ -303,7 +303,7 @@ function emitNorm(
     weight,
     out: at(out),
     keep: keep && normKept(at, keep),
-    noted: notes ? context.scales : undefined,
+    scales: notes ? context.scales : undefined,
   }, {
     rows: out.rows,
     cols,

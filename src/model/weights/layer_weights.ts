@@ -70,7 +70,7 @@ export interface HeadWeights {
   readonly spec: HeadAttention;
   /**
    * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]; the rows are in order
-   * with `qkNorm`, else the loader's `heads`.
+   * with `qkNorm`, else in row order rope_halves.
    */
   readonly qkv: Matrix;
   /** Bias of q, k and v, [(heads + 2 kvHeads) headDim]. */

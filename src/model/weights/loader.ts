@@ -33,11 +33,11 @@ export interface Loader {
    * they are of several types.
    */
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
-  /** Stacks two tensors so that each shard holds [a; b] of the same rows (gate and up). */
+  /** Stacks two tensors in the row order gate_up. */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
   /** A matrix to look rows up in; never quantized. */
   table(label: string, tensor: TensorInfo): Table;
-  /** Stacks tensors of heads, the halves of a head half a shard apart (q, k and v). */
+  /** Stacks tensors of heads (q, k and v) in the row order rope_halves. */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
   /**
    * Whether tensors, their rows counted by the width of the first, can be one matrix of experts in one binding:
@@ -97,8 +97,8 @@ export function loader(
     { from, ...shape }: Shape<Format>,
     layoutOf: (rowBytes: number) => Layout,
   ): Matrix & { readonly format: Format } {
-    const { cuts, segments } = layoutOf(shape.cols * WEIGHT_BYTES[shape.format]);
-    const matrix = emptyMatrix(arena, label, cuts, shape);
+    const { rowOrder, cuts, segments } = layoutOf(shape.cols * WEIGHT_BYTES[shape.format]);
+    const matrix = emptyMatrix(arena, label, cuts, { ...shape, rowOrder });
     source.fill(matrix, segments, from);
     return matrix;
   }

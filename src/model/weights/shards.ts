@@ -3,6 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import {
   type Matrix,
+  type RowOrder,
   scaleBytes,
   type Shard,
   WEIGHT_BYTES,
@@ -31,6 +32,7 @@ export interface Segment extends Run {
 
 /** The shards of a matrix and which rows of which tensors they hold. */
 export interface Layout {
+  readonly rowOrder: RowOrder;
   readonly cuts: readonly Cut[];
   readonly segments: readonly Segment[];
 }
@@ -43,7 +45,7 @@ export interface Layout {
 export function stacked(gpu: Limited, tensors: readonly TensorInfo[], rowBytes: number): Layout {
   const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
   const limit = shardRows(gpu, rowBytes);
-  return { cuts: cut(even(rows), limit), segments: stack(tensors, limit) };
+  return { rowOrder: "stacked", cuts: cut(even(rows), limit), segments: stack(tensors, limit) };
 }
 
 /**
@@ -65,12 +67,17 @@ export function wholeStacks(
         `the adapter binds ${gpu.limits.maxStorageBufferBindingSize}`,
     );
   }
-  return { cuts: cut(rows * stacks.length, limit), segments: stack(stacks.flat(), limit) };
+  return {
+    rowOrder: "stacked",
+    cuts: cut(rows * stacks.length, limit),
+    segments: stack(stacks.flat(), limit),
+  };
 }
 
 /** Two tensors, each shard [a; b] of the same rows. */
 export function paired(gpu: Limited, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
-  return halves(gpu, [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }], rowBytes);
+  const rows = [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }] as const;
+  return { rowOrder: "gate_up", ...halves(gpu, rows, rowBytes) };
 }
 
 /** Tensors of whole heads: q and k are turned by the rope, v is not. */
@@ -100,7 +107,7 @@ export function headHalves(
     ...turned.flatMap((tensor) => headRuns(tensor, headDim, [width, headDim - width])),
     ...plain.flatMap((tensor) => headRuns(tensor, headDim, [headDim])),
   ];
-  return halves(gpu, runs, rowBytes);
+  return { rowOrder: "rope_halves", ...halves(gpu, runs, rowBytes) };
 }
 
 /** Head by head, the parts one after the other, each in halves. */
@@ -129,7 +136,11 @@ interface PairedRun {
 }
 
 /** Shards [a; b] of runs one after the other. */
-function halves(gpu: Limited, runs: readonly PairedRun[], rowBytes: number): Layout {
+function halves(
+  gpu: Limited,
+  runs: readonly PairedRun[],
+  rowBytes: number,
+): Omit<Layout, "rowOrder"> {
   const total = runs.reduce((sum, { rows }) => sum + rows, 0);
   const cuts = cut(total, shardRows(gpu, rowBytes) / 2);
   let at = 0;
@@ -177,7 +188,7 @@ export function emptyMatrix<Format extends WeightFormat>(
   arena: Arena,
   label: string,
   cuts: readonly Cut[],
-  shape: Pick<Matrix, "cols" | "lanes"> & { readonly format: Format },
+  shape: Pick<Matrix, "cols" | "lanes" | "rowOrder"> & { readonly format: Format },
 ): Matrix & { readonly format: Format } {
   const { cols, format } = shape;
   const scales = scaleBytes(format, cols);

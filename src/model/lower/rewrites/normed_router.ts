@@ -1,4 +1,4 @@
-import { canNormRouted } from "../../../../kernels/experts/row_logits.ts";
+import { canNormRouted } from "../../../../kernels/experts/router_logits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The router of few rows norms them, and stores them normed for the experts. */

@@ -1,8 +1,8 @@
 import { attentionLowersScales } from "../../../../kernels/attention/attention_on_device.ts";
 import { notesExperts } from "../../../../kernels/experts/experts_on_units.ts";
-import { logitsNote } from "../../../../kernels/experts/row_logits.ts";
+import { routerStoresScales } from "../../../../kernels/experts/router_logits.ts";
 import { notesOnUnits } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
-import { pairNotes } from "../../../../kernels/norm/norm_pair.ts";
+import { pairStoresScales } from "../../../../kernels/norm/norm_pair.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { jobsOfRow, type Value } from "../../graph/graph.ts";
 import type { Edits } from "../edits.ts";
@@ -52,9 +52,9 @@ function normScales(edits: Edits, op: LoweredOp, { config, tuning }: DecoderCont
   const readers = edits.readers(out);
   if (!readers.some(({ kind }) => kind === "matmul" || kind === "expert_matmul")) return;
   const mixture = readers.some(({ kind }) => kind === "expert_matmul");
-  if (mixture && !logitsNote(tuning)) return;
+  if (mixture && !routerStoresScales(tuning)) return;
   if (op.kind === "norm" && op.cols !== config.hiddenSize) return;
-  if (op.kind === "norm_pair" && !(tuning.tensor && pairNotes(tuning.tensor.limits))) return;
+  if (op.kind === "norm_pair" && !(tuning.tensor && pairStoresScales(tuning.tensor.limits))) return;
   edits.replace(op, { ...op, notes: true } as LoweredOp);
   for (const reader of readers) {
     if (reader.kind === "matmul" || reader.kind === "expert_matmul") {

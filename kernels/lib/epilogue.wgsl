@@ -1,5 +1,9 @@
+// What a matmul makes of the outputs y[row, c] and y[row, c + half], which are `sum`: `fn epilogue(row, c, half, sum)`. Who
+// imports this declares `out`, OUT_COLS and FIRST. One that reads something first (qkv) is `prepare(row, c)` and
+// `finish(prepared, c, sum)` too, so that it may be asked for before.
+
 //#if epilogue == store
-// Epilogue of matmul: out = y.
+// out = y.
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let at = row * OUT_COLS + FIRST + c;
@@ -7,7 +11,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] = sum.y;
 }
 //#else if epilogue == add
-// Epilogue of matmul: out = out + y, the residual connection.
+// out = out + y, the residual connection.
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let at = row * OUT_COLS + FIRST + c;
@@ -15,7 +19,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] += sum.y;
 }
 //#else if epilogue == gated
-// Epilogue of matmul over a matrix [gate; up]: out = silu(gate) * up, or gelu(gate) * up.
+// Of a matrix [gate; up]: out = silu(gate) * up, or gelu(gate) * up.
 
 //#import lib/gate
 
@@ -23,7 +27,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = gated(sum);
 }
 //#else if epilogue == gated_noted
-// Epilogue of matmul over a matrix [gate; up] whose output's scales are noted.
+// The same; the importer's `consider(y)` sees each number, for the scales of out's rows.
 
 //#import lib/gate
 
@@ -33,7 +37,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = y;
 }
 //#else if epilogue == scale
-// Epilogue of matmul: out = BY y.
+// out = BY y.
 
 override BY: f32;
 
@@ -43,7 +47,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] = BY * sum.y;
 }
 //#else if epilogue == cap
-// Epilogue of matmul: out = capped y (lib/soft_cap.wgsl).
+// out = capped y (lib/soft_cap.wgsl).
 
 //#import lib/soft_cap
 
@@ -54,11 +58,11 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] = y.y;
 }
 //#else if epilogue == qkv
-// Epilogue of matmul over [q; k; v] whose rope pairs are half a shard apart (`heads` of the loader):
-// rotates q and k, stores q in `out` and k and v in the pages.
+// Of a matrix [q; k; v] whose rope pairs are half a shard apart (`heads` of the loader): q and k are rotated, q is stored
+// in `out`, k and v in the pages.
 
 //#import lib/place_head
-//#if BIAS
+//#if BIASED
 // q, k and v with a bias (Qwen2).
 
 @group(0) @binding(8) var<storage, read> bias: array<f32>; // [Q_HEADS + 2 KV_HEADS, HEAD_DIM]
@@ -91,7 +95,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   finish(prepare(row, c), c, sum);
 }
 //#else if epilogue == partial
-// Epilogue of matmul: keeps the partial result of a group's outputs for `end_group` (outputs.wgsl).
+// Keeps the partial result of a group's outputs for `end_group` (lib/matmul_outputs.wgsl).
 
 //#import lib/partial_$partial
 
@@ -110,7 +114,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   consider(sum.y, FIRST + c + half);
 }
 //#else if epilogue == relayed_gated
-// Epilogue of matmul of one row over a matrix [gate; up] whose output others wait for (outputs.wgsl).
+// Of one row and a matrix [gate; up]: others wait for the output (lib/matmul_outputs.wgsl).
 
 //#import lib/gate
 
@@ -118,7 +122,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(FIRST + c, gated(sum));
 }
 //#else if epilogue == relayed
-// Epilogue of matmul of one row whose output others wait for (outputs.wgsl).
+// Of one row: others wait for the output (lib/matmul_outputs.wgsl).
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(row * OUT_COLS + FIRST + c, sum.x);

@@ -6,12 +6,12 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
-import { foldCounts } from "../lib/workgroup.ts";
+import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
 import { normLanes, type RowScales } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";
 
-/** Vec8s of weights that an invocation has on their way. */
+/** Vec8s of weights that an invocation loads at a time. */
 const MOST_LOADED = 16;
 
 /** Logits that a workgroup makes: few, for one multiprocessor reads slowly. */
@@ -26,7 +26,7 @@ interface LogitsShape {
   readonly matrixLanes: number;
   readonly part: number;
   readonly steps: number;
-  /** Whether there are more vec8s than those on their way at first. */
+  /** Whether there are more vec8s than those that are loaded first. */
   readonly more: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly normed: number;
@@ -34,19 +34,49 @@ interface LogitsShape {
   readonly splitK: number;
 }
 
-/** Storage buffers of logits whose rows' scales are noted. */
-const NOTING_BINDINGS = 9;
+/** Storage buffers where the scales of the normed rows are stored. */
+const SCALE_BINDINGS = 9;
 
-/** Whether `rowLogits` can note scales. */
-export function logitsNote({ storageBuffers }: Pick<Tuning, "storageBuffers">): boolean {
-  return storageBuffers >= NOTING_BINDINGS;
+/** Whether `routerLogits` can store the scales of the normed rows. */
+export function routerStoresScales({ storageBuffers }: Pick<Tuning, "storageBuffers">): boolean {
+  return storageBuffers >= SCALE_BINDINGS;
 }
 
-/** Lanes from which on row_logits.wgsl adds their sums. */
+/** Lanes from which on router_logits.wgsl adds their sums. */
 const LEAST_TOTAL_LANES = 32;
 
-/** Stages before the last one, which each lane folds itself, by fours. */
-function totalCounts(lanes: number): Record<string, number> {
+/** How lanes' sums are added. */
+interface TotalParameters extends FoldParameters {
+  /** Stages before the last one, which each lane folds itself: fours of results then, and of lanes at first. */
+  readonly FIRST_STAGES: number;
+  readonly REST_QUADS: number;
+  readonly LANE_QUADS: number;
+}
+
+interface RouterParameters extends TotalParameters {
+  /** Format of the router. */
+  readonly weights: FloatFormat;
+  /** Whether the scales of the rows are stored. */
+  readonly STORES_SCALES: boolean;
+  /** Whether lanes are too few to add their sums by fours. */
+  readonly SMALL: boolean;
+  /** Logits of a workgroup. */
+  readonly PART: number;
+  /** Vec8s of weights that an invocation loads at a time, and whether there are more than those. */
+  readonly STEPS: number;
+  readonly MORE: boolean;
+  /** Vec8s of the row that an invocation norms. */
+  readonly NORMED: number;
+  /** Sums of the split-K matmul before, and all but the first of them. */
+  readonly SUMS: number;
+  readonly MORE_SUMS: number;
+  /** Floats of workgroup memory for the lanes' sums. */
+  readonly LANE_SUMS: number;
+  /** Lanes that are added without a branch in between. */
+  readonly UNROLL: number;
+}
+
+function totalCounts(lanes: number): TotalParameters {
   const counts = foldCounts(lanes);
   return {
     ...counts,
@@ -56,11 +86,11 @@ function totalCounts(lanes: number): Record<string, number> {
   };
 }
 
-function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
+function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel {
   const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
-  return kernelOf("experts/row_logits")({
+  return kernelOf<RouterParameters>("experts/router_logits")({
     weights: format,
-    NOTED: notes,
+    STORES_SCALES: scales,
     SMALL: lanes < LEAST_TOTAL_LANES,
     ...totalCounts(lanes),
     PART: part,
@@ -71,17 +101,7 @@ function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel 
     MORE_SUMS: splitK - 1,
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
     UNROLL: Math.min(16, matrixLanes),
-  }, {
-    name,
-    bindings: [
-      ...["weights", "x", "sums", "norm_weight", "stream", "normed", "logits"],
-      ...notes ? ["scales", "lowered"] : [],
-    ],
-    constants: [
-      ...["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS"],
-      ...notes ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
-    ],
-  });
+  }, { name });
 }
 
 /**
@@ -120,8 +140,8 @@ function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK"> {
  * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T. One
  * dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
  */
-export function rowLogits(
-  { matrix, x, sums, norm, noted, ...out }: {
+export function routerLogits(
+  { matrix, x, sums, norm, scales, ...out }: {
     /** [logits, cols] */
     readonly matrix: Matrix;
     /** The residual stream, [rows, cols]. */
@@ -136,8 +156,8 @@ export function rowLogits(
     readonly normed: Operand;
     /** [rows, matrix.rows] */
     readonly logits: Operand;
-    /** Gets the scales of the normed rows, and the largest for those of the other inputs; see `logitsNote`. */
-    readonly noted?: RowScales | undefined;
+    /** Gets the scales of the normed rows; those of the other inputs become the largest. See `routerStoresScales`. */
+    readonly scales?: RowScales | undefined;
   },
   { rows, splitK, eps, tuning, label }: {
     readonly rows: number;
@@ -151,10 +171,10 @@ export function rowLogits(
   const [{ operand: weights } = { operand: x }] = matrix.shards;
   const shape = { ...shapeOf(matrix, tuning), splitK };
   const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
-  const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
+  const name = `router_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
     more ? "_more" : ""
-  }_${splitK}${noted ? "_scale" : ""}`;
-  const code = logitsKernel(name, shape, noted !== undefined);
+  }_${splitK}${scales ? "_scale" : ""}`;
+  const code = logitsKernel(name, shape, scales !== undefined);
   return dispatch(code, {
     // The kernel computes the ranges' stride from its size.
     buffers: {
@@ -163,7 +183,7 @@ export function rowLogits(
       sums: { ...sums, size: 4 * splitK * rows * cols },
       norm_weight: norm,
       ...out,
-      ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
+      ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
     },
     constants: {
       COLS: cols,
@@ -172,7 +192,7 @@ export function rowLogits(
       MATRIX_LANES: matrixLanes,
       ROW_VECTORS: cols / 4,
       LOGITS: matrix.rows,
-      ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
+      ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
     },
     workgroups: [Math.ceil(matrix.rows / part), rows],
     label,

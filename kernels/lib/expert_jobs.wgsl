@@ -1,8 +1,30 @@
-//#if jobs == alone
-// Jobs of expert_matmul.wgsl, each a tile of its own.
+// The jobs of a workgroup of an experts' matmul. Job j is row j / ROW_JOBS of x at expert number j % ROW_JOBS of the row. A
+// tile is an expert and at most $TILE of its jobs, which share the reads of its weights:
+//   place_of(workgroup)      the workgroup's tile, and its range of outputs
+//   expert_of(tile, thread)  the tile's expert, NOTHING where it is not in use. All invocations call it, and first of all
+//   job_of(tile, r)          job r of the tile, NOTHING past the last
+//
+// By `jobs`,
+//   alone   each job is a tile of its own
+//   found   jobs are few enough for a workgroup to look at all of them: tile t belongs to job t, and is in use where the
+//           expert's jobs before it fill whole tiles
+//   tiled   tiles are those of job_lists.wgsl
+//   chosen  each job is a tile of its own, and experts are not chosen yet: a workgroup finds that of its job by the router's
+//           logits, experts being better by their logits alone. The first workgroups store each row's choice
+//           (expert_choice.wgsl) for what comes next. CHOICE_LANES are the workgroup's
+//   picked  as chosen, but each subgroup, of $SUBGROUP lanes, finds the expert by itself: a lane has $EACH logits, and the
+//           best one is taken away as often as others are better. Workgroups are whole subgroups
+
+//#if jobs == chosen
+//#import lib/expert_choice
+//#endif
+//#if jobs == picked
+//#import lib/expert_choice
+//#endif
 
 const NOTHING = 0xffffffffu;
 
+//#if jobs == alone
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [jobs]
 
 fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
@@ -17,12 +39,7 @@ fn job_of(tile: u32, r: u32) -> u32 {
   return tile;
 }
 //#else if jobs == found
-// Jobs of expert_matmul.wgsl, few enough for a workgroup to look at all of them, in tiles of at most $TILE
-// jobs of one expert: tile t belongs to job t, and is in use where the expert's jobs before it fill tiles.
-
 override JOBS: u32; // at most LANES * GROUPS, and 128
-
-const NOTHING = 0xffffffffu;
 
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [jobs]
 
@@ -75,10 +92,6 @@ fn job_of(tile: u32, r: u32) -> u32 {
   return tile_jobs[r];
 }
 //#else if jobs == tiled
-// Jobs of expert_matmul.wgsl in the tiles of job_lists.wgsl.
-
-const NOTHING = 0xffffffffu;
-
 @group(0) @binding(3) var<storage, read> tiles: array<u32>; // [tiles, 1 + TILE]
 
 fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
@@ -93,13 +106,6 @@ fn job_of(tile: u32, r: u32) -> u32 {
   return tiles[tile * (1u + $TILEu) + 1u + r];
 }
 //#else
-// What workgroups that choose the experts of their jobs themselves share: the logits, and how a row's choice is stored
-// (experts/choice.wgsl) for what comes next. CHOICE_LANES are the workgroup's.
-
-//#import experts/choice
-
-const NOTHING = 0xffffffffu;
-
 override JOBS: u32;
 override STRIDE: u32; // of a row of logits
 
@@ -107,8 +113,8 @@ override STRIDE: u32; // of a row of logits
 @group(0) @binding(4) var<storage, read_write> experts: array<u32>; // [rows, ROW_JOBS]
 @group(0) @binding(5) var<storage, read_write> shares: array<f32>; // [rows, ROW_JOBS]
 
-// The first workgroups are the rows', each of which stores a choice: theirs is the longest way. Those of the jobs follow,
-// all jobs of a range of outputs side by side. None is idle: where multiprocessors have three each, one more is a third.
+// The first workgroups each store the choice of a row, which takes longest. Those of the jobs follow, all jobs of a range of
+// outputs side by side. None is idle: where multiprocessors have three workgroups each, one more is a third.
 fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
   let rows = JOBS / ROW_JOBS;
   if (workgroup.x < rows) {
@@ -130,17 +136,13 @@ fn store_choice(row: u32, thread: u32) {
   choose_experts(row, thread);
 }
 
-// As large as the logit: an integer is compared in one instruction, and one less than another is a bound.
+// A number in the order of the logits: an integer is compared in one instruction, and one less than another is a bound.
 fn key_of(logit: f32) -> u32 {
   let bits = bitcast<u32>(select(logit, 0.0, logit == 0.0)); // zeros are equal
   return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
 }
-//#if jobs == chosen
-// Jobs of expert_matmul.wgsl of few rows, each a tile of its own, whose experts nobody has chosen yet: a workgroup
-// finds that of its job by the router's logits, experts being better by their logits alone. Tiles behind
-// the jobs have a row's choice stored for what comes next.
-// CHOICE_LANES are the workgroup's.
 
+//#if jobs == chosen
 override VECTORS: u32; // of the experts by four, a multiple of $RANKED
 
 var<workgroup> ranked: array<vec4<u32>, VECTORS>; // keys of the logits
@@ -193,10 +195,6 @@ fn job_of(tile: u32, r: u32) -> u32 {
   return tile;
 }
 //#else
-// Jobs alone, as the chosen ones: each subgroup, of $SUBGROUP lanes, finds the expert of its workgroup's
-// job by itself, a lane having $EACH logits, by taking the best one away as often as others are better. Workgroups
-// are whole subgroups.
-
 var<workgroup> tile_expert: u32;
 
 fn expert_of(tile: u32, thread: u32) -> u32 {

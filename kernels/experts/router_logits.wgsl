@@ -1,50 +1,19 @@
 // logits[r, e] = sum_k normed[r, k] W[e, k] with normed[r] = v / sqrt(mean(v^2) + EPS) * norm_weight, v = x[r]
-// plus the sums of a split-K matmul, for few rows: every workgroup norms the row for itself. The first of a row
-// stores v in `stream` and normed[r].
+// plus the sums of a split-K matmul: the logits of a router of few rows. Every workgroup norms the row for itself; the first
+// workgroup of a row stores v in `stream` and normed[r].
 //
 // One workgroup per row and $PART experts. The norm has the order of norm/rms_norm.wgsl, the logits that of
-// matmul.wgsl: MATRIX_LANES lanes share one, and have $STEPS vec8s of its weights on their way from before the row is
-// normed.
+// matmul.wgsl: MATRIX_LANES lanes share a logit, and load $STEPS vec8s of its weights before the row is normed.
 
 //#import lib/weights_$weights
 //#import lib/vec8
+//#import lib/store_scales
+//#import lib/add8
 //#if SMALL
-// The sum of a value over the lanes of a workgroup, returned to every lane, in one order: while more
-// than 16 partial sums are left, lane l of the first eighth adds those at l, l + 1/8, l + 2/8, ...
-// of their number; the rest is added in order.
-//
-// The file that uses this declares LANES, a power of two, and `Sum`, the type. Counts: `foldCounts`.
-
-var<workgroup> partial: array<Sum, LANES>;
-
-fn total(x: Sum, lane: u32) -> Sum {
-  partial[lane] = x;
-  workgroupBarrier();
-  //#for s in STAGES
-  {
-    let left = LANES >> (3u * $su + 3u);
-    if (lane < left) {
-      var sum = Sum();
-      //#for j in 8
-      sum += partial[lane + $ju * left];
-      //#endfor
-      partial[lane] = sum;
-    }
-    workgroupBarrier();
-  }
-  //#endfor
-  var sum = Sum();
-  //#for j in REST
-  sum += partial[$j];
-  //#endfor
-  workgroupBarrier(); // before the next call writes
-  return sum;
-}
+//#import lib/workgroup_sum
 //#else
-// The sum of a number over the lanes of a workgroup, returned to every lane, with the bits of
-// lib/workgroup_sum.wgsl: each lane adds the last stage's sums and the rest itself, for a barrier takes longer.
-//
-// The file that uses this declares LANES, a power of two from 32 on. Counts: `totalCounts` of row_logits.ts.
+// The sum of a number over the lanes of a workgroup, 32 or more, which every lane gets, to the bit that of
+// lib/workgroup_sum.wgsl: each lane adds the last stage's sums and the rest itself, since a barrier takes longer.
 
 var<workgroup> partial: array<vec4<f32>, $LANE_QUADS>;
 
@@ -78,8 +47,6 @@ fn total(x: f32, lane: u32) -> f32 {
   return sum;
 }
 //#endif
-//#import norm/note
-//#import lib/add8
 
 alias Sum = f32;
 
@@ -105,6 +72,7 @@ fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
   return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
 }
 
+// Norms a row into `row_vectors`.
 fn norm_row(row: u32, store: bool, lane: u32) {
   let first = row * (COLS / 4u);
   let stride = arrayLength(&sums) / $SUMSu;
@@ -133,7 +101,7 @@ fn norm_row(row: u32, store: bool, lane: u32) {
     let hi = v$j.hi * scale * g$j.hi;
     row_vectors[i$j] = lo;
     row_vectors[COLS / 8u + i$j] = hi;
-    peak = seen(peak, Vec8(lo, hi));
+    peak = peak_of(peak, Vec8(lo, hi));
     if (store) {
       let at = first + 2u * i$j;
       stream[at] = v$j.lo;
@@ -144,7 +112,7 @@ fn norm_row(row: u32, store: bool, lane: u32) {
   }
   //#endfor
   if (store) {
-    note(row, lane, peak);
+    store_scales(row, lane, peak);
   }
   workgroupBarrier();
 }

@@ -1,19 +1,44 @@
-// The experts of a row and their weights, from the router's logits in `choices`.
+// Routing: the experts of a row and their weights, from the router's logits in `choices`.
 //
 // Experts are in EXPERT_GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
 // best experts together; of the TOP_GROUPS best groups the TOP_K best experts are chosen, best
 // first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE. Of equals
-// the lower number is better. ADDED ones follow, which every row has, each with a weight of 1.
+// the lower number is better. ADDED shared experts follow, which every row has, each with a weight of 1.
+//
+// Scores are, by `scores`,
+//   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the scores;
+//            by the scores where those of a group are added up
+//   sigmoid  1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances their load (DeepSeek-V3,
+//            `noaux_tc`); their weights do not include it
 //
 // An expert's rank is the number of better ones, which SEGMENTS lanes count, each a SEGMENT of them. No
-// sum depends on the number of lanes. The file that uses this binds `experts` and `shares`.
+// sum depends on the number of lanes. The kernel binds `experts` and `shares`, [rows, TOP_K + ADDED].
+
+override EXPERTS: u32;
+override TOP_K: u32;
+override ADDED: u32; // experts that every row has
+override EXPERT_GROUPS: u32;
+override TOP_GROUPS: u32;
+override GROUP_BEST: u32;
+override NORMALIZE: u32;
+override SCALE: f32;
+override CHOICE_LANES: u32; // of the workgroup
+override SEGMENTS: u32;
+override SEGMENT: u32; // a multiple of 8
+override PADDED: u32; // SEGMENTS * SEGMENT, EXPERTS or more
+
+const NEGATIVE = -3.0e38; // below every score
+
+var<workgroup> scores: array<f32, EXPERTS>;
+var<workgroup> choices: array<f32, PADDED>;
+var<workgroup> ranks: array<atomic<u32>, EXPERTS>;
+var<workgroup> group_scores: array<f32, EXPERT_GROUPS>;
+var<workgroup> chosen: array<f32, TOP_K>;
 
 //#if scores == sigmoid
-// Scores of choice.wgsl: 1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances
-// their load (DeepSeek-V3, `noaux_tc`); their weights do not include it.
-
 @group(0) @binding($BIAS) var<storage, read> bias: array<f32>; // [EXPERTS]
 
+// Puts the scores of the row into `scores`, and what experts are chosen by into `choices`.
 fn score_row(lane: u32) {
   for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
     let score = 1.0 / (1.0 + exp(-choices[e]));
@@ -22,9 +47,6 @@ fn score_row(lane: u32) {
   }
 }
 //#else
-// Scores of choice.wgsl: the softmax of a row's logits. Experts are chosen by the logits themselves, whose order is
-// the scores'; by the scores where those of a group are added up.
-
 const PARTS = 16u; // lanes that look for the largest logit and sum up
 
 var<workgroup> part_peaks: array<f32, PARTS>;
@@ -46,6 +68,7 @@ fn largest_logit(lane: u32) -> f32 {
   return largest;
 }
 
+// Puts the scores of the row into `scores`, and what experts are chosen by into `choices`.
 fn score_row(lane: u32) {
   let largest = largest_logit(lane);
   for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
@@ -73,27 +96,6 @@ fn score_row(lane: u32) {
   }
 }
 //#endif
-
-override EXPERTS: u32;
-override TOP_K: u32;
-override ADDED: u32; // experts that every row has
-override EXPERT_GROUPS: u32;
-override TOP_GROUPS: u32;
-override GROUP_BEST: u32;
-override NORMALIZE: u32;
-override SCALE: f32;
-override CHOICE_LANES: u32; // of the workgroup
-override SEGMENTS: u32;
-override SEGMENT: u32; // a multiple of 8
-override PADDED: u32; // SEGMENTS * SEGMENT, EXPERTS or more
-
-const NEGATIVE = -3.0e38; // below every score
-
-var<workgroup> scores: array<f32, EXPERTS>;
-var<workgroup> choices: array<f32, PADDED>;
-var<workgroup> ranks: array<atomic<u32>, EXPERTS>;
-var<workgroup> group_scores: array<f32, EXPERT_GROUPS>;
-var<workgroup> chosen: array<f32, TOP_K>;
 
 fn better(a: f32, i: u32, b: f32, j: u32) -> bool {
   return a > b || (a == b && i < j);
@@ -138,6 +140,7 @@ fn keep_groups(lane: u32) {
   workgroupBarrier();
 }
 
+// Counts the better experts of each expert into `ranks`.
 fn rank_experts(lane: u32) {
   for (var i = lane; i < EXPERTS * SEGMENTS; i += CHOICE_LANES) {
     let e = i % EXPERTS;
@@ -147,7 +150,7 @@ fn rank_experts(lane: u32) {
   workgroupBarrier();
 }
 
-// All logits are in `choices`, and all lanes know it.
+// Stores the experts of a row and their weights. All logits are in `choices`, and all lanes have passed a barrier since.
 fn choose_experts(row: u32, lane: u32) {
   for (var i = EXPERTS + lane; i < PADDED; i += CHOICE_LANES) {
     choices[i] = NEGATIVE;

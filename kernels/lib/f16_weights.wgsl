@@ -1,9 +1,15 @@
-//#import matmul/tensor/to_f16
+// Weights of the matmuls on matrix units as f16, $load, and x in the order of k in which they lie:
+//
+//   load_weights(i)         is block i, of $VEC8S vec8s of a row;
+//   halves_<p>(block, s)    vec8 p of it times the row's scale;
+//   eight_of_x(a, b)        eight numbers of x as f16, in the same order;
+//   vec8_of(block)          where the first vec8 of a row's block is;
+//   in_stage(chunk)         which vec8 of a stage is its chunk.
+
+//#import lib/to_f16
 
 //#if load == whole
 // Weights of matmuls on matrix units, bf16 or f16: a block is eight of them, in the order of k.
-
-//#import matmul/tensor/to_f16
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [MATRIX_ROWS, COLS / 8]
 
@@ -55,7 +61,6 @@ fn in_stage(chunk: u32) -> u32 {
 // the row's scale, rounded. The file of the format declares it.
 
 //#import lib/weights_$weights
-//#import matmul/tensor/to_f16
 
 alias Loaded = PackedBlock;
 
@@ -78,8 +83,6 @@ fn halves_$p(block: Loaded, scale: f32) -> vec4<u32> {
 // q8 and q4 as f16: w = q * (scale * the row's scale), the scale of the group cut to f16 once, the product
 // rounded once. Weights 0, 2 and 1, 3 of four go together: those are 16 bits apart in their words. x goes in
 // the same order.
-
-//#import matmul/tensor/to_f16
 
 // Integers in the mantissas of two f16 numbers: `bias` + q each.
 fn less(mantissas: u32, bias: f16) -> vec2<f16> {

@@ -1,4 +1,4 @@
-// What all matmul kernels bind and override, the experts' too.
+// x and the sizes of the matmuls without matrix units, the experts' too, and for how many lanes rows of W are packed.
 
 //#if PACKED_FEW
 // Quantized rows of a width that leaves few whole lanes: they are packed for those, and more share an output.

@@ -17,7 +17,7 @@ var v_hi$u_$j_$r = x[v_at$u_$j_$r + 1u];
 //#endfor
 //#endfor
 //#if RELAYED
-//#import matmul/relay/wait
+//#import lib/relay_statements
 //#endif
 //#for u in NORM_TURNS
 //#for j in NORM_EACH

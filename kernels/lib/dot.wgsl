@@ -1,5 +1,11 @@
+// Inner products of x with weights of a packed block, of eight numbers at a time, $dots:
+//
+//   X                   eight numbers of x, as `x_of(lo, hi)` makes them of floats;
+//   weights_<c>(block)  vec8 c of a block, whose format the importer has (lib/weights_FORMAT);
+//   add_dot(sum, x, w)  is sum + x . w.
+
 //#if dots == floats
-// Inner products in f32, for weights that are floats or have zeros of their own: x as it is.
+// floats: in f32, for weights that are floats or have zeros of their own; x as it is.
 
 //#import lib/add8
 
@@ -19,7 +25,7 @@ fn weights_$c(block: PackedBlock) -> Vec8 {
 }
 //#endfor
 //#else
-// Activations as integers, for products with integers: x = n * step, n of 15 bits, where step is the
+// packed and whole: x as integers, for products with integers, x = n * step, n of 15 bits, where step is the
 // power of two that brings the largest of a vec8 to 2^13 .. 2^14. Every sum over a vec8 of n * q,
 // q of 8 bits, stays below 2^24, so that integers and floats both hold it exactly.
 
@@ -40,8 +46,8 @@ fn scale_of(lo: vec4<f32>, hi: vec4<f32>) -> Scale {
   return Scale(bitcast<f32>(step), bitcast<f32>(((254u + 13u) << 23u) - exponent));
 }
 //#if dots == packed
-// Inner products of rounded activations and integers of 8 bits, four products an instruction, in tiles of
-// few rows: weights are never unpacked, and take a quarter of the registers that floats would.
+// packed: integers of 8 bits, four products an instruction, in tiles of few rows: weights are never unpacked, and take a
+// quarter of the registers that floats would.
 //
 // n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over a vec8 is exact, so this has the
 // bits of the whole ones.
@@ -91,8 +97,8 @@ fn weights_$c(block: PackedBlock) -> Packed {
 }
 //#endfor
 //#else
-// Inner products of rounded activations and whole numbers in f32: what the packed ones sums, to the bit, where
-// the adapter has no instruction for that, with the weights unpacked once for all rows of a tile.
+// whole: whole numbers in f32, what packed sums, to the bit, where the adapter has no instruction for that, with the weights
+// unpacked once for all rows of a tile.
 
 //#import lib/add8
 

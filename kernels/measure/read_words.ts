@@ -1,7 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
-const READ_WORDS = kernelOf("lib/read_words")({}, {
+const READ_WORDS = kernelOf("measure/read_words")({}, {
   name: "read_words",
   bindings: ["words", "out"],
   constants: ["GROUPS"],

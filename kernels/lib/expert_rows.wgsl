@@ -1,7 +1,7 @@
-// Where the rows of an expert's matrix lie in its shard. The experts that a router chooses from, ROUTED
-// of them, have MATRIX_ROWS rows each. The SHARED ones, which every row of x has, are parts of one MLP whose
-// intermediate outputs they share out: their rows follow in its order, [gate; up] or by the outputs of
-// down, in which each of them has its columns as a row of its own.
+// Where the rows of an expert's matrix lie in its shard. The ROUTED experts, which a router chooses from, have MATRIX_ROWS
+// rows each, one expert after the other. The SHARED experts, which every row of x has, are parts of one MLP, cut along its
+// intermediate outputs: their rows follow in the order of that MLP, [gate; up], or of down, in which each shared expert has
+// its columns as a row of its own.
 
 override ROUTED: u32;
 override SHARED: u32;
