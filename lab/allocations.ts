@@ -4,6 +4,7 @@ import type { Operand } from "../src/gpu/kernel.ts";
 import {
   lanesFor,
   type Matrix,
+  type RowOrder,
   scaleBytes,
   tuning,
   WEIGHT_BYTES,
@@ -18,8 +19,8 @@ export interface Allocations extends Disposable {
   words(values: Uint32Array<ArrayBuffer>): Operand;
   /** `count` 4-byte elements, finite and not alike: zeros cost a GPU less power. */
   random(count: number): Operand;
-  /** A matrix [rows, cols], rows even, cut where one binding does not hold it. */
-  matrix(rows: number, cols: number, format: WeightFormat): Matrix;
+  /** A matrix [rows, cols], rows even, cut where one binding does not hold it; `rowOrder`: default stacked. */
+  matrix(rows: number, cols: number, format: WeightFormat, rowOrder?: RowOrder): Matrix;
   /** Scratch memory of graphs: its buffers are made as values need them. */
   scratch(): ScratchPool;
   /** Runs what fills the buffers. */
@@ -52,7 +53,8 @@ export function openAllocations(gpu: Gpu): Allocations {
     gpu,
     words,
     random,
-    matrix: (rows, cols, format) => randomMatrix(gpu, { random, words }, { rows, cols, format }),
+    matrix: (rows, cols, format, rowOrder = "stacked") =>
+      randomMatrix(gpu, { random, words }, { rows, cols, format, rowOrder }),
     scratch() {
       const pool = new ScratchPool({ ...gpu, device: { createBuffer } as GPUDevice }, "bench");
       pool.allocate();
@@ -84,7 +86,7 @@ const SCALES: Partial<Record<WeightFormat, number>> = { q8: 2 ** -12, q4: 2 ** -
 function randomMatrix(
   { limits, info }: Gpu,
   { random, words }: Pick<Allocations, "random" | "words">,
-  { rows, cols, format }: Pick<Matrix, "rows" | "cols" | "format">,
+  { rows, cols, format, rowOrder }: Pick<Matrix, "rows" | "cols" | "format" | "rowOrder">,
 ): Matrix {
   const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const rowBytes = cols * WEIGHT_BYTES[format];
@@ -100,5 +102,5 @@ function randomMatrix(
     return { operand, first: i * most, rows: own, scales: groups };
   });
   const lanes = lanesFor(format, cols, tuning(info.software).lanes);
-  return { format, rowOrder: "stacked", rows, cols, lanes, shards };
+  return { format, rowOrder, rows, cols, lanes, shards };
 }

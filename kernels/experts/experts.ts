@@ -1,5 +1,5 @@
 import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
-import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import { type Matrix, requireLoaded, type Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { choosingConstants, type ExpertChoice, type Routing } from "./route.ts";
 import { kernelOf } from "../shader.ts";
@@ -149,6 +149,7 @@ export function expertMatmul(
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;
+  requireLoaded(matrix, tuning.tensor, label);
   const total = shape.rows * topK;
   const picks = choice && picksOf(choice, tuning.groups * tuning.lanes, tuning);
   const outputs = total * expertRows;

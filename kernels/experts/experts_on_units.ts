@@ -36,7 +36,7 @@ export function expertScales(
   { shards }: Pick<Matrix, "shards">,
   tensor: TensorMatrices | undefined,
 ): Operand[] | undefined {
-  const scales = shards.flatMap((shard) => tensor?.experts.get(shard) ?? []);
+  const scales = shards.flatMap((shard) => tensor?.experts.get(shard)?.scales ?? []);
   return scales.length === shards.length ? scales : undefined;
 }
 

@@ -1,5 +1,5 @@
 import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
-import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
+import { type Matrix, requireLoaded, type Shard, type Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../lib/epilogue.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import { matmulKernel } from "./matmul_kernels.ts";
@@ -55,9 +55,7 @@ export function matmul(
   const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, hold: held, tuning, label });
   if (onUnits) return onUnits;
   if (buffers.paired) throw new Error(`${label}: its x is f16 pairs, for matrix units alone`);
-  if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
-    throw new Error(`${label}: its weights are f16, for matrix units alone`);
-  }
+  requireLoaded(matrix, tuning.tensor, label);
   const use = {
     rows,
     splitK,

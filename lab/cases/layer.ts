@@ -161,7 +161,7 @@ function layerOf(from: Allocations, sizes: Sizes, { label, ...placed }: Placed) 
     mlp: {
       kind: "dense",
       spec: mlp,
-      gateUp: from.matrix(2 * intermediate, hidden, format),
+      gateUp: from.matrix(2 * intermediate, hidden, format, "gate_up"),
       down: from.matrix(hidden, intermediate, format),
     },
     label,

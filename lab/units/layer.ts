@@ -9,7 +9,6 @@ import { parseArgs } from "node:util";
 import process from "node:process";
 import { median } from "../../src/measure/statistics.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, TensorShard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
@@ -82,7 +81,7 @@ const VARIANTS = { "as it is": [], "norms apart": ["norm_in_matmul"] };
 
 interface Stored {
   readonly shards: Map<Shard, TensorShard>;
-  readonly experts: Map<Shard, Operand>;
+  readonly experts: Map<Shard, TensorShard>;
 }
 
 const ones = (of: Allocations, count: number) => of.words(new Uint32Array(count).fill(0x3f800000));
@@ -104,11 +103,11 @@ function mlpOf(of: Allocations, shape: Shape, { shards, experts }: Stored): Plac
   if (shape.mixture) {
     const mlp = mixtureMlp(of, { ...shape, ...EXPERTS }, { format: "bf16", normalize: true });
     for (const shard of [...mlp.gateUp.shards, ...mlp.down.shards]) {
-      experts.set(shard, ones(of, shard.rows));
+      experts.set(shard, { scales: ones(of, shard.rows), stored: "f16_tiles" });
     }
     return mlp;
   }
-  const gateUp = of.matrix(2 * intermediate, hidden, "bf16");
+  const gateUp = of.matrix(2 * intermediate, hidden, "bf16", "gate_up");
   const down = of.matrix(hidden, intermediate, "bf16");
   place(of, shards, [gateUp, down]);
   const spec = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
@@ -117,7 +116,7 @@ function mlpOf(of: Allocations, shape: Shape, { shards, experts }: Stored): Plac
 
 function place(of: Allocations, to: Stored["shards"], matrices: readonly Matrix[]): void {
   for (const shard of matrices.flatMap(({ shards }) => shards)) {
-    to.set(shard, { scales: ones(of, shard.rows), halved: true });
+    to.set(shard, { scales: ones(of, shard.rows), stored: "f16" });
   }
 }
 
@@ -126,9 +125,12 @@ function layerOf(of: Allocations, shape: Shape, stored: Stored, i: number): Plac
   if (own.attention.kind !== "heads") throw new Error("latent attention");
   const { spec, qkNorm, qkv, o } = own.attention;
   place(of, stored.shards, [qkv, o]);
-  const attention = shape.normed
-    ? own.attention
-    : { ...own.attention, spec: { ...spec, qkNorm: "none" as const }, qkNorm: undefined };
+  const attention = shape.normed ? own.attention : {
+    ...own.attention,
+    spec: { ...spec, qkNorm: "none" as const },
+    qkNorm: undefined,
+    qkv: { ...qkv, rowOrder: "rope_halves" as const },
+  };
   if (shape.normed && !qkNorm) throw new Error("no norm");
   return { ...own, attention, mlp: mlpOf(of, shape, stored), label: `layers.${i}` };
 }

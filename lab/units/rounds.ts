@@ -87,7 +87,7 @@ const ones = (count: number) => of.words(new Uint32Array(count).fill(0x3f800000)
 const shards = new Map<Shard, TensorShard>();
 /** Random bits are numbers as f16, too. */
 function onUnits(matrix: Matrix): Matrix {
-  for (const shard of matrix.shards) shards.set(shard, { scales: ones(shard.rows), halved: true });
+  for (const shard of matrix.shards) shards.set(shard, { scales: ones(shard.rows), stored: "f16" });
   return matrix;
 }
 
@@ -97,14 +97,15 @@ function layer(label: string, slots: number): PlacedLayer {
   const attention = own.attention as Extract<typeof own.attention, { kind: "heads" }>;
   const spec = { ...attention.spec, qkNorm: normed ? "head" as const : "none" as const };
   const qkNorm = normed ? attention.qkNorm : undefined;
-  const [qkv, o] = [onUnits(attention.qkv), onUnits(attention.o)];
+  const rowOrder = normed ? "stacked" : "rope_halves";
+  const [qkv, o] = [onUnits({ ...attention.qkv, rowOrder }), onUnits(attention.o)];
   return {
     ...own,
     attention: { ...attention, spec, qkNorm, qkv, o },
     mlp: {
       kind: "dense",
       spec: { kind: "dense", activation: "silu", intermediateSize: intermediate },
-      gateUp: onUnits(of.matrix(2 * intermediate, hidden, "bf16")),
+      gateUp: onUnits(of.matrix(2 * intermediate, hidden, "bf16", "gate_up")),
       down: onUnits(of.matrix(hidden, intermediate, "bf16")),
     },
     label,

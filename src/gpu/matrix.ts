@@ -187,11 +187,8 @@ export interface TensorMatrices {
   readonly precision?: Precision | undefined;
   /** All shards of a matrix are here, or none. */
   readonly shards: ReadonlyMap<Shard, TensorShard>;
-  /**
-   * f32 [rows] of each shard of experts. Their weights are f16 times their rows' scales since they were
-   * loaded, in the order of tile_weights.wgsl: no other kernel takes them. Both matrices of a mixture are here, or none.
-   */
-  readonly experts: ReadonlyMap<Shard, Operand>;
+  /** The same of the shards of experts. Both matrices of a mixture are here, or none. */
+  readonly experts: ReadonlyMap<Shard, TensorShard>;
   /** Scales of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
   readonly xScales: Operand;
 }
@@ -200,8 +197,33 @@ export interface TensorMatrices {
 export interface TensorShard {
   /** Scales of its rows, f32 [rows]. */
   readonly scales: Operand;
-  /** Whether its weights are f16, times their scales, in the place of bf16: no other kernel may read them. */
-  readonly halved: boolean;
+  readonly stored: StoredWeights;
+}
+
+/**
+ * How the weights of a shard are stored since matrix units were prepared for it:
+ *
+ *     loaded     as the matrix says; every kernel may read them
+ *     f16        in the place of bf16, f16 times the scales of the rows, in order of k (halve_weights.wgsl)
+ *     f16_tiles  the same of experts, in the order of tile_weights.wgsl
+ */
+export type StoredWeights = "loaded" | "f16" | "f16_tiles";
+
+/**
+ * Checks that kernels without matrix units may read a matrix.
+ *
+ * @throws Error where its weights were stored as f16 for matrix units.
+ */
+export function requireLoaded(
+  { shards }: Pick<Matrix, "shards">,
+  tensor: TensorMatrices | undefined,
+  label: string,
+): void {
+  for (const shard of shards) {
+    const { stored = "loaded" } = tensor?.shards.get(shard) ?? tensor?.experts.get(shard) ?? {};
+    if (stored === "loaded") continue;
+    throw new Error(`Cannot plan "${label}": its weights are stored as ${stored} for matrix units`);
+  }
 }
 
 /** The limits that matmuls on matrix units depend on. */

@@ -33,7 +33,9 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
   };
   const scaled = [weights.head, first.mlp.gateUp, first.attention.o];
   const scales = new Map(
-    scaled.flatMap(({ shards }) => shards).map((shard) => [shard, shard.operand]),
+    scaled.flatMap(({ shards }) => shards).map((
+      shard,
+    ) => [shard, { scales: shard.operand, stored: "loaded" as const }]),
   );
   const loaded = {
     target: { config, weights: { ...weights, layers: [odd, ...layers] } },
@@ -83,7 +85,7 @@ Deno.test("units: both matrices of a mixture are there or neither, and why", asy
   const [first, last] = [mixtures[0]!, mixtures[1]!];
   const experts = new Map(
     [first.gateUp, first.down].flatMap(({ shards }) => shards)
-      .map((shard) => [shard, shard.operand]),
+      .map((shard) => [shard, { scales: shard.operand, stored: "loaded" as const }]),
   );
   const device = { ...gpu, info: gpu.info, matrixUnit: { m: 8, n: 8, k: 8, lanes: 8 } };
   const report = (mlp: Partial<typeof last>, of: TensorMatrices["experts"] = experts) => {

@@ -16,7 +16,13 @@ import { route, type Routing } from "../../kernels/experts/route.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, type Shard, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
+import {
+  type Matrix,
+  type Shard,
+  type TensorMatrices,
+  type TensorShard,
+  tuning,
+} from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
@@ -49,7 +55,7 @@ async function onUnits(
   ...of: Parameters<typeof upload>
 ): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
   const matrix = upload(...of);
-  const experts = new Map<Shard, Operand>();
+  const experts = new Map<Shard, TensorShard>();
   const shards: Shard[] = [];
   for (const shard of matrix.shards) {
     const tiles = device.filled(shard.rows * K / 2);
@@ -61,7 +67,7 @@ async function onUnits(
       tileWeights({ weights: shard.operand, scales: of.scales, tiles }, { ...shape, unit }),
     ]);
     shards.push(tiled);
-    experts.set(tiled, of.scales);
+    experts.set(tiled, { scales: of.scales, stored: "f16_tiles" });
   }
   const xScales = device.filled(MOST * (TOP_K + 1));
   return {

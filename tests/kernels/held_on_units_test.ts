@@ -40,7 +40,7 @@ async function build(rows: number, cols: number) {
       weightScales({ ...of, faults }, shape),
       ...i === 1 ? [halveWeights(of, shape)] : [],
     ]);
-    found.set(shard, { scales: of.scales, halved: i === 1 });
+    found.set(shard, { scales: of.scales, stored: i === 1 ? "f16" : "loaded" });
   }
   const tensor = { unit, limits: { ...limits, ...LIMITS }, shards: found, experts: new Map() };
   const rules = { ...tuning(false, LIMITS), tensor: { ...tensor, xScales: device.filled(1) } };

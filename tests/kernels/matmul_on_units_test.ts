@@ -63,7 +63,7 @@ async function build(
     await device.run([weightScales({ ...of, faults }, shape)]);
     assert.ok((await device.readWords(faults)).every((count) => count === 0));
     if (i === 1) await device.run([halveWeights(of, shape)]);
-    tensorShards.set(shard, { scales: of.scales, halved: i === 1 });
+    tensorShards.set(shard, { scales: of.scales, stored: i === 1 ? "f16" : "loaded" });
   }
   const of = {
     format: "bf16",

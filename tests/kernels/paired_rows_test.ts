@@ -119,7 +119,7 @@ Deno.test("pairs are for rows of rounds, two or more, on matrix units that take 
     lanes: 1,
     shards: [shard],
   };
-  const shards = new Map([[shard, { scales: device.filled(2), halved: true }]]);
+  const shards = new Map([[shard, { scales: device.filled(2), stored: "f16" as const }]]);
   const units = { m: 16, n: 16, k: 16, lanes: 32 };
   const of = (rows: number, { bound = 1, precision, ...more }: {
     bound?: number;

@@ -82,7 +82,7 @@ Deno.test("qkv epilogue on matrix units: no two functions of a kernel have one n
     const tensor: TensorMatrices = {
       unit: { m: 16, n: 16, k: 16, lanes: 32 },
       limits: device.gpu.limits,
-      shards: new Map([[shard, { scales: LARGE, halved: false }]]),
+      shards: new Map([[shard, { scales: LARGE, stored: "loaded" }]]),
       experts: new Map(),
       xScales: LARGE,
     };
@@ -125,7 +125,7 @@ for (const together of [1, 3, PLACED_ROWS.length]) {
             cols: COLS,
           }),
         ]);
-        shards.set(shard, { scales, halved: false });
+        shards.set(shard, { scales, stored: "loaded" });
       }
       const { limits } = device.gpu;
       const xScales = device.filled(together);

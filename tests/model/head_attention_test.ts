@@ -86,7 +86,7 @@ Deno.test("wide inputs of heads that are not normed go in ranges of k, on matrix
       limits: LIMITS,
       experts: new Map(),
       xScales: LARGE,
-      shards: new Map(of.shards.map((shard) => [shard, { scales: LARGE, halved: true }])),
+      shards: new Map(of.shards.map((shard) => [shard, { scales: LARGE, stored: "f16" }])),
     },
   });
   const ranges = (

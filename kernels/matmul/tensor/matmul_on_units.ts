@@ -77,7 +77,8 @@ export function matmulOnUnits(
   const { cols, format } = matrix;
   const use = { format, rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) => {
-    const { scales: wScales, halved } = shards[i] as TensorShard;
+    const { scales: wScales, stored } = shards[i] as TensorShard;
+    const halved = stored === "f16";
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
     const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
     const few = fewTile(unit, limits, {

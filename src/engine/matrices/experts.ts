@@ -11,6 +11,7 @@ import {
   type Matrix,
   type Shard,
   type TensorLimits,
+  type TensorShard,
   type WeightFormat,
 } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
@@ -38,7 +39,7 @@ const MOST_ROWS = 1 << 16;
  * Scales the experts of all mixtures whose matrices fit, bf16 ones in their place: they are f16 after it, in
  * the order of tile_weights.wgsl. Quantized ones stay as they are. A layer with a number that f16 cannot hold beside its row's largest stays as it is, for the other kernels.
  *
- * @returns the scales, f32 [rows] of each shard.
+ * @returns what matrix units need of each shard.
  */
 export async function scaleExperts(
   gpu: Gpu,
@@ -48,9 +49,9 @@ export async function scaleExperts(
     readonly limits: TensorLimits;
     readonly quantized: boolean;
   },
-): Promise<ReadonlyMap<Shard, Operand>> {
+): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { layers, bytes } = placed(mixtures(loaded, of));
-  const scales = new Map<Shard, Operand>();
+  const scales = new Map<Shard, TensorShard>();
   if (bytes === 0) return scales;
   const most = Math.max(...layers.flat().map(({ shard }) => shard.rows));
   const buffer = scaleBuffer(gpu, bytes);
@@ -73,8 +74,9 @@ export async function scaleExperts(
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);
     if (faulty) continue;
     for (const part of parts) {
-      if (!isQuantized(part.format)) await tile(gpu, make, part, { unit: of.unit, staging });
-      scales.set(part.shard, part.scales);
+      const tiles = !isQuantized(part.format);
+      if (tiles) await tile(gpu, make, part, { unit: of.unit, staging });
+      scales.set(part.shard, { scales: part.scales, stored: tiles ? "f16_tiles" : "loaded" });
     }
   }
   faults.buffer.destroy();
@@ -87,14 +89,14 @@ export function allocateExpertScales(
   gpu: Gpu,
   loaded: LoadedWeights,
   of: Parameters<typeof scaleExperts>[2],
-): ReadonlyMap<Shard, Operand> {
+): ReadonlyMap<Shard, TensorShard> {
   const { layers, bytes } = placed(mixtures(loaded, of));
   if (bytes === 0) return new Map();
   const buffer = scaleBuffer(gpu, bytes);
   return new Map(
     layers.flat().map(({ shard, offset }) => [
       shard,
-      { buffer, offset, size: 4 * shard.rows },
+      { scales: { buffer, offset, size: 4 * shard.rows }, stored: "loaded" },
     ]),
   );
 }

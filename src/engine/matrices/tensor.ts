@@ -70,7 +70,7 @@ export function allocateTensorMatrices(
   const shards = new Map(
     scales && candidates.map((of): [Shard, TensorShard] => [
       of.shard,
-      { scales: partOf(scales, of), halved: false },
+      { scales: partOf(scales, of), stored: "loaded" },
     ]),
   );
   return {
@@ -128,7 +128,7 @@ async function denseShards(
   submit(gpu, await compiler(gpu).compile(halving));
   const shards = [...placedOf].map(([shard, of]): [Shard, TensorShard] => [
     shard,
-    { scales: partOf(scales, of), halved: halves(of) },
+    { scales: partOf(scales, of), stored: halves(of) ? "f16" : "loaded" },
   ]);
   return new Map(shards);
 }
