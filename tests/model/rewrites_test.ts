@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
@@ -15,7 +16,9 @@ import { chains } from "../../src/speculate/round_shape.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { loadSpeculated, openSpeculated } from "../engine/speculated.ts";
+import { exhaustive } from "../exhaustive.ts";
 
+/** Goldens, and the embedded model, whose matrices are wide enough for what one row alone has. */
 const CASES = [
   { name: "llama2", software: false },
   { name: "qwen2_window", software: true },
@@ -23,6 +26,7 @@ const CASES = [
   { name: "olmo2", software: true },
   { name: "qwen3_moe", software: false },
   { name: "deepseek_v2_groups", software: false },
+  { name: "fledgling", software: false },
 ] as const;
 
 /** Largest distance where the order of a sum changes, over the logits' root mean square. */
@@ -37,11 +41,14 @@ function kernelsOf(plan: readonly Dispatch[]): string {
 
 for (const { name, software } of CASES) {
   const kernels = `${software ? "software" : "hardware"} kernels`;
-  Deno.test(`${name}, ${kernels}: every rewrite may be turned off, and all of them`, async () => {
+  const isFledgling = name === "fledgling";
+  const { test } = isFledgling ? exhaustive : Deno;
+  test(`${name}, ${kernels}: every rewrite may be turned off, and all of them`, async () => {
     const gpu = await openGpu();
-    using models = await openSpeculated(name);
+    using models = isFledgling ? openModels({}) : await openSpeculated(name);
     const adapter = { ...gpu, info: { ...gpu.info, software } };
-    const core = await openRunner(adapter, await loadSpeculated(adapter, models), {
+    const load = isFledgling ? loadWeights : loadSpeculated;
+    const core = await openRunner(adapter, await load(adapter, models), {
       batch: 1,
       shapes: chains([0, 1]),
       prefillRows: 8,
