@@ -42,7 +42,7 @@ export function referencesOf(files: readonly string[], read: Read): Map<string, 
         )
         : pathsIn(text).flatMap((path) => [
           ...found(join(dirname(file), path)),
-          // A program that starts others names files from the root; ROOM/NAME is a kernel.
+          // A program that starts others names files from the root; FOLDER/NAME is a kernel.
           ...path.startsWith(".") ? [] : [
             ...isPlain(path) && !/^(tests|tools)\//.test(file) ? [] : found(path),
             ...found(`kernels/${path}.wgsl`),

@@ -67,7 +67,7 @@ export function brokenPaths(page: string, text: string, paths: readonly string[]
   }));
   const found = codeOf(text).flatMap((line) =>
     line.match(
-      /(?<![\w/:.@-])(?:(?:src|kernels|lab|tests|tools|presets)\/[\w./-]*\w|(?:[\w-]+\/)*[\w.-]+\.(?:ts|wgsl|py))(?![\w/-])/g,
+      /(?<![\w/:.@-])(?:(?:src|kernels|lab|tests|tools|presets)\/[\w./-]*\w(?=\/?(?![\w/-]))|(?:[\w-]+\/)*[\w.-]+\.(?:ts|wgsl|py)(?![\w/-]))/g,
     ) ?? []
   );
   return found.filter((path) => !/\b[A-Z]{4,}/.test(path) && !known.has(path))

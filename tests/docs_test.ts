@@ -79,9 +79,11 @@ Deno.test("what is wrong on a page is found", async () => {
     "README.md: docs/chat.md#none",
     "README.md: none.md",
   ]);
-  const named = "`src/a.ts` `a.ts` `b/` `src/none.ts` `lab/none` `none.wgsl` `453b584:lab/x.ts`";
-  deepEqual(brokenPaths("README.md", named, ["src/", "src/a.ts", "src/b/"]), [
+  const named = "`src/a.ts` `a.ts` `b/` `src/b/` `src/none.ts` `src/none/` `lab/none` `none.wgsl`";
+  const paths = ["src/", "src/a.ts", "src/b/"];
+  deepEqual(brokenPaths("README.md", `${named} \`453b584:lab/x.ts\``, paths), [
     "README.md: src/none.ts",
+    "README.md: src/none",
     "README.md: lab/none",
     "README.md: none.wgsl",
   ]);

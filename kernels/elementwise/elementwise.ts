@@ -1,5 +1,6 @@
 /** Sums, gates and caps of whole rows, where no other kernel does them on the way. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { type Activation, type GateName, GATES } from "../lib/gate.ts";
 import { kernelOf } from "../shader.ts";
 
 const ADD = kernelOf("elementwise/add")({}, {
@@ -8,13 +9,6 @@ const ADD = kernelOf("elementwise/add")({}, {
   constants: ["VECTORS", "PARTS"],
 });
 
-type RowsKernel = Kernel<"x" | "out", "COLS">;
-
-const GATES: Readonly<Record<"silu" | "gelu_tanh", RowsKernel>> = {
-  silu: gateKernel("gate_silu"),
-  gelu_tanh: gateKernel("gate_gelu"),
-};
-
 /** What becomes of each number: most tanh(x / most), or by x. */
 export type ElementFunction =
   | { readonly of: "cap"; readonly most: number }
@@ -22,7 +16,7 @@ export type ElementFunction =
 
 interface GateParameters {
   /** What the gate goes through. */
-  readonly gate: "gate_silu" | "gate_gelu";
+  readonly gate: GateName;
 }
 
 interface MapParameters {
@@ -30,7 +24,7 @@ interface MapParameters {
   readonly f: ElementFunction["of"];
 }
 
-function gateKernel(gate: GateParameters["gate"]): RowsKernel {
+function gateKernel(gate: GateName): Kernel<"x" | "out", "COLS"> {
   return kernelOf<GateParameters>("elementwise/gate")({ gate }, {
     name: `${gate}_rows`,
     bindings: ["x", "out"],
@@ -63,9 +57,9 @@ export function addRows(
 /** Records `out = activation(gate) * up` of x, [rows, 2 cols], gates first. */
 export function gateRows(
   buffers: { readonly x: Operand; readonly out: Operand },
-  { rows, cols, activation, label }: Rows & { readonly activation: keyof typeof GATES },
+  { rows, cols, activation, label }: Rows & { readonly activation: Activation },
 ): Dispatch {
-  return dispatch(GATES[activation], {
+  return dispatch(gateKernel(GATES[activation].gate), {
     buffers,
     constants: { COLS: cols },
     workgroups: [Math.ceil(cols / 64), rows],

@@ -237,7 +237,7 @@ export function expertTensor(
   const { unit, tile, matrix, expertRows, shard, label, work } = of;
   const { cols, format = "bf16", lanes = 1 } = matrix;
   const gated = of.epilogue === "swiglu";
-  const epilogue = noted && gated ? notedEpilogue("swiglu", noted) : PLAIN[of.epilogue];
+  const epilogue = noted && gated ? notedEpilogue("silu", noted) : PLAIN[of.epilogue];
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;

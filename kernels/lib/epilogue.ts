@@ -1,5 +1,6 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
+import { type Activation, type GatedEpilogue, type GateName, GATES } from "./gate.ts";
 import type { PartialKind } from "./partial.ts";
 
 /** What lib/epilogue.wgsl takes: which of its epilogues it is, and what that depends on. */
@@ -12,7 +13,7 @@ export type EpilogueParameters =
     /** "gated_noted": also lowers the scales of its rows; "relayed_gated": stored as by "relayed". */
     readonly epilogue: "gated" | "gated_noted" | "relayed_gated";
     /** What the gate goes through. */
-    readonly gate: "gate_silu" | "gate_gelu";
+    readonly gate: GateName;
   }
   | {
     readonly epilogue: "qkv";
@@ -55,45 +56,43 @@ export interface Epilogue {
   readonly moved: number;
 }
 
-const GATES = { swiglu: "gate_silu", geglu: "gate_gelu" } as const;
-
 /**
  * The plain ones: `out = y`, `out += y`, or of a paired matrix `out = silu(gate) * up` or
  * `out = gelu(gate) * up`.
  */
-export type PlainEpilogue = "store" | "add" | "swiglu" | "geglu";
+export type PlainEpilogue = "store" | "add" | GatedEpilogue;
 
 export const PLAIN: Readonly<Record<PlainEpilogue, Epilogue>> = {
-  store: plain("store", { outShare: 1, moved: 1 }),
-  add: plain("add", { outShare: 1, moved: 2 }),
-  swiglu: plain("swiglu", { outShare: 0.5, moved: 0.5 }),
-  geglu: plain("geglu", { outShare: 0.5, moved: 0.5 }),
+  store: plain("store", { epilogue: "store" }, { outShare: 1, moved: 1 }),
+  add: plain("add", { epilogue: "add" }, { outShare: 1, moved: 2 }),
+  ...Object.fromEntries(
+    Object.values(GATES).map(({ epilogue: name, gate }) =>
+      [name, plain(name, { epilogue: "gated", gate }, { outShare: 0.5, moved: 0.5 })] as const
+    ),
+  ) as Record<GatedEpilogue, Epilogue>,
 };
 
 /**
  * On matrix units alone: a gated one that lowers the scales `noted` of its rows, f32 [rows], which are the
  * largest before.
  */
-export function notedEpilogue(name: keyof typeof GATES, noted: Operand): Epilogue {
+export function notedEpilogue(activation: Activation, noted: Operand): Epilogue {
+  const { epilogue, gate } = GATES[activation];
   return {
-    ...PLAIN[name],
-    name: `${name}_noted`,
-    parameters: { epilogue: "gated_noted", gate: GATES[name] },
+    ...PLAIN[epilogue],
+    name: `${epilogue}_noted`,
+    parameters: { epilogue: "gated_noted", gate },
     noted: true,
     buffers: { noted },
   };
 }
 
-function plain(name: PlainEpilogue, moves: Pick<Epilogue, "outShare" | "moved">): Epilogue {
-  return {
-    name,
-    parameters: name === "swiglu" || name === "geglu"
-      ? { epilogue: "gated", gate: GATES[name] }
-      : { epilogue: name },
-    buffers: {},
-    constants: {},
-    ...moves,
-  };
+function plain(
+  name: PlainEpilogue,
+  parameters: EpilogueParameters,
+  moves: Pick<Epilogue, "outShare" | "moved">,
+): Epilogue {
+  return { name, parameters, buffers: {}, constants: {}, ...moves };
 }
 
 /** `out = by y`. */

@@ -161,7 +161,7 @@ function placeOf({ n }: Shape, rows: number): Epilogue {
 function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
   if (shape.end === "swiglu") {
     const noted = { buffer: storage(gpu.device, "noted", 64) };
-    return [notedEpilogue("swiglu", noted), PLAIN.swiglu];
+    return [notedEpilogue("silu", noted), PLAIN.swiglu];
   }
   const end = shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
   return [end, end];

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { assertGolden } from "../golden_text.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
 import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
@@ -10,12 +11,9 @@ function printed(...args: string[]): string {
   return invocation.text;
 }
 
-/** Help is a public text: a change shows up in review. Rewrite with UPDATE_GOLDEN=1. */
-async function golden(name: string, text: string): Promise<void> {
-  const path = new URL(`./golden/${name}.txt`, import.meta.url);
-  if (Deno.env.get("UPDATE_GOLDEN") === "1") await Deno.writeTextFile(path, text);
-  assert.equal(text, await Deno.readTextFile(path));
-}
+/** Help is a public text: a change shows up in review. */
+const golden = (name: string, text: string): Promise<void> =>
+  assertGolden(new URL(`./golden/${name}.txt`, import.meta.url), text, import.meta);
 
 Deno.test("eyrie --help", () => golden("help", printed("--help")));
 for (const command of Object.keys(COMMANDS)) {

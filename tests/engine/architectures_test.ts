@@ -11,33 +11,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode } from "./fledgling.ts";
 import { folderOf, loadSpeculated, openSpeculated, SPECULATED } from "./speculated.ts";
 import { exhaustive } from "../exhaustive.ts";
-
-/** Goldens and their files of expected values; made by tools/goldens, whose NOTES.md tells them. */
-const GOLDENS: Readonly<Record<string, readonly string[]>> = {
-  llama2: ["expected"],
-  llama3: ["expected"],
-  llama_linear: ["expected", "expected_long"],
-  llama_dynamic: ["expected", "expected_long"],
-  llama_yarn: ["expected", "expected_long"],
-  llama_longrope: ["expected", "expected_long"],
-  mistral: ["expected"],
-  qwen2_window: ["expected"],
-  qwen3: ["expected"],
-  phi3: ["expected", "expected_long"],
-  phi4_mini: ["expected", "expected_long"],
-  olmo2: ["expected"],
-  gemma2: ["expected"],
-  gemma3: ["expected"],
-  mixtral: ["expected"],
-  qwen3_moe: ["expected"],
-  deepseek_v2_lite: ["expected"],
-  deepseek_v2_groups: ["expected"],
-  deepseek_v3: ["expected"],
-  deepseek_v3_plain: ["expected"],
-  granite: ["expected"],
-  seed_oss: ["expected"],
-  smollm3: ["expected"],
-};
+import { expectationsOfGoldens } from "../golden_models.ts";
 
 /** The text and what the last rounds may add; the context itself decides which rope is taken. */
 const CELLS = 48;
@@ -45,7 +19,7 @@ const CELLS = 48;
 /** Standard deviations; at ten times as much the wrong kind of GELU would pass. */
 const TOLERANCE = 2e-4;
 
-for (const [name, files] of Object.entries(GOLDENS)) {
+for (const { name, files } of expectationsOfGoldens()) {
   for (const file of files) {
     Deno.test(`${name} computes what transformers does: ${file}`, async () => {
       const model = folderOf(name);

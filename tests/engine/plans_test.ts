@@ -1,6 +1,4 @@
-// What a model's rounds and prompts dispatch, as golden text: a change shows up in review. Rewrite with
-//
-//   UPDATE_GOLDEN=1 deno test -A tests/engine/plans_test.ts
+// What a model's rounds and prompts dispatch, as golden text: a change shows up in review.
 
 import assert from "node:assert/strict";
 import {
@@ -23,6 +21,7 @@ import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
+import { assertGolden } from "../golden_text.ts";
 import { paperGpu } from "../gpu/paper.ts";
 import { folded, merged, plansText, type ShapedPlan } from "./plan_text.ts";
 import { folderOf, loadSpeculated, openSpeculated, SPECULATED } from "./speculated.ts";
@@ -153,10 +152,10 @@ async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
 }
 
 Deno.test("plans of packed rounds", async () => {
-  await assertGolden("packed", packedPlansOf);
+  await assertPlans("packed", packedPlansOf);
 });
 
-async function assertGolden(
+async function assertPlans(
   name: string,
   of: (gpu: Gpu) => Promise<ShapedPlan[]>,
 ): Promise<void> {
@@ -166,14 +165,12 @@ async function assertGolden(
     parts.push(`# ${software ? "software" : "hardware"}`, plansText(plans));
   }
   const text = `${parts.join("\n\n")}\n`;
-  const path = new URL(`../golden/plans/${name}.txt`, import.meta.url);
-  if (Deno.env.get("UPDATE_GOLDEN") === "1") await Deno.writeTextFile(path, text);
-  assert.equal(text, await Deno.readTextFile(path));
+  await assertGolden(new URL(`../golden/plans/${name}.txt`, import.meta.url), text, import.meta);
 }
 
 for (const [name, subject] of Object.entries(SUBJECTS)) {
   Deno.test(`plans of ${name}`, async () => {
-    await assertGolden(name, (gpu) => plansOf(gpu, subject));
+    await assertPlans(name, (gpu) => plansOf(gpu, subject));
   });
 }
 

@@ -138,7 +138,7 @@ Deno.test({
     for (const { hold, out, noted } of of) {
       const launch = {
         rows: 1,
-        epilogue: notedEpilogue("swiglu", noted),
+        epilogue: notedEpilogue("silu", noted),
         tuning: rules,
         label: "test",
       };

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
 import { notedEpilogue } from "../../kernels/lib/epilogue.ts";
+import { GATES } from "../../kernels/lib/gate.ts";
 import { fewTile } from "../../kernels/matmul/tensor/few_tiles.ts";
 import { fitsUnits, notesOnUnits } from "../../kernels/matmul/tensor/matmul_on_units.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
@@ -135,7 +136,8 @@ for (
   });
 }
 
-for (const name of ["swiglu", "geglu"] as const) {
+for (const activation of ["silu", "gelu_tanh"] as const) {
+  const { epilogue: name } = GATES[activation];
   Deno.test({
     name: `a matmul on matrix units notes the scales of what it makes, ${name}`,
     ignore: matrixUnit === undefined,
@@ -152,7 +154,7 @@ for (const name of ["swiglu", "geglu"] as const) {
         await device.run([rowScales({ x, scales: xScales }, { rows, cols: COLS })]);
         const [plain, out] = [device.filled(rows * width), device.filled(rows * width)];
         const noted = device.filled(rows, 2 ** 74);
-        const epilogue = notedEpilogue(name, noted);
+        const epilogue = notedEpilogue(activation, noted);
         assert.ok(notesOnUnits(matrix, { epilogue, tuning: launch.tuning }));
         const plan = matmul({ matrix, x, xScales, out }, { ...launch, rows, epilogue });
         assert.equal(plan.length, matrix.shards.length);

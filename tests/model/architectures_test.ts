@@ -5,41 +5,35 @@ import type { ModelConfig } from "../../src/model/config/types.ts";
 import { targetTensors } from "../../src/model/weights/tensors.ts";
 import { TARGET_JSON } from "./drafts.ts";
 import { denseLayer } from "./dense_layer.ts";
+import { FAMILIES } from "../../src/model/config/architectures.ts";
+import { goldensWith } from "../golden_models.ts";
 
 const FOLDERS = new URL("../golden/", import.meta.url);
-
-/** Goldens of architectures that are read; the others have families of their own. */
-const GOLDENS = [
-  "llama2",
-  "llama_linear",
-  "llama_dynamic",
-  "llama_yarn",
-  "llama_longrope",
-  "mistral",
-  "qwen2_window",
-  "phi3",
-  "phi4_mini",
-  "olmo2",
-  "gemma2",
-  "gemma3",
-  "mixtral",
-  "qwen3_moe",
-  "deepseek_v2_lite",
-  "deepseek_v2_groups",
-  "deepseek_v3",
-  "deepseek_v3_plain",
-];
 
 function golden(name: string, file: string): ModelConfig {
   const text = Deno.readTextFileSync(new URL(`${name}/${file}`, FOLDERS));
   return parseModelConfig(name, JSON.parse(text), undefined);
 }
 
-for (const name of GOLDENS) {
+for (const name of goldensWith("config.v5.json")) {
   Deno.test(`${name}: transformers 4 and 5 write the same config`, () => {
     assert.deepEqual(golden(name, "config.v5.json"), golden(name, "config.json"));
   });
 }
+
+Deno.test("every architecture has a golden, and a row on the page of models", async () => {
+  const tested = goldensWith("config.json").flatMap((name) => {
+    const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
+    return JSON.parse(config).architectures as string[];
+  });
+  // What has images has no golden of its own: its text model is another family.
+  const families = FAMILIES.filter(({ nested }) => nested === undefined);
+  const lacking = families.filter(({ architecture }) => !tested.includes(architecture));
+  assert.deepEqual(lacking.map(({ architecture }) => architecture), []);
+  const page = await Deno.readTextFile(new URL("../../docs/models.md", import.meta.url));
+  const unlisted = FAMILIES.filter(({ architecture }) => !page.includes(`\`${architecture}\``));
+  assert.deepEqual(unlisted.map(({ architecture }) => architecture), []);
+});
 
 type Change = Readonly<Record<string, unknown>>;
 

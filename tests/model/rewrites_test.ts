@@ -2,6 +2,11 @@
 
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
+import type { LoadedWeights } from "../../src/engine/device/models.ts";
+import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
+import { loadRandomWeights } from "../../src/engine/load/random_models.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
@@ -15,15 +20,47 @@ import { chains } from "../../src/speculate/round_shape.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { loadSpeculated, openSpeculated } from "../engine/speculated.ts";
+import { exhaustive } from "../exhaustive.ts";
+import { openWide, WIDE_MODELS } from "./wide_models.ts";
 
-const CASES = [
+interface Subject {
+  readonly name: string;
+  readonly software: boolean;
+  /** Default: a golden. */
+  readonly kind?: "fledgling" | "wide";
+}
+
+const CASES: readonly Subject[] = [
   { name: "llama2", software: false },
   { name: "qwen2_window", software: true },
   { name: "gemma2", software: true },
   { name: "olmo2", software: true },
   { name: "qwen3_moe", software: false },
   { name: "deepseek_v2_groups", software: false },
-] as const;
+  // Rewrites of wide matrices and of one row.
+  { name: "fledgling", software: false, kind: "fledgling" },
+  ...WIDE_MODELS.map((name) => ({ name, software: false, kind: "wide" as const })),
+];
+
+/** Rewrites that change no forward of these targets, and where what they make is compared. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ["norm_pair", "concat_in_place", "verify_in_norm", "add_in_matmul", "copy_in_norm"]
+      .map((name) => [name, "tests/engine/without_rewrites_test.ts"] as const),
+  ),
+  partials_in_matmul: "tests/engine/without_rewrites_test.ts",
+  gather_in_norm: "tests/engine/nextn_test.ts",
+  combine_in_stream: "tests/engine/nextn_test.ts",
+  combine_into_shared: "tests/kernels/experts_test.ts",
+  // On matrix units.
+  row_scales: "tests/kernels/rms_norm_test.ts",
+  attention_row_scales: "tests/kernels/attention_units_test.ts",
+  gate_row_scales: "tests/kernels/matmul_on_units_test.ts",
+  paired_rows: "tests/kernels/paired_rows_test.ts",
+};
+
+/** Rewrites that changed the forwards of a case. */
+const compared = new Set<string>();
 
 /** Largest distance where the order of a sum changes, over the logits' root mean square. */
 const FARTHEST = 1e-4;
@@ -35,13 +72,28 @@ function kernelsOf(plan: readonly Dispatch[]): string {
   return plan.map(({ label, kernel }) => `${label} ${kernel.name}`).join("\n");
 }
 
-for (const { name, software } of CASES) {
+async function opened(name: string, kind: Subject["kind"]): Promise<OpenedModels> {
+  if (kind === "wide") return await openWide(name);
+  return kind === "fledgling" ? openModels({}) : await openSpeculated(name);
+}
+
+async function loaded(
+  gpu: Gpu,
+  models: OpenedModels,
+  kind: Subject["kind"],
+): Promise<LoadedWeights> {
+  if (kind === "wide") return await loadRandomWeights(gpu, models, 1);
+  return await (kind === "fledgling" ? loadWeights : loadSpeculated)(gpu, models);
+}
+
+for (const { name, software, kind } of CASES) {
   const kernels = `${software ? "software" : "hardware"} kernels`;
-  Deno.test(`${name}, ${kernels}: every rewrite may be turned off, and all of them`, async () => {
+  const { test } = kind ? exhaustive : Deno;
+  test(`${name}, ${kernels}: every rewrite may be turned off, and all of them`, async () => {
     const gpu = await openGpu();
-    using models = await openSpeculated(name);
     const adapter = { ...gpu, info: { ...gpu.info, software } };
-    const core = await openRunner(adapter, await loadSpeculated(adapter, models), {
+    using models = await opened(name, kind);
+    const core = await openRunner(adapter, await loaded(adapter, models, kind), {
       batch: 1,
       shapes: chains([0, 1]),
       prefillRows: 8,
@@ -96,10 +148,16 @@ for (const { name, software } of CASES) {
         assert.ok(far <= FARTHEST * size, `${off}: ${logit}, expected ${wanted[i]}`);
       }
     }
+    for (const each of tried) compared.add(each);
     assert.ok(tried.includes("all") && tried.length > 2, tried.join());
     for (const { buffer } of inputs) buffer.destroy();
   });
 }
+
+exhaustive.test("each rewrite changes a forward of one of these targets, or is compared elsewhere", () => {
+  const known = [...compared, ...Object.keys(ELSEWHERE)];
+  assert.deepEqual(REWRITES.map(({ name }) => name).filter((name) => !known.includes(name)), []);
+});
 
 Deno.test("rewrites are turned off by their names", () => {
   assert.deepEqual([...rewritesWithout("split_k, norm_in_matmul,")], ["split_k", "norm_in_matmul"]);

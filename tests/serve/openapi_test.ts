@@ -81,6 +81,25 @@ Deno.test("openapi.json: each answer has the status, the content type and the JS
   }
 });
 
+Deno.test("openapi.json: every route is asked by the test above, and on the page of the server", async () => {
+  await using server = await fakeServer();
+  const { paths } = await server.json("/openapi.json");
+  const answering = Object.entries<Json>(paths).flatMap(([path, methods]) =>
+    Object.entries<Json>(methods).filter(([, { responses }]) => responses[200] !== undefined)
+      .map(([method]) => `${method} ${path}`)
+  );
+  const asked = REQUESTS.map(([path, body, template = path]) =>
+    `${body === undefined ? "get" : "post"} ${template}`
+  );
+  assert.deepEqual(answering.filter((route) => !asked.includes(route)), []);
+  const page = await Deno.readTextFile(new URL("../../docs/server.md", import.meta.url));
+  // The page's own files are no part of the API.
+  const named = Object.keys(paths).filter((path) => !path.endsWith(".js"))
+    .map((path) => path.replaceAll(/\{(\w+)\}/g, (_, name) => name.toUpperCase()));
+  const unlisted = named.filter((path) => !RegExp(`[\` ]${path}[\`?]`).test(page));
+  assert.deepEqual(unlisted, []);
+});
+
 Deno.test("openapi.json: every operation has its errors, in its API's shape", async () => {
   await using server = await fakeServer({ apiKey: "key" });
   const headers = { authorization: "Bearer key" };

@@ -2,6 +2,7 @@
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
 import { isQuantized, type Matrix, MOST_SPLIT_K, type Tuning } from "../../../src/gpu/matrix.ts";
 import type { Epilogue } from "../../lib/epilogue.ts";
+import type { GateName } from "../../lib/gate.ts";
 import { joined } from "../../joined.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { type Hold, normedRows, type NormOfRows } from "../hold/hold.ts";
@@ -71,7 +72,7 @@ function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape 
 }
 
 /** The epilogue of the first. */
-function relayed(gate: "gate_silu" | "gate_gelu"): Epilogue {
+function relayed(gate: GateName): Epilogue {
   return {
     name: `${gate}_relayed`,
     parameters: { epilogue: "relayed_gated", gate },
@@ -177,7 +178,7 @@ export function relayedMatmuls(
     readonly out: Operand;
   },
   of: RelayUse & {
-    readonly gate: "gate_silu" | "gate_gelu";
+    readonly gate: GateName;
     /** How x comes to gateUp's workgroup memory; default as it is. */
     readonly norm?: NormOfRows | undefined;
     readonly first?: RelayedFirst | undefined;

@@ -14,7 +14,8 @@ import { readDecoder } from "./decoder_config.ts";
 import type { DecoderConfig, Family } from "./types.ts";
 import { type Fields, quote, unusable, value } from "../files/fields.ts";
 
-const FAMILIES: readonly Family[] = [
+/** What each is, by its name in config.json. */
+export const FAMILIES: readonly Family[] = [
   LLAMA,
   MISTRAL,
   QWEN2,

@@ -1,5 +1,6 @@
 /** Reads what decoders have in common from a config.json; families add what is different. */
 import type { DecoderConfig, Family } from "./types.ts";
+import type { Activation } from "../../../kernels/lib/gate.ts";
 import {
   type Fields,
   flag,
@@ -10,7 +11,7 @@ import {
   unusable,
   value,
 } from "../files/fields.ts";
-import type { Activation, DenseMlp, HeadAttention, LayerConfig } from "./layer_config.ts";
+import type { DenseMlp, HeadAttention, LayerConfig } from "./layer_config.ts";
 import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
 import { LLAMA_NAMES } from "./tensor_names.ts";
 

@@ -1,3 +1,4 @@
+import type { Activation } from "../../../kernels/lib/gate.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 
@@ -80,9 +81,6 @@ export interface MixtureMlp {
   /** Added for every row (DeepSeek). */
   readonly shared: DenseMlp | undefined;
 }
-
-/** silu(g) = g / (1 + exp(-g)); gelu_tanh is the approximation of GELU by tanh. */
-export type Activation = "silu" | "gelu_tanh";
 
 /** What an attention's plan takes, elements a token (`keys`, `values`) or row. */
 export interface AttentionSizes {

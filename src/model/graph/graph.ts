@@ -9,7 +9,7 @@ import type { PartialKind } from "../../../kernels/lib/partial.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { type Matrix, requireRowOrder, type RowOrder, type Table } from "../../gpu/matrix.ts";
-import type { Activation } from "../config/layer_config.ts";
+import type { Activation } from "../../../kernels/lib/gate.ts";
 
 /** What one operation writes and later ones read: 32-bit numbers, [parts, rows, cols]. */
 export interface Value {

@@ -17,6 +17,7 @@ import {
 import { expertSums } from "../../../kernels/experts/expert_sums.ts";
 import { route } from "../../../kernels/experts/route.ts";
 import { routerLogits } from "../../../kernels/experts/router_logits.ts";
+import { GATES } from "../../../kernels/lib/gate.ts";
 import { capEpilogue, notedEpilogue, scaleEpilogue } from "../../../kernels/lib/epilogue.ts";
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
@@ -374,9 +375,10 @@ export function epilogueOf(
     case "add":
       return epilogue.of;
     case "gate": {
-      const name = epilogue.activation === "silu" ? "swiglu" : "geglu";
       const scales = epilogue.notes ? scalesOf(context, "act") : undefined;
-      return scales ? notedEpilogue(name, scales) : name;
+      return scales
+        ? notedEpilogue(epilogue.activation, scales)
+        : GATES[epilogue.activation].epilogue;
     }
     case "cap":
       return capEpilogue(epilogue.most);
@@ -592,8 +594,6 @@ function emitExpertMatmul(
   });
 }
 
-const GATES = { silu: "gate_silu", gelu_tanh: "gate_gelu" } as const;
-
 function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {
   const { context, at } = to;
   const { gateUp, down, first, label } = op;
@@ -615,7 +615,7 @@ function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {
         x: at(first.x),
         words: relay.heads,
       },
-      gate: GATES[epilogue.activation],
+      gate: GATES[epilogue.activation].gate,
       label,
     },
   );

@@ -7,7 +7,7 @@ import type { PartialKind } from "../../../kernels/lib/partial.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { CellRange } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
-import type { Activation } from "../config/layer_config.ts";
+import type { Activation } from "../../../kernels/lib/gate.ts";
 import type {
   Add,
   Attention,

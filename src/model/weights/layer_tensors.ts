@@ -5,6 +5,7 @@ import type {
   LatentAttention,
   LayerConfig,
   MixtureMlp,
+  MlpSpec,
 } from "../config/layer_config.ts";
 import { EXPERT, type LayerRole, type TensorNames } from "../config/tensor_names.ts";
 
@@ -105,10 +106,17 @@ export function mlpTensors({ mlp, norms }: LayerConfig, at: Place): TensorSpec[]
   const { hiddenSize } = at;
   return [
     ...norms === "after" ? [] : [normTensor("postNorm", at, hiddenSize)],
-    ...mlp.kind === "mixture"
-      ? mixtureTensors(mlp, at)
-      : gatedTensors(mlp, at, { gate: "gate", up: "up", down: "down" }),
+    ...tensorsOfMlp(mlp, at),
   ];
+}
+
+function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
+  switch (mlp.kind) {
+    case "dense":
+      return gatedTensors(mlp, at, { gate: "gate", up: "up", down: "down" });
+    case "mixture":
+      return mixtureTensors(mlp, at);
+  }
 }
 
 function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {

@@ -25,6 +25,11 @@ for (const [kind, names] of KINDS) {
   }
 }
 
+Deno.test("registry: every policy is on the page of policies", async () => {
+  const page = await Deno.readTextFile(new URL("../../../docs/policies.md", import.meta.url));
+  assert.deepEqual(Object.keys(POLICIES).filter((name) => !page.includes(`\`${name}\``)), []);
+});
+
 Deno.test("registry: every policy has an example", () => {
   for (const { examples } of Object.values(POLICIES)) assert(examples.length > 0);
 });
