@@ -1,6 +1,6 @@
 /**
- * `deno task test`: gives the machine a WebGPU adapter where it has none, checks types, runs every test
- * file in a process of its own, a few at a time, holds all WGSL that was compiled to the
+ * `deno task test`: gives the machine a WebGPU adapter where it has none, checks types, runs the test
+ * files in processes of one or several, a few at a time, holds all WGSL that was compiled to the
  * specification, and ends with the line `N passed, N failed`. `--all` adds the exhaustive tests (exhaustive.ts),
  * `--changed[=COMMIT]` leaves the files that a change can touch (changed.ts).
  */
@@ -9,7 +9,7 @@ import { UsageError } from "../src/errors.ts";
 import { guessBackend } from "../src/gpu/backend.ts";
 import { changedTests } from "./changed.ts";
 import { ALL_VARIABLE } from "./exhaustive.ts";
-import { type Arguments, readArguments, testFiles } from "./files.ts";
+import { type Arguments, processesOf, readArguments, testFiles } from "./files.ts";
 import {
   type Counts,
   countsLine,
@@ -20,6 +20,7 @@ import {
   sumCounts,
   type TestCase,
 } from "./junit.ts";
+import { FILES_VARIABLE } from "./together.ts";
 import { CHECK, RECORD, RECORD_FOLDER } from "./wgsl/processes.ts";
 
 const ROOT = new URL("..", import.meta.url);
@@ -52,6 +53,8 @@ interface Job {
   readonly name: string;
   /** For `deno test`. */
   readonly args: readonly string[];
+  /** The files of a job of several, see together.ts. */
+  readonly files?: readonly string[];
 }
 
 interface Ended {
@@ -88,8 +91,16 @@ function jobsOf({ flags, paths, all, changedSince }: Arguments): Job[] {
     throw new UsageError(`Cannot test "${paths.join(" ")}": no tests there`);
   }
   const docs = { name: "code in comments", args: [...flags, "--doc", ...DOCUMENTED] };
+  const jobOf = (file: string): Job => ({ name: file, args: [...flags, file] });
+  const together = (files: readonly string[]): Job => ({
+    name: `${files.length} files from ${files[0]} on`,
+    args: [...flags, "tests/together.ts"],
+    files,
+  });
   return [
-    ...files.map((file) => ({ name: file, args: [...flags, file] })),
+    ...processesOf(files, ROOT.pathname).map((files) =>
+      files.length === 1 ? jobOf(files[0] as string) : together(files)
+    ),
     ...paths.length > 0 ? [] : [docs],
   ];
 }
@@ -100,10 +111,14 @@ async function run(
   jobs: readonly Job[],
 ): Promise<Ended[]> {
   const isPart = paths.length > 0 || changedSince !== undefined;
-  const files = isPart ? jobs.map(({ name }) => name).filter((name) => name.endsWith(".ts")) : [];
+  const files = isPart
+    ? jobs.flatMap(({ name, files = [name] }) => files).filter((name) => name.endsWith(".ts"))
+    : [];
   // Without files it checks everything.
   const checked = isPart && files.length === 0 ? ["main.ts"] : files;
   const { code } = await deno(["check", "--quiet", ...LOCK, ...checked]);
+  const cpu = cpuSinceLast();
+  if (cpu !== undefined) say(`CPU ${cpu}  types`);
   if (code !== 0) return [{ name: "types", counts: countTests([], code), tests: [] }];
   // All leave their files in one folder: what tests passed, and the WGSL they compiled.
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
@@ -114,7 +129,7 @@ async function run(
     await Promise.all(Array.from({ length: PROCESSES }, async () => {
       for (let next = queue.shift(); next; next = queue.shift()) {
         const env = { [RECORD_FOLDER]: `${folder}/wgsl`, ...all && { [ALL_VARIABLE]: "1" } };
-        ended.push(await runJob(next[1], `${folder}/${next[0]}.xml`, env));
+        ended.push(...await runJob(next[1], `${folder}/${next[0]}.xml`, env));
       }
     }));
     return [...ended, ...await checkWgsl(`${folder}/wgsl`)];
@@ -125,14 +140,19 @@ async function run(
 
 /** Tells a job in a line when it is done, and all it printed where it failed. */
 async function runJob(
-  { name, args }: Job,
+  job: Job,
   junit: string,
   env: Readonly<Record<string, string>>,
-): Promise<Ended> {
+): Promise<Ended[]> {
+  const { name, args, files } = job;
   const flags = ["-A", "--no-check", ...LOCK, ...RECORD, `--junit-path=${junit}`];
   const begun = performance.now();
-  const { code, signal, text } = await deno(["test", ...flags, ...args], { env, keep: true });
+  const { code, signal, text } = await deno(["test", ...flags, ...args], {
+    env: { ...env, ...files && { [FILES_VARIABLE]: files.join(" ") } },
+    keep: true,
+  });
   const seconds = (performance.now() - begun) / 1000;
+  const cpu = cpuSinceLast();
   const tests = readTests(await Deno.readTextFile(junit).catch(() => "")); // absent after a crash
   const late = signal !== null && endedWell(text);
   const counts = countTests(tests, late ? 0 : code);
@@ -140,9 +160,39 @@ async function runJob(
   if (counts.failed > 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
   // A filter leaves nothing of most files.
   if (tests.length > 0) {
-    say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${countsLine(counts)}`);
+    const times = `${seconds.toFixed(1).padStart(7)} s${cpu === undefined ? "" : `, CPU ${cpu}`}`;
+    say(`${times}  ${name}: ${countsLine(counts)}`);
   }
-  return { name, counts, tests, ...counts.failed > 0 && { said: text } };
+  if (files && counts.failed > 0) {
+    // Which file did not load, or crashed, is not in a report that was not written.
+    if (tests.length === 0) return await runAlone(job, junit, env);
+    if (countTests(tests, 0).failed > 0) return endedByFile(tests, text);
+  }
+  return [{ name, counts, tests, ...counts.failed > 0 && { said: text } }];
+}
+
+/** Runs the files of a job that ended without a report again, each by itself. That it did is a failure anyway. */
+async function runAlone(
+  { name, args, files = [] }: Job,
+  junit: string,
+  env: Readonly<Record<string, string>>,
+): Promise<Ended[]> {
+  const ended: Ended[] = [];
+  for (const file of files) {
+    await Deno.remove(junit).catch(() => {}); // absent, where the one before crashed
+    ended.push(...await runJob({ name: file, args: [...args.slice(0, -1), file] }, junit, env));
+  }
+  if (ended.some(({ counts }) => counts.failed > 0)) return ended;
+  const said = "The process of these files ended without a report; alone, each passes.";
+  return [...ended, { name, counts: countTests([], 1), tests: [], said }];
+}
+
+/** What became of each file of a job that failed. */
+function endedByFile(tests: readonly TestCase[], said: string): Ended[] {
+  return Map.groupBy(tests, ({ file }) => file).entries().map(([name, tests]) => {
+    const counts = countTests(tests, 0);
+    return { name, counts, tests, ...counts.failed > 0 && { said } };
+  }).toArray();
 }
 
 async function checkWgsl(folder: string): Promise<Ended[]> {
@@ -150,6 +200,8 @@ async function checkWgsl(folder: string): Promise<Ended[]> {
   if (files.length === 0) return [];
   const { code, text } = await deno([...CHECK, folder], { keep: true });
   say(text);
+  const cpu = cpuSinceLast();
+  if (cpu !== undefined) say(`CPU ${cpu}  WGSL by Tint`);
   const counts = { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 };
   return [{ name: "WGSL by Tint", counts, tests: [], ...counts.failed > 0 && { said: text } }];
 }
@@ -186,6 +238,20 @@ function childrenCpu(): number | undefined {
   // proc_pid_stat(5): after the name in parentheses come fields 3 and on; cutime and cstime are 16 and 17.
   const fields = Deno.readTextFileSync("/proc/self/stat").replace(/^.*\) /s, "").split(" ");
   return (Number(fields[16 - 3]) + Number(fields[17 - 3])) / 100; // USER_HZ
+}
+
+let cpuBefore = 0;
+
+/**
+ * CPU seconds of the processes that ended since the last call: those of the one that has just ended, unless two end
+ * at the same moment.
+ */
+function cpuSinceLast(): string | undefined {
+  const cpu = childrenCpu();
+  if (cpu === undefined) return undefined;
+  const since = cpu - cpuBefore;
+  cpuBefore = cpu;
+  return since.toFixed(1).padStart(5);
 }
 
 /** @param begun when the run began, as `performance.now` says. */
