@@ -33,11 +33,17 @@ const CORES = navigator.hardwareConcurrency;
  */
 const PROCESSES = Number(Deno.env.get("DENO_JOBS")) || Math.min(CORES + 1, 4);
 
+const HOME = Deno.env.get("HOME");
+const MESA_CACHE = Deno.env.get("MESA_SHADER_CACHE_DIR") ?? Deno.env.get("XDG_CACHE_HOME") ??
+  (HOME && `${HOME}/.cache`);
+
 const ENV = {
   // The loader of OpenGL complains on stderr where this is unset.
   XDG_RUNTIME_DIR: Deno.env.get("XDG_RUNTIME_DIR") ?? "/tmp",
   // Programs that tests start read no config file of the person who runs them.
   EYRIE_CONFIG: Deno.build.os === "windows" ? "NUL" : "/dev/null",
+  // Mesa's compiled shaders, where it keeps them anyway: tests that set HOME or XDG_CACHE_HOME compile none again.
+  ...MESA_CACHE ? { MESA_SHADER_CACHE_DIR: MESA_CACHE } : {},
   // Threads of Mesa's software adapter in each process: together they have the cores. 0: the one that takes
   // submissions works alone, which saves what waking another takes, up to a twentieth of all.
   LP_NUM_THREADS: Deno.env.get("LP_NUM_THREADS") ?? `${CORES / PROCESSES | 0}`,
