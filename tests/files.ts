@@ -44,7 +44,6 @@ export const LONGEST: readonly string[] = [
   "tests/speculate/policies/registry_test.ts",
   "tests/kernels/attention_paths_test.ts",
   "tests/measure/session_test.ts",
-  "tests/serve/chat_test.ts",
   "tests/tools/bundle_test.ts",
   "tests/tools/npm_test.ts",
 ];
