@@ -170,14 +170,15 @@ async function runJob(
     say(`${times}  ${name}: ${countsLine(counts)}`);
   }
   if (files && counts.failed > 0) {
-    // Which file did not load, or crashed, is not in a report that was not written.
-    if (tests.length === 0) return await runAlone(job, junit, env);
-    if (countTests(tests, 0).failed > 0) return endedByFile(tests, text);
+    // A report says nothing of a file that did not load, and is not written where the process crashed.
+    return countTests(tests, 0).failed > 0
+      ? endedByFile(tests, text)
+      : await runAlone(job, junit, env);
   }
   return [{ name, counts, tests, ...counts.failed > 0 && { said: text } }];
 }
 
-/** Runs the files of a job that ended without a report again, each by itself. That it did is a failure anyway. */
+/** Runs the files of a job that ended badly without a failed test again, each by itself. That it did is a failure anyway. */
 async function runAlone(
   { name, args, files = [] }: Job,
   junit: string,
@@ -189,7 +190,7 @@ async function runAlone(
     ended.push(...await runJob({ name: file, args: [...args.slice(0, -1), file] }, junit, env));
   }
   if (ended.some(({ counts }) => counts.failed > 0)) return ended;
-  const said = "The process of these files ended without a report; alone, each passes.";
+  const said = "The process of these files ended badly without a failed test; alone, each passes.";
   return [...ended, { name, counts: countTests([], 1), tests: [], said }];
 }
 
