@@ -34,15 +34,23 @@ export type Case = Configuration<typeof AXES>;
 /**
  * Values that only exhaustive runs have, beside named cases. SUFFIX proposes by the code that HYBRID asks too, and a
  * round takes its drafts as NGRAM's (tests/engine/host_drafters_test.ts has its texts). 4 bits are read by kernels of
- * their own, as 8 bits are; tests/engine/quantized_test.ts has theirs.
+ * their own, as 8 bits are; tests/engine/quantized_test.ts has theirs. The first of mixed requests is greedy.
+ * tests/engine/tree_drafts_test.ts has trees of other widths.
  */
-const EXHAUSTIVE_VALUES: readonly string[] = ["SUFFIX", "q4, bf16"];
+const EXHAUSTIVE_VALUES: readonly string[] = ["SUFFIX", "q4, bf16", "greedy", "3:2:6"];
+
+/** The values of an axis in this run. */
+function valuesOf<T extends string>(values: readonly T[]): readonly T[] {
+  return values.filter((value) => EXHAUSTIVE || !EXHAUSTIVE_VALUES.includes(value));
+}
 
 /** The axes of this run. */
-export const RUN_AXES: { readonly [K in keyof Case]: readonly Case[K][] } = EXHAUSTIVE ? AXES : {
+export const RUN_AXES: { readonly [K in keyof Case]: readonly Case[K][] } = {
   ...AXES,
-  drafter: AXES.drafter.filter((value) => !EXHAUSTIVE_VALUES.includes(value)),
-  numbers: AXES.numbers.filter((value) => !EXHAUSTIVE_VALUES.includes(value)),
+  drafter: valuesOf(AXES.drafter),
+  shape: valuesOf(AXES.shape),
+  numbers: valuesOf(AXES.numbers),
+  requests: valuesOf(AXES.requests),
 };
 
 const MODEL_DRAFTERS = ["EAGLE3", "EAGLE", "STANDALONE"];
