@@ -59,7 +59,7 @@ async function texts(options: LocalOptions, count = 14) {
 }
 
 /** Requests where how a policy is asked is not looked at. */
-const FEW = 6;
+const FEW = 10;
 
 const plain = await texts({ hooks: { plan: statically(0) } });
 
