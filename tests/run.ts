@@ -63,6 +63,12 @@ interface Job {
   readonly files?: readonly string[];
 }
 
+/** What the jobs of a run have in common. */
+interface Shared {
+  readonly env: Readonly<Record<string, string>>;
+  readonly clock: CpuClock;
+}
+
 interface Ended {
   readonly name: string;
   readonly counts: Counts;
@@ -122,9 +128,9 @@ async function run(
     : [];
   // Without files it checks everything.
   const checked = isPart && files.length === 0 ? ["main.ts"] : files;
+  const clock = openCpuClock();
   const { code } = await deno(["check", "--quiet", ...LOCK, ...checked]);
-  const cpu = cpuSinceLast();
-  if (cpu !== undefined) say(`CPU ${cpu}  types`);
+  sayCpu(clock(), "types");
   if (code !== 0) return [{ name: "types", counts: countTests([], code), tests: [] }];
   // All leave their files in one folder: what tests passed, and the WGSL they compiled.
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
@@ -135,10 +141,10 @@ async function run(
     await Promise.all(Array.from({ length: PROCESSES }, async () => {
       for (let next = queue.shift(); next; next = queue.shift()) {
         const env = { [RECORD_FOLDER]: `${folder}/wgsl`, ...all && { [ALL_VARIABLE]: "1" } };
-        ended.push(...await runJob(next[1], `${folder}/${next[0]}.xml`, env));
+        ended.push(...await runJob(next[1], `${folder}/${next[0]}.xml`, { env, clock }));
       }
     }));
-    return [...ended, ...await checkWgsl(`${folder}/wgsl`)];
+    return [...ended, ...await checkWgsl(`${folder}/wgsl`, clock)];
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -148,9 +154,10 @@ async function run(
 async function runJob(
   job: Job,
   junit: string,
-  env: Readonly<Record<string, string>>,
+  shared: Shared,
 ): Promise<Ended[]> {
   const { name, args, files } = job;
+  const { env, clock } = shared;
   const flags = ["-A", "--no-check", ...LOCK, ...RECORD, `--junit-path=${junit}`];
   const begun = performance.now();
   const { code, signal, text } = await deno(["test", ...flags, ...args], {
@@ -158,7 +165,7 @@ async function runJob(
     keep: true,
   });
   const seconds = (performance.now() - begun) / 1000;
-  const cpu = cpuSinceLast();
+  const cpu = clock();
   const tests = readTests(await Deno.readTextFile(junit).catch(() => "")); // absent after a crash
   const late = signal !== null && endedWell(text);
   const counts = countTests(tests, late ? 0 : code);
@@ -166,14 +173,14 @@ async function runJob(
   if (counts.failed > 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
   // A filter leaves nothing of most files.
   if (tests.length > 0) {
-    const times = `${seconds.toFixed(1).padStart(7)} s${cpu === undefined ? "" : `, CPU ${cpu}`}`;
-    say(`${times}  ${name}: ${countsLine(counts)}`);
+    const times = [`${seconds.toFixed(1).padStart(7)} s`, ...cpu === undefined ? [] : [cpu]];
+    say(`${times.join(", ")}  ${name}: ${countsLine(counts)}`);
   }
   if (files && counts.failed > 0) {
     // A report says nothing of a file that did not load, and is not written where the process crashed.
     return countTests(tests, 0).failed > 0
       ? endedByFile(tests, text)
-      : await runAlone(job, junit, env);
+      : await runAlone(job, junit, shared);
   }
   return [{ name, counts, tests, ...counts.failed > 0 && { said: text } }];
 }
@@ -182,12 +189,12 @@ async function runJob(
 async function runAlone(
   { name, args, files = [] }: Job,
   junit: string,
-  env: Readonly<Record<string, string>>,
+  shared: Shared,
 ): Promise<Ended[]> {
   const ended: Ended[] = [];
   for (const file of files) {
     await Deno.remove(junit).catch(() => {}); // absent, where the one before crashed
-    ended.push(...await runJob({ name: file, args: [...args.slice(0, -1), file] }, junit, env));
+    ended.push(...await runJob({ name: file, args: [...args.slice(0, -1), file] }, junit, shared));
   }
   if (ended.some(({ counts }) => counts.failed > 0)) return ended;
   const said = "The process of these files ended badly without a failed test; alone, each passes.";
@@ -202,13 +209,12 @@ function endedByFile(tests: readonly TestCase[], said: string): Ended[] {
   }).toArray();
 }
 
-async function checkWgsl(folder: string): Promise<Ended[]> {
+async function checkWgsl(folder: string, clock: CpuClock): Promise<Ended[]> {
   const files = await Array.fromAsync(Deno.readDir(folder));
   if (files.length === 0) return [];
   const { code, text } = await deno([...CHECK, folder], { keep: true });
   say(text);
-  const cpu = cpuSinceLast();
-  if (cpu !== undefined) say(`CPU ${cpu}  WGSL by Tint`);
+  sayCpu(clock(), "WGSL by Tint");
   const counts = { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 };
   return [{ name: "WGSL by Tint", counts, tests: [], ...counts.failed > 0 && { said: text } }];
 }
@@ -247,18 +253,22 @@ function childrenCpu(): number | undefined {
   return (Number(fields[16 - 3]) + Number(fields[17 - 3])) / 100; // USER_HZ
 }
 
-let cpuBefore = 0;
+/** Says, as a run prints it, the CPU time since it was last asked; undefined where the system does not tell. */
+type CpuClock = () => string | undefined;
 
 /**
- * CPU seconds of the processes that ended since the last call: those of the one that has just ended, unless two end
- * at the same moment.
+ * Counts processes that have ended: asked when one ends, it says what that one took, unless two end at the same
+ * moment.
  */
-function cpuSinceLast(): string | undefined {
-  const cpu = childrenCpu();
-  if (cpu === undefined) return undefined;
-  const since = cpu - cpuBefore;
-  cpuBefore = cpu;
-  return since.toFixed(1).padStart(5);
+function openCpuClock(): CpuClock {
+  let before = 0;
+  return () => {
+    const cpu = childrenCpu();
+    if (cpu === undefined) return undefined;
+    const since = cpu - before;
+    before = cpu;
+    return `CPU ${since.toFixed(1).padStart(5)} s`;
+  };
 }
 
 /** @param begun when the run began, as `performance.now` says. */
@@ -267,6 +277,10 @@ function timeLine(begun: number): string {
   const cpu = childrenCpu();
   const wall = minutes((performance.now() - begun) / 1000);
   return cpu === undefined ? wall : `${wall}, ${minutes(cpu)} of CPU`;
+}
+
+function sayCpu(cpu: string | undefined, what: string): void {
+  if (cpu !== undefined) say(`${" ".repeat(11)}${cpu}  ${what}`);
 }
 
 function say(text: string): void {
