@@ -4,6 +4,9 @@ import { resolve } from "node:path";
 import { UsageError } from "../src/errors.ts";
 import { isExhaustiveFile } from "./exhaustive.ts";
 
+/** Files of a process, at most: what all of them open is open at once. */
+const MOST_TOGETHER = 16;
+
 /** The arguments of the runner. */
 export interface Arguments {
   /** For each `deno test`. */
@@ -41,7 +44,6 @@ export const LONGEST: readonly string[] = [
   "tests/speculate/policies/registry_test.ts",
   "tests/kernels/attention_paths_test.ts",
   "tests/measure/session_test.ts",
-  "tests/serve/chat_test.ts",
   "tests/tools/bundle_test.ts",
   "tests/tools/npm_test.ts",
 ];
@@ -82,4 +84,30 @@ export function testFiles(
   });
   const rank = (file: string) => (LONGEST.indexOf(file) + 1 || Infinity);
   return [...new Set(found)].toSorted((a, b) => rank(a) < rank(b) ? -1 : rank(a) > rank(b) ? 1 : 0);
+}
+
+/**
+ * The files by the process that runs them, in order: those that take longest and those that begin with a line
+ * `// Alone: why` have one each, the others share one with files of their folder. A few files have one each, too.
+ *
+ * @param files from the root, those of a folder side by side.
+ */
+export function processesOf(files: readonly string[], root: string): string[][] {
+  if (files.length <= MOST_TOGETHER / 2) return files.map((file) => [file]);
+  const processes: string[][] = [];
+  let shared: string[] = [];
+  let last = "";
+  for (const file of files) {
+    const text = Deno.readTextFileSync(resolve(root, file));
+    if (LONGEST.includes(file) || text.startsWith("// Alone: ")) {
+      processes.push([file]);
+      continue;
+    }
+    // tests/ROOM/FOLDER/name_test.ts is with its room.
+    const room = file.split("/").slice(0, -1)[1] ?? "";
+    if (room !== last || shared.length === MOST_TOGETHER) processes.push(shared = []);
+    shared.push(file);
+    last = room;
+  }
+  return processes;
 }

@@ -1,5 +1,5 @@
 import { deepEqual, ok, throws } from "node:assert/strict";
-import { LONGEST, readArguments, testFiles } from "./files.ts";
+import { LONGEST, processesOf, readArguments, testFiles } from "./files.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 
@@ -52,4 +52,31 @@ Deno.test("a file stays itself, a path that is not there is told", () => {
     name: "UsageError",
     message: 'Cannot open "tests/nowhere": no such file',
   });
+});
+
+Deno.test("files of a room share processes, but for the longest and those that say why not; a few share none", async () => {
+  const root = await Deno.makeTempDir({ prefix: "eyrie-files-test-" });
+  try {
+    const names = Array.from({ length: 20 }, (_, i) => `tests/cli/a${i + 10}_test.ts`);
+    const alone = "tests/cli/a15_test.ts";
+    const below = "tests/cli/chat/b_test.ts";
+    const other = "tests/gpu/c_test.ts";
+    const files = [LONGEST[0] as string, ...names, below, other];
+    for (const file of files) {
+      await Deno.mkdir(`${root}/${file}`.replace(/\/[^/]*$/, ""), { recursive: true });
+      const text = file === alone ? "// Alone: it ends its process.\n" : "// A test.\n";
+      await Deno.writeTextFile(`${root}/${file}`, text);
+    }
+    const together = [...names.filter((name) => name !== alone), below];
+    const processes = processesOf(files, root);
+    deepEqual(processes.flat().toSorted(), files.toSorted());
+    deepEqual(processes.filter((files) => files.length === 1), [[files[0]], [alone], [other]]);
+    deepEqual(processes.filter((files) => files.length > 1), [
+      together.slice(0, 16),
+      together.slice(16),
+    ]);
+    deepEqual(processesOf(names.slice(0, 3), root), names.slice(0, 3).map((name) => [name]));
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
 });

@@ -1,6 +1,6 @@
 /**
- * `deno task test`: gives the machine a WebGPU adapter where it has none, checks types, runs every test
- * file in a process of its own, a few at a time, holds all WGSL that was compiled to the
+ * `deno task test`: gives the machine a WebGPU adapter where it has none, checks types, runs the test
+ * files in processes of one or several, a few at a time, holds all WGSL that was compiled to the
  * specification, and ends with the line `N passed, N failed`. `--all` adds the exhaustive tests (exhaustive.ts),
  * `--changed[=COMMIT]` leaves the files that a change can touch (changed.ts).
  */
@@ -9,7 +9,7 @@ import { UsageError } from "../src/errors.ts";
 import { guessBackend } from "../src/gpu/backend.ts";
 import { changedTests } from "./changed.ts";
 import { ALL_VARIABLE } from "./exhaustive.ts";
-import { type Arguments, readArguments, testFiles } from "./files.ts";
+import { type Arguments, processesOf, readArguments, testFiles } from "./files.ts";
 import {
   type Counts,
   countsLine,
@@ -20,6 +20,7 @@ import {
   sumCounts,
   type TestCase,
 } from "./junit.ts";
+import { FILES_VARIABLE } from "./together.ts";
 import { CHECK, RECORD, RECORD_FOLDER } from "./wgsl/processes.ts";
 
 const ROOT = new URL("..", import.meta.url);
@@ -32,11 +33,17 @@ const CORES = navigator.hardwareConcurrency;
  */
 const PROCESSES = Number(Deno.env.get("DENO_JOBS")) || Math.min(CORES + 1, 4);
 
+const HOME = Deno.env.get("HOME");
+const MESA_CACHE = Deno.env.get("MESA_SHADER_CACHE_DIR") ?? Deno.env.get("XDG_CACHE_HOME") ??
+  (HOME && `${HOME}/.cache`);
+
 const ENV = {
   // The loader of OpenGL complains on stderr where this is unset.
   XDG_RUNTIME_DIR: Deno.env.get("XDG_RUNTIME_DIR") ?? "/tmp",
   // Programs that tests start read no config file of the person who runs them.
   EYRIE_CONFIG: Deno.build.os === "windows" ? "NUL" : "/dev/null",
+  // Mesa's compiled shaders, where it keeps them anyway: tests that set HOME or XDG_CACHE_HOME compile none again.
+  ...MESA_CACHE ? { MESA_SHADER_CACHE_DIR: MESA_CACHE } : {},
   // Threads of Mesa's software adapter in each process: together they have the cores. 0: the one that takes
   // submissions works alone, which saves what waking another takes, up to a twentieth of all.
   LP_NUM_THREADS: Deno.env.get("LP_NUM_THREADS") ?? `${CORES / PROCESSES | 0}`,
@@ -52,6 +59,14 @@ interface Job {
   readonly name: string;
   /** For `deno test`. */
   readonly args: readonly string[];
+  /** The files of a job of several, see together.ts. */
+  readonly files?: readonly string[];
+}
+
+/** What the jobs of a run have in common. */
+interface Shared {
+  readonly env: Readonly<Record<string, string>>;
+  readonly clock: CpuClock;
 }
 
 interface Ended {
@@ -88,8 +103,16 @@ function jobsOf({ flags, paths, all, changedSince }: Arguments): Job[] {
     throw new UsageError(`Cannot test "${paths.join(" ")}": no tests there`);
   }
   const docs = { name: "code in comments", args: [...flags, "--doc", ...DOCUMENTED] };
+  const jobOf = (file: string): Job => ({ name: file, args: [...flags, file] });
+  const together = (files: readonly string[]): Job => ({
+    name: `${files.length} files from ${files[0]} on`,
+    args: [...flags, "tests/together.ts"],
+    files,
+  });
   return [
-    ...files.map((file) => ({ name: file, args: [...flags, file] })),
+    ...processesOf(files, ROOT.pathname).map((files) =>
+      files.length === 1 ? jobOf(files[0] as string) : together(files)
+    ),
     ...paths.length > 0 ? [] : [docs],
   ];
 }
@@ -100,10 +123,14 @@ async function run(
   jobs: readonly Job[],
 ): Promise<Ended[]> {
   const isPart = paths.length > 0 || changedSince !== undefined;
-  const files = isPart ? jobs.map(({ name }) => name).filter((name) => name.endsWith(".ts")) : [];
+  const files = isPart
+    ? jobs.flatMap(({ name, files = [name] }) => files).filter((name) => name.endsWith(".ts"))
+    : [];
   // Without files it checks everything.
   const checked = isPart && files.length === 0 ? ["main.ts"] : files;
+  const clock = openCpuClock();
   const { code } = await deno(["check", "--quiet", ...LOCK, ...checked]);
+  sayCpu(clock(), "types");
   if (code !== 0) return [{ name: "types", counts: countTests([], code), tests: [] }];
   // All leave their files in one folder: what tests passed, and the WGSL they compiled.
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
@@ -114,10 +141,10 @@ async function run(
     await Promise.all(Array.from({ length: PROCESSES }, async () => {
       for (let next = queue.shift(); next; next = queue.shift()) {
         const env = { [RECORD_FOLDER]: `${folder}/wgsl`, ...all && { [ALL_VARIABLE]: "1" } };
-        ended.push(await runJob(next[1], `${folder}/${next[0]}.xml`, env));
+        ended.push(...await runJob(next[1], `${folder}/${next[0]}.xml`, { env, clock }));
       }
     }));
-    return [...ended, ...await checkWgsl(`${folder}/wgsl`)];
+    return [...ended, ...await checkWgsl(`${folder}/wgsl`, clock)];
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -125,14 +152,20 @@ async function run(
 
 /** Tells a job in a line when it is done, and all it printed where it failed. */
 async function runJob(
-  { name, args }: Job,
+  job: Job,
   junit: string,
-  env: Readonly<Record<string, string>>,
-): Promise<Ended> {
+  shared: Shared,
+): Promise<Ended[]> {
+  const { name, args, files } = job;
+  const { env, clock } = shared;
   const flags = ["-A", "--no-check", ...LOCK, ...RECORD, `--junit-path=${junit}`];
   const begun = performance.now();
-  const { code, signal, text } = await deno(["test", ...flags, ...args], { env, keep: true });
+  const { code, signal, text } = await deno(["test", ...flags, ...args], {
+    env: { ...env, ...files && { [FILES_VARIABLE]: files.join(" ") } },
+    keep: true,
+  });
   const seconds = (performance.now() - begun) / 1000;
+  const cpu = clock();
   const tests = readTests(await Deno.readTextFile(junit).catch(() => "")); // absent after a crash
   const late = signal !== null && endedWell(text);
   const counts = countTests(tests, late ? 0 : code);
@@ -140,16 +173,48 @@ async function runJob(
   if (counts.failed > 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
   // A filter leaves nothing of most files.
   if (tests.length > 0) {
-    say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${countsLine(counts)}`);
+    const times = [`${seconds.toFixed(1).padStart(7)} s`, ...cpu === undefined ? [] : [cpu]];
+    say(`${times.join(", ")}  ${name}: ${countsLine(counts)}`);
   }
-  return { name, counts, tests, ...counts.failed > 0 && { said: text } };
+  if (files && counts.failed > 0) {
+    // A report says nothing of a file that did not load, and is not written where the process crashed.
+    return countTests(tests, 0).failed > 0
+      ? endedByFile(tests, text)
+      : await runAlone(job, junit, shared);
+  }
+  return [{ name, counts, tests, ...counts.failed > 0 && { said: text } }];
 }
 
-async function checkWgsl(folder: string): Promise<Ended[]> {
+/** Runs the files of a job that ended badly without a failed test again, each by itself. That it did is a failure anyway. */
+async function runAlone(
+  { name, args, files = [] }: Job,
+  junit: string,
+  shared: Shared,
+): Promise<Ended[]> {
+  const ended: Ended[] = [];
+  for (const file of files) {
+    await Deno.remove(junit).catch(() => {}); // absent, where the one before crashed
+    ended.push(...await runJob({ name: file, args: [...args.slice(0, -1), file] }, junit, shared));
+  }
+  if (ended.some(({ counts }) => counts.failed > 0)) return ended;
+  const said = "The process of these files ended badly without a failed test; alone, each passes.";
+  return [...ended, { name, counts: countTests([], 1), tests: [], said }];
+}
+
+/** What became of each file of a job that failed. */
+function endedByFile(tests: readonly TestCase[], said: string): Ended[] {
+  return Map.groupBy(tests, ({ file }) => file).entries().map(([name, tests]) => {
+    const counts = countTests(tests, 0);
+    return { name, counts, tests, ...counts.failed > 0 && { said } };
+  }).toArray();
+}
+
+async function checkWgsl(folder: string, clock: CpuClock): Promise<Ended[]> {
   const files = await Array.fromAsync(Deno.readDir(folder));
   if (files.length === 0) return [];
   const { code, text } = await deno([...CHECK, folder], { keep: true });
   say(text);
+  sayCpu(clock(), "WGSL by Tint");
   const counts = { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 };
   return [{ name: "WGSL by Tint", counts, tests: [], ...counts.failed > 0 && { said: text } }];
 }
@@ -188,12 +253,34 @@ function childrenCpu(): number | undefined {
   return (Number(fields[16 - 3]) + Number(fields[17 - 3])) / 100; // USER_HZ
 }
 
+/** Says, as a run prints it, the CPU time since it was last asked; undefined where the system does not tell. */
+type CpuClock = () => string | undefined;
+
+/**
+ * Counts processes that have ended: asked when one ends, it says what that one took, unless two end at the same
+ * moment.
+ */
+function openCpuClock(): CpuClock {
+  let before = 0;
+  return () => {
+    const cpu = childrenCpu();
+    if (cpu === undefined) return undefined;
+    const since = cpu - before;
+    before = cpu;
+    return `CPU ${since.toFixed(1).padStart(5)} s`;
+  };
+}
+
 /** @param begun when the run began, as `performance.now` says. */
 function timeLine(begun: number): string {
   const minutes = (seconds: number) => `${(seconds / 60).toFixed(1)} minutes`;
   const cpu = childrenCpu();
   const wall = minutes((performance.now() - begun) / 1000);
   return cpu === undefined ? wall : `${wall}, ${minutes(cpu)} of CPU`;
+}
+
+function sayCpu(cpu: string | undefined, what: string): void {
+  if (cpu !== undefined) say(`${" ".repeat(11)}${cpu}  ${what}`);
 }
 
 function say(text: string): void {

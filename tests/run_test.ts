@@ -55,6 +55,26 @@ Deno.test("the runner counts, names and shows what fails, crashes or does not lo
   );
 });
 
+Deno.test("of files that share a process the runner says which one failed, crashed or did not load", async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 7 }, (_, i) => [`passes${i}`, `Deno.test("good ${i}", () => {});`]),
+  );
+  const { fails, crashes, throws } = FILES;
+  const one = await run({ ...many, fails, more: `Deno.test("good too", () => {});` });
+  equal(one.last, "9 passed, 1 failed");
+  match(one.text, /9 files from .*passes0_test.ts on: 9 passed, 1 failed\n/);
+  match(
+    one.text,
+    /The slowest tests:[^]*why it fails[^]*\nFAILED .*fails_test.ts: 1 passed, 1 failed\n/,
+  );
+  const two = await run({ ...many, crashes, throws });
+  equal(two.last, "7 passed, 2 failed");
+  for (const name of ["crashes", "throws"]) {
+    match(two.text, new RegExp(`\\nFAILED .*${name}_test.ts: 0 passed, 1 failed\\n`));
+  }
+  equal(two.code, 1);
+});
+
 Deno.test("the runner hands flags on, runs exhaustive tests with --all, and types are checked before anything runs", async () => {
   const { passes } = FILES;
   const other = `Deno.test("another", () => {});`;

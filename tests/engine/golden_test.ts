@@ -5,6 +5,7 @@ import { readBuffer } from "../../src/gpu/readback.ts";
 import { inverseFrequencies } from "../../src/model/weights/rope_table.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { prefillPrompt } from "../../src/engine/device/single_sequence.ts";
+import { EXHAUSTIVE } from "../exhaustive.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const cases = goldenCases();
@@ -12,7 +13,9 @@ const cases = goldenCases();
 for (const kind of ["eagle3", "eagle1"] as const) {
   Deno.test(`${kind} decodes the golden prompts as PyTorch does`, async (t) => {
     const core = await openFledgling(kind, 1);
-    for (const golden of cases) {
+    // The target's rounds are the same by either head: a third of the prompts shows what EAGLE-1 drafts.
+    const some = cases.filter((_, i) => EXHAUSTIVE || kind === "eagle3" || i % 3 === 0);
+    for (const golden of some) {
       await t.step(golden.task, async () => {
         using sequence = openWhole(core);
         const [found] = await decode(core, [sequence], [golden.prompt_ids], {

@@ -41,9 +41,9 @@ function scattered(seed: number, heard?: Heard): Policy<number> {
 policyContract("scattered", scattered);
 
 /** Prompts side by side; some are sampled, one wants no drafts, the last ones wait for a place. */
-async function texts(options: LocalOptions) {
+async function texts(options: LocalOptions, count = 14) {
   using engine = await openEngine({ ...options, limits: { maxBatch: 4, ...options.limits } });
-  const requests = Array.from({ length: 14 }, (_, n): GenerateRequest => {
+  const requests = Array.from({ length: count }, (_, n): GenerateRequest => {
     const messages = [{ role: "user", content: generatedPrompt(n) }] as const;
     return {
       promptIds: engine.text.encodePrompt({ messages }),
@@ -57,6 +57,9 @@ async function texts(options: LocalOptions) {
   const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   return { texts: results.map(({ text }) => text), results, report: engine.speculation.report };
 }
+
+/** Requests where how a policy is asked is not looked at. */
+const FEW = 10;
 
 const plain = await texts({ hooks: { plan: statically(0) } });
 
@@ -115,8 +118,8 @@ Deno.test("a registered policy is asked for by its name", async () => {
   const options = { "1": { candidate_steps: [1, 3] }, warmup_batches: 0, update_interval: 2 };
   const found = await texts({
     speculation: { speculate: { policy: "ema", options, numSteps: 1 } },
-  });
-  assert.deepEqual(found.texts, plain.texts);
+  }, FEW);
+  assert.deepEqual(found.texts, plain.texts.slice(0, FEW));
   const { policy, rounds, tier_ms } = found.report;
   assert.equal(policy, "ema");
   assert.ok(rounds > 20 && (tier_ms[1] ?? 0) > 0);
@@ -137,8 +140,8 @@ Deno.test("a policy that throws: the engine goes on, every text is that of plain
   };
   const found = await texts({
     hooks: { plan: { policy, name: "nine" }, onWarning: (line) => warnings.push(line) },
-  });
-  assert.deepEqual(found.texts, plain.texts);
+  }, FEW);
+  assert.deepEqual(found.texts, plain.texts.slice(0, FEW));
   const { rounds, own, active_num_steps } = found.report;
   assert.deepEqual(own.json, { failed: "nine is too much" });
   assert.ok(rounds > 20 && active_num_steps === 5, `${rounds} rounds, ${active_num_steps} steps`);

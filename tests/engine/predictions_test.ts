@@ -177,26 +177,27 @@ Deno.test("requests without a prediction have the rounds that they have in other
 
 Deno.test("under a grammar what is not allowed is left out of the prediction", async () => {
   const grammar = { kind: "regex", pattern: "(one|two), three, four, five" } as const;
-  const texts = async (options: LocalOptions, predicted?: string) => {
+  const texts = async (options: LocalOptions, predictions: readonly (string | undefined)[]) => {
     using engine = await openEngine({
       ...options,
       limits: { ...options.limits, constrained: true },
     });
-    const prediction = predicted === undefined
-      ? {}
-      : { prediction: engine.text.encodePrompt({ raw: predicted, addSpecialTokens: false }) };
-    const asked = { ...request(engine, 0), ignoreEos: false, grammar, ...prediction };
-    return await resultOf(engine.submit(asked));
-  };
-  const { text } = await texts({ model: { draft: "none" } });
-  for (const predicted of [text, `${text} and six`, "one, three, two"]) {
-    const drafts: LocalOptions[] = [{ model: { draft: "none" } }, {
-      hooks: { plan: statically(3) },
-    }];
-    for (const draft of drafts) {
-      const result = await texts({ ...draft, limits: { predictions: true } }, predicted);
-      assert.equal(result.text, text);
+    const found: string[] = [];
+    for (const predicted of predictions) {
+      const prediction = predicted === undefined
+        ? {}
+        : { prediction: engine.text.encodePrompt({ raw: predicted, addSpecialTokens: false }) };
+      const asked = { ...request(engine, 0), ignoreEos: false, grammar, ...prediction };
+      found.push((await resultOf(engine.submit(asked))).text);
     }
+    return found;
+  };
+  const [text = assert.fail()] = await texts({ model: { draft: "none" } }, [undefined]);
+  const predictions = [text, `${text} and six`, "one, three, two"];
+  const drafts: LocalOptions[] = [{ model: { draft: "none" } }, { hooks: { plan: statically(3) } }];
+  for (const draft of drafts) {
+    const found = await texts({ ...draft, limits: { predictions: true } }, predictions);
+    assert.deepEqual(found, predictions.map(() => text));
   }
 });
 

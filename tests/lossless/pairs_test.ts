@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { casesOf } from "./array.ts";
-import { AXES, type Case, isPossible } from "./axes.ts";
+import { type Case, isPossible, RUN_AXES } from "./axes.ts";
 import { coveringArray } from "./pairs.ts";
 
 Deno.test("every pair of values that is possible is in a case, whatever the seed", () => {
   for (const seed of [1, 2]) {
     const cases = casesOf(seed);
     assert.ok(cases.every(isPossible));
-    const names = Object.keys(AXES) as (keyof Case)[];
+    const names = Object.keys(RUN_AXES) as (keyof Case)[];
     for (const [i, a] of names.entries()) {
       for (const b of names.slice(i + 1)) {
-        for (const valueA of AXES[a]) {
-          for (const valueB of AXES[b]) {
+        for (const valueA of RUN_AXES[a]) {
+          for (const valueB of RUN_AXES[b]) {
             if (!isPossible({ [a]: valueA, [b]: valueB })) continue;
             const has = cases.some((each) => each[a] === valueA && each[b] === valueB);
             assert.ok(has, `seed ${seed}: ${a} ${valueA}, ${b} ${valueB}`);

@@ -3,9 +3,15 @@ import { main } from "../../main.ts";
 import { fakeIo } from "../cli/fake.ts";
 import type { Json } from "./server.ts";
 
+const answered = new Map<string, Promise<Json[]>>();
+
 /** What `eyrie generate --batch` answers to these lines, in their order. */
-export async function generated(lines: readonly unknown[]): Promise<Json[]> {
+export function generated(lines: readonly unknown[]): Promise<Json[]> {
   const stdin = lines.map((line, id) => JSON.stringify({ id, ...line as object })).join("\n");
+  return answered.getOrInsertComputed(stdin, answersOf);
+}
+
+async function answersOf(stdin: string): Promise<Json[]> {
   const io = fakeIo({ stdin });
   const code = await main(["generate", "--batch", "-", "--num-steps", "3", "--quiet"], io);
   assert.equal(code, 0, io.err());

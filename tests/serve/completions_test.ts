@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { generated } from "./cli_lines.ts";
-import { type Json, serve } from "./server.ts";
+import { type Json } from "./server.ts";
+import { serve } from "./shared.ts";
 
 const COMPLETE = "/v1/completions";
 

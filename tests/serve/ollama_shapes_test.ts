@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { serve } from "./server.ts";
+import { serve } from "./shared.ts";
 
 Deno.test("what ollama's clients ask of the model", async (t) => {
   await using server = await serve();

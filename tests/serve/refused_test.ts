@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type Json, serve, user } from "./server.ts";
+import { type Json, user } from "./server.ts";
+import { serve } from "./shared.ts";
 
 const CHAT = "/v1/chat/completions";
 const HELLO = user("Hello!");

@@ -1,3 +1,4 @@
+import type { Engine } from "../../src/engine/engine.ts";
 import type { EngineOptions } from "../../src/engine/options.ts";
 import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
 import { FALLBACK } from "../../src/engine/sampling.ts";
@@ -55,31 +56,50 @@ export const DEFAULTS: ServerOptions = {
   logPrompts: false,
 };
 
+/** An engine in a worker, as servers of tests have it. */
+export function openEngine(
+  maxBatch: number = DEFAULTS.maxBatch,
+  { limits, speculation, ...engine }: EngineOptions = {},
+): ReturnType<typeof open> {
+  return open({
+    ...engine,
+    limits: { maxBatch, constrained: true, predictions: true, ...limits },
+    speculation: { speculate: SPECULATE, ...speculation },
+  });
+}
+
+/** A server with an engine of its own. */
 export async function serve(
   options: Partial<ServerOptions> = {},
   engine: EngineOptions = {},
 ): Promise<TestServer> {
+  let opened: Engine | undefined;
+  const server = await serveWith(async (onProgress) => {
+    const hooks = { onProgress, ...engine.hooks };
+    return opened = await openEngine(options.maxBatch, { ...engine, hooks });
+  }, options);
+  return {
+    ...server,
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await opened?.terminate();
+    },
+  };
+}
+
+/** A server with the engine that `open` returns, which is not closed with it. */
+export async function serveWith(
+  open: Parameters<typeof startServer>[0],
+  options: Partial<ServerOptions> = {},
+): Promise<TestServer> {
   const log: string[] = [];
-  const { maxBatch } = { ...DEFAULTS, ...options };
-  const server = await startServer(
-    (onProgress) =>
-      open({
-        ...engine,
-        limits: { maxBatch, constrained: true, predictions: true, ...engine.limits },
-        speculation: { speculate: SPECULATE, ...engine.speculation },
-        hooks: { onProgress, ...engine.hooks },
-      }),
-    { ...DEFAULTS, log: faultLog(log), ...options },
-  );
-  const opened = await server.ready;
+  const server = await startServer(open, { ...DEFAULTS, log: faultLog(log), ...options });
+  await server.ready;
   return {
     ...testClient(server.url),
     server,
     log,
-    async [Symbol.asyncDispose]() {
-      await server.stop();
-      await opened?.terminate();
-    },
+    [Symbol.asyncDispose]: () => server.stop(),
   };
 }
 

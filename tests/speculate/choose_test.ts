@@ -76,7 +76,7 @@ Deno.test("choose: the same seed and position give the same token, a shift of lo
 });
 
 const LOGITS = Array.from({ length: 24 }, (_, token) => 3 * Math.sin(token * 1.7));
-const DRAWS = 20_000;
+const DRAWS = 8000;
 
 Deno.test("choose: tokens over many positions follow the distribution", () => {
   const settings: readonly Partial<Sampling>[] = [

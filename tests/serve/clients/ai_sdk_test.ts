@@ -3,7 +3,7 @@ import { createOpenAICompatible } from "npm:@ai-sdk/openai-compatible@3.0.92";
 import { APICallError, generateText, Output, stepCountIs, streamText, tool } from "npm:ai@7.0.173";
 import { z } from "zod";
 import { generated } from "../cli_lines.ts";
-import { serve } from "../server.ts";
+import { serve } from "../shared.ts";
 import { exhaustive } from "../../exhaustive.ts";
 
 const PROMPT = "Count from 3 to 20.";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import Anthropic from "npm:@anthropic-ai/sdk@1.12.0";
 import { generated } from "../cli_lines.ts";
-import { serve } from "../server.ts";
+import { serve } from "../shared.ts";
 
 const PROMPT = "Count from 3 to 20.";
 const MESSAGES = [{ role: "user" as const, content: PROMPT }];

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { serve } from "../server.ts";
+import { serve } from "../shared.ts";
 
 Deno.test("compatcanary: all its probes of a modern server pass", async () => {
   await using server = await serve();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Ollama } from "npm:ollama@0.6.4";
 import { generated } from "../cli_lines.ts";
-import { serve } from "../server.ts";
+import { serve } from "../shared.ts";
 
 const PROMPT = "Count from 3 to 20.";
 const MESSAGES = [{ role: "user", content: PROMPT }];

@@ -3,7 +3,7 @@ import OpenAI from "npm:openai@7.57.0";
 import { zodResponseFormat } from "npm:openai@7.57.0/helpers/zod";
 import { z } from "zod";
 import { generated } from "../cli_lines.ts";
-import { serve } from "../server.ts";
+import { serve } from "../shared.ts";
 
 const MESSAGES = [{ role: "user" as const, content: "Count from 3 to 20." }];
 const GREEDY = { model: "fledgling", messages: MESSAGES, temperature: 0, max_tokens: 20 };

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import OpenAI from "npm:openai@7.57.0";
 import { generated } from "../cli_lines.ts";
-import { type Json, serve } from "../server.ts";
+import { type Json } from "../server.ts";
+import { serve } from "../shared.ts";
 
 const PROMPT = "Count from 3 to 20.";
 const GREEDY = { model: "fledgling", input: PROMPT, temperature: 0, max_output_tokens: 20 };

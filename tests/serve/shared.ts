@@ -1,0 +1,15 @@
+/**
+ * Servers over one engine with the usual options: opened once for all files of a process that ask it for nothing but
+ * answers. Its prefix cache holds what earlier tests asked.
+ */
+import type { ServerOptions } from "../../src/serve/server.ts";
+import { openEngine, serveWith, type TestServer } from "./server.ts";
+
+// Before any test: a worker that a test starts has to end with it.
+const engine = await openEngine();
+Deno.test.afterAll(() => engine.terminate());
+
+/** As `serve` of server.ts. */
+export function serve(options: Partial<ServerOptions> = {}): Promise<TestServer> {
+  return serveWith(() => Promise.resolve(engine), options);
+}
