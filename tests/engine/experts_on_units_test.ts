@@ -59,7 +59,9 @@ Deno.test("experts are f16 times their rows' scales, in groups of rows; a layer 
   assert.deepEqual([await words(gpu, last!.gateUp), await words(gpu, faulty)], kept);
 
   const shard = weights.shards[0]!;
-  const rows = new Float32Array(await readBuffer(gpu, scales.get(shard)!.scales));
+  const prepared = scales.get(shard)!;
+  assert.equal(prepared.stored, "f16_tiles");
+  const rows = new Float32Array(await readBuffer(gpu, prepared.scales));
   assert.equal(rows.length, shard.rows);
   const after = new Float16Array((await words(gpu, weights))[0]!.buffer);
   const wanted = values(before).map((value, i) => value * rows[Math.floor(i / weights.cols)]!);

@@ -37,7 +37,7 @@ const TILES: readonly ExpertTile[] = [
   { ...base, jobs: half, own: [1, 2] },
   { ...base, jobs: 2 * half, grid: [1, 2], stage: 64 },
   { ...base, jobs: 4 * half, own: [2, 2], early: true },
-  { ...base, jobs: 4 * half, grid: [2, 2], stage: 16, ahead: 2 },
+  { ...base, jobs: 4 * half, grid: [2, 2], ahead: 2 },
   { ...base, jobs: 8 * half, grid: [2, 1], own: [2, 1] },
 ];
 

@@ -31,7 +31,7 @@ const TILES: readonly ExpertTile[] = [
   { jobs: 1, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2 },
   { jobs: half, grid: [1, 1], own: [1, 2], stage: 32, ahead: 4 },
   { jobs: 2 * half, grid: [1, 2], own: [1, 1], stage: 64, ahead: 1 },
-  { jobs: 4 * half, grid: [2, 2], own: [1, 1], stage: 64, ahead: 1 },
+  { jobs: 4 * half, grid: [2, 1], own: [1, 2], stage: 64, ahead: 1 },
 ];
 
 interface Case {
