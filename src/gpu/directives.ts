@@ -132,10 +132,15 @@ function expand(
   ): string[] {
     const [, variable = "", name = ""] = LOOP.exec(of) ?? [];
     const count = taken ? valueOf(name, parameters, cursor.file.path) : 0;
-    const body = block(cursor, files, count !== 0);
+    const times = Number(count);
+    // A share of a load for each invocation is a load of which some write elsewhere.
+    if (!Number.isInteger(times) || times < 0) {
+      throw new Error(`Cannot expand "${cursor.file.path}": #for ${of}, which is ${count}`);
+    }
+    const body = block(cursor, files, times !== 0);
     if (cursor.file.lines[cursor.next++]?.word !== "endfor") throw unbalanced(cursor);
     const out: string[] = [];
-    for (let i = 0; i < Number(count); i++) out.push(...assigned(body, variable, i));
+    for (let i = 0; i < times; i++) out.push(...assigned(body, variable, i));
     return out;
   }
 

@@ -204,3 +204,13 @@ Deno.test("what imported files name counts as named, of those that the parameter
     message: 'r/main.wgsl: nothing names the parameter "Q4"',
   });
 });
+
+Deno.test("for: a count that is no whole number is an error", () => {
+  const expand = expander(() => lines("//#for u in LOADS", "load $u", "//#endfor"));
+  assert.match(expand("r/main", { LOADS: 2 }), /load 0\nload 1\n/);
+  for (const LOADS of [0.5, -1, NaN]) {
+    assert.throws(() => expand("r/main", { LOADS }), {
+      message: `Cannot expand "r/main": #for u in LOADS, which is ${LOADS}`,
+    });
+  }
+});
