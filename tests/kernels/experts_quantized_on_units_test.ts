@@ -27,7 +27,7 @@ const EXPERTS = LOADS.flatMap((count, e) => Array<number>(count).fill(e))
   .map((e, i) => ({ e, at: i * 7 % 38 })).toSorted((a, b) => a.at - b.at).map(({ e }) => e);
 
 const TILES: readonly ExpertTile[] = [
-  { jobs: 1, grid: [1, 1], own: [1, 1], stage: 32, ahead: 1 },
+  { jobs: 1, grid: [1, 1], own: [1, 1], stage: 64, ahead: 1 },
   { jobs: 1, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2 },
   { jobs: half, grid: [1, 1], own: [1, 2], stage: 32, ahead: 4 },
   { jobs: 2 * half, grid: [1, 2], own: [1, 1], stage: 64, ahead: 1 },
