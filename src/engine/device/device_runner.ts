@@ -249,17 +249,15 @@ class DeviceRunner implements Runner {
     const done = to === ids.length;
     const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_SAMPLING;
     const programs = await this.#promptOf(to - from, mostCells([sequence]), kind);
-    const { body, draft, head, draftHead } = programs;
-    const first = done ? [body, head, draft, draftHead] : [body, draft];
-    if (this.#firsts.missing(first) > 0) {
+    const drafts = this.#drafts;
+    const work = this.#prompts(programs, { done, drafts, ...this.#choice.read(kind, 1) });
+    if (this.#firsts.missing(work.programs) > 0) {
       this.#inputs.writeNoPrompt(to - from);
-      await this.#firsts.run(first, onCompile);
+      await this.#firsts.run(work.programs, onCompile);
     }
     if (done && mask) this.#choice.setMasks(mask, 1);
     if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
     this.#inputs.writePrompt(sequence, from, to);
-    const drafts = this.#drafts;
-    const work = this.#prompts(programs, { done, drafts, ...this.#choice.read(kind, 1) });
     const [ran] = await (await this.#submitter.repeat(work, 1)).read();
     const { words, extra } = ran as RunResult;
     if (drafts && sequence.draftStored === from) sequence.draftStored = to;
