@@ -463,28 +463,26 @@ export function placeOf(op: LoweredOp, written: Value): Value | undefined {
   }
 }
 
-/** Parts of operations that have values of their own. */
-const NESTED = [
-  ...["from", "hold", "epilogue", "keep", "own", "partial", "choice", "value", "attention"],
-  ...["qkv", "gateUp", "down", "first", "hidden"],
-];
-
-/** The operation with other values in the place of some. */
+/** The operation with other values in the place of some, in its parts too; itself where it has none of them. */
 export function substituted<Part extends object>(
   part: Part,
   by: ReadonlyMap<Value, Value>,
 ): Part {
-  const entries = Object.entries(part).map(([key, of]: [string, unknown]) => {
-    const other = by.get(of as Value);
-    if (other) return [key, other];
-    const nested = NESTED.includes(key) && typeof of === "object" && of !== null;
-    if (nested && !isValue(of)) return [key, substituted(of, by)];
-    if ((key === "reads" || key === "writes") && Array.isArray(of)) {
-      return [key, of.map((each: Value) => by.get(each) ?? each)];
-    }
-    return [key, of];
-  });
-  return Object.fromEntries(entries) as Part;
+  const entries = Object.entries(part) as [string, unknown][];
+  const replaced = entries.map(([key, of]) => [key, substitute(of, by)] as const);
+  if (replaced.every(([, of], i) => of === entries[i]?.[1])) return part;
+  return Object.fromEntries(replaced) as Part;
+}
+
+function substitute(of: unknown, by: ReadonlyMap<Value, Value>): unknown {
+  if (typeof of !== "object" || of === null) return of;
+  if (Array.isArray(of)) {
+    const all = of.map((each: unknown) => substitute(each, by));
+    return all.every((each, i) => each === of[i]) ? of : all;
+  }
+  if (isValue(of)) return by.get(of as Value) ?? of;
+  // Buffers of a GPU are not looked into.
+  return Object.getPrototypeOf(of) === Object.prototype ? substituted(of, by) : of;
 }
 
 function isValue(of: object): boolean {
