@@ -1,11 +1,14 @@
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "./device.ts";
 import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.ts";
+import { type UniformModule, withUniforms } from "./wgsl.ts";
 
 /** A dispatch that is ready to be encoded. */
 export interface Step {
   readonly pipeline: GPUComputePipeline;
   readonly bound: BoundGroup;
+  /** Constants that are in a buffer, see `withUniforms`. */
+  readonly uniforms: GPUBindGroup | undefined;
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number | undefined;
   readonly groupsBefore: number | undefined;
@@ -70,6 +73,49 @@ export function compiler(
   /** Pipelines that are being made, and those that were. */
   const making = new Map<string, Promise<void>>();
 
+  /** Of software adapters, which take long to compile: modules, and buffers of constants by their words. */
+  const uniformModules = new Map<string, UniformModule>();
+  const uniformBuffers = new Map<string, GPUBuffer>();
+
+  function moduleOf({ name, code }: Kernel): UniformModule {
+    if (!gpu.info.software) return { code, constants: [] };
+    return uniformModules.getOrInsertComputed(name, () => withUniforms(code));
+  }
+
+  /** The constants that a pipeline is made with. */
+  function overridesOf({ kernel, constants }: Dispatch): Record<string, number> {
+    const moved = new Set(moduleOf(kernel).constants.map(({ name }) => name));
+    return Object.fromEntries(Object.entries(constants).filter(([name]) => !moved.has(name)));
+  }
+
+  function uniformsOf({ kernel, constants }: Dispatch, made: GPUComputePipeline) {
+    const moved = moduleOf(kernel).constants;
+    if (moved.length === 0) return undefined;
+    const words = new DataView(new ArrayBuffer(4 * moved.length));
+    for (const [i, { name, type }] of moved.entries()) {
+      const value = constants[name] as number;
+      if (type === "f32") words.setFloat32(4 * i, value, true);
+      else words.setInt32(4 * i, value, true);
+    }
+    const key = new Uint8Array(words.buffer).toHex();
+    const buffer = uniformBuffers.getOrInsertComputed(key, () => {
+      const usage = GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST;
+      const size = Math.ceil(words.byteLength / 16) * 16;
+      const buffer = device.createBuffer({ label: "constants", size, usage });
+      device.queue.writeBuffer(buffer, 0, words.buffer);
+      return buffer;
+    });
+    return device.createBindGroup({
+      label: "constants",
+      layout: made.getBindGroupLayout(1),
+      entries: [{ binding: 0, resource: { buffer } }],
+    });
+  }
+
+  function keyOf(launch: Dispatch): string {
+    return JSON.stringify([launch.kernel.name, overridesOf(launch)]);
+  }
+
   /** Throws where a kernel must not be compiled. */
   function admit({ kernel, label }: Dispatch): void {
     const first = firsts.getOrInsertComputed(kernel.name, () => {
@@ -79,16 +125,17 @@ export function compiler(
     if (first.kernel.code !== kernel.code) throw new Error(twoSources(first, { kernel, label }));
   }
 
-  function descriptorOf({ kernel, constants }: Dispatch): GPUComputePipelineDescriptor {
+  function descriptorOf(launch: Dispatch): GPUComputePipelineDescriptor {
+    const { kernel } = launch;
     const module = modules.getOrInsertComputed(kernel.name, () => {
       created.modules++;
-      return device.createShaderModule({ label: kernel.name, code: kernel.code });
+      return device.createShaderModule({ label: kernel.name, code: moduleOf(kernel).code });
     });
     created.pipelines++;
     return {
       label: kernel.name,
       layout: "auto",
-      compute: { module, entryPoint: "main", constants },
+      compute: { module, entryPoint: "main", constants: overridesOf(launch) },
     };
   }
 
@@ -145,6 +192,7 @@ export function compiler(
     return {
       pipeline: made,
       bound,
+      uniforms: uniformsOf(launch, made),
       workgroups,
       cellsEach,
       groupsBefore,
@@ -175,10 +223,6 @@ export function compiler(
       for (const bindAgain of uses.get(from) ?? []) bindAgain();
     },
   };
-}
-
-function keyOf({ kernel, constants }: Dispatch): string {
-  return JSON.stringify([kernel.name, constants]);
 }
 
 function cannotCompile({ message }: Pick<Error, "message">): Error {
@@ -230,10 +274,11 @@ export function within({ steps }: Program, cells: number): Program {
 
 /** Replays a program into an open compute pass. */
 export function encode(pass: GPUComputePassEncoder, { steps }: Program): void {
-  for (const { pipeline, bound: { group }, workgroups, label } of steps) {
+  for (const { pipeline, bound: { group }, uniforms, workgroups, label } of steps) {
     if (group === undefined) throw new Error(`Cannot run "${label}": a buffer of it is gone`);
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, group);
+    if (uniforms) pass.setBindGroup(1, uniforms);
     pass.dispatchWorkgroups(workgroups[0], workgroups[1], workgroups[2]);
   }
 }

@@ -65,6 +65,64 @@ export function link(code: string, { prefix, firstBinding, given = {} }: Link): 
   return { code: linked.join(""), entry: { workgroupSize, builtins } };
 }
 
+/** A module whose constants are read from a uniform buffer, where nothing needs them when it is compiled. */
+export interface UniformModule {
+  readonly code: string;
+  /** What the buffer holds, a word each, at @group(1) @binding(0): names of former `override`s. */
+  readonly constants: readonly UniformConstant[];
+}
+
+export interface UniformConstant {
+  readonly name: string;
+  readonly type: "u32" | "i32" | "f32";
+}
+
+/** The structure of them, and the variable. */
+const UNIFORM = "Constants_";
+const UNIFORM_VARIABLE = "constants_";
+
+/**
+ * Makes `override`s members of a uniform buffer, but for those that sizes of workgroups and of workgroup memory or other
+ * declarations at module scope depend on: dispatches with other constants then share a pipeline.
+ *
+ * @throws Error on a text that is no module.
+ */
+export function withUniforms(code: string): UniformModule {
+  const { tokens, declarations, references } = parse(code);
+  const outside = declarations.filter(({ kind }) => kind !== "fn");
+  const inside = (at: number, [from, end]: Range) => at >= from && at < end;
+  const sizes = declarations.flatMap(({ attributes }) => {
+    const size = attributes.get("workgroup_size");
+    return size ? [size.inner] : [];
+  });
+  const needed = new Set(
+    references.filter((at) =>
+      sizes.some((size) => inside(at, size)) ||
+      outside.some(({ whole, nameAt }) => at !== nameAt && inside(at, whole))
+    ).map((at) => tokens[at]),
+  );
+  const constants: UniformConstant[] = [];
+  const changed = tokens.slice();
+  for (const { kind, name, whole: [from, end], attributes, type } of declarations) {
+    const isWord = type === "u32" || type === "i32" || type === "f32";
+    const isPlain = isWord && attributes.size === 0 && !tokens.slice(from, end).includes("=");
+    if (kind !== "override" || !isPlain || needed.has(name)) continue;
+    constants.push({ name, type });
+    changed.fill("", from, end);
+  }
+  if (constants.length === 0) return { code, constants };
+  const moved = new Set(constants.map(({ name }) => name));
+  for (const at of references) {
+    if (moved.has(tokens[at] as string) && changed[at] !== "") {
+      changed[at] = `${UNIFORM_VARIABLE}.${tokens[at]}`;
+    }
+  }
+  const members = constants.map(({ name, type }) => `  ${name}: ${type},\n`).join("");
+  const declared = `struct ${UNIFORM} {\n${members}}\n` +
+    `@group(1) @binding(0) var<uniform> ${UNIFORM_VARIABLE}: ${UNIFORM};\n`;
+  return { code: changed.join("") + declared, constants };
+}
+
 /** Numbers are indices of tokens, ends the index after the last. */
 interface Module {
   /** The pieces of the text, blanks and comments too. */
@@ -77,7 +135,12 @@ interface Module {
 type Range = readonly [from: number, end: number];
 
 interface Declaration {
+  /** Its keyword. */
+  readonly kind: string;
   readonly name: string;
+  readonly nameAt: number;
+  /** The word behind the name's colon, where that is a type. */
+  readonly type: string | undefined;
   /** With its attributes. */
   readonly whole: Range;
   readonly attributes: Attributes;
@@ -161,8 +224,9 @@ function parse(code: string): Module {
     }
     if (kind === "const_assert") return value();
     template();
-    const name = token;
+    const [name, nameAt] = [token, at];
     pass();
+    const type = token === ":" ? following() : undefined;
     let parameters: readonly Parameter[] = [];
     if (kind === "fn") {
       parameters = members("(", ")");
@@ -173,7 +237,22 @@ function parse(code: string): Module {
     } else if (kind === "struct") members("{", "}");
     else if (VALUES.has(kind)) value();
     else throw new Error(`Cannot read WGSL "${kind}": a declaration is expected`);
-    declarations.push({ name, whole: since(from), attributes: own, parameters });
+    declarations.push({
+      kind,
+      name,
+      nameAt,
+      type,
+      whole: since(from),
+      attributes: own,
+      parameters,
+    });
+  }
+
+  /** The token behind this one. */
+  function following(): string | undefined {
+    let next = at + 1;
+    while (isBlank(tokens[next])) next++;
+    return tokens[next];
   }
 
   /** What is left of a declaration that a semicolon ends. */

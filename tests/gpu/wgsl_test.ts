@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { link } from "../../src/gpu/wgsl.ts";
+import { link, withUniforms } from "../../src/gpu/wgsl.ts";
 
 const MAIN = "@compute @workgroup_size(1) fn main() {}";
 
@@ -164,4 +164,61 @@ Deno.test("a module that cannot be a part is an error", () => {
   assert.throws(() => link(`fn f(x u32) {} ${MAIN}`, of), {
     message: 'Cannot read WGSL "u32": ":" is expected',
   });
+});
+
+Deno.test("uniforms: constants that no size depends on are read from a buffer, by their scopes", () => {
+  const { code, constants } = withUniforms(`enable f16;
+override COLS: u32; // of a row
+override LANES: u32;
+override EPS: f32;
+override HALF: u32 = LANES / 2u;
+override PARTS: u32;
+override FLAG: bool;
+var<workgroup> sums: array<f32, PARTS>;
+struct Row { COLS: u32 }
+fn other(COLS: u32) -> u32 {
+  return COLS + 1u;
+}
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>) {
+  let at = tile.x * COLS + Row(COLS).COLS + other(COLS);
+  if (f32(at) > EPS && FLAG) {
+    sums[at % PARTS] = f32(HALF);
+  }
+}
+`);
+  assert.deepEqual(constants, [{ name: "COLS", type: "u32" }, { name: "EPS", type: "f32" }]);
+  assert.equal(
+    code,
+    `enable f16;
+ // of a row
+override LANES: u32;
+
+override HALF: u32 = LANES / 2u;
+override PARTS: u32;
+override FLAG: bool;
+var<workgroup> sums: array<f32, PARTS>;
+struct Row { COLS: u32 }
+fn other(COLS: u32) -> u32 {
+  return COLS + 1u;
+}
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>) {
+  let at = tile.x * constants_.COLS + Row(constants_.COLS).COLS + other(constants_.COLS);
+  if (f32(at) > constants_.EPS && FLAG) {
+    sums[at % PARTS] = f32(HALF);
+  }
+}
+struct Constants_ {
+  COLS: u32,
+  EPS: f32,
+}
+@group(1) @binding(0) var<uniform> constants_: Constants_;
+`,
+  );
+});
+
+Deno.test("uniforms: a module without such constants stays as it is", () => {
+  const code = "override LANES: u32;\n@compute @workgroup_size(LANES)\nfn main() {}\n";
+  assert.deepEqual(withUniforms(code), { code, constants: [] });
 });
