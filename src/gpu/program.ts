@@ -1,13 +1,13 @@
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "./device.ts";
 import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.ts";
-import { type UniformModule, withUniforms } from "./wgsl.ts";
+import { uniformConstants } from "./uniforms.ts";
 
 /** A dispatch that is ready to be encoded. */
 export interface Step {
   readonly pipeline: GPUComputePipeline;
   readonly bound: BoundGroup;
-  /** Constants that are in a buffer, see `withUniforms`. */
+  /** Constants that are in a buffer, see src/gpu/uniforms.ts. */
   readonly uniforms: GPUBindGroup | undefined;
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number | undefined;
@@ -73,43 +73,11 @@ export function compiler(
   /** Pipelines that are being made, and those that were. */
   const making = new Map<string, Promise<void>>();
 
-  /** Of software adapters, which take long to compile: modules, and buffers of constants by their words. */
-  const uniformModules = new Map<string, UniformModule>();
-  const uniformBuffers = new Map<string, GPUBuffer>();
-
-  function moduleOf({ name, code }: Kernel): UniformModule {
-    if (!gpu.info.software) return { code, constants: [] };
-    return uniformModules.getOrInsertComputed(name, () => withUniforms(code));
-  }
+  const uniforms = gpu.info.software ? uniformConstants(device) : undefined;
 
   /** The constants that a pipeline is made with. */
-  function overridesOf({ kernel, constants }: Dispatch): Record<string, number> {
-    const moved = new Set(moduleOf(kernel).constants.map(({ name }) => name));
-    return Object.fromEntries(Object.entries(constants).filter(([name]) => !moved.has(name)));
-  }
-
-  function uniformsOf({ kernel, constants }: Dispatch, made: GPUComputePipeline) {
-    const moved = moduleOf(kernel).constants;
-    if (moved.length === 0) return undefined;
-    const words = new DataView(new ArrayBuffer(4 * moved.length));
-    for (const [i, { name, type }] of moved.entries()) {
-      const value = constants[name] as number;
-      if (type === "f32") words.setFloat32(4 * i, value, true);
-      else words.setInt32(4 * i, value, true);
-    }
-    const key = new Uint8Array(words.buffer).toHex();
-    const buffer = uniformBuffers.getOrInsertComputed(key, () => {
-      const usage = GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST;
-      const size = Math.ceil(words.byteLength / 16) * 16;
-      const buffer = device.createBuffer({ label: "constants", size, usage });
-      device.queue.writeBuffer(buffer, 0, words.buffer);
-      return buffer;
-    });
-    return device.createBindGroup({
-      label: "constants",
-      layout: made.getBindGroupLayout(1),
-      entries: [{ binding: 0, resource: { buffer } }],
-    });
+  function overridesOf(launch: Dispatch): Readonly<Record<string, number>> {
+    return uniforms ? uniforms.overridesOf(launch) : launch.constants;
   }
 
   function keyOf(launch: Dispatch): string {
@@ -129,7 +97,8 @@ export function compiler(
     const { kernel } = launch;
     const module = modules.getOrInsertComputed(kernel.name, () => {
       created.modules++;
-      return device.createShaderModule({ label: kernel.name, code: moduleOf(kernel).code });
+      const code = uniforms ? uniforms.codeOf(kernel) : kernel.code;
+      return device.createShaderModule({ label: kernel.name, code });
     });
     created.pipelines++;
     return {
@@ -192,7 +161,7 @@ export function compiler(
     return {
       pipeline: made,
       bound,
-      uniforms: uniformsOf(launch, made),
+      uniforms: uniforms?.groupOf(launch, made),
       workgroups,
       cellsEach,
       groupsBefore,

@@ -42,7 +42,8 @@ function recorded(gpu: Gpu): Gpu & { readonly made: readonly GPUBuffer[] } {
   const createBuffer = device.createBuffer.bind(device);
   device.createBuffer = (descriptor) => {
     const buffer = createBuffer(descriptor);
-    made.push(buffer);
+    // Constants of a software adapter's kernels are a part of its pipelines, and a few words.
+    if (!(descriptor.usage & GPUBufferUsage.UNIFORM)) made.push(buffer);
     return buffer;
   };
   return { ...gpu, made };

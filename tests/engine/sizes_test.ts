@@ -44,6 +44,8 @@ function small(gpu: Gpu, room: number): Gpu & {
             target.dispatchEvent(new GPUUncapturedErrorEvent("uncapturederror", { error }));
           }
           const buffer = target.createBuffer(descriptor);
+          // Constants of a software adapter's kernels: a part of its pipelines, and a few words.
+          if (descriptor.usage & GPUBufferUsage.UNIFORM) return buffer;
           const { label = "", size } = descriptor;
           const hold = (bytes: number) => held.set(label, (held.get(label) ?? 0) + bytes);
           const destroy = buffer.destroy.bind(buffer);

@@ -33,6 +33,11 @@ function launch(kernel: Step, x: Operand, out: Operand, by: number): Dispatch {
   return dispatch(kernel, { buffers: { x, out }, constants: { BY: by }, workgroups: [1] });
 }
 
+/** Of a kernel that is launched with `many` values of a constant: on software adapters one, with the constant in a buffer. */
+function pipelines(many: number): number {
+  return device.gpu.info.software ? 1 : many;
+}
+
 function replay(program: Program): void {
   const encoder = device.gpu.device.createCommandEncoder();
   const pass = encoder.beginComputePass();
@@ -106,9 +111,9 @@ Deno.test("program: kernels with the same constants share a pipeline; replaying 
   const [add, subtract] = [step("add"), step("subtract", "out[id.x] -= x[id.x] * BY;")];
   const plan = [launch(add, x, out, 2), launch(add, x, out, 3), launch(add, out, x, 2)];
   const program = await compile(plan);
-  assert.deepEqual(created, { modules: 1, pipelines: 2, bindGroups: 3 });
+  assert.deepEqual(created, { modules: 1, pipelines: pipelines(2), bindGroups: 3 });
   await compile([launch(add, x, out, 3), launch(subtract, x, out, 3)]);
-  const after = { modules: 2, pipelines: 3, bindGroups: 5 };
+  const after = { modules: 2, pipelines: pipelines(2) + 1, bindGroups: 5 };
   assert.deepEqual(created, after);
   for (let i = 0; i < 20; i++) replay(program);
   await device.readFloats(out);
@@ -185,7 +190,7 @@ Deno.test("program: two sources of one name are an error that tells both and whe
   await assert.rejects(compile([launch(add, X, OUT, 1), second]), fault);
   await compile([launch(add, X, OUT, 1), launch(step("add"), X, OUT, 2)]);
   assert.throws(() => prepare([second]), fault);
-  assert.deepEqual(created, { modules: 1, pipelines: 2, bindGroups: 2 });
+  assert.deepEqual(created, { modules: 1, pipelines: pipelines(2), bindGroups: 2 });
   const longer = { ...add, code: `${add.code}// more` };
   assert.throws(
     () => prepare([launch(longer, X, OUT, 1)]),
