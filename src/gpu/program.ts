@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import type { Gpu } from "./device.ts";
+import { type Gpu, isSoftware } from "./device.ts";
 import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.ts";
 import { uniformConstants } from "./uniforms.ts";
 
@@ -73,7 +73,9 @@ export function compiler(
   /** Pipelines that are being made, and those that were. */
   const making = new Map<string, Promise<void>>();
 
-  const uniforms = gpu.info.software ? uniformConstants(device) : undefined;
+  // By its name: hardware's kernels too may be compiled for a processor.
+  const { adapter, software } = gpu.info;
+  const uniforms = isSoftware(adapter, software) ? uniformConstants(device) : undefined;
 
   /** The constants that a pipeline is made with. */
   function overridesOf(launch: Dispatch): Readonly<Record<string, number>> {
