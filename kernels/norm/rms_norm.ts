@@ -91,10 +91,10 @@ export interface NormShape {
   readonly outCols?: number | undefined;
   readonly outFirst?: number | undefined;
   /**
-   * What happens to the result: `out = y`, the default, `out += y`, or "pair" with `scales`: as
-   * matmuls on matrix units take x that is `paired`, in rows of cols.
+   * What happens to the result: `out = y`, the default, `out += y`, or with `scales` "pair" or
+   * "half": as matmuls on matrix units take x that is `paired`, two f16 numbers for each or one, in rows of cols.
    */
-  readonly put?: "store" | "add" | "pair";
+  readonly put?: "store" | "add" | "pair" | "half";
   readonly label: string;
 }
 
@@ -121,7 +121,9 @@ type SourceParameters =
 
 interface NormParameters extends FoldParameters {
   /** What happens to the result: see `NormShape`. */
-  readonly put: "store" | "add" | "pair";
+  readonly put: "store" | "add" | "pair" | "half";
+  /** Whether the result is stored as f16. */
+  readonly F16: boolean;
   /** The second output, see `NormKept`. */
   readonly keep: "nothing" | NormKept["what"];
   /** Numbers of the bindings of what is kept, and of the slots of its rows. */
@@ -256,7 +258,7 @@ function source(
 function normKernel(
   source: Source,
   { put, keep, note, cols, lanes }: {
-    readonly put: "store" | "add" | "pair";
+    readonly put: "store" | "add" | "pair" | "half";
     readonly keep: NormParameters["keep"];
     readonly note: "nothing" | "scale";
     readonly cols: number;
@@ -270,6 +272,7 @@ function normKernel(
   return kernelOf<NormParameters & SourceParameters>("norm/rms_norm")({
     ...source.parameters,
     put,
+    F16: put === "pair" || put === "half",
     keep,
     STORES_SCALES: note === "scale",
     KEPT: bound,

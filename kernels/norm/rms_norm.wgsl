@@ -13,7 +13,7 @@
 //            written. With VERIFIED the rows are those of a verify forward of chains, and are written here; the
 //            embedding is then one shard
 // `put`: store writes y, add adds it to what `out` holds (the residual connection after a normed branch), pair writes each
-// number times the row's scale as two f16 numbers, so that no workgroup on matrix units has to split it.
+// number times the row's scale as two f16 numbers, so that no workgroup on matrix units has to split it, and half as one.
 // `keep`, a second output: input is v, output is y, slot is v at row slot[r] (0xffffffff: nowhere), nothing is none.
 //
 // One workgroup per row. Lane l holds $EACH vec8s of v in registers, columns 8 (l + j LANES) .. + 7
@@ -30,7 +30,7 @@
 //#import lib/vec8
 //#import lib/store_scales
 //#import lib/workgroup_sum
-//#if put == pair
+//#if F16
 //#import lib/cut
 //#endif
 
@@ -171,11 +171,18 @@ fn load(token: u32, i: u32) -> Vec8 {
 }
 //#endif
 
-//#if put == pair
+//#if put == half
+// Eight f16 each: [rows, COLS / 8].
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
+
+fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
+  out[row * (COLS / 8u) + i] = packed(a, b);
+}
+//#else if put == pair
 // Eight f16 each, hi and then lo: [rows, 2, COLS / 8].
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
 
-fn put_pair(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
+fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
   let at = row * (COLS / 4u) + i;
   out[at] = packed(cut(a), cut(b));
   out[at + COLS / 8u] = packed(a - cut(a), b - cut(b));
@@ -251,7 +258,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#for j in EACH
   if (i$j < COLS / 8u) {
     let y = Vec8(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
-    //#if put != pair
+    //#if !F16
     put(first + 2u * i$j, y.lo);
     put(first + 2u * i$j + 1u, y.hi);
     //#endif
@@ -260,10 +267,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //#endfor
   let y_scale = store_scales(tile.x, lane, peak);
-  //#if put == pair
+  //#if F16
   //#for j in EACH
   if (i$j < COLS / 8u) {
-    put_pair(tile.x, i$j, v$j.lo * scale * g$j.lo * y_scale, v$j.hi * scale * g$j.hi * y_scale);
+    put_f16(tile.x, i$j, v$j.lo * scale * g$j.lo * y_scale, v$j.hi * scale * g$j.hi * y_scale);
   }
   //#endfor
   //#endif

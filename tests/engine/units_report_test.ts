@@ -44,7 +44,7 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
   } as LoadedWeights;
   const report = unitsReport({ ...device, limits }, loaded, { contextLength: 40960 });
   assert.equal(report?.unit, "16x16x16");
-  assert.deepEqual([report?.matrices, report?.precision], [3, "f32"]);
+  assert.deepEqual([report?.matrices, report?.precision], [3, "f16"]);
   // Four matrices a layer that fit and have no scales.
   assert.deepEqual(report?.others, [
     { why: "numbers that f16 cannot hold", count: 4 * layers.length },
@@ -64,11 +64,11 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
   assert.equal(
     unitsText({
       unit: "8x8x8",
-      precision: "f16",
+      precision: "f32",
       matrices: 1,
       others: [{ why: "format q4", count: 7 }],
     }),
-    "1 matrix on units of 8x8x8, precision f16; 7 not: format q4",
+    "1 matrix on units of 8x8x8, precision f32; 7 not: format q4",
   );
 });
 

@@ -32,6 +32,19 @@ Deno.test("tiles of a prompt: as wide as makes the fewest waves", () => {
   assert.deepEqual(of(1024, 512, 4), [64, 128, 256]);
 });
 
+Deno.test("tiles of a prompt in f16: larger, and those that the fewest waves take the least time with", () => {
+  const of = (rows: number, columns: number, range: number) => {
+    const tile = tensorTile(UNIT, LIMITS, { rows, columns, range, splitK: 1, halves: true });
+    assert.ok(tile);
+    return [...tileSize(UNIT, tile), tile.stage];
+  };
+  assert.deepEqual(of(512, 28672, 4096), [128, 192, 64]);
+  assert.deepEqual(of(512, 4096, 14336), [128, 128, 64]);
+  assert.deepEqual(of(1024, 28672, 4096), [128, 128, 32]);
+  assert.deepEqual(of(512, 1024, 3072), [64, 96, 64]);
+  assert.deepEqual(of(512, 28672, 4096 + 32), [128, 160, 32]); // no stages of 64
+});
+
 Deno.test("tiles of rounds: no more workgroups than cores have room for, where columns allow", () => {
   for (
     const { rows, shape: [columns, cols, splitK], size, workgroups } of [

@@ -16,6 +16,7 @@ import {
 } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
+import { formatOf } from "./loads.ts";
 
 /** Storage buffers without those of the epilogue and of quantized weights: these, x, out and the scales of both. */
 const BUFFERS = 5;
@@ -114,7 +115,7 @@ export function tensorDispatch(
   return dispatch(kernel, {
     buffers: {
       weights: shard.operand,
-      x: { ...x, size: 4 * rows * cols },
+      x: { ...x, size: (of.paired && formatOf(of).parameters.LOW === 0 ? 2 : 4) * rows * cols },
       out,
       ...epilogue.buffers,
       ...hold?.buffers,

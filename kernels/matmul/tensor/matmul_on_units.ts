@@ -55,7 +55,7 @@ export function matmulOnUnits(
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
-    /** Whether x is what `takesPairs` is about. */
+    /** Whether x is what `takesPairs` or `takesHalves` is about. */
     readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
@@ -75,6 +75,7 @@ export function matmulOnUnits(
   if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols, format } = matrix;
+  const halves = paired === true && precision === "f16";
   const use = { format, rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, stored } = shards[i] as TensorShard;
@@ -94,12 +95,13 @@ export function matmulOnUnits(
         hold: hold && withLowered(hold),
       });
     }
-    const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
+    const columns = shard.rows;
+    const tile = tensorTile(unit, limits, { ...use, columns, halves }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile, paired });
   });
   const first = { rows, cols, label: `${label}.scales` };
   return [
-    ...xScales || hold ? [] : [rowScales({ x, scales: tensor.xScales }, first)],
+    ...xScales || hold || halves ? [] : [rowScales({ x, scales: tensor.xScales }, first)],
     ...dispatches,
   ];
 }
@@ -134,5 +136,25 @@ export function takesPairs(
   if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return false;
   const { unit, limits, precision } = tensor;
   return precision !== "f16" && rows > 1 && rows <= roundRows(unit) &&
+    tensorBindings(PLAIN.store, matrix) + bound <= limits.maxStorageBuffersPerShaderStage;
+}
+
+/**
+ * Whether matmuls of the many rows of a prompt want x as one f16 number each, [rows, cols] as `halfRows` writes it with
+ * the scales in `TensorMatrices.xScales`: their workgroups are wide, but many read the same rows.
+ *
+ * @param bound storage buffers of the epilogue.
+ */
+export function takesHalves(
+  matrix: Matrix,
+  { rows, bound, tuning: { tensor } }: {
+    readonly rows: number;
+    readonly bound: number;
+    readonly tuning: Pick<Tuning, "tensor">;
+  },
+): boolean {
+  if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return false;
+  const { unit, limits, precision } = tensor;
+  return precision === "f16" && rows > roundRows(unit) && matrix.cols % 8 === 0 &&
     tensorBindings(PLAIN.store, matrix) + bound <= limits.maxStorageBuffersPerShaderStage;
 }

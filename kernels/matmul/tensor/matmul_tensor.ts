@@ -69,6 +69,8 @@ interface TensorParameters extends TileParameters, LoadParameters, EpilogueFlags
   readonly RAGGED: boolean;
   /** Whether x is two f16 numbers already. */
   readonly PAIRED: boolean;
+  /** Whether eight numbers of x are two vectors. */
+  readonly READS_TWO: boolean;
 }
 
 const TENSOR = kernelOf<TensorParameters & EpilogueParameters>("matmul/tensor/matmul_tensor");
@@ -104,8 +106,8 @@ export function tileSize({ m, n }: MatrixUnit, { grid, own }: TensorTile): [numb
 }
 
 /** Bytes of workgroup memory. */
-export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
-  const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile);
+export function tileBytes(unit: MatrixUnit, tile: TensorTile, LOW: 0 | 1 = 1): number {
+  const { WORDS, TILE_ROWS, TILE_COLS } = countsOf(unit, tile, { VEC8S: 1, LOW });
   return 16 * WORDS + 4 * (TILE_ROWS + TILE_COLS);
 }
 
@@ -119,13 +121,14 @@ export function fitsTile(
   unit: MatrixUnit,
   tile: TensorTile,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+  low: 0 | 1 = 1,
 ): boolean {
   const groups = tile.inTurn ? tile.ahead : 1; // of subgroups
   // A lane has as many outputs of a tile as any other.
   if (unit.m * unit.n / 2 % unit.lanes !== 0) return false;
   return tile.stage % unit.k === 0 && tile.subgroups % groups === 0 &&
     (!tile.joined || tile.grid[1] * tile.own[1] % 2 === 0) &&
-    tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
+    tileBytes(unit, tile, low) <= limits.maxComputeWorkgroupStorageSize &&
     tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup;
 }
 
@@ -204,6 +207,7 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
     ...countsOf(unit, tile, format.parameters),
     RAGGED: ragged,
     PAIRED: of.paired ?? false,
+    READS_TWO: !(of.paired && format.parameters.LOW === 0),
     ...format.parameters,
     ...epilogueParameters(epilogue),
   }, { name });

@@ -100,13 +100,15 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 
 // Its size gives the rows.
 //#if PAIRED
-@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // hi and lo as f16, [rows, 2, COLS / 8]
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // hi and lo as f16, [rows, 1 + $LOW, COLS / 8]
 
 const X_STEP = 1u;
+const X_EIGHTHS = 1u + $LOWu; // vectors for eight numbers
 //#else
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
 
 const X_STEP = 2u; // vectors of eight numbers, one after the other
+const X_EIGHTHS = 2u;
 //#endif
 // [rows]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
@@ -150,7 +152,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let rows = arrayLength(&x) / (COLS / 4u);
+  let rows = arrayLength(&x) / (COLS / 8u * X_EIGHTHS);
   let row = tile.x * $TILE_ROWSu;
   let half = MATRIX_ROWS / 2u;
   let pair = tile.y * ($TILE_COLSu / 2u);
@@ -194,12 +196,14 @@ fn main(
   let x_chunk$u = bringer + $uu * BRINGERS;
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_row$u = min(row + own_x_row$u, rows - 1u);
-  let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
+  let x_from$u = x_row$u * (COLS / 8u * X_EIGHTHS) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
   let x_to$u = XS + own_x_row$u * LINE + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //#for a in SETS
   var xa$a_$u = x[x_from$u + vec8_of(begin + min((group + $au) * BLOCKS, range - BLOCKS)) * X_STEP];
+  //#if READS_TWO
   var xb$a_$u = x[x_from$u + vec8_of(begin + min((group + $au) * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
+  //#endif
   //#endfor
   //#endfor
 
@@ -242,7 +246,9 @@ fn main(
         if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
           //#if PAIRED
           staged[x_to$u] = xa$(a * SET)_$u;
+          //#if LOW
           staged[x_to$u + LO] = xb$(a * SET)_$u;
+          //#endif
           //#else
           let a = xa$(a * SET)_$u * x_scale$u;
           let b = xb$(a * SET)_$u * x_scale$u;
@@ -272,7 +278,9 @@ fn main(
         //#endfor
         //#for u in X_LOADS
         xa$(a * SET)_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
+        //#if READS_TWO
         xb$(a * SET)_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
+        //#endif
         //#endfor
       }
       //#if EARLY

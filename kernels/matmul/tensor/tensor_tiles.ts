@@ -17,21 +17,49 @@ interface Candidate {
   readonly tile: TensorTile;
 }
 
-/**
- * For the many rows of a prompt: 64 rows by 128, 96 or 160 columns, of which a multiprocessor runs two at a time.
- * `wave` is what all of them at once take, of 4,096 numbers of k, in us.
- */
-const PROMPTS: readonly { readonly tile: TensorTile; readonly wave: number }[] = [
-  { tile: promptTile(4), wave: 132 },
-  { tile: promptTile(3), wave: 107 },
-  { tile: promptTile(5), wave: 170 },
+/** A tile for the many rows of a prompt. */
+interface PromptTile {
+  readonly tile: TensorTile;
+  /** What as many workgroups as run at once take for 4,096 numbers of k, in us. */
+  readonly wave: number;
+  /** Workgroups that an H200 runs at once on its 132 multiprocessors. */
+  readonly atOnce: number;
+}
+
+/** 64 rows by 128, 96 or 160 columns, of which a multiprocessor runs two at a time. */
+const PROMPTS: readonly PromptTile[] = [
+  { tile: promptTile(4), wave: 132, atOnce: 264 },
+  { tile: promptTile(3), wave: 107, atOnce: 264 },
+  { tile: promptTile(5), wave: 170, atOnce: 264 },
 ];
+
+/**
+ * The same where x is one f16 for each number (`halfRows`), which leaves registers and workgroup memory for larger
+ * tiles. `atOnce` is how many of them an H200 runs: with more than 24 KiB of workgroup memory one on a multiprocessor.
+ * The fastest of those that lab/units/prompts.ts times, for some of the shapes there.
+ */
+const HALF_PROMPTS: readonly PromptTile[] = [
+  { tile: halfTile([2, 2], [4, 4], 32), wave: 124, atOnce: 264 },
+  { tile: halfTile([2, 4], [4, 3], 64), wave: 92.5, atOnce: 132 },
+  { tile: halfTile([2, 2], [4, 4], 64), wave: 72, atOnce: 132 },
+  { tile: halfTile([2, 2], [4, 5], 32), wave: 157, atOnce: 264 },
+  { tile: halfTile([2, 2], [4, 3], 32), wave: 107, atOnce: 264 },
+  { tile: halfTile([2, 2], [2, 3], 64), wave: 60, atOnce: 264 },
+];
+
+function halfTile(
+  grid: TensorTile["grid"],
+  own: TensorTile["own"],
+  stage: number,
+): TensorTile {
+  return { subgroups: grid[0] * grid[1], grid, own, stage, ahead: 1, early: true };
+}
 
 function promptTile(columns: number): TensorTile {
   return { subgroups: 4, grid: [2, 2], own: [2, columns], stage: 32, ahead: 1, early: true };
 }
 
-const [{ tile: PROMPT }] = PROMPTS as [(typeof PROMPTS)[number]];
+const [{ tile: PROMPT }] = PROMPTS as [PromptTile];
 
 /** Larger tiles first; the fastest on an H200 of those in lab/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
@@ -53,9 +81,6 @@ const CANDIDATES: readonly Candidate[] = [
 /** Workgroups that keep a large GPU busy: with one tile of rows, which waits for weights, and with more. */
 const ENOUGH = { few: 192, many: 96 };
 
-/** Workgroups that an H200 runs at once: two on each of its multiprocessors. */
-const AT_ONCE = 264;
-
 /** Ranges of k divide into stages of some tile where they are a multiple of this. */
 export const LEAST_STAGE = 32;
 
@@ -66,12 +91,14 @@ export const LEAST_STAGE = 32;
 export function tensorTile(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { format = "bf16", rows, columns, range, splitK }: {
+  { format = "bf16", rows, columns, range, splitK, halves = false }: {
     readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
     readonly range: number;
     readonly splitK: number;
+    /** Whether x is what `halfRows` writes. */
+    readonly halves?: boolean;
   },
 ): TensorTile | undefined {
   const few = roundTile(unit, limits, { format, rows, columns, range, splitK });
@@ -86,13 +113,16 @@ export function tensorTile(
     const [tileRows, tileColumns] = tileSize(unit, tile);
     return Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
   };
+  // The last wave takes nearly as long as any, however few are left.
+  const time = ({ tile, wave, atOnce }: PromptTile) => Math.ceil(workgroups(tile) / atOnce) * wave;
+  const soonest = (prompts: readonly PromptTile[], low: 0 | 1) =>
+    prompts.filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits, low))
+      .toSorted((a, b) => time(a) - time(b))[0]?.tile;
+  const half = halves ? soonest(HALF_PROMPTS, 0) : undefined;
+  if (half) return half;
   const enough = rows > unit.m ? ENOUGH.many : ENOUGH.few;
   const most = fitting.toSorted((a, b) => workgroups(b) - workgroups(a))[0];
   const found = fitting.find((tile) => workgroups(tile) >= enough) ?? most;
   if (found !== PROMPT) return found;
-  // The last wave takes nearly as long as any, however few are left.
-  const time = ({ tile, wave }: (typeof PROMPTS)[number]) =>
-    Math.ceil(workgroups(tile) / AT_ONCE) * wave;
-  return PROMPTS.filter(({ tile }) => fitsTile(unit, tile, limits))
-    .toSorted((a, b) => time(a) - time(b))[0]?.tile;
+  return soonest(PROMPTS, 1);
 }

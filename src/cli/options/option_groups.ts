@@ -97,9 +97,9 @@ export const ADAPTER = {
     type: "choice",
     choices: ["f32", "f16"],
     help:
-      "precision of the inputs of matrix units (--webgpu dawn); f16 is faster and less exact, and the text may differ from that of f32",
-    absent: "f32",
-    example: "--precision f16",
+      "precision of the inputs of matrix units (--webgpu dawn): f16 with a power of two for each row, which is nearer to float32 than bf16 inference, or f32, slower; the texts may differ",
+    absent: "f16; check --expected: f32",
+    example: "--precision f32",
   },
 } as const;
 

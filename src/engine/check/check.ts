@@ -47,7 +47,7 @@ export interface CheckReport {
  * @throws UsageError when the file does not hold what is compared.
  */
 export async function checkModel(
-  options: GpuChoice & {
+  given: GpuChoice & {
     readonly model?: string;
     readonly quantize?: Quantization;
     /** How keys and values are kept; absent = f32. */
@@ -60,6 +60,8 @@ export async function checkModel(
   },
   open: typeof openGpu = openGpu,
 ): Promise<CheckReport> {
+  // What is looked for are faults of the implementation: nothing is rounded that need not be.
+  const options = { precision: "f32", ...given } as const;
   const { model, expected: path, tolerance } = options;
   using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];

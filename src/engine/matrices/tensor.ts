@@ -6,6 +6,7 @@ import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
+  DEFAULT_PRECISION,
   isQuantized,
   type Matrix,
   MOST_DISPATCHED,
@@ -44,7 +45,7 @@ interface Candidate {
 export async function withTensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
-  { precision = "f32", maxBatch = 1 }: UnitsChoice = {},
+  { precision = DEFAULT_PRECISION, maxBatch = 1 }: UnitsChoice = {},
 ): Promise<LoadedWeights> {
   const tensor = await tensorMatrices(gpu, loaded, takesQuantized(maxBatch));
   return tensor ? { ...loaded, tensor: { ...tensor, precision } } : loaded;
@@ -57,7 +58,7 @@ export async function withTensorMatrices(
 export function allocateTensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
-  { precision = "f32", maxBatch = 1 }: UnitsChoice = {},
+  { precision = DEFAULT_PRECISION, maxBatch = 1 }: UnitsChoice = {},
 ): LoadedWeights {
   const { matrixUnit: unit, limits, device } = gpu;
   if (unit === undefined) return loaded;

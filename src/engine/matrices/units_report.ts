@@ -6,6 +6,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import {
   type AttentionUnits,
+  DEFAULT_PRECISION,
   isQuantized,
   type Matrix,
   type Precision,
@@ -37,7 +38,7 @@ export function unitsReport(
   engine: { readonly kvDtype?: KvDtype | undefined; readonly contextLength: number },
 ): UnitsReport | undefined {
   if (unit === undefined) return undefined;
-  const precision = loaded.tensor?.precision ?? "f32";
+  const precision = loaded.tensor?.precision ?? DEFAULT_PRECISION;
   const rules = tuning(info.software, limits, info.backend);
   const matmuls = new Map(matmulsOf(loaded, rules).map((one) => [one.matrix, one]));
   const dense = [...matmuls.values()].map(({ matrix, splitK }) =>
@@ -114,10 +115,10 @@ function mixturesOf({ target, standalone }: LoadedWeights): MixtureWeights[] {
   return layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
 }
 
-/** `225 matrices on units of 16x16x16, precision f16; 2 not: format q8` */
+/** `225 matrices on units of 16x16x16, precision f32; 2 not: format q8` */
 export function unitsText({ unit, precision, matrices, others }: UnitsReport): string {
   const left = others.map(({ why, count }) => `${count} not: ${why}`);
-  const rounded = precision === "f16" ? ", precision f16" : "";
+  const other = precision === DEFAULT_PRECISION ? "" : `, precision ${precision}`;
   const there = `${matrices} ${matrices === 1 ? "matrix" : "matrices"} on units of ${unit}`;
-  return [`${there}${rounded}`, ...left].join("; ");
+  return [`${there}${other}`, ...left].join("; ");
 }

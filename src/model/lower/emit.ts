@@ -30,6 +30,7 @@ import {
   type NormOfRows,
   PLAIN_ROWS,
 } from "../../../kernels/matmul/hold/hold.ts";
+import { halfRows } from "../../../kernels/matmul/tensor/half_rows.ts";
 import { relayedMatmuls } from "../../../kernels/matmul/relay/relay.ts";
 import { prepareRows, valueRows } from "../../../kernels/mla/kv_b.ts";
 import {
@@ -108,6 +109,13 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const { x, out, activation, label } = op;
       const { rows, cols } = out;
       return [gateRows({ x: at(x), out: at(out) }, { rows, cols, activation, label })];
+    }
+    case "half_rows": {
+      const { x, out, label } = op;
+      const scales = tuning.tensor?.xScales;
+      if (!scales) throw new Error(`${label}: only matrix units read f16 rows`);
+      const { rows, cols } = x;
+      return [halfRows({ x: at(x), scales, out: at(out) }, { rows, cols, label })];
     }
     case "elementwise": {
       const { x, out, f, label } = op;

@@ -80,8 +80,8 @@ export interface NormOp {
   readonly out: Value;
   /** Where a row begins in out. */
   readonly first: number;
-  /** "add": to `to`, whose place out takes; "pair": as matmuls on matrix units want them. */
-  readonly put: "store" | "add" | "pair";
+  /** "add": to `to`, whose place out takes; "pair" and "half": as matmuls on matrix units want them. */
+  readonly put: "store" | "add" | "pair" | "half";
   readonly to: Value | undefined;
   readonly keep: NormKeep | undefined;
   /** Whether the scales of the rows are stored. */
@@ -126,7 +126,7 @@ export interface MatmulOp {
   readonly hold: MatmulHold | undefined;
   /** Of x's rows, where they are noted. */
   readonly xScales: ScaledInput | undefined;
-  /** Whether x is two f16 numbers in place of each. */
+  /** Whether x is f16: two numbers in place of each, or one of `half_rows`. */
   readonly paired: boolean;
   /** Whether the outputs are logits over a vocabulary. */
   readonly logits: boolean;
@@ -238,6 +238,14 @@ export interface NormPairOp {
   readonly paired: boolean;
 }
 
+/** out = x as f16 with a scale for each row, two numbers in the place of one, for the matmul that follows. */
+export interface HalfRowsOp {
+  readonly kind: "half_rows";
+  readonly x: Value;
+  /** [rows, cols of x / 2] */
+  readonly out: Value;
+}
+
 /** q, k and v of one row, and its attention, in a dispatch. */
 export interface RelayedHeadsOp {
   readonly kind: "relayed_heads";
@@ -284,6 +292,7 @@ type Kernels =
   | NormedRouterOp
   | NormPairOp
   | RelayedHeadsOp
+  | HalfRowsOp
   | RelayedMlpOp
   | Embed
   | GatherOp
@@ -358,6 +367,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "latent_prepare":
     case "gate":
     case "elementwise":
+    case "half_rows":
     case "gather":
     case "place":
     case "scatter":

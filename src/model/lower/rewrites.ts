@@ -14,6 +14,7 @@ import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
 import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
 import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
 import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
+import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
 import { normPairs } from "./rewrites/norm_pair.ts";
@@ -56,6 +57,7 @@ export const REWRITES: readonly Rewrite[] = [
   partialsInMatmul,
   normInMatmul,
   pairedRows,
+  halfRows,
   valueInAttention,
   splitsInMatmul,
   ownHeads,

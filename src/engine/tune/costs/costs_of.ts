@@ -1,5 +1,5 @@
 import type { Gpu } from "../../../gpu/device.ts";
-import type { Precision } from "../../../gpu/matrix.ts";
+import { DEFAULT_PRECISION, type Precision } from "../../../gpu/matrix.ts";
 import { takesQuantized } from "../../../gpu/matrix_unit.ts";
 import { methodOf } from "../../../model/report/parameters.ts";
 import type { KvDtype } from "../../../gpu/kv.ts";
@@ -11,7 +11,7 @@ import type { CostsOf } from "./costs_file.ts";
 /** What measured costs hold for. */
 export function costsOf(
   { target, draft }: Pick<OpenedModels, "target" | "draft">,
-  { gpu, weights, kvDtype, precision = "f32", maxBatch = 1 }: {
+  { gpu, weights, kvDtype, precision = DEFAULT_PRECISION, maxBatch = 1 }: {
     readonly gpu: Pick<Gpu, "info"> & Partial<Pick<Gpu, "matrixUnit">>;
     readonly weights: WeightReport;
     readonly kvDtype: KvDtype;
@@ -27,7 +27,7 @@ export function costsOf(
     model: named(
       named(
         named(target.checkpoint.name, weights.quantize),
-        precision === "f16" ? "precision f16" : undefined,
+        precision === DEFAULT_PRECISION ? undefined : `precision ${precision}`,
       ),
       units ? "on units" : undefined,
     ),

@@ -1,0 +1,27 @@
+import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import { kernelOf } from "../../shader.ts";
+
+interface HalfRowsParameters {
+  /** Eights of numbers that an invocation asks for at once. */
+  readonly LOADS: number;
+}
+
+const HALF_ROWS = kernelOf<HalfRowsParameters>("matmul/tensor/half_rows")({ LOADS: 2 }, {
+  name: "half_rows",
+  bindings: ["x", "scales", "out"],
+  constants: ["COLS"],
+});
+
+/** Records the scales [rows] of x, f32 [rows, cols], and x times them as f16 [rows, cols]; cols is a multiple of 8. */
+export function halfRows(
+  { x, scales, out }: Readonly<Record<"x" | "scales" | "out", Operand>>,
+  { rows, cols, label }: { readonly rows: number; readonly cols: number; readonly label: string },
+): Dispatch {
+  return dispatch(HALF_ROWS, {
+    buffers: { x, scales, out },
+    constants: { COLS: cols },
+    workgroups: [rows],
+    label,
+    work: { bytes: 6 * rows * cols, flops: 0 },
+  });
+}

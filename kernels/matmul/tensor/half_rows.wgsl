@@ -1,0 +1,52 @@
+// scales[r] = scale_of(max_k |x[r, k]|), and out[r, k] = x[r, k] scales[r] as f16, rounded to the nearest: what the matmuls
+// on matrix units make of x where one f16 stands for a number. Their workgroups would each round the same rows again.
+// One workgroup a row.
+
+//#import lib/scale_of
+//#import lib/cut
+
+override COLS: u32; // a multiple of 8
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
+@group(0) @binding(1) var<storage, read_write> scales: array<f32>; // [rows]
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>; // eight f16 each, [rows, COLS / 8]
+
+const THREADS = 256u;
+
+var<workgroup> peaks: array<u32, THREADS>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = group.x;
+  let eights = COLS / 8u;
+  let first = row * eights;
+  var peak = vec4<u32>();
+  for (var i = thread; i < eights; i += $LOADSu * THREADS) {
+    // Past the end it is the last eight again.
+    //#for u in LOADS
+    let at$u = 2u * (first + min(i + $uu * THREADS, eights - 1u));
+    let a$u = x[at$u];
+    let b$u = x[at$u + 1u];
+    //#endfor
+    //#for u in LOADS
+    // The bits of numbers without sign are in the order of the numbers.
+    peak = max(peak, bitcast<vec4<u32>>(a$u) & vec4(0x7fffffffu));
+    peak = max(peak, bitcast<vec4<u32>>(b$u) & vec4(0x7fffffffu));
+    //#endfor
+  }
+  peaks[thread] = max(max(peak.x, peak.y), max(peak.z, peak.w));
+  workgroupBarrier();
+  for (var half = THREADS / 2u; half > 0u; half /= 2u) {
+    if (thread < half) {
+      peaks[thread] = max(peaks[thread], peaks[thread + half]);
+    }
+    workgroupBarrier();
+  }
+  let scale = scale_of(bitcast<f32>(peaks[0]));
+  if (thread == 0u) {
+    scales[row] = scale;
+  }
+  for (var i = thread; i < eights; i += THREADS) {
+    out[first + i] = packed(x[2u * (first + i)] * scale, x[2u * (first + i) + 1u] * scale);
+  }
+}

@@ -1,0 +1,157 @@
+// Rows as f16 with a scale each for matrix units: rounded to the nearest, with the scales of `rowScales`, and the same
+// products to the bit as of f32 rows. Products need units: EYRIE_WEBGPU=dawn, where the adapter has any.
+
+import assert from "node:assert/strict";
+import { rmsNorm, type RowScales } from "../../kernels/norm/rms_norm.ts";
+import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
+import { takesHalves } from "../../kernels/matmul/tensor/matmul_on_units.ts";
+import { matmulTensor, type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
+import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
+import type { Matrix, Precision, TensorMatrices } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { numbers } from "../gpu/numbers.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+const { matrixUnit: unit, limits } = device.gpu;
+
+/** More eights than a workgroup's invocations load in a turn, and not a multiple of them. */
+const COLS = 8 * 523;
+const ROWS = 5;
+const X = numbers(ROWS * COLS, 3).map((value, i) =>
+  i < COLS ? 0 : value * 10 ** (Math.floor(i / COLS) % 9 - 4)
+);
+
+async function halved(x: Float32Array, cols: number) {
+  const rows = x.length / cols;
+  const [scales, out] = [device.filled(rows), device.filled(rows * cols / 2, 9)];
+  await device.run([halfRows({ x: device.floats(x), scales, out }, { rows, cols, label: "test" })]);
+  return { scales, out };
+}
+
+Deno.test("rows are rounded to f16 after their scales, a row of zeros too", async () => {
+  const { scales, out } = await halved(X, COLS);
+  const expected = device.filled(ROWS);
+  await device.run([
+    rowScales({ x: device.floats(X), scales: expected }, { rows: ROWS, cols: COLS }),
+  ]);
+  const factors = await device.readFloats(scales);
+  assert.deepEqual(factors, await device.readFloats(expected));
+  const halves = new Float16Array((await device.readWords(out)).buffer);
+  const rounded = Float16Array.from(X, (x, i) => x * (factors[Math.floor(i / COLS)] ?? NaN));
+  assert.deepEqual(halves, rounded);
+});
+
+Deno.test("a norm stores the same f16 rows", async () => {
+  const [rows, cols] = [7, 328];
+  const weight = device.floats(numbers(cols, 4));
+  const x = device.floats(numbers(rows * cols, 6));
+  const normed = async (put: "store" | "half") => {
+    const scales: RowScales = {
+      normed: device.filled(rows),
+      lowered: device.filled(2 * rows),
+      stride: rows,
+      jobs: 1,
+    };
+    const out = device.filled(rows * cols, 9);
+    const { rowLanes: lanes } = tuning(true);
+    const shape = { rows, cols, eps: 1e-5, lanes, put, label: "test" } as const;
+    await device.run(rmsNorm({ from: { x }, weight, out, scales }, shape));
+    return { out, scales: scales.normed };
+  };
+  const expected = await halved(await device.readFloats((await normed("store")).out), cols);
+  const { out, scales } = await normed("half");
+  assert.deepEqual(await device.readFloats(scales), await device.readFloats(expected.scales));
+  const halves = (await device.readWords(out)).subarray(0, rows * cols / 2);
+  assert.deepEqual(halves, await device.readWords(expected.out));
+});
+
+const TILES: readonly TensorTile[] = [
+  { subgroups: 4, grid: [2, 2], own: [2, 2], stage: 32, ahead: 1, early: true },
+  { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2 },
+];
+
+for (const tile of TILES) {
+  Deno.test({
+    name: `f16 rows give the bits of f32 rows that are rounded, ${JSON.stringify(tile)}`,
+    ignore: unit === undefined,
+    async fn() {
+      if (!unit) return;
+      const [rows, cols, matrixRows] = [37, 320, 38];
+      const x = numbers(rows * cols, 7);
+      const words = numbers(matrixRows * cols / 2, 5);
+      const weights = device.words(new Uint32Array(words.buffer).map((word) => word & 0xbfffbfff));
+      const [wScales, faults] = [device.filled(matrixRows), device.filled(matrixRows)];
+      const matrix = { rows: matrixRows, cols };
+      await device.run([weightScales({ weights, scales: wScales, faults }, matrix)]);
+      const shard = { operand: weights, first: 0, rows: matrixRows };
+      const { scales: xScales, out: halves } = await halved(x, cols);
+      const [plain, paired] = await Promise.all([false, true].map(async (paired) => {
+        const out = device.filled(rows * matrixRows, 7);
+        const of = {
+          unit,
+          rows,
+          matrix,
+          shard,
+          tile,
+          paired,
+          precision: "f16",
+          label: "t",
+        } as const;
+        const input = paired ? halves : device.floats(x);
+        await device.run([matmulTensor({ x: input, xScales, wScales, out }, of)]);
+        return await device.readWords(out);
+      }));
+      assert.deepEqual(paired, plain);
+      assert.ok(new Set(plain).size > matrixRows);
+    },
+  });
+}
+
+Deno.test("f16 rows are for prompts on matrix units with --precision f16", () => {
+  const shard = { operand: device.filled(4), first: 0, rows: 2 };
+  const shards = new Map([[shard, { scales: device.filled(2), stored: "f16" as const }]]);
+  const of = (rows: number, { bound = 1, precision = "f16", format = "bf16" }: {
+    readonly bound?: number;
+    readonly precision?: Precision;
+    readonly format?: "bf16" | "q8";
+  } = {}) => {
+    const matrix: Matrix = {
+      format,
+      rowOrder: "stacked",
+      rows: 2,
+      cols: 64,
+      lanes: 1,
+      shards: [shard],
+    };
+    const tensor: TensorMatrices = {
+      unit: { m: 16, n: 16, k: 16, lanes: 32 },
+      precision,
+      shards,
+      experts: new Map(),
+      xScales: device.filled(1),
+      limits: { ...limits, maxStorageBuffersPerShaderStage: 10 },
+    };
+    return takesHalves(matrix, { rows, bound, tuning: { tensor } });
+  };
+  assert.deepEqual([1, 64, 65, 1024].map((rows) => of(rows)), [false, false, true, true]);
+  assert.ok(!of(512, { precision: "f32" }));
+  assert.ok(!of(512, { format: "q8" }));
+  assert.deepEqual([5, 6].map((bound) => of(512, { bound })), [true, false]);
+  assert.ok(
+    !takesHalves({
+      rows: 2,
+      cols: 64,
+      format: "bf16",
+      rowOrder: "stacked",
+      lanes: 1,
+      shards: [shard],
+    }, {
+      rows: 512,
+      bound: 1,
+      tuning: tuning(false),
+    }),
+  );
+});
