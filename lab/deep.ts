@@ -57,11 +57,11 @@ async function chunk(context: number) {
   const ids = Array.from({ length: context }, (_, i) => 3 + (31 * i) % 1000);
   sequence.ids.splice(0, Infinity, ...ids);
   sequence.stored = sequence.draftStored = context - count;
-  await core.prefill(sequence, context);
-  const { body } = await core.programs.prompt(
-    count,
-    mostCells([{ pages: sequence.pages.slice(0, Math.ceil(context / 16)) }]),
-  );
+  await core.prefill([{ sequence, to: context }]);
+  const { body } = await core.programs.prompt({
+    rows: count,
+    cells: mostCells([{ pages: sequence.pages.slice(0, Math.ceil(context / 16)) }]),
+  });
   const began = performance.now();
   while (performance.now() - began < (core.gpu.info.software ? 0 : 200)) {
     await profiler.time([body]);

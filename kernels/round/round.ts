@@ -320,7 +320,7 @@ export function acceptSimulated(
   return acceptBy(`accept_simulated_${steps}`, walk, buffers, { ...shape, constants });
 }
 
-/** Records the end of a prefill. */
+/** Records the end of `batch` prompts. */
 export function acceptPrompt(
   buffers: {
     readonly batchSlots: Operand;
@@ -330,6 +330,7 @@ export function acceptPrompt(
     readonly extend: Operand;
     readonly results: Operand;
   },
+  batch: number,
 ): Dispatch {
-  return dispatch(ACCEPT_PROMPT, { buffers: bound(buffers), constants: {}, workgroups: [1] });
+  return dispatch(ACCEPT_PROMPT, { buffers: bound(buffers), constants: {}, workgroups: [batch] });
 }

@@ -52,7 +52,9 @@ async function kernelsOf(
         )
       )
     ),
-    ...[8, 512].flatMap((rows) => Object.values(promptPlans(parts, rows))),
+    ...[8, 512].flatMap((rows) =>
+      Object.values(promptPlans(parts, { count: rows, perSlot: rows }))
+    ),
   ];
   const dispatches = plans.flat().filter(({ label }) => label.includes(".attention"));
   return [...new Set(dispatches.map(({ kernel }) => kernel.name))];

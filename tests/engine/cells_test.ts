@@ -10,6 +10,7 @@ import {
 } from "../../src/engine/device/single_sequence.ts";
 import { mostCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
+import type { PromptSpec } from "../../src/engine/device/programs.ts";
 import type { RoundSpec } from "../../src/engine/device/round_plans.ts";
 import type { Program } from "../../src/gpu/program.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
@@ -127,7 +128,7 @@ exhaustive.test("few cells: the same tokens as with workgroups for a whole conte
   const { round, prompt } = whole.programs;
   Object.assign(whole.programs, {
     round: ({ cells: _, ...of }: RoundSpec & { cells?: number }) => round(of),
-    prompt: (rows: number) => prompt(rows),
+    prompt: ({ cells: _, ...of }: PromptSpec & { cells?: number }) => prompt(of),
   });
   assert.deepEqual((await decode(whole)).tokens, tokens);
 });

@@ -51,6 +51,7 @@ export function openFake(
     batch: 3,
     shapes: [...chains([0, 1, 3, 5]), ...TREES.shapes],
     prefillRows: 16,
+    promptRun: 4,
     contextLength: 128,
     pages: 30,
     ...capacity,

@@ -8,6 +8,8 @@ import type { RoundResult, SequenceResult } from "../../src/engine/device/round_
 import type { SchedulerRunner } from "../../src/engine/schedule/scheduler.ts";
 import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
+import { promptRows, promptRun } from "../../src/engine/device/prompt_rows.ts";
+import { rowBucket } from "../../src/engine/device/buckets.ts";
 import { proposalFault } from "../../src/engine/device/proposals.ts";
 import type { DraftShape } from "../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
@@ -138,20 +140,25 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     setSampling(sequence, _, stop = []) {
       limits.set(slotOf(sequence), { stop, stopped: false });
     },
-    async prefill(sequence, to) {
+    async prefill(chunks) {
       assert.equal(begun, false, "what has begun is read first");
       await core.onWork();
-      assert.ok(to > sequence.stored && to <= sequence.ids.length);
-      assert.ok(to - sequence.stored <= capacity.prefillRows);
-      assert.deepEqual(read(sequence, sequence.stored), sequence.ids.slice(0, sequence.stored));
-      const done = to === sequence.ids.length;
-      const from = sequence.stored;
-      if (done) sequence.ids.push(tokenAfter(sequence.ids));
-      for (let cell = from; cell < to; cell++) write(sequence, cell, false, draft !== "none");
-      if (draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
-      sequence.stored = to;
-      checkDraft(sequence);
-      return done ? { id: sequence.ids.at(-1) as number, logprobs: undefined } : undefined;
+      assert.equal(new Set(chunks.map(({ sequence }) => slotOf(sequence))).size, chunks.length);
+      const tokens = chunks.map(({ sequence, to }) => to - sequence.stored);
+      const { count, firsts } = promptRows(tokens, promptRun(capacity));
+      assert.ok(count <= rowBucket(capacity.prefillRows) && firsts.length === chunks.length);
+      return chunks.map(({ sequence, to }) => {
+        assert.ok(to > sequence.stored && to <= sequence.ids.length);
+        assert.deepEqual(read(sequence, sequence.stored), sequence.ids.slice(0, sequence.stored));
+        const done = to === sequence.ids.length;
+        const from = sequence.stored;
+        if (done) sequence.ids.push(tokenAfter(sequence.ids));
+        for (let cell = from; cell < to; cell++) write(sequence, cell, false, draft !== "none");
+        if (draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
+        sequence.stored = to;
+        checkDraft(sequence);
+        return done ? { id: sequence.ids.at(-1) as number, logprobs: undefined } : undefined;
+      });
     },
     async catchUp(sequences) {
       assert.equal(begun, false, "what has begun is read first");

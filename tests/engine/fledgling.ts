@@ -43,12 +43,13 @@ export async function openFledgling(
   kind: "eagle3" | "eagle1",
   batch: number,
   gpu?: Gpu,
-  { kvDtype = "f32", shapes = chains([0, 1, 2, 3, 4, 5, 6, 7]), confident, ...quantize }:
+  { kvDtype = "f32", shapes = chains([0, 1, 2, 3, 4, 5, 6, 7]), confident, promptRun, ...quantize }:
     & QuantizeChoice
     & {
       readonly kvDtype?: KvDtype;
       readonly shapes?: readonly DraftShape[];
       readonly confident?: boolean;
+      readonly promptRun?: number;
     } = {},
 ): Promise<Runner> {
   using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
@@ -62,6 +63,7 @@ export async function openFledgling(
     pages: batch * (contextLength + 2 * 8) / PAGE,
     kvDtype,
     confident,
+    ...promptRun === undefined ? {} : { promptRun },
   });
 }
 

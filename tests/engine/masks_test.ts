@@ -65,7 +65,7 @@ async function decodeMasked(
     const ids = PROMPTS[i] ?? [];
     core.setSampling(sequence, SAMPLINGS[i] ?? GREEDY);
     sequence.ids.push(...ids);
-    await core.prefill(sequence, ids.length, maskAfter(core, i, ids));
+    await core.prefill([{ sequence, to: ids.length, mask: maskAfter(core, i, ids) }]);
   }
   let accepted = 0;
   const told: number[][] = sequences.map(() => []);

@@ -99,7 +99,7 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
     })
   );
   const prompts = PROMPT_ROWS.flatMap((rows) =>
-    named("prompt", `${rows} rows`, { ...promptPlans(parts, rows) })
+    named("prompt", `${rows} rows`, { ...promptPlans(parts, { count: rows, perSlot: rows }) })
   );
   if (drafter === undefined) return [...rounds, ...prompts];
   return [

@@ -18,7 +18,8 @@ Deno.test("a prompt has the same bits and the same drafts however it is cut into
     let token: number | undefined;
     while (token === undefined) {
       const to = Math.min(PROMPT.length, sequence.stored + rows);
-      token = (await core.prefill(sequence, to))?.id;
+      const [chosen] = await core.prefill([{ sequence, to }]);
+      token = chosen?.id;
     }
     const row = new Uint32Array(await readBuffer(core.gpu, logits)).slice(0, 2048);
     const rounds = await core.rounds([sequence], { shape: chain(3), count: 2 });

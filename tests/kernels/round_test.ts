@@ -274,21 +274,23 @@ Deno.test("accept: each of eight stop ids ends a lane, emitted and not drafted o
   }
 });
 
-Deno.test("accept_prompt: the choice after the last row is the pending and the last token", async () => {
+Deno.test("accept_prompt: the choice after each prompt's last row is the pending and the last token", async () => {
   const rows = [5, 6, 7, 8].map((cell) => chainRow(1, cell, 300 + cell));
   const buffers = {
-    batchSlots: device.words([1]),
-    last: device.words([2]),
-    chosen: device.words([77]),
+    batchSlots: device.words([1, NO_SLOT, 0]),
+    last: device.words([2, 0, 3]),
+    chosen: device.words([77, 78, 79]),
     slots: device.words(packSlots(SLOTS)),
     extend: device.words(packRows(rows)),
-    results: untouched(resultWords(4)),
+    results: untouched(3 * resultWords(1)),
   };
-  await device.run([acceptPrompt(buffers)]);
-  const slots = SLOTS.map((slot, i) => i === 1 ? { ...slot, length: 8, pending: 77 } : slot);
+  await device.run([acceptPrompt(buffers, 3)]);
+  const ends = [{ length: 9, pending: 79 }, { length: 8, pending: 77 }];
+  const slots = SLOTS.map((slot, i) => ({ ...slot, ...ends[i] }));
   assert.deepEqual(await device.readWords(buffers.slots), packSlots(slots));
-  const extend = rows.map((row, i) => i === 2 ? { ...row, token: 77 } : row);
+  const tokens: Record<number, number> = { 2: 77, 3: 79 };
+  const extend = rows.map((row, i) => ({ ...row, token: tokens[i] ?? row.token }));
   assert.deepEqual(await device.readWords(buffers.extend), packRows(extend));
   const results = await device.readWords(buffers.results);
-  assert.deepEqual([...results.subarray(0, 2)], [1, 77]);
+  assert.deepEqual([...results.subarray(0, 6)], [1, 77, 0, 0, 1, 79]);
 });

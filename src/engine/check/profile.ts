@@ -165,8 +165,8 @@ async function profilePrefill(
   const launchMs: number[][] = Array.from({ length: times }, () => []);
   const passMs: number[] = Array(times).fill(0);
   for (const { from, to } of chunks(core, ids)) {
-    await core.prefill(sequence, to); // writes the chunk's rows; it may run again then
-    const chunk = await core.programs.prompt(to - from, mostCells([sequence]));
+    await core.prefill([{ sequence, to }]); // writes the chunk's rows; it may run again then
+    const chunk = await core.programs.prompt({ rows: to - from, cells: mostCells([sequence]) });
     const { body, head, draft, draftHead } = chunk;
     const programs = to === ids.length ? [body, head, draft, draftHead] : [body, draft];
     const whole = { steps: programs.flatMap(({ steps }) => steps) };

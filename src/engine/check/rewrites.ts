@@ -170,7 +170,7 @@ async function preparePrompt(
   const [sequence] = sequences ?? [];
   if (sequence === undefined) throw tooSmall({ batch: 1, cells: rows + 1 });
   sequence.ids.push(...randomIds(core, rows));
-  await core.prefill(sequence, rows);
+  await core.prefill([{ sequence, to: rows }]);
   const planOf: Prepared["planOf"] = (without) => core.programs.promptPlan(rows, without);
   return { planOf, cells: mostCells([sequence]) };
 }

@@ -1,7 +1,9 @@
 /** Numbers of sequences and of rows that programs are made for. */
 
-/** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
+/** Row counts that programs of prompts are made for; a forward takes the smallest that holds its rows. */
 export const ROW_BUCKETS: readonly number[] = [8, 16, 32, 64, 128, 256, 384, 512, 768, 1024];
+/** Step of the counts beyond these. */
+const WIDE_ROWS = 512;
 
 /** Batch sizes that round programs are made for; a batch between two of them is padded. */
 const BATCH_BUCKETS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128];
@@ -16,5 +18,5 @@ export function batchBucket(batch: number, most: number): number {
 }
 
 export function rowBucket(rows: number): number {
-  return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
+  return ROW_BUCKETS.find((size) => size >= rows) ?? Math.ceil(rows / WIDE_ROWS) * WIDE_ROWS;
 }

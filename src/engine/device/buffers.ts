@@ -14,8 +14,10 @@ export interface EngineSizes {
   readonly shapes: readonly DraftShape[];
   /** Shapes that are trees which the device drafts; default none. */
   readonly treeShapes?: readonly DraftShape[];
-  /** Rows of the widest prefill chunk. */
+  /** Rows of the widest forward of prompts. */
   readonly prefillRows: number;
+  /** Neighbouring rows of one sequence where such a forward has chunks of several; default PROMPT_RUN. Divides prefillRows. */
+  readonly promptRun?: number;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   /** KV pages of all sequences together. */

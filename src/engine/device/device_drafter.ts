@@ -23,8 +23,8 @@ export interface DeviceDrafter {
   headAfterExtend(batch: number): Dispatch[];
   /** Whether there are packed rounds of its chains. */
   readonly packs: boolean;
-  /** Its keys and values of the `count` extend rows of a prompt's chunk. */
-  prompt(count: number): Dispatch[];
+  /** Its keys and values of the extend rows of prompts' chunks. */
+  prompt(rows: ForwardRows): Dispatch[];
   /** Draft token 0 of `batch` sequences, from row `last` of each, after a prompt or `catchUp`. */
   head(batch: number): Dispatch[];
   /** Rejection rule for a chain of drafts. Default: exact match with the target's token. */

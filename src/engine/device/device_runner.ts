@@ -1,6 +1,6 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type CreationCounts, submit } from "../../gpu/program.ts";
-import { PAGE, RESULT_CHOICES } from "../../model/device_layout.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
@@ -20,14 +20,22 @@ import {
 } from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./draft_lag.ts";
-import { readLogprobs } from "./choice/logprobs.ts";
+import { mostLogprobs } from "./choice/logprobs.ts";
 import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { packing } from "./packed/packing.ts";
 import { batchBucket } from "./buckets.ts";
-import { enginePrograms, type Programs, type PromptPrograms, withoutDraft } from "./programs.ts";
+import { promptResults } from "./prompt_results.ts";
+import { promptRows, promptRun } from "./prompt_rows.ts";
+import {
+  enginePrograms,
+  type Programs,
+  type PromptPrograms,
+  type PromptSpec,
+  withoutDraft,
+} from "./programs.ts";
 import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
@@ -36,7 +44,14 @@ import { promptWorks } from "./submit/prompt_work.ts";
 import { openSubmitter, type RunResult, type Submitter } from "./submit/submit.ts";
 import { type CompileProgress, type FirstRuns, firstRuns } from "./first_runs.ts";
 import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
-import type { DraftKind, FirstToken, RoundRequest, Runner, SubmittedRounds } from "./runner.ts";
+import type {
+  DraftKind,
+  FirstToken,
+  PromptChunk,
+  RoundRequest,
+  Runner,
+  SubmittedRounds,
+} from "./runner.ts";
 
 export async function openRunner(
   gpu: Gpu,
@@ -239,40 +254,54 @@ class DeviceRunner implements Runner {
   }
 
   async prefill(
-    sequence: Sequence,
-    to: number,
-    mask?: Uint32Array,
-    logprobs?: number,
+    chunks: readonly PromptChunk[],
     onCompile: (progress: CompileProgress) => void = () => {},
-  ): Promise<FirstToken | undefined> {
-    const { ids, stored: from } = sequence;
-    const done = to === ids.length;
-    const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_SAMPLING;
-    const programs = await this.#promptOf(to - from, mostCells([sequence]), kind);
+  ): Promise<(FirstToken | undefined)[]> {
+    const sequences = chunks.map(({ sequence }) => sequence);
+    const ending = chunks.filter(({ sequence, to }) => to === sequence.ids.length);
+    const ended = ending.map(({ sequence }) => sequence);
+    const heads = ended.length === 0 ? 0 : batchBucket(ended.length, this.capacity.batch);
+    const tokens = chunks.map(({ sequence, to }) => to - sequence.stored);
+    const rows = promptRows(tokens, promptRun(this.capacity));
+    const kind = heads === 0 ? PLAIN_SAMPLING : this.#kind(ended, {
+      mask: ending.find(({ mask }) => mask)?.mask,
+      logprobs: mostLogprobs(ending),
+    });
+    const programs = await this.#promptsOf({
+      rows: rows.count,
+      perSlot: rows.perSlot,
+      heads: Math.max(1, heads),
+      choice: kind,
+      cells: mostCells(sequences),
+    });
     const drafts = this.#drafts;
-    const work = this.#prompts(programs, { done, drafts, ...this.#choice.read(kind, 1) });
+    const work = this.#prompts(programs, { heads, drafts, ...this.#choice.read(kind, heads) });
     if (this.#firsts.missing(work.programs) > 0) {
-      this.#inputs.writeNoPrompt(to - from);
+      this.#inputs.writeNoPrompts(rows.count, heads);
       await this.#firsts.run(work.programs, onCompile);
     }
-    if (done && mask) this.#choice.setMasks(mask, 1);
-    if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
-    this.#inputs.writePrompt(sequence, from, to);
+    if (kind.masked) this.#choice.setRowMasks(ending.map(({ mask }) => mask));
+    if (kind.penalized) {
+      for (const sequence of ended) this.#choice.setCounts(slotOf(sequence), sequence.ids);
+    }
+    this.#inputs.writePrompts(chunks, rows, heads);
     const [ran] = await (await this.#submitter.repeat(work, 1)).read();
-    const { words, extra } = ran as RunResult;
-    if (drafts && sequence.draftStored === from) sequence.draftStored = to;
-    sequence.stored = to;
-    if (!done) return undefined;
-    const id = words[RESULT_CHOICES] ?? 0;
-    ids.push(id);
-    return { id, logprobs: readLogprobs(extra, [id], kind.logprobs)?.[0] };
+    const results = promptResults(ran as RunResult, kind.logprobs);
+    return chunks.map(({ sequence, to }) => {
+      if (drafts && sequence.draftStored === sequence.stored) sequence.draftStored = to;
+      sequence.stored = to;
+      if (to < sequence.ids.length) return undefined;
+      const token = results.next().value as FirstToken;
+      sequence.ids.push(token.id);
+      return token;
+    });
   }
 
-  /** The programs of a prompt; the time in which they are made is not the prompt's. */
-  async #promptOf(rows: number, cells: number, kind: SamplingKind): Promise<PromptPrograms> {
+  /** The programs of prompts; the time in which they are made is not the prompts'. */
+  async #promptsOf(of: PromptSpec & { readonly cells: number }): Promise<PromptPrograms> {
     const { pipelines } = this.created;
     const began = performance.now();
-    const programs = await this.programs.prompt(rows, cells, kind);
+    const programs = await this.programs.prompt(of);
     if (this.created.pipelines > pipelines) this.#makingMs += performance.now() - began;
     return programs;
   }

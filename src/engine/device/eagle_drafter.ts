@@ -50,7 +50,7 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
     },
     headAfterExtend: head,
     packs: true,
-    prompt: (count) => body(count, count),
+    prompt: ({ count, perSlot }) => body(count, perSlot),
     head,
     catchUp: draft.store && catchUp(draft, { ...buffers, store: draft.store }),
   };

@@ -22,14 +22,26 @@ import type { DraftLag } from "./draft_lag.ts";
 import { rowBucket } from "./buckets.ts";
 import { packBudget } from "./packed/budget.ts";
 import { neighbours, packProposal } from "./proposals.ts";
+import type { PromptRows } from "./prompt_rows.ts";
+import type { PromptChunk } from "./runner.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /** Writes the inputs of programs; what is on the device already is not written again. */
 export interface Inputs {
-  /** Rows of a prompt's chunk and of its draft-extend, whose tokens are one ahead; its slot. */
-  writePrompt(sequence: Sequence, from: number, to: number): void;
-  /** Writes rows of a chunk of this many tokens that are all padding, without a slot. */
-  writeNoPrompt(tokens: number): void;
+  /**
+   * Rows of prompts' chunks and of their draft-extend, whose tokens are one ahead; of prompts that end their
+   * last rows and slots.
+   *
+   * @param rows of the chunks.
+   * @param heads prompts that end, padding included.
+   */
+  writePrompts(
+    chunks: readonly PromptChunk[],
+    rows: PromptRows,
+    heads: number,
+  ): void;
+  /** Writes so many rows and last rows of prompts that are all padding, without a slot. */
+  writeNoPrompts(rows: number, heads: number): void;
   /** Rows of these cells and of their draft-extend, the last of each, and their slots. */
   writeLags(lags: readonly DraftLag[]): void;
   /** The sequence's pages from the `first` on, into its block table. */
@@ -94,26 +106,42 @@ class WrittenInputs implements Inputs {
     for (let slot = 0; slot < capacity.batch; slot++) this.#writeDraftCount(slot, ALL_DRAFTS);
   }
 
-  writePrompt(sequence: Sequence, from: number, to: number): void {
-    const { rows, extendRows, draftRows, last } = this.#buffers;
-    const cells = Array.from({ length: to - from }, (_, i) => ({ sequence, cell: from + i }));
-    const bucket = rowBucket(cells.length);
-    this.#writeRows(rows.buffer, bucket, cells, 0);
-    this.#writeRows(extendRows.buffer, bucket, cells, 1);
-    // `choose` reads the row it chooses for: the chunk's last.
-    this.#writeRows(draftRows.buffer, 1, cells.slice(-1), 0);
-    this.#write(last.buffer, 0, Uint32Array.of(cells.length - 1));
-    this.setBatch([slotOf(sequence)]);
+  writePrompts(
+    chunks: readonly PromptChunk[],
+    { firsts, count }: PromptRows,
+    heads: number,
+  ): void {
+    const { rows, extendRows } = this.#buffers;
+    const cells: CellOf[] = [];
+    const ends: CellOf[] = [];
+    const lasts: number[] = [];
+    for (const [i, { sequence, to }] of chunks.entries()) {
+      const first = (firsts[i] as number) - sequence.stored;
+      for (let cell = sequence.stored; cell < to; cell++) cells[first + cell] = { sequence, cell };
+      if (to < sequence.ids.length) continue;
+      ends.push({ sequence, cell: to - 1 });
+      lasts.push(first + to - 1);
+    }
+    this.#writeRows(rows.buffer, count, cells, 0);
+    this.#writeRows(extendRows.buffer, count, cells, 1);
+    if (heads > 0) this.#writeEnds(ends, lasts, heads);
   }
 
-  writeNoPrompt(tokens: number): void {
-    const { rows, extendRows, draftRows, last } = this.#buffers;
-    const bucket = rowBucket(tokens);
-    this.#writeRows(rows.buffer, bucket, [], 0);
-    this.#writeRows(extendRows.buffer, bucket, [], 1);
-    this.#writeRows(draftRows.buffer, 1, [], 0);
-    this.#write(last.buffer, 0, Uint32Array.of(0));
-    this.setBatch([]);
+  writeNoPrompts(count: number, heads: number): void {
+    const { rows, extendRows } = this.#buffers;
+    this.#writeRows(rows.buffer, count, [], 0);
+    this.#writeRows(extendRows.buffer, count, [], 1);
+    this.#writeEnds([], [], Math.max(1, heads));
+  }
+
+  /** What the target chooses for: the last cells of prompts, and the rows that they have in the forward. */
+  #writeEnds(ends: readonly CellOf[], lasts: readonly number[], heads: number): void {
+    const { draftRows, last } = this.#buffers;
+    const words = new Uint32Array(heads);
+    words.set(lasts);
+    this.#writeRows(draftRows.buffer, heads, ends, 0);
+    this.#write(last.buffer, 0, words);
+    this.setBatch(ends.map(({ sequence }) => slotOf(sequence)));
   }
 
   writeLags(lags: readonly DraftLag[]): void {
@@ -131,16 +159,18 @@ class WrittenInputs implements Inputs {
   }
 
   /**
-   * `Row`s of these cells, causal, padded to `count`.
+   * `Row`s of these cells, causal; those that `cells` lacks of `count` are padding.
    *
+   * @param cells may have holes.
    * @param ahead a row's token is the one this many cells after its own; 0 if it is not known yet.
    */
   #writeRows(buffer: GPUBuffer, count: number, cells: readonly CellOf[], ahead: 0 | 1): void {
     const words = new Uint32Array(count * ROW_WORDS);
-    for (const [i, { sequence, cell }] of cells.entries()) {
+    // Unlike a loop, `forEach` leaves holes out.
+    cells.forEach(({ sequence, cell }, i) => {
       const token = sequence.ids[cell + ahead] ?? 0;
       words.set(chainRow(token, slotOf(sequence), cell), i * ROW_WORDS);
-    }
+    });
     this.#write(buffer, 0, words);
   }
 

@@ -17,7 +17,7 @@ import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
 import type { Submission } from "./submit/submit.ts";
-import { promptPlans } from "./prompt_plans.ts";
+import { type PromptPlans, promptPlans } from "./prompt_plans.ts";
 import {
   hasConfidences,
   type RoundParts,
@@ -26,6 +26,18 @@ import {
   type RoundSpec,
   verifyRowsOf,
 } from "./round_plans.ts";
+
+/** Which forward of prompts. */
+export interface PromptSpec {
+  /** At most; see `promptRows`. */
+  readonly rows: number;
+  /** Neighbouring rows of one slot; absent: all. */
+  readonly perSlot?: number | undefined;
+  /** Prompts that end in it; default 1. */
+  readonly heads?: number;
+  /** Default: the plain one. */
+  readonly choice?: SamplingKind;
+}
 
 export interface PromptPrograms {
   readonly body: Program;
@@ -62,8 +74,8 @@ export interface Programs {
   round(of: RoundSpec & { readonly cells?: number }): Promise<RoundPrograms>;
   /** Drafts chains of this many tokens on the device for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
-  /** For a chunk of at most `rows` rows; the same object each time as of `round`. */
-  prompt(rows: number, cells?: number, choice?: SamplingKind): Promise<PromptPrograms>;
+  /** For the same forward the same object each time, as of `round`. */
+  prompt(of: PromptSpec & { readonly cells?: number }): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
   /** See Compiler. */
@@ -176,21 +188,33 @@ export function enginePrograms(
 
   const prompts = new Map<string, Promise<PromptPrograms>>();
 
-  async function promptBody(rows: number): Promise<Pick<PromptPrograms, "body" | "draft">> {
-    const plans = promptPlans(parts, rows);
+  async function promptBody(
+    count: number,
+    perSlot: number = count,
+  ): Promise<Pick<PromptPrograms, "body" | "draft">> {
+    const forward = { count, perSlot };
+    let made: PromptPlans | undefined;
+    const plan = (part: "body" | "draft") => () => (made ??= promptPlans(parts, forward))[part];
     return {
-      body: await once("prompt", { rows }, () => plans.body),
-      draft: await once("prompt draft", { rows }, () => plans.draft),
+      body: await once("prompt", forward, plan("body")),
+      draft: await once("prompt draft", forward, plan("draft")),
     };
   }
 
-  async function makePrompt(rows: number, choice: SamplingKind, cells: number) {
+  async function makePrompt(
+    { rows, perSlot, heads, choice }: CanonicalPrompt,
+    cells: number,
+  ): Promise<PromptPrograms> {
     const head = once(
       "prompt head",
-      { choice },
-      () => promptPlans(parts, 1, choiceBuffers(choice)).head,
+      { heads, choice },
+      () => promptPlans(parts, { count: heads, perSlot: 1 }, heads, choiceBuffers(choice)).head,
     );
-    const made = { ...await promptBody(rows), head: await head, draftHead: await draftHead(1) };
+    const made = {
+      ...await promptBody(rows, perSlot),
+      head: await head,
+      draftHead: await draftHead(heads),
+    };
     return allWithin(made, cells);
   }
 
@@ -222,12 +246,16 @@ export function enginePrograms(
       );
       return within(await levels, cellBucket(cells));
     },
-    prompt(rows, cells, choice = PLAIN_SAMPLING) {
-      // One row for each prompt: its logits are always stored.
-      const kind = canonicalChoice({ ...choice, greedy: false });
-      const of = { rows: rowBucket(rows), choice: kind };
+    prompt({ rows, perSlot, heads = 1, choice = PLAIN_SAMPLING, cells }) {
+      const of: CanonicalPrompt = {
+        rows: rowBucket(rows),
+        perSlot: perSlot ?? rowBucket(rows),
+        heads: batchBucket(heads, capacity.batch),
+        // One row for each prompt: its logits are always stored.
+        choice: canonicalChoice({ ...choice, greedy: false }),
+      };
       const bucket = cellBucket(cells);
-      const make = () => makePrompt(of.rows, kind, bucket);
+      const make = () => makePrompt(of, bucket);
       return prompts.getOrInsertComputed(keyOf(String(bucket), of), make);
     },
     async catchUp(rows, batch, cells) {
@@ -250,12 +278,18 @@ export function enginePrograms(
       const plans = roundPlans(partsWithout(without), spec, choiceBuffers(spec.choice));
       return [...plans.rows, ...plans.target, ...plans.choose];
     },
-    promptPlan: (rows, without) => promptPlans(partsWithout(without), rowBucket(rows)).body,
+    promptPlan(rows, without) {
+      const count = rowBucket(rows);
+      return promptPlans(partsWithout(without), { count, perSlot: count }).body;
+    },
   };
 }
 
 /** What a round's programs are grouped in, and timed by. */
 type Phase = "draft" | "verify" | "extend";
+
+/** A forward of prompts with its defaults, for buckets of rows and of heads. */
+type CanonicalPrompt = Required<PromptSpec> & { readonly perSlot: number };
 
 /** A spec with its defaults, for a batch that programs are made for. */
 type CanonicalSpec = Required<Omit<RoundSpec, "packed">> & Pick<RoundSpec, "packed">;

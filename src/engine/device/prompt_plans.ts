@@ -5,43 +5,50 @@ import { planOf } from "../../model/lower/lower.ts";
 import { bodyPlan } from "../../model/lower/target_plans.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { afterAcceptance, chooseRows, type SamplingBuffers } from "./choice/choice.ts";
+import type { ForwardRows } from "./device_drafter.ts";
 import type { RoundParts } from "./round_plans.ts";
 
-/** The parts of a prefill chunk of `count` rows; `head` runs after the last chunk only. */
+/** The parts of a forward of prompts; `head` runs where a prompt ends in it. */
 export interface PromptPlans {
   readonly body: Dispatch[];
-  /** The first token. */
+  /** The first tokens. */
   readonly head: Dispatch[];
-  /** Draft keys and values of the chunk. */
+  /** Draft keys and values of the rows. */
   readonly draft: Dispatch[];
 }
 
-/** @param choice as of `roundPlans`. */
+/**
+ * @param forward the rows of the forward.
+ * @param heads prompts that end, padding included.
+ * @param choice as of `roundPlans`.
+ */
 export function promptPlans(
   { target, drafter, buffers, keepAll }: RoundParts,
-  count: number,
+  forward: ForwardRows,
+  heads: number = 1,
   choice?: SamplingBuffers,
 ): PromptPlans {
+  const { count } = forward;
   const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
   return {
     body: [
-      ...bodyPlan(target, { rows, count, perSlot: count }, drafter?.auxHidden),
+      ...bodyPlan(target, { rows, ...forward }, drafter?.auxHidden),
       ...keepAll ? drafter?.catchUp?.keep(count) ?? [] : [],
     ],
     head: [
       ...planOf(target, (graph) => {
         const all = graph.input("final", count, target.config.hiddenSize, target.final);
-        targetHead(graph, target, graph.gather(all, last, 1, "head.row"), target.logits);
+        targetHead(graph, target, graph.gather(all, last, heads, "head.row"), target.logits);
       }),
-      // The one row to choose for is in draftRows, see `writePrompt`.
+      // The rows to choose for are in draftRows, see `writePrompts`.
       ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, {
-        count: 1,
+        count: heads,
         perSlot: 1,
         choice,
       }),
-      acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }),
-      ...afterAcceptance(buffers, target, { shape: { ...chain(0), batch: 1 }, choice }),
+      acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }, heads),
+      ...afterAcceptance(buffers, target, { shape: { ...chain(0), batch: heads }, choice }),
     ],
-    draft: drafter?.prompt(count) ?? [],
+    draft: drafter?.prompt(forward) ?? [],
   };
 }

@@ -75,20 +75,17 @@ export interface Runner {
     promptTokens?: number,
   ): void;
   /**
-   * Stores the next chunk of the sequence's ids, up to `to`; their pages are reserved. The chunk that
-   * stores all of them adds the first token to the ids and returns it; the others return undefined.
+   * Stores the next chunks of these sequences' ids in one forward of at most `prefillRows` rows, see `promptRows`;
+   * their pages are reserved. A chunk that stores the last of its sequence's ids adds the first token to them.
    *
-   * @param mask the tokens that the first may be, as a row of `RoundRequest.masks`; absent: all.
-   * @param logprobs see `RoundRequest.logprobs`.
-   * @param onCompile called where kernels of the chunk have not run yet: first they run with no lane.
+   * @param chunks at least one, each of another sequence.
+   * @param onCompile called where kernels of the forward have not run yet: first they run with no lane.
+   * @returns of each chunk the first token; undefined where ids are left to be stored.
    */
   prefill(
-    sequence: Sequence,
-    to: number,
-    mask?: Uint32Array,
-    logprobs?: number,
+    chunks: readonly PromptChunk[],
     onCompile?: (progress: CompileProgress) => void,
-  ): Promise<FirstToken | undefined> | FirstToken | undefined;
+  ): Promise<(FirstToken | undefined)[]> | (FirstToken | undefined)[];
   /**
    * Brings the draft's keys and values of these sequences up to what is stored.
    *
@@ -155,6 +152,17 @@ export interface RoundRequest {
    * Likeliest tokens to tell in the place of each token that is emitted, with their log-probabilities
    * and its own, 0 to MOST_LOGPROBS; at least as many are reported. Absent: no log-probabilities.
    */
+  readonly logprobs?: number | undefined;
+}
+
+/** A part of a prompt. */
+export interface PromptChunk {
+  readonly sequence: Sequence;
+  /** Ids that are stored then: more than are now. */
+  readonly to: number;
+  /** The tokens that the first may be, as a row of `RoundRequest.masks`; absent: all. */
+  readonly mask?: Uint32Array | undefined;
+  /** See `RoundRequest.logprobs`. */
   readonly logprobs?: number | undefined;
 }
 

@@ -29,7 +29,7 @@ export async function prefillPrompt(
   rewind(sequence, from);
   while (true) {
     const to = Math.min(ids.length, sequence.stored + core.capacity.prefillRows);
-    const token = await core.prefill(sequence, to);
+    const [token] = await core.prefill([{ sequence, to }]);
     if (token !== undefined) return token.id;
   }
 }

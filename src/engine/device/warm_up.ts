@@ -47,7 +47,7 @@ export async function runPrompt(
   { programs, submitter, firsts, onCompile }: WarmUp,
 ): Promise<void> {
   await programs.makePrompts();
-  const { body, draft } = await programs.prompt(1);
+  const { body, draft } = await programs.prompt({ rows: 1 });
   await firsts.run([body, draft], onCompile);
   await submitter.run({ programs: [body, draft], words: 0 });
 }

@@ -1,17 +1,17 @@
 import type { CompileProgress } from "../device/first_runs.ts";
-import type { Runner } from "../device/runner.ts";
+import { promptRun } from "../device/prompt_rows.ts";
+import type { FirstToken, PromptChunk, Runner } from "../device/runner.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
-import { chunkTokens } from "./run_queue.ts";
+import { promptChunks } from "./prompt_chunks.ts";
 import { type RequestState, tellPrefill } from "./request_state.ts";
 import type { Requests } from "./requests.ts";
 import type { SequencePages } from "./sequence_pages.ts";
 import type { SyncInterval } from "./sync_interval.ts";
 import { settled, type Walk } from "./walk.ts";
 
-/** A chunk of a prompt: tokens `from` to `to` were stored in `ms` of wall time. */
+/** A forward that stored chunks of prompts in `ms` of wall time: of each tokens `from` to `to`. */
 export interface PrefillSample {
-  readonly from: number;
-  readonly to: number;
+  readonly chunks: readonly { readonly from: number; readonly to: number }[];
   readonly ms: number;
 }
 
@@ -20,55 +20,81 @@ export interface Prefill {
   /** Draft prefills after rounds without the draft, and the time they took. */
   readonly catchUps: number;
   readonly catchUpMs: number;
-  /** Runs one chunk of the first prompt that is not stored; the last chunk returns a token. */
+  /** Rows of a forward of prompts, at most. */
+  readonly budget: number;
+  /** Stores the next chunks of the prompts that run, oldest first, in one forward; a prompt's last chunk returns a token. */
   step(): Walk<void>;
   /** The draft stores what it has missed of these; the milliseconds that it took. */
   catchUp(states: readonly RequestState[]): Walk<number>;
 }
 
 interface Parts {
-  readonly core: Pick<Runner, "draft" | "prefill" | "catchUp" | "compileMs">;
+  readonly core: Pick<Runner, "capacity" | "draft" | "prefill" | "catchUp" | "compileMs">;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take" | "attempt">;
   readonly syncInterval: SyncInterval;
   readonly elastic: Pick<ElasticDraft, "away"> | undefined;
-  /** Tokens of a chunk, at most; see `chunkTokens`. */
-  readonly chunkRows: number;
+  /** Rows of a forward of prompts, at most. */
+  readonly budget: () => number;
   readonly onPrefill: (chunk: PrefillSample) => void;
   readonly clock: () => number;
 }
 
+/** A chunk of a request's prompt. */
+interface Chunk extends PromptChunk {
+  readonly state: RequestState;
+}
+
 export function openPrefill(
-  { core, pages, requests, syncInterval, elastic, chunkRows, onPrefill, clock }: Parts,
+  { core, pages, requests, syncInterval, elastic, budget, onPrefill, clock }: Parts,
 ): Prefill {
   let [catchUps, catchUpMs] = [0, 0];
 
-  function* step(): Walk<void> {
-    const state = requests.running.find(({ decoding }) => !decoding);
-    if (!state) return;
-    const { sequence } = state;
-    yield* catchUp([state]);
-    syncInterval.pause();
-    const tokens = chunkTokens(chunkRows, requests.running);
-    const to = Math.min(sequence.ids.length, sequence.stored + tokens);
+  /** The next chunk of a request's prompt; undefined where its grammar throws, which ends the request. */
+  function chunkOf(state: RequestState, tokens: number): Chunk | undefined {
+    const { sequence, request: { logprobs } } = state;
     let mask: Uint32Array | undefined;
     requests.attempt(state, () => void (mask = state.constraint?.mask));
-    if (state.done) return;
-    const [from, began] = [sequence.stored, clock()];
+    if (state.done) return undefined;
+    return { state, sequence, to: sequence.stored + tokens, mask, logprobs };
+  }
+
+  function* step(): Walk<void> {
+    const storing = requests.running.filter(({ decoding }) => !decoding);
+    if (storing.length === 0) return;
+    const left = storing.map(({ sequence: { ids, stored } }) => ids.length - stored);
+    const tokens = promptChunks(left, { rows: budget(), run: promptRun(core.capacity) });
+    yield* catchUp(storing.slice(0, tokens.length));
+    syncInterval.pause();
+    const chunks = tokens.flatMap((count, i) => chunkOf(storing[i] as RequestState, count) ?? []);
+    if (chunks.length === 0) return;
+    const stored = chunks.map(({ sequence, to }) => ({ from: sequence.stored, to }));
+    const began = clock();
     const compiledBefore = core.compileMs;
     const onCompile = (progress: CompileProgress) => {
-      try {
-        tellPrefill(state, progress);
-      } catch (thrown) {
-        // The device still writes the request's pages: it ends when the next step begins.
-        state.failure ??= { thrown };
+      for (const { state } of chunks) {
+        try {
+          tellPrefill(state, progress);
+        } catch (thrown) {
+          // The device still writes the request's pages: it ends when the next step begins.
+          state.failure ??= { thrown };
+        }
       }
     };
-    const { logprobs: likeliest } = state.request;
-    const token = yield* settled(core.prefill(sequence, to, mask, likeliest, onCompile));
+    const tokensChosen = yield* settled(core.prefill(chunks, onCompile));
     const compileMs = core.compileMs - compiledBefore;
-    state.compileMs += compileMs;
-    onPrefill({ from, to, ms: clock() - began - compileMs });
+    onPrefill({ chunks: stored, ms: clock() - began - compileMs });
+    for (const [i, { state }] of chunks.entries()) {
+      state.compileMs += compileMs;
+      take(state, tokensChosen[i]);
+    }
+  }
+
+  /** What a request gets of a forward that stored a chunk of its prompt. */
+  function take(state: RequestState, token: FirstToken | undefined): void {
+    const { sequence } = state;
+    // Requests that wait for this prefix find it cached.
+    if (!state.done) pages.share(sequence);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return requests.attempt(state, () => tellPrefill(state));
     const { stored } = sequence;
@@ -77,7 +103,6 @@ export function openPrefill(
     if (state.done) return;
     state.decoding = true;
     state.prefilled ??= clock();
-    pages.share(sequence);
     const logprobs = token.logprobs && [token.logprobs];
     requests.take(state, { ids: [token.id], accepted: 0, drafts: [], tier: undefined, logprobs });
   }
@@ -98,6 +123,9 @@ export function openPrefill(
   }
 
   return {
+    get budget() {
+      return budget();
+    },
     get catchUps() {
       return catchUps;
     },

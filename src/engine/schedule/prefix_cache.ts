@@ -48,6 +48,8 @@ export interface PrefixCache {
    * pages are retained for the caller, which releases them to the pool.
    */
   match(ids: readonly number[]): CachedPrefix;
+  /** Leading tokens of `ids` that `match` would find if all of the other ones were stored. */
+  common(ids: readonly number[], others: readonly number[]): number;
   /**
    * Caches the whole pages of a sequence. Where the same tokens are cached in another page, the
    * sequence is to use that one: it is retained for the caller, and the caller's own is released.
@@ -102,6 +104,7 @@ export function noPrefixCache(): PrefixCache {
     evictable: 0,
     size: 0,
     match: () => ({ pages: [], draftStored: 0 }),
+    common: () => 0,
     insert: ({ pages }) => [...pages],
     evict: () => false,
     clear: () => {},
@@ -159,6 +162,12 @@ class PageTree implements PrefixCache {
       ? path.length * PAGE
       : partial * PAGE + (path[partial] as Node).drafted;
     return { pages, draftStored };
+  }
+
+  common(ids: readonly number[], others: readonly number[]): number {
+    const differs = ids.findIndex((id, i) => id !== others[i]);
+    const alike = (differs < 0 ? ids.length : differs) - this.#options.lookahead;
+    return Math.max(0, Math.floor(Math.min(alike, ids.length - 1) / PAGE)) * PAGE;
   }
 
   insert(sequence: StoredSequence): number[] {

@@ -55,14 +55,6 @@ export function askedSteps(
   return states.map(({ request }) => request.numSteps);
 }
 
-/** The most that one of them asked for; undefined where none did. */
-export function mostLogprobs(
-  states: readonly Pick<RequestState, "request">[],
-): number | undefined {
-  const wanted = states.flatMap(({ request }) => request.logprobs ?? []);
-  return wanted.length > 0 ? Math.max(...wanted) : undefined;
-}
-
 /** Called with how much of the prompt is stored, and which kernels it waits for. */
 export function tellPrefill(
   { onEvent, sequence, cached = 0 }: RequestState,

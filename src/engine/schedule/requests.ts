@@ -29,10 +29,10 @@ export interface Requests {
   /** Ends those whose callers want no more, and those that failed during the last round. */
   endCancelled(): void;
   /**
-   * Admits the next. Where no request runs and none can be admitted, it waits for the first grammar
+   * Admits the next ones, until the prompts that are stored have `rows` tokens left. Where no request runs and none can be admitted, it waits for the first grammar
    * that is open, for a request or for a cancellation; false where there is nothing to wait for.
    */
-  admit(): Walk<boolean>;
+  admit(rows: number): Walk<boolean>;
   /** Ends a request before the next round. */
   cancel(state: RequestState): void;
   /** Gives tokens to a request, which may end it. */
@@ -166,6 +166,12 @@ export function openRequests(
     }
   }
 
+  /** Tokens of prompts that are still to be stored of the requests that run. */
+  function promptTokens(): number {
+    return running.filter(({ decoding }) => !decoding)
+      .reduce((sum, { sequence: { ids, stored } }) => sum + ids.length - stored, 0);
+  }
+
   function begin(state: RequestState): void {
     const { sampling, ignoreEos } = state.request;
     const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
@@ -203,15 +209,20 @@ export function openRequests(
       return state;
     },
     endCancelled,
-    *admit() {
+    *admit(rows) {
       while (true) {
         const changed = wake.promise;
         endCancelled();
-        const state = places.admit();
-        if (state) begin(state);
+        let admitted = false;
+        while (promptTokens() < rows) {
+          const state = places.admit();
+          if (state === undefined) break;
+          admitted = true;
+          begin(state);
+        }
         if (running.length > 0) return true;
         // What was admitted has failed: the next one is looked for.
-        if (state) continue;
+        if (admitted) continue;
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");
         // Others may be submitted meanwhile, but not after the last look.
         if (opening.size === 0) return false;

@@ -7,8 +7,8 @@ export interface QueuedRequest {
   decoding: boolean;
 }
 
-/** Tokens of a prompt's next chunk: `most`, or at most `UNITS_PREFILL_ROWS` while others decode, because they wait for it. */
-export function chunkTokens(most: number, running: readonly QueuedRequest[]): number {
+/** Rows of the next forward of prompts: `most`, or at most `UNITS_PREFILL_ROWS` while others decode, because they wait for it. */
+export function promptBudget(most: number, running: readonly QueuedRequest[]): number {
   return running.some(({ decoding }) => decoding) ? Math.min(most, UNITS_PREFILL_ROWS) : most;
 }
 
@@ -23,6 +23,8 @@ export interface KvAllocator<Request> {
    * as it was.
    */
   open(request: Request): "opened" | "no slot" | "no pages";
+  /** Whether the other one is just storing pages that the request would then find cached. */
+  awaits(request: Request, other: Request): boolean;
   /** Pages that it lacks for this many rounds. */
   missing(request: Request, rounds: number): number;
   /** Gives it the pages that it lacks for this many rounds, all or none. */
@@ -55,8 +57,8 @@ export interface RunQueue<Request extends QueuedRequest> {
   readonly waits: number;
   enqueue(request: Request): void;
   /**
-   * Admits the request that waits longest, once the prompts of those before it are stored: it may
-   * find them cached, and prompts are prefilled one after the other anyway.
+   * Admits the request that waits longest, unless a running one is just storing a prefix of its prompt: it then
+   * finds that cached.
    */
   admit(): Request | undefined;
   /** Whether `grow` would preempt none of those that decode. */
@@ -116,7 +118,10 @@ export function openRunQueue<Request extends QueuedRequest>(
     admit() {
       short = false;
       const [request] = waiting;
-      if (!request || !running.every(({ decoding }) => decoding)) return undefined;
+      if (!request) return undefined;
+      if (running.some((other) => !other.decoding && budget.awaits(request, other))) {
+        return undefined;
+      }
       const opened = budget.open(request);
       if (opened === "no pages") {
         short = true;

@@ -8,10 +8,11 @@ import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { OutputConfig } from "./output.ts";
-import { openRunQueue } from "./run_queue.ts";
+import { openRunQueue, promptBudget } from "./run_queue.ts";
 import { openPrefill, type PrefillSample } from "./prefill.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
-import { mostLogprobs, type RequestState } from "./request_state.ts";
+import { mostLogprobs } from "../device/choice/logprobs.ts";
+import type { RequestState } from "./request_state.ts";
 import { openRequests } from "./requests.ts";
 import type { ResidencyOptions } from "./residency.ts";
 import { openGroupPicker, type PickedGroup } from "./rounds/group_picker.ts";
@@ -75,7 +76,7 @@ export interface Scheduler {
    */
   submit(request: GenerateRequest, onEvent: (event: EngineEvent) => void): Job;
   /**
-   * Admits a request, runs one prefill chunk and one group of rounds of everything that decodes.
+   * Admits requests, runs one forward of prompts and one group of rounds of everything that decodes.
    * False when there was nothing to do.
    */
   step(): Promise<boolean>;
@@ -92,7 +93,7 @@ export interface SchedulerOptions {
   readonly speculation: Speculation;
   /** Milliseconds, which never go back; default: performance.now(). */
   readonly clock?: () => number;
-  /** Stores every prompt that there is room for before rounds go on; default: a chunk between two groups. */
+  /** Stores every prompt that there is room for before rounds go on; default: a forward of them between two groups. */
   readonly promptsFirst?: boolean;
   /** Called before every group of rounds; a round of its drafts is a group by itself. */
   readonly drafter?: HostDrafter | undefined;
@@ -101,10 +102,12 @@ export interface SchedulerOptions {
   /** For requests that have one. */
   readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
-  /** Tokens of a prompt after which messages are received; default: as many as a program takes. */
+  /** Rows of a forward of prompts, after which messages are received; default: as many as a program takes. */
   readonly chunkRows?: number;
+  /** Rows of a forward of prompts, whether others decode or not; default: see `promptBudget`. At most `prefillRows`. */
+  readonly maxBatchedRows?: number | undefined;
   readonly onRound?: (sample: RoundSample) => void;
-  /** Called for every chunk of a prompt. */
+  /** Called for every forward of prompts. */
   readonly onPrefill?: (chunk: PrefillSample) => void;
   /** When the draft leaves the GPU, where it may. */
   readonly residency?: Partial<ResidencyOptions>;
@@ -140,7 +143,7 @@ export function openScheduler(
     requests,
     syncInterval,
     elastic,
-    chunkRows,
+    budget: () => options.maxBatchedRows ?? promptBudget(chunkRows, running),
     onPrefill,
     clock,
   });
@@ -183,7 +186,7 @@ export function openScheduler(
     const began = clock();
     const catchUpMs = round.shape.depth > 0 ? yield* prefill.catchUp(states) : 0;
     const sequences = states.map(({ sequence }) => sequence);
-    const asked = { ...round, logprobs: mostLogprobs(states) };
+    const asked = { ...round, logprobs: mostLogprobs(states.map(({ request }) => request)) };
     const rounds = yield* settled(core.begin(sequences, asked));
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
@@ -207,11 +210,11 @@ export function openScheduler(
     counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
   }
 
-  /** Admits requests and stores a chunk of a prompt, or all of those there is room for; false: nothing runs. */
+  /** Admits requests and runs a forward of their prompts, or stores all of those there is room for; false: nothing runs. */
   function* storePrompts(): Walk<boolean> {
     while (true) {
       const { length } = waiting;
-      if (!(yield* requests.admit())) return false;
+      if (!(yield* requests.admit(prefill.budget))) return false;
       yield* prefill.step();
       const more = waiting.length < length || running.some(({ decoding }) => !decoding);
       if (!promptsFirst || !more) return true;

@@ -15,6 +15,8 @@ export interface SequencePages {
    * of its ids. "no slot" and "no pages" leave it as it was.
    */
   open(sequence: Sequence): "opened" | "no slot" | "no pages";
+  /** Whether the other one is just storing pages that the sequence would then find cached. */
+  awaits(sequence: Sequence, other: Sequence): boolean;
   /** Pages for `cells` tokens in all; evicts cached ones where free ones are too few. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Adds the stored pages of the sequence to the cache and continues with the cache's pages. */
@@ -58,6 +60,7 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
       core.closeSlot(sequence);
       return "no pages";
     },
+    awaits: ({ ids }, other) => cache.common(ids, other.ids) > other.stored,
     share: (sequence) => core.setPages(sequence, cache.insert(sequence)),
     close: core.closeSlot.bind(core),
   };
@@ -101,6 +104,7 @@ export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllo
       return pages.available;
     },
     open: ({ sequence }) => pages.open(sequence),
+    awaits: ({ sequence }, other) => pages.awaits(sequence, other.sequence),
     missing(state, rounds) {
       const wanted = Math.ceil(cells(state, rounds) / PAGE);
       return Math.max(0, wanted - state.sequence.pages.length);

@@ -65,7 +65,7 @@ export interface LoadCellResult {
   readonly seconds: number;
   readonly switches: readonly Switch[];
   readonly preemptions: number;
-  /** Prefilled chunks within the measured time; absent for a server. */
+  /** Forwards of prompts within the measured time; absent for a server. */
   readonly prefills?: readonly PrefillSample[];
   /** Absent for a server. */
   readonly machine?: LoadMachine;
@@ -200,9 +200,9 @@ async function runCell(
     roundsPerSync,
     costs: () => engine.costs.table,
     chunkRows: engine.chunkRows,
-    onPrefill(chunk) {
-      learn(chunk);
-      if (start < Infinity) prefills.push(chunk);
+    onPrefill(forward) {
+      learn(forward);
+      if (start < Infinity) prefills.push(forward);
     },
     onRound: ({ at, ms, numSteps, drafted, together, batch, requests, drafts, accepted }) => {
       if (at < start) return;

@@ -1,4 +1,9 @@
-import { catchUpMs, prefillMs, roundParts } from "../../speculate/costs/lookup.ts";
+import {
+  catchUpMs,
+  type PricedChunk,
+  promptsMs,
+  roundParts,
+} from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 
 /** A round whose time is asked for. */
@@ -32,8 +37,8 @@ export interface Pricing {
   round(round: SimulatedRound): RoundPrice;
   /** The draft's prefill, of tokens missed over all sequences. */
   catchUp(tokens: number): number;
-  /** A chunk of a prompt, tokens `from` to `to` of it. */
-  prefill(from: number, to: number): number;
+  /** A forward of chunks of prompts. */
+  prefill(chunks: readonly PricedChunk[]): number;
 }
 
 /** The prices of a cost table; src/speculate/costs/lookup.ts has the formula. */
@@ -48,7 +53,7 @@ export function tablePricing(table: CostTable): Pricing {
       return roundParts(table, drafts === undefined ? whole : { ...whole, drafts });
     },
     catchUp: (tokens) => catchUpMs(table, tokens),
-    prefill: (from, to) => prefillMs(table, to, from),
+    prefill: (chunks) => promptsMs(table, chunks),
   };
 }
 

@@ -59,6 +59,7 @@ function withStoredPrompts(
       const pages = [...found.pages, ...others];
       return { pages, draftStored: pages.length * CELLS_PER_PAGE };
     },
+    common: (ids, others) => cache.common(ids, others),
     insert: (sequence) => cache.insert(sequence),
     evict: () => cache.evict(),
     clear: () => cache.clear(),

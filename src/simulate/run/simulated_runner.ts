@@ -155,13 +155,17 @@ export function simulatedRunner(options: SimulatedRunnerOptions): SimulatedRunne
     },
     setPages: (sequence, pages) => void sequence.pages.splice(0, pages.length, ...pages),
     setSampling: () => {},
-    prefill(sequence, to): FirstToken | undefined {
-      if (!freePrompts) ms += pricing.prefill(sequence.stored, to);
-      if (sequence.draftStored === sequence.stored) sequence.draftStored = to;
-      sequence.stored = to;
-      if (to < sequence.ids.length) return undefined;
-      emit(sequence, request(idOf(sequence.ids)), 1);
-      return { id: 0, logprobs: undefined };
+    prefill(chunks): (FirstToken | undefined)[] {
+      if (!freePrompts) {
+        ms += pricing.prefill(chunks.map(({ sequence, to }) => ({ from: sequence.stored, to })));
+      }
+      return chunks.map(({ sequence, to }) => {
+        if (sequence.draftStored === sequence.stored) sequence.draftStored = to;
+        sequence.stored = to;
+        if (to < sequence.ids.length) return undefined;
+        emit(sequence, request(idOf(sequence.ids)), 1);
+        return { id: 0, logprobs: undefined };
+      });
     },
     catchUp(sequences) {
       let lag = 0;

@@ -78,16 +78,36 @@ export function catchUpMs({ catchUp, refined }: CostTable, tokens: number): numb
   return tokens > 0 ? at(catchUp, tokens) * (refined?.catchUp ?? 1) : 0;
 }
 
+/** A part of a prompt: tokens `from` to `to`. */
+export interface PricedChunk {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Milliseconds of a prompt's prefill, or of a chunk of it, see `promptsMs`. */
+export function prefillMs(costs: CostTable, to: number, from = 0): number {
+  return promptsMs(costs, [{ from, to }]);
+}
+
 /**
- * Milliseconds of a prompt's prefill, or of a chunk of it: tokens `from` to `to`, which also attend to
- * those before them,
+ * Milliseconds of a forward of chunks of prompts. All rows cost what a prompt of as many tokens costs; what a chunk
+ * takes in addition, because it also attends to the tokens before it, it takes beside others too:
  *
- *     max(prefill(to - from), prefill(to) - prefill(from))
+ *     prefill(sum(to - from)) + sum(max(0, prefill(to) - prefill(from) - prefill(to - from)))
  */
-export function prefillMs({ prefill, refined }: CostTable, to: number, from = 0): number {
-  if (!(to > from)) return 0;
-  const before = from > 0 ? at(prefill, from) : 0;
-  return Math.max(at(prefill, to - from), at(prefill, to) - before) * (refined?.prefill ?? 1);
+export function promptsMs(
+  { prefill, refined }: CostTable,
+  chunks: readonly PricedChunk[],
+): number {
+  let [rows, more] = [0, 0];
+  for (const { from, to } of chunks) {
+    if (!(to > from)) continue;
+    rows += to - from;
+    if (from > 0) {
+      more += Math.max(0, at(prefill, to) - at(prefill, from) - at(prefill, to - from));
+    }
+  }
+  return rows > 0 ? (at(prefill, rows) + more) * (refined?.prefill ?? 1) : 0;
 }
 
 /** The batch size whose programs such a round runs. */

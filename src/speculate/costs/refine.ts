@@ -1,4 +1,11 @@
-import { catchUpMs, paddedBatch, prefillMs, type PricedRound, roundMs } from "./lookup.ts";
+import {
+  catchUpMs,
+  paddedBatch,
+  type PricedChunk,
+  type PricedRound,
+  promptsMs,
+  roundMs,
+} from "./lookup.ts";
 import type { CostTable, Refined, RoundRatio } from "./table.ts";
 
 /** Shares of an error in the logarithm that the factor of all rounds takes, and that of its kind. */
@@ -41,13 +48,13 @@ export function refineCatchUp(costs: CostTable, tokens: number, ms: number): Cos
   return { ...costs, refined: { ...refined, catchUp } };
 }
 
-/** The table after tokens `from` to `to` of a prompt were stored in `ms`. */
+/** The table after these chunks of prompts were stored in `ms`. */
 export function refinePrefill(
   costs: CostTable,
-  { from, to }: { readonly from: number; readonly to: number },
+  chunks: readonly PricedChunk[],
   ms: number,
 ): CostTable {
-  const error = errorOf(ms, prefillMs(costs, to, from));
+  const error = errorOf(ms, promptsMs(costs, chunks));
   if (error === undefined) return costs;
   const refined = costs.refined ?? UNREFINED;
   const prefill = moved(refined.prefill ?? 1, (SHARE_ALL + SHARE_OWN) * error);
@@ -57,8 +64,8 @@ export function refinePrefill(
 /** What was measured of a run. */
 export interface RunTimes {
   readonly rounds: readonly { readonly round: PricedRound; readonly ms: number }[];
-  /** Chunks of prompts: tokens `from` to `to`. */
-  readonly prefills: readonly { readonly from: number; readonly to: number; readonly ms: number }[];
+  /** Forwards of prompts. */
+  readonly prefills: readonly { readonly chunks: readonly PricedChunk[]; readonly ms: number }[];
 }
 
 /**
@@ -80,7 +87,7 @@ export function refinedTo(costs: CostTable, { rounds, prefills }: RunTimes): Cos
     const { batch, steps } = (of[0] as RunTimes["rounds"][number]).round;
     return { batch: paddedBatch(costs, batch), steps, ratio: moved(ratio(of) / all, 0) };
   });
-  const prefill = ratioOf(prefills.map(({ from, to, ms }) => [ms, prefillMs(listed, to, from)]));
+  const prefill = ratioOf(prefills.map(({ chunks, ms }) => [ms, promptsMs(listed, chunks)]));
   return { ...listed, refined: { all, rounds: own, catchUp, prefill } };
 }
 

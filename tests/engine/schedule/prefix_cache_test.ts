@@ -226,3 +226,21 @@ Deno.test("prefix cache: the draft's keys and values may be forgotten", () => {
   cache.insert({ ids: run(33), stored: 32, draftStored: 20, pages });
   equal(cache.match(run(33)).draftStored, 20);
 });
+
+Deno.test("prefix cache: what two prompts have in common is what the one finds once the other is stored", () => {
+  for (const options of [PLAIN, EAGLE]) {
+    const [found, expected]: [number[], number[]] = [[], []];
+    for (const alike of [0, 1, 15, 16, 17, 31, 32, 33, 40]) {
+      for (const [own, others] of [[0, 0], [0, 9], [9, 0], [9, 9], [30, 1]] as const) {
+        const { pool, cache } = open(options);
+        const ids = [...run(alike), ...run(own, 100)];
+        const other = [...run(alike), ...run(others, 200)];
+        found.push(cache.common(ids, other));
+        cache.insert({ ...sequence(pool, [...other, 0]), ids: other });
+        expected.push(16 * cache.match(ids).pages.length);
+      }
+    }
+    deepEqual(found, expected);
+    equal(noPrefixCache().common(run(40), run(40)), 0);
+  }
+});

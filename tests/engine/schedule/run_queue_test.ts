@@ -38,6 +38,7 @@ function counting(slots: number, total: number): KvAllocator<Counted> & { free()
       return free;
     },
     free: () => free,
+    awaits: ({ name }, other) => name === "b" && other.name === "a",
     missing,
     reserve: take,
     open(one) {
@@ -56,17 +57,17 @@ function counting(slots: number, total: number): KvAllocator<Counted> & { free()
 
 const names = (requests: readonly Counted[]) => requests.map(({ name }) => name).join("");
 
-Deno.test("one is admitted at a time, and none before the prompts of those before it are stored", () => {
-  const places = openRunQueue(counting(2, 100));
-  for (const name of "abc") places.enqueue(request(name, 1));
+Deno.test("requests are admitted in order while there are slots; one whose prefix is being stored waits, and those behind it", () => {
+  const places = openRunQueue(counting(3, 100));
+  for (const name of "abcd") places.enqueue(request(name, 1));
   const first = places.admit();
   assert.equal(first?.name, "a");
-  assert.equal(places.admit(), undefined);
+  assert.equal(places.admit(), undefined, "its prefix is being stored");
   (first as Counted).decoding = true;
-  const second = places.admit() as Counted;
-  second.decoding = true;
+  assert.equal(places.admit()?.name, "b");
+  assert.equal(places.admit()?.name, "c", "b stores nothing that c waits for");
   assert.equal(places.admit(), undefined, "no slot");
-  assert.deepEqual([names(places.running), names(places.waiting), places.waits], ["ab", "c", 0]);
+  assert.deepEqual([names(places.running), names(places.waiting), places.waits], ["abc", "d", 0]);
 });
 
 Deno.test("the youngest gives its pages back, waits first in line, and is counted", () => {

@@ -272,9 +272,9 @@ Deno.test("preempted sequences find their pages again where nobody took them", a
   const prefills: number[] = [];
   const fake = openFake({ capacity: { batch: 3, pages: 16, prefillRows: 64 } });
   const { prefill } = fake.core;
-  fake.core.prefill = (sequence, to) => {
-    prefills.push(to - sequence.stored);
-    return prefill(sequence, to);
+  fake.core.prefill = (chunks) => {
+    prefills.push(...chunks.map(({ sequence, to }) => to - sequence.stored));
+    return prefill(chunks);
   };
   const prompts = [3, 4, 5].map((id) => Array(30).fill(id));
   const results = await Promise.all(
@@ -318,18 +318,89 @@ Deno.test("a prompt goes in smaller chunks while another request decodes", async
     cached: false,
   });
   const { prefill } = fake.core;
-  fake.core.prefill = (sequence, to) => {
-    prefills.push(to - sequence.stored);
-    return prefill(sequence, to);
+  fake.core.prefill = (chunks) => {
+    prefills.push(...chunks.map(({ sequence, to }) => to - sequence.stored));
+    return prefill(chunks);
   };
-  const prompts = [3, 4].map((id) => Array(1200).fill(id));
+  const prompts = [Array(1200).fill(3), Array(1900).fill(4)];
   const asked = prompts.map((promptIds) => request({ promptIds, ignoreEos: true, maxTokens: 20 }));
   const results = await Promise.all(asked.map((each) => resultOf(fake.loop.submit(each))));
   assert.deepEqual(
     results.map(({ outputIds }) => outputIds),
     asked.map((each) => alone(each, 2048)),
   );
-  assert.deepEqual(prefills, [1024, 176, 512, 512, 176]);
+  // 176 tokens of the one leave room for 848 of the other, in whole runs; then the one decodes.
+  assert.deepEqual(prefills, [1024, 176, 848, 512, 512, 28]);
+  assertNothingLeaked(fake);
+});
+
+/** The chunks of each forward of prompts: name of the request, which its prompt begins with, and tokens. */
+function recordForwards({ core }: Fake): string[] {
+  const forwards: string[] = [];
+  const { prefill } = core;
+  core.prefill = (chunks, ...more) => {
+    const names = chunks.map(({ sequence: { ids, stored }, to }) => `${ids[0]}: ${to - stored}`);
+    forwards.push(names.join(", "));
+    return prefill(chunks, ...more);
+  };
+  return forwards;
+}
+
+Deno.test("short prompts are stored in one forward, as many as its rows hold, and long ones go on beside them", async () => {
+  const fake = openFake({
+    capacity: { batch: 6, prefillRows: 64, promptRun: 8, contextLength: 256, pages: 100 },
+    cached: false,
+  });
+  const forwards = recordForwards(fake);
+  const lengths = [10, 8, 150, 7, 20, 5];
+  const asked = lengths.map((length, i) =>
+    request({ promptIds: Array(length).fill(10 + i), ignoreEos: true, maxTokens: 4 })
+  );
+  const results = await Promise.all(asked.map((each) => resultOf(fake.loop.submit(each))));
+  assert.deepEqual(results.map(({ outputIds }) => outputIds), asked.map((of) => alone(of, 256)));
+  assert.deepEqual(forwards, [
+    // It begins before the others are there.
+    "10: 10",
+    "11: 8, 12: 56",
+    "12: 64",
+    // The oldest prompt first, then the others: 32, 8 and 24 rows.
+    "12: 30, 13: 7, 14: 20",
+    "15: 5",
+  ]);
+  assertNothingLeaked(fake);
+});
+
+Deno.test("a prefix that is just being stored is waited for, and no longer than until it is there", async () => {
+  const fake = openFake({
+    capacity: { batch: 6, prefillRows: 64, promptRun: 8, contextLength: 256, pages: 100 },
+  });
+  const forwards = recordForwards(fake);
+  // Two pages of 16 are alike.
+  const system = (first: number) => Array.from({ length: 36 }, (_, i) => first + i);
+  const cached: number[] = [];
+  const asked = [
+    [2, 3],
+    [...system(10), 2, 2, 2],
+    [...system(10), 3],
+    [11, 12, 13],
+    [...system(40), ...Array(40).fill(2)],
+    [...system(40), 3],
+  ]
+    .map((promptIds) => request({ promptIds, ignoreEos: true, maxTokens: 4 }));
+  const results = await Promise.all(asked.map(async (each) => {
+    const { outputIds, cachedTokens } = await resultOf(fake.loop.submit(each));
+    cached.push(cachedTokens);
+    return outputIds;
+  }));
+  assert.deepEqual(results, asked.map((of) => alone(of, 256)));
+  assert.deepEqual(forwards, [
+    "2: 2",
+    "10: 39",
+    "10: 5, 11: 3, 40: 48",
+    // The common pages are stored by the forward before, the prompt that they begin is not.
+    "40: 28, 40: 5",
+  ]);
+  assert.deepEqual(cached.toSorted((a, b) => a - b), [0, 0, 0, 0, 32, 32]);
   assertNothingLeaked(fake);
 });
 

@@ -5,6 +5,7 @@ import {
   catchUpMs,
   paddedBatch,
   prefillMs,
+  promptsMs,
   roundMs,
 } from "../../../src/speculate/costs/lookup.ts";
 import { isotonic } from "../../../src/speculate/costs/fit.ts";
@@ -93,6 +94,12 @@ Deno.test("prefills: nothing of nothing", () => {
   near(prefillMs(curved, 128, 64), 12);
   near(prefillMs(curved, 64, 32), 4.5);
   assert.equal(prefillMs(curved, 64, 64), 0);
+  // Chunks of several prompts share a forward of all their rows; each adds what it costs to attend to more.
+  near(promptsMs(curved, [{ from: 0, to: 32 }, { from: 0, to: 32 }]), 8);
+  near(
+    promptsMs(curved, [{ from: 64, to: 128 }, { from: 0, to: 64 }, { from: 9, to: 9 }]),
+    20 + 12 - 8,
+  );
   const empty: CostTable = { ...SIMPLE, level: [], verify: [], extend: [], catchUp: [] };
   near(roundMs(empty, { batch: 2, steps: 3, cells: 0 }), 0.4);
   assert.equal(catchUpMs(empty, 9), 0);

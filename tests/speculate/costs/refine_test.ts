@@ -44,13 +44,13 @@ Deno.test("predictions come to what rounds take, also of two kinds that differ",
 
 Deno.test("prompts have a factor of their own, which rounds leave as it is and files keep", () => {
   const [chunk, ms] = [{ from: 64, to: 128 }, 3 * prefillMs(SIMPLE, 128, 64)];
-  const found = times(60, SIMPLE, (costs) => refinePrefill(costs, chunk, ms));
+  const found = times(60, SIMPLE, (costs) => refinePrefill(costs, [chunk], ms));
   assert.ok(Math.abs(prefillMs(found, 128, 64) / ms - 1) < 0.02);
   assert.equal(roundMs(found, ROUND), roundMs(SIMPLE, ROUND));
   const later = refineRound(found, ROUND, 2 * roundMs(SIMPLE, ROUND));
   assert.equal(prefillMs(later, 128, 64), prefillMs(found, 128, 64));
   assert.deepEqual(parseCosts(JSON.parse(JSON.stringify(later))), later);
-  assert.equal(refinePrefill(SIMPLE, chunk, NaN), SIMPLE);
+  assert.equal(refinePrefill(SIMPLE, [chunk], NaN), SIMPLE);
 });
 
 Deno.test("factors of a run: rounds and prompts take its mean times, kinds that it had none of its pace", () => {
@@ -61,7 +61,7 @@ Deno.test("factors of a run: rounds and prompts take its mean times, kinds that 
       ...[0.8, 1.2].map((part) => ({ round: ROUND, ms: part * own })),
       { round: OTHER, ms: other },
     ],
-    prefills: [{ ...chunk, ms: 2 * prefillMs(SIMPLE, 64) }],
+    prefills: [{ chunks: [chunk], ms: 2 * prefillMs(SIMPLE, 64) }],
   });
   const near = (ms: number, expected: number) =>
     assert.ok(Math.abs(ms / expected - 1) < 1e-9, `${ms}, not ${expected}`);

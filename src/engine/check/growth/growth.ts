@@ -128,7 +128,8 @@ export async function measurePrefill(
     pretend(sequence, randomIds(core, context), from);
     const began = performance.now();
     while (sequence.stored < context) {
-      await core.prefill(sequence, Math.min(context, sequence.stored + chunkRows));
+      const to = Math.min(context, sequence.stored + chunkRows);
+      await core.prefill([{ sequence, to }]);
     }
     if (run >= 0) ms.push(performance.now() - began);
   }
@@ -147,7 +148,7 @@ async function prefillWork(
   const works: LeastWork[] = [];
   for (let first = from; first < to; first += chunkRows) {
     const end = Math.min(to, first + chunkRows);
-    const chunk = await core.programs.prompt(end - first, mostCells([sequence]));
+    const chunk = await core.programs.prompt({ rows: end - first, cells: mostCells([sequence]) });
     const last = end === to ? [chunk.head, chunk.draftHead] : [];
     // Row i of a chunk sees first + i + 1 cells.
     const seen = first + (end - first + 1) / 2;

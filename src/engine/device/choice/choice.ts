@@ -88,6 +88,8 @@ export interface SamplingKinds {
    * @throws Error where they are of another size: a bug.
    */
   setMasks(masks: Uint32Array, rows: number): void;
+  /** Writes the allowed tokens of rows that have a mask each; absent: all are. */
+  setRowMasks(masks: readonly (Uint32Array | undefined)[]): void;
   /**
    * Writes a slot's penalties and bias; absent: it has none.
    *
@@ -142,6 +144,11 @@ export function openSamplingKinds(gpu: Gpu, target: Target, capacity: EngineSize
       if (allowed.length !== rows * words) {
         throw new Error(`${allowed.length} words of masks, ${rows} rows take ${rows * words}`);
       }
+      write(masks(), 0, allowed);
+    },
+    setRowMasks(rowMasks) {
+      const allowed = new Uint32Array(rowMasks.length * words).fill(0xffffffff);
+      for (const [row, mask] of rowMasks.entries()) if (mask) allowed.set(mask, row * words);
       write(masks(), 0, allowed);
     },
     setPenalties(slot, sampling, promptTokens = Infinity) {

@@ -22,6 +22,14 @@ export const MOST_LOGPROBS: number = REQUEST_RANGES.logprobs.max;
 /** Numbers of log-probabilities per row: programs are made for each of these. */
 const COUNTS = [0, 1, 5, MOST_LOGPROBS];
 
+/** The most that one of them asks for; undefined where none does. */
+export function mostLogprobs(
+  asked: readonly { readonly logprobs?: number | undefined }[],
+): number | undefined {
+  const wanted = asked.flatMap(({ logprobs }) => logprobs ?? []);
+  return wanted.length > 0 ? Math.max(...wanted) : undefined;
+}
+
 /** The number that is computed for the largest of `wanted`; undefined if no log-probabilities are wanted. */
 export function logprobCount(wanted: number | undefined): number | undefined {
   return wanted === undefined ? undefined : COUNTS.find((count) => count >= wanted);

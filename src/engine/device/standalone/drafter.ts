@@ -54,7 +54,7 @@ export function standaloneDrafter(
     ],
     packs: false,
     // The target's rows of a prompt and of a lag are at their own cells.
-    prompt: (count) => bodyPlan(model, { rows, count, perSlot: count }),
+    prompt: ({ count, perSlot }) => bodyPlan(model, { rows, count, perSlot }),
     head: (batch) => [
       endsOf(batch),
       ...bodyPlan(model, { rows: endRows, count: batch, perSlot: 1 }),

@@ -2,24 +2,24 @@ import { resultWords } from "../../../model/device_layout.ts";
 import type { PromptPrograms } from "../programs.ts";
 import type { Submission } from "./submit.ts";
 
-/** Which of a prompt's programs are run. */
-interface Chunk extends Pick<Submission, "extra"> {
-  /** It is the last: the target chooses. */
-  readonly done: boolean;
-  /** The draft stores it too. */
+/** Which programs of a forward of prompts are run. */
+interface Forward extends Pick<Submission, "extra"> {
+  /** Prompts that end in it, padding included, for which the target chooses; 0: none. */
+  readonly heads: number;
+  /** The draft stores the rows too. */
   readonly drafts: boolean;
 }
 
 /** Makes what is to be submitted of prompts' programs, each once: the next of a kind is encoded ahead. */
-export function promptWorks(): (programs: PromptPrograms, chunk: Chunk) => Submission {
+export function promptWorks(): (programs: PromptPrograms, forward: Forward) => Submission {
   const known = new WeakMap<PromptPrograms, Map<string, Submission>>();
-  return (programs, { done, drafts, ...extra }) => {
+  return (programs, { heads, drafts, ...extra }) => {
     const { body, head, draft, draftHead } = programs;
     const own = drafts ? [draft] : [];
     const works = known.getOrInsertComputed(programs, () => new Map());
-    return works.getOrInsertComputed(`${done} ${drafts}`, () => ({
-      programs: done ? [body, head, ...own, ...drafts ? [draftHead] : []] : [body, ...own],
-      words: resultWords(1),
+    return works.getOrInsertComputed(`${heads} ${drafts}`, () => ({
+      programs: heads > 0 ? [body, head, ...own, ...drafts ? [draftHead] : []] : [body, ...own],
+      words: heads * resultWords(1),
       ...extra,
     }));
   };

@@ -42,8 +42,8 @@ export function learningCosts(
 }
 
 /** What the scheduler reports of prompts, from which the costs are corrected. */
-export function learnPrefill(costs: Pick<EngineCosts, "refine">): (chunk: PrefillSample) => void {
-  return (chunk) => costs.refine((table) => refinePrefill(table, chunk, chunk.ms));
+export function learnPrefill(costs: Pick<EngineCosts, "refine">): (forward: PrefillSample) => void {
+  return ({ chunks, ms }) => costs.refine((table) => refinePrefill(table, chunks, ms));
 }
 
 /** Undefined for trees, which have no price. */

@@ -171,7 +171,8 @@ export function prefillProbe(
       core.setSampling(sequence, GREEDY);
       const started = performance.now();
       while (sequence.stored < tokens) {
-        await core.prefill(sequence, Math.min(tokens, sequence.stored + chunkRows));
+        const to = Math.min(tokens, sequence.stored + chunkRows);
+        await core.prefill([{ sequence, to }]);
       }
       const ms = performance.now() - started;
       return [{ part: "prefill", at: tokens, batch: 1, cells: tokens, ms }];

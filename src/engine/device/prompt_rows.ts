@@ -1,0 +1,53 @@
+/** Where the rows of prompts' chunks are in a forward. */
+import { rowBucket } from "./buckets.ts";
+import type { EngineSizes } from "./buffers.ts";
+
+/**
+ * Neighbouring rows of one slot in a forward of several chunks: attention reads keys once for so many rows. 32 rows
+ * are two tiles of the widest workgroups on matrix units for groups of four heads; a chunk is padded to whole runs,
+ * so more would compute more padding.
+ */
+export const PROMPT_RUN = 32;
+
+/** The same on software adapters, where every row of padding costs as much as one of a prompt. */
+export const SOFTWARE_PROMPT_RUN = 8;
+
+/** How the rows of a forward of prompts lie. */
+export interface PromptRows {
+  /** First row of each chunk. */
+  readonly firsts: readonly number[];
+  /** Rows of the forward, padding included: a bucket. */
+  readonly count: number;
+  /** Neighbouring rows that are of one slot: all of an only chunk. */
+  readonly perSlot: number;
+}
+
+/** Rows of a run where a forward has several chunks. */
+export function promptRun({ promptRun = PROMPT_RUN }: Pick<EngineSizes, "promptRun">): number {
+  return promptRun;
+}
+
+/**
+ * Rows of chunks of so many tokens: an only one has all rows, of several each has whole runs.
+ *
+ * @param tokens of each chunk, at least one.
+ */
+export function promptRows(tokens: readonly number[], run: number): PromptRows {
+  const [only = 0] = tokens;
+  if (tokens.length === 1) {
+    const count = rowBucket(only);
+    return { firsts: [0], count, perSlot: count };
+  }
+  let count = 0;
+  const firsts = tokens.map((each) => {
+    const first = count;
+    count += wholeRuns(each, run);
+    return first;
+  });
+  return { firsts, count: rowBucket(count), perSlot: run };
+}
+
+/** Rows that a chunk takes beside others. */
+export function wholeRuns(tokens: number, run: number): number {
+  return Math.ceil(tokens / run) * run;
+}

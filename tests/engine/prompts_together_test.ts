@@ -1,0 +1,140 @@
+// Prompts in one forward: what else is in it must not matter, to the bit.
+import assert from "node:assert/strict";
+import { SOFTWARE_PROMPT_RUN } from "../../src/engine/device/prompt_rows.ts";
+import type { FirstToken, Runner } from "../../src/engine/device/runner.ts";
+import type { Sequence } from "../../src/engine/device/sequence.ts";
+import { promptChunks } from "../../src/engine/schedule/prompt_chunks.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
+import { exhaustive } from "../exhaustive.ts";
+import { openGpu } from "../gpu/shared.ts";
+import { mostAllowed } from "../masks.ts";
+import { openFledgling, openWhole } from "./fledgling.ts";
+
+/** What a request asks for, and leading tokens of its prompt that are stored before. */
+interface Asked {
+  readonly ids: readonly number[];
+  readonly cached: number;
+  readonly sampling: Sampling;
+  readonly masked: boolean;
+  readonly logprobs: number | undefined;
+}
+
+const SAMPLINGS: readonly Sampling[] = [
+  GREEDY,
+  { ...GREEDY, temperature: 0.8, topK: 30, seed: 3 },
+  { ...GREEDY, frequencyPenalty: 1, logitBias: { 7: 2 } },
+];
+
+/** A number from 0 to below `most` that depends on the others alone. */
+function drawn(most: number, ...[seed, n, purpose]: [number, number, number]): number {
+  return hash32(seed, n, purpose) % most;
+}
+
+/** Prompts of 1 to `longest` tokens. */
+function mixture(seed: number, count: number, longest: number): Asked[] {
+  return Array.from({ length: count }, (_, n) => {
+    const length = 1 + drawn(longest, seed, n, 0);
+    return {
+      ids: Array.from({ length }, (_, i) => 3 + drawn(2000, seed, n * 1000 + i, 1)),
+      cached: drawn(2, seed, n, 2) * drawn(length, seed, n, 3),
+      sampling: SAMPLINGS[drawn(3, seed, n, 4)] ?? GREEDY,
+      masked: drawn(3, seed, n, 5) === 0,
+      logprobs: drawn(2, seed, n, 6) === 0 ? 1 : undefined,
+    };
+  });
+}
+
+/** Opens a sequence with what is stored of it. */
+async function opened(
+  core: Runner,
+  { ids, cached, sampling }: Asked,
+): Promise<Sequence & Disposable> {
+  const sequence = openWhole(core);
+  core.setSampling(sequence, sampling);
+  sequence.ids.push(...ids);
+  if (cached > 0) await core.prefill([{ sequence, to: cached }]);
+  return sequence;
+}
+
+/**
+ * What is compared: the first tokens with their log-probabilities, and rounds that read all keys and values.
+ *
+ * @param rows of a forward at most; absent: each prompt has one of its own.
+ */
+async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
+  using stack = new DisposableStack();
+  const sequences: Sequence[] = [];
+  for (const one of asked) sequences.push(stack.use(await opened(core, one)));
+  const { vocabSize } = core.models.target.config;
+  const firsts: (FirstToken | undefined)[] = asked.map(() => undefined);
+  let forwards = 0;
+  while (firsts.includes(undefined)) {
+    const storing = [...asked.keys()].filter((i) => firsts[i] === undefined);
+    const left = storing.map((i) => (asked[i]?.ids.length ?? 0) - (sequences[i]?.stored ?? 0));
+    const tokens = rows === undefined
+      ? left.slice(0, 1)
+      : promptChunks(left, { rows, run: SOFTWARE_PROMPT_RUN });
+    const together = storing.slice(0, tokens.length);
+    const stored = await core.prefill(together.map((i, at) => {
+      const [{ ids, masked, logprobs }, sequence] = [asked[i] as Asked, sequences[i] as Sequence];
+      const mask = masked ? mostAllowed(vocabSize, ids, 5) : undefined;
+      return { sequence, to: sequence.stored + (tokens[at] ?? 0), mask, logprobs };
+    }));
+    for (const [at, i] of together.entries()) firsts[i] = stored[at];
+    forwards++;
+  }
+  const rounds = await core.rounds(sequences, { shape: chain(3), count: 2, logprobs: 0 });
+  return {
+    forwards,
+    found: {
+      // More log-probabilities are reported where another one asks for more.
+      firsts: firsts.map((first, i) => (
+        { id: first?.id, logprob: asked[i]?.logprobs && first?.logprobs?.logprob }
+      )),
+      ids: sequences.map(({ ids }) => [...ids]),
+      rounds: rounds.map(({ sequences }) => sequences),
+    },
+  };
+}
+
+const BATCH = 6;
+
+/** @param longest most tokens of the prompts of a mixture, one number for each mixture. */
+async function assertAlike(
+  gpu: Gpu,
+  kind: "eagle3" | "eagle1",
+  { longest, budgets }: {
+    readonly longest: readonly number[];
+    readonly budgets: readonly number[];
+  },
+) {
+  const core = await openFledgling(kind, BATCH, gpu, {
+    shapes: chains([0, 3]),
+    promptRun: SOFTWARE_PROMPT_RUN,
+  });
+  for (const [seed, most] of longest.entries()) {
+    const asked = mixture(seed, BATCH, most);
+    const alone = await outcome(core, asked);
+    for (const rows of budgets) {
+      const together = await outcome(core, asked, rows);
+      assert.deepEqual(together.found, alone.found, `mixture ${seed}, ${rows} rows`);
+      if (rows === 256) assert.ok(together.forwards < alone.forwards);
+    }
+  }
+}
+
+Deno.test("prompts in one forward have the bits of each by itself", async () => {
+  await assertAlike(await openGpu(), "eagle3", { longest: [40, 100], budgets: [64] });
+});
+
+exhaustive.test("more mixtures of prompts, and the kernels of hardware", async () => {
+  const gpu = await openGpu();
+  const longest = [200, 40, 200, 40];
+  await assertAlike(gpu, "eagle3", { longest, budgets: [64, 256] });
+  await assertAlike(gpu, "eagle1", { longest, budgets: [64, 256] });
+  const hardware = { ...gpu, info: { ...gpu.info, software: false } };
+  await assertAlike(hardware, "eagle3", { longest: [200, 40], budgets: [64, 256] });
+});
