@@ -44,6 +44,8 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly max_concurrency: number | null;
   /** The most requests that run at a time; null if a server does not say. */
   readonly max_batch: number | null;
+  /** Size of the KV cache in tokens; null for a server. */
+  readonly kv_tokens: number | null;
   /** Seconds from the start to the end of the last answer. */
   readonly duration: number;
   readonly completed: number;
@@ -133,6 +135,7 @@ export function rowOf(
     burstiness: one.burstiness,
     max_concurrency: one.concurrency,
     max_batch: maxBatch,
+    kv_tokens: result.machine?.kvTokens ?? null,
     duration: seconds,
     completed: requests.length,
     total_input_tokens: sum(input),
