@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/device.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import { checkQuantize } from "../model/config/quantize_choice.ts";
-import { DEFAULT_CONTEXT } from "../model/device_layout.ts";
+import { DEFAULT_CONTEXT, PAGE } from "../model/device_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";
@@ -11,7 +11,7 @@ import type { Runner } from "./device/runner.ts";
 import { openRunner } from "./device/device_runner.ts";
 import { checkRejection, drafterOf, mayLeave, planOf } from "./drafting.ts";
 import { predictionDrafter } from "../draft/algorithms.ts";
-import { checkMemory, loadOrAdvise } from "./load/fits.ts";
+import { fitMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { OutputConfig } from "./schedule/output.ts";
@@ -130,10 +130,9 @@ export async function openEngine(
     tiers,
     confident,
   };
-  const capacity = capacityOf(settings, gpu, allLayers(models));
-  const plain = capacityOf({ ...settings, tiers: [chain(0)] }, gpu, allLayers(models));
+  const layers = allLayers(models);
   const elasticDraft = limits.elasticDraft &&
-    mayLeave(draftAlgorithm, capacity.shapes, onWarning);
+    mayLeave(draftAlgorithm, capacityOf(settings, gpu, layers).shapes, onWarning);
   const { precision, autotune } = device;
   const relaxed = acceptThresholds !== undefined;
   const allocated = { ...settings, precision, elasticDraft, relaxed };
@@ -146,8 +145,18 @@ export async function openEngine(
     measured: paper.measured,
     onProgress,
   };
-  const asked = { models, settings: allocated, gpu, paper };
-  await checkMemory(asked, machine.gpuMemory);
+  const query = { models, settings: allocated, gpu, paper };
+  const { gpuMemoryUtilization } = limits;
+  const { capacity, known } = await fitMemory(query, machine.gpuMemory, gpuMemoryUtilization);
+  const kvTokens = capacity.pages * PAGE;
+  if (gpuMemoryUtilization !== undefined && !known) {
+    onWarning(
+      `the memory of ${gpu.info.adapter} is not known: --gpu-memory-utilization is not used, the KV cache has ${kvTokens} tokens`,
+    );
+  }
+  const fitted = { ...allocated, maxKvTokens: kvTokens };
+  const plain = capacityOf({ ...fitted, tiers: [chain(0)] }, gpu, layers);
+  const asked = { ...query, settings: fitted };
   const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
@@ -238,6 +247,7 @@ export async function openEngine(
     tuned,
     units,
     kvDtype: capacity.kvDtype,
+    kvTokens,
     requestTokens: mostTokens(capacity),
     acceptThresholds,
     contextLength,

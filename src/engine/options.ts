@@ -54,8 +54,13 @@ export interface LimitOptions {
   readonly maxBatch?: number;
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
-  /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
+  /**
+   * Tokens whose keys and values are kept, over all sequences; default: what the batch can use, or as many as fit in the
+   * GPU's memory (`fitMemory`).
+   */
   readonly maxKvTokens?: number;
+  /** The share of the GPU's memory that the engine may take in all, above 0 to 1; not used where `maxKvTokens` is given. */
+  readonly gpuMemoryUtilization?: number;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
   /** Keep the keys and values of earlier requests for those that begin alike; default true. */

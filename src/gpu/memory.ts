@@ -6,6 +6,8 @@ export interface GpuMemory {
   readonly total: number;
   /** Bytes that are free now. */
   readonly free: number;
+  /** True of the machine's own memory, which the GPU shares with every other program. */
+  readonly shared?: boolean;
 }
 
 /** What is asked; tests give their own. */
@@ -42,7 +44,10 @@ export async function gpuMemory(
   need: number = Infinity,
   sources: MemorySources = systemSources(),
 ): Promise<GpuMemory | undefined> {
-  if (software || sources.os === "darwin") return sources.host();
+  if (software || sources.os === "darwin") {
+    const host = sources.host();
+    return host && { ...host, shared: true };
+  }
   if (/nvidia|geforce|quadro|tesla/i.test(adapter)) {
     if (need < WORTH_ASKING) return undefined;
     return freest(parseNvidia(await sources.nvidia() ?? "", adapter));

@@ -2,7 +2,6 @@
 import { armsOf, type Plan } from "./plan.ts";
 import type { BenchSession, Case, CellResult } from "./runner.ts";
 import type { Workload } from "./workload/workload.ts";
-import { promptRate } from "./row.ts";
 import { type Spread, spread, sum } from "./statistics.ts";
 import { type Column, markdownText, numbers, words } from "./table.ts";
 
@@ -96,6 +95,12 @@ export function llamaRows(
       row(`tg${ANSWER_TOKENS}${at === 0 ? "" : `, ${label}`}`, setting, answerRate)
     ),
   ];
+}
+
+/** Prompt tokens per second until the first token of each answer. */
+function promptRate({ requests }: Pick<CellResult, "requests">): number {
+  const seconds = sum(requests.map(({ prompt }) => prompt.ms)) / 1000;
+  return seconds > 0 ? sum(requests.map(({ prompt }) => prompt.tokens)) / seconds : 0;
 }
 
 /** Output tokens per second, without the first token of each answer. */

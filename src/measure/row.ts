@@ -5,7 +5,8 @@ import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";
 import { type TreeEntry, treeEntry } from "../speculate/emit_config.ts";
 import type { Case, CellResult, Setting, Subject, Switch } from "./runner.ts";
 import { type Percentiles, percentiles, type Ratio, type Spread, spread } from "./statistics.ts";
-import { average, pairedRatio, sum } from "./statistics.ts";
+import { average, pairedRatio } from "./statistics.ts";
+import { prefillRate, prefillShare } from "./prefills.ts";
 
 /** The format of rows in files. Its number changes when a field changes its meaning. */
 export const ROW_FORMAT = "eyrie-bench-2";
@@ -37,8 +38,10 @@ export interface BenchRow {
   readonly blocks: number;
   /** Output tokens of all requests per second. */
   readonly tokens_per_second: Spread & { readonly samples: readonly number[] };
-  /** Prompt tokens that were not in the prefix cache per second until the first token of each answer. Absent in rows from before it was measured. */
-  readonly prompt_tokens_per_second?: Spread & { readonly samples: readonly number[] };
+  /** Prompt tokens that were not in the prefix cache per second of prefill. Absent in rows from before it was measured. */
+  readonly prefill_tokens_per_second?: Spread & { readonly samples: readonly number[] };
+  /** The share of the wall time that prefill took, 0 to 1. Absent in rows from before it was measured. */
+  readonly prefill_time_share?: Spread & { readonly samples: readonly number[] };
   /** Tokens/s over those of plain decoding in the same block: geometric mean and t interval. */
   readonly speedup: Ratio & { readonly log_ratios: readonly number[] };
   readonly mean_accept_length: number | null;
@@ -84,7 +87,8 @@ export function rowOf(
   const plainRounds = pairs.flatMap((pair) => pair.plain.rounds);
   const acceptance = acceptanceOf(rounds);
   const samples = own.map(tokensPerSecond);
-  const prompts = own.map(promptRate);
+  const prompts = own.map(({ prefills }) => prefillRate(prefills));
+  const shares = own.map(({ prefills, seconds }) => prefillShare(prefills, seconds));
   const logRatios = pairs.map((pair) =>
     Math.log(tokensPerSecond(pair.own) / tokensPerSecond(pair.plain))
   );
@@ -92,7 +96,8 @@ export function rowOf(
     ...identity(arm, place),
     blocks: pairs.length,
     tokens_per_second: { ...spread(samples), samples },
-    prompt_tokens_per_second: { ...spread(prompts), samples: prompts },
+    prefill_tokens_per_second: { ...spread(prompts), samples: prompts },
+    prefill_time_share: { ...spread(shares), samples: shares },
     speedup: { ...pairedRatio(logRatios), log_ratios: logRatios },
     mean_accept_length: acceptance.meanAcceptLength,
     draft_acceptance_rate: acceptance.draftAcceptanceRate,
@@ -161,12 +166,6 @@ function caseFields({ subject, one, seed }: Place): CaseFields {
 
 function tokensPerSecond({ tokens, seconds }: CellResult): number {
   return tokens / seconds;
-}
-
-/** Computed prompt tokens per second until the first token of each answer. */
-export function promptRate({ requests }: Pick<CellResult, "requests">): number {
-  const seconds = sum(requests.map(({ prompt }) => prompt.ms)) / 1000;
-  return seconds > 0 ? sum(requests.map(({ prompt }) => prompt.tokens)) / seconds : 0;
 }
 
 function latencies(blocks: readonly CellResult[]) {

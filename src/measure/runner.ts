@@ -3,6 +3,7 @@ import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
 import type { CostTable } from "../speculate/costs/table.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
+import type { Prefills } from "./prefills.ts";
 import type { Workload } from "./workload/workload.ts";
 
 /** How a cell decodes. */
@@ -91,6 +92,8 @@ export interface CellResult {
   /** Seconds from the start of the first request to the end of the last one. */
   readonly seconds: number;
   readonly rounds: readonly RoundSample[];
+  /** The prefill of all requests. */
+  readonly prefills: Prefills;
   /** The requests in the order of the workload's prompts. */
   readonly requests: readonly RequestSample[];
   readonly switches: readonly Switch[];

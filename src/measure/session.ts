@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
 import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import type { LocalEngine } from "../engine/open.ts";
+import type { PrefillSample } from "../engine/schedule/prefill.ts";
 import { cacheOf } from "../engine/schedule/prefix_cache.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
 import { learningCosts } from "../engine/tune/costs/learning.ts";
@@ -10,6 +11,7 @@ import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts"
 import { chain, distinctTiers, type DraftShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
+import { prefillsOf } from "./prefills.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
 import { openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
@@ -91,6 +93,7 @@ async function runCell(
   { spec, workload, signal, onWarning }: Cell,
 ): Promise<CellResult> {
   const rounds: RoundSample[] = [];
+  const chunks: PrefillSample[] = [];
   const { seed, setting } = spec;
   const maxBatch = engine.core.capacity.batch;
   const { speculation } = planOf(setting, { maxBatch, seed, onWarning });
@@ -104,6 +107,7 @@ async function runCell(
     speculation: learningCosts(speculation, engine.costs),
     costs: () => engine.costs.table,
     roundsPerSync: spec.roundsPerSync ?? "auto",
+    onPrefill: (chunk) => void chunks.push(chunk),
     onRound: ({ at, ...round }) => {
       const { draftMs, verifyMs, extendMs, ms } = round;
       const hostMs = Math.max(0, ms - draftMs - verifyMs - extendMs);
@@ -113,6 +117,7 @@ async function runCell(
   }));
   const contexts = contextsOf(engine, spec);
   for (const ids of contexts) await cacheContext(loop, ids);
+  chunks.length = 0;
   start = performance.now();
   const samples = await runRequests({ engine, loop, spec, workload, contexts, signal });
   const seconds = (performance.now() - start) / 1000;
@@ -122,6 +127,7 @@ async function runCell(
     tokens: sum(samples.map(({ tokens }) => tokens)),
     seconds,
     rounds,
+    prefills: prefillsOf(chunks),
     requests: samples.map(({ sample }) => sample),
     switches: switches.map(({ round, from, to, reason }) => ({ round, from, to, reason })),
     tierShare: Object.fromEntries(

@@ -1,7 +1,14 @@
 import { backendRatios, ratioLines } from "./backend_ratios.ts";
 import { sharedFacts } from "./cases.ts";
 import { ACCEPT_LENGTH, ACCEPTED, BATCH, isSimulated, OVER_BEST, OVER_PLAIN } from "./columns.ts";
-import { PROMPT_SPEED, SETTING, TIERS, variedColumns } from "./columns.ts";
+import {
+  PREFILL_SHARE,
+  PREFILL_SPEED,
+  prefillLines,
+  SETTING,
+  TIERS,
+  variedColumns,
+} from "./columns.ts";
 import { digits, shortName } from "./formats.ts";
 import type { BenchRow } from "./row.ts";
 import { positiveInterval } from "./statistics.ts";
@@ -26,10 +33,13 @@ const TTFT: Column<BenchRow> = numbers("TTFT p50 ms", ({ ttft_ms }) => ttft_ms.p
 
 const COLUMNS = [
   ...[BATCH, NAME, SPEED, OVER_PLAIN, ACCEPT_LENGTH, TPOT],
-  ...[ACCEPTED, TTFT, PROMPT_SPEED, OVER_BEST, TIERS],
+  ...[ACCEPTED, TTFT, PREFILL_SPEED, PREFILL_SHARE, OVER_BEST, TIERS],
 ];
 /** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
-const DROPPED = [TIERS, OVER_BEST, PROMPT_SPEED, TTFT, ACCEPTED, TPOT, ACCEPT_LENGTH, SPEED];
+const DROPPED = [
+  ...[TIERS, OVER_BEST, PREFILL_SHARE, PREFILL_SPEED],
+  ...[TTFT, ACCEPTED, TPOT, ACCEPT_LENGTH, SPEED],
+];
 
 /**
  * The rows for a terminal of `columns` characters: what was measured, a table of the columns that fit, the verdict on each case, and
@@ -75,6 +85,7 @@ function notes(rows: readonly BenchRow[]): string[] {
     ? tooFewText(blocks)
     : `[95 %]: interval over ${blocks} blocks; more narrow it, as with --repeat ${2 * blocks}`;
   return [
+    ...prefillLines(rows),
     intervals,
     "A/A: plain decoding measured again, its difference from 1.00x is noise",
     "accept length: tokens a request gains in a round; TPOT: time per output token",

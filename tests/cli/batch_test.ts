@@ -46,6 +46,15 @@ Deno.test("batch: one line a request, with its id or its line number", async () 
   ]);
 });
 
+Deno.test("batch: the share of the GPU's memory is the engine's, above 0 and at most 1", async () => {
+  const line = '{"prompt": "one"}\n';
+  const { engine } = await run(line, ["--gpu-memory-utilization", "0.5"]);
+  assert.equal(engine.opened[0]?.limits?.gpuMemoryUtilization, 0.5);
+  for (const share of ["0", "1.1"]) {
+    await assert.rejects(run(line, ["--gpu-memory-utilization", share]), UsageError);
+  }
+});
+
 Deno.test("batch: reasoning is apart, the template gets its variables, the model its sampling", async () => {
   const { lines, engine } = await run(
     '{"prompt": "a"}\n{"messages": [{"role": "user", "content": "b"}], "top_k": 3}\n',

@@ -188,6 +188,7 @@ Deno.test("defaults of generate", () => {
       kvDtype: undefined,
       roundsPerSync: undefined,
       generationConfig: undefined,
+      gpuMemoryUtilization: undefined,
       tokenMap: undefined,
       temperature: undefined,
       topK: undefined,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
-import { waysToFit } from "../../src/engine/load/fits.ts";
+import { fitMemory, waysToFit } from "../../src/engine/load/fits.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import { checkModels, loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
@@ -12,7 +12,8 @@ import { openPaper } from "../../src/engine/load/paper.ts";
 import { resultOf } from "../../src/engine/schedule/events.ts";
 import { allLayers, capacityOf, type SizeSettings } from "../../src/engine/load/sizes.ts";
 import { UsageError } from "../../src/errors.ts";
-import type { PaperBuffer } from "../../src/gpu/paper.ts";
+import type { GpuMemory } from "../../src/gpu/memory.ts";
+import { PAPER_ADAPTER, type PaperBuffer } from "../../src/gpu/paper.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { attentionUnitsOf } from "../../src/gpu/matrix.ts";
 import { openGpu } from "../../src/gpu/device.ts";
@@ -345,13 +346,111 @@ Deno.test("sizes: what is checked before loading is what an engine that has answ
 });
 
 Deno.test("sizes: what does not fit is refused before loading, with what would fit", async () => {
-  const on = machine(70e6, { tells: true });
+  // Less than the pages of one sequence take, with eight in flight.
+  const on = machine(29e6, { tells: true });
   const message = await failure(OPTIONS, on);
   assert.match(message, /^Cannot load "fledgling\/target": it takes [\d.]+ MB \(/);
-  assert.match(message, /the GPU has 70\.0 MB free of 140 MB; less memory: /);
-  assert.match(message, /--max-batch 4 \([\d.]+ MB\)/);
+  assert.match(message, /the GPU has 29\.0 MB free of 58\.0 MB; less memory: /);
+  assert.match(message, /--draft none \([\d.]+ MB\)/);
   assert.match(message, /--context-length 512 \([\d.]+ MB\)/);
   assert.equal(on.tried, 0);
+});
+
+/** An 8B shape on a card that binds buffers of any size: 64 sequences in flight, of 8,192 tokens each. */
+function large(settings: Partial<SizeSettings> = {}) {
+  const shape = new URL("../../lab/shapes/llama8b.json", import.meta.url).pathname;
+  const models = openRandomModels({ target: shape });
+  const most = { maxStorageBufferBindingSize: 2 ** 40, maxBufferSize: 2 ** 40 };
+  const gpu = { ...PAPER_ADAPTER, limits: { ...PAPER_ADAPTER.limits, ...most } };
+  const all = { contextLength: 8192, tiers: chains([0]), maxBatch: 64, ...settings };
+  const asked = { models, settings: all, gpu, paper: openPaper(models, all, gpu) };
+  const needs: number[] = [];
+  const fit = async (memory: GpuMemory | undefined, utilization?: number) => {
+    const ask = (_: unknown, need: number) => {
+      needs.push(need);
+      return Promise.resolve(memory);
+    };
+    const { capacity, known } = await fitMemory(asked, ask, utilization);
+    const total = (pages: number) => asked.paper.need({ ...capacity, pages }).total;
+    return { pages: capacity.pages, known, total };
+  };
+  return { fit, needs, [Symbol.dispose]: () => models[Symbol.dispose]() };
+}
+
+/** Pages of one sequence: 8,192 tokens, a last round of one, and the row of one more. */
+const ONE = 513;
+
+Deno.test("the KV cache has the pages that fit in the share of the GPU's memory beside the weights", async () => {
+  using engine = large();
+  const card = { total: 80e9, free: 79e9 };
+  for (const [utilization, most] of [[undefined, 72e9], [0.5, 40e9], [1, 79e9]] as const) {
+    const { pages, known, total } = await engine.fit(card, utilization);
+    assert.ok(known && pages > ONE && pages < 64 * ONE, `${pages}`);
+    assert.ok(total(pages) <= most && total(pages + 1) > most, `${total(pages)} of ${most}`);
+  }
+  // A share that was asked for is taken of any card: an engine of few bytes asks too.
+  assert.deepEqual(engine.needs.map(Number.isFinite), [true, false, false]);
+});
+
+Deno.test("the KV cache is at most what all sequences can use, and at least what one needs", async () => {
+  using engine = large();
+  assert.equal((await engine.fit({ total: 400e9, free: 400e9 })).pages, 64 * ONE);
+  // More than 0.9 of the card, but no more than is free.
+  const { total } = await engine.fit({ total: 400e9, free: 400e9 });
+  const tight = total(ONE);
+  assert.equal((await engine.fit({ total: tight, free: tight })).pages, ONE);
+  await assert.rejects(
+    engine.fit({ total: tight, free: tight - 1 }),
+    /^UsageError: Cannot load .* the GPU has [\d.]+ GB free of [\d.]+ GB; less memory: --kv-dtype/,
+  );
+  await assert.rejects(
+    engine.fit({ total: 80e9, free: 80e9 }, 0.2),
+    /^UsageError: Cannot load .* 0\.2 of the GPU's memory is 16\.0 GB; less memory: --quantize q8/,
+  );
+});
+
+Deno.test("of memory that the GPU shares with other programs less is taken, and of what is free", async () => {
+  using engine = large();
+  const host = { total: 200e9, free: 100e9, shared: true };
+  const { pages, total } = await engine.fit(host);
+  assert.ok(total(pages) <= 70e9 && total(pages + 1) > 70e9);
+  const half = await engine.fit(host, 0.5);
+  assert.ok(total(half.pages) <= 50e9 && total(half.pages + 1) > 50e9);
+});
+
+Deno.test("a size of the KV cache that was given is taken; where memory is not known all sequences have pages", async () => {
+  using given = large({ maxKvTokens: 160_000 });
+  assert.equal((await given.fit({ total: 80e9, free: 80e9 }, 0.5)).pages, 10_000);
+  await assert.rejects(given.fit({ total: 80e9, free: 30e9 }), /the GPU has 30\.0 GB free/);
+  using engine = large();
+  const { pages, known } = await engine.fit(undefined, 0.5);
+  assert.deepEqual([pages, known], [64 * ONE, false]);
+});
+
+Deno.test("an engine has the KV cache that fits, and says how large it is; an unknown memory is named", async () => {
+  const lines: string[] = [];
+  const open = (gpuMemory: Machine["gpuMemory"], gpuMemoryUtilization?: number) =>
+    openEngine({
+      limits: { maxBatch: 8, ...gpuMemoryUtilization ? { gpuMemoryUtilization } : {} },
+      hooks: { plan: statically(0), onWarning: (line) => lines.push(line) },
+    }, { openGpu, gpuMemory });
+  let need = 0;
+  using whole = await open((_, bytes) => {
+    need = bytes;
+    return Promise.resolve(undefined);
+  });
+  assert.equal(whole.info.kvTokens, 8 * 1040);
+  assert.deepEqual(lines, []);
+  using fitted = await open(() => Promise.resolve({ total: need, free: need }));
+  const { kvTokens = 0 } = fitted.info;
+  assert.ok(kvTokens >= 1040 && kvTokens < 8 * 1040, `${kvTokens}`);
+  assert.equal(fitted.core.pool.total * 16, kvTokens);
+  using unknown = await open(() => Promise.resolve(undefined), 0.5);
+  assert.equal(unknown.info.kvTokens, 8 * 1040);
+  assert.match(
+    lines.join(),
+    /^the memory of .* is not known: --gpu-memory-utilization is not used, the KV cache has 8320 tokens$/,
+  );
 });
 
 Deno.test({

@@ -34,7 +34,10 @@ Deno.test("memory: other cards and parts of a card do not count", () => {
 
 Deno.test("memory: software adapters and Apple's GPUs use the system's", async () => {
   const llvmpipe = { adapter: "llvmpipe (LLVM 15.0.6, 256 bits)", software: true };
-  assert.deepEqual(await gpuMemory(llvmpipe, 1, sources({})), { total: 8e9, free: 6e9 });
+  assert.deepEqual(
+    await gpuMemory(llvmpipe, 1, sources({})),
+    { total: 8e9, free: 6e9, shared: true },
+  );
   const apple = { adapter: "Apple M4", software: false };
   assert.equal((await gpuMemory(apple, 1, sources({ os: "darwin" })))?.total, 8e9);
 });

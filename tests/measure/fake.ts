@@ -58,6 +58,7 @@ export function fakeCell(spec: CellSpec, turn: number = 0): CellResult {
     tokens,
     seconds: tMs / 1000,
     rounds,
+    prefills: { tokens: 30 * spec.batch, ms: 0.25 * tMs },
     requests: Array.from({ length: spec.batch }, (_, at) => ({
       ttftMs: 20 * noise(),
       prompt: { tokens: spec.promptTokens ?? 30, ms: 25 * noise() },

@@ -25,9 +25,9 @@ Deno.test("markdown: what all rows share above, one line a row, verdicts and noi
   equal(new Set(table.map((line) => line.length)).size, 1, "aligned");
   match(
     table[0] ?? "",
-    /\| batch \| setting +\| +tokens\/s \| prompt tokens\/s \| +over plain \[95 %\] /,
+    /\| batch \| setting +\| +tokens\/s \| prefill tokens\/s \| prefill time \| +over plain \[95 %\] /,
   );
-  match(table[2] ?? "", /\| +1 \| plain +\| +[\d.]+ ± [\d.]+ \| +[\d.]+ \| +1\.00x \|/);
+  match(table[2] ?? "", /\| +1 \| plain +\| +[\d.]+ ± [\d.]+ \| +[\d.]+ \| +25\.0% \| +1\.00x \|/);
   match(
     lines.at(-2) ?? "",
     /^Noise, plain decoding against itself: batch 1 \d\.\d\dx \[.*batch 8 /,

@@ -68,6 +68,7 @@ Deno.test("tierShare weighs blocks by their time", () => {
     tokens: 1,
     seconds,
     rounds: [],
+    prefills: { tokens: 0, ms: 0 },
     requests: [],
     switches: [],
     tierShare: shares,

@@ -47,7 +47,9 @@ Deno.test("a cell on the real engine: equal outputs at every setting, rounds tha
   assert.equal(subject.simulated, false);
   const [plain, ...others] = results.map(({ requests }) => requests.map((one) => one.outputHash));
   for (const other of others) assert.deepEqual(other, plain);
-  for (const { tokens, rounds, requests, tierShare } of results) {
+  for (const { tokens, seconds, rounds, prefills, requests, tierShare } of results) {
+    const computed = requests.reduce((sum, { prompt }) => sum + prompt.tokens, 0);
+    assert.ok(prefills.tokens === computed && prefills.ms > 0 && prefills.ms < seconds * 1000);
     assert.equal(requests.length, 8);
     assert.ok(tokens > 8 && rounds.length > 0);
     const shares = Object.values(tierShare).reduce((sum, share) => sum + share, 0);

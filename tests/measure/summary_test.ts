@@ -25,8 +25,8 @@ const WIDTHS: readonly [columns: number, upper: string, lower: string][] = [
   ],
   [
     200,
-    "tokens/s|over plain|accept|TPOT p50|TTFT p50|prompt|over best fixed|time by",
-    "batch|setting|[95 %]|[95 %]|length|ms|accepted|ms|tokens/s|[95 %]|tier",
+    "tokens/s|over plain|accept|TPOT p50|TTFT p50|prefill|prefill|over best fixed|time by",
+    "batch|setting|[95 %]|[95 %]|length|ms|accepted|ms|tokens/s|time|[95 %]|tier",
   ],
 ];
 
@@ -40,6 +40,10 @@ for (const [columns, upper, lower] of WIDTHS) {
     match(text, /^batch 1: fastest is /m);
     match(text, /^batch 8: /m);
     match(text, /A\/A: plain decoding measured again/);
+    match(
+      text.replaceAll("\n  ", " "),
+      /^prefill, plain decoding: batch 1 [\d.]+ tokens\/s in 25\.0% of the time; batch 8 \d+ tokens\/s in 25\.0% of the time$/m,
+    );
   });
 }
 

@@ -34,7 +34,8 @@ async function run({ plan = PLAN, session = fakeSession(), present = [], signal 
 /** A cell of a known speed: so many tokens a second. */
 function cell(spec: CellSpec, tokens: number): CellResult {
   const { requests } = fakeCell(spec);
-  return { tokens, seconds: 1, rounds: [], requests, switches: [], tierShare: {} };
+  const prefills = { tokens: 0, ms: 0 };
+  return { tokens, seconds: 1, rounds: [], prefills, requests, switches: [], tierShare: {} };
 }
 
 Deno.test("a sweep measures every arm once a block, after a warm-up that is not counted", async () => {

@@ -37,18 +37,26 @@ async function next(of: AsyncGenerator<string>): Promise<string> {
   return value ?? "";
 }
 
-const STARTED = { model: "fledgling/target", draft: "fledgling/eagle3", maxBatch: 2 };
+const STARTED = {
+  model: "fledgling/target",
+  draft: "fledgling/eagle3",
+  maxBatch: 2,
+  // A context of 1,024 tokens each, the longest last round and the rows of one more, in pages of 16.
+  kvTokens: 2 * 1056,
+  requestTokens: 1024,
+};
 
 Deno.test("serve's first lines have the addresses for clients; all addresses is none of them", () => {
   assert.deepEqual(startLines({ ...STARTED, url: "http://0.0.0.0:80", draft: undefined }), [
     'model "fledgling/target" answers 2 requests at once, without a draft model',
+    "KV cache: 2,112 tokens, 2.1 requests of 1,024 tokens",
     "OpenAI base URL:    http://127.0.0.1:80/v1",
     "Anthropic base URL: http://127.0.0.1:80",
     "ollama host:        http://127.0.0.1:80",
     "page to talk to it: http://127.0.0.1:80/",
   ]);
   assert.equal(
-    startLines({ ...STARTED, url: "http://[::]:80" })[4],
+    startLines({ ...STARTED, url: "http://[::]:80" })[5],
     "page to talk to it: http://[::1]:80/",
   );
 });

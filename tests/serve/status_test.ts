@@ -91,6 +91,7 @@ Deno.test("what a server tells of itself", async (t) => {
       told.get(`eyrie:spec_decode_num_accepted_tokens_per_pos_total{position="${position}"}`) ?? 0;
     assert.equal(at(0) + at(1) + at(2) + at(3), accepted);
     assert.ok(at(0) >= at(1) && at(1) >= at(2));
+    assert.ok((told.get("eyrie:max_total_num_tokens") ?? 0) >= 2 * 1024);
     assert.equal(told.get("eyrie:kv_cache_usage_perc"), 0, "what only the cache holds is free");
   });
 
@@ -108,6 +109,7 @@ Deno.test("what a server tells of itself", async (t) => {
     assert.equal(info.lossless, true);
     const [state] = info.internal_states;
     assert.equal(state.kv_pages.free, state.kv_pages.total);
+    assert.equal(info.max_total_num_tokens, 16 * state.kv_pages.total);
     assert.ok(state.adaptive.rounds > 0);
   });
 

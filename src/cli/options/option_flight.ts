@@ -22,6 +22,32 @@ export const CACHE = {
   },
 } as const;
 
+/** The size of the KV cache, which all requests share. */
+export const KV_SIZE = {
+  maxKvTokens: {
+    flag: "--max-kv-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000_000,
+    help: "size of the KV cache in tokens, over all requests; when it is full, requests wait",
+    absent:
+      "what the requests that run at a time can use, or what fits in --gpu-memory-utilization",
+    example: "--max-kv-tokens 65536",
+  },
+  gpuMemoryUtilization: {
+    flag: "--gpu-memory-utilization",
+    type: "number",
+    min: 0,
+    max: 1,
+    above: true,
+    help:
+      "share of the GPU's memory that weights, working memory and KV cache may take together; --max-kv-tokens is used instead if it is given",
+    // UTILIZATION and SHARED_UTILIZATION of src/engine/load/fits.ts.
+    absent: "0.9, or 0.7 of what is free where the GPU shares the machine's memory",
+    example: "--gpu-memory-utilization 0.5",
+  },
+} as const;
+
 export const BATCH = {
   batch: {
     flag: "--batch",
@@ -52,15 +78,6 @@ export const BATCH = {
     default: 8,
     help: "requests of --batch that run at a time",
     example: "--max-batch 32",
-  },
-  maxKvTokens: {
-    flag: "--max-kv-tokens",
-    type: "integer",
-    min: 1,
-    max: 1_000_000_000,
-    help: "size of the KV cache in tokens, over all requests; when it is full, requests wait",
-    absent: "as many as the requests that run at a time can use",
-    example: "--max-kv-tokens 65536",
   },
 } as const;
 

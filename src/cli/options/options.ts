@@ -9,7 +9,7 @@ import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
-import type { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
+import type { BATCH, CONTEXT, KV_SIZE, ROUNDS } from "./option_flight.ts";
 import type { MEASURED, MODELS, OPENED } from "./option_models.ts";
 import type {
   ADAPTER,
@@ -56,6 +56,7 @@ export type GenerateOptions = Values<
   & typeof JSON_OUTPUT
   & typeof TALK
   & typeof BATCH
+  & typeof KV_SIZE
   & typeof LOGPROBS
   & typeof REMOTE
 >;
@@ -64,7 +65,12 @@ export type GenerateOptions = Values<
 export type ChatOptions =
   & Omit<
     GenerateOptions,
-    "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH | keyof typeof CONSTRAINT
+    | "raw"
+    | "json"
+    | keyof typeof PROMPT
+    | keyof typeof BATCH
+    | keyof typeof KV_SIZE
+    | keyof typeof CONSTRAINT
   >
   & Partial<Values<typeof HISTORY>>;
 
@@ -84,7 +90,7 @@ export type ServeOptions =
     & typeof SERVE
     & typeof SERVE_LOAD
     & typeof SERVE_LOG
-    & Pick<typeof BATCH, "maxKvTokens">
+    & typeof KV_SIZE
     & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
     & typeof PENALTIES
   >;
@@ -153,6 +159,7 @@ export type LoadOptions =
     & typeof LOAD_ARRIVALS
     & typeof LOAD_REQUESTS
     & typeof LOAD_RUN
+    & typeof KV_SIZE
     & typeof ROUNDS
     & typeof CONTEXT
     & typeof COSTS

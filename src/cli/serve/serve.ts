@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { modelArgument, parsePlace } from "../../hub/names.ts";
+import { mostTokens } from "../../serve/answers/limits.ts";
 import { connectionLimits } from "../../serve/http/listener.ts";
 import { type Log, type LogFormat, openLog } from "../../serve/service/log.ts";
 import { startServer } from "../../serve/server.ts";
@@ -83,7 +84,10 @@ export async function runServe(
     const { phase } = server.service;
     const model = phase.kind === "ready" ? phase.ready.model : engine.info.name;
     const draft = engine.info.draftName && shownName(engine.info.draftName);
-    startLines({ url: server.url, model, draft, maxBatch }).forEach(say);
+    const { info } = engine;
+    const { kvTokens } = info;
+    const requestTokens = mostTokens(info);
+    startLines({ url: server.url, model, draft, maxBatch, kvTokens, requestTokens }).forEach(say);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);
     const { drainDelay, drainTimeout } = options;

@@ -10,10 +10,9 @@ import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import type { Runner } from "../device/runner.ts";
 import { openRunner } from "../device/device_runner.ts";
-import { checkMemory, loadOrAdvise } from "../load/fits.ts";
+import { fitMemory, loadOrAdvise } from "../load/fits.ts";
 import { forward, hidden } from "../device/logits_dump.ts";
 import { openPaper } from "../load/paper.ts";
-import { capacityOf } from "../load/sizes.ts";
 import type { Sequence } from "../device/sequence.ts";
 import { openSequence, prefillPrompt } from "../device/single_sequence.ts";
 import { quantizeWarnings } from "../load/quantize.ts";
@@ -76,10 +75,10 @@ export async function checkModel(
   const settings = { ...options, contextLength: longest, tiers: [chain(0)], sizeFlags: {} };
   const paper = openPaper(models, options, gpu);
   const asked = { models, settings, gpu, paper };
-  await checkMemory(asked, gpuMemory);
+  const { capacity } = await fitMemory(asked, gpuMemory);
   const core = await loadOrAdvise(asked, async () => {
     const weights = await loadWeights(gpu, models, { ...options, measured: paper.measured });
-    return await openRunner(gpu, weights, capacityOf(settings, gpu, config));
+    return await openRunner(gpu, weights, capacity);
   });
   using sequence = openSequence(core);
   core.reserve(sequence, longest);

@@ -5,6 +5,7 @@ import type { Quantization } from "../../gpu/matrix.ts";
 import type { GpuMemory } from "../../gpu/memory.ts";
 import type { Adapter } from "../../gpu/paper.ts";
 import { chain } from "../../speculate/round_shape.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { type MemoryNeed, openPaper, type PaperEngine, type PaperModels } from "./paper.ts";
 import { allLayers, capacityOf, type SizeFlags, type SizeSettings } from "./sizes.ts";
@@ -32,16 +33,77 @@ interface Change extends FitQuery {
 /** No context worth having is shorter. */
 const SHORTEST_CONTEXT = 512;
 
-/** @throws UsageError where it is known that the GPU's memory is too small, with what would fit. */
-export async function checkMemory(
+/**
+ * The share of the GPU's memory that an engine may take where none was asked for: the rest is for the driver and for what
+ * requests want later (masks, penalties). Of memory that the GPU shares with other programs more is left to them.
+ */
+const UTILIZATION = 0.9;
+const SHARED_UTILIZATION = 0.7;
+
+/**
+ * How many KV pages an engine has. `settings.maxKvTokens` decides where it is given. Else they are those of the whole batch,
+ * each sequence with a whole context, or as many as fit in the memory that the engine may take, but never fewer than one
+ * sequence needs:
+ *
+ *     memory of a card: utilization * total, at most what is free
+ *     memory that is shared: utilization * free
+ *
+ * Where the memory is not known they are those of the whole batch.
+ *
+ * @param utilization 0 to 1; default: UTILIZATION, or SHARED_UTILIZATION of shared memory.
+ * @returns the sizes, and whether the GPU's memory is known; fewer bytes than any card has are not asked about.
+ * @throws UsageError where it is known that the GPU's memory is too small, with what would fit.
+ */
+export async function fitMemory(
   asked: FitQuery,
   ask: (info: DeviceInfo, need: number) => Promise<GpuMemory | undefined>,
-): Promise<void> {
-  const need = needOf(asked);
-  const memory = await ask(asked.gpu.info, need.total);
-  if (memory === undefined || need.total <= memory.free) return;
-  const has = `the GPU has ${bytesText(memory.free)} free of ${bytesText(memory.total)}`;
-  throw tooLarge(asked, { need, why: has, most: memory.free });
+  utilization?: number,
+): Promise<{ readonly capacity: Capacity; readonly known: boolean }> {
+  const { settings, paper, gpu } = asked;
+  const wanted = sizesOf(asked);
+  const need = paper.need(wanted);
+  const memory = await ask(gpu.info, utilization === undefined ? need.total : Infinity);
+  if (memory === undefined) return { capacity: wanted, known: false };
+  const { free, total, shared = false } = memory;
+  const least = resized("", asked, { kvFor: "request" });
+  const leastNeed = needOf(least);
+  const has = `the GPU has ${bytesText(free)} free of ${bytesText(total)}`;
+  if (leastNeed.total > free) throw tooLarge(least, { need: leastNeed, why: has, most: free });
+  if (settings.maxKvTokens !== undefined) return { capacity: wanted, known: true };
+  const share = utilization ?? (shared ? SHARED_UTILIZATION : UTILIZATION);
+  const most = shared ? share * free : Math.min(share * total, free);
+  if (utilization !== undefined && leastNeed.total > most) {
+    const why = `${utilization} of the GPU's memory is ${bytesText(most)}`;
+    throw tooLarge(least, { need: leastNeed, why, most });
+  }
+  const pages = need.total <= most ? wanted.pages : largestWithin(
+    most,
+    (pages) => paper.need({ ...wanted, pages }).total,
+    { least: sizesOf(least).pages, tooMany: wanted.pages },
+  );
+  return { capacity: { ...wanted, pages }, known: true };
+}
+
+/**
+ * The most pages that take at most `most` bytes, or `least`. Bytes rise with the pages, nearly by the same for each: the
+ * interpolation finds the number in a few steps, of which each allocates an engine on paper.
+ */
+function largestWithin(
+  most: number,
+  bytesOf: (pages: number) => number,
+  { least, tooMany }: { readonly least: number; readonly tooMany: number },
+): number {
+  let low = { pages: least, bytes: bytesOf(least) };
+  let high = { pages: tooMany, bytes: bytesOf(tooMany) };
+  while (high.pages - low.pages > 1) {
+    const share = (most - low.bytes) / (high.bytes - low.bytes);
+    const guess = low.pages + Math.floor(share * (high.pages - low.pages));
+    const pages = Math.max(low.pages + 1, Math.min(high.pages - 1, guess));
+    const found = { pages, bytes: bytesOf(pages) };
+    if (found.bytes <= most) low = found;
+    else high = found;
+  }
+  return low.pages;
 }
 
 /**
@@ -110,9 +172,14 @@ function tooLarge(
   );
 }
 
-function needOf({ models, settings, gpu, paper }: FitQuery): MemoryNeed {
-  const sizes = capacityOf(settings, gpu, allLayers(models));
-  return paper.need(sizes);
+function needOf(query: FitQuery): MemoryNeed {
+  return query.paper.need(sizesOf(query));
+}
+
+type Capacity = ReturnType<typeof capacityOf>;
+
+function sizesOf({ models, settings, gpu }: FitQuery): Capacity {
+  return capacityOf(settings, gpu, allLayers(models));
 }
 
 function wayOf(change: Change): Way {
@@ -129,6 +196,7 @@ function changes(asked: FitQuery): Change[] {
     ...kvDtype === "f32" ? [resized("--kv-dtype bf16", asked, { kvDtype: "bf16" })] : [],
     ...quantize === undefined ? [quantized("q8")] : [],
     ...quantize === "q4" ? [] : [quantized("q4")],
+    ...fewerPages(asked),
     ...models.draft
       ? [
         // Without a draft nothing is drafted.
@@ -156,7 +224,21 @@ function remeasured(
   return { flags, models, settings, gpu, paper: openPaper(models, settings, gpu) };
 }
 
-const FLAGS: SizeFlags = { maxBatch: "--max-batch", contextLength: "--context-length" };
+const FLAGS: SizeFlags = {
+  maxBatch: "--max-batch",
+  contextLength: "--context-length",
+  maxKvTokens: "--max-kv-tokens",
+};
+
+/** As few KV pages as one sequence with a whole context needs, where there are more. */
+function fewerPages(asked: FitQuery): Change[] {
+  const { settings } = asked;
+  const flag = (settings.sizeFlags ?? FLAGS).maxKvTokens;
+  const one = sizesOf(resized("", asked, { maxKvTokens: undefined, kvFor: "request" })).pages;
+  if (flag === undefined || one >= sizesOf(asked).pages) return [];
+  const maxKvTokens = one * PAGE;
+  return [resized(`${flag} ${maxKvTokens}`, asked, { maxKvTokens })];
+}
 
 /** Ever smaller batches or contexts, where the command has a flag for it. */
 function smaller(asked: FitQuery, what: keyof SizeFlags, least: number): Change[] {

@@ -29,6 +29,7 @@ import type { AllocationChoice, PaperModels } from "./paper.ts";
 export interface SizeFlags {
   readonly maxBatch?: string;
   readonly contextLength?: string;
+  readonly maxKvTokens?: string;
 }
 
 /** The settings that sizes depend on. */
@@ -44,8 +45,10 @@ export interface SizeSettings extends AllocationChoice {
   readonly predicted?: readonly DraftShape[] | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
-  /** Tokens whose keys and values are kept; default: what the batch can use. */
+  /** Tokens whose keys and values are kept; default: those of the requests that `kvFor` names, each with a whole context. */
   readonly maxKvTokens?: number | undefined;
+  /** "batch", the default: all sequences in flight; "request": one, the fewest that an engine can have. */
+  readonly kvFor?: "batch" | "request" | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
   readonly rejection?: RejectionRule | undefined;
@@ -63,7 +66,8 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
-  { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
+  { maxBatch: batch = 1, maxKvTokens, kvFor = "batch", kvDtype = "f32", contextLength, ...tiers }:
+    SizeSettings,
   gpu: Adapter,
   config: KeptByCell,
 ): EngineSizes & Required<Pick<EngineSizes, "kvDtype">> {
@@ -81,7 +85,9 @@ export function capacityOf(
     confident: tiers.confident,
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
-  const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
+  const asked = maxKvTokens === undefined
+    ? (kvFor === "batch" ? batch : 1) * whole
+    : Math.ceil(maxKvTokens / PAGE);
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
 }
 

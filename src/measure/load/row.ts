@@ -1,5 +1,6 @@
 import type { Subject } from "../runner.ts";
 import { type Acceptance, acceptanceRate } from "../../remote/acceptance.ts";
+import { prefillRate, prefillShare, prefillsOf } from "../prefills.ts";
 import { sum } from "../statistics.ts";
 import { type StepsByBatch, stepsByBatch } from "./choices.ts";
 import { type LatencyFields, latencyFields, meets, requestTimes, type Slo } from "./latency.ts";
@@ -44,6 +45,8 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly max_concurrency: number | null;
   /** The most requests that run at a time; null if a server does not say. */
   readonly max_batch: number | null;
+  /** Size of the KV cache in tokens; null for a server. */
+  readonly kv_tokens: number | null;
   /** Seconds from the start to the end of the last answer. */
   readonly duration: number;
   readonly completed: number;
@@ -56,6 +59,10 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly slo_tpot_ms: number | null;
   readonly output_throughput: number;
   readonly total_token_throughput: number;
+  /** Prompt tokens that were not in the prefix cache per second of prefill; null for a server. */
+  readonly prefill_throughput: number | null;
+  /** The share of `duration` that prefill took, 0 to 1; null for a server. */
+  readonly prefill_time_share: number | null;
   /** Mean number of requests in flight. */
   readonly concurrency: number;
   readonly max_concurrent_requests: number;
@@ -108,6 +115,7 @@ export function rowOf(
 ): LoadRow {
   const { requests, rounds, seconds, acceptance } = result;
   const served = acceptance !== undefined;
+  const prefills = result.prefills === undefined ? null : prefillsOf(result.prefills);
   const times = requests.map(requestTimes);
   const input = requests.map(({ promptTokens }) => promptTokens);
   const output = requests.map(({ outputTokens }) => outputTokens);
@@ -133,6 +141,7 @@ export function rowOf(
     burstiness: one.burstiness,
     max_concurrency: one.concurrency,
     max_batch: maxBatch,
+    kv_tokens: result.machine?.kvTokens ?? null,
     duration: seconds,
     completed: requests.length,
     total_input_tokens: sum(input),
@@ -143,6 +152,8 @@ export function rowOf(
     slo_tpot_ms: slo.tpotMs ?? null,
     output_throughput: sum(output) / seconds,
     total_token_throughput: (sum(input) + sum(output)) / seconds,
+    prefill_throughput: prefills && prefillRate(prefills),
+    prefill_time_share: prefills && prefillShare(prefills, seconds),
     ...named("ttft", times.map(({ ttft }) => ttft)),
     ...named("tpot", times.flatMap(({ tpot }) => tpot ?? [])),
     ...named("itl", times.flatMap(({ itl }) => itl)),

@@ -103,6 +103,7 @@ export interface OpenLoadRequest extends ModelRequest {
   /** The most requests that run at a time; the others wait. */
   readonly maxBatch: number;
   readonly maxKvTokens?: number;
+  readonly gpuMemoryUtilization?: number;
   readonly contextLength?: number;
   readonly roundsPerSync?: RoundsPerSync;
 }
@@ -112,13 +113,18 @@ export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
 
 /** Opens model and device, with the tiers of all policies compiled at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
-  const { plan, maxBatch, maxKvTokens, contextLength } = request;
+  const { plan, maxBatch, maxKvTokens, gpuMemoryUtilization, contextLength } = request;
   const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
+  const sizeFlags = {
+    maxBatch: "--max-batch",
+    contextLength: "--context-length",
+    maxKvTokens: "--max-kv-tokens",
+  };
   const engine = await openMeasured(request, {
     tiers: byDepth(tiers),
     plans,
-    limits: defined({ maxBatch, maxKvTokens, contextLength }),
+    limits: defined({ maxBatch, maxKvTokens, gpuMemoryUtilization, contextLength, sizeFlags }),
     profile: true,
   });
   const session = loadSession(engine, request);

@@ -10,10 +10,14 @@ export interface LoadSummary {
   readonly fixed: boolean;
   /** One row for each block. */
   readonly rows: readonly LoadRow[];
-  /** Output tokens per second; this and the next five are means over the blocks. */
+  /** Output tokens per second; this and the next seven are means over the blocks. */
   readonly outputThroughput: number;
   readonly requestThroughput: number;
   readonly goodput: number | null;
+  /** Prompt tokens per second of prefill; null for a server. */
+  readonly prefillThroughput: number | null;
+  /** The share of the time that prefill took; null for a server. */
+  readonly prefillShare: number | null;
   readonly acceptLength: number | null;
   readonly meanSteps: number | null;
   readonly switches: number;
@@ -77,6 +81,8 @@ function summaryOf(
     outputThroughput: mean(throughput),
     requestThroughput: mean((row) => row.request_throughput),
     goodput: known((row) => row.request_goodput),
+    prefillThroughput: known((row) => row.prefill_throughput),
+    prefillShare: known((row) => row.prefill_time_share),
     acceptLength: known((row) => row.accept_length),
     meanSteps: known((row) => row.mean_num_steps),
     switches: mean((row) => row.switches),

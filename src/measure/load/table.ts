@@ -1,3 +1,4 @@
+import { percentText } from "../../text/numbers.ts";
 import { digits, percentilesText, places, ratioText, shortName, slashed } from "../formats.ts";
 import type { Percentiles } from "../statistics.ts";
 import { type Column, filledColumns, fittedTable, markdownText } from "../table.ts";
@@ -19,6 +20,8 @@ const half = ({ p50, p99 }: Percentiles) => slashed([p50, p99]);
 
 const SPEED: LoadColumn = numbers("tokens/s", (one) => one.outputThroughput, digits);
 const GOODPUT: LoadColumn = numbers("goodput req/s", ({ goodput }) => goodput, digits);
+const PREFILL: LoadColumn = numbers("prefill tokens/s", (one) => one.prefillThroughput, digits);
+const SHARE: LoadColumn = numbers("prefill time", (one) => one.prefillShare, percentText);
 const OVER: LoadColumn = numbers("over first [95 %]", (one) => one.throughputRatio, ratioText);
 const E2E_OVER: LoadColumn = numbers("E2E over first [95 %]", (one) => one.latencyRatio, ratioText);
 const TTFT: LoadColumn = numbers("TTFT ms p50/p99", ({ ttft }) => ttft, half);
@@ -30,9 +33,12 @@ const STEPS: LoadColumn = numbers("steps", ({ meanSteps }) => meanSteps, places(
 const QUEUE: LoadColumn = numbers("peak queue", ({ peakQueue }) => peakQueue);
 
 /** The columns on a terminal, besides load and policy. */
-const NARROW = [SPEED, TTFT, TPOT, E2E, E2E_OVER, OVER, GOODPUT, ACCEPT, STEPS, ITL, QUEUE];
+const NARROW = [
+  ...[SPEED, TTFT, TPOT, E2E, E2E_OVER, OVER, GOODPUT],
+  ...[ACCEPT, STEPS, ITL, PREFILL, SHARE, QUEUE],
+];
 /** The columns that a narrow terminal leaves out, in this order; the others are always shown. */
-const DROPPED = [QUEUE, ITL, STEPS, ACCEPT, OVER, E2E_OVER, GOODPUT];
+const DROPPED = [QUEUE, SHARE, PREFILL, ITL, STEPS, ACCEPT, OVER, E2E_OVER, GOODPUT];
 
 /** The columns of the Markdown table and of the page that have a value for at least one of the summaries. */
 export function loadColumns(all: readonly LoadSummary[]): LoadColumn[] {
@@ -41,6 +47,8 @@ export function loadColumns(all: readonly LoadSummary[]): LoadColumn[] {
     SPEED,
     numbers("req/s", (one) => one.requestThroughput, digits),
     GOODPUT,
+    PREFILL,
+    SHARE,
     numbers(`tokens/s over ${base} [95 %]`, (one) => one.throughputRatio, ratioText),
     numbers(`E2E over ${base} [95 %]`, (one) => one.latencyRatio, ratioText),
     numbers("tokens/s over best fixed", (one) => one.throughputRegret, ratioText),
@@ -125,7 +133,7 @@ export function loadTerminal(
     ...steps === undefined
       ? []
       : [STEPS_TITLE, "", ...fittedTable(steps.columns, steps.rows, { width, dropped: [] }), ""],
-    ...texts(noteLines(all)),
+    ...texts([...prefillLines(all), ...noteLines(all)]),
     "",
     ...texts(loadVerdicts(all)),
     "",
@@ -152,6 +160,19 @@ function stepsColumns(
     return numbers(name, (one) => of.get(one)?.meanSteps, places(2));
   };
   return { columns: [...namesOf(all), ...names.map(column)], rows: choosing };
+}
+
+/** The prefill of the first policy under each load: `2 req/s 812 tokens/s in 24.0% of the time`; empty of a server. */
+function prefillLines(all: readonly LoadSummary[]): string[] {
+  const [first] = all;
+  const texts = all.filter(({ label }) => label === first?.label).flatMap((
+    { load, prefillThroughput: speed, prefillShare: share },
+  ) =>
+    speed === null || share === null
+      ? []
+      : [`${load} ${digits(speed)} tokens/s in ${percentText(share)} of the time`]
+  );
+  return texts.length === 0 ? [] : [`prefill, ${first?.label}: ${texts.join("; ")}`];
 }
 
 /** A line with the ratios of the first policy against itself; empty if it was not measured again. */

@@ -42,6 +42,8 @@ export interface LiveNumbers {
   readonly waiting: number;
   /** Share of the KV pages in use, 0 to 1. */
   readonly kvUsage: number;
+  /** Tokens that the KV pages hold. */
+  readonly kvTokens: number;
   readonly preemptions: number;
 }
 
@@ -66,6 +68,7 @@ export function openMetrics(modelName: () => string): Metrics {
   const running = gauge("num_requests_running", "Requests that have a slot.");
   const waiting = gauge("num_requests_waiting", "Requests that wait for a slot.");
   const kvUsage = gauge("kv_cache_usage_perc", "Share of the KV pages in use; 1 is all.");
+  const kvTokens = gauge("max_total_num_tokens", "Tokens that the KV pages hold together.");
   const preemptions = counter("num_preemptions_total", "Requests that gave their slot back.");
   const prompt = counter("prompt_tokens_total", "Prompt tokens, cached ones included.");
   const generated = counter("generation_tokens_total", "Output tokens.");
@@ -123,6 +126,7 @@ export function openMetrics(modelName: () => string): Metrics {
       running.set(live.running);
       waiting.set(live.waiting);
       kvUsage.set(live.kvUsage);
+      kvTokens.set(live.kvTokens);
       preemptions.set(live.preemptions); // counted by the engine
       return registry.text({ model_name: modelName() });
     },

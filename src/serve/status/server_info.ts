@@ -1,4 +1,5 @@
 import { mostTokens } from "../answers/limits.ts";
+import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import { isChain, tierText } from "../../speculate/round_shape.ts";
 import { get, type Route } from "../service/route.ts";
 import { readyOf, type Service } from "../service/service.ts";
@@ -39,6 +40,7 @@ async function metrics({ phase, table, metrics }: Service): Promise<Response> {
     running: table.running,
     waiting: table.waiting,
     kvUsage: total > 0 ? 1 - free / total : 0,
+    kvTokens: total * CELLS_PER_PAGE,
     preemptions: status?.counts.preemptions ?? 0,
   });
   return new Response(text, { headers: { "content-type": metrics.contentType } });
@@ -63,6 +65,7 @@ async function serverInfo(service: Service): Promise<unknown> {
     kv_cache_dtype: engine.info.kvDtype,
     quantization: engine.info.weights.quantize ?? null,
     context_length: engine.info.contextLength,
+    max_total_num_tokens: pages.total * CELLS_PER_PAGE,
     max_req_len: mostTokens(engine.info),
     max_running_requests: options.maxBatch,
     max_queued_requests: options.maxQueue,

@@ -198,6 +198,8 @@ Deno.test("flags reach the engine and the requests", async () => {
     [3, 4096, 512, 2],
   );
   assert.deepEqual([request.model, request.draft], ["m", "d"]);
+  const share = await run(`${QUICK} --gpu-memory-utilization 0.5`);
+  assert.equal(share.request.gpuMemoryUtilization, 0.5);
   assert.deepEqual([plan.work.outputTokens, plan.work.promptTokens], [9, 33]);
   assert.deepEqual([plan.warmup, plan.seed, plan.work.workload.name], [7, 5, "random"]);
   const alone = await run("--repeat 1 --num-requests 4 --model m");

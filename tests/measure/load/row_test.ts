@@ -79,6 +79,19 @@ Deno.test("fields of a list of times are numpy's", () => {
   deepEqual(new Set(Object.values(latencyFields([]))), new Set([null]));
 });
 
+Deno.test("a row has the throughput and the share of prefill, and the size of the KV cache; of a server they are not known", () => {
+  const spec = { one: closedCase(2, 2), arm: ARM as NonNullable<typeof ARM>, block: 1, seed: 5 };
+  const facts = { subject: SUBJECT, backend: "eyrie", workload: "w", maxBatch: 4, slo: {} };
+  const prefills = [{ from: 0, to: 6, ms: 20 }, { from: 6, to: 9, ms: 10 }];
+  const machine = { maxBatch: 4, kvTokens: 640, prefillRows: 64, roundsPerSync: 1, costs: null };
+  const fields = (result: LoadCellResult) => {
+    const row = rowOf(spec, result, { ...facts, date: new Date(0) });
+    return [row.prefill_throughput, row.prefill_time_share, row.kv_tokens];
+  };
+  deepEqual(fields({ ...RESULT, prefills, machine }), [300, 0.3, 640]);
+  deepEqual(fields({ ...RESULT, acceptance: null }), [null, null, null]);
+});
+
 const [ARM] = loadArms([{ label: "off", policy: { policy: "static", options: {} } }]);
 
 Deno.test("a row has the names of vLLM and SGLang, and their units", () => {

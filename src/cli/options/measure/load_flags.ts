@@ -91,15 +91,6 @@ export const LOAD_RUN = {
     help: "maximum number of requests that run at a time; others wait",
     example: "--max-batch 32",
   },
-  maxKvTokens: {
-    flag: "--max-kv-tokens",
-    type: "integer",
-    min: 1,
-    max: 1_000_000_000,
-    help: "size of the KV cache in tokens, over all requests; when it is full, requests wait",
-    absent: "as many as the requests that run at a time can use",
-    example: "--max-kv-tokens 65536",
-  },
   warmup: {
     flag: "--warmup",
     type: "integer",
