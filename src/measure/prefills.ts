@@ -8,11 +8,11 @@ export interface Prefills {
   readonly ms: number;
 }
 
-/** The sum of these chunks. They follow one another: no two of them share a millisecond. */
-export function prefillsOf(chunks: readonly PrefillSample[]): Prefills {
+/** The sum of these forwards. They follow one another: no two of them share a millisecond. */
+export function prefillsOf(forwards: readonly PrefillSample[]): Prefills {
   return {
-    tokens: sum(chunks.map(({ from, to }) => to - from)),
-    ms: sum(chunks.map(({ ms }) => ms)),
+    tokens: sum(forwards.flatMap(({ chunks }) => chunks.map(({ from, to }) => to - from))),
+    ms: sum(forwards.map(({ ms }) => ms)),
   };
 }
 
