@@ -1,4 +1,7 @@
-/** Times workgroups of matmul_tensor.wgsl for the many rows of prompts. */
+/**
+ * `EYRIE_WEBGPU=dawn deno run -A lab/units/prompts.ts [ROWS,...]`: times workgroups of matmul_tensor.wgsl for the many
+ * rows of prompts, with x as one f16 number, on matrix units.
+ */
 import {
   fitsTile,
   matmulTensor,
@@ -13,9 +16,11 @@ import { compiler } from "../../src/gpu/program.ts";
 import { type Bench, buffersOf, free, run, timeOf } from "./tensor_buffers.ts";
 import { tileText } from "./tensor_tiles.ts";
 
+const say = (text: string) => process.stdout.write(`${text}\n`);
+
 const gpu = await openGpu({ webgpu: "dawn" });
 const unit = gpu.matrixUnit as MatrixUnit;
-console.log(gpu.info.adapter, JSON.stringify(unit), gpu.limits.maxComputeWorkgroupStorageSize);
+say(`${gpu.info.adapter} ${JSON.stringify(unit)}`);
 const bench: Bench = {
   gpu,
   make: compiler(gpu),
@@ -40,6 +45,8 @@ const T = (
   ahead: number,
   more: Partial<TensorTile> = {},
 ): TensorTile => ({ subgroups, grid, own, stage, ahead, ...more });
+/** Clocks fall while the next kernel is compiled. */
+const WARM_MS = 120;
 const early = { early: true };
 const TILES: TensorTile[] = [
   T(4, [2, 2], [4, 4], 32, 1, early),
@@ -78,44 +85,24 @@ for (const shape of SHAPES) {
         cols: shape.k,
       }),
     ]);
-    let warm = 300;
-    for (const [precision, paired] of [["f16", true]] as const) {
-      for (const tile of TILES) {
-        if (!fitsTile(unit, tile, gpu.limits, 0)) continue;
-        const what = `${precision}${paired ? " paired" : ""} ${tileText(tile)}${
-          tile.early ? " early" : ""
-        }`;
-        try {
-          const shard = { operand: buffers.weights, first: 0, rows: shape.n };
-          const matrix = { rows: shape.n, cols: shape.k };
-          const program = await bench.make.compile([
-            matmulTensor(buffers, {
-              unit,
-              tile,
-              rows,
-              matrix,
-              shard,
-              halved: true,
-              precision,
-              paired,
-              label: shape.name,
-            }),
-          ]);
-          const us = await timeOf(bench, [program], warm);
-          warm = 120;
-          lines.push([
-            us,
-            `${us.toFixed(1).padStart(8)} us ${
-              (flops / us / 1e6).toFixed(0).padStart(4)
-            } TFLOP/s  ${what}`,
-          ]);
-        } catch (e) {
-          console.log("FAILED", what, String(e).slice(0, 150));
-        }
+    for (const tile of TILES) {
+      if (!fitsTile(unit, tile, gpu.limits, 0)) continue;
+      const what = `${tileText(tile)}${tile.early ? " early" : ""}`;
+      try {
+        const shard = { operand: buffers.weights, first: 0, rows: shape.n };
+        const matrix = { rows: shape.n, cols: shape.k };
+        const of = { unit, tile, rows, matrix, shard, halved: true, label: shape.name };
+        const half = { precision: "f16", paired: true } as const;
+        const program = await bench.make.compile([matmulTensor(buffers, { ...of, ...half })]);
+        const us = await timeOf(bench, [program], WARM_MS);
+        const rate = (flops / us / 1e6).toFixed(0).padStart(4);
+        lines.push([us, `${us.toFixed(1).padStart(8)} us ${rate} TFLOP/s  ${what}`]);
+      } catch (error) {
+        say(`FAILED ${what}: ${String(error).slice(0, 150)}`);
       }
     }
-    console.log(`\n${shape.name} [${shape.n}, ${shape.k}] ${rows} rows`);
-    for (const [, line] of lines.toSorted((a, b) => a[0] - b[0])) console.log(line);
+    say(`\n${shape.name} [${shape.n}, ${shape.k}] ${rows} rows`);
+    for (const [, line] of lines.toSorted((a, b) => a[0] - b[0])) say(line);
     free(buffers);
   }
 }

@@ -4,7 +4,6 @@ import { type LocalEngine, openEngine } from "../engine/open.ts";
 import type { EngineOptions, LimitOptions } from "../engine/options.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
-import { DEFAULT_PRECISION } from "../gpu/matrix.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";
 
@@ -98,9 +97,7 @@ function deviceText({ info: { device: { adapter, backend, webgpu } } }: LocalEng
 function keptAs({ info: { kvDtype, units } }: LocalEngine): string[] {
   return [
     ...kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`],
-    ...units === undefined || units.precision === DEFAULT_PRECISION
-      ? []
-      : [`precision ${units.precision}`],
+    ...units?.precision === "f32" ? ["precision f32"] : [],
   ];
 }
 
