@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { openSubmitter, type Submission } from "../../src/engine/device/submit/submit.ts";
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
 import { compiler } from "../../src/gpu/program.ts";
+import type { WebGpuName } from "../../src/gpu/webgpu.ts";
 import { openDevice } from "../gpu/device.ts";
 
 const device = await openDevice();
@@ -17,19 +18,30 @@ override BY: u32;
   { bindings: ["sum"], constants: ["BY"] },
 );
 
-async function openAdder({ profile = false } = {}) {
+async function openAdder(
+  { profile = false, webgpu = device.gpu.info.webgpu }: {
+    readonly profile?: boolean;
+    readonly webgpu?: WebGpuName;
+  } = {},
+) {
   const sum = device.words([0, 0, 0, 0]);
   const { compile } = compiler(device.gpu);
   const work = async (by: number): Promise<Submission> => {
     const add = dispatch(ADD, { buffers: { sum }, constants: { BY: by }, workgroups: [1] });
     return { programs: [await compile([add]), await compile([])], words: 2 };
   };
-  const submitter = await openSubmitter(device.gpu, sum.buffer, { words: 4, profile });
+  const gpu = { ...device.gpu, info: { ...device.gpu.info, webgpu } };
+  const submitter = await openSubmitter(gpu, sum.buffer, { words: 4, profile });
   return { work, submitter };
 }
 
-Deno.test("submit: each run of a group has its own result, whatever was encoded ahead", async () => {
-  const { work, submitter } = await openAdder();
+for (const webgpu of ["builtin", "dawn"] as const) {
+  Deno.test(`submit, as on ${webgpu}: each run of a group has its own result, whatever was encoded ahead`, () =>
+    resultsOf(webgpu));
+}
+
+async function resultsOf(webgpu: WebGpuName): Promise<void> {
+  const { work, submitter } = await openAdder({ webgpu });
   const works = await Promise.all([1, 10, 100].map(work));
   let sum = 0;
   for (
@@ -56,6 +68,26 @@ Deno.test("submit: each run of a group has its own result, whatever was encoded 
   }
   const { words } = await submitter.run(works[2] as Submission);
   assert.deepEqual([...words], [sum + 100, 100]);
+}
+
+Deno.test("submit: Dawn gets every run alone, so that the device begins with the first", async () => {
+  const { queue } = device.gpu.device;
+  const submit = queue.submit.bind(queue);
+  for (const [webgpu, alone] of [["dawn", true], ["builtin", false]] as const) {
+    const { work, submitter } = await openAdder({ webgpu });
+    const one = await work(1);
+    await (await submitter.repeat(one, 8)).read(); // encodes the next eight
+    const sizes: number[] = [];
+    queue.submit = (buffers) => {
+      sizes.push([...buffers].length);
+      submit(buffers);
+    };
+    const submitted = await submitter.repeat(one, 8);
+    Reflect.deleteProperty(queue, "submit");
+    await submitted.read();
+    assert.equal(sizes.every((size) => size === 1), alone);
+    assert.equal(sizes.length, alone ? 8 : 1);
+  }
 });
 
 Deno.test("submit: what was encoded ahead and gave way is encoded again, and runs once", async () => {

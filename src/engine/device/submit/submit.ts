@@ -60,21 +60,11 @@ interface Encoded {
   readonly buffer: GPUCommandBuffer;
 }
 
-/** Most runs in a command buffer. */
-const MOST_RUNS = 4;
-
 /**
- * Where a command buffer ends that is submitted at once and begins at a run: as many runs as there are
- * before it, so that the device has work while the host makes it, at most MOST_RUNS.
+ * Most runs in a command buffer. Dawn makes the driver's commands of a command buffer when it is submitted, 0.6 ms for a
+ * round of 260 dispatches, and only then does the device begin: there each run is submitted alone.
  */
-function endOf(first: number): number {
-  return first + Math.min(MOST_RUNS, Math.max(1, first));
-}
-
-/** The same for a submission that is encoded ahead of a group of `count` runs: groups of about the same size begin alike. */
-function endAhead(first: number, count: number): number {
-  return count < MOST_RUNS ? endOf(first) : first + MOST_RUNS;
-}
+const MOST_RUNS = { builtin: 4, dawn: 1 };
 
 /** Words of a run's place in the readback: the result, then what else is read. */
 function sizeOf({ words, extra }: Pick<Submission, "words" | "extra">): number {
@@ -103,6 +93,7 @@ export async function openSubmitter(
   },
 ): Promise<Submitter> {
   const { device } = gpu;
+  const most = MOST_RUNS[gpu.info.webgpu];
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
   /** Behind the places are the times of all runs. */
   const roomFor = (work: Pick<Submission, "words" | "extra">) =>
@@ -121,6 +112,19 @@ export async function openSubmitter(
     readback[Symbol.dispose]();
     room = wanted;
     readback = await openReadback(gpu, room);
+  }
+
+  /**
+   * Where a command buffer ends that is submitted at once and begins at a run: as many runs as there are
+   * before it, so that the device has work while the host makes it, at most `most`.
+   */
+  function endOf(first: number): number {
+    return first + Math.min(most, Math.max(1, first));
+  }
+
+  /** The same for a submission that is encoded ahead of a group of `count` runs: groups of about the same size begin alike. */
+  function endAhead(first: number, count: number): number {
+    return count < most ? endOf(first) : first + most;
   }
 
   function record(work: Submission, first: number, end: number): Encoded {
@@ -157,7 +161,10 @@ export async function openSubmitter(
     const over = known.findIndex(({ end }) => end > count);
     const taken = over < 0 ? known : known.slice(0, over);
     ready.set(work, known.slice(taken.length));
-    if (taken.length > 0) device.queue.submit(taken.map(({ buffer }) => buffer));
+    const buffers = taken.map(({ buffer }) => buffer);
+    // Each alone where the device begins with a buffer only when all of its submission are ready.
+    const submissions = most === 1 ? buffers.map((buffer) => [buffer]) : [buffers];
+    for (const each of submissions) if (each.length > 0) device.queue.submit(each);
     for (let first = taken.at(-1)?.end ?? 0; first < count; first = endOf(first)) {
       device.queue.submit([record(work, first, Math.min(count, endOf(first))).buffer]);
     }
