@@ -56,6 +56,11 @@ export interface LimitOptions {
   readonly contextLength?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
   readonly maxKvTokens?: number;
+  /**
+   * Rows of a forward of prompts, 1 to 8192: between rounds so many tokens of prompts are stored, padding included;
+   * default: what suits the adapter, fewer while other requests decode.
+   */
+  readonly maxBatchedRows?: number;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
   /** Keep the keys and values of earlier requests for those that begin alike; default true. */

@@ -92,14 +92,14 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
 }
 
 function sizes(
-  { maxBatch, maxKvTokens, contextLength, roundsPerSync, costs }: LoadOptions,
+  { maxBatch, maxKvTokens, maxBatchedRows, contextLength, roundsPerSync, costs }: LoadOptions,
 ): Pick<
   OpenLoadRequest,
-  "maxBatch" | "maxKvTokens" | "contextLength" | "roundsPerSync" | "costs"
+  "maxBatch" | "maxKvTokens" | "maxBatchedRows" | "contextLength" | "roundsPerSync" | "costs"
 > {
   return {
     maxBatch,
-    ...defined({ costs, maxKvTokens, contextLength }),
+    ...defined({ costs, maxKvTokens, maxBatchedRows, contextLength }),
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
   };
 }

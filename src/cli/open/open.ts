@@ -25,6 +25,7 @@ export interface CommandContext {
 export type EngineFlags = OpeningOptions & {
   readonly maxBatch?: number;
   readonly maxKvTokens?: number | undefined;
+  readonly maxBatchedRows?: number | undefined;
 };
 
 /**
@@ -48,7 +49,7 @@ export function engineOptions(
   const drafter = drafterOf(options.drafter);
   const { rejection, relaxed } = acceptanceOf(options.acceptance) ?? {};
   const { adapter, webgpu, precision, costs, contextLength, maxKvTokens, kvDtype } = options;
-  const { roundsPerSync, maxBatch = 1, autotune = "on" } = options;
+  const { roundsPerSync, maxBatch = 1, maxBatchedRows, autotune = "on" } = options;
   return {
     model: defined({
       model,
@@ -65,6 +66,7 @@ export function engineOptions(
       maxBatch,
       contextLength,
       maxKvTokens,
+      maxBatchedRows,
       kvDtype,
       roundsPerSync: roundsPerSync === undefined ? undefined : roundsOf(roundsPerSync),
       constrained: constrained || undefined,

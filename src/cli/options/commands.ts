@@ -99,7 +99,11 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     operands: [MODEL_OPERAND],
     groups: {
       Server: SERVE,
-      Load: { ...SERVE_LOAD, maxKvTokens: BATCH.maxKvTokens },
+      Load: {
+        ...SERVE_LOAD,
+        maxKvTokens: BATCH.maxKvTokens,
+        maxBatchedRows: BATCH.maxBatchedRows,
+      },
       Model: OPENED,
       Prompt: TEMPLATE,
       Speculation: { ...SPECULATION, ...ROUNDS },

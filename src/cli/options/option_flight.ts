@@ -62,6 +62,16 @@ export const BATCH = {
     absent: "as many as the requests that run at a time can use",
     example: "--max-kv-tokens 65536",
   },
+  maxBatchedRows: {
+    flag: "--max-batched-rows",
+    type: "integer",
+    min: 1,
+    max: 8192,
+    help:
+      "rows of a forward that stores prompts, of all requests together; more store prompts faster, but requests that generate wait longer between two tokens",
+    absent: "64 to 1024, as suits the adapter; at most 512 while other requests generate",
+    example: "--max-batched-rows 256",
+  },
 } as const;
 
 export const ROUNDS = {

@@ -84,7 +84,7 @@ export type ServeOptions =
     & typeof SERVE
     & typeof SERVE_LOAD
     & typeof SERVE_LOG
-    & Pick<typeof BATCH, "maxKvTokens">
+    & Pick<typeof BATCH, "maxKvTokens" | "maxBatchedRows">
     & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
     & typeof PENALTIES
   >;

@@ -208,7 +208,9 @@ export function enginePrograms(
     const head = once(
       "prompt head",
       { heads, choice },
-      () => promptPlans(parts, { count: heads, perSlot: 1 }, heads, choiceBuffers(choice)).head,
+      () =>
+        promptPlans(parts, { count: heads, perSlot: 1 }, { heads, choice: choiceBuffers(choice) })
+          .head,
     );
     const made = {
       ...await promptBody(rows, perSlot),

@@ -19,14 +19,16 @@ export interface PromptPlans {
 
 /**
  * @param forward the rows of the forward.
- * @param heads prompts that end, padding included.
- * @param choice as of `roundPlans`.
+ * @param ends.heads prompts that end in it, padding included; default 1.
+ * @param ends.choice as of `roundPlans`.
  */
 export function promptPlans(
   { target, drafter, buffers, keepAll }: RoundParts,
   forward: ForwardRows,
-  heads: number = 1,
-  choice?: SamplingBuffers,
+  { heads = 1, choice }: {
+    readonly heads?: number;
+    readonly choice?: SamplingBuffers;
+  } = {},
 ): PromptPlans {
   const { count } = forward;
   const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;

@@ -13,7 +13,9 @@ import {
   PREFILL_ROWS,
   UNITS_PREFILL_ROWS,
 } from "../../model/device_layout.ts";
+import { rowBucket } from "../device/buckets.ts";
 import { draftsAtTimes, type EngineSizes, reservedCells } from "../device/buffers.ts";
+import { PROMPT_RUN, SOFTWARE_PROMPT_RUN } from "../device/prompt_rows.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import {
@@ -46,6 +48,8 @@ export interface SizeSettings extends AllocationChoice {
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
   readonly maxKvTokens?: number | undefined;
+  /** Rows of a forward of prompts; default: what suits the adapter. */
+  readonly maxBatchedRows?: number | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
   readonly rejection?: RejectionRule | undefined;
@@ -63,7 +67,8 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
-  { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
+  { maxBatch: batch = 1, maxKvTokens, maxBatchedRows, kvDtype = "f32", contextLength, ...tiers }:
+    SizeSettings,
   gpu: Adapter,
   config: KeptByCell,
 ): EngineSizes & Required<Pick<EngineSizes, "kvDtype">> {
@@ -73,7 +78,10 @@ export function capacityOf(
     batch,
     shapes,
     treeShapes,
-    prefillRows: prefillRowsOf(tiers, batch, contextLength, gpu),
+    prefillRows: maxBatchedRows === undefined
+      ? prefillRowsOf(tiers, batch, contextLength, gpu)
+      : rowBucket(maxBatchedRows),
+    promptRun: gpu.info.software ? SOFTWARE_PROMPT_RUN : PROMPT_RUN,
     contextLength,
     pages: 0,
     kvDtype,
@@ -85,7 +93,7 @@ export function capacityOf(
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
 }
 
-/** Rows of a prefill chunk: more if matrix units are used for the weights; not on software adapters, where a chunk takes long enough. */
+/** Rows of a forward of prompts: more if matrix units are used for the weights; not on software adapters, where it takes long enough. */
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
   batch: number,

@@ -103,6 +103,8 @@ export interface OpenLoadRequest extends ModelRequest {
   /** The most requests that run at a time; the others wait. */
   readonly maxBatch: number;
   readonly maxKvTokens?: number;
+  /** See `LimitOptions`. */
+  readonly maxBatchedRows?: number;
   readonly contextLength?: number;
   readonly roundsPerSync?: RoundsPerSync;
 }
@@ -112,13 +114,13 @@ export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
 
 /** Opens model and device, with the tiers of all policies compiled at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
-  const { plan, maxBatch, maxKvTokens, contextLength } = request;
+  const { plan, maxBatch, maxKvTokens, maxBatchedRows, contextLength } = request;
   const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const engine = await openMeasured(request, {
     tiers: byDepth(tiers),
     plans,
-    limits: defined({ maxBatch, maxKvTokens, contextLength }),
+    limits: defined({ maxBatch, maxKvTokens, maxBatchedRows, contextLength }),
     profile: true,
   });
   const session = loadSession(engine, request);
@@ -130,7 +132,8 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 }
 
 /** The part of an engine that measurements use; tests have one without a device. */
-export interface LoadEngine extends Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows"> {
+export interface LoadEngine
+  extends Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows" | "maxBatchedRows"> {
   readonly core: SchedulerRunner & Pick<LocalEngine["core"], "pool" | "draft">;
 }
 
@@ -200,6 +203,7 @@ async function runCell(
     roundsPerSync,
     costs: () => engine.costs.table,
     chunkRows: engine.chunkRows,
+    maxBatchedRows: engine.maxBatchedRows,
     onPrefill(forward) {
       learn(forward);
       if (start < Infinity) prefills.push(forward);
