@@ -64,8 +64,9 @@ export interface LocalEngine extends Engine, Disposable {
   readonly cache: PrefixCache;
   readonly speculation: Speculation;
   readonly costs: EngineCosts;
-  /** Tokens of a prompt between two rounds. */
+  /** Rows of a forward of prompts between two rounds, and those that the caller has set. */
   readonly chunkRows: number;
+  readonly maxBatchedRows: number | undefined;
   /** Resolves once no request is in flight. */
   idle: EngineLoop["idle"];
 }
@@ -198,7 +199,9 @@ export async function openEngine(
   };
   const { roundsPerSync = "auto", residency } = limits;
   const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(core, draftAlgorithm);
-  const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
+  const { maxBatchedRows } = limits;
+  const chunkRows = maxBatchedRows ??
+    (gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows);
   const weights = weightReport(models, model, paper.measured.tensorBytes);
   const costs = openCosts({
     core,
@@ -230,6 +233,7 @@ export async function openEngine(
     roundsPerSync,
     drafter: drafter ?? predicting,
     chunkRows,
+    maxBatchedRows,
     costs: () => costs.table,
     onPrefill: learnPrefill(costs),
     ...defined({ onRound: hooks.onRound, residency }),
@@ -283,6 +287,7 @@ export async function openEngine(
     speculation,
     costs,
     chunkRows,
+    maxBatchedRows,
     submit,
     idle,
     // deno-lint-ignore require-await -- what is thrown rejects, as from another thread

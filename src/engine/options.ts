@@ -61,6 +61,11 @@ export interface LimitOptions {
   readonly maxKvTokens?: number;
   /** The share of the GPU's memory that the engine may take in all, above 0 to 1; not used where `maxKvTokens` is given. */
   readonly gpuMemoryUtilization?: number;
+  /**
+   * Rows of a forward of prompts, 1 to 8192: between rounds so many tokens of prompts are stored, padding included;
+   * default: what suits the adapter, fewer while other requests decode.
+   */
+  readonly maxBatchedRows?: number;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
   /** Keep the keys and values of earlier requests for those that begin alike; default true. */

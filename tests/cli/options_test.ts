@@ -176,6 +176,7 @@ Deno.test("defaults of generate", () => {
       output: undefined,
       maxBatch: 8,
       maxKvTokens: undefined,
+      maxBatchedRows: undefined,
       drafter: undefined,
       numSteps: undefined,
       acceptance: undefined,

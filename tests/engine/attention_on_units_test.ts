@@ -10,7 +10,7 @@ import {
 } from "../../src/engine/device/buffers.ts";
 import { prepareModels } from "../../src/engine/device/models.ts";
 import { drafterOf } from "../../src/engine/device/programs.ts";
-import { promptPlans } from "../../src/engine/device/prompt_plans.ts";
+import { promptBody, promptDraft } from "../../src/engine/device/prompt_plans.ts";
 import { roundPlans } from "../../src/engine/device/round_plans.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
@@ -52,9 +52,10 @@ async function kernelsOf(
         )
       )
     ),
-    ...[8, 512].flatMap((rows) =>
-      Object.values(promptPlans(parts, { count: rows, perSlot: rows }))
-    ),
+    ...[8, 512].flatMap((count) => {
+      const forward = { count, perSlot: count };
+      return [promptBody(parts, forward), promptDraft(parts, forward)];
+    }),
   ];
   const dispatches = plans.flat().filter(({ label }) => label.includes(".attention"));
   return [...new Set(dispatches.map(({ kernel }) => kernel.name))];

@@ -9,7 +9,7 @@ import {
 } from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
 import { drafterOf } from "../../src/engine/device/programs.ts";
-import { promptPlans } from "../../src/engine/device/prompt_plans.ts";
+import { promptBody, promptDraft, promptHead } from "../../src/engine/device/prompt_plans.ts";
 import { roundPlans } from "../../src/engine/device/round_plans.ts";
 import {
   GREEDY_SAMPLING,
@@ -98,9 +98,14 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
       });
     })
   );
-  const prompts = PROMPT_ROWS.flatMap((rows) =>
-    named("prompt", `${rows} rows`, { ...promptPlans(parts, { count: rows, perSlot: rows }) })
-  );
+  const prompts = PROMPT_ROWS.flatMap((rows) => {
+    const forward = { count: rows, perSlot: rows };
+    return named("prompt", `${rows} rows`, {
+      body: promptBody(parts, forward),
+      head: promptHead(parts, 1),
+      draft: promptDraft(parts, forward),
+    });
+  });
   if (drafter === undefined) return [...rounds, ...prompts];
   return [
     ...rounds,

@@ -315,6 +315,27 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => 
   assert.equal(rows(false, false, undefined, 1, 32769), 256);
 });
 
+Deno.test("sizes: --max-batched-rows takes the place of what suits the adapter", () => {
+  using models = openModels({});
+  const limits = { maxStorageBufferBindingSize: 1 << 30, maxBufferSize: 1 << 30 };
+  const of = (maxBatchedRows: number, software = false) => {
+    const gpu = { limits, info: { software } } as unknown as Parameters<typeof capacityOf>[1];
+    const settings = { contextLength: 1024, tiers: chains([0]), maxBatchedRows };
+    const { prefillRows, promptRun = 0 } = capacityOf(settings, gpu, models.target.config);
+    assert.equal(prefillRows % promptRun, 0);
+    return prefillRows;
+  };
+  // Programs are made for buckets of rows.
+  assert.deepEqual([32, 100, 1024, 1025, 2000].map((rows) => of(rows)), [
+    32,
+    128,
+    1024,
+    1536,
+    2048,
+  ]);
+  assert.equal(of(9, true), 16);
+});
+
 Deno.test("sizes: with a whole model as the draft", async () => {
   const draft = new URL("../../models/fledgling/target", import.meta.url).pathname;
   using models = openModels({ draft });

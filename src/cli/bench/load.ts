@@ -92,14 +92,28 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
 }
 
 function sizes(
-  { maxBatch, maxKvTokens, gpuMemoryUtilization, contextLength, roundsPerSync, costs }: LoadOptions,
+  {
+    maxBatch,
+    maxKvTokens,
+    gpuMemoryUtilization,
+    maxBatchedRows,
+    contextLength,
+    roundsPerSync,
+    costs,
+  }: LoadOptions,
 ): Pick<
   OpenLoadRequest,
-  "maxBatch" | "maxKvTokens" | "gpuMemoryUtilization" | "contextLength" | "roundsPerSync" | "costs"
+  | "maxBatch"
+  | "maxKvTokens"
+  | "gpuMemoryUtilization"
+  | "maxBatchedRows"
+  | "contextLength"
+  | "roundsPerSync"
+  | "costs"
 > {
   return {
     maxBatch,
-    ...defined({ costs, maxKvTokens, gpuMemoryUtilization, contextLength }),
+    ...defined({ costs, maxKvTokens, gpuMemoryUtilization, maxBatchedRows, contextLength }),
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
   };
 }

@@ -26,6 +26,7 @@ export type EngineFlags = OpeningOptions & {
   readonly maxBatch?: number;
   readonly maxKvTokens?: number | undefined;
   readonly gpuMemoryUtilization?: number | undefined;
+  readonly maxBatchedRows?: number | undefined;
 };
 
 /**
@@ -49,7 +50,8 @@ export function engineOptions(
   const drafter = drafterOf(options.drafter);
   const { rejection, relaxed } = acceptanceOf(options.acceptance) ?? {};
   const { adapter, webgpu, precision, costs, contextLength, maxKvTokens, kvDtype } = options;
-  const { roundsPerSync, maxBatch = 1, autotune = "on", gpuMemoryUtilization } = options;
+  const { roundsPerSync, maxBatch = 1, autotune = "on", gpuMemoryUtilization, maxBatchedRows } =
+    options;
   return {
     model: defined({
       model,
@@ -67,6 +69,7 @@ export function engineOptions(
       contextLength,
       maxKvTokens,
       gpuMemoryUtilization,
+      maxBatchedRows,
       kvDtype,
       roundsPerSync: roundsPerSync === undefined ? undefined : roundsOf(roundsPerSync),
       constrained: constrained || undefined,

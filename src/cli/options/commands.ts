@@ -9,7 +9,7 @@ import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breake
 import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
-import { BATCH, CONTEXT, KV_SIZE, ROUNDS } from "./option_flight.ts";
+import { BATCH, BATCH_SIZES, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
   COSTS,
@@ -70,7 +70,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Model: { ...OPENED, ...REMOTE },
       Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
-      Batch: { ...BATCH, ...KV_SIZE },
+      Batch: { ...BATCH, ...BATCH_SIZES },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
       Constraint: CONSTRAINT,
@@ -99,7 +99,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     operands: [MODEL_OPERAND],
     groups: {
       Server: SERVE,
-      Load: { ...SERVE_LOAD, ...KV_SIZE },
+      Load: { ...SERVE_LOAD, ...BATCH_SIZES },
       Model: OPENED,
       Prompt: TEMPLATE,
       Speculation: { ...SPECULATION, ...ROUNDS },
@@ -143,7 +143,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Arrivals: LOAD_ARRIVALS,
       Requests: { workload: BENCH_RUN.workload, ...LOAD_REQUESTS },
-      Run: { ...LOAD_RUN, ...KV_SIZE, ...ROUNDS, seed: BENCH_RUN.seed },
+      Run: { ...LOAD_RUN, ...BATCH_SIZES, ...ROUNDS, seed: BENCH_RUN.seed },
       Model: { ...MEASURED, ...COSTS, ...CONTEXT, ...REMOTE },
       Output: { ...LOAD_OUTPUT, ...OVERWRITE, quiet: TALK.quiet },
     },

@@ -22,8 +22,8 @@ export const CACHE = {
   },
 } as const;
 
-/** The size of the KV cache, which all requests share. */
-export const KV_SIZE = {
+/** Sizes that all requests of an engine share. */
+export const BATCH_SIZES = {
   maxKvTokens: {
     flag: "--max-kv-tokens",
     type: "integer",
@@ -45,6 +45,16 @@ export const KV_SIZE = {
     // UTILIZATION and SHARED_UTILIZATION of src/engine/load/fits.ts.
     absent: "0.9, or 0.7 of what is free where the GPU shares the machine's memory",
     example: "--gpu-memory-utilization 0.5",
+  },
+  maxBatchedRows: {
+    flag: "--max-batched-rows",
+    type: "integer",
+    min: 1,
+    max: 8192,
+    help:
+      "rows of a forward that stores prompts, of all requests together; more store prompts faster, but requests that generate wait longer between two tokens",
+    absent: "64 to 1024, as suits the adapter; at most 512 while other requests generate",
+    example: "--max-batched-rows 256",
   },
 } as const;
 

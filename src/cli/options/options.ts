@@ -9,7 +9,7 @@ import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
-import type { BATCH, CONTEXT, KV_SIZE, ROUNDS } from "./option_flight.ts";
+import type { BATCH, BATCH_SIZES, CONTEXT, ROUNDS } from "./option_flight.ts";
 import type { MEASURED, MODELS, OPENED } from "./option_models.ts";
 import type {
   ADAPTER,
@@ -56,7 +56,7 @@ export type GenerateOptions = Values<
   & typeof JSON_OUTPUT
   & typeof TALK
   & typeof BATCH
-  & typeof KV_SIZE
+  & typeof BATCH_SIZES
   & typeof LOGPROBS
   & typeof REMOTE
 >;
@@ -69,7 +69,7 @@ export type ChatOptions =
     | "json"
     | keyof typeof PROMPT
     | keyof typeof BATCH
-    | keyof typeof KV_SIZE
+    | keyof typeof BATCH_SIZES
     | keyof typeof CONSTRAINT
   >
   & Partial<Values<typeof HISTORY>>;
@@ -90,7 +90,7 @@ export type ServeOptions =
     & typeof SERVE
     & typeof SERVE_LOAD
     & typeof SERVE_LOG
-    & typeof KV_SIZE
+    & typeof BATCH_SIZES
     & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
     & typeof PENALTIES
   >;
@@ -159,7 +159,7 @@ export type LoadOptions =
     & typeof LOAD_ARRIVALS
     & typeof LOAD_REQUESTS
     & typeof LOAD_RUN
-    & typeof KV_SIZE
+    & typeof BATCH_SIZES
     & typeof ROUNDS
     & typeof CONTEXT
     & typeof COSTS

@@ -16,7 +16,7 @@ export interface EngineSizes {
   readonly treeShapes?: readonly DraftShape[];
   /** Rows of the widest forward of prompts. */
   readonly prefillRows: number;
-  /** Neighbouring rows of one sequence where such a forward has chunks of several; default PROMPT_RUN. Divides prefillRows. */
+  /** Neighbouring rows of one sequence where such a forward has chunks of several; default PROMPT_RUN. */
   readonly promptRun?: number;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;

@@ -43,7 +43,7 @@ import { throwDeviceErrors } from "./event_loop.ts";
 import { promptWorks } from "./submit/prompt_work.ts";
 import { openSubmitter, type RunResult, type Submitter } from "./submit/submit.ts";
 import { type CompileProgress, type FirstRuns, firstRuns } from "./first_runs.ts";
-import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
+import { runPacked, runPrompts, runTiers, type WarmUp } from "./warm_up.ts";
 import type {
   DraftKind,
   FirstToken,
@@ -206,7 +206,7 @@ class DeviceRunner implements Runner {
 
   async warmUpPrompts(): Promise<void> {
     this.#inputs.setBatch([]);
-    await runPrompt(this.#warm);
+    await runPrompts(this.#warm);
   }
 
   async warmUpPacked(shapes: readonly DraftShape[]): Promise<void> {
@@ -218,7 +218,8 @@ class DeviceRunner implements Runner {
   get #warm(): WarmUp {
     const { gpu, programs, capacity: { batch } } = this;
     const [firsts, onCompile] = [this.#firsts, this.#onCompile];
-    return { gpu, programs, submitter: this.#submitter, batch, firsts, onCompile };
+    const run = promptRun(this.capacity);
+    return { gpu, programs, submitter: this.#submitter, batch, run, firsts, onCompile };
   }
 
   reserve(sequence: Sequence, cells: number): boolean {

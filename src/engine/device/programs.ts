@@ -17,7 +17,8 @@ import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
 import type { Submission } from "./submit/submit.ts";
-import { type PromptPlans, promptPlans } from "./prompt_plans.ts";
+import { promptBody, promptDraft, promptHead } from "./prompt_plans.ts";
+import { promptRun } from "./prompt_rows.ts";
 import {
   hasConfidences,
   type RoundParts,
@@ -188,33 +189,27 @@ export function enginePrograms(
 
   const prompts = new Map<string, Promise<PromptPrograms>>();
 
-  async function promptBody(
+  const promptForward = async (
     count: number,
     perSlot: number = count,
-  ): Promise<Pick<PromptPrograms, "body" | "draft">> {
+  ): Promise<Pick<PromptPrograms, "body" | "draft">> => {
     const forward = { count, perSlot };
-    let made: PromptPlans | undefined;
-    const plan = (part: "body" | "draft") => () => (made ??= promptPlans(parts, forward))[part];
     return {
-      body: await once("prompt", forward, plan("body")),
-      draft: await once("prompt draft", forward, plan("draft")),
+      body: await once("prompt", forward, () => promptBody(parts, forward)),
+      draft: await once("prompt draft", forward, () => promptDraft(parts, forward)),
     };
-  }
+  };
+
+  const promptEnd = (heads: number, choice: SamplingKind) =>
+    once("prompt head", { heads, choice }, () => promptHead(parts, heads, choiceBuffers(choice)));
 
   async function makePrompt(
     { rows, perSlot, heads, choice }: CanonicalPrompt,
     cells: number,
   ): Promise<PromptPrograms> {
-    const head = once(
-      "prompt head",
-      { heads, choice },
-      () =>
-        promptPlans(parts, { count: heads, perSlot: 1 }, { heads, choice: choiceBuffers(choice) })
-          .head,
-    );
     const made = {
-      ...await promptBody(rows, perSlot),
-      head: await head,
+      ...await promptForward(rows, perSlot),
+      head: await promptEnd(heads, choice),
       draftHead: await draftHead(heads),
     };
     return allWithin(made, cells);
@@ -268,11 +263,17 @@ export function enginePrograms(
     },
     async makePrompts() {
       const buckets = ROW_BUCKETS.filter((size) => size <= rowBucket(capacity.prefillRows));
+      const batches = batchBuckets(capacity.batch);
+      const run = promptRun(capacity);
+      const shared = capacity.batch > 1 ? buckets.filter((rows) => rows >= 2 * run) : [];
+      const plain = canonicalChoice(PLAIN_SAMPLING);
       await Promise.all([
         ...buckets.flatMap((rows) =>
-          drafter?.catchUp ? [promptBody(rows), lagging(rows)] : [promptBody(rows)]
+          drafter?.catchUp ? [promptForward(rows), lagging(rows)] : [promptForward(rows)]
         ),
-        ...drafter ? batchBuckets(capacity.batch).map((batch) => draftHead(batch)) : [],
+        ...shared.map((rows) => promptForward(rows, run)),
+        ...batches.map((heads) => promptEnd(heads, plain)),
+        ...drafter ? batches.map((batch) => draftHead(batch)) : [],
       ]);
     },
     verifyPlan(of, without) {
@@ -282,7 +283,7 @@ export function enginePrograms(
     },
     promptPlan(rows, without) {
       const count = rowBucket(rows);
-      return promptPlans(partsWithout(without), { count, perSlot: count }).body;
+      return promptBody(partsWithout(without), { count, perSlot: count });
     },
   };
 }

@@ -8,49 +8,42 @@ import { afterAcceptance, chooseRows, type SamplingBuffers } from "./choice/choi
 import type { ForwardRows } from "./device_drafter.ts";
 import type { RoundParts } from "./round_plans.ts";
 
-/** The parts of a forward of prompts; `head` runs where a prompt ends in it. */
-export interface PromptPlans {
-  readonly body: Dispatch[];
-  /** The first tokens. */
-  readonly head: Dispatch[];
-  /** Draft keys and values of the rows. */
-  readonly draft: Dispatch[];
+/** The target's forward of prompts' rows, without the head. */
+export function promptBody(
+  { target, drafter, buffers: { rows }, keepAll }: RoundParts,
+  forward: ForwardRows,
+): Dispatch[] {
+  return [
+    ...bodyPlan(target, { rows, ...forward }, drafter?.auxHidden),
+    ...keepAll ? drafter?.catchUp?.keep(forward.count) ?? [] : [],
+  ];
 }
 
 /**
- * @param forward the rows of the forward.
- * @param of.heads prompts that end, padding included; default one.
- * @param of.choice as of `roundPlans`.
+ * The first tokens of prompts that end in a forward.
+ *
+ * @param heads how many, padding included.
+ * @param choice as of `roundPlans`.
  */
-export function promptPlans(
-  { target, drafter, buffers, keepAll }: RoundParts,
-  forward: ForwardRows,
-  { heads = 1, choice }: {
-    readonly heads?: number;
-    readonly choice?: SamplingBuffers | undefined;
-  } = {},
-): PromptPlans {
-  const { count } = forward;
-  const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
-  return {
-    body: [
-      ...bodyPlan(target, { rows, ...forward }, drafter?.auxHidden),
-      ...keepAll ? drafter?.catchUp?.keep(count) ?? [] : [],
-    ],
-    head: [
-      ...planOf(target, (graph) => {
-        const all = graph.input("final", count, target.config.hiddenSize, target.final);
-        targetHead(graph, target, graph.gather(all, last, heads, "head.row"), target.logits);
-      }),
-      // The rows to choose for are in draftRows, see `writePrompts`.
-      ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, {
-        count: heads,
-        perSlot: 1,
-        choice,
-      }),
-      acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }, heads),
-      ...afterAcceptance(buffers, target, { shape: { ...chain(0), batch: heads }, choice }),
-    ],
-    draft: drafter?.prompt(forward) ?? [],
-  };
+export function promptHead(
+  { target, buffers }: RoundParts,
+  heads: number,
+  choice?: SamplingBuffers,
+): Dispatch[] {
+  const { batchSlots, slots, draftRows: rows, extendRows: extend, chosen, last, results } = buffers;
+  return [
+    ...planOf(target, (graph) => {
+      const all = graph.input("final", heads, target.config.hiddenSize, target.final);
+      targetHead(graph, target, graph.gather(all, last, heads, "head.row"), target.logits);
+    }),
+    // The rows to choose for are in draftRows, see `writePrompts`.
+    ...chooseRows(target, { slots, rows, chosen }, { count: heads, perSlot: 1, choice }),
+    acceptPrompt({ batchSlots, last, chosen, slots, extend, results }, heads),
+    ...afterAcceptance(buffers, target, { shape: { ...chain(0), batch: heads }, choice }),
+  ];
+}
+
+/** The draft's keys and values of prompts' rows. */
+export function promptDraft({ drafter }: RoundParts, forward: ForwardRows): Dispatch[] {
+  return drafter?.prompt(forward) ?? [];
 }

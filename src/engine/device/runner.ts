@@ -55,7 +55,7 @@ export interface Runner {
    * `verify` where the core ranks). Those whose pipelines others have are not run.
    */
   warmUpPacked(shapes: readonly DraftShape[]): Promise<void>;
-  /** Makes the programs of prompts of every length, and runs those of the shortest. */
+  /** Makes the programs of prompts of every length, and runs those of the shortest, of one and of two together. */
   warmUpPrompts(): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;

@@ -17,6 +17,8 @@ export interface WarmUp {
   readonly onCompile: (progress: CompileProgress) => void;
   /** Slots. */
   readonly batch: number;
+  /** See `promptRun`. */
+  readonly run: number;
 }
 
 /** The rounds of these tiers at every batch bucket; the rest is as in `Runner.warmUp`. */
@@ -42,14 +44,21 @@ export async function runTiers(
   }
 }
 
-/** Makes the programs of prompts of every length and runs those of the shortest. */
-export async function runPrompt(
-  { programs, submitter, firsts, onCompile }: WarmUp,
+/** Makes the programs of prompts of every length and runs those of the shortest, of one and of two in a forward. */
+export async function runPrompts(
+  { programs, submitter, firsts, onCompile, batch, run }: WarmUp,
 ): Promise<void> {
   await programs.makePrompts();
   const { body, draft } = await programs.prompt({ rows: 1 });
-  await firsts.run([body, draft], onCompile);
-  await submitter.run({ programs: [body, draft], words: 0 });
+  const shortest = [[body, draft]];
+  if (batch > 1) {
+    const two = await programs.prompt({ rows: 2 * run, perSlot: run, heads: 2 });
+    shortest.push([two.body, two.head, two.draft, two.draftHead]);
+  }
+  for (const of of shortest) {
+    await firsts.run(of, onCompile);
+    await submitter.run({ programs: of, words: 0 });
+  }
 }
 
 /** Rounds of these tiers that verify a part of the drafts, where they need pipelines of their own. */

@@ -13,7 +13,9 @@ import {
   PREFILL_ROWS,
   UNITS_PREFILL_ROWS,
 } from "../../model/device_layout.ts";
+import { rowBucket } from "../device/buckets.ts";
 import { draftsAtTimes, type EngineSizes, reservedCells } from "../device/buffers.ts";
+import { PROMPT_RUN, SOFTWARE_PROMPT_RUN } from "../device/prompt_rows.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import {
@@ -49,6 +51,8 @@ export interface SizeSettings extends AllocationChoice {
   readonly maxKvTokens?: number | undefined;
   /** "batch", the default: all sequences in flight; "request": one, the fewest that an engine can have. */
   readonly kvFor?: "batch" | "request" | undefined;
+  /** Rows of a forward of prompts; default: what suits the adapter. */
+  readonly maxBatchedRows?: number | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
   readonly rejection?: RejectionRule | undefined;
@@ -66,8 +70,15 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
-  { maxBatch: batch = 1, maxKvTokens, kvFor = "batch", kvDtype = "f32", contextLength, ...tiers }:
-    SizeSettings,
+  {
+    maxBatch: batch = 1,
+    maxKvTokens,
+    maxBatchedRows,
+    kvFor = "batch",
+    kvDtype = "f32",
+    contextLength,
+    ...tiers
+  }: SizeSettings,
   gpu: Adapter,
   config: KeptByCell,
 ): EngineSizes & Required<Pick<EngineSizes, "kvDtype">> {
@@ -77,7 +88,10 @@ export function capacityOf(
     batch,
     shapes,
     treeShapes,
-    prefillRows: prefillRowsOf(tiers, batch, contextLength, gpu),
+    prefillRows: maxBatchedRows === undefined
+      ? prefillRowsOf(tiers, batch, contextLength, gpu)
+      : rowBucket(maxBatchedRows),
+    promptRun: gpu.info.software ? SOFTWARE_PROMPT_RUN : PROMPT_RUN,
     contextLength,
     pages: 0,
     kvDtype,
@@ -91,7 +105,7 @@ export function capacityOf(
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
 }
 
-/** Rows of a prefill chunk: more if matrix units are used for the weights; not on software adapters, where a chunk takes long enough. */
+/** Rows of a forward of prompts: more if matrix units are used for the weights; not on software adapters, where it takes long enough. */
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
   batch: number,

@@ -104,6 +104,8 @@ export interface OpenLoadRequest extends ModelRequest {
   readonly maxBatch: number;
   readonly maxKvTokens?: number;
   readonly gpuMemoryUtilization?: number;
+  /** See `LimitOptions`. */
+  readonly maxBatchedRows?: number;
   readonly contextLength?: number;
   readonly roundsPerSync?: RoundsPerSync;
 }
@@ -113,7 +115,8 @@ export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
 
 /** Opens model and device, with the tiers of all policies compiled at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
-  const { plan, maxBatch, maxKvTokens, gpuMemoryUtilization, contextLength } = request;
+  const { plan, maxBatch, maxKvTokens, gpuMemoryUtilization, maxBatchedRows, contextLength } =
+    request;
   const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const sizeFlags = {
@@ -124,7 +127,14 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const engine = await openMeasured(request, {
     tiers: byDepth(tiers),
     plans,
-    limits: defined({ maxBatch, maxKvTokens, gpuMemoryUtilization, contextLength, sizeFlags }),
+    limits: defined({
+      maxBatch,
+      maxKvTokens,
+      gpuMemoryUtilization,
+      maxBatchedRows,
+      contextLength,
+      sizeFlags,
+    }),
     profile: true,
   });
   const session = loadSession(engine, request);
@@ -136,7 +146,8 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 }
 
 /** The part of an engine that measurements use; tests have one without a device. */
-export interface LoadEngine extends Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows"> {
+export interface LoadEngine
+  extends Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows" | "maxBatchedRows"> {
   readonly core: SchedulerRunner & Pick<LocalEngine["core"], "pool" | "draft">;
 }
 
@@ -206,6 +217,7 @@ async function runCell(
     roundsPerSync,
     costs: () => engine.costs.table,
     chunkRows: engine.chunkRows,
+    maxBatchedRows: engine.maxBatchedRows,
     onPrefill(forward) {
       learn(forward);
       if (start < Infinity) prefills.push(forward);
