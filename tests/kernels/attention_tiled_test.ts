@@ -45,6 +45,7 @@ interface Shape {
 
 const SHAPES: readonly Shape[] = [
   { group: 4, kvHeads: 2, headDim: 128, cells: [1, 1003], perSlot: 35 },
+  { group: 3, kvHeads: 2, headDim: 64, kvDtype: "f16", cells: [1, 1003], perSlot: 35 },
   { group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16", cells: [1180, 60], perSlot: 24, room: 30 },
   { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", cells: [1020], perSlot: 20, room: 8 },
   {
@@ -224,8 +225,8 @@ function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: 
     }, 0));
 }
 
-/** Places in SHAPES: short and long contexts, a window, and reads that are shared. */
-const SHORT = [0, 3, 5, 8];
+/** Places in SHAPES: short and long contexts, a window, and reads that are shared. Those of one type and width share kernels. */
+const SHORT = [1, 4, 6, 9];
 
 for (const [place, shape] of SHAPES.entries()) {
   const { test } = SHORT.includes(place) ? Deno : exhaustive;

@@ -34,10 +34,13 @@ export type Case = Configuration<typeof AXES>;
 /**
  * Values that only exhaustive runs have, beside named cases. SUFFIX proposes by the code that HYBRID asks too, and a
  * round takes its drafts as NGRAM's (tests/engine/host_drafters_test.ts has its texts). 4 bits are read by kernels of
- * their own, as 8 bits are; tests/engine/quantized_test.ts has theirs. The first of mixed requests is greedy.
+ * their own, as 8 bits are; tests/engine/quantized_test.ts has theirs. Mixed requests
+ * are of every kind, the first is greedy.
  * tests/engine/tree_drafts_test.ts has trees of other widths.
  */
-const EXHAUSTIVE_VALUES: readonly string[] = ["SUFFIX", "q4, bf16", "greedy", "3:2:6"];
+const EXHAUSTIVE_VALUES: readonly string[] = [
+  ...["SUFFIX", "q4, bf16", "greedy", "penalized", "logprobs", "3:2:6"],
+];
 
 /** The values of an axis in this run. */
 function valuesOf<T extends string>(values: readonly T[]): readonly T[] {
@@ -57,12 +60,15 @@ const MODEL_DRAFTERS = ["EAGLE3", "EAGLE", "STANDALONE"];
 
 /** What goes with the kernels of hardware: that which has kernels of its own, or other numbers of rows. */
 const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
-  drafter: ["EAGLE3", "EAGLE", "NGRAM"],
+  // EAGLE's heads have the kernels of EAGLE-3's.
+  drafter: ["EAGLE3", ...EXHAUSTIVE ? ["EAGLE" as const] : [], "NGRAM"],
   // Two requests verify 16 rows by 7 steps or by the tree; a budget compiles every number of steps.
   shape: ["3", ...EXHAUSTIVE ? ["7" as const] : [], "5:4:8"],
-  policy: ["static", "budget"],
+  policy: ["static", ...EXHAUSTIVE ? ["budget" as const] : []],
   maxBatch: [1, 2],
   roundsPerSync: [1, "auto"],
+  // A named case has 4 bits.
+  numbers: ["bf16, f32", ...EXHAUSTIVE ? ["q8, f16" as const] : [], "q4, bf16"],
   requests: ["greedy", "sampled", "mixed"],
   elasticDraft: [false],
   prediction: ["none", "edited"],
