@@ -150,9 +150,10 @@ export async function openEngine(
   const { gpuMemoryUtilization } = limits;
   const { capacity, known } = await fitMemory(query, machine.gpuMemory, gpuMemoryUtilization);
   const kvTokens = capacity.pages * PAGE;
-  if (gpuMemoryUtilization !== undefined && !known) {
+  if (!known && limits.maxKvTokens === undefined && capacity.batch > 1) {
     onWarning(
-      `the memory of ${gpu.info.adapter} is not known: --gpu-memory-utilization is not used, the KV cache has ${kvTokens} tokens`,
+      `the memory of ${gpu.info.adapter} is not known: the KV cache has ${kvTokens} tokens, ` +
+        `a whole context for each of ${capacity.batch} requests; --max-kv-tokens sets another number`,
     );
   }
   const fitted = { ...allocated, maxKvTokens: kvTokens };

@@ -23,8 +23,8 @@ export interface MemorySources {
 
 const MIB = 2 ** 20;
 const ANSWER_MS = 2000;
-/** Less than this is tried at once: `nvidia-smi` takes up to seconds where no daemon runs. */
-const WORTH_ASKING = 1e9;
+/** Bytes that any card has: less is tried at once, as `nvidia-smi` takes up to seconds where no daemon runs. */
+export const WORTH_ASKING = 1e9;
 /** An integrated GPU carves less out of the system's memory and uses the rest of it too. */
 const CARD_BYTES = 4 * 2 ** 30;
 const NVIDIA_QUERY = [

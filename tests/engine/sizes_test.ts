@@ -446,31 +446,31 @@ Deno.test("a size of the KV cache that was given is taken; where memory is not k
   using engine = large();
   const { pages, known } = await engine.fit(undefined, 0.5);
   assert.deepEqual([pages, known], [64 * ONE, false]);
+  assert.ok(!(await engine.fit(undefined)).known);
 });
 
 Deno.test("an engine has the KV cache that fits, and says how large it is; an unknown memory is named", async () => {
   const lines: string[] = [];
-  const open = (gpuMemory: Machine["gpuMemory"], gpuMemoryUtilization?: number) =>
-    openEngine({
+  const open = async (gpuMemory: Machine["gpuMemory"], gpuMemoryUtilization?: number) => {
+    using engine = await openEngine({
       limits: { maxBatch: 8, ...gpuMemoryUtilization ? { gpuMemoryUtilization } : {} },
       hooks: { plan: statically(0), onWarning: (line) => lines.push(line) },
     }, { openGpu, gpuMemory });
+    assert.equal(engine.core.pool.total * 16, engine.info.kvTokens);
+    return engine.info.kvTokens ?? 0;
+  };
   let need = 0;
-  using whole = await open((_, bytes) => {
+  const whole = await open((_, bytes) => {
     need = bytes;
     return Promise.resolve(undefined);
   });
-  assert.equal(whole.info.kvTokens, 8 * 1040);
-  assert.deepEqual(lines, []);
-  using fitted = await open(() => Promise.resolve({ total: need, free: need }));
-  const { kvTokens = 0 } = fitted.info;
-  assert.ok(kvTokens >= 1040 && kvTokens < 8 * 1040, `${kvTokens}`);
-  assert.equal(fitted.core.pool.total * 16, kvTokens);
-  using unknown = await open(() => Promise.resolve(undefined), 0.5);
-  assert.equal(unknown.info.kvTokens, 8 * 1040);
+  assert.deepEqual([whole, lines], [8 * 1040, []]);
+  const fitted = await open(() => Promise.resolve({ total: need, free: need }));
+  assert.ok(fitted >= 1040 && fitted < 8 * 1040, `${fitted}`);
+  assert.equal(await open(() => Promise.resolve(undefined), 0.5), 8 * 1040);
   assert.match(
     lines.join(),
-    /^the memory of .* is not known: --gpu-memory-utilization is not used, the KV cache has 8320 tokens$/,
+    /^the memory of .* is not known: the KV cache has 8320 tokens, a whole context for each of 8 requests; /,
   );
 });
 

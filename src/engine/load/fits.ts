@@ -2,7 +2,7 @@
 import { UsageError } from "../../errors.ts";
 import { type DeviceInfo, OutOfMemory } from "../../gpu/device.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
-import type { GpuMemory } from "../../gpu/memory.ts";
+import { type GpuMemory, WORTH_ASKING } from "../../gpu/memory.ts";
 import type { Adapter } from "../../gpu/paper.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { PAGE } from "../../model/device_layout.ts";
@@ -51,7 +51,7 @@ const SHARED_UTILIZATION = 0.7;
  * Where the memory is not known they are those of the whole batch.
  *
  * @param utilization 0 to 1; default: UTILIZATION, or SHARED_UTILIZATION of shared memory.
- * @returns the sizes, and whether the GPU's memory is known; fewer bytes than any card has are not asked about.
+ * @returns the sizes, and whether the GPU's memory is known or large enough in any case.
  * @throws UsageError where it is known that the GPU's memory is too small, with what would fit.
  */
 export async function fitMemory(
@@ -63,7 +63,9 @@ export async function fitMemory(
   const wanted = sizesOf(asked);
   const need = paper.need(wanted);
   const memory = await ask(gpu.info, utilization === undefined ? need.total : Infinity);
-  if (memory === undefined) return { capacity: wanted, known: false };
+  if (memory === undefined) {
+    return { capacity: wanted, known: utilization === undefined && need.total < WORTH_ASKING };
+  }
   const { free, total, shared = false } = memory;
   const least = resized("", asked, { kvFor: "request" });
   const leastNeed = needOf(least);
