@@ -10,7 +10,7 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -142,16 +142,16 @@ const SHAPES: readonly Shape[] = [
   { software: false, group: 1, kvHeads: 1, headDim: 128 },
   { software: false, group: 2, kvHeads: 2, headDim: 32 },
   { software: false, group: 3, kvHeads: 1, headDim: 80, kvDtype: "bf16" },
-  { software: false, group: 4, kvHeads: 2, headDim: 64 },
-  { software: false, group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16" },
-  { software: false, group: 4, kvHeads: 1, headDim: 96, kvDtype: "f16" },
+  { software: false, group: 4, kvHeads: 2, headDim: 64, kvDtype: "bf16" },
+  { software: false, group: 1, kvHeads: 1, headDim: 96, kvDtype: "f16" },
   { software: false, group: 8, kvHeads: 1, headDim: 128 },
   { software: false, group: 2, kvHeads: 1, headDim: 256, kvDtype: "f16" },
-  { software: false, group: 16, kvHeads: 1, headDim: 576, kvDtype: "bf16" }, // latents of DeepSeek
+  // Latents of DeepSeek, of whose 16 heads four share a workgroup: one takes a fourth of the time to compile.
+  { software: false, group: EXHAUSTIVE ? 16 : 1, kvHeads: 1, headDim: 576, kvDtype: "bf16" },
   { software: false, group: 20, kvHeads: 1, headDim: 8 }, // two workgroups share a head
   { software: true, group: 1, kvHeads: 1, headDim: 128 },
   { software: true, group: 2, kvHeads: 2, headDim: 32 },
-  { software: true, group: 4, kvHeads: 1, headDim: 16, kvDtype: "f16" },
+  { software: true, group: 4, kvHeads: 1, headDim: 32, kvDtype: "f16" },
   { software: true, group: 8, kvHeads: 1, headDim: 16, kvDtype: "bf16" },
   { software: true, group: 2, kvHeads: 1, headDim: 128 }, // too wide for the registers
 ];
@@ -205,7 +205,9 @@ for (const shape of SHAPES) {
 }
 
 for (const shape of SHAPES.filter((shape) => splitsLowerScales(headsOf(shape), shape))) {
-  Deno.test(`attention: notes the scales of its rows, ${nameOf(shape)}`, async () => {
+  // The least and the most invocations a head, and some of which a part idles.
+  const { test } = shape.software || [8, 80, 576].includes(shape.headDim) ? Deno : exhaustive;
+  test(`attention: notes the scales of its rows, ${nameOf(shape)}`, async () => {
     const of = tensors(shape);
     const order = ROWS.map((_, r) => r);
     // All rows at once, and in blocks of 8.
@@ -260,7 +262,7 @@ const SLOT_ROWS: readonly Row[] = Array.from({ length: MOST_ROWS }, (_, r) => ({
   live: r === 3 ? 0 : 1,
 }));
 // Each is a kernel of its own, and a software adapter takes seconds to compile one.
-const COUNTS = EXHAUSTIVE ? [1, 2, 3, 5, 8, 16, 17] : [2, 5, 16, 17];
+const COUNTS = EXHAUSTIVE ? [1, 2, 3, 5, 8, 16, 17] : [5, 17];
 const TILED: readonly Shape[] = [
   { software: false, group: 1, kvHeads: 1, headDim: 32 }, // sixteen rows a tile
   { software: false, group: 3, kvHeads: 2, headDim: 16, kvDtype: "f16" }, // five

@@ -69,7 +69,7 @@ async function assertInvariant(of: Case, counts: readonly number[], k = 264): Pr
 }
 
 Deno.test("matmul bits: any tile of the staged kernel gives what one row gives", async () => {
-  const counts = EXHAUSTIVE ? [2, 3, 5, 7, 8, 11, 12, 13, 33] : [3, 7, 13];
+  const counts = EXHAUSTIVE ? [2, 3, 5, 7, 8, 11, 12, 13, 33] : [3, 7];
   await assertInvariant({ format: "bf16", epilogue: "store", tuning: HARDWARE }, counts, 1024);
 });
 Deno.test("matmul bits: a large matrix of few workgroups, rows in tiles of two", async () => {
@@ -90,13 +90,14 @@ Deno.test("matmul bits: a large matrix of few workgroups, rows in tiles of two",
 });
 Deno.test("matmul bits: ranges of k whose sums leave apart", async () => {
   const of = { format: "bf16", epilogue: "store", tuning: HARDWARE, splitK: 2 } as const;
-  await assertInvariant(of, [2, 9], 1024);
-  await assertInvariant(of, [2, 9], 1344); // 84 vec8s each: two stages and a part
+  await assertInvariant(of, EXHAUSTIVE ? [2, 9] : [9], 1024);
+  await assertInvariant(of, EXHAUSTIVE ? [2, 9] : [2], 1344); // 84 vec8s each: two stages and a part
 });
 Deno.test("matmul bits: a last stage that fills no lanes", async () => {
   for (const format of ["bf16", "f32"] as const) {
+    const counts = EXHAUSTIVE || format === "bf16" ? [2, 7, 8, 13, 17] : [13];
     for (const k of EXHAUSTIVE ? [72, 584, 1096] : [584]) {
-      await assertInvariant({ format, epilogue: "store", tuning: HARDWARE }, [2, 7, 8, 13, 17], k);
+      await assertInvariant({ format, epilogue: "store", tuning: HARDWARE }, counts, k);
     }
   }
 });

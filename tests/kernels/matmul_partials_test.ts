@@ -23,7 +23,7 @@ async function assertSame(of: Case, what: string): Promise<number[]> {
   return found;
 }
 
-const MANY = EXHAUSTIVE ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 24] : [1, 4, 8, 13];
+const MANY = EXHAUSTIVE ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 24] : [1, 13];
 
 function even(vocab: number): number {
   return Math.ceil(vocab / 2) * 2;
@@ -145,7 +145,7 @@ for (const format of ["q8", "q4"] as const) {
     for (const cols of EXHAUSTIVE ? [64, 192, 1024] : [192]) {
       for (const shards of EXHAUSTIVE ? [[150], [100, 48, 2]] : [[100, 48, 2]]) {
         const matrix = quantized(device, numbers(150 * cols, cols), { format, cols, shards });
-        for (const rows of [1, 3, 9]) {
+        for (const rows of EXHAUSTIVE ? [1, 3, 9] : [1, 9]) {
           const of = { matrix, x: numbers(rows * cols, rows), vocab: 149 };
           await assertSame(of, `${cols} wide, ${shards}, ${rows} rows`);
         }

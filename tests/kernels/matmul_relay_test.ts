@@ -64,7 +64,9 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
   for (const [j, turns] of [0, 50_000].entries()) {
     const title = `${hidden} to ${intermediate}, ${format}${normed ? ", normed" : ""}`;
     // In turn, so that floats and integers, normed or not, wait and do not wait.
-    const { test } = (i + (i >> 1)) % 2 === j ? Deno : exhaustive;
+    // Shapes of one format and norm as others have: what is left has every format, normed or not.
+    const isOther = i === 0 || i === 2;
+    const { test } = !isOther && (i + (i >> 1)) % 2 === j ? Deno : exhaustive;
     test(`matmuls that relay: ${title}, ${turns} turns`, async () => {
       const first = matrixOf(format, 2 * intermediate, hidden);
       const second = matrixOf(format, hidden, intermediate);

@@ -14,7 +14,7 @@ import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts"
 import { chain } from "../../src/speculate/round_shape.ts";
 import { EXHAUSTIVE } from "../exhaustive.ts";
 
-const RUNS = { seed: 20260712, numRuns: EXHAUSTIVE ? 150 : 30 };
+const RUNS = { seed: 20260712, numRuns: EXHAUSTIVE ? 150 : 15 };
 /** No depth is larger. */
 const DEEPEST = 7;
 
