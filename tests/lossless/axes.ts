@@ -21,6 +21,8 @@ export const AXES = {
   requests: ["greedy", "sampled", "penalized", "constrained", "logprobs", "mixed"],
   /** Of keys and values: for all, or so few that requests are preempted. */
   pages: ["enough", "few"],
+  /** Of forwards of prompts: what suits the adapter, or so few that prompts are cut and share forwards in parts. */
+  promptRows: ["usual", "few"],
   prefixCache: [true, false],
   elasticDraft: [false, true],
   prediction: ["none", "right", "edited"],
@@ -64,6 +66,7 @@ const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
   maxBatch: [1, 2],
   roundsPerSync: [1, "auto"],
   requests: ["greedy", "sampled", "mixed"],
+  promptRows: ["usual"],
   elasticDraft: [false],
   prediction: ["none", "edited"],
   arrival: ["together", "some leave"],
