@@ -1,10 +1,12 @@
 // Prompts in one forward: what else is in it must not matter, to the bit.
 import assert from "node:assert/strict";
-import { SOFTWARE_PROMPT_RUN } from "../../src/engine/device/prompt_rows.ts";
+import { PROMPT_RUN, promptRun, SOFTWARE_PROMPT_RUN } from "../../src/engine/device/prompt_rows.ts";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
 import type { FirstToken, Runner } from "../../src/engine/device/runner.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { promptChunks } from "../../src/engine/schedule/prompt_chunks.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
@@ -12,6 +14,7 @@ import { exhaustive } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { mostAllowed } from "../masks.ts";
 import { openFledgling, openWhole } from "./fledgling.ts";
+import { loadSpeculated, openSpeculated } from "./speculated.ts";
 
 /** What a request asks for, and leading tokens of its prompt that are stored before. */
 interface Asked {
@@ -21,6 +24,8 @@ interface Asked {
   readonly masked: boolean;
   readonly logprobs: number | undefined;
 }
+
+const BATCH = 6;
 
 const SAMPLINGS: readonly Sampling[] = [
   GREEDY,
@@ -33,12 +38,15 @@ function drawn(most: number, ...[seed, n, purpose]: [number, number, number]): n
   return hash32(seed, n, purpose) % most;
 }
 
-/** Prompts of 1 to `longest` tokens. */
-function mixture(seed: number, count: number, longest: number): Asked[] {
-  return Array.from({ length: count }, (_, n) => {
+/** Prompts of 1 to `longest` tokens with ids below `vocab`. */
+function mixture(
+  seed: number,
+  { longest, vocab }: { readonly longest: number; readonly vocab: number },
+): Asked[] {
+  return Array.from({ length: BATCH }, (_, n) => {
     const length = 1 + drawn(longest, seed, n, 0);
     return {
-      ids: Array.from({ length }, (_, i) => 3 + drawn(2000, seed, n * 1000 + i, 1)),
+      ids: Array.from({ length }, (_, i) => drawn(vocab, seed, n * 1000 + i, 1)),
       cached: drawn(2, seed, n, 2) * drawn(length, seed, n, 3),
       sampling: SAMPLINGS[drawn(3, seed, n, 4)] ?? GREEDY,
       masked: drawn(3, seed, n, 5) === 0,
@@ -76,7 +84,7 @@ async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
     const left = storing.map((i) => (asked[i]?.ids.length ?? 0) - (sequences[i]?.stored ?? 0));
     const tokens = rows === undefined
       ? left.slice(0, 1)
-      : promptChunks(left, { rows, run: SOFTWARE_PROMPT_RUN });
+      : promptChunks(left, { rows, run: promptRun(core.capacity) });
     const together = storing.slice(0, tokens.length);
     const stored = await core.prefill(together.map((i, at) => {
       const [{ ids, masked, logprobs }, sequence] = [asked[i] as Asked, sequences[i] as Sequence];
@@ -100,23 +108,17 @@ async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
   };
 }
 
-const BATCH = 6;
-
 /** @param longest most tokens of the prompts of a mixture, one number for each mixture. */
 async function assertAlike(
-  gpu: Gpu,
-  kind: "eagle3" | "eagle1",
+  core: Runner,
   { longest, budgets }: {
     readonly longest: readonly number[];
     readonly budgets: readonly number[];
   },
 ) {
-  const core = await openFledgling(kind, BATCH, gpu, {
-    shapes: chains([0, 3]),
-    promptRun: SOFTWARE_PROMPT_RUN,
-  });
+  const { vocabSize: vocab } = core.models.target.config;
   for (const [seed, most] of longest.entries()) {
-    const asked = mixture(seed, BATCH, most);
+    const asked = mixture(seed, { longest: most, vocab });
     const alone = await outcome(core, asked);
     for (const rows of budgets) {
       const together = await outcome(core, asked, rows);
@@ -126,15 +128,59 @@ async function assertAlike(
   }
 }
 
+const SHAPES = chains([0, 3]);
+
+function runOf({ info }: Gpu): number {
+  return info.software ? SOFTWARE_PROMPT_RUN : PROMPT_RUN;
+}
+
+function openEmbedded(gpu: Gpu, kind: "eagle3" | "eagle1"): Promise<Runner> {
+  return openFledgling(kind, BATCH, gpu, { shapes: SHAPES, promptRun: runOf(gpu) });
+}
+
+/** Context of the golden models. */
+const CONTEXT = 96;
+
+/** A golden with an EAGLE-3 head of random weights. */
+async function openGolden(gpu: Gpu, name: string): Promise<Runner> {
+  using models = await openSpeculated(name);
+  return await openRunner(gpu, await loadSpeculated(gpu, models), {
+    batch: BATCH,
+    shapes: SHAPES,
+    prefillRows: 256,
+    // Golden prompts are short: chunks of several runs, and budgets that they do not fill.
+    promptRun: SOFTWARE_PROMPT_RUN,
+    contextLength: CONTEXT,
+    pages: BATCH * (CONTEXT / PAGE + 1),
+  });
+}
+
+async function kernelsOf(kind: "software" | "hardware"): Promise<Gpu> {
+  const gpu = await openGpu();
+  return { ...gpu, info: { ...gpu.info, software: kind === "software" } };
+}
+
 Deno.test("prompts in one forward have the bits of each by itself", async () => {
-  await assertAlike(await openGpu(), "eagle3", { longest: [40, 100], budgets: [64] });
+  const core = await openEmbedded(await openGpu(), "eagle3");
+  await assertAlike(core, { longest: [40, 100], budgets: [64] });
 });
 
 exhaustive.test("more mixtures of prompts, and the kernels of hardware", async () => {
   const gpu = await openGpu();
-  const longest = [200, 40, 200, 40];
-  await assertAlike(gpu, "eagle3", { longest, budgets: [64, 256] });
-  await assertAlike(gpu, "eagle1", { longest, budgets: [64, 256] });
-  const hardware = { ...gpu, info: { ...gpu.info, software: false } };
-  await assertAlike(hardware, "eagle3", { longest: [200, 40], budgets: [64, 256] });
+  for (const kind of ["eagle3", "eagle1"] as const) {
+    const core = await openEmbedded(gpu, kind);
+    await assertAlike(core, { longest: [200, 40, 200, 40], budgets: [64, 256] });
+  }
+  const core = await openEmbedded(await kernelsOf("hardware"), "eagle3");
+  await assertAlike(core, { longest: [200, 40], budgets: [256] });
 });
+
+// Latents, windows and mixtures.
+for (const name of ["gemma2", "deepseek_v2_groups", "deepseek_v3", "mixtral"]) {
+  for (const kind of ["software", "hardware"] as const) {
+    exhaustive.test(`prompts in one forward: ${name}, ${kind} kernels`, async () => {
+      const core = await openGolden(await kernelsOf(kind), name);
+      await assertAlike(core, { longest: [60], budgets: [64, 256] });
+    });
+  }
+}

@@ -21,6 +21,8 @@ export const AXES = {
   requests: ["greedy", "sampled", "penalized", "constrained", "logprobs", "mixed"],
   /** Of keys and values: for all, or so few that requests are preempted. */
   pages: ["enough", "few"],
+  /** Of forwards of prompts: what suits the adapter, or so few that prompts are cut and share forwards in parts. */
+  promptRows: ["usual", "few"],
   prefixCache: [true, false],
   elasticDraft: [false, true],
   prediction: ["none", "right", "edited"],
@@ -70,6 +72,7 @@ const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
   // A named case has 4 bits.
   numbers: ["bf16, f32", ...EXHAUSTIVE ? ["q8, f16" as const] : [], "q4, bf16"],
   requests: ["greedy", "sampled", "mixed"],
+  promptRows: ["usual"],
   elasticDraft: [false],
   prediction: ["none", "edited"],
   arrival: ["together", "some leave"],

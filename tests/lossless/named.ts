@@ -12,6 +12,7 @@ const REST: Case = {
   kernels: "software",
   requests: "mixed",
   pages: "enough",
+  promptRows: "usual",
   prefixCache: true,
   elasticDraft: false,
   prediction: "none",

@@ -122,6 +122,7 @@ export async function runCase(of: Case, references: References): Promise<LocalEn
       predictions: of.prediction !== "none",
       // Two requests are admitted with five pages each, and not both go on to their sixth.
       ...of.pages === "few" ? { maxKvTokens: 10 * PAGE } : {},
+      ...of.promptRows === "few" ? { maxBatchedRows: 16 } : {},
       ...of.elasticDraft
         ? {
           elasticDraft: true,
