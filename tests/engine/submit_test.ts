@@ -90,6 +90,23 @@ Deno.test("submit: Dawn gets every run alone, so that the device begins with the
   }
 });
 
+Deno.test("submit: a group may begin while another is unread, and no third one", async () => {
+  const { work, submitter } = await openAdder();
+  const [one, ten] = await Promise.all([work(1), work(10)]);
+  let sum = 0;
+  let before = await submitter.repeat(one, 3);
+  for (let turn = 0; turn < 6; turn++) {
+    const next = await submitter.repeat(turn % 2 ? one : ten, 3);
+    await assert.rejects(submitter.repeat(one, 1), /2 groups of runs are unread/);
+    const by = turn % 2 ? 10 : 1;
+    const runs = await before.read();
+    assert.deepEqual(runs.map(({ words }) => words[0]), [1, 2, 3].map((n) => sum + by * n));
+    sum += 3 * by;
+    before = next;
+  }
+  await before.read();
+});
+
 Deno.test("submit: what was encoded ahead and gave way is encoded again, and runs once", async () => {
   const { work, submitter } = await openAdder();
   const works = await Promise.all(Array.from({ length: 12 }, (_, i) => work(i + 1)));

@@ -23,6 +23,8 @@ export const AXES = {
   pages: ["enough", "few"],
   /** Of forwards of prompts: what suits the adapter, or so few that prompts are cut and share forwards in parts. */
   promptRows: ["usual", "few"],
+  /** Of rounds, that are submitted before one is read. */
+  groups: ["one", "two"],
   prefixCache: [true, false],
   elasticDraft: [false, true],
   prediction: ["none", "right", "edited"],

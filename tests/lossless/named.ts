@@ -13,6 +13,7 @@ const REST: Case = {
   requests: "mixed",
   pages: "enough",
   promptRows: "usual",
+  groups: "one",
   prefixCache: true,
   elasticDraft: false,
   prediction: "none",

@@ -21,12 +21,14 @@ const PAGE = 16;
 /** What decides the bits of logits: plain decoding is run once for each of these. */
 type Logits = Pick<Case, "numbers" | "kernels">;
 
-function machineOf({ kernels }: Pick<Case, "kernels">): Machine {
-  if (kernels === "software") return { openGpu, gpuMemory };
+/** A device that submits as Dawn's do begins a group of rounds before the one before it is read. */
+function machineOf({ kernels, groups }: Pick<Case, "kernels" | "groups">): Machine {
   return {
     openGpu: async () => {
       const gpu = await openGpu();
-      return { ...gpu, info: { ...gpu.info, software: false } };
+      const software = kernels === "software" && gpu.info.software;
+      const webgpu = groups === "two" ? "dawn" : gpu.info.webgpu;
+      return { ...gpu, info: { ...gpu.info, software, webgpu } };
     },
     gpuMemory,
   };
@@ -67,7 +69,10 @@ export function openReferences(): References {
       device,
       limits: { ...limits, prefixCache: false },
     };
-    return { engine: await openEngine(options, machineOf(logits)), results: new Map() };
+    return {
+      engine: await openEngine(options, machineOf({ ...logits, groups: "one" })),
+      results: new Map(),
+    };
   };
   return {
     async plainResult(of, n) {

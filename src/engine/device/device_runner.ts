@@ -57,8 +57,10 @@ export async function openRunner(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: EngineSizes,
-  { profile = false, acceptance, thresholds, mail, meanwhile, onCompile = () => {} }: {
+  { profile = false, acceptance, thresholds, mail, meanwhile, onCompile = () => {}, ...options }: {
     readonly profile?: boolean;
+    /** See Runner. Default: on Dawn. Deno's own WebGPU waits for all that was submitted, whichever buffer is read. */
+    readonly overlaps?: boolean | undefined;
     readonly mail?: () => boolean;
     /** What the host does while the device works. */
     readonly meanwhile?: (() => void) | undefined;
@@ -70,6 +72,7 @@ export async function openRunner(
     readonly onCompile?: (progress: CompileProgress) => void;
   } = {},
 ): Promise<Runner> {
+  const { overlaps = gpu.info.webgpu === "dawn" } = options;
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
   // A buffer that could not be allocated would be used from here on.
@@ -100,6 +103,7 @@ export async function openRunner(
     programs,
     submitter,
     profile,
+    overlaps,
     onCompile,
   });
 }
@@ -113,6 +117,7 @@ interface Parts {
   readonly programs: Programs;
   readonly submitter: Submitter;
   readonly profile: boolean;
+  readonly overlaps: boolean;
   readonly onCompile: (progress: CompileProgress) => void;
 }
 
@@ -122,6 +127,7 @@ class DeviceRunner implements Runner {
   readonly capacity: EngineSizes;
   readonly programs: Programs;
   readonly ranks: boolean;
+  readonly overlaps: boolean;
   readonly elastic: ElasticMemory | undefined;
   readonly #withoutDraft = withoutDraft();
   readonly #prompts = promptWorks();
@@ -143,6 +149,7 @@ class DeviceRunner implements Runner {
     this.capacity = capacity;
     this.programs = programs;
     this.ranks = programs.ranks;
+    this.overlaps = parts.overlaps;
     this.#submitter = submitter;
     this.#firsts = firstRuns(submitter);
     this.#onCompile = parts.onCompile;

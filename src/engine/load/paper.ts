@@ -18,7 +18,7 @@ import { checkpointShapes } from "../../model/weights/weights.ts";
 import { type EngineSizes, mostResultWords, roundBuffers } from "../device/buffers.ts";
 import { allocateKept } from "../device/choice/relax.ts";
 import { allocateKv, allocateModels } from "../device/models.ts";
-import { readbackWords } from "../device/submit/submit.ts";
+import { IN_FLIGHT, readbackWords } from "../device/submit/submit.ts";
 import { allocateTensorMatrices, type UnitsChoice } from "../matrices/tensor.ts";
 import {
   type ElasticOption,
@@ -100,7 +100,9 @@ export function openPaper(
       const placed = allocateTensorMatrices(others, loaded, { precision, maxBatch: sizes.batch });
       allocateModels(others, placed, sizes, roundBuffers(others, sizes));
       if (relaxed) allocateKept(others, sizes);
-      readbackBuffer(others, readbackWords({ words: mostResultWords(sizes) }));
+      for (let i = 0; i < IN_FLIGHT; i++) {
+        readbackBuffer(others, readbackWords({ words: mostResultWords(sizes) }));
+      }
       return needOf(gpu.buffers, others.buffers);
     },
   };

@@ -40,6 +40,8 @@ export interface RoundsAhead {
   readonly numSteps: number;
   /** Tokens that each request may still get. */
   readonly left: readonly number[];
+  /** Rounds of a group whose results are still to be read; default 0. With some, 0 rounds may be reserved. */
+  readonly unread?: number;
 }
 
 /**
@@ -141,7 +143,7 @@ export function openRunQueue<Request extends QueuedRequest>(
       }
       return running.filter(({ decoding }) => decoding);
     },
-    reserveAhead(requests, { most, numSteps, left }) {
+    reserveAhead(requests, { most, numSteps, left, unread = 0 }) {
       const admits = waiting.length > 0 && running.length < budget.slots && !short;
       const useful = roundsUseful({
         left,
@@ -151,12 +153,14 @@ export function openRunQueue<Request extends QueuedRequest>(
         short,
       });
       let rounds = Math.min(most, useful);
-      while (rounds > 1 && missing(requests, rounds) > budget.available / 2) rounds--;
-      if (rounds > 1) {
+      const tooMany = () => missing(requests, unread + rounds) > budget.available / 2;
+      while (rounds > 1 && tooMany()) rounds--;
+      if (unread > 0 && tooMany()) return 0;
+      if (unread + rounds > 1) {
         // Where pages are plenty, at once for the groups after it too: each write takes its time.
-        const more = Math.min(useful, GROUPS_AHEAD * rounds);
+        const more = unread + Math.min(useful, GROUPS_AHEAD * rounds);
         const plenty = missing(requests, more) <= budget.available * PLENTY;
-        for (const request of requests) budget.reserve(request, plenty ? more : rounds);
+        for (const request of requests) budget.reserve(request, plenty ? more : unread + rounds);
       }
       return rounds;
     },

@@ -60,7 +60,15 @@ export type SchedulerRunner =
   & PagesRunner
   & Pick<
     Runner,
-    "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "compileMs" | "catchUp" | "begin"
+    | "draft"
+    | "ranks"
+    | "overlaps"
+    | "elastic"
+    | "setSampling"
+    | "prefill"
+    | "compileMs"
+    | "catchUp"
+    | "begin"
   >;
 
 /**
@@ -200,12 +208,17 @@ export function openScheduler(
     begun = undefined;
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
+    // The device goes on while the host reads and takes what it has done.
+    const ahead = core.overlaps && !options.mail?.()
+      ? yield* begin(groups.ahead(group))
+      : undefined;
     const { states, round: { shape, count }, chosen } = group;
     const rounds = yield* settled(ran.rounds.results());
     const ended = clock();
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
-    if (!options.mail?.()) begun = yield* begin(groups.next(group, rounds));
+    if (ahead) begun = { ...ahead, began: ended };
+    else if (!options.mail?.()) begun = yield* begin(groups.next(group, rounds));
     const taken = { ...group, rounds, began, ended, catchUpMs };
     counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
   }

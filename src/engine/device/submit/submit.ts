@@ -1,8 +1,11 @@
 import type { Gpu } from "../../../gpu/device.ts";
 import { encode, type Program } from "../../../gpu/program.ts";
-import { openReadback } from "../../../gpu/readback.ts";
+import { openReadback, type Readback } from "../../../gpu/readback.ts";
 import { openStamps, passMs } from "./stamps.ts";
 import { yieldToEventLoop } from "../event_loop.ts";
+
+/** Groups of runs that may be unread: the device works on one while the host reads the other. */
+export const IN_FLIGHT = 2;
 
 /** Most rounds that are submitted without the host between them. */
 export const MOST_ROUNDS = 32;
@@ -16,7 +19,7 @@ export interface Submission {
   readonly extra?: { readonly buffer: GPUBuffer; readonly words: number };
 }
 
-/** Runs that were submitted and are still to be read, before anything else is run. */
+/** Runs that were submitted and are still to be read. */
 export interface Submitted {
   read(): Promise<RunResult[]>;
 }
@@ -29,6 +32,7 @@ export interface Submitter {
    * Runs the work `count` times, 1 to MOST_ROUNDS, without the host in between: each result has its
    * own place and all are read at once. Before it waits for the device, the host encodes what
    * the next call with the same (identical) work will submit, if its count is about the same.
+   * At most IN_FLIGHT calls may be unread; they are read in their order.
    */
   repeat(work: Submission, count: number): Promise<Submitted>;
   /** Drops what was encoded ahead: a buffer was replaced. */
@@ -66,6 +70,17 @@ interface Encoded {
  */
 const MOST_RUNS = { builtin: 4, dawn: 1 };
 
+/** Where a group's results are read from. */
+interface Place {
+  /** Words of the readback. */
+  room: number;
+  readback: Readback;
+  /** For each work the command buffers of a group's first runs, without gaps. */
+  readonly ready: Map<Submission, readonly Encoded[]>;
+  /** Whether no group that is to be read has it. */
+  isFree: boolean;
+}
+
 /** Words of a run's place in the readback: the result, then what else is read. */
 function sizeOf({ words, extra }: Pick<Submission, "words" | "extra">): number {
   return Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
@@ -95,23 +110,28 @@ export async function openSubmitter(
   const { device } = gpu;
   const most = MOST_RUNS[gpu.info.webgpu];
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
-  /** Behind the places are the times of all runs. */
+  /** Words for all runs of a group; behind their places are their times. */
   const roomFor = (work: Pick<Submission, "words" | "extra">) =>
     readbackWords(work) + MOST_ROUNDS * (stamps?.bytes ?? 0) / 4;
-  let room = roomFor({ words });
-  let readback = await openReadback(gpu, room);
-  /** For each work the command buffers of a group's first runs, without gaps. */
-  const ready = new Map<Submission, readonly Encoded[]>();
+  const places: Place[] = [];
+  for (let i = 0; i < IN_FLIGHT; i++) {
+    const room = roomFor({ words });
+    places.push({ room, readback: await openReadback(gpu, room), ready: new Map(), isFree: true });
+  }
   const yieldNow = yieldToEventLoop(mail);
 
-  /** Makes the readback large enough for any number of runs of the work. */
-  async function fit(work: Submission): Promise<void> {
+  /** A place that nothing unread has, large enough for any number of runs of the work. */
+  async function placeFor(work: Submission): Promise<Place> {
+    const place = places.find(({ isFree }) => isFree);
+    if (place === undefined) throw new Error(`${IN_FLIGHT} groups of runs are unread`);
     const wanted = roomFor(work);
-    if (wanted <= room) return;
-    ready.clear(); // they copy into the old one
-    readback[Symbol.dispose]();
-    room = wanted;
-    readback = await openReadback(gpu, room);
+    if (wanted > place.room) {
+      place.ready.clear(); // they copy into the old one
+      place.readback[Symbol.dispose]();
+      place.room = wanted;
+      place.readback = await openReadback(gpu, wanted);
+    }
+    return place;
   }
 
   /**
@@ -127,16 +147,22 @@ export async function openSubmitter(
     return count < most ? endOf(first) : first + most;
   }
 
-  function record(work: Submission, first: number, end: number): Encoded {
+  function record(place: Place, work: Submission, first: number, end: number): Encoded {
+    const { readback } = place;
     const encoder = device.createCommandEncoder();
-    for (let at = first; at < end; at++) recordRun(encoder, work, at);
+    for (let at = first; at < end; at++) recordRun(encoder, place, work, at);
     const passes = work.programs.filter(isRun).length;
     const to = { buffer: readback.buffer, offset: MOST_ROUNDS * sizeOf(work) * 4 };
     stamps?.copy(encoder, { first, end, passes }, to);
     return { first, end, buffer: encoder.finish() };
   }
 
-  function recordRun(encoder: GPUCommandEncoder, work: Submission, at: number): void {
+  function recordRun(
+    encoder: GPUCommandEncoder,
+    { readback }: Place,
+    work: Submission,
+    at: number,
+  ): void {
     const { words, extra } = work;
     const programs = work.programs.filter(isRun);
     // Unless each is timed, all programs share a pass.
@@ -156,7 +182,8 @@ export async function openSubmitter(
   }
 
   /** Submits a group: what is ready of it, then the rest. */
-  function submitGroup(work: Submission, count: number): void {
+  function submitGroup(place: Place, work: Submission, count: number): void {
+    const { ready } = place;
     const known = ready.get(work) ?? [];
     const over = known.findIndex(({ end }) => end > count);
     const taken = over < 0 ? known : known.slice(0, over);
@@ -166,12 +193,14 @@ export async function openSubmitter(
     const submissions = most === 1 ? buffers.map((buffer) => [buffer]) : [buffers];
     for (const each of submissions) if (each.length > 0) device.queue.submit(each);
     for (let first = taken.at(-1)?.end ?? 0; first < count; first = endOf(first)) {
-      device.queue.submit([record(work, first, Math.min(count, endOf(first))).buffer]);
+      const { buffer } = record(place, work, first, Math.min(count, endOf(first)));
+      device.queue.submit([buffer]);
     }
   }
 
   /** Encodes the beginning of a next group of as many runs, in addition to what is left of this one. */
-  function keepReady(work: Submission, count: number): void {
+  function keepReady(place: Place, work: Submission, count: number): void {
+    const { ready } = place;
     const left = ready.get(work) ?? [];
     ready.delete(work);
     const [longest] = ready.keys();
@@ -179,12 +208,17 @@ export async function openSubmitter(
     const made: Encoded[] = [];
     const until = Math.min(count, left[0]?.first ?? Infinity);
     for (let first = 0; first < until; first = endAhead(first, count)) {
-      if (endAhead(first, count) <= until) made.push(record(work, first, endAhead(first, count)));
+      const end = endAhead(first, count);
+      if (end <= until) made.push(record(place, work, first, end));
     }
     ready.set(work, [...made, ...left]);
   }
 
-  async function read(work: Submission, count: number): Promise<RunResult[]> {
+  async function read(
+    { readback }: Place,
+    work: Submission,
+    count: number,
+  ): Promise<RunResult[]> {
     const { programs, words, extra } = work;
     const size = sizeOf(work);
     const all = await readback.read(stamps ? roomFor(work) : count * size);
@@ -200,25 +234,32 @@ export async function openSubmitter(
 
   return {
     async run(work) {
-      await fit(work);
-      device.queue.submit([record(work, 0, 1).buffer]);
+      const place = await placeFor(work);
+      device.queue.submit([record(place, work, 0, 1).buffer]);
       meanwhile();
       await yieldNow();
-      return (await read(work, 1))[0] as RunResult;
+      return (await read(place, work, 1))[0] as RunResult;
     },
     async repeat(work, count) {
-      await fit(work);
-      submitGroup(work, count);
+      const place = await placeFor(work);
+      place.isFree = false;
+      submitGroup(place, work, count);
       return {
         async read() {
-          keepReady(work, count);
+          keepReady(place, work, count);
           meanwhile();
           await yieldNow();
-          return await read(work, count);
+          try {
+            return await read(place, work, count);
+          } finally {
+            place.isFree = true;
+          }
         },
       };
     },
-    forget: () => ready.clear(),
+    forget() {
+      for (const { ready } of places) ready.clear();
+    },
   };
 }
 

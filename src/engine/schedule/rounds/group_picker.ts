@@ -39,6 +39,11 @@ export interface GroupPicker {
    * on more than that there are such tokens, or anything else is to be done first.
    */
   next(group: PickedGroup, rounds: readonly RoundResult[]): PickedGroup | undefined;
+  /**
+   * The group after one that is still to be read: undefined where it may depend on what that one returns, but for
+   * the end of a text by a token, behind which the device stores nothing.
+   */
+  ahead(group: PickedGroup): PickedGroup | undefined;
   /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
   chosenSteps(): number | undefined;
 }
@@ -90,10 +95,11 @@ export function openGroupPicker(
   function chooseRounds(
     states: readonly RequestState[],
     texts = states.map((state) => textAfter(state, [])),
+    unread = 0,
   ): HostRound {
     const { tier: shape, depths, verify } = choose(states);
     const holds = speculation.holds(contextOf(states));
-    const count = reserve(states, shape, { holds, texts });
+    const count = reserve(states, shape, { holds, texts, unread });
     return { shape, count, ...depths && { depths }, ...verify && { verify } };
   }
 
@@ -104,13 +110,17 @@ export function openGroupPicker(
   function reserve(
     states: readonly RequestState[],
     tier: DraftShape,
-    { holds, texts }: { readonly holds: number; readonly texts: readonly TextSoFar[] },
+    { holds, texts, unread }: {
+      readonly holds: number;
+      readonly texts: readonly TextSoFar[];
+      readonly unread: number;
+    },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
     const ahead = { gain, toCome: roundsToCome(texts, tier.depth) };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
-    return places.reserveAhead(states, { most, numSteps: tier.depth, left });
+    return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread });
   }
 
   /** A round that the host drafts for; undefined where it drafts nothing at all. */
@@ -131,6 +141,13 @@ export function openGroupPicker(
     return some ? proposedRound(drafter, drafts) : undefined;
   }
 
+  /** Whether nothing but these rounds decides what comes after them. */
+  function followsItself(states: readonly RequestState[]): boolean {
+    const { waiting, running, roomy } = places;
+    const isCalm = waiting.length === 0 && running.length === states.length && roomy && !elastic;
+    return isCalm && !asksHost(states);
+  }
+
   return {
     pick() {
       while (true) {
@@ -147,10 +164,25 @@ export function openGroupPicker(
         return { states, round, chosen: round.proposals === undefined };
       }
     },
+    ahead({ states, round, chosen }) {
+      if (!followsItself(states) || !chosen || round.maskFor) return undefined;
+      const { count, shape } = round;
+      const most = count * (shape.depth + 1);
+      const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) &&
+        states.every(({ output: { left } }) => left > most);
+      const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
+      if (!goesOn || !holds) return undefined;
+      const texts = states.map((state) => {
+        const { tokens, left, ends } = textAfter(state, []);
+        return { tokens: tokens + most, left: left - most, ends };
+      });
+      const next = chooseRounds(states, texts, count);
+      if (next.count === 0 || next.shape.depth !== shape.depth) return undefined;
+      together = next.count;
+      return { states, round: next, chosen };
+    },
     next({ states, chosen }, rounds) {
-      const { waiting, running, roomy } = places;
-      const calm = waiting.length === 0 && running.length === states.length && roomy && !elastic;
-      if (!calm || !chosen || asksHost(states)) return undefined;
+      if (!followsItself(states) || !chosen) return undefined;
       const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
       // A choice that never changes does not wait for what is learned from these.
