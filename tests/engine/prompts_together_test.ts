@@ -160,6 +160,8 @@ async function kernelsOf(kind: "software" | "hardware"): Promise<Gpu> {
   return { ...gpu, info: { ...gpu.info, software: kind === "software" } };
 }
 
+Deno.test.afterAll(async () => (await openGpu())[Symbol.dispose]());
+
 Deno.test("prompts in one forward have the bits of each by itself", async () => {
   const core = await openEmbedded(await openGpu(), "eagle3");
   await assertAlike(core, { longest: [40, 100], budgets: [64] });
