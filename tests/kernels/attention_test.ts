@@ -149,6 +149,13 @@ const SHAPES: readonly Shape[] = [
   // Latents of DeepSeek, of whose 16 heads four share a workgroup: one takes a fourth of the time to compile.
   { software: false, group: EXHAUSTIVE ? 16 : 1, kvHeads: 1, headDim: 576, kvDtype: "bf16" },
   { software: false, group: 20, kvHeads: 1, headDim: 8 }, // two workgroups share a head
+  ...EXHAUSTIVE
+    ? [
+      { software: false, group: 4, kvHeads: 2, headDim: 64 },
+      { software: false, group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16" },
+      { software: false, group: 4, kvHeads: 1, headDim: 96, kvDtype: "f16" },
+    ] as const
+    : [],
   { software: true, group: 1, kvHeads: 1, headDim: 128 },
   { software: true, group: 2, kvHeads: 2, headDim: 32 },
   { software: true, group: 4, kvHeads: 1, headDim: 32, kvDtype: "f16" },
