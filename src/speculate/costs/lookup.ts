@@ -84,14 +84,14 @@ export interface PricedChunk {
   readonly to: number;
 }
 
-/** Milliseconds of a prompt's prefill, or of a chunk of it, see `promptsMs`. */
+/** Milliseconds of a forward of tokens `from` to `to` of one prompt (`promptsMs`). */
 export function prefillMs(costs: CostTable, to: number, from = 0): number {
   return promptsMs(costs, [{ from, to }]);
 }
 
 /**
- * Milliseconds of a forward of chunks of prompts. All rows cost what a prompt of as many tokens costs; what a chunk
- * takes in addition, because it also attends to the tokens before it, it takes beside others too:
+ * Milliseconds of a forward of chunks of prompts: that of a prompt of as many tokens as all rows, and for each chunk the
+ * time of its attention to the tokens before it, which does not depend on the other chunks:
  *
  *     prefill(sum(to - from)) + sum(max(0, prefill(to) - prefill(from) - prefill(to - from)))
  */
