@@ -2,6 +2,8 @@
 export interface TensorNames {
   /** Before every tensor but lm_head: one of these. */
   readonly prefixes: readonly string[];
+  /** Before lm_head: one of these; absent: nothing. */
+  readonly headPrefixes?: readonly string[];
   /**
    * Role -> module within a layer (`layers.N.`). Roles that share a module are rows of one matrix,
    * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
@@ -74,6 +76,12 @@ export const LLAMA_NAMES: TensorNames = {
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",
   },
+};
+
+/** Prefixes of a text model that is, or was, a part of one that reads images or audio. */
+export const WRAPPED: Pick<TensorNames, "prefixes" | "headPrefixes"> = {
+  prefixes: ["model.", "language_model.model.", "model.language_model."],
+  headPrefixes: ["", "language_model."],
 };
 
 /** Llama's names but for `modules`. */

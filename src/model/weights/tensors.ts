@@ -37,10 +37,13 @@ const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
 
 /**
  * Tensors that checkpoints carry and no forward needs: the inverse of d2t, rope frequencies (they
- * are computed), the lm_head of a tied model, which is the embedding once more, and all that sees.
+ * are computed), and the lm_head of a tied model, which is the embedding once more.
  */
-export const IGNORABLE: RegExp =
-  /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$|^(model\.)?(vision_tower|multi_modal_projector)\./;
+export const IGNORABLE: RegExp = /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$/;
+
+/** Tensors that read images or audio, by what the parts of models are called. */
+const SENSES: RegExp =
+  /^(model\.)?[a-z_]*(vision|visual|image|audio|multi_modal|multimodal|mm_projector|patch_merger)[a-z_]*(\.|$)/;
 
 /** The tensors of a decoder, in the order of the forward pass. */
 export function targetTensors(config: ModelConfig): TensorSpec[] {
@@ -55,7 +58,12 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
   ];
   return [
     ...prefixed.map((spec) => withPrefixes(spec, names.prefixes)),
-    ...config.tied ? [] : [matrix("head", "lm_head.weight", [vocabSize, hiddenSize])],
+    ...config.tied ? [] : [
+      withPrefixes(
+        matrix("head", "lm_head.weight", [vocabSize, hiddenSize]),
+        names.headPrefixes ?? [""],
+      ),
+    ],
   ];
 }
 
@@ -178,10 +186,26 @@ export function checkTensors(
     if (!modules.has(module) || isZeroBias(checkpoint, tensor)) continue;
     throw mismatch(checkpoint, tensor, "is part of a layer that is computed without it");
   }
-  const unused = extra.filter((tensor) =>
+  const other = extra.filter((tensor) =>
     !ignorable.test(tensor.name) && !isZeroBias(checkpoint, tensor)
   );
-  return [...checkpoint.warnings ?? [], ...unusedWarning(checkpoint.name, unused)];
+  const { senses = [], unused = [] } = Object.groupBy(
+    other,
+    ({ name }) => SENSES.test(name) ? "senses" : "unused",
+  );
+  return [
+    ...checkpoint.warnings ?? [],
+    ...sensesWarning(checkpoint.name, senses.length),
+    ...unusedWarning(checkpoint.name, unused),
+  ];
+}
+
+function sensesWarning(checkpoint: string, count: number): string[] {
+  if (count === 0) return [];
+  const what = count === 1
+    ? "1 tensor for images or audio is"
+    : `${count} tensors for images or audio are`;
+  return [`${checkpoint}: ${what} not used, only text is read`];
 }
 
 function unusedWarning(checkpoint: string, unused: readonly TensorInfo[]): string[] {

@@ -36,9 +36,11 @@ export const GEMMA2: Family = {
 };
 
 /** Gemma 3, text: heads of q and k are normed; local layers have a window and a rope of their own. */
-export const GEMMA3_TEXT: Family = {
+export const GEMMA3: Family = {
   architecture: "Gemma3ForCausalLM",
   modelType: "gemma3_text",
+  // Of 4B parameters and more.
+  wrappers: [{ architecture: "Gemma3ForConditionalGeneration", modelType: "gemma3" }],
   activation: "hidden_activation",
   // As transformers' Gemma3TextConfig: configs with images leave out what equals it.
   defaults: {
@@ -67,18 +69,6 @@ export const GEMMA3_TEXT: Family = {
     maxPositions: integer(config, "max_position_embeddings", { least: 1, most: 2 ** 25 }),
   }),
   names: llamaNamesBut(MODULES),
-};
-
-/** Gemma 3 of 4B and more: the text model of a checkpoint that also sees. */
-export const GEMMA3: Family = {
-  ...GEMMA3_TEXT,
-  architecture: "Gemma3ForConditionalGeneration",
-  modelType: "gemma3",
-  nested: "text_config",
-  names: {
-    ...llamaNamesBut(MODULES),
-    prefixes: ["language_model.model.", "model.language_model."],
-  },
 };
 
 const GLOBAL = 0;
