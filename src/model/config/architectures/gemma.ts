@@ -1,8 +1,8 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
 import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
-import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
+import { type Fields, integer, positive, value } from "../../files/fields.ts";
 import type { LayerConfig } from "../layer_config.ts";
-import { parseRope, parseRopeOf, type Rope } from "../rope_config.ts";
+import { parseLayerRope, parseRope, type Rope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 
 const DEFAULTS = {
@@ -76,14 +76,11 @@ const LOCAL = 1;
 
 /** Global first. transformers 5 nests: one object a kind of layer. */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
-  const parameters = nested(config, "rope_parameters");
-  const [full, sliding] = ["full_attention", "sliding_attention"].map((kind) =>
-    parameters && nested(parameters, kind)
-  );
-  const local = { theta: positive(config, "rope_local_base_freq"), width: headDim };
+  const local = positive(config, "rope_local_base_freq");
   return [
-    full ? parseRopeOf(config, full, headDim) : parseRope(config, headDim),
-    sliding ? parseRopeOf(config, sliding, headDim) : { ...local, scaling: { kind: "default" } },
+    parseLayerRope(config, "full_attention", headDim) ?? parseRope(config, headDim),
+    parseLayerRope(config, "sliding_attention", headDim) ??
+      { theta: local, width: headDim, scaling: { kind: "default" } },
   ];
 }
 
