@@ -9,6 +9,11 @@ export interface TensorNames {
    * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
    */
   readonly modules: Readonly<Record<LayerRole, string>>;
+  /**
+   * Names within a layer of tensors of all its experts, where experts have none of their own: of gates and ups,
+   * [experts, 2 intermediate, hidden], and of downs, [experts, hidden, intermediate].
+   */
+  readonly expertStacks: { readonly gateUp: string; readonly down: string };
 }
 
 /** A module of a layer: a matrix or the weights of a norm. */
@@ -76,6 +81,8 @@ export const LLAMA_NAMES: TensorNames = {
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",
   },
+  // transformers 5, without ".weight".
+  expertStacks: { gateUp: "mlp.experts.gate_up_proj", down: "mlp.experts.down_proj" },
 };
 
 /** Prefixes of a text model that is, or was, a part of one that reads images or audio. */
