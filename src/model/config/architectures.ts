@@ -1,6 +1,7 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
 import { DEEPSEEK_V2, DEEPSEEK_V3 } from "./architectures/deepseek.ts";
 import { GEMMA2, GEMMA3, GEMMA3_TEXT } from "./architectures/gemma.ts";
+import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MISTRAL } from "./architectures/mistral.ts";
@@ -32,6 +33,7 @@ export const FAMILIES: readonly Family[] = [
   GRANITE,
   SEED_OSS,
   SMOLLM3,
+  GPT_OSS,
 ];
 
 /**

@@ -34,6 +34,8 @@ export type LayerRole =
   | "expertGate"
   | "expertUp"
   | "expertDown"
+  | "expertGateUp"
+  | "sinks"
   | "sharedGate"
   | "sharedUp"
   | "sharedDown";
@@ -70,6 +72,9 @@ export const LLAMA_NAMES: TensorNames = {
     expertGate: `mlp.experts.${EXPERT}.gate_proj`,
     expertUp: `mlp.experts.${EXPERT}.up_proj`,
     expertDown: `mlp.experts.${EXPERT}.down_proj`,
+    // These two are of gpt-oss, whole names of tensors.
+    expertGateUp: "mlp.experts.gate_up_proj",
+    sinks: "self_attn.sinks",
     sharedGate: "mlp.shared_experts.gate_proj",
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",

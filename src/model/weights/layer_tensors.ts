@@ -69,7 +69,7 @@ export function attentionTensors(
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
-  const { numHeads, numKvHeads, headDim, bias, qkNorm } = attention;
+  const { numHeads, numKvHeads, headDim, bias, outBias, sinks, qkNorm } = attention;
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
@@ -81,7 +81,11 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
       normTensor("qNorm", at, whole ? queries : headDim),
       normTensor("kNorm", at, whole ? keys : headDim),
     ],
+    ...sinks
+      ? [vector(`${at.roles}.sinks`, `${at.prefix}.${at.names.modules.sinks}`, numHeads)]
+      : [],
     ...matrices([["o", at.hiddenSize]], at, queries),
+    ...outBias ? [biasTensor("o", at, at.hiddenSize)] : [],
   ];
 }
 
@@ -120,6 +124,7 @@ function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
 }
 
 function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
+  if (spec.paired) return pairedExperts(spec, at);
   const { routing: { numExperts, topK, scores }, shared } = spec;
   const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
   const module = router.name.slice(0, -".weight".length);
@@ -143,6 +148,36 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
         })),
     ).flat(),
     ...shared ? gatedTensors(shared, at, sharedRoles) : [],
+  ];
+}
+
+/** Matrices and biases of all experts are tensors each, of which an expert has consecutive rows. */
+function pairedExperts(
+  { routing: { numExperts, topK }, intermediateSize }: MixtureMlp,
+  at: Place,
+): TensorSpec[] {
+  const { hiddenSize, names: { modules } } = at;
+  const nameOf = (role: LayerRole) => `${at.prefix}.${modules[role]}`;
+  const share = topK / numExperts;
+  const part = (role: LayerRole, expert: number, rows: number, cols: number): TensorSpec => ({
+    ...matrix(`${at.roles}.${role}.${expert}`, nameOf(role), [rows, cols]),
+    share,
+    part: { first: expert * rows, of: numExperts * rows },
+  });
+  const biasOf = (role: LayerRole, rows: number): TensorSpec => ({
+    ...vector(`${at.roles}.${role}Bias`, `${nameOf(role)}_bias`, numExperts * rows),
+    share,
+  });
+  const gateUp = 2 * intermediateSize;
+  return [
+    { ...moduleMatrix("router", at, [numExperts, hiddenSize]), kind: "table" },
+    biasTensor("router", at, numExperts),
+    ...Array.from({ length: numExperts }, (_, expert) => [
+      part("expertGateUp", expert, gateUp, hiddenSize),
+      part("expertDown", expert, hiddenSize, intermediateSize),
+    ]).flat(),
+    biasOf("expertGateUp", gateUp),
+    biasOf("expertDown", hiddenSize),
   ];
 }
 
