@@ -2,11 +2,18 @@
 export interface TensorNames {
   /** Before every tensor but lm_head: one of these. */
   readonly prefixes: readonly string[];
+  /** Before lm_head: one of these; absent: nothing. */
+  readonly headPrefixes?: readonly string[];
   /**
    * Role -> module within a layer (`layers.N.`). Roles that share a module are rows of one matrix,
    * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
    */
   readonly modules: Readonly<Record<LayerRole, string>>;
+  /**
+   * Names within a layer of tensors of all its experts, where experts have none of their own: of gates and ups,
+   * [experts, 2 intermediate, hidden], and of downs, [experts, hidden, intermediate].
+   */
+  readonly expertStacks: { readonly gateUp: string; readonly down: string };
 }
 
 /** A module of a layer: a matrix or the weights of a norm. */
@@ -34,7 +41,6 @@ export type LayerRole =
   | "expertGate"
   | "expertUp"
   | "expertDown"
-  | "expertGateUp"
   | "sinks"
   | "sharedGate"
   | "sharedUp"
@@ -72,13 +78,20 @@ export const LLAMA_NAMES: TensorNames = {
     expertGate: `mlp.experts.${EXPERT}.gate_proj`,
     expertUp: `mlp.experts.${EXPERT}.up_proj`,
     expertDown: `mlp.experts.${EXPERT}.down_proj`,
-    // These two are of gpt-oss, whole names of tensors.
-    expertGateUp: "mlp.experts.gate_up_proj",
+    // The whole name of a tensor of gpt-oss.
     sinks: "self_attn.sinks",
     sharedGate: "mlp.shared_experts.gate_proj",
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",
   },
+  // transformers 5, without ".weight".
+  expertStacks: { gateUp: "mlp.experts.gate_up_proj", down: "mlp.experts.down_proj" },
+};
+
+/** Prefixes of a text model that is, or was, a part of one that reads images or audio. */
+export const WRAPPED: Pick<TensorNames, "prefixes" | "headPrefixes"> = {
+  prefixes: ["model.", "language_model.model.", "model.language_model."],
+  headPrefixes: ["", "language_model."],
 };
 
 /** Llama's names but for `modules`. */

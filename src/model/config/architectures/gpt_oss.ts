@@ -35,5 +35,5 @@ export const GPT_OSS: Family = {
       norms: "before",
     };
   },
-  names: llamaNamesBut({ router: "mlp.router", expertDown: "mlp.experts.down_proj" }),
+  names: llamaNamesBut({ router: "mlp.router" }),
 };
