@@ -305,7 +305,11 @@ function bytesOf({ buffer }: { readonly buffer: ArrayBuffer }): Uint8Array<Array
   return new Uint8Array(buffer);
 }
 
-function uploader(gpu: Gpu, onBytes: (bytes: number) => void) {
+/** Writes parts of operands, as many at a time as memory that they are staged in allows. */
+export function uploader(
+  gpu: Gpu,
+  onBytes: (bytes: number) => void,
+): (to: Operand, at: number, part: Uint8Array) => void {
   const { queue } = gpu.device;
   let sinceSubmit = 0;
   let sinceDrain = 0;
