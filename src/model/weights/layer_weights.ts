@@ -80,9 +80,9 @@ export interface HeadWeights {
   /** [hidden, heads headDim] */
   readonly o: Matrix;
   /** Of o, [hidden]. */
-  readonly outBias: Operand | undefined;
+  readonly outBias?: Operand | undefined;
   /** Logits that join the softmax of the heads, [heads]. */
-  readonly sinks: Operand | undefined;
+  readonly sinks?: Operand | undefined;
 }
 
 /** @param ropes of the model. */
@@ -211,7 +211,7 @@ export interface MixtureWeights {
   /** Added to scores for the choice, [experts]. */
   readonly bias: Operand | undefined;
   /** Where `paired`: added to logits, [experts], and to the outputs of experts, [experts, outputs]. */
-  readonly biases: ExpertBiases | undefined;
+  readonly biases?: ExpertBiases | undefined;
   /** [gate; up] of each expert, [experts + stacked, 2 intermediate, hidden]. */
   readonly gateUp: Matrix;
   /** [experts + stacked, hidden, intermediate] */
@@ -253,7 +253,6 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
     bias: scores === "sigmoid"
       ? load.vector(`${label}.routerBias`, tensor("routerBias"))
       : undefined,
-    biases: undefined,
     gateUp: load.experts(`${label}.experts.gateUp`, taken.gateUp),
     down: load.experts(`${label}.experts.down`, taken.down),
     stacked: together ? parts.length : 0,
