@@ -69,6 +69,8 @@ export interface AttentionBuffers {
   readonly partial: PartialSums;
   /** f32 [rows], LARGEST_SCALE before: lowered to the scales of out's rows. See `attentionLowersScales`. */
   readonly scales?: Operand | undefined;
+  /** A logit of each head, f32 [heads], that joins its softmax and has no value (gpt-oss). */
+  readonly sinks?: Operand | undefined;
 }
 
 /** How scores are made of dot products. */
@@ -177,7 +179,7 @@ export function fromRow(buffers: AttentionBuffers, shape: Heads, first: number):
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, headDim, count, label } = shape;
-  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales, sinks } = buffers;
   const kept = sumsOf(shape);
   const several = { ...shape, kept, constants: scoreConstants(shape), work: splitWork(shape) };
   const together = { q, keys, values, rows, pages, sums, stats };
@@ -190,7 +192,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
     : [splitSums({ ...together, own: buffers.own }, several)];
   return [
     ...split,
-    ...combineSums({ sums, stats, rows, out }, {
+    ...combineSums({ sums, stats, rows, out, sinks }, {
       heads,
       headDim,
       count,

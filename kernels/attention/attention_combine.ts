@@ -32,7 +32,10 @@ interface Combined {
   readonly work: Cost;
 }
 
-type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>>;
+type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>> & {
+  /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
+  readonly sinks?: Operand | undefined;
+};
 
 /**
  * Records out [rows, heads, headDim] of partial sums, [rows, heads, kept].
@@ -53,14 +56,16 @@ export function combineSums(
 }
 
 function combined(
-  buffers: Buffers,
+  { sinks, ...buffers }: Buffers,
   { heads, headDim, count, kept, firstRow, window, lowers, label, work }: Combined,
   inRows: boolean,
 ): Dispatch {
-  return dispatch((inRows ? combineRowsKernel : combineKernel)(headDim, lowers !== undefined), {
+  const kernel = inRows ? combineRowsKernel : combineKernel;
+  const flags = { LOWERS_SCALE: lowers !== undefined, SINKS: sinks !== undefined };
+  return dispatch(kernel(headDim, flags), {
     label,
     work,
-    buffers: { ...buffers, ...lowers ? { scales: lowers.scales } : {} },
+    buffers: { ...buffers, ...lowers ? { scales: lowers.scales } : {}, ...sinks && { sinks } },
     constants: {
       HEADS: heads,
       KV_SPLITS: kept,
@@ -86,10 +91,15 @@ function combineQuads(headDim: number): number {
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => quads % n === 0));
 }
 
-/** What combine_rows.wgsl takes. */
-interface CombineRowsParameters {
+interface CombineFlags {
   /** Whether the scales of the output's rows are lowered. */
   readonly LOWERS_SCALE: boolean;
+  /** Whether a logit without a value joins the softmax of each head. */
+  readonly SINKS: boolean;
+}
+
+/** What combine_rows.wgsl takes. */
+interface CombineRowsParameters extends CombineFlags {
   /** Fours of a head. */
   readonly HEAD: number;
   /** Splits that are loaded at once. */
@@ -103,22 +113,26 @@ interface CombineParameters extends CombineRowsParameters {
   readonly LANES: number;
 }
 
-/** Adds the splits of a row. @param lowers whether the scales of the output's rows are lowered. */
-function combineKernel(headDim: number, lowers: boolean): Kernel {
+function suffix({ LOWERS_SCALE, SINKS }: CombineFlags): string {
+  return `${LOWERS_SCALE ? "_scale" : ""}${SINKS ? "_sinks" : ""}`;
+}
+
+/** Adds the splits of a row. */
+function combineKernel(headDim: number, flags: CombineFlags): Kernel {
   const parameters = {
-    LOWERS_SCALE: lowers,
+    ...flags,
     HEAD: headDim / 4,
     QUADS: combineQuads(headDim),
     LANES: COMBINE_LANES,
     PREFETCH: 8,
   };
-  const name = `attention_combine_${headDim}${lowers ? "_scale" : ""}`;
+  const name = `attention_combine_${headDim}${suffix(flags)}`;
   return kernelOf<CombineParameters>("attention/attention_combine")(parameters, { name });
 }
 
 /** Adds the splits of many rows. */
-function combineRowsKernel(headDim: number, lowers: boolean): Kernel {
-  const name = `attention_combine_rows_${headDim}${lowers ? "_scale" : ""}`;
-  const parameters = { LOWERS_SCALE: lowers, HEAD: headDim / 4, PREFETCH: 4 };
+function combineRowsKernel(headDim: number, flags: CombineFlags): Kernel {
+  const name = `attention_combine_rows_${headDim}${suffix(flags)}`;
+  const parameters = { ...flags, HEAD: headDim / 4, PREFETCH: 4 };
   return kernelOf<CombineRowsParameters>("attention/combine_rows")(parameters, { name });
 }

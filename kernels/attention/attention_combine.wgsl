@@ -23,6 +23,9 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
+//#if SINKS
+@group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
+//#endif
 
 var<workgroup> lane_stats: array<vec2<f32>, LANES>;
 var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
@@ -93,6 +96,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     sum = fma(lane_sums[$lu * QUADS + thread], vec4<f32>(share), sum);
   }
   //#endfor
+  //#if SINKS
+  total += exp(min(sinks[tile.x] - top, 80.0));
+  //#endif
   let y = sum / total;
   out[query * HEAD + quad] = y;
   lower_scale(tile.y, y);

@@ -27,14 +27,21 @@ interface LanesParameters {
   readonly TILE: number;
   /** Vec8s of a head. */
   readonly VEC8S: number;
+  /** Whether a logit without a value joins the softmax of each head. */
+  readonly SINKS: boolean;
 }
 
-function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads, tile: number): Kernel {
-  const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile };
-  const name = `attention_lanes_${kvDtype}_${counts.GROUP}x${tile}_${counts.VEC8S}`;
+function lanesKernel(
+  { heads, kvHeads, headDim, kvDtype }: Heads,
+  tile: number,
+  SINKS: boolean,
+): Kernel {
+  const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8, TILE: tile, SINKS };
+  const shape = `${counts.GROUP}x${tile}_${counts.VEC8S}${SINKS ? "_sinks" : ""}`;
+  const name = `attention_lanes_${kvDtype}_${shape}`;
   return kernelOf<LanesParameters>("attention/attention_lanes")({ kv: kvDtype, ...counts }, {
     name,
-    bindings: ["q", "keys", "values", "rows", "pages", "out"],
+    bindings: ["q", "keys", "values", "rows", "pages", "out", ...SINKS ? ["sinks"] : []],
     constants: ["KV_HEADS", "TABLE_PAGES", "PER_SLOT", "PATHS", ...SCORING],
   });
 }
@@ -49,9 +56,9 @@ export function inLanes(
 
 /** Records attention of rows over the pages of their slots; see `inLanes`. */
 export function lanesAttention(
-  { q, keys, values, rows, pages, out }: Readonly<
-    Record<"q" | "keys" | "values" | "rows" | "pages" | "out", Operand>
-  >,
+  { q, keys, values, rows, pages, out, sinks }:
+    & Readonly<Record<"q" | "keys" | "values" | "rows" | "pages" | "out", Operand>>
+    & { readonly sinks?: Operand | undefined },
   shape: Heads & {
     readonly count: number;
     /** Rows of one slot that follow each other; divides `count`. */
@@ -67,9 +74,17 @@ export function lanesAttention(
   const alone = perSlot === count;
   // Prompts of all lengths share a pipeline: the last tile of an only slot may be a part of one.
   const tile = alone && perSlot > most ? most : tileOf(perSlot, most);
-  return dispatch(lanesKernel(shape, tile), {
+  return dispatch(lanesKernel(shape, tile, sinks !== undefined), {
     // The kernel computes the number of rows from out's size.
-    buffers: { q, keys, values, rows, pages, out: { ...out, size: 4 * count * heads * headDim } },
+    buffers: {
+      q,
+      keys,
+      values,
+      rows,
+      pages,
+      out: { ...out, size: 4 * count * heads * headDim },
+      ...sinks && { sinks },
+    },
     constants: {
       KV_HEADS: kvHeads,
       TABLE_PAGES: tablePages,

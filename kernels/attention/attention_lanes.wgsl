@@ -33,6 +33,9 @@ const NO_CELL = 0xffffffffu;
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, KV_HEADS, $GROUP, QUADS]: its size gives the rows
+//#if SINKS
+@group(0) @binding(13) var<storage, read> sinks: array<f32>; // [KV_HEADS $GROUP]: a logit without a value
+//#endif
 
 var<workgroup> peaks: array<f32, LANES * QUERIES>;
 var<workgroup> totals: array<f32, LANES * QUERIES>;
@@ -143,6 +146,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       sum = fma(sums[l * QUERIES * QUADS + o], vec4<f32>(share), sum);
     }
     let r = own / $GROUPu;
+    //#if SINKS
+    total += exp(min(sinks[kv_head * $GROUPu + own % $GROUPu] - top, 80.0));
+    //#endif
     out[query + r * stride + o % ($GROUPu * QUADS)] =
       select(vec4<f32>(0.0), sum / total, visible_end(rows[row + r]) > 0u);
   }

@@ -20,6 +20,9 @@ const NEGATIVE = -3.0e38; // below every score
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
+//#if SINKS
+@group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
+//#endif
 
 //#if LOWERS_SCALE
 const PEAKS = 32u; // so that neighbouring lanes do not wait for each other
@@ -84,5 +87,8 @@ fn combined(row: u32, at: u32) -> vec4<f32> {
     }
     //#endfor
   }
+  //#if SINKS
+  total += exp(min(sinks[at / HEAD] - top, 80.0));
+  //#endif
   return sum / total;
 }

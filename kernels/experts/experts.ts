@@ -1,4 +1,11 @@
-import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import {
+  bytesOf,
+  type Cost,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
 import { type Matrix, requireLoaded, type Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { choosingConstants, type ExpertChoice, type Routing } from "./route.ts";
@@ -18,11 +25,18 @@ import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_
 
 export type { ExpertChoice };
 
-const COMBINE = kernelOf("experts/combine_experts")({}, {
-  name: "combine_experts",
-  bindings: ["y", "weights", "out"],
-  constants: ["COLS4", "TOP_K", "ADD"],
-});
+interface CombineParameters {
+  /** Whether the biases of the experts are added to their outputs. */
+  readonly BIASED: boolean;
+}
+
+function combineKernel(BIASED: boolean): Kernel {
+  return kernelOf<CombineParameters>("experts/combine_experts")({ BIASED }, {
+    name: BIASED ? "combine_experts_bias" : "combine_experts",
+    bindings: ["y", "weights", "out", ...BIASED ? ["bias", "experts"] : []],
+    constants: ["COLS4", "TOP_K", "ADD"],
+  });
+}
 
 /** Jobs, and how many of an expert share a tile: one number for both matmuls of a layer, see `tileSize`. */
 export type TiledJobs = Jobs & { readonly tile: TileSize };
@@ -216,9 +230,18 @@ export function expertWork(
   };
 }
 
-/** Records `out (+)= sum over a row's experts of weight * y`; y is [rows, topK, cols]. */
+/**
+ * Records `out (+)= sum over a row's experts of weight * y`; y is [rows, topK, cols].
+ *
+ * @param bias values [numExperts, cols] of the row's experts, u32 [rows, topK], that are added to y.
+ */
 export function combineExperts(
-  buffers: { readonly y: Operand; readonly weights: Operand; readonly out: Operand },
+  { bias, ...buffers }: {
+    readonly y: Operand;
+    readonly weights: Operand;
+    readonly out: Operand;
+    readonly bias?: { readonly values: Operand; readonly experts: Operand } | undefined;
+  },
   { rows, topK, cols, add, label }: {
     readonly rows: number;
     readonly topK: number;
@@ -227,8 +250,8 @@ export function combineExperts(
     readonly label: string;
   },
 ): Dispatch {
-  return dispatch(COMBINE, {
-    buffers,
+  return dispatch(combineKernel(bias !== undefined), {
+    buffers: { ...buffers, ...bias && { bias: bias.values, experts: bias.experts } },
     constants: { COLS4: cols / 4, TOP_K: topK, ADD: Number(add) },
     workgroups: [Math.ceil(cols / 4 / 64), rows],
     label,

@@ -8,10 +8,10 @@ export type FloatFormat = "bf16" | "f16" | "f32";
 export type Quantization = "q8" | "q4";
 
 /**
- * What quantized checkpoints hold: integers of 4 bits less a zero, integers of 8 bits, or FP8 (e4m3).
- * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero.
+ * What quantized checkpoints hold: integers of 4 bits less a zero, integers of 8 bits, FP8 (e4m3), or FP4 (e2m1).
+ * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero; of mxfp4 a byte with the exponent (e8m0).
  */
-export type Prequantized = "u4" | "i8" | "f8";
+export type Prequantized = "u4" | "i8" | "f8" | "mxfp4";
 
 /** How a matrix is stored in GPU memory; each has its file in kernels/lib, `weights_FORMAT.wgsl`. */
 export type WeightFormat = FloatFormat | Quantization | Prequantized;
@@ -26,6 +26,7 @@ export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
   u4: 0.5,
   i8: 1,
   f8: 1,
+  mxfp4: 0.5,
 };
 
 /** Vec8s (8 weights) in one packed block of a format, which is one load. */
@@ -38,6 +39,7 @@ export const BLOCK_VEC8S: Readonly<Record<WeightFormat, number>> = {
   u4: 4,
   i8: 2,
   f8: 2,
+  mxfp4: 4,
 };
 
 /** Weights that share a scale, along k. */
@@ -54,7 +56,7 @@ export function isInteger(format: WeightFormat): format is Quantization {
 }
 
 export function isPrequantized(format: WeightFormat): format is Prequantized {
-  return format === "u4" || format === "i8" || format === "f8";
+  return format === "u4" || format === "i8" || format === "f8" || format === "mxfp4";
 }
 
 /** Whether rows of `cols` can be quantized: their scales fill whole 32-bit words. */
@@ -64,6 +66,7 @@ export function isQuantizable(cols: number): boolean {
 
 /** Bytes of the scales of a row; 0 where there are none. */
 export function scaleBytes(format: WeightFormat, cols: number): number {
+  if (format === "mxfp4") return cols / GROUP;
   if (isPrequantized(format)) return 4 * cols / GROUP;
   return isQuantized(format) ? 2 * cols / GROUP : 0;
 }
@@ -98,7 +101,7 @@ export interface Shard {
   readonly operand: Operand;
   /**
    * Where the format is quantized, [rows, cols / GROUP] in the order of quantize.wgsl: f16, or the
-   * words of a prequantized one.
+   * words or bytes of a prequantized one.
    */
   readonly scales?: Operand;
   /** First output column this shard makes (first row of the matrix where rows are not paired). */

@@ -88,7 +88,9 @@ function withImages(file: Uint8Array): Uint8Array {
 const cases = [
   ...SPECULATED.map((name) => ({ name, kernels: "software" })),
   // These have all that is not Llama's; a software adapter takes long to compile them.
-  ...["phi3", "olmo2", "qwen3", "gemma2", "deepseek_v2_groups", "deepseek_v3"].map((name) => ({
+  ...["phi3", "olmo2", "qwen3", "gemma2", "deepseek_v2_groups", "deepseek_v3", "gpt_oss"].map((
+    name,
+  ) => ({
     name,
     kernels: "hardware",
   })),

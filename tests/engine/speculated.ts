@@ -25,6 +25,7 @@ export const SPECULATED: readonly string[] = [
   "qwen3_moe",
   "deepseek_v2_groups",
   "deepseek_v3",
+  "gpt_oss",
 ];
 
 export function folderOf(name: string): string {

@@ -40,11 +40,16 @@ interface Shape {
   readonly scale?: number;
   readonly cap?: number;
   readonly window?: number;
+  /** Whether heads have a logit without a value: `SINKS`. */
+  readonly sinks?: boolean;
 }
 
 function headsOf({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Heads {
   return { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
 }
+
+/** Of heads: below all scores, among them, and above all. */
+const SINKS = [-4, 0.5, 90, 3];
 
 interface Tensors {
   readonly q: Float32Array;
@@ -70,7 +75,14 @@ function visible({ position, base, live, path }: Row, window = Infinity): number
 }
 
 /** Output of one head of one row, [headDim]. */
-function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
+function reference(
+  row: Row,
+  q: Float32Array,
+  kvHead: number,
+  shape: Shape,
+  of: Tensors,
+  sink = -Infinity,
+): number[] {
   const { kvHeads, headDim, scale = 1 / Math.sqrt(headDim), cap, window } = shape;
   const at = visible(row, window).map((cell) => {
     const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
@@ -82,7 +94,7 @@ function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: 
   });
   const peak = Math.max(...scores);
   const weights = scores.map((score) => Math.exp(score - peak));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const total = weights.reduce((sum, weight) => sum + weight, Math.exp(sink - peak));
   return Array.from(q, (_, d) =>
     weights.reduce((sum, weight, j) => {
       return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
@@ -122,6 +134,7 @@ async function run(
     out,
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
     scales,
+    sinks: shape.sinks ? device.floats(SINKS.slice(0, heads.heads)) : undefined,
   };
   const { scale = 1 / Math.sqrt(headDim), cap, window } = shape;
   const scoring = { scale, cap, window };
@@ -196,7 +209,8 @@ function assertReference(
     const expected = Array.from({ length: group * kvHeads }, (_, h) => {
       const from = r * actual.length + h * headDim;
       const q = of.q.subarray(from, from + headDim);
-      return reference(row, q, Math.floor(h / group), shape, of);
+      const sink = shape.sinks ? SINKS[h] : undefined;
+      return reference(row, q, Math.floor(h / group), shape, of, sink);
     });
     assertClose(actual, expected.flat(), tolerance, `row ${r} ${JSON.stringify(row)}`);
     if (!row.live) assert.deepEqual(outputs[r], new Uint32Array(actual.length));
@@ -208,6 +222,28 @@ for (const shape of SHAPES) {
     const of = tensors(shape);
     const outputs = await run(shape, of, ROWS.map((_, r) => r));
     assertReference(shape, of, ROWS, outputs, 1e-5);
+  });
+}
+
+/** Each merges its partial sums another way: in registers, by lanes, and from 32 rows on by an invocation. */
+const SINKING: readonly (Shape & { readonly times: number })[] = [
+  { software: true, group: 2, kvHeads: 2, headDim: 32, times: 1 },
+  { software: true, group: 2, kvHeads: 1, headDim: 128, window: 16, times: 1 },
+  { software: false, group: 2, kvHeads: 2, headDim: 32, window: 70, times: 1 },
+  { software: false, group: 2, kvHeads: 2, headDim: 32, times: 4 },
+];
+
+for (const { times, ...shape } of SINKING) {
+  const rows = times * ROWS.length;
+  Deno.test(`attention: a logit without a value joins each head's, ${rows} rows, ${nameOf(shape)}`, async () => {
+    const sinking = { ...shape, sinks: true };
+    const of = tensors(shape);
+    const order = Array.from({ length: rows }, (_, r) => r % ROWS.length);
+    const outputs = await run(sinking, of, order);
+    for (let first = 0; first < rows; first += ROWS.length) {
+      const some = outputs.slice(first, first + ROWS.length);
+      assertReference(sinking, of, ROWS, some, 1e-5);
+    }
   });
 }
 

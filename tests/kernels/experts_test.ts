@@ -18,6 +18,7 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
+import { uploadPrequantized } from "./prequantized.ts";
 import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
 import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
@@ -25,7 +26,7 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 interface Case {
-  readonly format: FloatFormat | Quantization;
+  readonly format: FloatFormat | Quantization | "mxfp4";
   readonly epilogue: "store" | "swiglu";
   readonly numExperts: number;
   readonly topK: number;
@@ -74,6 +75,9 @@ function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Ar
     const values = numbers(numExperts * n * cols, 9);
     const matrix = uploadQuantized(device, values, { format, cols, most });
     return { matrix, values: pack(values, { format, cols, lanes: matrix.lanes }).values };
+  }
+  if (format === "mxfp4") {
+    return uploadPrequantized(device, format, { rows: numExperts * n, cols, most });
   }
   const values = weights(format, numExperts * n, cols);
   const shards = of.shards.map((experts) => experts * n);
@@ -139,7 +143,16 @@ const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
   "an odd number of blocks a lane, tiles of 4": [{ ...STAGED, k: ODD, n: 6, format: "f32" }, 12],
 };
 
-for (const [name, [of, rows]] of Object.entries(CASES)) {
+/** Rows of gpt-oss: 45 packed blocks for each of two lanes. */
+const MXFP4 = { ...STAGED, ...SINGLE, format: "mxfp4", numExperts: 4, k: 2880, n: 8 } as const;
+const MXFP4_CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
+  "mxfp4 of 2880 columns, software": [{ ...MXFP4, tuning: tuning(true) }, 3],
+  "mxfp4 of 2880 columns, one row": [MXFP4, 1],
+  // These take long to compile.
+  ...EXHAUSTIVE ? { "mxfp4 of 2880 columns, tiles of 4": [MXFP4, 9] } as const : {},
+};
+
+for (const [name, [of, rows]] of Object.entries({ ...CASES, ...MXFP4_CASES })) {
   Deno.test(`experts: ${name}`, async () => {
     const { matrix, values } = upload(of);
     const experts = choices(rows, of);
@@ -269,18 +282,26 @@ for (const format of ["q8", "q4"] as const) {
   });
 }
 
-for (const add of [true, false]) {
-  Deno.test(`experts: combined and ${add ? "added" : "stored"}`, async () => {
+for (const [add, biased] of [[true, false], [false, false], [true, true]] as const) {
+  const name = `combined and ${add ? "added" : "stored"}${biased ? ", with biases" : ""}`;
+  Deno.test(`experts: ${name}`, async () => {
     const [rows, topK, cols] = [3, 4, 264];
     const y = numbers(rows * topK * cols, 1);
     const shares = numbers(rows * topK, 2);
     const out = device.filled(rows * cols, 0.5);
-    const buffers = { y: device.floats(y), weights: device.floats(shares), out };
+    const experts = choices(rows, { ...GATE_UP, topK });
+    const values = numbers(GATE_UP.numExperts * cols, 4);
+    const bias = biased
+      ? { values: device.floats(values), experts: device.words(experts) }
+      : undefined;
+    const buffers = { y: device.floats(y), weights: device.floats(shares), out, bias };
     await device.run([combineExperts(buffers, { rows, topK, cols, add, label: "test" })]);
     const wanted = Array.from({ length: rows * cols }, (_, at) => {
       const [r, c] = [Math.floor(at / cols), at % cols];
       const jobs = Array.from({ length: topK }, (_, k) => r * topK + k);
-      return jobs.reduce((sum, job) => sum + shares[job]! * y[job * cols + c]!, add ? 0.5 : 0);
+      const added = (job: number) => biased ? values[experts[job]! * cols + c]! : 0;
+      const of = (job: number) => shares[job]! * (y[job * cols + c]! + added(job));
+      return jobs.reduce((sum, job) => sum + of(job), add ? 0.5 : 0);
     });
     assertClose(await device.readFloats(out), wanted, 1e-5, "combined");
   });

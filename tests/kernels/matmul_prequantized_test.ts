@@ -39,9 +39,12 @@ const CASES: Readonly<Record<string, readonly (readonly [number, readonly number
     }
     : { all: [[1024, [1, 9]], [704, [2]]], cached: [[1024, [9]], [96, [2]]], few: [[704, [2]]] };
 
-for (const format of ["u4", "i8", "f8"] as const) {
+for (const format of ["u4", "i8", "f8", "mxfp4"] as const) {
   for (const tuning of TUNINGS) {
-    const { test } = tuning.lanes === 2 ? exhaustive : Deno;
+    // Software has mxfp4 in experts_test.ts.
+    const { test } = tuning.lanes === 2 || format === "mxfp4" && tuning.software
+      ? exhaustive
+      : Deno;
     test(`matmul ${format}, ${tuning.lanes} lanes: the bits of float weights`, async () => {
       for (const [cols, counts] of casesOf(tuning)) {
         const n = 14;

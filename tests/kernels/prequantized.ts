@@ -8,11 +8,15 @@ import type { Device } from "../gpu/device.ts";
 import { e4m3 } from "../model/quantized/e4m3.ts";
 import { uploadMatrix } from "./matrices.ts";
 
+/** Source: OCP Microscaling Formats (MX) 1.0, 5.3.3. */
+const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0, -0.5, -1, -1.5, -2, -3, -4, -6];
+
 /** What the stored integer `u` stands for, before its scale. */
 const VALUE: Readonly<Record<Prequantized, (u: number, zero: number) => number>> = {
   u4: (u, zero) => u - zero,
   i8: (u) => u - 128,
   f8: (u) => e4m3(u),
+  mxfp4: (u) => E2M1[u] ?? NaN,
 };
 
 /** Random rows as ReadRows fills them, and their numbers. */
@@ -20,7 +24,7 @@ function randomRows(format: Prequantized, n: number, cols: number) {
   const { weights, all } = rowWords({ format, cols });
   const rows = new Uint32Array(n * all);
   const values = new Float32Array(n * cols);
-  const bits = format === "u4" ? 4 : 8;
+  const bits = format === "u4" || format === "mxfp4" ? 4 : 8;
   const scale = new Float32Array(1);
   const scaleBits = new Uint32Array(scale.buffer);
   for (let row = 0; row < n; row++) {
@@ -29,6 +33,7 @@ function randomRows(format: Prequantized, n: number, cols: number) {
       const zero = format === "u4" ? (row + Math.floor(k / 32)) % 17 : 0;
       // All 23 bits of i8's and f8's scales are used, 19 of u4's.
       scale[0] = 0.01 + hash32(5, row, Math.floor(k / 32)) / 2 ** 36;
+      if (format === "mxfp4") scale[0] = 2 ** (-8 + hash32(5, row, Math.floor(k / 32)) % 7);
       if (format === "u4") scaleBits[0] = (scaleBits[0] ?? 0) & ~31;
       rows[group] = ((scaleBits[0] ?? 0) | zero) >>> 0;
       let u = hash32(6, row, k) >>> 32 - bits;

@@ -4,6 +4,7 @@ import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import type { Loader } from "../../src/model/weights/loader.ts";
+import { E2M1 } from "../../src/model/checkpoint/quantized/dequantize.ts";
 import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { loader, randomLoader } from "./loaders.ts";
@@ -98,9 +99,31 @@ Deno.test("random weights: a seed repeats; matrices and shards are apart", async
   assert.equal(new Set(all).size, 8);
 });
 
-Deno.test("random weights: vectors are ones", async () => {
-  const values = await device.readFloats(
-    randomLoader(device.gpu, { seed: 1 }).vector("n", tensor(24)),
+Deno.test("random weights: experts in MXFP4 have the deviation of others, to a power of two", async () => {
+  const load = randomLoader(device.gpu, { seed: 1 });
+  const [rows, cols] = [64, 128];
+  const expert = { ...tensor(rows, cols), dtype: "GROUPED_MXFP4", dtypeName: "MXFP4" } as const;
+  const matrix = load.experts("e", [[expert], [expert]]);
+  assert.equal(matrix.format, "mxfp4");
+  await load.fill();
+  const [{ operand, scales } = {}] = matrix.shards;
+  assert.ok(operand && scales);
+  const exponents = new Uint8Array((await device.readWords(scales)).buffer);
+  assert.equal(exponents.length, 2 * rows * cols / 32);
+  assert.deepEqual(new Set(exponents).size, 1);
+  const codes = [...await device.readWords(operand)].flatMap((word) =>
+    Array.from({ length: 8 }, (_, i) => word >>> 4 * i & 15)
   );
+  assert.equal(codes.length, 2 * rows * cols);
+  const scale = 2 ** ((exponents[0] ?? NaN) - 127);
+  const found = deviation(codes.map((code) => scale * (E2M1[code] ?? NaN))) * Math.sqrt(cols);
+  assert.ok(found > 0.7 && found < 1.42, `${found}`);
+});
+
+Deno.test("random weights: norms are ones, biases and sinks zeros", async () => {
+  const load = randomLoader(device.gpu, { seed: 1 });
+  const bias = load.vector("b", { ...tensor(24), name: "mlp.experts.down_proj_bias" });
+  assert.deepEqual([...await device.readFloats(bias)], Array(24).fill(0));
+  const values = await device.readFloats(load.vector("n", tensor(24)));
   assert.deepEqual([...values], Array(24).fill(1));
 });

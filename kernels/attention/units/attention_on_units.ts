@@ -75,7 +75,7 @@ function inTiles(
       cellsOf(units);
     return parted(shape, few, () => inParts(1), () => inParts(APART, true));
   }
-  if (buffers.scales) return inParts(segment);
+  if (buffers.scales || buffers.sinks) return inParts(segment);
   const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
   return parted(shape, SEGMENT_CELLS, () => [direct], () => inParts(segment));
 }

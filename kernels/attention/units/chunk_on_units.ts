@@ -132,7 +132,7 @@ export function chunkOnUnits(
   const { sums, stats } = buffers.partial;
   const span = SEGMENT_CELLS / cellsOf(units);
   const whole = choose(shape, units, span);
-  if (whole.direct && !buffers.scales) {
+  if (whole.direct && !buffers.scales && !buffers.sinks) {
     const of = { ...shape, firstRow: 0, firstScale: 0 };
     return [halved, partSums(buffers, of, { units, cells, tile: whole, kept: 1 })];
   }

@@ -10,14 +10,14 @@ const COMBINE_PREFETCH = 16;
 
 /** Records the merging of partial sums of `cells` cells each, of which a query has `kept`. */
 export function combined(
-  { rows, out, partial: { sums, stats }, scales }: AttentionBuffers,
+  { rows, out, partial: { sums, stats }, scales, sinks }: AttentionBuffers,
   shape: Block,
   { cells, kept }: { readonly cells: number; readonly kept: number },
 ): Dispatch {
   const { heads, headDim, count, firstRow, window } = shape;
-  const lowers = scales !== undefined;
-  return dispatch(combineUnitsKernel({ headDim, cells, kept, lowers }), {
-    buffers: { sums, stats, rows, out, ...scales && { scales } },
+  const flags = { lowers: scales !== undefined, sinks: sinks !== undefined };
+  return dispatch(combineUnitsKernel({ headDim, cells, kept, ...flags }), {
+    buffers: { sums, stats, rows, out, ...scales && { scales }, ...sinks && { sinks } },
     constants: {
       HEADS: heads,
       KEPT: kept,
@@ -48,6 +48,8 @@ interface Combined {
   readonly kept: number;
   /** Whether the scales of the output's rows are lowered. */
   readonly lowers: boolean;
+  /** Whether a logit without a value joins the softmax of each head. */
+  readonly sinks: boolean;
 }
 
 /** Segments at a time: as many as there may be, a power of two. None of it touches a bit. */
@@ -59,6 +61,8 @@ function combineLanes({ kept, cells }: Combined): number {
 interface CombineUnitsParameters {
   /** Whether the scales of the output's rows are lowered. */
   readonly LOWERS_SCALE: boolean;
+  /** Whether a logit without a value joins the softmax of each head. */
+  readonly SINKS: boolean;
   /** Cells of a partial sum, and partial sums of a segment. */
   readonly EACH_CELLS: number;
   readonly SEGMENT: number;
@@ -71,12 +75,14 @@ interface CombineUnitsParameters {
 
 /** Merges partial sums. */
 function combineUnitsKernel(of: Combined): Kernel {
-  const { headDim, cells, lowers } = of;
+  const { headDim, cells, lowers, sinks } = of;
   const lanes = combineLanes(of);
-  const name = `combine_units_${headDim}_${cells}_${lanes}${lowers ? "_scale" : ""}`;
+  const suffix = `${lowers ? "_scale" : ""}${sinks ? "_sinks" : ""}`;
+  const name = `combine_units_${headDim}_${cells}_${lanes}${suffix}`;
   const SEGMENT = SEGMENT_CELLS / cells;
   const parameters = {
     LOWERS_SCALE: lowers,
+    SINKS: sinks,
     EACH_CELLS: cells,
     SEGMENT,
     PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH),

@@ -24,6 +24,9 @@ const NEGATIVE = -3.0e38; // below every peak
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KEPT]: peak, base 2, and total
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
+//#if SINKS
+@group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
+//#endif
 
 struct Part {
   peak: f32, // base 2
@@ -88,6 +91,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     workgroupBarrier();
   }
   if (lane == 0u) {
+    //#if SINKS
+    all.total += exp2(min(1.4426950408889634 * sinks[tile.x] - all.peak, 120.0));
+    //#endif
     let y = all.sum / all.total;
     out[query * HEAD + quad] = y;
     lower_scale(tile.y, y);

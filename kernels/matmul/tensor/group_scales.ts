@@ -1,5 +1,6 @@
-import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, type Operand } from "../../../src/gpu/kernel.ts";
 import {
+  GROUP,
   isInteger,
   type Matrix,
   type Prequantized,
@@ -15,13 +16,20 @@ const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
   u4: 16,
   i8: 128,
   f8: 448,
+  mxfp4: 6,
 };
 
-const GROUP_SCALES = kernelOf("matmul/tensor/group_scales")({}, {
-  name: "group_scales",
-  bindings: ["groups", "scales"],
-  constants: ["WORDS", "MOST", "PAIRS", "ROWS_ACROSS"],
-});
+interface GroupScalesParameters {
+  /** Whether the scale of a group is a byte, the exponent of a power of two. */
+  readonly EXPONENTS: boolean;
+}
+
+function groupScalesKernel(EXPONENTS: boolean): Kernel<"groups" | "scales"> {
+  return kernelOf<GroupScalesParameters>("matmul/tensor/group_scales")({ EXPONENTS }, {
+    name: EXPONENTS ? "group_scales_exponents" : "group_scales",
+    bindings: ["groups", "scales"],
+  });
+}
 
 /** Workgroups across: a vocabulary has more rows than a dimension may have workgroups. */
 const ROWS_ACROSS = 1 << 15;
@@ -36,10 +44,11 @@ export function groupScales(
   buffers: { readonly groups: Operand; readonly scales: Operand },
   { format, rows, cols }: Pick<Matrix, "rows" | "cols"> & { readonly format: keyof typeof MOST },
 ): Dispatch {
-  return dispatch(GROUP_SCALES, {
+  const exponents = format === "mxfp4";
+  return dispatch(groupScalesKernel(exponents), {
     buffers,
     constants: {
-      WORDS: scaleBytes(format, cols) / 4,
+      WORDS: exponents ? cols / GROUP : scaleBytes(format, cols) / 4,
       MOST: MOST[format],
       PAIRS: Number(isInteger(format)),
       ROWS_ACROSS,

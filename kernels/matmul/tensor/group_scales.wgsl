@@ -18,10 +18,17 @@ const THREADS = 64u;
 
 var<workgroup> peaks: array<f32, 64>;
 
+//#if EXPONENTS
+// WORDS counts bytes here, exponents of powers of two; the least one is taken for 2^-126.
+fn peak_at(i: u32) -> f32 {
+  return bitcast<f32>(max((groups[i / 4u] >> (8u * (i % 4u))) & 0xffu, 1u) << 23u);
+}
+//#else
 fn peak_of(word: u32) -> f32 {
   let pair = abs(unpack2x16float(word));
   return select(abs(bitcast<f32>(word & 0xffffffe0u)), max(pair.x, pair.y), PAIRS == 1u);
 }
+//#endif
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -31,7 +38,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   var peak = 0.0;
   for (var i = thread; i < WORDS; i += THREADS) {
+    //#if EXPONENTS
+    peak = max(peak, peak_at(row * WORDS + i));
+    //#else
     peak = max(peak, peak_of(groups[row * WORDS + i]));
+    //#endif
   }
   peaks[thread] = peak;
   workgroupBarrier();

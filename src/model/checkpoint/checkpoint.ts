@@ -2,6 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { isObject, quote } from "../files/fields.ts";
 import { diskFolder, type Folder, readJson, readText } from "../files/folder.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
+import { expertStacks } from "./quantized/expert_stacks.ts";
 import { quantizedView } from "./quantized/checkpoint.ts";
 import { openTensors } from "../files/tensor_files.ts";
 
@@ -20,7 +21,7 @@ export function openCheckpoint(folder: string): Checkpoint {
  */
 export function checkpointOf(folder: Folder): Checkpoint {
   using stack = new DisposableStack();
-  const view = quantizedView(stack.use(storedCheckpoint(folder)));
+  const view = expertStacks(quantizedView(stack.use(storedCheckpoint(folder))));
   stack.move();
   return view;
 }

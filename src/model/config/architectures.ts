@@ -2,6 +2,7 @@
 import { DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE_LITE } from "./architectures/deepseek.ts";
 import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
+import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MISTRAL } from "./architectures/mistral.ts";
@@ -36,6 +37,7 @@ export const FAMILIES: readonly Family[] = [
   GLM4_MOE_LITE,
   OLMO3,
   EXAONE4,
+  GPT_OSS,
 ];
 
 /** A name that config.json may have. */

@@ -30,6 +30,10 @@ export interface HeadAttention {
   readonly window: number | undefined;
   /** q, k and v have a bias (Qwen2). */
   readonly bias: boolean;
+  /** So has o (gpt-oss). Default false. */
+  readonly outBias?: boolean;
+  /** Each head has a logit that joins its softmax and has no value (gpt-oss). Default false. */
+  readonly sinks?: boolean;
   /** RMSNorm of q and of k before rope: over each head (Qwen3) or over all heads (OLMo-2). */
   readonly qkNorm: "none" | "head" | "whole";
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
@@ -80,6 +84,11 @@ export interface MixtureMlp {
   readonly intermediateSize: number;
   /** Added for every row (DeepSeek). */
   readonly shared: DenseMlp | undefined;
+  /**
+   * gpt-oss: gate and up are neighbouring rows of one matrix, the router and both matrices have biases, and an expert is
+   * down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
+   */
+  readonly paired?: { readonly limit: number };
 }
 
 /** What an attention's plan takes, elements a token (`keys`, `values`) or row. */

@@ -41,6 +41,7 @@ export type LayerRole =
   | "expertGate"
   | "expertUp"
   | "expertDown"
+  | "sinks"
   | "sharedGate"
   | "sharedUp"
   | "sharedDown";
@@ -77,6 +78,8 @@ export const LLAMA_NAMES: TensorNames = {
     expertGate: `mlp.experts.${EXPERT}.gate_proj`,
     expertUp: `mlp.experts.${EXPERT}.up_proj`,
     expertDown: `mlp.experts.${EXPERT}.down_proj`,
+    // The whole name of a tensor of gpt-oss.
+    sinks: "self_attn.sinks",
     sharedGate: "mlp.shared_experts.gate_proj",
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",

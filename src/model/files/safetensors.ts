@@ -17,6 +17,7 @@ export type GroupedDType =
   | "GROUPED_U4"
   | "GROUPED_I8"
   | "GROUPED_F8"
+  | "GROUPED_MXFP4"
   | "GROUPED_Q8"
   | "GROUPED_Q4";
 

@@ -115,7 +115,7 @@ export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, o }, q, of }: {
+  { weights: { spec, o, outBias, sinks }, q, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
     readonly of: RowsOf;
@@ -123,8 +123,12 @@ export function attended(
 ): Value {
   const { scale, cap, window } = spec;
   const heads = headsOf(spec, context);
-  const out = graph.attention(q, { heads, scale, cap, window, kv, of }, `${label}.attention`);
-  return graph.linear(out, o, { label: `${label}.o` });
+  const out = graph.attention(
+    q,
+    { heads, scale, cap, window, sinks, kv, of },
+    `${label}.attention`,
+  );
+  return graph.linear(out, o, { bias: outBias, label: `${label}.o` });
 }
 
 /**
@@ -218,24 +222,35 @@ function denseMlp(
   return graph.linear(act, down, { label: `${label}.${roles.down}` });
 }
 
-/** shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. */
+/**
+ * shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. The experts of
+ * gpt-oss have biases, and another gate.
+ */
 function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string): Value {
-  const { spec: { routing }, router, bias, gateUp, down, stacked, shared } = weights;
+  const { spec: { routing, paired }, router, bias, biases, gateUp, down, stacked, shared } =
+    weights;
   const jobs = { routing, shared: stacked };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
-  const logits = graph.linear(x, router, { label: `${label}.router` });
+  const logits = graph.linear(x, router, { bias: biases?.router, label: `${label}.router` });
   const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,
     { matrix: gateUp, experts, jobs, perJob: false },
     `${label}.experts.gateUp`,
   );
-  const act = graph.gate(both, "silu", `${label}.experts.gate`);
+  const act = paired && biases
+    ? graph.expertGate(
+      both,
+      { bias: biases.gateUp, experts, limit: paired.limit },
+      `${label}.experts.gate`,
+    )
+    : graph.gate(both, "silu", `${label}.experts.gate`);
   const outputs = graph.expertLinear(
     act,
     { matrix: down, experts, jobs, perJob: true },
     `${label}.experts.down`,
   );
-  const sum = graph.combine(outputs, shares, `${label}.experts`);
+  const added = biases && { values: biases.down, experts };
+  const sum = graph.combine(outputs, shares, `${label}.experts`, added);
   return ofAll ? graph.add(ofAll, sum, `${label}.addExperts`) : sum;
 }

@@ -125,7 +125,7 @@ export interface StoreHeads {
   readonly out: Value;
 }
 
-/** out = softmax(cap(scale q k^T)) v over the pages of each row's slot. */
+/** out = softmax(cap(scale q k^T)) v over the pages of each row's slot; a head's sink is one more logit, without a value. */
 export interface Attention {
   readonly kind: "attention";
   readonly q: Value;
@@ -133,6 +133,8 @@ export interface Attention {
   readonly scale: number;
   readonly cap: number | undefined;
   readonly window: number | undefined;
+  /** f32 [heads] */
+  readonly sinks?: Operand | undefined;
   readonly kv: LayerKv;
   readonly of: RowsOf;
   readonly out: Value;
@@ -204,11 +206,27 @@ export interface ExpertLinear {
   readonly out: Value;
 }
 
+/**
+ * out = gate sigmoid(1.702 gate) (up + 1) of pairs (gate, up) of neighbouring columns of x, which are jobs, with the
+ * biases of their experts; gate is at most `limit`, up within it.
+ */
+export interface ExpertGate {
+  readonly kind: "expert_gate";
+  readonly x: Value;
+  /** [experts, cols of x] */
+  readonly bias: Operand;
+  readonly experts: Value;
+  readonly limit: number;
+  readonly out: Value;
+}
+
 /** out = the sum of a row's experts' outputs, each times its share, the first choice first. */
 export interface Combine {
   readonly kind: "combine";
   readonly x: Value;
   readonly shares: Value;
+  /** Biases of the experts, [experts, cols], added to their outputs. */
+  readonly bias?: { readonly values: Operand; readonly experts: Value } | undefined;
   readonly out: Value;
 }
 
@@ -299,6 +317,7 @@ export type Operation =
   | LatentValue
   | Route
   | ExpertLinear
+  | ExpertGate
   | Combine
   | Gather
   | Scatter
@@ -409,7 +428,7 @@ export class Graph {
 
   attention(
     q: Value,
-    of: Pick<Attention, "heads" | "scale" | "cap" | "window" | "kv" | "of">,
+    of: Pick<Attention, "heads" | "scale" | "cap" | "window" | "sinks" | "kv" | "of">,
     label: string,
   ): Value {
     return this.#add({ kind: "attention", q, ...of, out: like(q, label) }, label);
@@ -465,9 +484,18 @@ export class Graph {
     return this.#add({ kind: "expert_linear", x, ...of, out }, label);
   }
 
-  combine(x: Value, shares: Value, label: string): Value {
+  expertGate(
+    x: Value,
+    of: Pick<ExpertGate, "bias" | "experts" | "limit">,
+    label: string,
+  ): Value {
+    const out = value(label, x.rows, x.cols / 2);
+    return this.#add({ kind: "expert_gate", x, ...of, out }, label);
+  }
+
+  combine(x: Value, shares: Value, label: string, bias?: Combine["bias"]): Value {
     const out = value(label, shares.rows, x.cols);
-    return this.#add({ kind: "combine", x, shares, out }, label);
+    return this.#add({ kind: "combine", x, shares, ...bias && { bias }, out }, label);
   }
 
   gather(x: Value, index: Operand, rows: number, label: string, at?: Operand): Value {

@@ -14,6 +14,7 @@ import {
   expertTile,
   expertTiles,
 } from "../../../kernels/experts/experts.ts";
+import { gateExperts } from "../../../kernels/experts/expert_gate.ts";
 import { expertSums } from "../../../kernels/experts/expert_sums.ts";
 import { route } from "../../../kernels/experts/route.ts";
 import { routerLogits } from "../../../kernels/experts/router_logits.ts";
@@ -190,10 +191,21 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const buffers = { x: at(x), experts: at(experts), weights: at(shares), out: at(out) };
       return expertSums({ matrix, ...buffers }, shape);
     }
+    case "expert_gate": {
+      const { x, bias, experts, limit, out, label } = op;
+      const { rows, cols } = out;
+      const buffers = { x: at(x), bias, experts: at(experts), out: at(out) };
+      return [gateExperts(buffers, { rows, cols, limit, label })];
+    }
     case "combine": {
-      const { x, shares, to: added, out, label } = op;
+      const { x, shares, bias, to: added, out, label } = op;
       const shape = { rows: out.rows, topK: shares.cols, cols: out.cols, label };
-      const buffers = { y: at(x), weights: at(shares), out: at(out) };
+      const buffers = {
+        y: at(x),
+        weights: at(shares),
+        out: at(out),
+        bias: bias && { values: bias.values, experts: at(bias.experts) },
+      };
       return [combineExperts(buffers, { ...shape, add: added !== undefined })];
     }
     case "norm_pair": {
@@ -485,7 +497,7 @@ export function attendOnce(
   op: AttentionOp & { readonly label: string },
   relay?: OwnHeads["relay"],
 ): Dispatch[] {
-  const { q, heads, scale, cap, window, kv, of, partial, notes, own, out, label } = op;
+  const { q, heads, scale, cap, window, sinks, kv, of, partial, notes, own, out, label } = op;
   const { rows, count, perSlot, paths = false } = of;
   const { tuning, pages } = context;
   const output = at(out);
@@ -500,6 +512,7 @@ export function attendOnce(
     partial: partialOf(at, partial),
     out: output,
     scales: notes ? scalesOf(context, "attentionOutput") : undefined,
+    sinks,
   };
   return attentionOnDevice(buffers, {
     ...heads,

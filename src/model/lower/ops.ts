@@ -16,6 +16,7 @@ import type {
   Copy,
   Elementwise,
   Embed,
+  ExpertGate,
   ExpertJobs,
   Gate,
   Gather,
@@ -288,6 +289,7 @@ type Kernels =
   | ExpertMatmulOp
   | ExpertTilesOp
   | ExpertSumsOp
+  | ExpertGate
   | CombineOp
   | NormedRouterOp
   | NormPairOp
@@ -384,7 +386,14 @@ export function readsOf(op: LoweredOp): Value[] {
     case "expert_sums":
       return [op.x, op.experts, op.shares, op.stream];
     case "combine":
-      return [op.x, op.shares, ...op.to ? [op.to] : []];
+      return [
+        op.x,
+        op.shares,
+        ...op.bias ? [op.bias.experts] : [],
+        ...op.to ? [op.to] : [],
+      ];
+    case "expert_gate":
+      return [op.x, op.experts];
     case "normed_router":
       return [op.from.x, op.from.y];
     case "norm_pair":

@@ -80,7 +80,7 @@ export function attentionTensors(
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
-  const { numHeads, numKvHeads, headDim, bias, qkNorm } = attention;
+  const { numHeads, numKvHeads, headDim, bias, outBias, sinks, qkNorm } = attention;
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
@@ -92,7 +92,11 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
       normTensor("qNorm", at, whole ? queries : headDim),
       normTensor("kNorm", at, whole ? keys : headDim),
     ],
+    ...sinks
+      ? [vector(`${at.roles}.sinks`, `${at.prefix}.${at.names.modules.sinks}`, numHeads)]
+      : [],
     ...matrices([["o", at.hiddenSize]], at, queries),
+    ...outBias ? [biasTensor("o", at, at.hiddenSize)] : [],
   ];
 }
 
@@ -131,6 +135,7 @@ function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
 }
 
 function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
+  if (spec.paired) return pairedExperts(spec, at);
   const { routing: { numExperts, topK, scores }, shared } = spec;
   const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
   const module = router.name.slice(0, -".weight".length);
@@ -156,6 +161,37 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
         })),
     ).flat(),
     ...shared ? gatedTensors(shared, at, sharedRoles) : [],
+  ];
+}
+
+/** Matrices and biases of all experts are tensors each, of which an expert has consecutive rows. */
+function pairedExperts(
+  { routing: { numExperts, topK }, intermediateSize }: MixtureMlp,
+  at: Place,
+): TensorSpec[] {
+  const { hiddenSize, names: { expertStacks } } = at;
+  const share = topK / numExperts;
+  const gateUp = { role: "expertGateUp", name: `${at.prefix}.${expertStacks.gateUp}` };
+  const down = { role: "expertDown", name: `${at.prefix}.${expertStacks.down}` };
+  const part = (of: typeof down, expert: number, rows: number, cols: number): TensorSpec => ({
+    ...matrix(`${at.roles}.${of.role}.${expert}`, of.name, [rows, cols]),
+    share,
+    part: { first: expert * rows, of: numExperts * rows },
+  });
+  const biasOf = ({ role, name }: typeof down, rows: number): TensorSpec => ({
+    ...vector(`${at.roles}.${role}Bias`, `${name}_bias`, numExperts * rows),
+    share,
+  });
+  const both = 2 * intermediateSize;
+  return [
+    { ...moduleMatrix("router", at, [numExperts, hiddenSize]), kind: "table" },
+    biasTensor("router", at, numExperts),
+    ...Array.from({ length: numExperts }, (_, expert) => [
+      part(gateUp, expert, both, hiddenSize),
+      part(down, expert, hiddenSize, intermediateSize),
+    ]).flat(),
+    biasOf(gateUp, both),
+    biasOf(down, hiddenSize),
   ];
 }
 

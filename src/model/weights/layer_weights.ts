@@ -79,6 +79,10 @@ export interface HeadWeights {
   readonly qkNorm: Operand | undefined;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
+  /** Of o, [hidden]. */
+  readonly outBias?: Operand | undefined;
+  /** Logits that join the softmax of the heads, [heads]. */
+  readonly sinks?: Operand | undefined;
 }
 
 /** @param ropes of the model. */
@@ -87,7 +91,7 @@ export function loadHeadAttention(
   spec: HeadAttention,
   ropes: readonly Rope[],
 ): HeadWeights {
-  const { qkNorm, bias, headDim } = spec;
+  const { qkNorm, bias, outBias, sinks, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
   const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
   return {
@@ -103,6 +107,8 @@ export function loadHeadAttention(
       ? undefined
       : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
     o: load.matrix(`${label}.o`, [tensor("o")]),
+    outBias: outBias ? load.vector(`${label}.oBias`, tensor("oBias")) : undefined,
+    sinks: sinks ? load.vector(`${label}.sinks`, tensor("sinks")) : undefined,
   };
 }
 
@@ -204,6 +210,8 @@ export interface MixtureWeights {
   readonly router: Matrix;
   /** Added to scores for the choice, [experts]. */
   readonly bias: Operand | undefined;
+  /** Where `paired`: added to logits, [experts], and to the outputs of experts, [experts, outputs]. */
+  readonly biases?: ExpertBiases | undefined;
   /** [gate; up] of each expert, [experts + stacked, 2 intermediate, hidden]. */
   readonly gateUp: Matrix;
   /** [experts + stacked, hidden, intermediate] */
@@ -214,9 +222,16 @@ export interface MixtureWeights {
   readonly shared: DenseWeights | undefined;
 }
 
+export interface ExpertBiases {
+  readonly router: Operand;
+  readonly gateUp: Operand;
+  readonly down: Operand;
+}
+
 const SHARED_ROLES = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" };
 
 export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
+  if (spec.paired) return loadPairedExperts(source, spec);
   const { load, label, tensor } = source;
   const { routing: { scores, numExperts }, shared } = spec;
   const experts = Array.from({ length: numExperts }, (_, expert) => expert);
@@ -242,6 +257,30 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
     down: load.experts(`${label}.experts.down`, taken.down),
     stacked: together ? parts.length : 0,
     shared: shared && !together ? loadDenseMlp(source, shared, SHARED_ROLES) : undefined,
+  };
+}
+
+function loadPairedExperts(
+  { load, label, tensor }: LayerSource,
+  spec: MixtureMlp,
+): MixtureWeights {
+  const experts = (role: string) =>
+    Array.from({ length: spec.routing.numExperts }, (_, expert) => [tensor(`${role}.${expert}`)]);
+  const vector = (role: string) => load.vector(`${label}.${role}`, tensor(role));
+  return {
+    kind: "mixture",
+    spec,
+    router: load.table(`${label}.router`, tensor("router")),
+    bias: undefined,
+    biases: {
+      router: vector("routerBias"),
+      gateUp: vector("expertGateUpBias"),
+      down: vector("expertDownBias"),
+    },
+    gateUp: load.experts(`${label}.experts.gateUp`, experts("expertGateUp")),
+    down: load.experts(`${label}.experts.down`, experts("expertDown")),
+    stacked: 0,
+    shared: undefined,
   };
 }
 

@@ -5,8 +5,9 @@ import type { DType, TensorInfo } from "../files/safetensors.ts";
 import { fieldsOf, parseModelConfig } from "../config/config.ts";
 import type { DraftConfig } from "../config/types.ts";
 import { parseDraftSizes } from "../config/draft_config.ts";
-import { type Fields, flag, integer, quote, unusable, value } from "../files/fields.ts";
+import { type Fields, flag, integer, nested, quote, unusable, value } from "../files/fields.ts";
 import { type Folder, memoryFolder, readJson } from "../files/folder.ts";
+import { rowWords } from "../checkpoint/quantized/modules.ts";
 import { readScheme } from "../checkpoint/quantized/scheme.ts";
 import { draftTensors, targetTensors, type TensorKind, type TensorSpec } from "./tensors.ts";
 
@@ -27,14 +28,15 @@ const BYTES: Readonly<Record<TensorKind, number>> = { matrix: 2, table: 2, vecto
 export function randomCheckpoint(configPath: string, kind: "target" | "draft"): Checkpoint {
   const folder = configAlone(configPath);
   const json = (file: string) => readJson(folder, file);
-  refuseQuantized(fieldsOf(configPath, "config.json", json("config.json")));
+  const config = fieldsOf(configPath, "config.json", json("config.json"));
+  refuseQuantized(config);
   const specs = kind === "target"
     ? targetTensors(parseModelConfig(configPath, json("config.json"), undefined))
-    : draftTensors(publishedHead(fieldsOf(configPath, "config.json", json("config.json"))));
+    : draftTensors(publishedHead(config));
   const kinds = new Map(specs.map((spec) => [spec.name, spec.kind]));
   return {
     name: configPath,
-    tensors: tensorsAlone(specs),
+    tensors: tensorsAlone(specs, isMxfp4(config)),
     json,
     text: () => undefined,
     read({ name }, _offset, into) {
@@ -45,11 +47,17 @@ export function randomCheckpoint(configPath: string, kind: "target" | "draft"): 
   };
 }
 
-/** Random weights are bf16, and the config says otherwise. */
+/** Random weights are bf16, experts of gpt-oss MXFP4; the config says otherwise. */
 function refuseQuantized(config: Fields): void {
   const scheme = readScheme(config);
   if (scheme === undefined) return;
   throw unusable(config, `says ${scheme.method}, random weights are not quantized by a config`);
+}
+
+/** Whether experts are in MXFP4, as gpt-oss is published. */
+function isMxfp4(config: Fields): boolean {
+  const quantized = nested(config, "quantization_config");
+  return quantized !== undefined && value(quantized, "quant_method") === "mxfp4";
 }
 
 function configAlone(path: string): Folder {
@@ -64,9 +72,15 @@ function configAlone(path: string): Folder {
   return memoryFolder(path, (file) => file === "config.json" ? bytes : undefined);
 }
 
-/** What the headers of a checkpoint in bf16 with these tensors say. */
-export function tensorsAlone(specs: readonly TensorSpec[]): ReadonlyMap<string, TensorInfo> {
-  return new Map(specs.map((spec) => [spec.name, tensorOf(spec)]));
+/** What the headers of a checkpoint in bf16 with these tensors say, matrices of experts in one tensor being MXFP4 if wanted. */
+export function tensorsAlone(
+  specs: readonly TensorSpec[],
+  mxfp4 = false,
+): ReadonlyMap<string, TensorInfo> {
+  return new Map(specs.map((spec) => [
+    spec.name,
+    mxfp4 && spec.part && spec.share !== undefined ? expertsOf(spec) : tensorOf(spec),
+  ]));
 }
 
 /** A spec may be rows of a larger tensor, as q, k and v are with Phi-3. */
@@ -75,6 +89,13 @@ function tensorOf({ name, shape, kind, part }: TensorSpec): TensorInfo {
   const whole = part === undefined ? shape : [part.of, ...shape.slice(1)];
   const size = whole.reduce((product, n) => product * n, BYTES[kind]);
   return { name, dtype, dtypeName: dtype, shape: whole, file: "config.json", begin: 0, size };
+}
+
+function expertsOf(spec: TensorSpec): TensorInfo {
+  const bf16 = tensorOf(spec);
+  const [rows = 0, cols = 0] = bf16.shape;
+  const size = 4 * rows * rowWords({ format: "mxfp4", cols }).all;
+  return { ...bf16, dtype: "GROUPED_MXFP4", dtypeName: "MXFP4", size };
 }
 
 /**

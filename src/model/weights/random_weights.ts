@@ -15,7 +15,8 @@ import { compiler, submit } from "../../gpu/program.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { Shape, WeightSource } from "./loader.ts";
 import type { Quantizer } from "./quantizer.ts";
-import { vectorBuffer, write } from "./weights.ts";
+import { uploader, vectorBuffer, write } from "./weights.ts";
+import { hash32 } from "../../speculate/noise.ts";
 
 /** Weights that need tensor shapes only. Matrices are zeros until `fillAll`. */
 export interface RandomWeights extends WeightSource {
@@ -49,7 +50,7 @@ interface Fill {
 /** With the buffer of `fillParams`. */
 type Filling = Fill & { readonly params: Operand };
 
-/** Matrices of bf16 or of what they are quantized to, and vectors of ones. */
+/** Matrices of bf16 or of what they are quantized to, or of MXFP4; norms of ones, and biases and sinks of zeros. */
 export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
   const { seed, std, quantize, nextStream = counter() } = options;
   const fills: Fill[] = [];
@@ -86,23 +87,39 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
     }
   }
 
+  /** Random codes, and one scale that gives them the deviation of the others, to a power of two. */
+  function fillMxfp4({ matrix: { cols, shards }, streams }: Fill) {
+    const upload = uploader(gpu, () => {});
+    const exponent = Math.round(127 + Math.log2((std ?? 1 / Math.sqrt(cols)) / E2M1_DEVIATION));
+    for (const [i, { operand, scales }] of shards.entries()) {
+      const codes = new Uint8Array(randomWords(hash32(seed, streams[i] ?? 0, 0)).buffer);
+      fillWith(upload, operand, codes);
+      if (scales) fillWith(upload, scales, new Uint8Array(codes.length).fill(exponent));
+    }
+  }
+
   return {
     matrixShape([tensor]) {
-      const { shape: [, cols = 0] } = tensor as TensorInfo;
+      const { shape: [, cols = 0], dtype } = tensor as TensorInfo;
+      if (dtype === "GROUPED_MXFP4") return { ...shapeOf("mxfp4", cols), from: "mxfp4" };
       return shapeOf(quantize && isQuantizable(cols) ? quantize.to : "bf16", cols);
     },
     tableShape: ({ shape: [, cols = 0] }) => shapeOf("bf16", cols),
     fill(matrix) {
       fills.push({ matrix, streams: matrix.shards.map(nextStream) });
     },
-    vector: (out) => write(gpu, out, new Float32Array(bytesOf(out) / 4).fill(1)),
+    vector(out, tensors) {
+      const added = tensors.every(({ name }) => /(bias|sinks)$/.test(name));
+      write(gpu, out, new Float32Array(bytesOf(out) / 4).fill(added ? 0 : 1));
+    },
     ids: (out, values) => write(gpu, out, values()),
     fillAll() {
       const { prepare } = compiler(gpu);
       const params = vectorBuffer(gpu, "fill.params", new Uint32Array(4));
       for (const { matrix, streams } of fills.splice(0)) {
         const fill = { matrix, streams, params };
-        if (isQuantized(fill.matrix.format)) fillQuantized(fill);
+        if (fill.matrix.format === "mxfp4") fillMxfp4(fill);
+        else if (isQuantized(fill.matrix.format)) fillQuantized(fill);
         else {
           // One submission a shard: a whole model in one could outlast a driver's watchdog.
           for (const [shard, { operand }] of fill.matrix.shards.entries()) {
@@ -114,6 +131,29 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
       gpu.check();
     },
   };
+}
+
+/** Standard deviation of the numbers of e2m1, each as often as the others. */
+const E2M1_DEVIATION = 2.93;
+const RANDOM_WORDS = 1 << 20;
+
+/** Marsaglia's xorshift. */
+function randomWords(seed: number): Uint32Array<ArrayBuffer> {
+  let state = seed | 1;
+  return new Uint32Array(RANDOM_WORDS).map(() => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return state;
+  });
+}
+
+/** Repeats `part` over all of an operand. */
+function fillWith(upload: ReturnType<typeof uploader>, to: Operand, part: Uint8Array): void {
+  const size = bytesOf(to);
+  for (let at = 0; at < size; at += part.length) {
+    upload(to, at, part.subarray(0, Math.min(part.length, size - at)));
+  }
 }
 
 /** 0, 1, 2, ... */

@@ -197,7 +197,9 @@ export function emptyMatrix<Format extends WeightFormat>(
     return {
       ...shard,
       operand: arena.allocate(name, shard.rows * cols * WEIGHT_BYTES[format]),
-      ...scales > 0 ? { scales: arena.allocate(`${name}.scales`, shard.rows * scales) } : {},
+      ...scales > 0
+        ? { scales: arena.allocate(`${name}.scales`, 4 * Math.ceil(shard.rows * scales / 4)) }
+        : {},
     };
   });
   return { ...shape, rows: cuts.reduce((sum, { rows }) => sum + rows, 0), shards };

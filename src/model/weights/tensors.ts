@@ -23,6 +23,7 @@ const GROUPED: readonly GroupedDType[] = [
   "GROUPED_U4",
   "GROUPED_I8",
   "GROUPED_F8",
+  "GROUPED_MXFP4",
   "GROUPED_Q8",
   "GROUPED_Q4",
 ];

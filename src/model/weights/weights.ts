@@ -49,6 +49,7 @@ const FORMAT: Partial<Record<DType, StoredFormat>> = {
   GROUPED_U4: "u4",
   GROUPED_I8: "i8",
   GROUPED_F8: "f8",
+  GROUPED_MXFP4: "mxfp4",
   GROUPED_Q8: "q8",
   GROUPED_Q4: "q4",
 };
@@ -175,7 +176,8 @@ export function checkpointWeights(
     put: (shard: number, row: number, words: Uint32Array<ArrayBuffer>) => void,
   ) {
     const rowBytes = 4 * rowWords({ format: from, cols }).all;
-    const most = Math.max(1, Math.floor(UPLOAD_BLOCK / bytes));
+    // Fours of rows have whole words of scales in every format.
+    const most = 4 * Math.max(1, Math.floor(UPLOAD_BLOCK / bytes / 4));
     for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
       for (let done = 0; done < rows; done += most) {
         const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);
@@ -303,7 +305,11 @@ function bytesOf({ buffer }: { readonly buffer: ArrayBuffer }): Uint8Array<Array
   return new Uint8Array(buffer);
 }
 
-function uploader(gpu: Gpu, onBytes: (bytes: number) => void) {
+/** Writes parts of operands, as many at a time as memory that they are staged in allows. */
+export function uploader(
+  gpu: Gpu,
+  onBytes: (bytes: number) => void,
+): (to: Operand, at: number, part: Uint8Array) => void {
   const { queue } = gpu.device;
   let sinceSubmit = 0;
   let sinceDrain = 0;

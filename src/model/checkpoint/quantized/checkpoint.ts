@@ -25,7 +25,12 @@ const STORED: Readonly<Record<StoredLayout, string>> = {
   fp8: "F8_E4M3",
 };
 
-const DTYPE = { u4: "GROUPED_U4", i8: "GROUPED_I8", f8: "GROUPED_F8" } as const;
+const DTYPE = {
+  u4: "GROUPED_U4",
+  i8: "GROUPED_I8",
+  f8: "GROUPED_F8",
+  mxfp4: "GROUPED_MXFP4",
+} as const;
 
 /** Tensors of a quantized module, and scales of activations, which stay float32. */
 const PARTS =

@@ -1,10 +1,10 @@
 /** Rows of quantized checkpoints as float32, for what is looked up or read in two ways. */
-import { GROUP, type Prequantized } from "../../../gpu/matrix.ts";
+import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
 import { rowWords } from "./modules.ts";
 
 /**
- * The numbers of rows as `ReadRows` fills them, [rows, cols]: what kernels/lib/weights_u4.wgsl, _i8 and
- * _f8 compute.
+ * The numbers of rows as `ReadRows` fills them, [rows, cols]: what kernels/lib/weights_u4.wgsl, _i8, _f8 and
+ * _mxfp4 compute.
  */
 export function dequantized(
   words: Uint32Array<ArrayBuffer>,
@@ -12,7 +12,7 @@ export function dequantized(
 ): Float32Array<ArrayBuffer> {
   const { weights, all } = rowWords({ format, cols });
   const rows = words.length / all;
-  const bits = format === "u4" ? 4 : 8;
+  const bits = 8 * WEIGHT_BYTES[format];
   const table = valueTable(format);
   const zeroBits = format === "u4" ? 31 : 0;
   const scales = new Float32Array(words.map((word) => word & ~zeroBits).buffer);
@@ -27,9 +27,30 @@ export function dequantized(
   return out;
 }
 
+/** Numbers of 4 bits, e2m1: a sign, 2 bits of exponent and one of mantissa. */
+export const E2M1: readonly number[] = [
+  0,
+  0.5,
+  1,
+  1.5,
+  2,
+  3,
+  4,
+  6,
+  -0,
+  -0.5,
+  -1,
+  -1.5,
+  -2,
+  -3,
+  -4,
+  -6,
+];
+
 /** What each stored integer stands for before its zero and scale. */
 function valueTable(format: Prequantized): Float32Array {
   if (format === "u4") return Float32Array.from({ length: 16 }, (_, u) => u);
+  if (format === "mxfp4") return Float32Array.from(E2M1);
   if (format === "i8") return Float32Array.from({ length: 256 }, (_, u) => u - 128);
   return Float32Array.from({ length: 256 }, (_, byte) => {
     const [exponent, mantissa] = [byte >>> 3 & 15, byte & 7];

@@ -30,8 +30,15 @@ export function toLanes(
         scales[row * groups + (groupPlaces[g] ?? 0)] = rows[from + weights + g] ?? 0;
       }
     }
-    return { words, scales };
+    return { words, scales: format === "mxfp4" ? exponents(scales) : scales };
   };
+}
+
+/** The exponents of f32 powers of two, a byte each, which kernels/lib/weights_mxfp4.wgsl reads. */
+function exponents(scales: Uint32Array): Uint32Array<ArrayBuffer> {
+  const bytes = new Uint8Array(4 * Math.ceil(scales.length / 4));
+  for (let i = 0; i < scales.length; i++) bytes[i] = (scales[i] ?? 0) >>> 23;
+  return new Uint32Array(bytes.buffer);
 }
 
 /** Place of each word of a row: vec8 e is number c of block j of lane e % lanes. */

@@ -1,5 +1,5 @@
 /** Matrices of quantized checkpoints, whatever tensors they are made of, as rows of one format. */
-import { GROUP, type Prequantized, scaleBytes, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
+import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
@@ -31,7 +31,7 @@ export function rowWords(
   { format, cols }: Pick<QuantizedModule, "format" | "cols">,
 ): { readonly weights: number; readonly all: number } {
   const weights = cols * WEIGHT_BYTES[format] / 4;
-  return { weights, all: weights + scaleBytes(format, cols) / 4 };
+  return { weights, all: weights + cols / GROUP };
 }
 
 /** Reads what the rows of a module need in addition to their weights. @throws UsageError */

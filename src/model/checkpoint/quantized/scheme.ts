@@ -34,7 +34,7 @@ export interface Scheme {
   readonly kept: readonly string[];
 }
 
-const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8, eyrie";
+const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8, mxfp4, eyrie";
 
 /**
  * The scheme of a checkpoint, undefined where it is not quantized.
@@ -56,6 +56,8 @@ export function readScheme(config: Fields): Scheme | undefined {
       return fp8(found);
     case "compressed-tensors":
       return compressed(found);
+    case "mxfp4":
+      return undefined; // Tensors show it: see expert_stacks.ts.
   }
   throw unusable(found, `has quant_method ${quote(method ?? null)}, supported are ${SUPPORTED}`);
 }

@@ -11,7 +11,9 @@ export const expertSumsInPlace: Rewrite = {
     for (const add of edits.ops) {
       if (add.kind !== "add") continue;
       const combine = edits.writer(add.y);
-      if (combine?.kind !== "combine" || combine.to || edits.soleReader(add.y) !== add) continue;
+      if (
+        combine?.kind !== "combine" || combine.to || combine.bias || edits.soleReader(add.y) !== add
+      ) continue;
       const down = edits.writer(combine.x);
       if (down?.kind !== "expert_matmul" || !down.perJob || down.gated) continue;
       const { matrix, x, experts, jobs, label } = down;

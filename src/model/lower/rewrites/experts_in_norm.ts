@@ -11,7 +11,7 @@ export const expertsInNorm: Rewrite = {
       if (add.kind !== "add") continue;
       const combine = edits.writer(add.y);
       const norm = normAfter(edits, add);
-      if (combine?.kind !== "combine" || combine.to || !norm) continue;
+      if (combine?.kind !== "combine" || combine.to || combine.bias || !norm) continue;
       const { x: outputs, shares } = combine;
       if (shares.cols > MOST_EXPERTS || edits.soleReader(add.y) !== add) continue;
       edits.remove(combine, norm);

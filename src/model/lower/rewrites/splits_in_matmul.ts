@@ -16,6 +16,8 @@ export const splitsInMatmul: Rewrite = {
       if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
       // Sums of matrix units are merged as no other kernel does.
       if (attendsOnUnits(attention, context)) continue;
+      // Matmuls that add splits do not know of sinks.
+      if (attention.sinks) continue;
       const use = { rows: o.x.rows, splitK: o.out.parts, tuning };
       const wide = !combinesHeads(o.matrix, use);
       if (attendOnce({ context, at: onPaper }, attention).length !== 2) continue;
