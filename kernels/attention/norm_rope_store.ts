@@ -11,9 +11,13 @@ import { kernelOf } from "../shader.ts";
 const SIDE_BY_SIDE = 8;
 const MANY_ROWS = 64;
 
+/** How values are made: as v is, v normed without weights, k as it is normed so; "none": there are neither keys nor values. */
+export type ValuesOf = "plain" | "normed" | "keys" | "none";
+
 interface NormRopeStoreParameters {
   /** What keys and values are stored as. */
   readonly kv: KvDtype;
+  readonly values: ValuesOf;
   /** Invocations of a head, rope pairs of each, and heads of a workgroup. */
   readonly LANES: number;
   readonly PAIRS: number;
@@ -22,8 +26,9 @@ interface NormRopeStoreParameters {
 
 function normRopeStoreKernel(
   name: string,
-  { dtype, lanes, pairs, side }: {
+  { dtype, values, lanes, pairs, side }: {
     readonly dtype: KvDtype;
+    readonly values: ValuesOf;
     /** Of a head. */
     readonly lanes: number;
     /** Heads of a workgroup. */
@@ -35,7 +40,7 @@ function normRopeStoreKernel(
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
   "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
-  const parameters = { kv: dtype, LANES: lanes, PAIRS: pairs, HEADS: side };
+  const parameters = { kv: dtype, values, LANES: lanes, PAIRS: pairs, HEADS: side };
   return kernelOf<NormRopeStoreParameters>("attention/norm_rope_store")(parameters, {
     name,
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
@@ -46,7 +51,8 @@ function normRopeStoreKernel(
 /**
  * Records: norm and rotate q into `q`, norm, rotate and store k, store v of `count` qkv rows,
  * [count, (heads + 2 kvHeads) headDim]. `weight` is the norms of q and k, [2, headDim], or with
- * `whole`, where all heads are normed together, [heads + kvHeads, headDim].
+ * `whole`, where all heads are normed together, [heads + kvHeads, headDim]. With `values`, which goes with heads that
+ * are normed each, qkv and weight have only what is there: see `ValuesOf`.
  */
 export function normRopeStore(
   buffers: KvPlace & { readonly qkv: Operand; readonly weight: Operand; readonly q: Operand },
@@ -54,17 +60,21 @@ export function normRopeStore(
     readonly count: number;
     readonly eps: number;
     readonly whole?: boolean;
+    /** Default "plain". */
+    readonly values?: ValuesOf | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch {
   const { q: out, ...others } = buffers;
-  const { heads, kvHeads, headDim, count, kvDtype: dtype } = shape;
+  const { heads, kvHeads, headDim, count, kvDtype: dtype, values = "plain" } = shape;
   const lanes = shape.tuning.software ? 8 : 32;
   const pairs = Math.ceil(headDim / 2 / lanes);
   const side = !shape.tuning.software && count >= MANY_ROWS ? SIDE_BY_SIDE : 1;
-  const name = `norm_rope_store_${dtype}_${lanes}x${pairs}${side > 1 ? `_${side}` : ""}`;
-  return dispatch(normRopeStoreKernel(name, { dtype, lanes, pairs, side }), {
+  const kinds = [...side > 1 ? [side] : [], ...values === "plain" ? [] : [values]];
+  const name = [`norm_rope_store_${dtype}_${lanes}x${pairs}`, ...kinds].join("_");
+  const made = values === "none" ? heads : heads + 2 * kvHeads;
+  return dispatch(normRopeStoreKernel(name, { dtype, values, lanes, pairs, side }), {
     buffers: { out, ...others },
     constants: {
       EPS: shape.eps,
@@ -75,11 +85,11 @@ export function normRopeStore(
       KV_HEADS: kvHeads,
       TABLE_PAGES: shape.tablePages,
     },
-    workgroups: [Math.ceil((heads + 2 * kvHeads) / side), count],
+    workgroups: [Math.ceil(made / side), count],
     label: shape.label,
     work: {
-      bytes: 2 * 4 * count * (heads + 2 * kvHeads) * headDim + 4 * count * headDim,
-      flops: 7 * count * (heads + kvHeads) * headDim,
+      bytes: 2 * 4 * count * made * headDim + 4 * count * headDim,
+      flops: 7 * count * (made - (values === "none" ? 0 : kvHeads)) * headDim,
     },
   });
 }

@@ -4,6 +4,9 @@
 // One workgroup per ($HEADS heads, row); heads run over q, k, v of a qkv row. Of a head's $LANES invocations lane l
 // takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l.
 // Everything is loaded before the sum is waited for.
+//
+// With `values` v is normed too, without weights: "normed" v, "keys" k as it is, where a row has no v. "none": a row is q
+// alone, and nothing is stored.
 
 //#import lib/place_head
 
@@ -28,11 +31,26 @@ var<workgroup> squares: array<f32, $(LANES * HEADS)>;
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let lane = thread % LANES;
   let own_head = tile.x * $HEADSu + thread / LANES;
+  //#if values == none
+  let there = own_head < Q_HEADS;
+  let head = min(own_head, Q_HEADS - 1u);
+  //#else
   let there = own_head < Q_HEADS + 2u * KV_HEADS;
   let head = min(own_head, Q_HEADS + 2u * KV_HEADS - 1u);
+  //#endif
   let half = HEAD_DIM / 2u;
+  //#if values == none
+  let row = tile.y * Q_HEADS;
+  //#else if values == keys
+  let row = tile.y * (Q_HEADS + KV_HEADS);
+  //#else
   let row = tile.y * (Q_HEADS + 2u * KV_HEADS);
+  //#endif
+  //#if values == keys
+  let first = (row + select(head, head - KV_HEADS, head >= Q_HEADS + KV_HEADS)) * HEAD_DIM;
+  //#else
   let first = (row + head) * HEAD_DIM;
+  //#endif
   let is_q = head < Q_HEADS;
   let span = select(K_SPAN, Q_SPAN, is_q);
   let before = select(Q_HEADS, 0u, is_q);
@@ -72,7 +90,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let scale = norm_scale(sum, span * HEAD_DIM);
   //#for p in PAIRS
   if (there && w$p < half) {
+    //#if values == plain
     put_head(place$p, head, w$p, select(pair$p, pair$p * scale * gain$p, normed));
+    //#else
+    put_head(place$p, head, w$p, pair$p * scale * select(vec2<f32>(1.0), gain$p, normed));
+    //#endif
   }
   //#endfor
 }

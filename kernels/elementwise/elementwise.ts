@@ -83,3 +83,43 @@ export function mapRows(
     work: { bytes: 8 * rows * cols, flops: rows * cols },
   });
 }
+
+const SCALE_BY = kernelOf("elementwise/scale_by")({}, {
+  name: "scale_rows_by",
+  bindings: ["x", "scalar", "out"],
+  constants: ["COLS"],
+});
+
+/** Records `out = x scalar[0]`, number by number: a factor that is on the device. */
+export function scaleBy(
+  buffers: Readonly<Record<"x" | "scalar" | "out", Operand>>,
+  { rows, cols, label }: Rows,
+): Dispatch {
+  return dispatch(SCALE_BY, {
+    buffers,
+    constants: { COLS: cols },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 8 * rows * cols, flops: rows * cols },
+  });
+}
+
+const GATE_BY = kernelOf<GateParameters>("elementwise/gate_by")({ gate: "gate_gelu" }, {
+  name: "gate_gelu_by",
+  bindings: ["x", "y", "out"],
+  constants: ["COLS"],
+});
+
+/** Records `out = gelu(x) y`, number by number. */
+export function gateBy(
+  buffers: Readonly<Record<"x" | "y" | "out", Operand>>,
+  { rows, cols, label }: Rows,
+): Dispatch {
+  return dispatch(GATE_BY, {
+    buffers,
+    constants: { COLS: cols },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 12 * rows * cols, flops: 8 * rows * cols },
+  });
+}

@@ -127,3 +127,23 @@ export function choosingConstants(
 ): Readonly<Record<string, number>> {
   return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
 }
+
+const SCALE_SHARES = kernelOf("experts/scale_shares")({}, {
+  name: "scale_shares",
+  bindings: ["shares", "experts", "scale", "out"],
+  constants: ["JOBS"],
+});
+
+/** Records `out[j] = shares[j] scale[experts[j]]` for `jobs` jobs. */
+export function scaleShares(
+  buffers: Readonly<Record<"shares" | "experts" | "scale" | "out", Operand>>,
+  { jobs, label }: { readonly jobs: number; readonly label: string },
+): Dispatch {
+  return dispatch(SCALE_SHARES, {
+    buffers,
+    constants: { JOBS: jobs },
+    workgroups: [Math.ceil(jobs / 64)],
+    label,
+    work: { bytes: 16 * jobs, flops: jobs },
+  });
+}

@@ -13,7 +13,7 @@ import { exhaustive } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { folderOf } from "./speculated.ts";
 
-const NAMES = ["olmo3", "exaone4", "glm4_moe_lite"];
+const NAMES = ["olmo3", "exaone4", "glm4_moe_lite", "gemma4_dense", "gemma4_e", "gemma4_moe"];
 const STEPS = 3;
 const BATCH = 4;
 const MOST = 20;

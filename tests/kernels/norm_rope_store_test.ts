@@ -42,6 +42,58 @@ for (const software of [true, false]) {
   }
 }
 
+for (const values of ["normed", "keys"] as const) {
+  for (const software of [true, false]) {
+    const [heads, kvHeads, headDim] = software ? [4, 2, 16] : [2, 1, 512];
+    Deno.test(`norm_rope_store: values ${values}, heads of ${headDim}`, async () => {
+      const places = placing(device, { heads, kvHeads, headDim, kvDtype: "f32" });
+      const made = values === "keys" ? heads + kvHeads : heads + 2 * kvHeads;
+      const qkv = numbers(PLACED_ROWS.length * made * headDim, headDim);
+      const weight = numbers(2 * headDim, 1);
+      await device.run([normRopeStore(
+        { ...places.place, q: places.q, qkv: device.floats(qkv), weight: device.floats(weight) },
+        { ...places.shape, eps: EPS, values, tuning: tuning(software), label: "test" },
+      )]);
+      await assertPlaced(device, places, (row, head) => {
+        const isValue = head >= heads + kvHeads;
+        const from = isValue && values === "keys" ? head - kvHeads : head;
+        const at = (row * made + from) * headDim;
+        const x = qkv.subarray(at, at + headDim);
+        const of = weight.subarray(head < heads ? 0 : headDim);
+        const square = x.reduce((sum, value) => sum + value * value, 0) / headDim;
+        return x.map((value, i) => value / Math.sqrt(square + EPS) * (isValue ? 1 : of[i] ?? NaN));
+      });
+    });
+  }
+}
+
+Deno.test("norm_rope_store: queries of a layer without keys leave the pages as they are", async () => {
+  const [heads, kvHeads, headDim] = [4, 2, 64];
+  const places = placing(device, { heads, kvHeads, headDim, kvDtype: "f32" });
+  const both = numbers(PLACED_ROWS.length * (heads + 2 * kvHeads) * headDim, headDim);
+  const q = PLACED_ROWS.flatMap((_, row) => {
+    const at = row * (heads + 2 * kvHeads) * headDim;
+    return [...both.subarray(at, at + heads * headDim)];
+  });
+  const shape = { ...places.shape, eps: EPS, tuning: tuning(true), label: "test" };
+  const weight = device.floats(numbers(2 * headDim, 1));
+  const store = (qkv: Float32Array, values: "plain" | "none") =>
+    device.run([
+      normRopeStore({ ...places.place, q: places.q, qkv: device.floats(qkv), weight }, {
+        ...shape,
+        values,
+      }),
+    ]);
+  const pages = () => device.readWords(places.place.keys);
+  const empty = await pages();
+  await store(Float32Array.from(q), "none");
+  const found = await device.readFloats(places.q);
+  assert.deepEqual(await pages(), empty);
+  await store(both, "plain");
+  assert.deepEqual(await device.readFloats(places.q), found);
+  assert.notDeepEqual(await pages(), empty);
+});
+
 for (const { heads, kvHeads, headDim, kvDtype } of SHAPES) {
   Deno.test(`norm_rope_store: over all heads, ${heads} over ${kvHeads} of ${headDim}`, async () => {
     const places = placing(device, { heads, kvHeads, headDim, kvDtype });

@@ -1,3 +1,4 @@
+import { kvBytesPerToken } from "../../src/engine/load/paper.ts";
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
@@ -45,6 +46,71 @@ function parse(modelType: string, architecture: string, change: Change = {}): Mo
 
 const windows = ({ layers }: ModelConfig) => layers.map(({ attention: { window } }) => window);
 const NONE = Array(6).fill(undefined);
+
+Deno.test("gemma 4: published keys and per_layer_config give the same layers", () => {
+  const change = {
+    num_hidden_layers: 6,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    head_dim: 256,
+    hidden_size_per_layer_input: null,
+    attention_k_eq_v: true,
+    rope_parameters: undefined,
+  };
+  const gemma4 = (own: Change) => parse("gemma4_text", "Gemma4ForCausalLM", { ...change, ...own });
+  const published = gemma4({ num_global_key_value_heads: 1 });
+  const own = { head_dim: 512, num_key_value_heads: 1 };
+  assert.deepEqual(published, gemma4({ per_layer_config: { 5: own } }));
+  const heads = published.layers.map(({ attention }) => {
+    assert.ok(attention.kind === "heads");
+    const { numKvHeads, headDim, scale, values, window, rope } = attention;
+    return [numKvHeads, headDim, scale, values, window, rope];
+  });
+  assert.deepEqual(heads[0], [4, 256, 1, "normed", 512, 1]);
+  assert.deepEqual(heads[5], [1, 512, 1, "keys", undefined, 0]);
+  const [full] = published.ropes;
+  const scaling = { kind: "proportional", pairs: 64, factor: 1 };
+  assert.deepEqual(full, { theta: 1e6, width: 512, scaling });
+  assert.equal(published.perLayer, undefined);
+  assert.throws(
+    () => gemma4({ per_layer_config: { 5: { sliding_window: 8 } } }),
+    /has "sliding_window", known are head_dim, num_key_value_heads/,
+  );
+  assert.throws(
+    () => gemma4({ per_layer_config: { 5: { num_key_value_heads: 3 } } }),
+    /8 attention/,
+  );
+  assert.throws(() => gemma4({ num_kv_shared_layers: 6 }), /no layer to share with/);
+});
+
+Deno.test("gemma 4: shared layers read the last of their kind, and embeddings of layers are 256 wide unless said", () => {
+  const config = parse("gemma4_text", "Gemma4ForCausalLM", {
+    hidden_size: 1536,
+    num_hidden_layers: 35,
+    num_key_value_heads: 1,
+    num_attention_heads: 8,
+    head_dim: 256,
+    intermediate_size: 6144,
+    vocab_size: 262_144,
+    layer_types: Array.from(
+      { length: 35 },
+      (_, i) => i % 5 === 4 ? "full_attention" : "sliding_attention",
+    ),
+    num_kv_shared_layers: 20,
+    use_double_wide_mlp: true,
+    rope_parameters: undefined,
+  });
+  const shared = config.layers.map(({ attention }) =>
+    attention.kind === "heads" ? attention.sharedKv : NaN
+  );
+  assert.deepEqual(shared.slice(0, 15), Array(15).fill(undefined));
+  assert.deepEqual(shared.slice(15, 20), [13, 13, 13, 13, 14]);
+  const widths = config.layers.map(({ mlp }) => mlp.intermediateSize);
+  assert.deepEqual([widths[14], widths[15]], [6144, 12_288]);
+  assert.deepEqual(config.perLayer, { width: 256, vocabSize: 262_144, scale: 16 });
+  assert.equal(config.embedScale, 39.25);
+  assert.equal(kvBytesPerToken(config), 4 * 2 * (12 * 256 + 3 * 512));
+});
 
 Deno.test("mistral: a window of 4096 where unsaid, none where null", () => {
   const mistral = (change: Change) => windows(parse("mistral", "MistralForCausalLM", change));

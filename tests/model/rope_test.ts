@@ -122,3 +122,16 @@ Deno.test("yarn keeps fast pairs, slows slow ones by the factor, mixes between",
   });
   assert.ok(turns.some((count) => count > 1 && count < 32));
 });
+
+Deno.test("proportional: the first pairs turn by the frequencies of the whole head, the others not", () => {
+  const scaling = { kind: "proportional", pairs: 64, factor: 1 } as const;
+  const rope: Rope = { theta: 1e6, width: 512, scaling };
+  const frequencies = inverseFrequencies(rope, 8);
+  assert.equal(frequencies.length, 256);
+  near(frequencies[63] ?? NaN, 1e6 ** (-126 / 512));
+  assert.ok(frequencies.subarray(64).every((frequency) => frequency === 0));
+  const table = ropeTable(rope, 512, { positions: 2, context: 2 });
+  // Pair i of a head is elements i and i + 256: 0 to 63 turn with 256 to 319.
+  near(table[512 + 2 * 63 + 1] ?? NaN, Math.sin(1e6 ** (-126 / 512)));
+  assert.deepEqual([...table.subarray(512 + 2 * 64)], Array(192).fill([1, 0]).flat());
+});

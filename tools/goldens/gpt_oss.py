@@ -213,4 +213,5 @@ def main(folder, out=None, kind=None):
     save(f"{out}/expected.safetensors", expect(model(config, weights), ids, states))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -103,7 +103,7 @@ export function decoderContext(
       attentionUnits: shared.attentionUnits,
     },
     ropes: config.ropes.map((_, i) =>
-      storageBuffer(gpu, `${name}.ropes.${i}`, ropePositions(capacity) * ropeCols(config))
+      storageBuffer(gpu, `${name}.ropes.${i}`, ropePositions(capacity) * ropeCols(config, i))
     ),
     pages: shared.pages,
     tablePages: tablePages(capacity),
@@ -124,7 +124,7 @@ export function writeRopes(
 ): void {
   const lengths = { positions: ropePositions(capacity), context: capacity.contextLength };
   for (const [i, rope] of config.ropes.entries()) {
-    write(gpu, ropes[i] as Operand, ropeTable(rope, ropeCols(config), lengths));
+    write(gpu, ropes[i] as Operand, ropeTable(rope, ropeCols(config, i), lengths));
   }
 }
 
@@ -132,8 +132,11 @@ function ropePositions(capacity: EngineSizes): number {
   return tablePages(capacity) * PAGE;
 }
 
-function ropeCols({ layers }: ModelConfig): number {
-  return ropeWidth((layers[0] as LayerConfig).attention);
+/** Heads of the layers with the rope at place `i`; of any layer where none has it. */
+function ropeCols({ layers }: ModelConfig, i: number): number {
+  const { attention } = layers.find(({ attention }) => attention.rope === i) ??
+    (layers[0] as LayerConfig);
+  return ropeWidth(attention);
 }
 
 /** The rows of each input begin where a binding may. */

@@ -230,20 +230,29 @@ function kvOf(
   return make(openArena(gpu, "kv", measure.items));
 }
 
-/** Keys and values of these layers; in labels the first has the number `first`. */
+/** Keys and values of these layers, of some the same; in labels the first has the number `first`. */
 export function allocateKv(
   arena: Arena,
   layers: readonly Pick<LayerConfig, "attention">[],
   { pages, kvDtype = "f32" }: Pick<EngineSizes, "pages" | "kvDtype">,
   first = 0,
 ): LayerKv[] {
-  return layers.map(({ attention }, i) => {
+  const made: LayerKv[] = [];
+  for (const [i, { attention }] of layers.entries()) {
+    const shared = attention.kind === "heads" && attention.sharedKv !== undefined
+      ? made[attention.sharedKv]
+      : undefined;
+    made.push(shared ?? ownKv(i, attention));
+  }
+  return made;
+
+  function ownKv(i: number, attention: LayerConfig["attention"]): LayerKv {
     const sizes = attentionSizes(attention);
     const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
     const label = `kv.${first + i}`;
     const keys = arena.allocate(`${label}.keys`, bytes);
     return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
-  });
+  }
 }
 
 /** @throws UsageError where a layer's keys are more than a binding takes. */

@@ -272,6 +272,7 @@ function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellBuffers
   const groups = new Map<string, CellBuffers & { readonly buffers: Operand[] }>();
   for (const [i, { keys, values }] of kv.entries()) {
     const { attention } = layers[i] as LayerConfig;
+    if (attention.kind === "heads" && attention.sharedKv !== undefined) continue;
     const { kvHeads: heads, headDim, kvDtype } = headsOf(attention, layout);
     const words = headDim * KV_BYTES[kvDtype] / 4;
     const group = groups.getOrInsertComputed(`${heads} ${words}`, () => (

@@ -2,6 +2,7 @@
 import { DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE_LITE } from "./architectures/deepseek.ts";
 import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
+import { GEMMA4 } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LLAMA } from "./architectures/llama.ts";
@@ -38,6 +39,7 @@ export const FAMILIES: readonly Family[] = [
   OLMO3,
   EXAONE4,
   GPT_OSS,
+  GEMMA4,
 ];
 
 /** A name that config.json may have. */

@@ -11,6 +11,10 @@ export interface LayerConfig {
    * OLMo-2), or both (around, Gemma).
    */
   readonly norms: "before" | "after" | "around";
+  /** The layer's output is multiplied by one learned number (Gemma 4). Default false. */
+  readonly scalar?: boolean;
+  /** Width of the layer's own embedding of each token, which enters it last (Gemma 4 E2B, E4B); absent: none. */
+  readonly perLayerWidth?: number;
 }
 
 /** Kinds of attention; `kind` also decides the weights and the plan. */
@@ -36,6 +40,13 @@ export interface HeadAttention {
   readonly sinks?: boolean;
   /** RMSNorm of q and of k before rope: over each head (Qwen3) or over all heads (OLMo-2). */
   readonly qkNorm: "none" | "head" | "whole";
+  /**
+   * Values are normed over each head, without weights: those of `v`, or the keys before their norm and rope, where there
+   * is no `v` (Gemma 4). Default: those of `v` as they are.
+   */
+  readonly values?: "normed" | "keys";
+  /** The layer before this one whose keys and values it reads: it makes none of its own (Gemma 4 E2B). */
+  readonly sharedKv?: number;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
 }
@@ -82,8 +93,15 @@ export interface MixtureMlp {
   readonly routing: Routing;
   /** Width of an expert, down(silu(gate x) * up x). */
   readonly intermediateSize: number;
+  /** Of the experts; default silu. */
+  readonly activation?: Activation;
   /** Added for every row (DeepSeek). */
   readonly shared: DenseMlp | undefined;
+  /**
+   * Gemma 4: an MLP that reads the layer's normed input, while experts and router norm it by weights of their own. Both
+   * outputs are normed before they are added, and each expert has a factor that its share is multiplied by.
+   */
+  readonly beside?: DenseMlp;
   /**
    * gpt-oss: gate and up are neighbouring rows of one matrix, the router and both matrices have biases, and an expert is
    * down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
@@ -109,7 +127,7 @@ export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   const { numHeads, numKvHeads, headDim, qkNorm } = spec;
   const q = numHeads * headDim;
   const keys = numKvHeads * headDim;
-  const ownRow = q + 2 * keys;
+  const ownRow = spec.sharedKv === undefined ? q + 2 * keys : q;
   const qkv = qkNorm === "none" ? 0 : ownRow;
   return { keys, values: keys, qkv, ownRow, q, attentionOutput: q };
 }
@@ -143,7 +161,8 @@ export function ropeWidth(spec: AttentionSpec): number {
 /** f32 elements a row of the gated part of an MLP. */
 export function actWidth(spec: MlpSpec): number {
   if (spec.kind === "dense") return spec.intermediateSize;
-  return Math.max(mostJobs(spec) * spec.intermediateSize, spec.shared?.intermediateSize ?? 0);
+  const dense = [spec.shared, spec.beside].map((each) => each?.intermediateSize ?? 0);
+  return Math.max(mostJobs(spec) * spec.intermediateSize, ...dense);
 }
 
 /** Returns how many experts the shared expert equals, if it is as wide as a whole number of them; else 0. */

@@ -24,12 +24,19 @@ const PLAIN = {
  * A mixture without a shared expert.
  * @param keys of the number of experts and of their width.
  * @param own what is not as in Mixtral.
- * @throws UsageError for numbers that cannot be, or another activation than SiLU.
+ * @throws UsageError for numbers that cannot be, or an activation that is not the experts'.
  */
 export function parseMixture(
   config: Fields,
   { mlp: { activation } }: BaseLayer,
-  keys: { readonly experts: string; readonly size: string },
+  keys: {
+    readonly experts: string;
+    readonly size: string;
+    /** Of how many are chosen; default `num_experts_per_tok`. */
+    readonly chosen?: string;
+    /** Whether the experts' activation may be another than SiLU. */
+    readonly anyActivation?: boolean;
+  },
   own: Partial<Omit<Routing, "numExperts" | "topK">> = {},
 ): MixtureMlp {
   const numExperts = integer(config, keys.experts, { least: 1, most: MOST_EXPERTS });
@@ -38,17 +45,18 @@ export function parseMixture(
     const why = `has ${numExperts} experts in ${layers} layers, expected at most ${MOST_TOGETHER}`;
     throw unusable(config, `${why} together`);
   }
-  const topK = integer(config, "num_experts_per_tok", {
+  const topK = integer(config, keys.chosen ?? "num_experts_per_tok", {
     least: 1,
     most: Math.min(MOST_CHOSEN, numExperts),
   });
   const routing = { ...PLAIN, ...own, numExperts, topK };
   refuseGroups(config, routing);
-  if (activation !== "silu") {
+  if (activation !== "silu" && keys.anyActivation !== true) {
     throw unusable(config, `has experts with ${activation}, expected silu`);
   }
   const intermediateSize = size(config, keys.size, MOST.intermediate);
-  return { kind: "mixture", routing, intermediateSize, shared: undefined };
+  const mixture = { kind: "mixture", routing, intermediateSize, shared: undefined } as const;
+  return activation === "silu" ? mixture : { ...mixture, activation };
 }
 
 /** Groups are equal, and those chosen have enough experts. */

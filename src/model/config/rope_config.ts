@@ -24,6 +24,8 @@ export type RopeScaling =
   /** Nothing is rotated. */
   | { readonly kind: "none" }
   | { readonly kind: "linear"; readonly factor: number }
+  /** The first `pairs` of a head turn by the frequencies of its whole width, the others not at all (Gemma 4). */
+  | { readonly kind: "proportional"; readonly pairs: number; readonly factor: number }
   | { readonly kind: "dynamic"; readonly factor: number; readonly maxPositions: number }
   | {
     readonly kind: "llama3";
@@ -84,7 +86,12 @@ export function noRope(headDim: number): Rope {
 function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number): Rope {
   const plain = positive(config, "rope_theta");
   const theta = inside ? positive(inside, "rope_theta", plain) : plain;
-  const width = rotatedWidth(config, inside, headDim);
+  const turned = rotatedWidth(config, inside, headDim);
+  if (inside && value(inside, "rope_type") === "proportional") {
+    const factor = positive(inside, "factor", 1);
+    return { theta, width: headDim, scaling: { kind: "proportional", pairs: turned / 2, factor } };
+  }
+  const width = turned;
   const scaling = inside ? parseScaling(config, inside, width) : { kind: "default" } as const;
   return { theta, width, scaling };
 }
@@ -133,7 +140,7 @@ function parseScaling(config: Fields, inside: Fields, width: number): RopeScalin
   if (typeof kind === "string" && Object.hasOwn(SCALINGS, kind)) {
     return (old ? parseLongrope : SCALINGS[kind] as Reader)(config, inside, width);
   }
-  const known = Object.keys(SCALINGS).join(", ");
+  const known = [...Object.keys(SCALINGS), "proportional"].join(", ");
   throw unusable(inside, `has rope_type ${quote(kind ?? null)}, known are ${known}`);
 }
 

@@ -44,7 +44,16 @@ export type LayerRole =
   | "sinks"
   | "sharedGate"
   | "sharedUp"
-  | "sharedDown";
+  | "sharedDown"
+  | "besideNorm"
+  | "expertsInputNorm"
+  | "expertsNorm"
+  | "routerScale"
+  | "expertScale"
+  | "perLayerGate"
+  | "perLayerProjection"
+  | "perLayerNorm"
+  | "layerScalar";
 
 /** Stands for an expert's number. */
 export const EXPERT = "{expert}";
@@ -83,6 +92,16 @@ export const LLAMA_NAMES: TensorNames = {
     sharedGate: "mlp.shared_experts.gate_proj",
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",
+    // Gemma 4's alone.
+    besideNorm: "post_feedforward_layernorm_1",
+    expertsInputNorm: "pre_feedforward_layernorm_2",
+    expertsNorm: "post_feedforward_layernorm_2",
+    routerScale: "router.scale",
+    expertScale: "router.per_expert_scale",
+    perLayerGate: "per_layer_input_gate",
+    perLayerProjection: "per_layer_projection",
+    perLayerNorm: "post_per_layer_input_norm",
+    layerScalar: "layer_scalar",
   },
   // transformers 5, without ".weight".
   expertStacks: { gateUp: "mlp.experts.gate_up_proj", down: "mlp.experts.down_proj" },

@@ -27,6 +27,13 @@ export interface ModelConfig {
   /** lm_head shares the embedding matrix. */
   readonly tied: boolean;
   readonly layers: readonly LayerConfig[];
+  /** A table of embeddings for all layers that have their own (`perLayerWidth`), and how many tokens it has. Absent: none. */
+  readonly perLayer?: {
+    readonly width: number;
+    readonly vocabSize: number;
+    /** What its rows are multiplied by. */
+    readonly scale: number;
+  };
   /** Rotary embeddings; an attention names one by its place here. */
   readonly ropes: readonly Rope[];
   readonly names: TensorNames;
@@ -135,6 +142,7 @@ type ModelExtras = Pick<
   | "residualScale"
   | "maxPositions"
   | "nextnLayers"
+  | "perLayer"
 >;
 
 /** A layer of causal attention over heads and a gated MLP, without any family's particulars. */

@@ -11,9 +11,15 @@ import type {
 } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
 import type { Graph, KvTarget, LayerKv, RowsOf, Value } from "./graph.ts";
+import { expertShares, type LayerEmbedding, layerEmbedding, scaledBy } from "./gemma4.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
-export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
+export type PlacedLayer = DecoderLayer & {
+  readonly kv: LayerKv;
+  readonly label: string;
+  /** Its own embeddings of the rows' tokens, where it has them. */
+  readonly embedded?: LayerEmbedding | undefined;
+};
 
 /** Epsilon of the norms of latents, independent of `rms_norm_eps`. */
 const LATENT_EPS = 1e-6;
@@ -51,7 +57,7 @@ export function decoderLayer(
 export function layerEnd(
   graph: Graph,
   context: DecoderContext,
-  { norms, mlp, label }: PlacedLayer,
+  { norms, mlp, label, perLayer, embedded, scalar }: PlacedLayer,
   { x, branch, at }: {
     readonly x: Value;
     readonly branch: Value;
@@ -77,13 +83,54 @@ export function layerEnd(
   };
   const after = joined(x, branch, norms.attention, "attention");
   const input = normed(after, norms.post, "postNorm");
-  const out = mlp.kind === "mixture"
-    ? mixture(graph, mlp, input, label)
-    : denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS });
-  return joined(after, out, norms.mlp, "mlp", at);
+  const out = mlp.kind === "dense"
+    ? denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS })
+    : mlp.beside
+    ? besideExperts(graph, mlp, { x: after, input, beside: mlp.beside, eps, label })
+    : mixture(graph, mlp, input, { label });
+  const to = scalar ? undefined : at;
+  let stream = joined(after, out, norms.mlp, "mlp", perLayer ? undefined : to);
+  if (perLayer && embedded) {
+    const own = layerEmbedding(graph, perLayer, { x: stream, embedded, label });
+    stream = joined(stream, own, perLayer.norm, "perLayer", to);
+  }
+  return scalar ? scaledBy(graph, stream, scalar, { label: `${label}.scalar`, at }) : stream;
 }
 
-/** Queries of `input`, rotated; keys and values are stored. */
+/**
+ * Gemma 4: norm(mlp(input)) + norm(experts(norm(x))), the experts being chosen by a norm of x with other weights.
+ *
+ * @param of.x the residual stream before the branch; `input` is x normed.
+ */
+function besideExperts(
+  graph: Graph,
+  weights: MixtureWeights,
+  { x, input, beside, eps, label }: {
+    readonly x: Value;
+    readonly input: Value;
+    readonly beside: NonNullable<MixtureWeights["beside"]>;
+    readonly eps: number;
+    readonly label: string;
+  },
+): Value {
+  const norm = (of: Value, weight: Operand, role: string) =>
+    graph.norm(of, { weight, eps }, `${label}.${role}`);
+  const dense = denseMlp(graph, beside.mlp, input, { label, roles: DENSE_LABELS });
+  const ofAll = norm(dense, beside.norm, "besideNorm");
+  // Each norm right before the matmuls that read it: on matrix units it stores the scales of their rows.
+  const logits = routerLogits(graph, weights, norm(x, beside.routerNorm, "routerNorm"), label);
+  const ofExperts = mixture(graph, weights, norm(x, beside.expertsInputNorm, "expertsInputNorm"), {
+    logits,
+    label,
+  });
+  return graph.add(
+    ofAll,
+    norm(ofExperts, beside.expertsNorm, "expertsNorm"),
+    `${label}.addExperts`,
+  );
+}
+
+/** Queries of `input`, rotated; keys and values are stored, where the layer has its own. */
 export function storedHeads(
   graph: Graph,
   context: DecoderContext,
@@ -99,12 +146,19 @@ export function storedHeads(
   const eps = context.config.rmsNormEps;
   const rowOrder = weight ? "stacked" : "rope_halves";
   return graph.storeHeads(graph.linear(input, qkv, { rowOrder, bias, label: `${label}.qkv` }), {
-    norm: weight && { weight, eps, whole: spec.qkNorm === "whole" },
+    norm: weight && {
+      weight,
+      eps,
+      whole: spec.qkNorm === "whole",
+      ...spec.sharedKv !== undefined ? NO_VALUES : spec.values && { values: spec.values },
+    },
     heads: headsOf(spec, context),
     to: kvTarget(context, spec.rope, kv, of),
     at,
   }, weight ? `${label}.normRope` : `${label}.place`);
 }
+
+const NO_VALUES = { values: "none" } as const;
 
 function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: RowsOf): KvTarget {
   return { kv, rope: ropes[rope] as Operand, of };
@@ -226,12 +280,21 @@ function denseMlp(
  * shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. The experts of
  * gpt-oss have biases, and another gate.
  */
-function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string): Value {
-  const { spec: { routing, paired }, router, bias, biases, gateUp, down, stacked, shared } =
-    weights;
+function mixture(
+  graph: Graph,
+  weights: MixtureWeights,
+  x: Value,
+  { label, logits: given }: {
+    readonly label: string;
+    /** Of the router; default: of x. */
+    readonly logits?: Value | undefined;
+  },
+): Value {
+  const { spec, bias, biases, gateUp, down, stacked, shared, beside } = weights;
+  const { routing, paired, activation = "silu" } = spec;
   const jobs = { routing, shared: stacked };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
-  const logits = graph.linear(x, router, { bias: biases?.router, label: `${label}.router` });
+  const logits = given ?? routerLogits(graph, weights, x, label);
   const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,
@@ -244,13 +307,25 @@ function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string)
       { bias: biases.gateUp, experts, limit: paired.limit },
       `${label}.experts.gate`,
     )
-    : graph.gate(both, "silu", `${label}.experts.gate`);
+    : graph.gate(both, activation, `${label}.experts.gate`);
   const outputs = graph.expertLinear(
     act,
     { matrix: down, experts, jobs, perJob: true },
     `${label}.experts.down`,
   );
   const added = biases && { values: biases.down, experts };
-  const sum = graph.combine(outputs, shares, `${label}.experts`, added);
+  const counted = beside
+    ? expertShares(graph, { shares, experts, scale: beside.expertScale, label })
+    : shares;
+  const sum = graph.combine(outputs, counted, `${label}.experts`, added);
   return ofAll ? graph.add(ofAll, sum, `${label}.addExperts`) : sum;
+}
+
+function routerLogits(
+  graph: Graph,
+  { router, biases }: MixtureWeights,
+  x: Value,
+  label: string,
+): Value {
+  return graph.linear(x, router, { bias: biases?.router, label: `${label}.router` });
 }

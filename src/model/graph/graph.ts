@@ -118,6 +118,11 @@ export interface StoreHeads {
     readonly weight: Operand;
     readonly eps: number;
     readonly whole: boolean;
+    /**
+     * Values are normed too, without weights: those of v, or k as it is, qkv being [rows, (heads + kvHeads) headDim]. "none":
+     * qkv is q alone, and nothing is stored. Absent: v as it is.
+     */
+    readonly values?: "normed" | "keys" | "none" | undefined;
   } | undefined;
   readonly heads: Heads;
   readonly to: KvTarget;

@@ -3,6 +3,7 @@ import type { Operand } from "../../gpu/kernel.ts";
 import type { TargetWeights } from "../weights/target_weights.ts";
 import type { DecoderContext } from "./context.ts";
 import { decoderLayer } from "./decoder.ts";
+import { layerEmbeddings } from "./gemma4.ts";
 import type { Graph, LayerKv, RowsOf, Value, Window } from "./graph.ts";
 
 /** The target, its keys and values, and what others read of its forwards. */
@@ -36,6 +37,8 @@ export function targetLayers(
     { table: weights.embed, rows: of.rows, count: of.count, scale: config.embedScale },
     "embed",
   );
+  const embeddings = weights.perLayer &&
+    layerEmbeddings(graph, target, { x, of, weights: weights.perLayer });
   for (const [i, weight] of weights.layers.entries()) {
     const label = `layers.${i}`;
     for (const { layer, ...to } of auxHidden) {
@@ -45,7 +48,8 @@ export function targetLayers(
     const input = inputNorm
       ? graph.norm(x, { weight: inputNorm, eps: config.rmsNormEps }, `${label}.inputNorm`)
       : x;
-    const layer = { ...weight, kv: target.kv[i] as LayerKv, label };
+    const embedded = embeddings && { all: embeddings, layer: i };
+    const layer = { ...weight, kv: target.kv[i] as LayerKv, label, embedded };
     x = decoderLayer(graph, target, layer, { x, input, of });
   }
   return x;

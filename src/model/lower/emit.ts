@@ -472,10 +472,10 @@ function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch
   if (!norm) {
     return placeHeads({ ...place, sums: at(qkv) }, { ...heads, count, splitK: qkv.parts, label });
   }
-  const { weight, eps, whole } = norm;
+  const { weight, eps, whole, values } = norm;
   return normRopeStore(
     { ...place, qkv: at(qkv), weight },
-    { ...heads, count, eps, whole, tuning, label },
+    { ...heads, count, eps, whole, values, tuning, label },
   );
 }
 

@@ -65,6 +65,12 @@ export function layerTensors(spec: LayerConfig, at: Place): TensorSpec[] {
     ...after ? [norm("attentionNorm")] : [],
     ...mlpTensors(spec, at),
     ...after ? [norm("mlpNorm")] : [],
+    ...spec.perLayerWidth === undefined ? [] : [
+      moduleMatrix("perLayerGate", at, [spec.perLayerWidth, at.hiddenSize]),
+      moduleMatrix("perLayerProjection", at, [at.hiddenSize, spec.perLayerWidth]),
+      norm("perLayerNorm"),
+    ],
+    ...spec.scalar ? [numbers("layerScalar", at, 1)] : [],
   ];
 }
 
@@ -83,18 +89,21 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
   const { numHeads, numKvHeads, headDim, bias, outBias, sinks, qkNorm } = attention;
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
-  const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
+  const own = attention.sharedKv === undefined;
+  const qkv: RowsOfRole[] = [
+    ["q", queries],
+    ...own ? [["k", keys] as const] : [],
+    ...own && attention.values !== "keys" ? [["v", keys] as const] : [],
+  ];
   const whole = qkNorm === "whole";
   return [
     ...matrices(qkv, at, width),
     ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
     ...qkNorm === "none" ? [] : [
       normTensor("qNorm", at, whole ? queries : headDim),
-      normTensor("kNorm", at, whole ? keys : headDim),
+      ...own ? [normTensor("kNorm", at, whole ? keys : headDim)] : [],
     ],
-    ...sinks
-      ? [vector(`${at.roles}.sinks`, `${at.prefix}.${at.names.modules.sinks}`, numHeads)]
-      : [],
+    ...sinks ? [numbers("sinks", at, numHeads)] : [],
     ...matrices([["o", at.hiddenSize]], at, queries),
     ...outBias ? [biasTensor("o", at, at.hiddenSize)] : [],
   ];
@@ -125,10 +134,12 @@ export function mlpTensors({ mlp, norms }: LayerConfig, at: Place): TensorSpec[]
   ];
 }
 
+const DENSE_ROLES = { gate: "gate", up: "up", down: "down" } as const;
+
 function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
   switch (mlp.kind) {
     case "dense":
-      return gatedTensors(mlp, at, { gate: "gate", up: "up", down: "down" });
+      return gatedTensors(mlp, at, DENSE_ROLES);
     case "mixture":
       return mixtureTensors(mlp, at);
   }
@@ -136,7 +147,7 @@ function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
 
 function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   if (spec.paired) return pairedExperts(spec, at);
-  const { routing: { numExperts, topK, scores }, shared } = spec;
+  const { routing: { numExperts, topK, scores }, shared, beside } = spec;
   const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
   const module = router.name.slice(0, -".weight".length);
   const sharedRoles = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" } as const;
@@ -145,6 +156,16 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   const share = topK / numExperts;
   const stacks = expertStacks(spec, at);
   return [
+    ...beside
+      ? [
+        ...gatedTensors(beside, at, DENSE_ROLES),
+        normTensor("besideNorm", at, at.hiddenSize),
+        numbers("routerScale", at, at.hiddenSize),
+        numbers("expertScale", at, numExperts),
+        normTensor("expertsInputNorm", at, at.hiddenSize),
+        normTensor("expertsNorm", at, at.hiddenSize),
+      ]
+      : [],
     { ...router, kind: "table" },
     ...scores === "sigmoid"
       ? [vector(`${at.roles}.routerBias`, `${module}.e_score_correction_bias`, numExperts)]
@@ -254,6 +275,11 @@ function moduleMatrix(role: LayerRole, at: Place, shape: readonly [number, numbe
 
 function normTensor(role: LayerRole, at: Place, size: number): TensorSpec {
   return vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}.weight`, size);
+}
+
+/** Numbers that belong to no module: their name is all of it. */
+function numbers(role: LayerRole, at: Place, size: number): TensorSpec {
+  return vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}`, size);
 }
 
 /** Its role is the matrix's and "Bias". */

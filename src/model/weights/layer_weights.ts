@@ -38,6 +38,19 @@ export interface DecoderLayer {
     readonly post: Operand | undefined;
     readonly mlp: Operand | undefined;
   };
+  /** Its own embedding of a token, where it has one, see graph/per_layer.ts. */
+  readonly perLayer?: PerLayerWeights | undefined;
+  /** What its output is multiplied by, [1]. */
+  readonly scalar?: Operand | undefined;
+}
+
+export interface PerLayerWeights {
+  /** [width, hidden] */
+  readonly gate: Matrix;
+  /** [hidden, width] */
+  readonly projection: Matrix;
+  /** [hidden] */
+  readonly norm: Operand;
 }
 
 /** @param source finds the roles of `spec`, see tensors.ts. */
@@ -62,6 +75,14 @@ export function loadLayer(
       post: normIf(before, "postNorm"),
       mlp: normIf(after, "mlpNorm"),
     },
+    ...spec.perLayerWidth !== undefined && {
+      perLayer: {
+        gate: load.matrix(`${label}.perLayerGate`, [tensor("perLayerGate")]),
+        projection: load.matrix(`${label}.perLayerProjection`, [tensor("perLayerProjection")]),
+        norm: load.norm(`${label}.perLayerNorm`, normOffset, tensor("perLayerNorm")),
+      },
+    },
+    ...spec.scalar && { scalar: load.vector(`${label}.layerScalar`, tensor("layerScalar")) },
   };
 }
 
@@ -70,7 +91,7 @@ export interface HeadWeights {
   readonly spec: HeadAttention;
   /**
    * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]; the rows are in order
-   * with `qkNorm`, else in row order rope_halves.
+   * with `qkNorm`, else in row order rope_halves. Without v where keys are values, q alone where the layer has no keys.
    */
   readonly qkv: Matrix;
   /** Bias of q, k and v, [(heads + 2 kvHeads) headDim]. */
@@ -93,7 +114,11 @@ export function loadHeadAttention(
 ): HeadWeights {
   const { qkNorm, bias, outBias, sinks, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
-  const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
+  const own = spec.sharedKv === undefined;
+  const qkv = {
+    turned: [tensor("q"), ...own ? [tensor("k")] : []],
+    plain: own && spec.values !== "keys" ? [tensor("v")] : [],
+  };
   return {
     kind: "heads",
     spec,
@@ -103,9 +128,12 @@ export function loadHeadAttention(
     bias: bias
       ? load.vector(`${label}.qkvBias`, ...["qBias", "kBias", "vBias"].map(tensor))
       : undefined,
-    qkNorm: qkNorm === "none"
-      ? undefined
-      : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
+    qkNorm: qkNorm === "none" ? undefined : load.norm(
+      `${label}.qkNorm`,
+      normOffset,
+      tensor("qNorm"),
+      ...own ? [tensor("kNorm")] : [],
+    ),
     o: load.matrix(`${label}.o`, [tensor("o")]),
     outBias: outBias ? load.vector(`${label}.oBias`, tensor("oBias")) : undefined,
     sinks: sinks ? load.vector(`${label}.sinks`, tensor("sinks")) : undefined,
@@ -220,6 +248,20 @@ export interface MixtureWeights {
   readonly stacked: number;
   /** The shared expert, where it is not stacked. */
   readonly shared: DenseWeights | undefined;
+  /** See `MixtureMlp.beside`. */
+  readonly beside?: BesideWeights | undefined;
+}
+
+/** An MLP beside the experts, and norms: [hidden] each. */
+export interface BesideWeights {
+  readonly mlp: DenseWeights;
+  readonly norm: Operand;
+  /** Of the router's input, with hidden^-0.5 in it. */
+  readonly routerNorm: Operand;
+  readonly expertsInputNorm: Operand;
+  readonly expertsNorm: Operand;
+  /** Of the experts' shares, [experts]. */
+  readonly expertScale: Operand;
 }
 
 export interface ExpertBiases {
@@ -257,6 +299,21 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
     down: load.experts(`${label}.experts.down`, taken.down),
     stacked: together ? parts.length : 0,
     shared: shared && !together ? loadDenseMlp(source, shared, SHARED_ROLES) : undefined,
+    ...spec.beside && { beside: loadBeside(source, spec.beside) },
+  };
+}
+
+function loadBeside(source: LayerSource, dense: DenseMlp): BesideWeights {
+  const { load, label, tensor, normOffset } = source;
+  const norm = (role: string) => load.norm(`${label}.${role}`, normOffset, tensor(role));
+  const scale = tensor("routerScale");
+  return {
+    mlp: loadDenseMlp(source, dense),
+    norm: norm("besideNorm"),
+    routerNorm: load.scaled(`${label}.routerScale`, (scale.shape[0] ?? 1) ** -0.5, scale),
+    expertsInputNorm: norm("expertsInputNorm"),
+    expertsNorm: norm("expertsNorm"),
+    expertScale: load.vector(`${label}.expertScale`, tensor("expertScale")),
   };
 }
 

@@ -51,6 +51,8 @@ export interface Loader {
   vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
   /** The same with `offset` added to each element: weights of norms. */
   norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
+  /** A vector with each element multiplied by `factor`. */
+  scaled(label: string, factor: number, tensor: TensorInfo): Operand;
   /** `count` token ids or offsets of them, i32; `values` is called where there is memory to put them. */
   ids(label: string, count: number, values: () => Int32Array<ArrayBuffer>): Operand;
 }
@@ -73,8 +75,8 @@ export interface WeightSource {
   tableShape(tensor: TensorInfo): Shape<FloatFormat>;
   /** Puts the tensors' rows into a matrix of zeros. */
   fill(matrix: Matrix, segments: readonly Segment[], from: Shape["from"]): void;
-  /** Puts the vectors there as f32, `offset` added to each element. */
-  vector(out: Operand, tensors: readonly TensorInfo[], offset: number): void;
+  /** Puts the vectors there as f32, each element multiplied by `factor` and `offset` added. */
+  vector(out: Operand, tensors: readonly TensorInfo[], offset: number, factor?: number): void;
   ids(out: Operand, values: () => Int32Array<ArrayBuffer>): void;
 }
 
@@ -103,10 +105,15 @@ export function loader(
     return matrix;
   }
 
-  function vector(label: string, tensors: readonly TensorInfo[], offset: number): Operand {
+  function vector(
+    label: string,
+    tensors: readonly TensorInfo[],
+    offset: number,
+    factor?: number,
+  ): Operand {
     const count = tensors.reduce((sum, { shape: [length = 0] }) => sum + length, 0);
     const out = arena.allocate(label, vectorBytes(count));
-    source.vector(out, tensors, offset);
+    source.vector(out, tensors, offset, factor);
     return out;
   }
 
@@ -135,6 +142,7 @@ export function loader(
       build(label, source.matrixShape(experts.flat()), (bytes) => wholeStacks(gpu, experts, bytes)),
     vector: (label, ...tensors) => vector(label, tensors, 0),
     norm: (label, offset, ...tensors) => vector(label, tensors, offset),
+    scaled: (label, factor, tensor) => vector(label, [tensor], 0, factor),
     ids(label, count, values) {
       const out = arena.allocate(label, vectorBytes(count));
       source.ids(out, values);

@@ -108,9 +108,9 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
     fill(matrix) {
       fills.push({ matrix, streams: matrix.shards.map(nextStream) });
     },
-    vector(out, tensors) {
+    vector(out, tensors, _, factor = 1) {
       const added = tensors.every(({ name }) => /(bias|sinks)$/.test(name));
-      write(gpu, out, new Float32Array(bytesOf(out) / 4).fill(added ? 0 : 1));
+      write(gpu, out, new Float32Array(bytesOf(out) / 4).fill(added ? 0 : factor));
     },
     ids: (out, values) => write(gpu, out, values()),
     fillAll() {

@@ -46,6 +46,8 @@ export function inverseFrequencies(rope: Rope, context: number): Float32Array {
   switch (scaling.kind) {
     case "none":
       return new Float32Array(width / 2);
+    case "proportional":
+      return powers.map((power, i) => i < scaling.pairs ? f32(1 / power) / factor : 0);
     case "linear":
       return powers.map((power) => f32(1 / power) / factor);
     case "llama3":

@@ -12,12 +12,24 @@ import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
 export interface TargetWeights {
   /** [vocab, hidden] */
   readonly embed: Table;
+  /** Embeddings of the layers that have their own. */
+  readonly perLayer?: PerLayerTable | undefined;
   /** `inputNorm` is undefined where branches are normed after alone. */
   readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand | undefined })[];
   /** [hidden] */
   readonly norm: Operand;
   /** [vocab, hidden]; the embedding itself where tied. */
   readonly head: Matrix;
+}
+
+/** Where each of L layers has an embedding of W numbers of each token. */
+export interface PerLayerTable {
+  /** [vocab, L W]: only gathered, so where one binding cannot hold it its rows are in several. */
+  readonly embed: Table;
+  /** [L W, hidden] */
+  readonly projection: Matrix;
+  /** [W] */
+  readonly norm: Operand;
 }
 
 /** Finds a checkpoint's tensor by the role a spec gives it. */
@@ -46,6 +58,11 @@ export function* loadTarget(
   const tensor = byRole(checkpoint, targetTensors(config));
   const table = load.table("embed", tensor("embed"));
   const { normOffset } = config;
+  const perLayer = config.perLayer && {
+    embed: load.table("perLayer.embed", tensor("perLayer.embed")),
+    projection: load.matrix("perLayer.projection", [tensor("perLayer.projection")]),
+    norm: load.norm("perLayer.norm", normOffset, tensor("perLayer.norm")),
+  };
   const layers: TargetWeights["layers"][number][] = [];
   for (const [i, spec] of config.layers.entries()) {
     yield;
@@ -61,6 +78,7 @@ export function* loadTarget(
   yield;
   return {
     embed: table,
+    ...perLayer && { perLayer },
     layers,
     norm: load.norm("norm", normOffset, tensor("norm")),
     head: config.tied ? table : load.matrix("head", [tensor("head")]),

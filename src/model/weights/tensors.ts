@@ -54,6 +54,7 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
   );
   const prefixed = [
     table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]),
+    ...perLayerTensors(config),
     ...layers,
     vector("norm", "norm.weight", hiddenSize),
   ];
@@ -65,6 +66,19 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
         names.headPrefixes ?? [""],
       ),
     ],
+  ];
+}
+
+/** Embeddings of all layers in one table, of which a token reads a row; and what they are joined with. */
+function perLayerTensors({ perLayer, layers, hiddenSize }: ModelConfig): TensorSpec[] {
+  if (!perLayer) return [];
+  const { width, vocabSize } = perLayer;
+  const all = layers.length * width;
+  const embed = table("perLayer.embed", "embed_tokens_per_layer.weight", [vocabSize, all]);
+  return [
+    { ...embed, share: 0 },
+    matrix("perLayer.projection", "per_layer_model_projection.weight", [all, hiddenSize]),
+    vector("perLayer.norm", "per_layer_projection_norm.weight", width),
   ];
 }
 
@@ -152,14 +166,24 @@ function inputNormTensors(config: DraftConfig): TensorSpec[] {
   }
 }
 
-/** `checkTensors` of a target; layers after its last one are a draft's (NEXTN). */
+/**
+ * `checkTensors` of a target; layers after its last one are a draft's (NEXTN), and keys and values of layers that read
+ * those of others are in files all the same.
+ */
 export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string[] {
-  const { layers: { length }, nextnLayers = 0 } = config;
-  const nextn = Array.from({ length: nextnLayers }, (_, i) => length + i).join("|");
-  const ignorable = nextnLayers > 0
-    ? new RegExp(`${IGNORABLE.source}|^model\\.layers\\.(${nextn})\\.`)
-    : IGNORABLE;
-  return checkTensors(checkpoint, targetTensors(config), ignorable);
+  const { layers, nextnLayers = 0 } = config;
+  const nextn = Array.from({ length: nextnLayers }, (_, i) => layers.length + i);
+  const sharing = layers.flatMap(({ attention }, i) =>
+    attention.kind === "heads" && attention.sharedKv !== undefined ? [i] : []
+  );
+  const ignorable = [
+    IGNORABLE.source,
+    ...nextn.length > 0 ? [`^model\\.layers\\.(${nextn.join("|")})\\.`] : [],
+    ...sharing.length > 0
+      ? [`(^|\\.)layers\\.(${sharing.join("|")})\\.self_attn\\.[kv]_(proj|norm)\\.`]
+      : [],
+  ];
+  return checkTensors(checkpoint, targetTensors(config), new RegExp(ignorable.join("|")));
 }
 
 /** `checkTensors` of a draft; all tensors but those of a NextN layer belong to the target. */

@@ -268,14 +268,14 @@ export function checkpointWeights(
       if (format !== from) return pack(matrix, segments, from);
       return bring(segments, outs, { to: from, cols });
     },
-    vector(out, tensors, offset) {
+    vector(out, tensors, offset, factor = 1) {
       const values = tensors.flatMap((tensor) => {
         const bytes = new Uint8Array(tensor.size);
         checkpoint.read(tensor, 0, bytes);
         onBytes(tensor.size);
         return [...widen(bytes, tensor.dtype)];
       });
-      write(gpu, out, Float32Array.from(values, (value) => offset + value));
+      write(gpu, out, Float32Array.from(values, (value) => offset + factor * value));
     },
     ids: (out, values) => write(gpu, out, values()),
   };

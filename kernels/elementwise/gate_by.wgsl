@@ -1,0 +1,19 @@
+// out[r, c] = gelu(x[r, c]) * y[r, c]
+//
+// One invocation per element.
+
+//#import lib/gate
+
+override COLS: u32;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>; // [rows, COLS]
+@group(0) @binding(1) var<storage, read> y: array<f32>; // [rows, COLS]
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, COLS]
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < COLS) {
+    let at = id.y * COLS + id.x;
+    out[at] = gated(vec2<f32>(x[at], y[at]));
+  }
+}

@@ -1,0 +1,244 @@
+import { isSliding, MOST, slidingWindow } from "../decoder_config.ts";
+import {
+  type Fields,
+  flag,
+  integer,
+  nested,
+  positive,
+  quote,
+  unusable,
+  value,
+} from "../../files/fields.ts";
+import type { DenseMlp, HeadAttention, LayerConfig, MlpSpec } from "../layer_config.ts";
+import { parseMixture } from "../mixture_config.ts";
+import { parseLayerRope, type Rope } from "../rope_config.ts";
+import { llamaNamesBut, type TensorNames } from "../tensor_names.ts";
+import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
+
+const FULL = 0;
+const SLIDING = 1;
+
+const MOST_WIDTH = 2 ** 12;
+
+/** Where config.json has none. */
+const ROPES = {
+  sliding_attention: { rope_type: "default", rope_theta: 10_000 },
+  full_attention: {
+    rope_type: "proportional",
+    partial_rotary_factor: 0.25,
+    rope_theta: 1_000_000,
+  },
+};
+
+const NAMES: TensorNames = {
+  ...llamaNamesBut({
+    postNorm: "pre_feedforward_layernorm",
+    router: "router.proj",
+    expertGate: "experts.{expert}.gate_proj",
+    expertUp: "experts.{expert}.up_proj",
+    expertDown: "experts.{expert}.down_proj",
+  }),
+  expertStacks: { gateUp: "experts.gate_up_proj", down: "experts.down_proj" },
+};
+
+/**
+ * Gemma 4, text. Full and sliding layers differ in the size and number of their heads and in their rope; norms have
+ * plain weights, values are normed, scores have no scale. Layers may share keys and values, have an MLP beside their
+ * experts, and an embedding of their own. Source: Gemma4TextModel of transformers.
+ */
+export const GEMMA4: Family = {
+  architecture: "Gemma4ForCausalLM",
+  modelType: "gemma4_text",
+  aliases: [{ architecture: "Gemma4UnifiedForCausalLM", modelType: "gemma4_unified_text" }],
+  wrappers: [
+    { architecture: "Gemma4ForConditionalGeneration", modelType: "gemma4" },
+    { architecture: "Gemma4UnifiedForConditionalGeneration", modelType: "gemma4_unified" },
+  ],
+  activation: "hidden_activation",
+  defaults: {
+    vocab_size: 262_144,
+    hidden_size: 2304,
+    intermediate_size: 9216,
+    num_hidden_layers: 30,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    head_dim: 256,
+    global_head_dim: 512,
+    hidden_activation: "gelu_pytorch_tanh",
+    max_position_embeddings: 131_072,
+    tie_word_embeddings: true,
+    sliding_window: 512,
+    vocab_size_per_layer_input: 262_144,
+    hidden_size_per_layer_input: 256,
+  },
+  layer,
+  ropes,
+  model,
+  names: NAMES,
+};
+
+function layer(config: Fields, base: BaseLayer, i: number): LayerConfig {
+  const width = perLayerWidth(config);
+  const sharedKv = sharedLayer(config, i);
+  const double = sharedKv !== undefined && flag(config, "use_double_wide_mlp", false);
+  const dense = { ...base.mlp, intermediateSize: base.mlp.intermediateSize * (double ? 2 : 1) };
+  return {
+    attention: {
+      ...attention(config, base.attention, i),
+      ...sharedKv !== undefined && { sharedKv },
+    },
+    mlp: mlpOf(config, base, dense),
+    norms: "around",
+    scalar: true,
+    ...width > 0 && { perLayerWidth: width },
+  };
+}
+
+function attention(config: Fields, base: HeadAttention, i: number): HeadAttention {
+  const local = isLocal(config, i);
+  const keysAreValues = !local && flag(config, "attention_k_eq_v", false);
+  const own = headsOf(config, base, i);
+  if (base.numHeads % own.numKvHeads !== 0) {
+    const why = `has ${base.numHeads} attention heads, expected a multiple of the`;
+    throw unusable(config, `${why} ${own.numKvHeads} key/value heads of layer ${i}`);
+  }
+  return {
+    ...base,
+    ...own,
+    scale: 1,
+    qkNorm: "head",
+    values: keysAreValues ? "keys" : "normed",
+    window: local ? slidingWindow(config) : undefined,
+    rope: local ? SLIDING : FULL,
+  };
+}
+
+type LayerHeads = Pick<HeadAttention, "numKvHeads" | "headDim">;
+
+/** Layer `i` by `per_layer_config` (transformers 5.17), or by the keys of published files for full layers. */
+function headsOf(
+  config: Fields,
+  { numKvHeads, headDim }: LayerHeads,
+  i: number,
+): LayerHeads {
+  const heads = { least: 1, most: MOST.heads, fallback: numKvHeads };
+  const dims = { least: 8, most: MOST.headDim, multipleOf: 8 };
+  const all = nested(config, "per_layer_config");
+  if (all) {
+    const own = nested(all, `${i}`) ?? { ...all, values: {} };
+    const unknown = Object.keys(own.values).find((key) => !LAYER_KEYS.includes(key));
+    if (unknown !== undefined) {
+      throw unusable(own, `has ${quote(unknown)}, known are ${LAYER_KEYS.join(", ")}`);
+    }
+    return {
+      numKvHeads: integer(own, "num_key_value_heads", heads),
+      headDim: integer(own, "head_dim", { ...dims, fallback: headDim }),
+    };
+  }
+  if (isLocal(config, i)) return { numKvHeads, headDim };
+  const fewer = flag(config, "attention_k_eq_v", false);
+  return {
+    numKvHeads: fewer ? integer(config, "num_global_key_value_heads", heads) : numKvHeads,
+    headDim: integer(config, "global_head_dim", dims),
+  };
+}
+
+const LAYER_KEYS = ["head_dim", "num_key_value_heads"];
+
+function layerCount(config: Fields): number {
+  return integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+}
+
+/** The last layer is never a sliding one. */
+function isLocal(config: Fields, i: number): boolean {
+  return i < layerCount(config) - 1 && isSliding(config, i, (i + 1) % 6 > 0);
+}
+
+/** The layer whose keys and values layer `i` reads: the last of its kind that has its own. */
+function sharedLayer(config: Fields, i: number): number | undefined {
+  const count = layerCount(config);
+  const sharing = integer(config, "num_kv_shared_layers", { least: 0, most: count, fallback: 0 });
+  const first = count - sharing;
+  if (i < first) return undefined;
+  for (let other = first - 1; other >= 0; other--) {
+    if (isLocal(config, other) === isLocal(config, i)) return other;
+  }
+  throw unusable(
+    config,
+    `has num_kv_shared_layers ${sharing}: layer ${i} has no layer to share with`,
+  );
+}
+
+function mlpOf(config: Fields, base: BaseLayer, dense: DenseMlp): MlpSpec {
+  if (!flag(config, "enable_moe_block", false)) return dense;
+  const mixture = parseMixture(config, base, {
+    experts: "num_experts",
+    size: "moe_intermediate_size",
+    chosen: "top_k_experts",
+    anyActivation: true,
+  });
+  return { ...mixture, beside: dense };
+}
+
+/** A head's size is that of the first layer of a kind. */
+function ropes(config: Fields, headDim: number): readonly Rope[] {
+  const count = layerCount(config);
+  const rope_parameters = value(config, "rope_parameters") ?? ROPES;
+  const fields = { ...config, values: { ...config.values, rope_parameters } };
+  return [false, true].map((local) => {
+    const i = Array.from({ length: count }, (_, i) => i).find((i) => isLocal(config, i) === local);
+    const width = i === undefined
+      ? headDim
+      : headsOf(config, { numKvHeads: 1, headDim }, i).headDim;
+    const type = local ? "sliding_attention" : "full_attention";
+    const rope = parseLayerRope(fields, type, width);
+    if (rope === undefined) throw unusable(config, `has no rope_parameters for ${quote(type)}`);
+    return rope;
+  });
+}
+
+/** `null` and 0 mean none; where config.json is silent it is 256, as in transformers. */
+function perLayerWidth(config: Fields): number {
+  return integer(config, "hidden_size_per_layer_input", {
+    least: 0,
+    most: MOST_WIDTH,
+    multipleOf: 8,
+    fallback: 0,
+  });
+}
+
+/** Factors of embeddings are rounded to bf16, which the embedding's weights are. */
+function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
+  if (value(config, "use_bidirectional_attention") === "all") {
+    throw unusable(config, 'has use_bidirectional_attention "all", expected causal attention');
+  }
+  const width = perLayerWidth(config);
+  const perLayer = {
+    width,
+    vocabSize: integer(config, "vocab_size_per_layer_input", { least: 2, most: 2 ** 22 }),
+    scale: bf16(Math.sqrt(width)),
+  };
+  if (
+    width > 0 && perLayer.vocabSize < integer(config, "vocab_size", { least: 2, most: 2 ** 22 })
+  ) {
+    throw unusable(
+      config,
+      `has vocab_size_per_layer_input ${perLayer.vocabSize}, expected vocab_size`,
+    );
+  }
+  return {
+    embedScale: bf16(Math.sqrt(hiddenSize)),
+    logitCap: value(config, "final_logit_softcapping") === undefined
+      ? undefined
+      : positive(config, "final_logit_softcapping"),
+    ...width > 0 && { perLayer },
+  };
+}
+
+/** The nearest bf16, of two the even one. */
+function bf16(x: number): number {
+  const bits = new Uint32Array(Float32Array.of(x).buffer);
+  const [word = 0] = bits;
+  bits[0] = word + 0x7fff + (word >>> 16 & 1) & 0xffff0000;
+  return new Float32Array(bits.buffer)[0] ?? x;
+}

@@ -1,0 +1,131 @@
+/** What Gemma 4 does beside the branches of a layer, each by a kernel of its own. */
+import { gateBy, scaleBy } from "../../../kernels/elementwise/elementwise.ts";
+import { scaleShares } from "../../../kernels/experts/route.ts";
+import { from } from "../../../kernels/lib/row_blocks.ts";
+import { joinEmbeddings, layerWords } from "../../../kernels/norm/layer_embeddings.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import type { PerLayerWeights } from "../weights/layer_weights.ts";
+import type { PerLayerTable } from "../weights/target_weights.ts";
+import type { DecoderContext } from "./context.ts";
+import { type Graph, type RowsOf, type Value, value } from "./graph.ts";
+
+/** One layer's part of the embeddings that `layerEmbeddings` made. */
+export interface LayerEmbedding {
+  readonly all: Value;
+  readonly layer: number;
+}
+
+/**
+ * Embeddings of the rows' tokens for all layers, [layers, rows, width], each layer's from where a binding may begin:
+ *
+ *     (norm(projection x hidden^-0.5) + table[token] sqrt(width)) / sqrt(2)
+ *
+ * @param of.x embeddings of the tokens, scaled.
+ */
+export function layerEmbeddings(
+  graph: Graph,
+  { config }: DecoderContext,
+  { x, of, weights }: {
+    readonly x: Value;
+    readonly of: RowsOf;
+    readonly weights: PerLayerTable;
+  },
+): Value {
+  const { embed: table, projection, norm } = weights;
+  const { rows, count } = of;
+  const tokens = graph.embed({ table, rows, count }, "perLayer.embed");
+  const projected = graph.linear(x, projection, { label: "perLayer.projection" });
+  const layers = config.layers.length;
+  const width = table.cols / layers;
+  const out = value("perLayer", 1, layers * layerWords({ rows: count, width }));
+  graph.call({
+    reads: [tokens, projected],
+    writes: [out],
+    record: (at) => [
+      joinEmbeddings(
+        { tokens: at(tokens), projected: at(projected), weight: norm, out: at(out) },
+        {
+          rows: count,
+          layers,
+          width,
+          eps: config.rmsNormEps,
+          tokenScale: config.perLayer?.scale ?? 1,
+          projectedScale: config.hiddenSize ** -0.5,
+          label: "perLayer.join",
+        },
+      ),
+    ],
+  }, "perLayer.join");
+  return out;
+}
+
+/** projection(gelu(gate x) * the layer's embeddings), which is normed before it is added to x. */
+export function layerEmbedding(
+  graph: Graph,
+  { gate, projection }: PerLayerWeights,
+  { x, embedded: { all, layer }, label }: {
+    readonly x: Value;
+    readonly embedded: LayerEmbedding;
+    readonly label: string;
+  },
+): Value {
+  const gated = graph.linear(x, gate, { label: `${label}.perLayerGate` });
+  const { rows, cols } = gated;
+  const name = `${label}.perLayerGate.gate`;
+  const out = value(name, rows, cols);
+  graph.call({
+    reads: [gated, all],
+    writes: [out],
+    record: (at) => {
+      const y = from(at(all), 4 * layer * layerWords({ rows, width: cols }));
+      return [gateBy({ x: at(gated), y, out: at(out) }, { rows, cols, label: name })];
+    },
+  }, name);
+  return graph.linear(out, projection, { label: `${label}.perLayerProjection` });
+}
+
+/** x times a number that is on the device. @param of.at where the product is stored; absent: in scratch memory. */
+export function scaledBy(
+  graph: Graph,
+  x: Value,
+  scalar: Operand,
+  { label, at }: { readonly label: string; readonly at?: Operand | undefined },
+): Value {
+  const { rows, cols } = x;
+  const out = { ...value(label, rows, cols), at };
+  graph.call({
+    reads: [x],
+    writes: [out],
+    record: (place) => [
+      scaleBy({ x: place(x), scalar, out: place(out) }, { rows, cols, label }),
+    ],
+  }, label);
+  return out;
+}
+
+/** Shares of experts times the experts' own factors. */
+export function expertShares(
+  graph: Graph,
+  { shares, experts, scale, label }: {
+    readonly shares: Value;
+    readonly experts: Value;
+    /** [experts] */
+    readonly scale: Operand;
+    readonly label: string;
+  },
+): Value {
+  const name = `${label}.expertScale`;
+  const { rows, cols } = shares;
+  const out = value(name, rows, cols);
+  graph.call({
+    reads: [shares, experts],
+    writes: [out],
+    record: (at) => [
+      scaleShares({ shares: at(shares), experts: at(experts), scale, out: at(out) }, {
+        jobs: rows * cols,
+        label: name,
+      }),
+    ],
+  }, name);
+  return out;
+}
