@@ -4,8 +4,9 @@ import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LLAMA } from "./architectures/llama.ts";
-import { MISTRAL } from "./architectures/mistral.ts";
+import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
+import { MUSE_GLIMMER } from "./architectures/muse_glimmer.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
 import { OLMO3 } from "./architectures/olmo3.ts";
 import { PHI3 } from "./architectures/phi3.ts";
@@ -36,6 +37,8 @@ export const FAMILIES: readonly Family[] = [
   GLM4_MOE_LITE,
   OLMO3,
   EXAONE4,
+  MINISTRAL3,
+  MUSE_GLIMMER,
 ];
 
 /** A name that config.json may have. */

@@ -1,7 +1,9 @@
 /** Decoder layers as graphs. */
+import { queryScaleRows, sigmoidGateRows } from "../../../kernels/elementwise/elementwise.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { headsOf, type LatentAttention } from "../config/layer_config.ts";
+import { type HeadAttention, headsOf, type LatentAttention } from "../config/layer_config.ts";
+import { PAGE } from "../device_layout.ts";
 import type {
   DecoderLayer,
   DenseWeights,
@@ -10,7 +12,14 @@ import type {
   MixtureWeights,
 } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
-import type { Graph, KvTarget, LayerKv, RowsOf, Value } from "./graph.ts";
+import {
+  type Graph,
+  type KvTarget,
+  type LayerKv,
+  type RowsOf,
+  type Value,
+  value,
+} from "./graph.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
 export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
@@ -42,6 +51,7 @@ export function decoderLayer(
     : attended(graph, context, layer, {
       weights: attention,
       q: storedHeads(graph, context, layer, { weights: attention, input, of }),
+      input,
       of,
     });
   return layerEnd(graph, context, layer, { x, branch, at });
@@ -58,8 +68,8 @@ export function layerEnd(
     readonly at?: Operand | undefined;
   },
 ): Value {
-  const { rmsNormEps: eps, residualScale } = context.config;
-  const normed = (of: Value, weight: Operand | undefined, role: string) =>
+  const { rmsNormEps, branchNormEps = rmsNormEps, residualScale } = context.config;
+  const normed = (of: Value, weight: Operand | undefined, role: string, eps = rmsNormEps) =>
     weight ? graph.norm(of, { weight, eps }, `${label}.${role}`) : of;
   const joined = (
     to: Value,
@@ -69,7 +79,7 @@ export function layerEnd(
     at?: Operand,
   ) => {
     const out = graph.scale(
-      normed(of, weight, `${role}Norm`),
+      normed(of, weight, `${role}Norm`, branchNormEps),
       residualScale,
       `${label}.${role}Scale`,
     );
@@ -110,21 +120,67 @@ function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: Rows
   return { kv, rope: ropes[rope] as Operand, of };
 }
 
-/** o(attention(q)) over the stored keys and values. */
+/** o(attention(q)) over the stored keys and values; where the output is gated, o(attention(q) sigmoid(gate(input))). */
 export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, o }, q, of }: {
+  { weights: { spec, outputGate, o }, q, input, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
+    /** What the gate reads; a draft's layer has none. */
+    readonly input?: Value;
     readonly of: RowsOf;
   },
 ): Value {
   const { scale, cap, window } = spec;
   const heads = headsOf(spec, context);
-  const out = graph.attention(q, { heads, scale, cap, window, kv, of }, `${label}.attention`);
-  return graph.linear(out, o, { label: `${label}.o` });
+  const scaled = scaledQueries(graph, context, spec, { q, of, label });
+  const out = graph.attention(scaled, { heads, scale, cap, window, kv, of }, `${label}.attention`);
+  const gated = outputGate && input
+    ? sigmoidGated(graph, out, graph.linear(input, outputGate, { label: `${label}.outputGate` }))
+    : out;
+  return graph.linear(gated, o, { label: `${label}.o` });
+}
+
+/** Queries times the scale of their positions; themselves where no position is far enough for a scale. */
+function scaledQueries(
+  graph: Graph,
+  { tablePages }: DecoderContext,
+  { queryScale }: HeadAttention,
+  { q, of, label }: { readonly q: Value; readonly of: RowsOf; readonly label: string },
+): Value {
+  if (!queryScale || tablePages * PAGE <= queryScale.length) return q;
+  const { rows, cols } = q;
+  const out = value(`${label}.queryScale`, rows, cols);
+  graph.call({
+    reads: [q],
+    writes: [out],
+    record: (at) => [
+      queryScaleRows(
+        { x: at(q), rows: of.rows, out: at(out) },
+        { rows, cols, ...queryScale, label: out.label },
+      ),
+    ],
+  }, out.label);
+  return out;
+}
+
+/** x sigmoid(gate) */
+function sigmoidGated(graph: Graph, x: Value, gate: Value): Value {
+  const { rows, cols } = x;
+  const out = value(`${gate.label}.sigmoid`, rows, cols);
+  graph.call({
+    reads: [x, gate],
+    writes: [out],
+    record: (at) => [
+      sigmoidGateRows(
+        { x: at(x), gate: at(gate), out: at(out) },
+        { rows, cols, label: out.label },
+      ),
+    ],
+  }, out.label);
+  return out;
 }
 
 /**

@@ -80,7 +80,7 @@ export function attentionTensors(
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
-  const { numHeads, numKvHeads, headDim, bias, qkNorm } = attention;
+  const { numHeads, numKvHeads, headDim, bias, qkNorm, qkGains, outputGate } = attention;
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
@@ -88,10 +88,11 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
   return [
     ...matrices(qkv, at, width),
     ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
-    ...qkNorm === "none" ? [] : [
+    ...qkNorm === "none" || qkGains ? [] : [
       normTensor("qNorm", at, whole ? queries : headDim),
       normTensor("kNorm", at, whole ? keys : headDim),
     ],
+    ...outputGate ? matrices([["outputGate", queries]], at, width) : [],
     ...matrices([["o", at.hiddenSize]], at, queries),
   ];
 }

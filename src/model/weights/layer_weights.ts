@@ -77,6 +77,8 @@ export interface HeadWeights {
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
   readonly qkNorm: Operand | undefined;
+  /** [heads headDim, width of the layer's input], where the output is gated. */
+  readonly outputGate?: Matrix;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
 }
@@ -87,7 +89,7 @@ export function loadHeadAttention(
   spec: HeadAttention,
   ropes: readonly Rope[],
 ): HeadWeights {
-  const { qkNorm, bias, headDim } = spec;
+  const { qkNorm, qkGains, bias, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
   const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
   return {
@@ -101,7 +103,12 @@ export function loadHeadAttention(
       : undefined,
     qkNorm: qkNorm === "none"
       ? undefined
+      : qkGains
+      ? load.constants(`${label}.qkNorm`, [qkGains.q, qkGains.k], headDim)
       : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
+    ...spec.outputGate
+      ? { outputGate: load.matrix(`${label}.outputGate`, [tensor("outputGate")]) }
+      : {},
     o: load.matrix(`${label}.o`, [tensor("o")]),
   };
 }
