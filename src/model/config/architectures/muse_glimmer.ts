@@ -73,6 +73,6 @@ function ropeTheta(config: Fields, i: number): number | undefined {
   const list = value(config, "layer_rope_theta");
   if (list === undefined) return isLocal(config, i) ? undefined : 0;
   const theta: unknown = Array.isArray(list) ? list[i] : undefined;
-  if (typeof theta === "number" && theta >= 0 && theta < 1e30) return theta;
+  if (typeof theta === "number" && (theta === 0 || theta > 1e-30 && theta < 1e30)) return theta;
   throw unusable(config, `has layer_rope_theta ${quote(list)}, expected a number for each layer`);
 }
