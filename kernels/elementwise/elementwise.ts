@@ -9,6 +9,18 @@ const ADD = kernelOf("elementwise/add")({}, {
   constants: ["VECTORS", "PARTS"],
 });
 
+const SIGMOID_GATE = kernelOf("elementwise/sigmoid_gate")({}, {
+  name: "sigmoid_gate_rows",
+  bindings: ["x", "gate", "out"],
+  constants: ["COLS"],
+});
+
+const QUERY_SCALE = kernelOf("elementwise/query_scale")({}, {
+  name: "query_scale_rows",
+  bindings: ["x", "rows", "out"],
+  constants: ["COLS", "BETA", "LENGTH"],
+});
+
 /** What becomes of each number: most tanh(x / most), or by x. */
 export type ElementFunction =
   | { readonly of: "cap"; readonly most: number }
@@ -65,6 +77,41 @@ export function gateRows(
     workgroups: [Math.ceil(cols / 64), rows],
     label,
     work: { bytes: 4 * rows * cols * 3, flops: 8 * rows * cols },
+  });
+}
+
+/** Records `out = x sigmoid(gate)`, all [rows, cols]. */
+export function sigmoidGateRows(
+  buffers: { readonly x: Operand; readonly gate: Operand; readonly out: Operand },
+  { rows, cols, label }: Rows,
+): Dispatch {
+  return dispatch(SIGMOID_GATE, {
+    buffers,
+    constants: { COLS: cols },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 12 * rows * cols, flops: 4 * rows * cols },
+  });
+}
+
+/** What queries are multiplied by, by their position: 1 + beta ln(1 + floor(position / length)). */
+export interface QueryScale {
+  readonly beta: number;
+  /** Tokens. */
+  readonly length: number;
+}
+
+/** Records `out = x` times the scale of each row's position. @param buffers.rows `Row`s. */
+export function queryScaleRows(
+  buffers: { readonly x: Operand; readonly rows: Operand; readonly out: Operand },
+  { rows, cols, beta, length, label }: Rows & QueryScale,
+): Dispatch {
+  return dispatch(QUERY_SCALE, {
+    buffers,
+    constants: { COLS: cols, BETA: beta, LENGTH: length },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 8 * rows * cols, flops: rows * cols },
   });
 }
 

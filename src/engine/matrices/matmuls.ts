@@ -79,7 +79,9 @@ export function layerMatrices(
   const dense = (weights: DenseWeights | undefined) =>
     weights ? { plain: [weights.gateUp], ends: [weights.down] } : { plain: [], ends: [] };
   const made = mlp.kind === "dense" ? dense(mlp) : dense(mlp.shared);
-  const into = attention.kind === "heads" ? [attention.qkv] : projectionsOf(attention.input);
+  const into = attention.kind === "heads"
+    ? [attention.qkv, ...attention.outputGate ? [attention.outputGate] : []]
+    : projectionsOf(attention.input);
   return { plain: [...into, ...made.plain], ends: [attention.o, ...made.ends] };
 }
 

@@ -6,8 +6,9 @@ import { GEMMA4 } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LLAMA } from "./architectures/llama.ts";
-import { MISTRAL } from "./architectures/mistral.ts";
+import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
+import { MUSE_GLIMMER } from "./architectures/muse_glimmer.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
 import { OLMO3 } from "./architectures/olmo3.ts";
 import { PHI3 } from "./architectures/phi3.ts";
@@ -40,6 +41,8 @@ export const FAMILIES: readonly Family[] = [
   EXAONE4,
   GPT_OSS,
   GEMMA4,
+  MINISTRAL3,
+  MUSE_GLIMMER,
 ];
 
 /** A name that config.json may have. */

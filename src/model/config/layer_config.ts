@@ -1,4 +1,5 @@
 import type { Activation } from "../../../kernels/lib/gate.ts";
+import type { QueryScale } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 
@@ -47,6 +48,12 @@ export interface HeadAttention {
   readonly values?: "normed" | "keys";
   /** The layer before this one whose keys and values it reads: it makes none of its own (Gemma 4 E2B). */
   readonly sharedKv?: number;
+  /** Where the norms of q and k have no weights: what they multiply each by instead. */
+  readonly qkGains?: { readonly q: number; readonly k: number };
+  /** Rotated queries are multiplied by this (Ministral 3). */
+  readonly queryScale?: QueryScale;
+  /** What o reads is multiplied by sigmoid(gate x), of a matrix of its own: x is the attention's input (Muse-Glimmer). */
+  readonly outputGate?: boolean;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
 }

@@ -1,7 +1,9 @@
 /** Decoder layers as graphs. */
+import { queryScaleRows, sigmoidGateRows } from "../../../kernels/elementwise/elementwise.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { headsOf, type LatentAttention } from "../config/layer_config.ts";
+import { type HeadAttention, headsOf, type LatentAttention } from "../config/layer_config.ts";
+import { PAGE } from "../device_layout.ts";
 import type {
   DecoderLayer,
   DenseWeights,
@@ -10,7 +12,14 @@ import type {
   MixtureWeights,
 } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
-import type { Graph, KvTarget, LayerKv, RowsOf, Value } from "./graph.ts";
+import {
+  type Graph,
+  type KvTarget,
+  type LayerKv,
+  type RowsOf,
+  type Value,
+  value,
+} from "./graph.ts";
 import { expertShares, type LayerEmbedding, layerEmbedding, scaledBy } from "./gemma4.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
@@ -48,6 +57,7 @@ export function decoderLayer(
     : attended(graph, context, layer, {
       weights: attention,
       q: storedHeads(graph, context, layer, { weights: attention, input, of }),
+      input,
       of,
     });
   return layerEnd(graph, context, layer, { x, branch, at });
@@ -64,8 +74,8 @@ export function layerEnd(
     readonly at?: Operand | undefined;
   },
 ): Value {
-  const { rmsNormEps: eps, residualScale } = context.config;
-  const normed = (of: Value, weight: Operand | undefined, role: string) =>
+  const { rmsNormEps, branchNormEps = rmsNormEps, residualScale } = context.config;
+  const normed = (of: Value, weight: Operand | undefined, role: string, eps = rmsNormEps) =>
     weight ? graph.norm(of, { weight, eps }, `${label}.${role}`) : of;
   const joined = (
     to: Value,
@@ -75,7 +85,7 @@ export function layerEnd(
     at?: Operand,
   ) => {
     const out = graph.scale(
-      normed(of, weight, `${role}Norm`),
+      normed(of, weight, `${role}Norm`, branchNormEps),
       residualScale,
       `${label}.${role}Scale`,
     );
@@ -86,7 +96,13 @@ export function layerEnd(
   const out = mlp.kind === "dense"
     ? denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS })
     : mlp.beside
-    ? besideExperts(graph, mlp, { x: after, input, beside: mlp.beside, eps, label })
+    ? besideExperts(graph, mlp, {
+      x: after,
+      input,
+      beside: mlp.beside,
+      eps: rmsNormEps,
+      label,
+    })
     : mixture(graph, mlp, input, { label });
   const to = scalar ? undefined : at;
   let stream = joined(after, out, norms.mlp, "mlp", perLayer ? undefined : to);
@@ -164,25 +180,71 @@ function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: Rows
   return { kv, rope: ropes[rope] as Operand, of };
 }
 
-/** o(attention(q)) over the stored keys and values. */
+/** o(attention(q)) over the stored keys and values; where the output is gated, o(attention(q) sigmoid(gate(input))). */
 export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, o, outBias, sinks }, q, of }: {
+  { weights: { spec, outputGate, o, outBias, sinks }, q, input, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
+    /** What the gate reads; a draft's layer has none. */
+    readonly input?: Value;
     readonly of: RowsOf;
   },
 ): Value {
   const { scale, cap, window } = spec;
   const heads = headsOf(spec, context);
+  const scaled = scaledQueries(graph, context, spec, { q, of, label });
   const out = graph.attention(
-    q,
+    scaled,
     { heads, scale, cap, window, sinks, kv, of },
     `${label}.attention`,
   );
-  return graph.linear(out, o, { bias: outBias, label: `${label}.o` });
+  const gated = outputGate && input
+    ? sigmoidGated(graph, out, graph.linear(input, outputGate, { label: `${label}.outputGate` }))
+    : out;
+  return graph.linear(gated, o, { bias: outBias, label: `${label}.o` });
+}
+
+/** Queries times the scale of their positions; themselves where no position is far enough for a scale. */
+function scaledQueries(
+  graph: Graph,
+  { tablePages }: DecoderContext,
+  { queryScale }: HeadAttention,
+  { q, of, label }: { readonly q: Value; readonly of: RowsOf; readonly label: string },
+): Value {
+  if (!queryScale || tablePages * PAGE <= queryScale.length) return q;
+  const { rows, cols } = q;
+  const out = value(`${label}.queryScale`, rows, cols);
+  graph.call({
+    reads: [q],
+    writes: [out],
+    record: (at) => [
+      queryScaleRows(
+        { x: at(q), rows: of.rows, out: at(out) },
+        { rows, cols, ...queryScale, label: out.label },
+      ),
+    ],
+  }, out.label);
+  return out;
+}
+
+/** x sigmoid(gate) */
+function sigmoidGated(graph: Graph, x: Value, gate: Value): Value {
+  const { rows, cols } = x;
+  const out = value(`${gate.label}.sigmoid`, rows, cols);
+  graph.call({
+    reads: [x, gate],
+    writes: [out],
+    record: (at) => [
+      sigmoidGateRows(
+        { x: at(x), gate: at(gate), out: at(out) },
+        { rows, cols, label: out.label },
+      ),
+    ],
+  }, out.label);
+  return out;
 }
 
 /**

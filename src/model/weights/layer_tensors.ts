@@ -86,7 +86,8 @@ export function attentionTensors(
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
-  const { numHeads, numKvHeads, headDim, bias, outBias, sinks, qkNorm } = attention;
+  const { numHeads, numKvHeads, headDim, bias, outBias, sinks, qkNorm, qkGains, outputGate } =
+    attention;
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const own = attention.sharedKv === undefined;
@@ -99,11 +100,12 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
   return [
     ...matrices(qkv, at, width),
     ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
-    ...qkNorm === "none" ? [] : [
+    ...qkNorm === "none" || qkGains ? [] : [
       normTensor("qNorm", at, whole ? queries : headDim),
       ...own ? [normTensor("kNorm", at, whole ? keys : headDim)] : [],
     ],
     ...sinks ? [numbers("sinks", at, numHeads)] : [],
+    ...outputGate ? matrices([["outputGate", queries]], at, width) : [],
     ...matrices([["o", at.hiddenSize]], at, queries),
     ...outBias ? [biasTensor("o", at, at.hiddenSize)] : [],
   ];

@@ -98,6 +98,8 @@ export interface HeadWeights {
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
   readonly qkNorm: Operand | undefined;
+  /** [heads headDim, width of the layer's input], where the output is gated. */
+  readonly outputGate?: Matrix;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
   /** Of o, [hidden]. */
@@ -112,7 +114,7 @@ export function loadHeadAttention(
   spec: HeadAttention,
   ropes: readonly Rope[],
 ): HeadWeights {
-  const { qkNorm, bias, outBias, sinks, headDim } = spec;
+  const { qkNorm, qkGains, bias, outBias, sinks, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
   const own = spec.sharedKv === undefined;
   const qkv = {
@@ -128,12 +130,19 @@ export function loadHeadAttention(
     bias: bias
       ? load.vector(`${label}.qkvBias`, ...["qBias", "kBias", "vBias"].map(tensor))
       : undefined,
-    qkNorm: qkNorm === "none" ? undefined : load.norm(
-      `${label}.qkNorm`,
-      normOffset,
-      tensor("qNorm"),
-      ...own ? [tensor("kNorm")] : [],
-    ),
+    qkNorm: qkNorm === "none"
+      ? undefined
+      : qkGains
+      ? load.constants(`${label}.qkNorm`, [qkGains.q, qkGains.k], headDim)
+      : load.norm(
+        `${label}.qkNorm`,
+        normOffset,
+        tensor("qNorm"),
+        ...own ? [tensor("kNorm")] : [],
+      ),
+    ...spec.outputGate
+      ? { outputGate: load.matrix(`${label}.outputGate`, [tensor("outputGate")]) }
+      : {},
     o: load.matrix(`${label}.o`, [tensor("o")]),
     outBias: outBias ? load.vector(`${label}.oBias`, tensor("oBias")) : undefined,
     sinks: sinks ? load.vector(`${label}.sinks`, tensor("sinks")) : undefined,

@@ -53,6 +53,8 @@ export interface Loader {
   norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
   /** A vector with each element multiplied by `factor`. */
   scaled(label: string, factor: number, tensor: TensorInfo): Operand;
+  /** A vector of each of these numbers `times` times, f32. */
+  constants(label: string, numbers: readonly number[], times: number): Operand;
   /** `count` token ids or offsets of them, i32; `values` is called where there is memory to put them. */
   ids(label: string, count: number, values: () => Int32Array<ArrayBuffer>): Operand;
 }
@@ -143,6 +145,12 @@ export function loader(
     vector: (label, ...tensors) => vector(label, tensors, 0),
     norm: (label, offset, ...tensors) => vector(label, tensors, offset),
     scaled: (label, factor, tensor) => vector(label, [tensor], 0, factor),
+    constants(label, numbers, times) {
+      const out = arena.allocate(label, vectorBytes(numbers.length * times));
+      const values = numbers.flatMap((number) => Array<number>(times).fill(number));
+      source.ids(out, () => new Int32Array(Float32Array.from(values).buffer));
+      return out;
+    },
     ids(label, count, values) {
       const out = arena.allocate(label, vectorBytes(count));
       source.ids(out, values);

@@ -14,6 +14,8 @@ export interface TargetWeights {
   readonly embed: Table;
   /** Embeddings of the layers that have their own. */
   readonly perLayer?: PerLayerTable | undefined;
+  /** Ones, [hidden], where embeddings are normed. */
+  readonly embedNorm?: Operand;
   /** `inputNorm` is undefined where branches are normed after alone. */
   readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand | undefined })[];
   /** [hidden] */
@@ -79,8 +81,9 @@ export function* loadTarget(
   return {
     embed: table,
     ...perLayer && { perLayer },
+    ...config.embedNorm ? { embedNorm: load.constants("embedNorm", [1], config.hiddenSize) } : {},
     layers,
-    norm: load.norm("norm", normOffset, tensor("norm")),
+    norm: load.norm("norm", config.finalNormOffset ?? normOffset, tensor("norm")),
     head: config.tied ? table : load.matrix("head", [tensor("head")]),
   };
 }
