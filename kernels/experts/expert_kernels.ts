@@ -3,11 +3,12 @@ import { BLOCK_VEC8S, type Matrix } from "../../src/gpu/matrix.ts";
 import type { Dots } from "../matmul/matmul_stages.ts";
 import type { ChoiceParameters } from "./route.ts";
 import { type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
+import type { GatedEpilogue } from "../lib/gate.ts";
 import { kernelOf } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
 
 /** What is stored of the outputs; see lib/epilogue.wgsl. */
-export type ExpertEpilogue = "store" | "swiglu";
+export type ExpertEpilogue = "store" | GatedEpilogue;
 
 /**
  * Whether each job is a tile, whose expert is known or still to be chosen, by a workgroup or by each subgroup, or a
@@ -187,7 +188,7 @@ export function sharedRows(
   return {
     ROUTED: experts - shared,
     SHARED: shared,
-    SHARED_NEXT: epilogue === "swiglu" ? half : 1,
-    SHARED_STEP: epilogue === "swiglu" ? 1 : shared,
+    SHARED_NEXT: epilogue === "store" ? 1 : half,
+    SHARED_STEP: epilogue === "store" ? shared : 1,
   };
 }

@@ -219,7 +219,7 @@ export interface ExpertTensor {
 /**
  * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16 weights
  * are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
- * The scales of what "swiglu" makes are lowered where they are `noted`, f32 [jobs].
+ * The scales of what a gate makes are lowered where they are `noted`, f32 [jobs].
  */
 export function expertTensor(
   { x, out, noted, lists, wScales, xScales, choice }: {
@@ -236,8 +236,9 @@ export function expertTensor(
 ): Dispatch {
   const { unit, tile, matrix, expertRows, shard, label, work } = of;
   const { cols, format = "bf16", lanes = 1 } = matrix;
-  const gated = of.epilogue === "swiglu";
-  const epilogue = noted && gated ? notedEpilogue("silu", noted) : PLAIN[of.epilogue];
+  const gated = of.epilogue !== "store";
+  const activation = of.epilogue === "geglu" ? "gelu_tanh" : "silu";
+  const epilogue = noted && gated ? notedEpilogue(activation, noted) : PLAIN[of.epilogue];
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;

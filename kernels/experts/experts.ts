@@ -128,7 +128,7 @@ function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
  * the matrix goes to matrix units and x has no scales one before them.
  *
  * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
- * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
+ * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for a gate.
  */
 export function expertMatmul(
   { matrix, x, xScales, out, noted, ...lists }: {
@@ -137,7 +137,7 @@ export function expertMatmul(
     /** Of x's rows, f32, where the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
-    /** Of out's rows, which are jobs, f32, the largest before: "swiglu" lowers them where `notesExperts`. */
+    /** Of out's rows, which are jobs, f32, the largest before: a gate lowers them where `notesExperts`. */
     readonly noted?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
@@ -191,7 +191,7 @@ export function expertMatmul(
         SHARD_EXPERTS: shard.rows / expertRows,
         ...sharedRows(shard.rows / expertRows, expertRows / 2, shape),
         ROW_JOBS: shape.perJob ? 1 : topK,
-        OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
+        OUT_COLS: epilogue === "store" ? expertRows : expertRows / 2,
         LANES: lanes,
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},

@@ -609,7 +609,7 @@ function emitExpertMatmul(
     ...tiledJobs(to, jobs, rows, matrix),
     shared: jobs.shared,
     tuning,
-    epilogue: gated ? "swiglu" : "store",
+    epilogue: gated ? GATES[gated].epilogue : "store",
     perJob,
     label,
   });

@@ -171,7 +171,8 @@ export interface ExpertMatmulOp {
   readonly experts: Value;
   readonly jobs: ExpertJobs;
   readonly out: Value;
-  readonly gated: boolean;
+  /** By what activation; undefined: it stores its outputs as they are. */
+  readonly gated: Activation | undefined;
   readonly xScales: ScaledInput | undefined;
   /** Whether the scales of out's rows are lowered. */
   readonly notes: boolean;

@@ -89,7 +89,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
           experts,
           jobs,
           out,
-          gated: false,
+          gated: undefined,
           xScales: undefined,
           notes: false,
           choice: undefined,

@@ -26,8 +26,8 @@ function gated(
       edits.replace(made, { ...made, out, epilogue: { of: "gate", activation, notes: false } });
       edits.remove(gate);
     }
-    if (made?.kind === "expert_matmul" && activation === "silu" && where(made)) {
-      edits.replace(made, { ...made, out, gated: true });
+    if (made?.kind === "expert_matmul" && where(made)) {
+      edits.replace(made, { ...made, out, gated: activation });
       edits.remove(gate);
     }
   }
