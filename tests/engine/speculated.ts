@@ -26,6 +26,8 @@ export const SPECULATED: readonly string[] = [
   "deepseek_v2_groups",
   "deepseek_v3",
   "gpt_oss",
+  "gemma4_e",
+  "gemma4_moe",
 ];
 
 export function folderOf(name: string): string {
