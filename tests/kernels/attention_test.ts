@@ -167,6 +167,9 @@ const SHAPES: readonly Shape[] = [
       { software: false, group: 4, kvHeads: 2, headDim: 64 },
       { software: false, group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16" },
       { software: false, group: 4, kvHeads: 1, headDim: 96, kvDtype: "f16" },
+      // Full layers of Gemma 4, of whose 16 heads four share a workgroup.
+      { software: false, group: 16, kvHeads: 1, headDim: 512, kvDtype: "bf16" },
+      { software: true, group: 2, kvHeads: 2, headDim: 512 },
     ] as const
     : [],
   { software: true, group: 1, kvHeads: 1, headDim: 128 },

@@ -15,6 +15,12 @@ const SHAPES = [
   ["exaone4_32b", 32, 32, 256],
   ["ministral3_8b", 8.49, 8.49, 136],
   ["muse_glimmer_30b", 27.85, 27.85, 52],
+  // Of E2B 15 layers have keys and values, of E4B 24; the table of embeddings for each layer is only gathered.
+  ["gemma4_e2b", 4.63, 2.28, 18],
+  ["gemma4_e4b", 7.46, 4.64, 56],
+  ["gemma4_12b", 11.91, 11.91, 336],
+  ["gemma4_26b_a4b", 25.23, 3.82, 220],
+  ["gemma4_31b", 30.7, 30.7, 880],
 ] as const;
 
 for (const [name, all, active, kv] of SHAPES) {

@@ -23,7 +23,7 @@ import type { LoweredOp, PartialValues } from "./ops.ts";
 export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[] {
   const routers = new Set(ops.flatMap((op) => op.kind === "route" ? [op.logits] : []));
   const tiles = new Map<Value, Value>();
-  const partials = new Map<string, PartialValues>();
+  const partialsOf = partialValues(ops, context);
   const words = new Map<string, number>();
   return ops.flatMap((op): LoweredOp[] => {
     const { label, part } = op;
@@ -55,11 +55,11 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
         });
       }
       case "attention": {
-        const partial = partialValues(partials, op.heads, context);
+        const partial = partialsOf(op.heads);
         return [{ ...op, partial, stage: "all", notes: false, own: undefined }];
       }
       case "latent_attention": {
-        const partial = partialValues(partials, op.heads, context);
+        const partial = partialsOf(op.heads);
         return [{ ...op, partial, value: undefined }];
       }
       case "latent_value":
@@ -153,18 +153,22 @@ function attentionPartialWords(
     : partialWords(heads, rows, adapter);
 }
 
-/** Room for the partial sums of attention over the rows of the widest forward: the same for all layers with such heads. */
+/**
+ * Room for the partial sums of attention over the rows of the widest forward: the same for all layers, whatever heads
+ * they have.
+ */
 function partialValues(
-  known: Map<string, PartialValues>,
-  heads: Heads,
+  ops: readonly Op[],
   { tuning, widestRows }: DecoderContext,
-): PartialValues {
-  const words = attentionPartialWords(heads, widestRows, tuning);
-  return known.getOrInsertComputed(JSON.stringify(words), () => ({
-    sums: value("partial.sums", 1, words.sums),
-    stats: value("partial.stats", 1, words.stats),
-    halves: words.halves ? value("partial.halves", 1, words.halves) : undefined,
-  }));
+): (heads: Heads) => PartialValues {
+  const wordsOf = (heads: Heads) => attentionPartialWords(heads, widestRows, tuning);
+  const all = ops.flatMap((op) =>
+    op.kind === "attention" || op.kind === "latent_attention" ? [wordsOf(op.heads)] : []
+  );
+  const room = (name: keyof PartialWords) =>
+    value(`partial.${name}`, 1, Math.max(0, ...all.map((words) => words[name] ?? 0)));
+  const [sums, stats, halves] = [room("sums"), room("stats"), room("halves")];
+  return (heads) => ({ sums, stats, halves: wordsOf(heads).halves ? halves : undefined });
 }
 
 /** Words of the lists of jobs; the same for all layers with as many experts. */
