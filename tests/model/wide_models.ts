@@ -77,6 +77,27 @@ const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
       original_max_position_embeddings: 2,
     },
   },
+  // All that the sizes have, in one.
+  wide_gemma4: {
+    ...WIDE,
+    architectures: ["Gemma4ForCausalLM"],
+    model_type: "gemma4_text",
+    num_hidden_layers: 4,
+    layer_types: ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    global_head_dim: 128,
+    num_global_key_value_heads: 2,
+    attention_k_eq_v: true,
+    num_kv_shared_layers: 2,
+    use_double_wide_mlp: true,
+    sliding_window: 16,
+    hidden_size_per_layer_input: 64,
+    vocab_size_per_layer_input: 512,
+    enable_moe_block: true,
+    num_experts: 8,
+    top_k_experts: 2,
+    moe_intermediate_size: 256,
+    final_logit_softcapping: 30,
+  },
 };
 
 /** Their names. */
