@@ -161,6 +161,12 @@ function partLines(label: string, part: PartReport): string[] {
     line("layers", `${part.layers}, hidden ${part.hiddenSize}${mlp}`),
     ...part.experts ? [line("experts", experts(part.experts))] : [],
     line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
+    ...part.otherHeads.map(({ layers, kvHeads, headDim }) =>
+      line("", `in ${layers} layers ${kvHeads} key/value, ${headDim} wide`)
+    ),
+    ...part.sharingLayers > 0
+      ? [line("", `${part.sharingLayers} layers read keys and values of others`)]
+      : [],
     line("vocabulary", count(part.vocabSize)),
     line("context", `${count(part.context)} tokens`),
     ...part.window === null ? [] : [

@@ -12,6 +12,13 @@ export interface HeadReport {
   readonly latent: LatentReport | null;
 }
 
+/** Layers whose heads are not those of the first layer. */
+export interface OtherHeads {
+  readonly layers: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
 /** Mixtures of experts. */
 export interface ExpertReport {
   /** Layers that are mixtures. */
@@ -41,6 +48,25 @@ export function headReport(
   const { nopeDim, ropeDim, rank } = attention;
   const headDim = nopeDim + ropeDim;
   return { heads, kvHeads: heads, headDim, qkNorm: "none", latent: { rank, ropeDim } };
+}
+
+/** Reports each other kind of heads, in the order of their first layers. */
+export function otherHeads({ layers }: ModelConfig): readonly OtherHeads[] {
+  const kinds = Map.groupBy(
+    layers.map(({ attention }) => headReport(attention)),
+    (heads) => `${heads.kvHeads} ${heads.headDim}`,
+  );
+  return [...kinds.values()].slice(1).flatMap((alike) => {
+    const [first] = alike;
+    return first ? [{ layers: alike.length, kvHeads: first.kvHeads, headDim: first.headDim }] : [];
+  });
+}
+
+/** Counts the layers that read keys and values of an earlier one. */
+export function sharingLayers({ layers }: ModelConfig): number {
+  return layers.filter(({ attention }) =>
+    attention.kind === "heads" && attention.sharedKv !== undefined
+  ).length;
 }
 
 /** Reports the first mixture; null if there is none. */

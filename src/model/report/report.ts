@@ -6,7 +6,15 @@ import type { TensorInfo } from "../files/safetensors.ts";
 import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { misfit } from "../config/fit.ts";
 import type { LayerConfig } from "../config/layer_config.ts";
-import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
+import {
+  type ExpertReport,
+  expertReport,
+  type HeadReport,
+  headReport,
+  type OtherHeads,
+  otherHeads,
+  sharingLayers,
+} from "./layer_report.ts";
 import type { Rope } from "../config/rope_config.ts";
 import { activeParameterCount, keptMatrices, methodOf, parameterCount } from "./parameters.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../weights/tensors.ts";
@@ -58,6 +66,9 @@ export interface PartReport extends HeadReport, PartMemory {
   /** Width of dense MLPs, null if there are none. */
   readonly intermediateSize: number | null;
   readonly experts: ExpertReport | null;
+  readonly otherHeads: readonly OtherHeads[];
+  /** Layers that read keys and values of an earlier one. */
+  readonly sharingLayers: number;
   readonly vocabSize: number;
   /** Tokens. */
   readonly context: number;
@@ -164,7 +175,7 @@ function partReport(
   specs: readonly TensorSpec[],
   memory: PartMemory,
 ): PartReport {
-  // What differs between layers besides the window is reported for the first alone.
+  // What differs between layers besides heads and windows is reported for the first alone.
   const { attention } = config.layers[0] as LayerConfig;
   const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
   const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
@@ -180,6 +191,8 @@ function partReport(
     intermediateSize: dense?.intermediateSize ?? null,
     experts: expertReport(config),
     ...headReport(attention),
+    otherHeads: otherHeads(config),
+    sharingLayers: sharingLayers(config),
     vocabSize: config.vocabSize,
     context: config.maxPositions,
     tied: config.tied,
