@@ -6,7 +6,9 @@ import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequ
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
-import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains, type DraftShape, isChain } from "../../src/speculate/round_shape.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
+import type { Proposal } from "../../src/speculate/trees.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { chainOf } from "../reference/trees.ts";
 import { exhaustive } from "../exhaustive.ts";
@@ -37,6 +39,9 @@ const MODELS: readonly { readonly name: string; readonly change?: Record<string,
   { name: "gemma4_moe" },
 ];
 const STEPS = 3;
+const TREE = treeNamed("3:2:7");
+/** Has layers that read keys and values of others, whose cells move once. */
+const SHARING = "gemma4_e";
 const BATCH = 4;
 const MOST = 20;
 const CELLS = 64;
@@ -54,6 +59,7 @@ for (const kernels of ["software", "hardware"]) {
         if (greedy && !change) assert.deepEqual(plain[0], greedy.slice(0, MOST));
         assert.deepEqual(await decode(core, prompts, plain), plain);
         assert.deepEqual(await decode(core, prompts.slice(0, 1), plain), plain.slice(0, 1));
+        if (name === SHARING) assert.deepEqual(await decode(core, prompts, plain, TREE), plain);
         core.gpu[Symbol.dispose]();
       });
     }
@@ -66,7 +72,8 @@ async function open(model: string, software: boolean): Promise<Runner> {
   using models = openModels({ model, draft: "none" });
   return await openRunner(gpu, await loadWeights(gpu, models), {
     batch: BATCH,
-    shapes: chains([0, STEPS]),
+    shapes: [...chains([0, STEPS]), TREE],
+    treeShapes: [TREE],
     prefillRows: 64,
     contextLength: 48,
     pages: BATCH * CELLS / PAGE,
@@ -90,12 +97,14 @@ async function changed(
 
 /**
  * The greedy text of each prompt. With `known` texts each round verifies the tokens to come, of which one is
- * wrong: the first, the second, the third or none, in turn, so that 0 to 3 are accepted.
+ * wrong: the first, the second, the third or none, in turn, so that 0 to 3 are accepted. In trees another token
+ * comes before each.
  */
 async function decode(
   core: Runner,
   prompts: readonly (readonly number[])[],
   known?: readonly (readonly number[])[],
+  shape: DraftShape = chain(STEPS),
 ): Promise<number[][]> {
   using stack = new DisposableStack();
   const sequences = prompts.map(() => stack.use(openSequence(core)));
@@ -110,13 +119,12 @@ async function decode(
     const proposals = known && outputs.map(({ length }, i) => {
       const next = known[i]?.slice(length, length + STEPS) ?? [];
       const wrong = (round + i) % (STEPS + 1);
-      return chainOf(next.map((id, at) => at === wrong ? id ^ 1 : id));
+      const tokens = next.map((id, at) => at === wrong ? id ^ 1 : id);
+      return isChain(shape) ? chainOf(tokens) : secondChildren(tokens);
     });
     const [found] = await core.rounds(
       sequences,
-      proposals
-        ? { shape: chain(STEPS), count: 1, proposals, deviceDepth: 0 }
-        : { shape: chain(0), count: 1 },
+      proposals ? { shape, count: 1, proposals, deviceDepth: 0 } : { shape: chain(0), count: 1 },
     );
     for (const [i, { ids, accepted: count }] of (found?.sequences ?? []).entries()) {
       accepted.add(count);
@@ -125,6 +133,14 @@ async function decode(
   }
   if (known) assert.deepEqual([...accepted].toSorted(), [0, 1, 2, 3]);
   return outputs.map((ids) => ids.slice(0, MOST));
+}
+
+/** Tokens that follow each other, each the second child: what is accepted moves to other cells. */
+function secondChildren(tokens: readonly number[]): Proposal {
+  return {
+    tokens: tokens.flatMap((id) => [id ^ 2, id]),
+    parents: tokens.flatMap((_, level) => [2 * level, 2 * level]),
+  };
 }
 
 /** Prompts of the golden's ids, and the text that transformers made of the first; other prompts where there is none. */
