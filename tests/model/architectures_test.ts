@@ -199,6 +199,67 @@ Deno.test("a wrapper's text_config decides what the decoder is; the outer config
   );
 });
 
+Deno.test("glm4_moe_lite: which layers are dense, and the layer after the last as a draft", () => {
+  const kinds = (change: Change) => {
+    const json = JSON.parse(Deno.readTextFileSync(new URL("glm4_moe_lite/config.json", FOLDERS)));
+    const { layers } = parseModelConfig("glm", { ...json, ...change }, undefined);
+    return layers.map(({ mlp }) => mlp.kind);
+  };
+  assert.deepEqual(kinds({}), ["dense", "mixture", "mixture"]);
+  const types = ["sparse", "dense", "sparse"];
+  assert.deepEqual(kinds({ mlp_layer_types: types }), ["mixture", "dense", "mixture"]);
+  const first = { mlp_layer_types: undefined, first_k_dense_replace: 2 };
+  assert.deepEqual(kinds(first), ["dense", "dense", "mixture"]);
+  assert.throws(
+    () => kinds({ mlp_layer_types: ["dense"] }),
+    /mlp_layer_types \["dense"\], expected/,
+  );
+});
+
+Deno.test("olmo3: windows on three of four layers, the rope of others alone is scaled", () => {
+  const olmo3 = (change: Change) =>
+    parse("olmo3", "Olmo3ForCausalLM", { num_hidden_layers: 8, ...change });
+  const old = {
+    rope_theta: 5e5,
+    rope_scaling: { rope_type: "linear", factor: 8 },
+    sliding_window: 64,
+  };
+  const { layers, ropes } = olmo3(old);
+  assert.deepEqual(layers.map(({ attention: { window } }) => window), [
+    ...[64, 64, 64, undefined],
+    ...[64, 64, 64, undefined],
+  ]);
+  const scaled = { theta: 5e5, width: 8, scaling: { kind: "linear", factor: 8 } };
+  const plain = { theta: 5e5, width: 8, scaling: { kind: "default" } };
+  assert.deepEqual(layers.slice(2, 4).map(({ attention }) => ropes[attention.rope]), [
+    plain,
+    scaled,
+  ]);
+  const keyed = olmo3({
+    rope_parameters: {
+      full_attention: { rope_type: "linear", factor: 8, rope_theta: 5e5 },
+      sliding_attention: { rope_type: "default", rope_theta: 5e5 },
+    },
+    sliding_window: 64,
+  });
+  assert.deepEqual(keyed, olmo3(old));
+});
+
+Deno.test("exaone4: with windows, layers without one do not rotate; without windows all do", () => {
+  const exaone4 = (change: Change) => {
+    const { layers, ropes } = parse("exaone4", "Exaone4ForCausalLM", change);
+    return layers.map(({ attention: { window, rope } }) => [window, ropes[rope]?.scaling.kind]);
+  };
+  const [local, global] = [[64, "default"], [undefined, "none"]];
+  for (const sliding_window_pattern of ["LLLG", 4, undefined]) {
+    assert.deepEqual(exaone4({ sliding_window: 64, sliding_window_pattern }), [
+      ...[local, local, local, global],
+      ...[local, local],
+    ]);
+  }
+  assert.deepEqual(exaone4({ sliding_window: null }), Array(6).fill([undefined, "default"]));
+});
+
 for (
   const [type, architecture, change, message] of [
     ["gemma3", "Gemma3ForConditionalGeneration", {}, /has no text_config/],

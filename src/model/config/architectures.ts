@@ -1,5 +1,6 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
-import { DEEPSEEK_V2, DEEPSEEK_V3 } from "./architectures/deepseek.ts";
+import { DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE_LITE } from "./architectures/deepseek.ts";
+import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
@@ -7,6 +8,7 @@ import { LLAMA } from "./architectures/llama.ts";
 import { MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
+import { OLMO3 } from "./architectures/olmo3.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
 import { SEED_OSS } from "./architectures/seed_oss.ts";
@@ -32,6 +34,9 @@ export const FAMILIES: readonly Family[] = [
   GRANITE,
   SEED_OSS,
   SMOLLM3,
+  GLM4_MOE_LITE,
+  OLMO3,
+  EXAONE4,
   GPT_OSS,
 ];
 

@@ -54,7 +54,7 @@ export interface StandaloneConfig {
 
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
 export interface DraftConfig {
-  /** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3, run as an EAGLE head. */
+  /** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3 and GLM-4.7-Flash, run as an EAGLE head. */
   readonly algorithm: "EAGLE" | "EAGLE3" | "NEXTN";
   /** The one layer, in the draft's own sizes. */
   readonly layer: ModelConfig;
