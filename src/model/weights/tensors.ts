@@ -24,6 +24,7 @@ const GROUPED: readonly GroupedDType[] = [
   "GROUPED_I8",
   "GROUPED_F8",
   "GROUPED_MXFP4",
+  "GROUPED_NVFP4",
   "GROUPED_Q8",
   "GROUPED_Q4",
 ];
