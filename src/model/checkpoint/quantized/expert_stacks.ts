@@ -96,10 +96,10 @@ function blocksView(from: Checkpoint, name: string, blocks: TensorInfo): View {
       let largest = 0;
       for (let row = 0; row < count; row++) {
         words.set(numbers.subarray(row * weights, (row + 1) * weights), row * all);
-        for (let group = 0, at = row * all + weights; group < groups; group++) {
+        for (let group = 0; group < groups; group++) {
           const exponent = exponents[row * groups + group] ?? 0;
           if (exponent > largest) largest = exponent;
-          words[at++] = powerBits(exponent);
+          words[row * all + weights + group] = powerBits(exponent);
         }
       }
       // Of larger ones the kernels' twice the power, or its product with 6, would not be a number.
