@@ -231,7 +231,7 @@ function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string)
     weights;
   const jobs = { routing, shared: stacked };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
-  const logits = graph.linear(x, router, { bias: biases?.router, label: `${label}.router` });
+  const logits = graph.linear(x, router, { label: `${label}.router` });
   const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,

@@ -208,9 +208,9 @@ export interface MixtureWeights {
   readonly spec: MixtureMlp;
   /** [experts, hidden] */
   readonly router: Matrix;
-  /** Added to scores for the choice, [experts]. */
+  /** Added to sigmoid scores for the choice, or to the logits of softmax scores, [experts]. */
   readonly bias: Operand | undefined;
-  /** Where `paired`: added to logits, [experts], and to the outputs of experts, [experts, outputs]. */
+  /** Where `paired`: added to the outputs of experts, [experts, outputs]. */
   readonly biases?: ExpertBiases | undefined;
   /** [gate; up] of each expert, [experts + stacked, 2 intermediate, hidden]. */
   readonly gateUp: Matrix;
@@ -223,7 +223,6 @@ export interface MixtureWeights {
 }
 
 export interface ExpertBiases {
-  readonly router: Operand;
   readonly gateUp: Operand;
   readonly down: Operand;
 }
@@ -271,9 +270,8 @@ function loadPairedExperts(
     kind: "mixture",
     spec,
     router: load.table(`${label}.router`, tensor("router")),
-    bias: undefined,
+    bias: vector("routerBias"),
     biases: {
-      router: vector("routerBias"),
       gateUp: vector("expertGateUpBias"),
       down: vector("expertDownBias"),
     },
