@@ -191,3 +191,19 @@ for (
     });
   });
 }
+
+Deno.test("lfm2: the width of MLPs is adjusted, layers are named by type or by number, old keys", () => {
+  const lfm2 = (change: Change) => parse("lfm2", "Lfm2ForCausalLM", { norm_eps: 1e-3, ...change });
+  const kinds = ({ layers }: ModelConfig) => layers.map(({ attention: { kind } }) => kind);
+  const indexed = lfm2({ full_attn_idxs: [2, 5], intermediate_size: 640 });
+  assert.deepEqual(kinds(indexed), ["conv", "conv", "heads", "conv", "conv", "heads"]);
+  assert.equal(indexed.rmsNormEps, 1e-3);
+  const width = ({ layers: [layer] }: ModelConfig) =>
+    layer?.mlp.kind === "dense" ? layer.mlp.intermediateSize : undefined;
+  // int(2 * 640 / 3) = 426, rounded up to a multiple of 256.
+  assert.equal(width(indexed), 512);
+  assert.equal(width(lfm2({ block_ff_dim: 6656 })), 4608);
+  assert.equal(width(lfm2({ intermediate_size: 96, block_auto_adjust_ff_dim: false })), 96);
+  assert.throws(() => lfm2({ layer_types: Array(6).fill("mamba") }), /layer of type "mamba"/);
+  assert.throws(() => lfm2({ conv_bias: true }), UsageError);
+});

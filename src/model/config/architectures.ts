@@ -2,6 +2,7 @@
 import { DEEPSEEK_V2, DEEPSEEK_V3 } from "./architectures/deepseek.ts";
 import { GEMMA2, GEMMA3, GEMMA3_TEXT } from "./architectures/gemma.ts";
 import { GRANITE } from "./architectures/granite.ts";
+import { LFM2 } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
@@ -32,6 +33,7 @@ export const FAMILIES: readonly Family[] = [
   GRANITE,
   SEED_OSS,
   SMOLLM3,
+  LFM2,
 ];
 
 /**

@@ -94,13 +94,17 @@ export function slidingWindow(config: Fields): number | undefined {
 }
 
 const SLIDING = "sliding_attention";
-const LAYER_TYPES = ["full_attention", SLIDING];
+const CONVOLUTION = "conv";
+const LAYER_TYPES = ["full_attention", SLIDING, CONVOLUTION];
 
 /** The decoder's fields, on top of the family's defaults. */
 function withDefaults(family: Family, file: Fields): Fields {
   const config = family.nested === undefined ? file : nested(file, family.nested);
   if (config === undefined) throw unusable(file, `has no ${family.nested}`);
-  return { ...config, values: { ...DEFAULTS, ...family.defaults, ...config.values } };
+  const renamed = Object.entries(family.renamed ?? {})
+    .flatMap(([key, own]) => value(config, own) === undefined ? [] : [[key, value(config, own)]]);
+  const values = { ...DEFAULTS, ...family.defaults, ...config.values };
+  return { ...config, values: { ...values, ...Object.fromEntries(renamed) } };
 }
 
 function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
@@ -169,7 +173,7 @@ function refuseUnplanned(
   ropes: readonly Rope[],
 ): void {
   for (const { attention } of layers) {
-    if (attention.kind === "latent") continue;
+    if (attention.kind !== "heads") continue;
     const { headDim, rope, bias, qkNorm } = attention;
     if (ropes[rope]?.width === headDim || !bias && qkNorm === "none") continue;
     throw unusable(
@@ -190,6 +194,10 @@ function checkLayerTypes(config: Fields, layers: readonly LayerConfig[]): void {
     if (!LAYER_TYPES.includes(type)) {
       const known = LAYER_TYPES.join(", ");
       throw unusable(config, `has a layer of type ${quote(type)}, known are ${known}`);
+    }
+    const kind = layers[i]?.attention.kind;
+    if ((kind === "conv") !== (type === CONVOLUTION)) {
+      throw unusable(config, `has a layer of type ${quote(type)}, which its layers are not`);
     }
     if (type === SLIDING && layers[i]?.attention.window === undefined) {
       throw unusable(config, `has a layer of type ${quote(type)}, but no sliding_window for it`);

@@ -13,8 +13,14 @@ export interface LayerConfig {
   readonly norms: "before" | "after" | "around";
 }
 
-/** Kinds of attention; `kind` also decides the weights and the plan. */
-export type AttentionSpec = HeadAttention | LatentAttention;
+/** Kinds of attention and of what takes its place; `kind` also decides the weights and the plan. */
+export type AttentionSpec = CachedAttention | RecurrentSpec;
+
+/** Kinds of attention, which keep keys of every token. */
+export type CachedAttention = HeadAttention | LatentAttention;
+
+/** What has a state of fixed size for each sequence in the place of keys and values. */
+export type RecurrentSpec = ShortConv;
 
 /** softmax(cap(scale q k^T)) v with keys and values a head. */
 export interface HeadAttention {
@@ -62,6 +68,26 @@ export interface LatentAttention {
   readonly rope: number;
 }
 
+/** A convolution over a token and those before it (LFM2): o(C * conv(B * x)), B, C and x made of the input. */
+export interface ShortConv {
+  readonly kind: "conv";
+  /** Columns of B, of C and of x. */
+  readonly width: number;
+  /** Tokens that the convolution reads, its own the last. */
+  readonly taps: number;
+  readonly window: undefined;
+}
+
+/** Whether a layer has a state of fixed size, and no keys and values. */
+export function isRecurrent(spec: AttentionSpec): spec is RecurrentSpec {
+  return spec.kind === "conv";
+}
+
+/** Whether any layer does. */
+export function hasState({ layers }: { readonly layers: readonly LayerConfig[] }): boolean {
+  return layers.some(({ attention }) => isRecurrent(attention));
+}
+
 /** Kinds of MLP. */
 export type MlpSpec = DenseMlp | MixtureMlp;
 
@@ -95,8 +121,18 @@ export interface AttentionSizes {
   readonly attentionOutput: number;
 }
 
+const NO_CELLS: AttentionSizes = {
+  keys: 0,
+  values: 0,
+  qkv: 0,
+  ownRow: 0,
+  q: 0,
+  attentionOutput: 0,
+};
+
 export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   if (spec.kind === "latent") return latentSizes(spec);
+  if (isRecurrent(spec)) return NO_CELLS;
   const { numHeads, numKvHeads, headDim, qkNorm } = spec;
   const q = numHeads * headDim;
   const keys = numKvHeads * headDim;
@@ -117,7 +153,7 @@ function latentSizes(spec: LatentAttention): AttentionSizes {
 
 /** Heads as attention over the pages sees them: latents are one key that all queries share. */
 export function headsOf(
-  spec: AttentionSpec,
+  spec: CachedAttention,
   { tablePages, kvDtype }: Pick<Heads, "tablePages" | "kvDtype">,
 ): Heads {
   const kept = { heads: spec.numHeads, tablePages, kvDtype };
@@ -127,7 +163,7 @@ export function headsOf(
 }
 
 /** Width of what the rope may turn. */
-export function ropeWidth(spec: AttentionSpec): number {
+export function ropeWidth(spec: CachedAttention): number {
   return spec.kind === "latent" ? spec.ropeDim : spec.headDim;
 }
 

@@ -7,6 +7,8 @@ export interface TensorNames {
    * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
    */
   readonly modules: Readonly<Record<LayerRole, string>>;
+  /** The final norm; default "norm". */
+  readonly norm?: string;
 }
 
 /** A module of a layer: a matrix or the weights of a norm. */
@@ -36,7 +38,10 @@ export type LayerRole =
   | "expertDown"
   | "sharedGate"
   | "sharedUp"
-  | "sharedDown";
+  | "sharedDown"
+  | "convIn"
+  | "convTaps"
+  | "convOut";
 
 /** Stands for an expert's number. */
 export const EXPERT = "{expert}";
@@ -73,6 +78,10 @@ export const LLAMA_NAMES: TensorNames = {
     sharedGate: "mlp.shared_experts.gate_proj",
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",
+    // Short convolutions are LFM2's.
+    convIn: "conv.in_proj",
+    convTaps: "conv.conv",
+    convOut: "conv.out_proj",
   },
 };
 

@@ -101,6 +101,8 @@ export interface Family {
   readonly modelType: string;
   /** Key of the object with the decoder's fields, where they are not at the top. */
   readonly nested?: string;
+  /** Keys that mean the same as others, which they take the place of: by the others' names. */
+  readonly renamed?: Readonly<Record<string, string>>;
   /** What transformers assumes where config.json is silent, by its keys. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Biases (`attention_bias`, `mlp_bias`) that its layers follow; others refuse a config that has them. */

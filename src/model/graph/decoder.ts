@@ -3,6 +3,7 @@ import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { headsOf, type LatentAttention } from "../config/layer_config.ts";
 import type {
+  ConvWeights,
   DecoderLayer,
   DenseWeights,
   HeadWeights,
@@ -10,7 +11,7 @@ import type {
   MixtureWeights,
 } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
-import type { Graph, KvTarget, LayerKv, RowsOf, Value } from "./graph.ts";
+import type { Graph, KvTarget, LayerKv, LayerState, RowsOf, Value } from "./graph.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
 export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
@@ -36,15 +37,50 @@ export function decoderLayer(
     readonly at?: Operand | undefined;
   },
 ): Value {
-  const { attention } = layer;
-  const branch = attention.kind === "latent"
-    ? latentAttention(graph, context, layer, { weights: attention, input, of })
-    : attended(graph, context, layer, {
-      weights: attention,
-      q: storedHeads(graph, context, layer, { weights: attention, input, of }),
-      of,
-    });
+  const branch = attentionBranch(graph, context, layer, { input, of });
   return layerEnd(graph, context, layer, { x, branch, at });
+}
+
+/** What a layer's attention, or what takes its place, adds to the residual stream. */
+function attentionBranch(
+  graph: Graph,
+  context: DecoderContext,
+  layer: PlacedLayer,
+  { input, of }: { readonly input: Value; readonly of: RowsOf },
+): Value {
+  const { attention: weights } = layer;
+  switch (weights.kind) {
+    case "latent":
+      return latentAttention(graph, context, layer, { weights, input, of });
+    case "conv":
+      return convolved(graph, layer, { weights, input, of });
+    case "heads":
+      return attended(graph, context, layer, {
+        weights,
+        q: storedHeads(graph, context, layer, { weights, input, of }),
+        of,
+      });
+  }
+}
+
+/** o(C * conv(B * x)) */
+function convolved(
+  graph: Graph,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec: { taps }, input: matrix, taps: weight, o }, input, of }: {
+    readonly weights: ConvWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const x = graph.linear(input, matrix, { label: `${label}.convIn` });
+  const out = graph.shortConv(x, { weight, taps, state: stateOf(kv), of }, `${label}.conv`);
+  return graph.linear(out, o, { label: `${label}.convOut` });
+}
+
+function stateOf({ state }: LayerKv): LayerState {
+  if (state === undefined) throw new Error("a recurrent layer has no state");
+  return state;
 }
 
 /** The layer from its attention's output on. */

@@ -27,6 +27,15 @@ export interface Value {
 export interface LayerKv {
   readonly keys: Operand;
   readonly values: Operand;
+  /** In the place of keys and values, where the layer has a state of fixed size for each slot. */
+  readonly state?: LayerState;
+}
+
+/** What a recurrent layer keeps of each slot. */
+export interface LayerState {
+  /** Rows that its convolution read last, by their positions, f32 [slots, ringRows, columns]. */
+  readonly ring: Operand;
+  readonly ringRows: number;
 }
 
 /** Rows of a forward: the buffer of `Row`s and how many of them. */
@@ -134,6 +143,21 @@ export interface Attention {
   readonly cap: number | undefined;
   readonly window: number | undefined;
   readonly kv: LayerKv;
+  readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/**
+ * A convolution of each column over a row and the rows of its slot before it; see kernels/recurrent/short_conv.wgsl.
+ * out = C * conv(B * x) of x, whose columns are B, C, x.
+ */
+export interface ShortConvolution {
+  readonly kind: "short_conv";
+  readonly x: Value;
+  /** [columns of out, taps] */
+  readonly weight: Operand;
+  readonly taps: number;
+  readonly state: LayerState;
   readonly of: RowsOf;
   readonly out: Value;
 }
@@ -294,6 +318,7 @@ export type Operation =
   | Concat
   | StoreHeads
   | Attention
+  | ShortConvolution
   | LatentPrepare
   | LatentAttention
   | LatentValue
@@ -413,6 +438,15 @@ export class Graph {
     label: string,
   ): Value {
     return this.#add({ kind: "attention", q, ...of, out: like(q, label) }, label);
+  }
+
+  shortConv(
+    x: Value,
+    of: Pick<ShortConvolution, "weight" | "taps" | "state" | "of">,
+    label: string,
+  ): Value {
+    const out = value(label, x.rows, x.cols / 3);
+    return this.#add({ kind: "short_conv", x, ...of, out }, label);
   }
 
   /** @param q where queries go; absent: x has none, or a new value. */

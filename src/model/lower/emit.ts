@@ -46,6 +46,7 @@ import {
   normLanes,
   rmsNorm,
 } from "../../../kernels/norm/rms_norm.ts";
+import { shortConv } from "../../../kernels/recurrent/short_conv.ts";
 import { copyRows, fillRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
 import { verifyRows } from "../../../kernels/round/round.ts";
 import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
@@ -126,6 +127,16 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       return [emitHeads(to, op)];
     case "attention":
       return emitAttention(to, op);
+    case "short_conv": {
+      const { x, weight, taps, state, of, out, label } = op;
+      return shortConv({ x: at(x), weight, rows: of.rows, ring: state.ring, out: at(out) }, {
+        cols: out.cols,
+        taps,
+        ringRows: state.ringRows,
+        count: of.count,
+        label,
+      });
+    }
     case "latent_prepare": {
       const { x, out, latent, queries, heads, kvB, normWeight, eps, to: { kv, rope, of }, label } =
         op;

@@ -26,6 +26,7 @@ import type {
   Partials,
   Route,
   Scatter,
+  ShortConvolution,
   StoreHeads,
   Value,
   VerifyRows,
@@ -302,6 +303,7 @@ type Kernels =
   | Gate
   | Elementwise
   | StoreHeads
+  | ShortConvolution
   | Route
   | Scatter
   | Copy
@@ -372,6 +374,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "place":
     case "scatter":
     case "copy":
+    case "short_conv":
       return [op.x];
     case "expert_matmul":
       return [

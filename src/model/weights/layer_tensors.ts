@@ -6,6 +6,7 @@ import type {
   LayerConfig,
   MixtureMlp,
   MlpSpec,
+  ShortConv,
 } from "../config/layer_config.ts";
 import { EXPERT, type LayerRole, type TensorNames } from "../config/tensor_names.ts";
 
@@ -63,9 +64,32 @@ export function attentionTensors(
   at: Place,
   width: number,
 ): TensorSpec[] {
-  return attention.kind === "latent"
-    ? latentTensors(attention, at, width)
-    : headTensors(attention, at, width);
+  switch (attention.kind) {
+    case "heads":
+      return headTensors(attention, at, width);
+    case "latent":
+      return latentTensors(attention, at, width);
+    case "conv":
+      return convTensors(attention, at, width);
+  }
+}
+
+function convTensors({ width, taps }: ShortConv, at: Place, cols: number): TensorSpec[] {
+  return [
+    ...matrices([["convIn", 3 * width]], at, cols),
+    tapsTensor("convTaps", at, [width, taps]),
+    ...matrices([["convOut", at.hiddenSize]], at, width),
+  ];
+}
+
+/** Weights of a convolution of each column by itself. */
+function tapsTensor(
+  role: LayerRole,
+  at: Place,
+  [columns, taps]: readonly [number, number],
+): TensorSpec {
+  const name = `${at.prefix}.${at.names.modules[role]}.weight`;
+  return { role: `${at.roles}.${role}`, name, shape: [columns, 1, taps], kind: "vector" };
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {

@@ -2,12 +2,14 @@
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import {
+  type AttentionSpec,
   type DenseMlp,
   type HeadAttention,
   type LatentAttention,
   type LayerConfig,
   type MixtureMlp,
   sharedExperts,
+  type ShortConv,
 } from "../config/layer_config.ts";
 import type { Rope } from "../config/rope_config.ts";
 import type { ModelConfig } from "../config/types.ts";
@@ -25,9 +27,12 @@ export interface LayerSource {
   readonly normOffset: number;
 }
 
+/** Weights of each kind of attention, and of what takes its place. */
+export type AttentionWeights = HeadWeights | LatentWeights | ConvWeights;
+
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
 export interface DecoderLayer {
-  readonly attention: HeadWeights | LatentWeights;
+  readonly attention: AttentionWeights;
   readonly mlp: DenseWeights | MixtureWeights;
   /**
    * Of the attention's output and of the MLP's input and output, [hidden] each; undefined where
@@ -51,9 +56,7 @@ export function loadLayer(
     there ? load.norm(`${label}.${role}`, normOffset, tensor(role)) : undefined;
   const [before, after] = [spec.norms !== "after", spec.norms !== "before"];
   return {
-    attention: spec.attention.kind === "latent"
-      ? loadLatentAttention(source, spec.attention)
-      : loadHeadAttention(source, spec.attention, ropes),
+    attention: loadAttention(source, spec.attention, ropes),
     mlp: spec.mlp.kind === "mixture"
       ? loadMixtureMlp(source, spec.mlp)
       : loadDenseMlp(source, spec.mlp),
@@ -63,6 +66,47 @@ export function loadLayer(
       mlp: normIf(after, "mlpNorm"),
     },
   };
+}
+
+function loadAttention(
+  source: LayerSource,
+  spec: AttentionSpec,
+  ropes: readonly Rope[],
+): AttentionWeights {
+  switch (spec.kind) {
+    case "heads":
+      return loadHeadAttention(source, spec, ropes);
+    case "latent":
+      return loadLatentAttention(source, spec);
+    case "conv":
+      return loadConv(source, spec);
+  }
+}
+
+export interface ConvWeights {
+  readonly kind: "conv";
+  readonly spec: ShortConv;
+  /** Rows of B, C and x: [3 width, hidden]. */
+  readonly input: Matrix;
+  /** [width, taps], the oldest first. */
+  readonly taps: Operand;
+  /** [hidden, width] */
+  readonly o: Matrix;
+}
+
+function loadConv({ load, label, tensor }: LayerSource, spec: ShortConv): ConvWeights {
+  return {
+    kind: "conv",
+    spec,
+    input: load.matrix(`${label}.convIn`, [tensor("convIn")]),
+    taps: load.vector(`${label}.convTaps`, flat(tensor("convTaps"))),
+    o: load.matrix(`${label}.convOut`, [tensor("convOut")]),
+  };
+}
+
+/** A tensor as a vector. */
+function flat(tensor: TensorInfo): TensorInfo {
+  return { ...tensor, shape: [tensor.shape.reduce((product, n) => product * n, 1)] };
 }
 
 export interface HeadWeights {

@@ -51,7 +51,7 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
   const prefixed = [
     table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]),
     ...layers,
-    vector("norm", "norm.weight", hiddenSize),
+    vector("norm", `${names.norm ?? "norm"}.weight`, hiddenSize),
   ];
   return [
     ...prefixed.map((spec) => withPrefixes(spec, names.prefixes)),
