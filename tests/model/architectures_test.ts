@@ -26,13 +26,14 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
     const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
     return JSON.parse(config).architectures as string[];
   });
-  // What has images has no golden of its own: its text model is another family.
-  const families = FAMILIES.filter(({ nested }) => nested === undefined);
-  const lacking = families.filter(({ architecture }) => !tested.includes(architecture));
+  const lacking = FAMILIES.filter(({ architecture }) => !tested.includes(architecture));
   assert.deepEqual(lacking.map(({ architecture }) => architecture), []);
   const page = await Deno.readTextFile(new URL("../../docs/models.md", import.meta.url));
-  const unlisted = FAMILIES.filter(({ architecture }) => !page.includes(`\`${architecture}\``));
-  assert.deepEqual(unlisted.map(({ architecture }) => architecture), []);
+  const names = FAMILIES.flatMap(({ architecture, aliases = [], wrappers = [] }) => [
+    architecture,
+    ...[...aliases, ...wrappers].map(({ architecture }) => architecture),
+  ]);
+  assert.deepEqual(names.filter((name) => !page.includes(`\`${name}\``)), []);
 });
 
 type Change = Readonly<Record<string, unknown>>;
@@ -158,8 +159,44 @@ Deno.test("gemma3 with images: the text model, with the defaults its config leav
   ]);
   assert.deepEqual([attention[0]?.numHeads, attention[0]?.numKvHeads], [8, 4]);
   const [embed] = targetTensors(config);
-  assert.equal(embed?.name, "language_model.model.embed_tokens.weight");
-  assert.deepEqual(embed.aliases, ["model.language_model.embed_tokens.weight"]);
+  assert.deepEqual([embed?.name, ...embed?.aliases ?? []], [
+    "model.embed_tokens.weight",
+    "language_model.model.embed_tokens.weight",
+    "model.language_model.embed_tokens.weight",
+  ]);
+});
+
+Deno.test("a wrapper's text_config decides what the decoder is; the outer config has the rest", () => {
+  const sees = (change: Change, text: Change) =>
+    parseModelConfig("sees", {
+      architectures: ["Gemma3ForConditionalGeneration"],
+      model_type: "gemma3",
+      tie_word_embeddings: false,
+      ...change,
+      text_config: { model_type: "gemma3_text", eos_token_id: 7, bos_token_id: 3, ...text },
+    }, undefined);
+  const { tied, eosTokenIds, bosTokenId, architecture } = sees({}, {});
+  assert.deepEqual({ tied, eosTokenIds, bosTokenId, architecture }, {
+    tied: false,
+    eosTokenIds: [7],
+    bosTokenId: 3,
+    architecture: "Gemma3ForConditionalGeneration",
+  });
+  assert.equal(sees({}, { tie_word_embeddings: true }).tied, true);
+  assert.deepEqual(sees({ eos_token_id: [8] }, {}).eosTokenIds, [8]);
+  // Neither has to have names.
+  assert.equal(
+    sees({ architectures: undefined }, { model_type: undefined }).modelType,
+    "gemma3_text",
+  );
+  const head = targetTensors(sees({}, {})).at(-1);
+  assert.deepEqual([head?.name, head?.aliases], ["lm_head.weight", [
+    "language_model.lm_head.weight",
+  ]]);
+  assert.throws(
+    () => sees({}, { model_type: "gemma2" }),
+    /config\.json text_config has model_type "gemma2", known are gemma3_text/,
+  );
 });
 
 for (

@@ -61,12 +61,26 @@ Deno.test("what is there as asked passes without a warning", () => {
 });
 
 Deno.test("an extra tensor is a warning, a known one is not", () => {
-  const extra = { ...SHAPES, "model.vision.weight": [4], "model.rotary_emb.inv_freq": [2] };
+  const extra = { ...SHAPES, "model.heads.weight": [4], "model.rotary_emb.inv_freq": [2] };
   const warnings = checkTensors(checkpoint(extra), SPECS);
-  assert.deepEqual(warnings, ['toy/model.safetensors: tensor "model.vision.weight" is not used']);
-  const vision = Array.from({ length: 300 }, (_, i) => [`model.vision.${i}.weight`, [4]] as const);
-  assert.deepEqual(checkTensors(checkpoint({ ...SHAPES, ...Object.fromEntries(vision) }), SPECS), [
-    'toy/model.safetensors: tensor "model.vision.0.weight" and 299 more are not used',
+  assert.deepEqual(warnings, ['toy/model.safetensors: tensor "model.heads.weight" is not used']);
+  const heads = Array.from({ length: 300 }, (_, i) => [`model.heads.${i}.weight`, [4]] as const);
+  assert.deepEqual(checkTensors(checkpoint({ ...SHAPES, ...Object.fromEntries(heads) }), SPECS), [
+    'toy/model.safetensors: tensor "model.heads.0.weight" and 299 more are not used',
+  ]);
+});
+
+Deno.test("tensors for images and audio are one line, whatever their towers are called", () => {
+  const names = [
+    "model.vision_tower.a",
+    "visual.b",
+    "multi_modal_projector.c",
+    "model.embed_audio.d",
+  ];
+  const extra = Object.fromEntries(names.map((name) => [`${name}.weight`, [4]] as const));
+  assert.deepEqual(checkTensors(checkpoint({ ...SHAPES, ...extra, "model.odd": [2] }), SPECS), [
+    "toy: 4 tensors for images or audio are not used, only text is read",
+    'toy/model.safetensors: tensor "model.odd" is not used',
   ]);
 });
 

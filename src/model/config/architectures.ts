@@ -1,6 +1,6 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
 import { DEEPSEEK_V2, DEEPSEEK_V3 } from "./architectures/deepseek.ts";
-import { GEMMA2, GEMMA3, GEMMA3_TEXT } from "./architectures/gemma.ts";
+import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LFM2 } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
@@ -12,8 +12,8 @@ import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
 import { SEED_OSS } from "./architectures/seed_oss.ts";
 import { SMOLLM3 } from "./architectures/smollm3.ts";
 import { readDecoder } from "./decoder_config.ts";
-import type { DecoderConfig, Family } from "./types.ts";
-import { type Fields, quote, unusable, value } from "../files/fields.ts";
+import type { DecoderConfig, Family, FamilyName } from "./types.ts";
+import { type Fields, nested, quote, unusable, value } from "../files/fields.ts";
 
 /** What each is, by its name in config.json. */
 export const FAMILIES: readonly Family[] = [
@@ -24,7 +24,6 @@ export const FAMILIES: readonly Family[] = [
   PHI3,
   OLMO2,
   GEMMA2,
-  GEMMA3_TEXT,
   GEMMA3,
   MIXTRAL,
   QWEN3_MOE,
@@ -36,32 +35,37 @@ export const FAMILIES: readonly Family[] = [
   LFM2,
 ];
 
+/** A name that config.json may have. */
+interface Known extends FamilyName {
+  readonly family: Family;
+  /** The decoder's fields are in `text_config`. */
+  readonly wrapper: boolean;
+}
+
+const KNOWN: readonly Known[] = FAMILIES.flatMap((family) => [
+  ...namesOf(family).map((name): Known => ({ ...name, family, wrapper: false })),
+  ...(family.wrappers ?? []).map((name): Known => ({ ...name, family, wrapper: true })),
+]);
+
 /**
  * The decoder of a target, by `model_type`. Where there are `architectures`, the first must be the one
  * of that type.
  * @throws UsageError naming the known ones, or what in the config is not supported.
  */
 export function readArchitecture(config: Fields): DecoderConfig {
-  const listed = value(config, "architectures");
-  const name: unknown = Array.isArray(listed) ? listed[0] : listed;
-  if (name === undefined) return parseDecoder(config, familyByType(config).architecture);
-  const family = FAMILIES.find(({ architecture }) => architecture === name);
-  if (family === undefined) {
-    const known = FAMILIES.map(({ architecture }) => architecture).join(", ");
-    throw unusable(config, `has architecture ${quote(name)}, known are ${known}`);
-  }
-  if (family !== familyByType(config)) {
-    const type = quote(value(config, "model_type"));
-    throw unusable(config, `has architecture ${quote(name)} but model_type ${type}`);
-  }
-  return readDecoder(family, config, family.architecture);
+  const { architecture, family, text } = identify(config);
+  return readDecoder(family, text, architecture);
+}
+
+/** The fields of the decoder: those of a model that also reads images or audio are in `text_config`. */
+export function decoderFields(config: Fields): Fields {
+  return identify(config).text;
 }
 
 /** Whether the first of a config's `architectures` is one of these. */
 export function isKnown(config: Fields): boolean {
   const listed = value(config, "architectures");
-  return Array.isArray(listed) &&
-    FAMILIES.some(({ architecture }) => architecture === listed[0]);
+  return Array.isArray(listed) && KNOWN.some(({ architecture }) => architecture === listed[0]);
 }
 
 /**
@@ -70,13 +74,62 @@ export function isKnown(config: Fields): boolean {
  * @throws UsageError as above.
  */
 export function parseDecoder(config: Fields, architecture: string): DecoderConfig {
-  return readDecoder(familyByType(config), config, architecture);
+  return readDecoder(typed(config)[0].family, config, architecture);
 }
 
-function familyByType(config: Fields): Family {
+function identify(config: Fields): Pick<Known, "architecture" | "family"> & { text: Fields } {
+  const listed = value(config, "architectures");
+  const name: unknown = Array.isArray(listed) ? listed[0] : listed;
+  if (name !== undefined && !KNOWN.some(({ architecture }) => architecture === name)) {
+    const known = list(KNOWN.map(({ architecture }) => architecture));
+    throw unusable(config, `has architecture ${quote(name)}, known are ${known}`);
+  }
+  const found = typed(config).filter(({ architecture }) =>
+    name === undefined || architecture === name
+  );
+  const [first] = found;
+  if (first === undefined) {
+    const type = quote(value(config, "model_type"));
+    throw unusable(config, `has architecture ${quote(name)} but model_type ${type}`);
+  }
+  if (!first.wrapper) return { ...first, text: config };
+  const text = textFields(config);
+  const type = value(text, "model_type");
+  const { architecture } = first;
+  if (type === undefined) return { ...first, text };
+  const types = (family: Family) => namesOf(family).map(({ modelType }) => modelType);
+  const family = found.map(({ family }) => family).find((each) =>
+    types(each).some((t) => t === type)
+  );
+  if (family !== undefined) return { architecture, family, text };
+  const known = list(found.flatMap((each) => types(each.family)));
+  throw unusable(text, `has model_type ${quote(type)}, known are ${known}`);
+}
+
+/** `text_config`, with whether the head is tied where the outer config alone says it. */
+function textFields(config: Fields): Fields {
+  const text = nested(config, "text_config");
+  if (text === undefined) throw unusable(config, "has no text_config");
+  const tied = value(text, "tie_word_embeddings") ?? value(config, "tie_word_embeddings");
+  return tied === undefined
+    ? text
+    : { ...text, values: { ...text.values, tie_word_embeddings: tied } };
+}
+
+/** All of a config's `model_type`, one at least. */
+function typed(config: Fields): readonly [Known, ...Known[]] {
   const type = value(config, "model_type");
-  const family = FAMILIES.find(({ modelType }) => modelType === type);
-  if (family !== undefined) return family;
-  const known = FAMILIES.map(({ modelType }) => modelType).join(", ");
+  const [first, ...others] = KNOWN.filter(({ modelType }) => modelType === type);
+  if (first !== undefined) return [first, ...others];
+  const known = list(KNOWN.map(({ modelType }) => modelType));
   throw unusable(config, `has model_type ${quote(type ?? null)}, known are ${known}`);
+}
+
+/** What config.json calls the text model alone. */
+function namesOf({ architecture, modelType, aliases = [] }: Family): readonly FamilyName[] {
+  return [{ architecture, modelType }, ...aliases];
+}
+
+function list(names: readonly string[]): string {
+  return [...new Set(names)].join(", ");
 }

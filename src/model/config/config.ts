@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import { readArchitecture } from "./architectures.ts";
+import { decoderFields, readArchitecture } from "./architectures.ts";
 import { type Fields, integer, integers, isObject, quote, value } from "../files/fields.ts";
 import type { ModelConfig } from "./types.ts";
 
@@ -18,12 +18,14 @@ export function parseModelConfig(
   const fields = fieldsOf(name, "config.json", config);
   const generation = fieldsOf(name, "generation_config.json", generationConfig ?? {});
   const decoder = readArchitecture(fields);
+  const text = decoderFields(fields);
   const last = decoder.vocabSize - 1;
   const eosTokenIds = integers(generation, "eos_token_id", last) ??
-    integers(fields, "eos_token_id", last) ?? [];
-  const bosTokenId = value(fields, "bos_token_id") === undefined
+    integers(fields, "eos_token_id", last) ?? integers(text, "eos_token_id", last) ?? [];
+  const bos = value(fields, "bos_token_id") === undefined ? text : fields;
+  const bosTokenId = value(bos, "bos_token_id") === undefined
     ? undefined
-    : integer(fields, "bos_token_id", { least: 0, most: last });
+    : integer(bos, "bos_token_id", { least: 0, most: last });
   return Object.freeze({ ...decoder, bosTokenId, eosTokenIds });
 }
 

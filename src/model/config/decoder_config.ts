@@ -1,19 +1,10 @@
 /** Reads what decoders have in common from a config.json; families add what is different. */
 import type { DecoderConfig, Family } from "./types.ts";
 import type { Activation } from "../../../kernels/lib/gate.ts";
-import {
-  type Fields,
-  flag,
-  integer,
-  nested,
-  positive,
-  quote,
-  unusable,
-  value,
-} from "../files/fields.ts";
+import { type Fields, flag, integer, positive, quote, unusable, value } from "../files/fields.ts";
 import type { DenseMlp, HeadAttention, LayerConfig } from "./layer_config.ts";
 import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
-import { LLAMA_NAMES } from "./tensor_names.ts";
+import { LLAMA_NAMES, type TensorNames, WRAPPED } from "./tensor_names.ts";
 
 const DEFAULTS = {
   max_position_embeddings: 2048,
@@ -76,7 +67,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
     residualScale: 1,
     ropes,
     tied: flag(config, "tie_word_embeddings", false),
-    names: family.names ?? LLAMA_NAMES,
+    names: namesOf(family),
     ...family.model?.(config, hiddenSize),
   };
 }
@@ -97,14 +88,17 @@ const SLIDING = "sliding_attention";
 const CONVOLUTION = "conv";
 const LAYER_TYPES = ["full_attention", SLIDING, CONVOLUTION];
 
+/** A checkpoint may have a wrapper's names whatever its config says: exports of the text alone keep them. */
+function namesOf({ names = LLAMA_NAMES, wrappers }: Family): TensorNames {
+  return wrappers === undefined ? names : { ...names, ...WRAPPED };
+}
+
 /** The decoder's fields, on top of the family's defaults. */
 function withDefaults(family: Family, file: Fields): Fields {
-  const config = family.nested === undefined ? file : nested(file, family.nested);
-  if (config === undefined) throw unusable(file, `has no ${family.nested}`);
   const renamed = Object.entries(family.renamed ?? {})
-    .flatMap(([key, own]) => value(config, own) === undefined ? [] : [[key, value(config, own)]]);
-  const values = { ...DEFAULTS, ...family.defaults, ...config.values };
-  return { ...config, values: { ...values, ...Object.fromEntries(renamed) } };
+    .flatMap(([key, own]) => value(file, own) === undefined ? [] : [[key, value(file, own)]]);
+  const values = { ...DEFAULTS, ...family.defaults, ...file.values };
+  return { ...file, values: { ...values, ...Object.fromEntries(renamed) } };
 }
 
 function parseHeads(config: Fields, hiddenSize: number): HeadAttention {

@@ -65,8 +65,23 @@ export function parseRope(config: Fields, headDim: number): Rope {
   return parseRopeOf(config, inside, headDim);
 }
 
-/** The same from the object `inside`, whose values replace those of the config. */
-export function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number): Rope {
+/**
+ * The rotary embedding of one kind of layer, where `rope_parameters` has an object for each
+ * (`{ full_attention: {...}, sliding_attention: {...} }`); undefined where it has none for this kind.
+ */
+export function parseLayerRope(config: Fields, type: string, headDim: number): Rope | undefined {
+  const parameters = nested(config, "rope_parameters");
+  const inside = parameters && nested(parameters, type);
+  return inside && parseRopeOf(config, inside, headDim);
+}
+
+/** Of layers whose queries and keys are not rotated. */
+export function noRope(headDim: number): Rope {
+  return { theta: 1, width: headDim, scaling: { kind: "none" } };
+}
+
+/** The rotary embedding that the object `inside` describes; what it leaves out is in the config. */
+function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number): Rope {
   const plain = positive(config, "rope_theta");
   const theta = inside ? positive(inside, "rope_theta", plain) : plain;
   const width = rotatedWidth(config, inside, headDim);

@@ -2,6 +2,8 @@
 export interface TensorNames {
   /** Before every tensor but lm_head: one of these. */
   readonly prefixes: readonly string[];
+  /** Before lm_head: one of these; absent: nothing. */
+  readonly headPrefixes?: readonly string[];
   /**
    * Role -> module within a layer (`layers.N.`). Roles that share a module are rows of one matrix,
    * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
@@ -9,6 +11,11 @@ export interface TensorNames {
   readonly modules: Readonly<Record<LayerRole, string>>;
   /** The final norm; default "norm". */
   readonly norm?: string;
+  /**
+   * Names within a layer of tensors of all its experts, where experts have none of their own: of gates and ups,
+   * [experts, 2 intermediate, hidden], and of downs, [experts, hidden, intermediate].
+   */
+  readonly expertStacks: { readonly gateUp: string; readonly down: string };
 }
 
 /** A module of a layer: a matrix or the weights of a norm. */
@@ -83,6 +90,14 @@ export const LLAMA_NAMES: TensorNames = {
     convTaps: "conv.conv",
     convOut: "conv.out_proj",
   },
+  // transformers 5, without ".weight".
+  expertStacks: { gateUp: "mlp.experts.gate_up_proj", down: "mlp.experts.down_proj" },
+};
+
+/** Prefixes of a text model that is, or was, a part of one that reads images or audio. */
+export const WRAPPED: Pick<TensorNames, "prefixes" | "headPrefixes"> = {
+  prefixes: ["model.", "language_model.model.", "model.language_model."],
+  headPrefixes: ["", "language_model."],
 };
 
 /** Llama's names but for `modules`. */

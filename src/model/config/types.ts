@@ -93,14 +93,23 @@ export interface DraftConfig {
 /** What a target and a draft layer have in common: all but the special tokens. */
 export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
 
-/** How the config.json of one architecture is read: see docs/models.md. */
-export interface Family {
+/** What config.json calls a model. */
+export interface FamilyName {
   /** The name in `architectures` of config.json. */
   readonly architecture: string;
   /** config.json `model_type`. */
   readonly modelType: string;
-  /** Key of the object with the decoder's fields, where they are not at the top. */
-  readonly nested?: string;
+}
+
+/** How the config.json of one architecture is read: see docs/models.md. */
+export interface Family extends FamilyName {
+  /** Further names of the same text model. */
+  readonly aliases?: readonly FamilyName[];
+  /**
+   * Names of models that also read images or audio and whose `text_config` describes this decoder.
+   * Its `model_type` decides between families that share a wrapper; without one it is the first family.
+   */
+  readonly wrappers?: readonly FamilyName[];
   /** Keys that mean the same as others, which they take the place of: by the others' names. */
   readonly renamed?: Readonly<Record<string, string>>;
   /** What transformers assumes where config.json is silent, by its keys. */

@@ -25,6 +25,17 @@ export interface TensorSpec {
   readonly share?: number;
   /** Where it is rows of a larger tensor (fused matrices): its first row, and how many that has. */
   readonly part?: { readonly first: number; readonly of: number };
+  /** Where no tensor has its name: the rows from `first` on of a tensor of all experts. */
+  readonly stack?: ExpertStack;
+}
+
+/** A tensor of the experts of a layer together, [experts, rows of each, columns]. */
+export interface ExpertStack {
+  /** It has one of these names. */
+  readonly names: readonly string[];
+  readonly shape: readonly number[];
+  /** A row of all experts' rows one after the other. */
+  readonly first: number;
 }
 
 /**
@@ -151,6 +162,7 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   const expertRoles = { gate: "expertGate", up: "expertUp", down: "expertDown" } as const;
   const ofExpert = gatedTensors(spec, at, expertRoles);
   const share = topK / numExperts;
+  const stacks = expertStacks(spec, at);
   return [
     { ...router, kind: "table" },
     ...scores === "sigmoid"
@@ -159,15 +171,38 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
     ...Array.from(
       { length: numExperts },
       (_, expert) =>
-        ofExpert.map((spec): TensorSpec => ({
+        ofExpert.map((spec, i): TensorSpec => ({
           ...spec,
           role: `${spec.role}.${expert}`,
           name: spec.name.replace(EXPERT, `${expert}`),
           share,
+          ...stacks(expert)[i],
         })),
     ).flat(),
     ...shared ? gatedTensors(shared, at, sharedRoles) : [],
   ];
+}
+
+/** Where gate, up and down of an expert are in tensors of all experts: a gate's rows are before those of its up. */
+function expertStacks({ routing, intermediateSize }: MixtureMlp, at: Place) {
+  const { numExperts } = routing;
+  const { hiddenSize, prefix, names: { expertStacks } } = at;
+  const gateUp = {
+    names: [`${prefix}.${expertStacks.gateUp}`],
+    shape: [numExperts, 2 * intermediateSize, hiddenSize],
+  };
+  const down = {
+    names: [`${prefix}.${expertStacks.down}`],
+    shape: [numExperts, hiddenSize, intermediateSize],
+  };
+  return (expert: number): readonly Pick<TensorSpec, "stack">[] => {
+    const first = expert * 2 * intermediateSize;
+    return [
+      { stack: { ...gateUp, first } },
+      { stack: { ...gateUp, first: first + intermediateSize } },
+      { stack: { ...down, first: expert * hiddenSize } },
+    ];
+  };
 }
 
 function gatedTensors(

@@ -37,10 +37,13 @@ const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
 
 /**
  * Tensors that checkpoints carry and no forward needs: the inverse of d2t, rope frequencies (they
- * are computed), the lm_head of a tied model, which is the embedding once more, and all that sees.
+ * are computed), and the lm_head of a tied model, which is the embedding once more.
  */
-export const IGNORABLE: RegExp =
-  /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$|^(model\.)?(vision_tower|multi_modal_projector)\./;
+export const IGNORABLE: RegExp = /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$/;
+
+/** Tensors that read images or audio, by what the parts of models are called. */
+const SENSES: RegExp =
+  /^(model\.)?[a-z_]*(vision|visual|image|audio|multi_modal|multimodal|mm_projector|patch_merger)[a-z_]*(\.|$)/;
 
 /** The tensors of a decoder, in the order of the forward pass. */
 export function targetTensors(config: ModelConfig): TensorSpec[] {
@@ -55,13 +58,25 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
   ];
   return [
     ...prefixed.map((spec) => withPrefixes(spec, names.prefixes)),
-    ...config.tied ? [] : [matrix("head", "lm_head.weight", [vocabSize, hiddenSize])],
+    ...config.tied ? [] : [
+      withPrefixes(
+        matrix("head", "lm_head.weight", [vocabSize, hiddenSize]),
+        names.headPrefixes ?? [""],
+      ),
+    ],
   ];
 }
 
 function withPrefixes(spec: TensorSpec, prefixes: readonly string[]): TensorSpec {
-  const [name = spec.name, ...aliases] = prefixes.map((prefix) => prefix + spec.name);
-  return { ...spec, name, ...aliases.length > 0 ? { aliases } : {} };
+  const prefixed = (name: string) => prefixes.map((prefix) => prefix + name);
+  const [name = spec.name, ...aliases] = prefixed(spec.name);
+  const { stack } = spec;
+  return {
+    ...spec,
+    name,
+    ...aliases.length > 0 ? { aliases } : {},
+    ...stack ? { stack: { ...stack, names: stack.names.flatMap(prefixed) } } : {},
+  };
 }
 
 /** EAGLE heads have a layer that projects the target's hidden states; no target has one. */
@@ -169,7 +184,11 @@ export function checkTensors(
   ignorable: RegExp = IGNORABLE,
 ): string[] {
   for (const spec of specs) checkTensor(checkpoint, spec);
-  const names = specs.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
+  const names = specs.flatMap(({ name, aliases = [], stack }) => [
+    name,
+    ...aliases,
+    ...stack?.names ?? [],
+  ]);
   const wanted = new Set(names);
   const modules = new Set(names.map((name) => name.replace(/\.(weight|bias)$/, "")));
   const extra = [...checkpoint.tensors.values()].filter(({ name }) => !wanted.has(name));
@@ -178,10 +197,26 @@ export function checkTensors(
     if (!modules.has(module) || isZeroBias(checkpoint, tensor)) continue;
     throw mismatch(checkpoint, tensor, "is part of a layer that is computed without it");
   }
-  const unused = extra.filter((tensor) =>
+  const other = extra.filter((tensor) =>
     !ignorable.test(tensor.name) && !isZeroBias(checkpoint, tensor)
   );
-  return [...checkpoint.warnings ?? [], ...unusedWarning(checkpoint.name, unused)];
+  const { senses = [], unused = [] } = Object.groupBy(
+    other,
+    ({ name }) => SENSES.test(name) ? "senses" : "unused",
+  );
+  return [
+    ...checkpoint.warnings ?? [],
+    ...sensesWarning(checkpoint.name, senses.length),
+    ...unusedWarning(checkpoint.name, unused),
+  ];
+}
+
+function sensesWarning(checkpoint: string, count: number): string[] {
+  if (count === 0) return [];
+  const what = count === 1
+    ? "1 tensor for images or audio is"
+    : `${count} tensors for images or audio are`;
+  return [`${checkpoint}: ${what} not used, only text is read`];
 }
 
 function unusedWarning(checkpoint: string, unused: readonly TensorInfo[]): string[] {
@@ -205,30 +240,47 @@ function isZeroBias(checkpoint: Checkpoint, { name, ...tensor }: TensorInfo): bo
 }
 
 /**
- * What a spec asks for, as the checkpoint stores it; of a fused tensor the spec's rows alone.
+ * What a spec asks for, as the checkpoint stores it; of a tensor that has more the spec's rows alone.
  * Undefined when it is missing.
  */
 export function findTensor(
-  { tensors }: Pick<Checkpoint, "tensors">,
-  { name, aliases = [], shape, part }: TensorSpec,
+  checkpoint: Pick<Checkpoint, "tensors">,
+  spec: TensorSpec,
 ): TensorInfo | undefined {
-  const called = tensors.has(name) ? name : aliases.find((alias) => tensors.has(alias));
-  const found = called === undefined ? undefined : tensors.get(called);
-  if (found === undefined || part === undefined) return found;
-  const rowBytes = found.size / part.of;
+  const stored = findStored(checkpoint, spec);
+  if (stored?.part === undefined) return stored?.tensor;
+  const { tensor, part } = stored;
+  const { shape } = spec;
+  const rowBytes = tensor.size / part.of;
   const [rows = 0] = shape;
-  return { ...found, shape, begin: found.begin + part.first * rowBytes, size: rows * rowBytes };
+  return { ...tensor, shape, begin: tensor.begin + part.first * rowBytes, size: rows * rowBytes };
+}
+
+/** The stored tensor that has what a spec asks for, the shape it must have, and which of its rows those are. */
+function findStored(
+  { tensors }: Pick<Checkpoint, "tensors">,
+  { name, aliases = [], shape, part, stack }: TensorSpec,
+): { tensor: TensorInfo; wanted: readonly number[]; part: TensorSpec["part"] } | undefined {
+  const first = (names: readonly string[]) => names.flatMap((each) => tensors.get(each) ?? [])[0];
+  const own = first([name, ...aliases]);
+  if (own) return { tensor: own, wanted: part ? [part.of, ...shape.slice(1)] : shape, part };
+  const tensor = stack && first(stack.names);
+  if (!stack || !tensor) return undefined;
+  const [count = 0, rows = 0, cols = 0] = stack.shape;
+  const of = count * rows;
+  // Where its numbers are quantized in blocks, experts are rows of one matrix.
+  const wanted = isGrouped(tensor.dtype) ? [of, cols] : stack.shape;
+  return { tensor, wanted, part: { first: stack.first, of } };
 }
 
 function checkTensor(checkpoint: Checkpoint, spec: TensorSpec): void {
-  const { part, ...whole } = spec;
-  const tensor = findTensor(checkpoint, whole);
-  if (tensor === undefined) {
+  const stored = findStored(checkpoint, spec);
+  if (stored === undefined) {
     const why = `tensor ${quote(spec.name)} is missing`;
     throw new UsageError(`Cannot use ${quote(checkpoint.name)}: ${why}`);
   }
+  const { tensor, wanted } = stored;
   const { shape } = tensor;
-  const wanted = part ? [part.of, ...spec.shape.slice(1)] : spec.shape;
   if (shape.length !== wanted.length || shape.some((size, i) => size !== wanted[i])) {
     const expected = `expected ${quote(wanted)}`;
     throw mismatch(checkpoint, tensor, `has shape ${quote(shape)}, ${expected} by config.json`);

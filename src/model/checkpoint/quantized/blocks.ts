@@ -40,11 +40,13 @@ export function blocksFormat(config: Fields): Quantization | undefined {
   throw unusable(found, `has format ${quote(format ?? null)}, supported are q4, q8`);
 }
 
-/** The shape of the U8 tensor that a matrix [rows, cols] is stored in. */
+/** The shape of the U8 tensor that matrices [..., rows, cols] are stored in, one after the other. */
 export function storedShape(
   format: Quantization,
-  [rows = 0, cols = 0]: readonly number[],
+  shape: readonly number[],
 ): [rows: number, bytes: number] {
+  const cols = shape.at(-1) ?? 0;
+  const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);
   return [rows, cols / GROUP * BLOCK_BYTES[format]];
 }
 

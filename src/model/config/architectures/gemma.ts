@@ -1,8 +1,8 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
 import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
-import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
+import { type Fields, integer, positive, value } from "../../files/fields.ts";
 import type { LayerConfig } from "../layer_config.ts";
-import { parseRope, parseRopeOf, type Rope } from "../rope_config.ts";
+import { parseLayerRope, parseRope, type Rope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 
 const DEFAULTS = {
@@ -36,9 +36,11 @@ export const GEMMA2: Family = {
 };
 
 /** Gemma 3, text: heads of q and k are normed; local layers have a window and a rope of their own. */
-export const GEMMA3_TEXT: Family = {
+export const GEMMA3: Family = {
   architecture: "Gemma3ForCausalLM",
   modelType: "gemma3_text",
+  // Of 4B parameters and more.
+  wrappers: [{ architecture: "Gemma3ForConditionalGeneration", modelType: "gemma3" }],
   activation: "hidden_activation",
   // As transformers' Gemma3TextConfig: configs with images leave out what equals it.
   defaults: {
@@ -69,31 +71,16 @@ export const GEMMA3_TEXT: Family = {
   names: llamaNamesBut(MODULES),
 };
 
-/** Gemma 3 of 4B and more: the text model of a checkpoint that also sees. */
-export const GEMMA3: Family = {
-  ...GEMMA3_TEXT,
-  architecture: "Gemma3ForConditionalGeneration",
-  modelType: "gemma3",
-  nested: "text_config",
-  names: {
-    ...llamaNamesBut(MODULES),
-    prefixes: ["language_model.model.", "model.language_model."],
-  },
-};
-
 const GLOBAL = 0;
 const LOCAL = 1;
 
 /** Global first. transformers 5 nests: one object a kind of layer. */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
-  const parameters = nested(config, "rope_parameters");
-  const [full, sliding] = ["full_attention", "sliding_attention"].map((kind) =>
-    parameters && nested(parameters, kind)
-  );
-  const local = { theta: positive(config, "rope_local_base_freq"), width: headDim };
+  const local = positive(config, "rope_local_base_freq");
   return [
-    full ? parseRopeOf(config, full, headDim) : parseRope(config, headDim),
-    sliding ? parseRopeOf(config, sliding, headDim) : { ...local, scaling: { kind: "default" } },
+    parseLayerRope(config, "full_attention", headDim) ?? parseRope(config, headDim),
+    parseLayerRope(config, "sliding_attention", headDim) ??
+      { theta: local, width: headDim, scaling: { kind: "default" } },
   ];
 }
 

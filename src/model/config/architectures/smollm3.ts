@@ -1,5 +1,5 @@
 import { flag, integer, integers, unusable } from "../../files/fields.ts";
-import { parseRope } from "../rope_config.ts";
+import { noRope, parseRope } from "../rope_config.ts";
 import type { Family } from "../types.ts";
 
 const TURNED = 0;
@@ -29,8 +29,5 @@ export const SMOLLM3: Family = {
       norms: "before",
     };
   },
-  ropes: (config, headDim) => [
-    parseRope(config, headDim),
-    { theta: 1, width: headDim, scaling: { kind: "none" } },
-  ],
+  ropes: (config, headDim) => [parseRope(config, headDim), noRope(headDim)],
 };
