@@ -68,6 +68,37 @@ export function gateRows(
   });
 }
 
+interface SigmoidGateParameters {
+  /** Whether all numbers of a row have the same gate. */
+  readonly ROW: boolean;
+}
+
+/**
+ * Records `out = x * sigmoid(gate)`.
+ *
+ * @param gate.first column of the first number's gate, [rows, gate.cols].
+ * @param gate.whole whether it is that of all numbers of a row.
+ */
+export function sigmoidGateRows(
+  buffers: { readonly x: Operand; readonly gate: Operand; readonly out: Operand },
+  { rows, cols, gate, label }: Rows & {
+    readonly gate: { readonly cols: number; readonly first: number; readonly whole: boolean };
+  },
+): Dispatch {
+  const kernel = kernelOf<SigmoidGateParameters>("elementwise/sigmoid_gate")({ ROW: gate.whole }, {
+    name: gate.whole ? "sigmoid_gate_of_row" : "sigmoid_gate",
+    bindings: ["x", "gate", "out"],
+    constants: ["COLS", "GATE_COLS", "FIRST"],
+  });
+  return dispatch(kernel, {
+    buffers,
+    constants: { COLS: cols, GATE_COLS: gate.cols, FIRST: gate.first },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 12 * rows * cols, flops: 4 * rows * cols },
+  });
+}
+
 /** Records `out = f(x)`, number by number. */
 export function mapRows(
   buffers: { readonly x: Operand; readonly out: Operand },

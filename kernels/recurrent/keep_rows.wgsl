@@ -4,12 +4,10 @@
 // One invocation per (column, row).
 
 //#import lib/slot_rows
+//#import lib/conv_input
 
-override COLS: u32;
 override RING: u32; // rows
 
-@group(0) @binding(0) var<storage, read> rows: array<Row>; // [rows]
-@group(0) @binding(1) var<storage, read> x: array<f32>; // [rows, 3 COLS]: B, C, x
 @group(0) @binding(2) var<storage, read_write> ring: array<f32>; // [slots, RING, COLS]
 
 @compute @workgroup_size(64)
@@ -22,7 +20,5 @@ fn main(
   if (col >= COLS || rows[row].live == 0u || same_slot(row, row + RING, groups.y)) {
     return;
   }
-  let first = row * 3u * COLS;
-  let at = (rows[row].slot * RING + rows[row].position % RING) * COLS + col;
-  ring[at] = x[first + col] * x[first + 2u * COLS + col];
+  ring[(rows[row].slot * RING + rows[row].position % RING) * COLS + col] = convolved(row, col);
 }

@@ -3,28 +3,39 @@ import { kernelOf } from "../shader.ts";
 
 const THREADS = 64;
 
-interface ShortConvParameters {
+/** What is made of a convolution: C * conv(B * v) of rows B, C, v (LFM2), or silu(conv(u)) (Gated DeltaNet). */
+export type ConvForm = "gated" | "silu";
+
+interface KeepParameters {
+  /** Whether x is B, C and v. */
+  readonly GATED: boolean;
+}
+
+interface ShortConvParameters extends KeepParameters {
   /** Rows that are read for each. */
   readonly TAPS: number;
 }
 
-function convKernel(taps: number): Kernel {
-  return kernelOf<ShortConvParameters>("recurrent/short_conv")({ TAPS: taps }, {
-    name: `short_conv_${taps}`,
+function convKernel(form: ConvForm, taps: number): Kernel {
+  const parameters = { GATED: form === "gated", TAPS: taps };
+  return kernelOf<ShortConvParameters>("recurrent/short_conv")(parameters, {
+    name: `short_conv_${form}_${taps}`,
     bindings: ["rows", "x", "weight", "ring", "out"],
-    constants: ["COLS", "RING"],
+    constants: ["COLS", "X_COLS", "RING"],
   });
 }
 
-const KEEP_ROWS = kernelOf("recurrent/keep_rows")({}, {
-  name: "keep_rows",
-  bindings: ["rows", "x", "ring"],
-  constants: ["COLS", "RING"],
-});
+function keepKernel(form: ConvForm): Kernel {
+  return kernelOf<KeepParameters>("recurrent/keep_rows")({ GATED: form === "gated" }, {
+    name: `keep_rows_${form}`,
+    bindings: ["rows", "x", "ring"],
+    constants: ["COLS", "X_COLS", "RING"],
+  });
+}
 
 /** What a convolution reads and writes. */
 export interface ShortConvBuffers {
-  /** [count, 3 cols]: B, C, x */
+  /** [count, xCols], see `ConvForm`. */
   readonly x: Operand;
   /** [cols, taps], the oldest row's first. */
   readonly weight: Operand;
@@ -37,31 +48,33 @@ export interface ShortConvBuffers {
 }
 
 /**
- * Records `out = C * conv(B * x)`, then what the ring keeps of the rows.
+ * Records a convolution of each column, then what the ring keeps of the rows.
  *
- * @param shape.ringRows not less than the verify rows of a slot and taps - 2.
+ * @param shape.ringRows verify rows of a slot and taps - 2, or more.
  */
 export function shortConv(
   { x, weight, rows, ring, out }: ShortConvBuffers,
-  { cols, taps, ringRows, count, label }: {
+  { form, cols, xCols, taps, ringRows, count, label }: {
+    readonly form: ConvForm;
     readonly cols: number;
+    readonly xCols: number;
     readonly taps: number;
     readonly ringRows: number;
     readonly count: number;
     readonly label: string;
   },
 ): Dispatch[] {
-  const constants = { COLS: cols, RING: ringRows };
+  const constants = { COLS: cols, X_COLS: xCols, RING: ringRows };
   const workgroups = [Math.ceil(cols / THREADS), count, 1] as const;
   return [
-    dispatch(convKernel(taps), {
+    dispatch(convKernel(form, taps), {
       buffers: { rows, x, weight, ring, out },
       constants,
       workgroups,
       label,
       work: { bytes: 4 * count * cols * 4, flops: 2 * count * cols * (taps + 1) },
     }),
-    dispatch(KEEP_ROWS, {
+    dispatch(keepKernel(form), {
       buffers: { rows, x, ring },
       constants,
       workgroups,

@@ -1,5 +1,8 @@
-// A causal convolution of each column over a row and the TAPS - 1 rows of its slot before it (LFM2):
-// out = C * sum over i of weight[i] (B * x)[row - TAPS + 1 + i], the columns of `x` being B, C and x.
+// A causal convolution of each column over a row and the TAPS - 1 rows of its slot before it:
+// conv(u)[row] = sum over i of weight[i] u[row - TAPS + 1 + i].
+//
+// With GATED (LFM2) a row of `x` is B, C and v: out = C * conv(B * v). Otherwise (Gated DeltaNet) out = silu(conv(u)), u
+// being the first COLS columns of `x`.
 //
 // Rows before the first of this forward are in the slot's ring, by their positions modulo RING. Those before position 0
 // are zeros. Padding gives zeros.
@@ -7,23 +10,15 @@
 // One invocation per (column, row).
 
 //#import lib/slot_rows
+//#import lib/conv_input
 
-override COLS: u32;
 override RING: u32; // rows
 
 const TAPS = $TAPSu;
 
-@group(0) @binding(0) var<storage, read> rows: array<Row>; // [rows]
-@group(0) @binding(1) var<storage, read> x: array<f32>; // [rows, 3 COLS]: B, C, x
 @group(0) @binding(2) var<storage, read> weight: array<f32>; // [COLS, TAPS], the oldest row's first
 @group(0) @binding(3) var<storage, read> ring: array<f32>; // [slots, RING, COLS]
 @group(0) @binding(4) var<storage, read_write> out: array<f32>; // [rows, COLS]
-
-// What the convolution reads of a row of this forward.
-fn convolved(row: u32, col: u32) -> f32 {
-  let first = row * 3u * COLS;
-  return x[first + col] * x[first + 2u * COLS + col];
-}
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -52,5 +47,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     sum = fma(weight[col * TAPS + $iu], read, sum);
   }
   //#endfor
-  out[row * COLS + col] = x[row * 3u * COLS + COLS + col] * sum;
+  //#if GATED
+  out[row * COLS + col] = x[row * X_COLS + COLS + col] * sum;
+  //#else
+  out[row * COLS + col] = sum / (1.0 + exp(-sum));
+  //#endif
 }

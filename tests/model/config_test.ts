@@ -173,7 +173,7 @@ for (
     [{ use_sliding_window: true }, /use_sliding_window true, expected false/],
     [{ layer_types: ["full_attention"] }, /no layer_types of its 4 layers/],
     [{ layer_types: Array(4).fill("sliding_attention") }, /"sliding_attention", but no sliding_w/],
-    [{ layer_types: Array(4).fill("linear_attention") }, /"linear_attention", known are full_att/],
+    [{ layer_types: Array(4).fill("linear_attention") }, /"linear_attention", which those of this/],
     [{ hidden_act: "gelu" }, /hidden_act "gelu", known are "silu", "gelu_pytorch_tanh"/],
     [{ tie_word_embeddings: "yes" }, /tie_word_embeddings "yes", expected true or false/],
     [{ rope_scaling: { rope_type: "mrope" } }, /rope_type "mrope", known are default, linear/],

@@ -1,6 +1,7 @@
 /** What recurrent layers keep of each slot, where others keep keys and values of every token. */
 import type { Arena } from "../../gpu/arena.ts";
-import type { RecurrentSpec } from "../../model/config/layer_config.ts";
+import { stepWords } from "../../../kernels/recurrent/delta_rule.ts";
+import { convWidth, type RecurrentSpec } from "../../model/config/layer_config.ts";
 import type { LayerState } from "../../model/graph/graph.ts";
 import { type EngineSizes, mostRows } from "./buffers.ts";
 
@@ -17,7 +18,20 @@ export function layerState(
   spec: RecurrentSpec,
   capacity: StateSizes,
 ): LayerState {
-  const ringRows = mostRows(capacity) + spec.taps - 1;
-  const bytes = 4 * capacity.batch * ringRows * spec.width;
-  return { ring: arena.allocate(`${label}.ring`, bytes), ringRows };
+  const rows = mostRows(capacity);
+  const floats = (name: string, ofSlot: number) =>
+    arena.allocate(`${label}.${name}`, 4 * capacity.batch * ofSlot);
+  const ringRows = rows + spec.taps - 1;
+  const ring = floats("ring", ringRows * convWidth(spec));
+  if (spec.kind === "conv") return { ring, ringRows };
+  const { valueHeads, keyDim, valueDim } = spec;
+  return {
+    ring,
+    ringRows,
+    delta: {
+      states: floats("states", valueHeads * keyDim * valueDim),
+      steps: floats("steps", stepWords(spec, rows)),
+      stepRows: rows,
+    },
+  };
 }

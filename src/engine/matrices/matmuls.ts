@@ -88,11 +88,13 @@ export function layerMatrices(
 function inputsOf(attention: AttentionWeights): Matrix[] {
   switch (attention.kind) {
     case "heads":
-      return [attention.qkv];
+      return [attention.qkv, ...attention.outputGate ? [attention.outputGate] : []];
     case "latent":
       return projectionsOf(attention.input);
     case "conv":
       return [attention.input];
+    case "delta":
+      return [attention.input, attention.rates];
   }
 }
 

@@ -9,6 +9,7 @@ import { MIXTRAL } from "./architectures/mixtral.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
+import { QWEN3_5, QWEN3_5_MOE, QWEN3_NEXT } from "./architectures/qwen3_5.ts";
 import { SEED_OSS } from "./architectures/seed_oss.ts";
 import { SMOLLM3 } from "./architectures/smollm3.ts";
 import { readDecoder } from "./decoder_config.ts";
@@ -33,6 +34,9 @@ export const FAMILIES: readonly Family[] = [
   SEED_OSS,
   SMOLLM3,
   LFM2,
+  QWEN3_5,
+  QWEN3_5_MOE,
+  QWEN3_NEXT,
 ];
 
 /** A name that config.json may have. */

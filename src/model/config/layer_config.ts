@@ -20,7 +20,7 @@ export type AttentionSpec = CachedAttention | RecurrentSpec;
 export type CachedAttention = HeadAttention | LatentAttention;
 
 /** What has a state of fixed size for each sequence in the place of keys and values. */
-export type RecurrentSpec = ShortConv;
+export type RecurrentSpec = ShortConv | DeltaNet;
 
 /** softmax(cap(scale q k^T)) v with keys and values a head. */
 export interface HeadAttention {
@@ -40,6 +40,10 @@ export interface HeadAttention {
   readonly qkNorm: "none" | "head" | "whole";
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
+  /** Width of a partial rope where q and k have norms: rows of q, of k and of the norms are reordered for it. */
+  readonly turned?: number;
+  /** Heads' outputs times sigmoid(gate): in the query's matrix rows of a head's gate follow its own. Absent: none. */
+  readonly outputGate?: "query";
 }
 
 /**
@@ -78,9 +82,31 @@ export interface ShortConv {
   readonly window: undefined;
 }
 
+/** Gated DeltaNet (Qwen3.5): a convolution of queries, keys and values, and a state for each head of values that keys address. */
+export interface DeltaNet {
+  readonly kind: "delta";
+  readonly keyHeads: number;
+  /** A multiple of `keyHeads`: neighbours share keys and queries. */
+  readonly valueHeads: number;
+  readonly keyDim: number;
+  readonly valueDim: number;
+  /** Tokens that the convolution reads, its own the last. */
+  readonly taps: number;
+  /** The rows of a head of keys are together in the checkpoint's matrices (Qwen3-Next). */
+  readonly fused: boolean;
+  readonly window: undefined;
+}
+
+/** Columns that a recurrent layer's convolution reads. */
+export function convWidth(spec: RecurrentSpec): number {
+  if (spec.kind === "conv") return spec.width;
+  const { keyHeads, valueHeads, keyDim, valueDim } = spec;
+  return 2 * keyHeads * keyDim + valueHeads * valueDim;
+}
+
 /** Whether a layer has a state of fixed size, and no keys and values. */
 export function isRecurrent(spec: AttentionSpec): spec is RecurrentSpec {
-  return spec.kind === "conv";
+  return spec.kind === "conv" || spec.kind === "delta";
 }
 
 /** Whether any layer does. */
@@ -106,6 +132,8 @@ export interface MixtureMlp {
   readonly intermediateSize: number;
   /** Added for every row (DeepSeek). */
   readonly shared: DenseMlp | undefined;
+  /** The shared expert counts sigmoid(gate x) (Qwen3.5); default: 1. */
+  readonly sharedGate?: boolean;
 }
 
 /** What an attention's plan takes, elements a token (`keys`, `values`) or row. */
@@ -174,7 +202,8 @@ export function actWidth(spec: MlpSpec): number {
 }
 
 /** Returns how many experts the shared expert equals, if it is as wide as a whole number of them; else 0. */
-export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number {
+export function sharedExperts({ shared, intermediateSize, sharedGate }: MixtureMlp): number {
+  if (sharedGate) return 0;
   const count = (shared?.intermediateSize ?? 0) / intermediateSize;
   return shared?.activation === "silu" && Number.isInteger(count) ? count : 0;
 }

@@ -48,7 +48,19 @@ export type LayerRole =
   | "sharedDown"
   | "convIn"
   | "convTaps"
-  | "convOut";
+  | "convOut"
+  | "sharedExpertGate"
+  | "deltaQkv"
+  | "deltaZ"
+  | "deltaB"
+  | "deltaA"
+  | "deltaQkvz"
+  | "deltaBa"
+  | "deltaTaps"
+  | "deltaLog"
+  | "deltaBias"
+  | "deltaNorm"
+  | "deltaOut";
 
 /** Stands for an expert's number. */
 export const EXPERT = "{expert}";
@@ -89,6 +101,19 @@ export const LLAMA_NAMES: TensorNames = {
     convIn: "conv.in_proj",
     convTaps: "conv.conv",
     convOut: "conv.out_proj",
+    // Gated DeltaNets are Qwen's.
+    sharedExpertGate: "mlp.shared_expert_gate",
+    deltaQkv: "linear_attn.in_proj_qkv",
+    deltaZ: "linear_attn.in_proj_z",
+    deltaB: "linear_attn.in_proj_b",
+    deltaA: "linear_attn.in_proj_a",
+    deltaQkvz: "linear_attn.in_proj_qkvz",
+    deltaBa: "linear_attn.in_proj_ba",
+    deltaTaps: "linear_attn.conv1d",
+    deltaLog: "linear_attn.A_log",
+    deltaBias: "linear_attn.dt_bias",
+    deltaNorm: "linear_attn.norm",
+    deltaOut: "linear_attn.out_proj",
   },
   // transformers 5, without ".weight".
   expertStacks: { gateUp: "mlp.experts.gate_up_proj", down: "mlp.experts.down_proj" },

@@ -1,10 +1,11 @@
 /** Decoder layers as graphs. */
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { headsOf, type LatentAttention } from "../config/layer_config.ts";
+import { convWidth, headsOf, type LatentAttention } from "../config/layer_config.ts";
 import type {
   ConvWeights,
   DecoderLayer,
+  DeltaWeights,
   DenseWeights,
   HeadWeights,
   LatentWeights,
@@ -54,13 +55,39 @@ function attentionBranch(
       return latentAttention(graph, context, layer, { weights, input, of });
     case "conv":
       return convolved(graph, layer, { weights, input, of });
+    case "delta":
+      return deltaNet(graph, context, layer, { weights, input, of });
     case "heads":
       return attended(graph, context, layer, {
         weights,
         q: storedHeads(graph, context, layer, { weights, input, of }),
+        gate: weights.outputGate &&
+          graph.linear(input, weights.outputGate, { label: `${layer.label}.outputGate` }),
         of,
       });
   }
+}
+
+/** o(norm(o of the recurrence) * silu(z)), see kernels/recurrent/delta_rule.wgsl. */
+function deltaNet(
+  graph: Graph,
+  { config: { rmsNormEps: eps } }: DecoderContext,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec, input: matrix, rates: ofRates, taps: weight, vectors, o }, input, of }: {
+    readonly weights: DeltaWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const { delta: memory, ...state } = stateOf(kv);
+  if (memory === undefined) throw new Error(`${label} has no state of its heads`);
+  const projected = graph.linear(input, matrix, { label: `${label}.deltaIn` });
+  const rates = graph.linear(input, ofRates, { label: `${label}.deltaRates` });
+  const conv = { form: "silu", cols: convWidth(spec), weight, taps: spec.taps, state, of } as const;
+  const mixed = graph.shortConv(projected, conv, `${label}.conv`);
+  const heads = { projected, rates, weights: vectors, heads: spec, eps, memory, of };
+  const out = graph.deltaRule(mixed, heads, `${label}.delta`);
+  return graph.linear(out, o, { label: `${label}.deltaOut` });
 }
 
 /** o(C * conv(B * x)) */
@@ -74,7 +101,8 @@ function convolved(
   },
 ): Value {
   const x = graph.linear(input, matrix, { label: `${label}.convIn` });
-  const out = graph.shortConv(x, { weight, taps, state: stateOf(kv), of }, `${label}.conv`);
+  const conv = { form: "gated", cols: x.cols / 3, weight, taps, state: stateOf(kv), of } as const;
+  const out = graph.shortConv(x, conv, `${label}.conv`);
   return graph.linear(out, o, { label: `${label}.convOut` });
 }
 
@@ -151,16 +179,19 @@ export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, o }, q, of }: {
+  { weights: { spec, o }, q, gate, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
+    /** Of the heads' outputs; absent: none. */
+    readonly gate?: Value | undefined;
     readonly of: RowsOf;
   },
 ): Value {
   const { scale, cap, window } = spec;
   const heads = headsOf(spec, context);
   const out = graph.attention(q, { heads, scale, cap, window, kv, of }, `${label}.attention`);
-  return graph.linear(out, o, { label: `${label}.o` });
+  const gated = gate ? graph.sigmoidGate(out, { gate }, `${label}.attention.gate`) : out;
+  return graph.linear(gated, o, { label: `${label}.o` });
 }
 
 /**
@@ -256,10 +287,17 @@ function denseMlp(
 
 /** shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. */
 function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string): Value {
-  const { spec: { routing }, router, bias, gateUp, down, stacked, shared } = weights;
+  const { spec: { routing }, router, bias, gateUp, down, stacked, shared, sharedGate } = weights;
   const jobs = { routing, shared: stacked };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
   const logits = graph.linear(x, router, { label: `${label}.router` });
+  const counted = ofAll && sharedGate
+    ? graph.sigmoidGate(
+      ofAll,
+      { gate: logits, first: routing.numExperts, whole: true },
+      `${label}.shared.gate`,
+    )
+    : ofAll;
   const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,
@@ -273,5 +311,5 @@ function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string)
     `${label}.experts.down`,
   );
   const sum = graph.combine(outputs, shares, `${label}.experts`);
-  return ofAll ? graph.add(ofAll, sum, `${label}.addExperts`) : sum;
+  return counted ? graph.add(counted, sum, `${label}.addExperts`) : sum;
 }

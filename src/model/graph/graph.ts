@@ -6,6 +6,8 @@ import type { ElementFunction } from "../../../kernels/elementwise/elementwise.t
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
+import type { DeltaHeads, DeltaMemory } from "../../../kernels/recurrent/delta_rule.ts";
+import type { ConvForm } from "../../../kernels/recurrent/short_conv.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { type Matrix, requireRowOrder, type RowOrder, type Table } from "../../gpu/matrix.ts";
@@ -36,6 +38,8 @@ export interface LayerState {
   /** Rows that its convolution read last, by their positions, f32 [slots, ringRows, columns]. */
   readonly ring: Operand;
   readonly ringRows: number;
+  /** Of Gated DeltaNet. */
+  readonly delta?: DeltaMemory;
 }
 
 /** Rows of a forward: the buffer of `Row`s and how many of them. */
@@ -147,18 +151,43 @@ export interface Attention {
   readonly out: Value;
 }
 
-/**
- * A convolution of each column over a row and the rows of its slot before it; see kernels/recurrent/short_conv.wgsl.
- * out = C * conv(B * x) of x, whose columns are B, C, x.
- */
+/** A convolution of each column over a row and the rows of its slot before it; see kernels/recurrent/short_conv.wgsl. */
 export interface ShortConvolution {
   readonly kind: "short_conv";
   readonly x: Value;
+  readonly form: ConvForm;
   /** [columns of out, taps] */
   readonly weight: Operand;
   readonly taps: number;
   readonly state: LayerState;
   readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/** The recurrence of Gated DeltaNet; see kernels/recurrent/delta_rule.wgsl. */
+export interface DeltaRule {
+  readonly kind: "delta_rule";
+  /** q, k and v after the convolution. */
+  readonly mixed: Value;
+  /** The same before it, and z. */
+  readonly projected: Value;
+  /** b and a. */
+  readonly rates: Value;
+  readonly weights: Operand;
+  readonly heads: DeltaHeads;
+  readonly eps: number;
+  readonly memory: DeltaMemory;
+  readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/** out = x * sigmoid(gate), gate from column `first` on, or with `whole` that column for all of a row. */
+export interface SigmoidGate {
+  readonly kind: "sigmoid_gate";
+  readonly x: Value;
+  readonly gate: Value;
+  readonly first: number;
+  readonly whole: boolean;
   readonly out: Value;
 }
 
@@ -319,6 +348,8 @@ export type Operation =
   | StoreHeads
   | Attention
   | ShortConvolution
+  | DeltaRule
+  | SigmoidGate
   | LatentPrepare
   | LatentAttention
   | LatentValue
@@ -442,11 +473,34 @@ export class Graph {
 
   shortConv(
     x: Value,
-    of: Pick<ShortConvolution, "weight" | "taps" | "state" | "of">,
+    { cols, ...of }: Pick<ShortConvolution, "form" | "weight" | "taps" | "state" | "of"> & {
+      readonly cols: number;
+    },
     label: string,
   ): Value {
-    const out = value(label, x.rows, x.cols / 3);
-    return this.#add({ kind: "short_conv", x, ...of, out }, label);
+    return this.#add({ kind: "short_conv", x, ...of, out: value(label, x.rows, cols) }, label);
+  }
+
+  deltaRule(
+    mixed: Value,
+    of: Pick<DeltaRule, "projected" | "rates" | "weights" | "heads" | "eps" | "memory" | "of">,
+    label: string,
+  ): Value {
+    const { valueHeads, valueDim } = of.heads;
+    const out = value(label, mixed.rows, valueHeads * valueDim);
+    return this.#add({ kind: "delta_rule", mixed, ...of, out }, label);
+  }
+
+  sigmoidGate(
+    x: Value,
+    { gate, first = 0, whole = false }: {
+      readonly gate: Value;
+      readonly first?: number;
+      readonly whole?: boolean;
+    },
+    label: string,
+  ): Value {
+    return this.#add({ kind: "sigmoid_gate", x, gate, first, whole, out: like(x, label) }, label);
   }
 
   /** @param q where queries go; absent: x has none, or a new value. */

@@ -14,6 +14,7 @@ import type {
   Call,
   Combine,
   Copy,
+  DeltaRule,
   Elementwise,
   Embed,
   ExpertJobs,
@@ -27,6 +28,7 @@ import type {
   Route,
   Scatter,
   ShortConvolution,
+  SigmoidGate,
   StoreHeads,
   Value,
   VerifyRows,
@@ -304,6 +306,8 @@ type Kernels =
   | Elementwise
   | StoreHeads
   | ShortConvolution
+  | DeltaRule
+  | SigmoidGate
   | Route
   | Scatter
   | Copy
@@ -376,6 +380,10 @@ export function readsOf(op: LoweredOp): Value[] {
     case "copy":
     case "short_conv":
       return [op.x];
+    case "sigmoid_gate":
+      return [op.x, op.gate];
+    case "delta_rule":
+      return [op.mixed, op.projected, op.rates];
     case "expert_matmul":
       return [
         op.x,

@@ -2,7 +2,18 @@
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import {
+  gateRuns,
+  hasRuns,
+  keyRuns,
+  normRuns,
+  qkvzRuns,
+  queryRuns,
+  ratesRuns,
+  type RowRuns,
+} from "./row_runs.ts";
+import {
   type AttentionSpec,
+  type DeltaNet,
   type DenseMlp,
   type HeadAttention,
   type LatentAttention,
@@ -28,7 +39,7 @@ export interface LayerSource {
 }
 
 /** Weights of each kind of attention, and of what takes its place. */
-export type AttentionWeights = HeadWeights | LatentWeights | ConvWeights;
+export type AttentionWeights = HeadWeights | LatentWeights | ConvWeights | DeltaWeights;
 
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
 export interface DecoderLayer {
@@ -80,7 +91,43 @@ function loadAttention(
       return loadLatentAttention(source, spec);
     case "conv":
       return loadConv(source, spec);
+    case "delta":
+      return loadDelta(source, spec);
   }
+}
+
+export interface DeltaWeights {
+  readonly kind: "delta";
+  readonly spec: DeltaNet;
+  /** Rows of q, k, v and z, [2 keys + 2 values, hidden]. */
+  readonly input: Matrix;
+  /** Rows of b and a, [2 valueHeads, hidden]. */
+  readonly rates: Matrix;
+  /** Of q, k and v, [columns, taps], the oldest first. */
+  readonly taps: Operand;
+  /** A_log, dt_bias and the weight of the norm, [2 valueHeads + valueDim]. */
+  readonly vectors: Operand;
+  /** [hidden, values] */
+  readonly o: Matrix;
+}
+
+function loadDelta({ load, label, tensor }: LayerSource, spec: DeltaNet): DeltaWeights {
+  const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
+  const { fused } = spec;
+  const input = fused ? runs("deltaQkvz", qkvzRuns(spec)) : ["deltaQkv", "deltaZ"].map(tensor);
+  const rates = fused ? runs("deltaBa", ratesRuns(spec)) : ["deltaB", "deltaA"].map(tensor);
+  return {
+    kind: "delta",
+    spec,
+    input: load.matrix(`${label}.deltaIn`, input),
+    rates: load.matrix(`${label}.deltaRates`, rates),
+    taps: load.vector(`${label}.deltaTaps`, flat(tensor("deltaTaps"))),
+    vectors: load.vector(
+      `${label}.deltaVectors`,
+      ...["deltaLog", "deltaBias", "deltaNorm"].map(tensor),
+    ),
+    o: load.matrix(`${label}.deltaOut`, [tensor("deltaOut")]),
+  };
 }
 
 export interface ConvWeights {
@@ -121,6 +168,8 @@ export interface HeadWeights {
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
   readonly qkNorm: Operand | undefined;
+  /** Of the heads' outputs, [heads headDim, width of the layer's input]. */
+  readonly outputGate?: Matrix;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
 }
@@ -133,6 +182,7 @@ export function loadHeadAttention(
 ): HeadWeights {
   const { qkNorm, bias, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
+  if (hasRuns(spec)) return loadRuns({ load, label, tensor, normOffset }, spec);
   const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
   return {
     kind: "heads",
@@ -146,6 +196,30 @@ export function loadHeadAttention(
     qkNorm: qkNorm === "none"
       ? undefined
       : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
+    o: load.matrix(`${label}.o`, [tensor("o")]),
+  };
+}
+
+/** The same where tensors have rows in another order, or those of a gate. */
+function loadRuns(
+  { load, label, tensor, normOffset }: LayerSource,
+  spec: HeadAttention,
+): HeadWeights {
+  if (spec.bias || spec.qkNorm !== "head") {
+    throw new Error(`${label}: heads without norms of q and k`);
+  }
+  const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
+  const rows = [...runs("q", queryRuns(spec)), ...runs("k", keyRuns(spec)), tensor("v")];
+  const norms = [...runs("qNorm", normRuns(spec)), ...runs("kNorm", normRuns(spec))];
+  return {
+    kind: "heads",
+    spec,
+    qkv: load.matrix(`${label}.qkv`, rows),
+    bias: undefined,
+    qkNorm: load.norm(`${label}.qkNorm`, normOffset, ...norms),
+    ...spec.outputGate
+      ? { outputGate: load.matrix(`${label}.outputGate`, runs("outputGate", gateRuns(spec))) }
+      : {},
     o: load.matrix(`${label}.o`, [tensor("o")]),
   };
 }
@@ -256,6 +330,8 @@ export interface MixtureWeights {
   readonly stacked: number;
   /** The shared expert, where it is not stacked. */
   readonly shared: DenseWeights | undefined;
+  /** The shared expert's gate is the router's row behind those of experts. */
+  readonly sharedGate?: boolean;
 }
 
 const SHARED_ROLES = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" };
@@ -278,7 +354,12 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
   return {
     kind: "mixture",
     spec,
-    router: load.table(`${label}.router`, tensor("router")),
+    router: load.table(
+      `${label}.router`,
+      tensor("router"),
+      ...spec.sharedGate ? [tensor("sharedExpertGate")] : [],
+    ),
+    ...spec.sharedGate ? { sharedGate: true } : {},
     bias: scores === "sigmoid"
       ? load.vector(`${label}.routerBias`, tensor("routerBias"))
       : undefined,
