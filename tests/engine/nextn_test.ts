@@ -17,6 +17,8 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { assertClose } from "../gpu/numbers.ts";
 import { packRows } from "../kernels/rows.ts";
 import { decode } from "./fledgling.ts";
+import { folderOf } from "./speculated.ts";
+import { fileOf, tensorsOf } from "../model/safetensors_bytes.ts";
 import { exhaustive } from "../exhaustive.ts";
 
 const MODEL = new URL("../golden/deepseek_v3", import.meta.url).pathname;
@@ -24,9 +26,13 @@ const MODEL = new URL("../golden/deepseek_v3", import.meta.url).pathname;
 const CELLS = 64;
 
 async function open(
-  { software, batch = 1 }: { readonly software?: boolean; readonly batch?: number } = {},
+  { model = MODEL, software, batch = 1 }: {
+    readonly model?: string;
+    readonly software?: boolean;
+    readonly batch?: number;
+  } = {},
 ) {
-  using models = openModels({ model: MODEL, algorithm: "NEXTN" });
+  using models = openModels({ model, algorithm: "NEXTN" });
   assert.deepEqual(models.warnings, []);
   const opened = await openGpu();
   const { info } = opened;
@@ -41,8 +47,8 @@ async function open(
   });
 }
 
-function golden(file: string) {
-  using files = openTensorFile(`${MODEL}/${file}.safetensors`);
+function golden(file: string, model = MODEL) {
+  using files = openTensorFile(`${model}/${file}.safetensors`);
   const bytes = (name: string) => {
     const tensor = files.tensors.get(name)!;
     const into = new Uint8Array(tensor.size);
@@ -149,6 +155,44 @@ Deno.test("sequences side by side share experts and have the text they have alon
     }
   }
   core.gpu[Symbol.dispose]();
+});
+
+Deno.test("glm4_moe_lite with a NextN layer of random weights speculates as it decodes", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const from = folderOf("glm4_moe_lite");
+    const json = JSON.parse(await Deno.readTextFile(`${from}/config.json`));
+    const config = JSON.stringify({ ...json, num_nextn_predict_layers: 1 });
+    await Deno.writeTextFile(`${folder}/config.json`, config);
+    const stored = tensorsOf(`${from}/model.safetensors`);
+    // The layer after the last is the last one again, between a projection and norms.
+    const layer = [...stored].flatMap(([name, tensor]) =>
+      name.startsWith("model.layers.2.") ? [[name.replace(".2.", ".3."), tensor] as const] : []
+    );
+    const rows = stored.get("lm_head.weight") ?? assert.fail();
+    const norm = stored.get("model.norm.weight") ?? assert.fail();
+    const more: [string, typeof norm][] = ["enorm", "hnorm", "shared_head.norm"].map((module) => [
+      `model.layers.3.${module}.weight`,
+      norm,
+    ]);
+    const projection = { ...rows, shape: [64, 128], bytes: rows.bytes.subarray(0, 64 * 128 * 2) };
+    more.push(["model.layers.3.eh_proj.weight", projection]);
+    const file = fileOf(new Map([...stored, ...layer, ...more]));
+    await Deno.writeFile(`${folder}/model.safetensors`, file);
+    const core = await open({ model: folder });
+    using sequence = openSequence(core);
+    assert.ok(core.reserve(sequence, CELLS));
+    const greedy = golden("expected", from).get("greedy_ids")!;
+    const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
+    for (const numSteps of [0, 1, 3]) {
+      const options = { numSteps, most: text.length, sampling: [GREEDY] };
+      const [found] = await decode(core, [sequence], [prompt], options);
+      assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
+    }
+    core.gpu[Symbol.dispose]();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 Deno.test("NEXTN of a checkpoint without such a layer is a usage error", () => {

@@ -26,6 +26,8 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
     const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
     return JSON.parse(config).architectures as string[];
   });
+  // Its test has a plain model in float64, see tests/engine/muse_glimmer.ts.
+  tested.push("MuseGlimmerForCausalLM");
   const lacking = FAMILIES.filter(({ architecture }) => !tested.includes(architecture));
   assert.deepEqual(lacking.map(({ architecture }) => architecture), []);
   const page = await Deno.readTextFile(new URL("../../docs/models.md", import.meta.url));
@@ -197,6 +199,103 @@ Deno.test("a wrapper's text_config decides what the decoder is; the outer config
     () => sees({}, { model_type: "gemma2" }),
     /config\.json text_config has model_type "gemma2", known are gemma3_text/,
   );
+});
+
+Deno.test("glm4_moe_lite: which layers are dense, and the layer after the last as a draft", () => {
+  const kinds = (change: Change) => {
+    const json = JSON.parse(Deno.readTextFileSync(new URL("glm4_moe_lite/config.json", FOLDERS)));
+    const { layers } = parseModelConfig("glm", { ...json, ...change }, undefined);
+    return layers.map(({ mlp }) => mlp.kind);
+  };
+  assert.deepEqual(kinds({}), ["dense", "mixture", "mixture"]);
+  const types = ["sparse", "dense", "sparse"];
+  assert.deepEqual(kinds({ mlp_layer_types: types }), ["mixture", "dense", "mixture"]);
+  const first = { mlp_layer_types: undefined, first_k_dense_replace: 2 };
+  assert.deepEqual(kinds(first), ["dense", "dense", "mixture"]);
+  assert.throws(
+    () => kinds({ mlp_layer_types: ["dense"] }),
+    /mlp_layer_types \["dense"\], expected/,
+  );
+});
+
+Deno.test("olmo3: windows on three of four layers, the rope of others alone is scaled", () => {
+  const olmo3 = (change: Change) =>
+    parse("olmo3", "Olmo3ForCausalLM", { num_hidden_layers: 8, ...change });
+  const old = {
+    rope_theta: 5e5,
+    rope_scaling: { rope_type: "linear", factor: 8 },
+    sliding_window: 64,
+  };
+  const { layers, ropes } = olmo3(old);
+  assert.deepEqual(layers.map(({ attention: { window } }) => window), [
+    ...[64, 64, 64, undefined],
+    ...[64, 64, 64, undefined],
+  ]);
+  const scaled = { theta: 5e5, width: 8, scaling: { kind: "linear", factor: 8 } };
+  const plain = { theta: 5e5, width: 8, scaling: { kind: "default" } };
+  assert.deepEqual(layers.slice(2, 4).map((layer) => ropes[denseLayer(layer).attention.rope]), [
+    plain,
+    scaled,
+  ]);
+  const keyed = olmo3({
+    rope_parameters: {
+      full_attention: { rope_type: "linear", factor: 8, rope_theta: 5e5 },
+      sliding_attention: { rope_type: "default", rope_theta: 5e5 },
+    },
+    sliding_window: 64,
+  });
+  assert.deepEqual(keyed, olmo3(old));
+});
+
+Deno.test("exaone4: with windows, layers without one do not rotate; without windows all do", () => {
+  const exaone4 = (change: Change) => {
+    const { layers, ropes } = parse("exaone4", "Exaone4ForCausalLM", change);
+    return layers.map((layer) => {
+      const { window, rope } = denseLayer(layer).attention;
+      return [window, ropes[rope]?.scaling.kind];
+    });
+  };
+  const [local, global] = [[64, "default"], [undefined, "none"]];
+  for (const sliding_window_pattern of ["LLLG", 4, undefined]) {
+    assert.deepEqual(exaone4({ sliding_window: 64, sliding_window_pattern }), [
+      ...[local, local, local, global],
+      ...[local, local],
+    ]);
+  }
+  assert.deepEqual(exaone4({ sliding_window: null }), Array(6).fill([undefined, "default"]));
+});
+
+Deno.test("mistral3: the text model's own type decides between Mistral and Ministral 3", () => {
+  const { architectures: _, ...text } = TARGET_JSON as Record<string, unknown>;
+  const mistral3 = (change: Change) =>
+    parseModelConfig("sees", {
+      architectures: ["Mistral3ForConditionalGeneration"],
+      model_type: "mistral3",
+      text_config: { ...text, sliding_window: null, ...change },
+    }, undefined);
+  const rope_parameters = {
+    rope_type: "yarn",
+    rope_theta: 1e6,
+    factor: 16,
+    original_max_position_embeddings: 16384,
+    mscale: 1,
+    mscale_all_dim: 1,
+    llama_4_scaling_beta: 0.1,
+  };
+  const { layers, ropes, maxPositions, modelType } = mistral3({
+    model_type: "ministral3",
+    rope_parameters,
+  });
+  assert.deepEqual([modelType, maxPositions, windows({ layers } as ModelConfig)], [
+    "ministral3",
+    262_144,
+    NONE,
+  ]);
+  assert.deepEqual(denseLayer(layers[0]).attention.queryScale, { beta: 0.1, length: 16384 });
+  const [{ scaling }] = ropes as [ModelConfig["ropes"][number]];
+  assert.ok(scaling.kind === "yarn" && scaling.attentionFactor === 1);
+  assert.equal(mistral3({ model_type: "mistral" }).modelType, "mistral");
+  assert.equal(mistral3({ model_type: undefined }).modelType, "mistral");
 });
 
 for (

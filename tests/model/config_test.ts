@@ -144,9 +144,9 @@ for (
     ],
     [
       { architectures: undefined, model_type: "gpt2" },
-      /model_type "gpt2", known are llama, mistral, qwen2, qwen3, /,
+      /model_type "gpt2", known are llama, mistral, /,
     ],
-    [{ model_type: undefined }, /model_type null, known are llama, mistral, qwen2, qwen3, /],
+    [{ model_type: undefined }, /model_type null, known are llama, mistral, /],
     [{ model_type: "qwen3" }, /architecture "LlamaForCausalLM" but model_type "qwen3"/],
     [{ architectures: ["toString"] }, /architecture "toString", known are/],
     [{ hidden_size: undefined }, /has no hidden_size/],

@@ -4,68 +4,30 @@ import { convertCheckpoint } from "../../src/model/checkpoint/convert.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
+import { fileOf, joined, tensorsOf } from "./safetensors_bytes.ts";
 import { checkTarget, findTensor, targetTensors } from "../../src/model/weights/tensors.ts";
 
+const EXPERTS = 8;
 const GOLDEN = new URL("../golden/qwen3_moe/", import.meta.url).pathname;
-
-interface Entry {
-  dtype: string;
-  shape: number[];
-  data_offsets: [number, number];
-}
 
 /** The golden's file with the experts of each layer in two tensors of three dimensions. */
 function stackedFile(): Uint8Array<ArrayBuffer> {
-  const file = Deno.readFileSync(`${GOLDEN}/model.safetensors`);
-  const size = Number(new DataView(file.buffer).getBigUint64(0, true));
-  const { __metadata__: _, ...header }: Record<string, Entry> = JSON.parse(
-    new TextDecoder().decode(file.subarray(8, 8 + size)),
-  );
-  const tensors = Object.entries(header);
-  const bytesOf = ({ data_offsets: [begin, end] }: Entry) =>
-    file.subarray(8 + size + begin, 8 + size + end);
-  const out: Record<string, Entry> = {};
-  const parts: Uint8Array[] = [];
-  let at = 0;
-  const put = (name: string, shape: number[], pieces: Uint8Array[]) => {
-    const begin = at;
-    for (const piece of pieces) at += piece.length;
-    parts.push(...pieces);
-    out[name] = { dtype: "BF16", shape, data_offsets: [begin, at] };
-  };
-  for (const [name, entry] of tensors) {
-    const expert = /^(.*\.experts)\.0\.(gate|down)_proj\.weight$/.exec(name);
-    if (!name.includes(".experts.")) put(name, entry.shape, [bytesOf(entry)]);
-    if (expert === null) continue;
-    const [, prefix = "", kind] = expert;
-    const count = tensors.filter(([other]) =>
-      other.startsWith(`${prefix}.`) && other.endsWith("down_proj.weight")
-    ).length;
-    const of = (i: number, module: string) =>
-      bytesOf(header[`${prefix}.${i}.${module}.weight`] as Entry);
-    const experts = Array.from({ length: count }, (_, i) =>
-      i);
-    const [rows = 0, cols = 0] = entry.shape;
-    if (kind === "gate") {
-      put(
-        `${prefix}.gate_up_proj`,
-        [count, 2 * rows, cols],
-        experts.flatMap((i) => [of(i, "gate_proj"), of(i, "up_proj")]),
-      );
-    } else {
-      put(`${prefix}.down_proj`, [count, rows, cols], experts.map((i) => of(i, "down_proj")));
-    }
+  const tensors = tensorsOf(`${GOLDEN}/model.safetensors`);
+  const out = new Map([...tensors].filter(([name]) => !name.includes(".experts.")));
+  for (const [name, { dtype, shape: [rows = 0, cols = 0] }] of tensors) {
+    const [, prefix, kind] = /^(.*\.experts)\.0\.(gate|down)_proj\.weight$/.exec(name) ?? [];
+    if (prefix === undefined) continue;
+    const of = (expert: number, module: string) =>
+      tensors.get(`${prefix}.${expert}.${module}.weight`)?.bytes ?? assert.fail(module);
+    const modules = kind === "gate" ? ["gate_proj", "up_proj"] : ["down_proj"];
+    const experts = Array.from(Array(EXPERTS).keys());
+    out.set(`${prefix}.${kind === "gate" ? "gate_up_proj" : "down_proj"}`, {
+      dtype,
+      shape: [EXPERTS, modules.length * rows, cols],
+      bytes: joined(experts.flatMap((expert) => modules.map((module) => of(expert, module)))),
+    });
   }
-  const text = new TextEncoder().encode(JSON.stringify(out));
-  const result = new Uint8Array(8 + text.length + at);
-  new DataView(result.buffer).setBigUint64(0, BigInt(text.length), true);
-  result.set(text, 8);
-  let end = 8 + text.length;
-  for (const part of parts) {
-    result.set(part, end);
-    end += part.length;
-  }
-  return result;
+  return fileOf(out);
 }
 
 async function withStacks(use: (folder: string, parent: string) => Promise<void>): Promise<void> {

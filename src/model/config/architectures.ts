@@ -1,12 +1,15 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
-import { DEEPSEEK_V2, DEEPSEEK_V3 } from "./architectures/deepseek.ts";
+import { DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE_LITE } from "./architectures/deepseek.ts";
+import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LFM2 } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
-import { MISTRAL } from "./architectures/mistral.ts";
+import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
+import { MUSE_GLIMMER } from "./architectures/muse_glimmer.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
+import { OLMO3 } from "./architectures/olmo3.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
 import { QWEN3_5, QWEN3_5_MOE, QWEN3_NEXT } from "./architectures/qwen3_5.ts";
@@ -33,6 +36,11 @@ export const FAMILIES: readonly Family[] = [
   GRANITE,
   SEED_OSS,
   SMOLLM3,
+  GLM4_MOE_LITE,
+  OLMO3,
+  EXAONE4,
+  MINISTRAL3,
+  MUSE_GLIMMER,
   LFM2,
   QWEN3_5,
   QWEN3_5_MOE,

@@ -1,4 +1,5 @@
 import type { Activation } from "../../../kernels/lib/gate.ts";
+import type { QueryScale } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 
@@ -38,12 +39,18 @@ export interface HeadAttention {
   readonly bias: boolean;
   /** RMSNorm of q and of k before rope: over each head (Qwen3) or over all heads (OLMo-2). */
   readonly qkNorm: "none" | "head" | "whole";
+  /** Where the norms of q and k have no weights: what they multiply each by instead. */
+  readonly qkGains?: { readonly q: number; readonly k: number };
+  /** Rotated queries are multiplied by this (Ministral 3). */
+  readonly queryScale?: QueryScale;
+  /** What o reads is multiplied by sigmoid(gate x), of a matrix of its own: x is the attention's input (Muse-Glimmer). */
+  readonly outputGate?: boolean;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
   /** Width of a partial rope where q and k have norms: rows of q, of k and of the norms are reordered for it. */
   readonly turned?: number;
-  /** Heads' outputs times sigmoid(gate): in the query's matrix rows of a head's gate follow its own. Absent: none. */
-  readonly outputGate?: "query";
+  /** Rows of a head's gate (`outputGate`) follow its own in the query's matrix (Qwen3.5). Default: they have another. */
+  readonly gateInQuery?: boolean;
 }
 
 /**

@@ -26,6 +26,7 @@ export type LayerRole =
   | "v"
   | "qNorm"
   | "kNorm"
+  | "outputGate"
   | "o"
   | "attentionNorm"
   | "postNorm"
@@ -75,6 +76,7 @@ export const LLAMA_NAMES: TensorNames = {
     v: "self_attn.v_proj",
     qNorm: "self_attn.q_norm",
     kNorm: "self_attn.k_norm",
+    outputGate: "self_attn.gate_proj",
     o: "self_attn.o_proj",
     // Norms after a branch are not Llama's; these are the names where a family has all four.
     attentionNorm: "post_attention_layernorm",

@@ -16,9 +16,15 @@ export interface ModelConfig {
   readonly rmsNormEps: number;
   /** What is added to the weights of every norm: 1 for Gemma's (1 + w), else 0. */
   readonly normOffset: number;
+  /** The same for the norm before the head, where it is another. */
+  readonly finalNormOffset?: number;
+  /** Epsilon of norms after branches, where it is another than `rmsNormEps`. */
+  readonly branchNormEps?: number;
+  /** Embeddings are normed without weights before the first layer. */
+  readonly embedNorm?: boolean;
   /** The embedding enters the first layer times this. */
   readonly embedScale: number;
-  /** Logits are cap tanh(logits / cap) (Gemma 2). */
+  /** Logits, scaled, are cap tanh(logits / cap) (Gemma 2). */
   readonly logitCap: number | undefined;
   /** Logits are multiplied by this (Granite: 1 / `logits_scaling`), else 1. */
   readonly logitScale: number;
@@ -54,7 +60,7 @@ export interface StandaloneConfig {
 
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
 export interface DraftConfig {
-  /** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3, run as an EAGLE head. */
+  /** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3 and GLM-4.7-Flash, run as an EAGLE head. */
   readonly algorithm: "EAGLE" | "EAGLE3" | "NEXTN";
   /** The one layer, in the draft's own sizes. */
   readonly layer: ModelConfig;
@@ -131,6 +137,9 @@ export interface Family extends FamilyName {
 type ModelExtras = Pick<
   ModelConfig,
   | "normOffset"
+  | "finalNormOffset"
+  | "branchNormEps"
+  | "embedNorm"
   | "embedScale"
   | "logitCap"
   | "logitScale"

@@ -1,7 +1,14 @@
 /** Decoder layers as graphs. */
+import { queryScaleRows } from "../../../kernels/elementwise/elementwise.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { convWidth, headsOf, type LatentAttention } from "../config/layer_config.ts";
+import {
+  convWidth,
+  type HeadAttention,
+  headsOf,
+  type LatentAttention,
+} from "../config/layer_config.ts";
+import { PAGE } from "../device_layout.ts";
 import type {
   ConvWeights,
   DecoderLayer,
@@ -12,7 +19,15 @@ import type {
   MixtureWeights,
 } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
-import type { Graph, KvTarget, LayerKv, LayerState, RowsOf, Value } from "./graph.ts";
+import {
+  type Graph,
+  type KvTarget,
+  type LayerKv,
+  type LayerState,
+  type RowsOf,
+  type Value,
+  value,
+} from "./graph.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
 export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
@@ -61,8 +76,7 @@ function attentionBranch(
       return attended(graph, context, layer, {
         weights,
         q: storedHeads(graph, context, layer, { weights, input, of }),
-        gate: weights.outputGate &&
-          graph.linear(input, weights.outputGate, { label: `${layer.label}.outputGate` }),
+        input,
         of,
       });
   }
@@ -122,8 +136,8 @@ export function layerEnd(
     readonly at?: Operand | undefined;
   },
 ): Value {
-  const { rmsNormEps: eps, residualScale } = context.config;
-  const normed = (of: Value, weight: Operand | undefined, role: string) =>
+  const { rmsNormEps, branchNormEps = rmsNormEps, residualScale } = context.config;
+  const normed = (of: Value, weight: Operand | undefined, role: string, eps = rmsNormEps) =>
     weight ? graph.norm(of, { weight, eps }, `${label}.${role}`) : of;
   const joined = (
     to: Value,
@@ -133,7 +147,7 @@ export function layerEnd(
     at?: Operand,
   ) => {
     const out = graph.scale(
-      normed(of, weight, `${role}Norm`),
+      normed(of, weight, `${role}Norm`, branchNormEps),
       residualScale,
       `${label}.${role}Scale`,
     );
@@ -174,24 +188,54 @@ function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: Rows
   return { kv, rope: ropes[rope] as Operand, of };
 }
 
-/** o(attention(q)) over the stored keys and values. */
+/** o(attention(q)) over the stored keys and values; where the output is gated, o(attention(q) sigmoid(gate(input))). */
 export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, o }, q, gate, of }: {
+  { weights: { spec, outputGate, o }, q, input, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
-    /** Of the heads' outputs; absent: none. */
-    readonly gate?: Value | undefined;
+    /** What the gate reads; a draft's layer has none. */
+    readonly input?: Value;
     readonly of: RowsOf;
   },
 ): Value {
   const { scale, cap, window } = spec;
   const heads = headsOf(spec, context);
-  const out = graph.attention(q, { heads, scale, cap, window, kv, of }, `${label}.attention`);
-  const gated = gate ? graph.sigmoidGate(out, { gate }, `${label}.attention.gate`) : out;
+  const scaled = scaledQueries(graph, context, spec, { q, of, label });
+  const out = graph.attention(scaled, { heads, scale, cap, window, kv, of }, `${label}.attention`);
+  const gated = outputGate && input
+    ? graph.sigmoidGate(
+      out,
+      { gate: graph.linear(input, outputGate, { label: `${label}.outputGate` }) },
+      `${label}.outputGate.sigmoid`,
+    )
+    : out;
   return graph.linear(gated, o, { label: `${label}.o` });
+}
+
+/** Queries times the scale of their positions; themselves where no position is far enough for a scale. */
+function scaledQueries(
+  graph: Graph,
+  { tablePages }: DecoderContext,
+  { queryScale }: HeadAttention,
+  { q, of, label }: { readonly q: Value; readonly of: RowsOf; readonly label: string },
+): Value {
+  if (!queryScale || tablePages * PAGE <= queryScale.length) return q;
+  const { rows, cols } = q;
+  const out = value(`${label}.queryScale`, rows, cols);
+  graph.call({
+    reads: [q],
+    writes: [out],
+    record: (at) => [
+      queryScaleRows(
+        { x: at(q), rows: of.rows, out: at(out) },
+        { rows, cols, ...queryScale, label: out.label },
+      ),
+    ],
+  }, out.label);
+  return out;
 }
 
 /**

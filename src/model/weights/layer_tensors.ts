@@ -154,7 +154,7 @@ function tapsTensor(
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
-  const { numHeads, numKvHeads, headDim, bias, qkNorm } = attention;
+  const { numHeads, numKvHeads, headDim, bias, qkNorm, qkGains, outputGate } = attention;
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
@@ -166,7 +166,7 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
       ...runsOf(q, queryRuns(attention)),
       ...runsOf(moduleMatrix("k", at, [0, width]), keyRuns(attention)),
       ...matrices([["v", keys]], at, width),
-      ...attention.outputGate
+      ...attention.gateInQuery
         ? runsOf({ ...q, role: `${at.roles}.outputGate` }, gateRuns(attention))
         : [],
       ...qkNorm === "none" ? [] : [...norm("qNorm"), ...norm("kNorm")],
@@ -176,10 +176,11 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
   return [
     ...matrices(qkv, at, width),
     ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
-    ...qkNorm === "none" ? [] : [
+    ...qkNorm === "none" || qkGains ? [] : [
       normTensor("qNorm", at, whole ? queries : headDim),
       normTensor("kNorm", at, whole ? keys : headDim),
     ],
+    ...outputGate ? matrices([["outputGate", queries]], at, width) : [],
     ...matrices([["o", at.hiddenSize]], at, queries),
   ];
 }

@@ -180,7 +180,7 @@ export function loadHeadAttention(
   spec: HeadAttention,
   ropes: readonly Rope[],
 ): HeadWeights {
-  const { qkNorm, bias, headDim } = spec;
+  const { qkNorm, qkGains, bias, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
   if (hasRuns(spec)) return loadRuns({ load, label, tensor, normOffset }, spec);
   const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
@@ -195,7 +195,12 @@ export function loadHeadAttention(
       : undefined,
     qkNorm: qkNorm === "none"
       ? undefined
+      : qkGains
+      ? load.constants(`${label}.qkNorm`, [qkGains.q, qkGains.k], headDim)
       : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
+    ...spec.outputGate
+      ? { outputGate: load.matrix(`${label}.outputGate`, [tensor("outputGate")]) }
+      : {},
     o: load.matrix(`${label}.o`, [tensor("o")]),
   };
 }

@@ -51,6 +51,8 @@ export interface Loader {
   vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
   /** The same with `offset` added to each element: weights of norms. */
   norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
+  /** A vector of each of these numbers `times` times, f32. */
+  constants(label: string, numbers: readonly number[], times: number): Operand;
   /** `count` token ids or offsets of them, i32; `values` is called where there is memory to put them. */
   ids(label: string, count: number, values: () => Int32Array<ArrayBuffer>): Operand;
 }
@@ -135,6 +137,12 @@ export function loader(
       build(label, source.matrixShape(experts.flat()), (bytes) => wholeStacks(gpu, experts, bytes)),
     vector: (label, ...tensors) => vector(label, tensors, 0),
     norm: (label, offset, ...tensors) => vector(label, tensors, offset),
+    constants(label, numbers, times) {
+      const out = arena.allocate(label, vectorBytes(numbers.length * times));
+      const values = numbers.flatMap((number) => Array<number>(times).fill(number));
+      source.ids(out, () => new Int32Array(Float32Array.from(values).buffer));
+      return out;
+    },
     ids(label, count, values) {
       const out = arena.allocate(label, vectorBytes(count));
       source.ids(out, values);

@@ -10,14 +10,14 @@ export interface RowRuns {
 }
 
 /** Whether rows of queries, keys and their norms are not those of whole tensors. */
-export function hasRuns({ turned, outputGate }: HeadAttention): boolean {
-  return turned !== undefined || outputGate !== undefined;
+export function hasRuns({ turned, gateInQuery = false }: HeadAttention): boolean {
+  return turned !== undefined || gateInQuery;
 }
 
-/** Rows of q_proj that are queries: with `outputGate` a head's are before those of its gate. */
+/** Rows of q_proj that are queries: with `gateInQuery` a head's are before those of its gate. */
 export function queryRuns(spec: HeadAttention): RowRuns {
-  const { numHeads, headDim, outputGate } = spec;
-  return headRuns(spec, numHeads, outputGate === undefined ? headDim : 2 * headDim);
+  const { numHeads, headDim, gateInQuery } = spec;
+  return headRuns(spec, numHeads, gateInQuery ? 2 * headDim : headDim);
 }
 
 export function keyRuns(spec: HeadAttention): RowRuns {

@@ -69,6 +69,27 @@ export const DEEPSEEK_V3: Family = {
   }),
 };
 
+/** GLM-4.7-Flash: DeepSeek-V3 without groups of experts; a list may say which layers are dense. */
+export const GLM4_MOE_LITE: Family = {
+  ...DEEPSEEK_V3,
+  architecture: "Glm4MoeLiteForCausalLM",
+  modelType: "glm4_moe_lite",
+  defaults: {
+    ...DEEPSEEK_V3.defaults,
+    max_position_embeddings: 202_752,
+    rms_norm_eps: 1e-5,
+    first_k_dense_replace: 1,
+    n_routed_experts: 64,
+    num_experts_per_tok: 4,
+    n_group: 1,
+    topk_group: 1,
+    routed_scaling_factor: 1.8,
+    q_lora_rank: 768,
+    qk_nope_head_dim: 192,
+    v_head_dim: 256,
+  },
+};
+
 function ropeDim(config: Fields): number {
   return size(config, "qk_rope_head_dim", MOST.headDim);
 }
@@ -112,12 +133,22 @@ function parseMlp(
   routing: (config: Fields) => Partial<Routing>,
 ): MlpSpec {
   expect(config, "moe_layer_freq", 1);
-  if (i < integer(config, "first_k_dense_replace", { least: 0, most: MOST.layers })) {
-    return base.mlp;
-  }
+  if (isDense(config, i)) return base.mlp;
   const keys = { experts: "n_routed_experts", size: "moe_intermediate_size" };
   const mixture = parseMixture(config, base, keys, routing(config));
   return { ...mixture, shared: parseShared(config, base, mixture) };
+}
+
+function isDense(config: Fields, i: number): boolean {
+  const first = integer(config, "first_k_dense_replace", { least: 0, most: MOST.layers });
+  const types = value(config, "mlp_layer_types");
+  if (types === undefined) return i < first;
+  const type: unknown = Array.isArray(types) ? types[i] : undefined;
+  if (type === "dense" || type === "sparse") return type === "dense";
+  throw unusable(
+    config,
+    `has mlp_layer_types ${quote(types)}, expected dense or sparse for each layer`,
+  );
 }
 
 function parseShared(

@@ -1,10 +1,17 @@
 import { slidingWindow } from "../decoder_config.ts";
+import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
+import type { HeadAttention } from "../layer_config.ts";
+import { MOST_POSITIONS } from "../rope_config.ts";
 import type { Family } from "../types.ts";
+
+/** Mistral Small 3.1, Ministral 3, Devstral Small 2: the text model's own type says which family it is. */
+const WRAPPERS = [{ architecture: "Mistral3ForConditionalGeneration", modelType: "mistral3" }];
 
 /** Mistral 7B: Llama with a window on every layer; null (since v0.2) is none. */
 export const MISTRAL: Family = {
   architecture: "MistralForCausalLM",
   modelType: "mistral",
+  wrappers: WRAPPERS,
   defaults: { max_position_embeddings: 131072, num_key_value_heads: 8, sliding_window: 4096 },
   layer: (config, { attention, mlp }) => ({
     attention: { ...attention, window: slidingWindow(config) },
@@ -12,3 +19,24 @@ export const MISTRAL: Family = {
     norms: "before",
   }),
 };
+
+/** Ministral 3: Mistral whose queries grow with their position, once for each original context. */
+export const MINISTRAL3: Family = {
+  architecture: "Ministral3ForCausalLM",
+  modelType: "ministral3",
+  wrappers: WRAPPERS,
+  defaults: { max_position_embeddings: 262_144, num_key_value_heads: 8, head_dim: 128 },
+  layer: (config, { attention, mlp }) => ({
+    attention: { ...attention, window: slidingWindow(config), ...queryScale(config) },
+    mlp,
+    norms: "before",
+  }),
+};
+
+function queryScale(config: Fields): Pick<HeadAttention, "queryScale"> {
+  const inside = nested(config, "rope_parameters");
+  if (!inside || value(inside, "llama_4_scaling_beta") === undefined) return {};
+  const key = "original_max_position_embeddings";
+  const length = integer(inside, key, { least: 1, most: MOST_POSITIONS });
+  return { queryScale: { beta: positive(inside, "llama_4_scaling_beta"), length } };
+}

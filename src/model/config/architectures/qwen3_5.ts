@@ -102,7 +102,8 @@ function mixing(
     attention: {
       ...attention,
       qkNorm: "head",
-      outputGate: "query",
+      outputGate: true,
+      gateInQuery: true,
       ...width < headDim ? { turned: width } : {},
     },
     mlp,

@@ -1,0 +1,39 @@
+import { isSliding, slidingWindow } from "../decoder_config.ts";
+import { type Fields, integer, value } from "../../files/fields.ts";
+import { noRope, parseRope } from "../rope_config.ts";
+import type { Family } from "../types.ts";
+
+const ROTATED = 0;
+const UNROTATED = 1;
+
+/**
+ * EXAONE 4: branches are normed after, and each head of q and k. Where the config has a window (32B), layers
+ * without one do not rotate queries and keys.
+ */
+export const EXAONE4: Family = {
+  architecture: "Exaone4ForCausalLM",
+  modelType: "exaone4",
+  defaults: { rms_norm_eps: 1e-5 },
+  layer(config, { attention, mlp }, i) {
+    const size = slidingWindow(config);
+    const local = size !== undefined && isSliding(config, i, (i + 1) % pattern(config) > 0);
+    return {
+      attention: {
+        ...attention,
+        qkNorm: "head",
+        window: local ? size : undefined,
+        rope: local || size === undefined ? ROTATED : UNROTATED,
+      },
+      mlp,
+      norms: "after",
+    };
+  },
+  ropes: (config, headDim) => [parseRope(config, headDim), noRope(headDim)],
+};
+
+/** Layers of which the last has no window: 4, or "LLLG". */
+function pattern(config: Fields): number {
+  const letters = value(config, "sliding_window_pattern");
+  if (typeof letters === "string" && /^L+G$/.test(letters)) return letters.length;
+  return integer(config, "sliding_window_pattern", { least: 1, most: 1024, fallback: 4 });
+}
