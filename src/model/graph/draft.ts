@@ -79,7 +79,7 @@ interface Entered {
 
 /**
  * One draft forward over rows whose token is one ahead of their hidden row, as far as all of them are needed: their keys
- * and values are stored, and in `draft.extended` what `draftLast` continues with. With latents it runs to the end.
+ * and values are stored, and in `draft.extended` what `draftLast` continues with. With latents or a gate it runs to the end.
  */
 export function draftBody(
   graph: Graph,
@@ -89,7 +89,7 @@ export function draftBody(
 ): void {
   const { weights: { layer }, extended, kv } = draft;
   const attention = cachedAttention(layer);
-  if (attention.kind === "latent") {
+  if (!endsLater(attention)) {
     const entered = draftInput(graph, draft, of, from, extended.x);
     const placed = { ...layer, kv, label: LABEL };
     decoderLayer(graph, draft, placed, { ...entered, of, at: extended.x });
@@ -98,6 +98,11 @@ export function draftBody(
   const { input } = draftInput(graph, draft, of, from, extended.x);
   const heads = { weights: attention, input, of, at: extended.q };
   storedHeads(graph, draft, { kv, label: LABEL }, heads);
+}
+
+/** Whether `draftLast` finishes the layer of `draftBody`: not of latents, nor with a gate, which reads the input of every row. */
+function endsLater(attention: HeadWeights | LatentWeights): attention is HeadWeights {
+  return attention.kind === "heads" && attention.outputGate === undefined;
 }
 
 /** The attention of a draft's layer. @throws Error where it has a state in its place, which no head has. */
@@ -115,7 +120,7 @@ export function draftLast(
 ): Value {
   const { weights: { layer }, kv, extended, ends, config: { hiddenSize: cols } } = draft;
   const attention = cachedAttention(layer);
-  if (attention.kind === "latent") {
+  if (!endsLater(attention)) {
     const all = graph.input("draft.extended", draft.widestRows, cols, extended.x);
     return graph.gather(all, last, batch, "draft.ends");
   }

@@ -45,7 +45,7 @@ const NAMES = llamaNamesBut({
 });
 
 /** Weights of norms are added to 1, but those in DeltaNets. */
-const model = () => ({ normOffset: 1 });
+const model = () => ({ normOffset: 1, mtp: true });
 
 /** Qwen3.5, 3.6, 3.8: Gated DeltaNets, and every fourth layer an attention with a gate and a partial rope. */
 export const QWEN3_5: Family = {
