@@ -166,6 +166,16 @@ export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string
 /** `checkTensors` of a draft; all tensors but those of a NextN layer belong to the target. */
 export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): string[] {
   if (config.algorithm === "STANDALONE") return checkTarget(checkpoint, config.layer);
+  const { algorithm, prefix, layerPrefix } = config;
+  const layer = `${prefix}${layerPrefix}`;
+  if (
+    algorithm === "NEXTN" && !checkpoint.tensors.keys().some((name) => name.startsWith(`${layer}.`))
+  ) {
+    throw new UsageError(
+      `Cannot use ${quote(checkpoint.name)}: it has no tensors of ${layer}, the layer that NEXTN ` +
+        "drafts with; --donor MODEL reads them from another checkpoint of the model",
+    );
+  }
   return checkTensors(
     checkpoint,
     draftTensors(config),
