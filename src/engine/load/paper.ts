@@ -135,6 +135,14 @@ export function kvBytesPerToken(config: ModelConfig, kvDtype: KvDtype = "f32"): 
   return sum(arena.items) / PAGE;
 }
 
+/** Bytes of the states of fixed size that one sequence has, whose rounds have at most `rows` rows. */
+export function stateBytes({ layers }: ModelConfig, shapes: EngineSizes["shapes"]): number {
+  const arena = measuringArena();
+  const recurrent = layers.filter(({ attention }) => isRecurrent(attention));
+  allocateKv(arena, recurrent, { pages: 0, batch: 1, shapes });
+  return sum(arena.items);
+}
+
 /** Stands where a draft borrows the target's embedding and head: they take no memory of the draft's. */
 const NOTHING = {
   format: "bf16",

@@ -97,6 +97,8 @@ export interface MemoryReport {
   readonly weightBytes: number;
   readonly kvDtype: KvDtype;
   readonly kvBytesPerToken: number;
+  /** States of fixed size of its layers without keys and values; part of `kvBytes`. */
+  readonly stateBytes: number;
   /** Tokens of the one sequence: the model's context, as far as it is kept by default. */
   readonly context: number;
   /** Keys and values of that context. */
