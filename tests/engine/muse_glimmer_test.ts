@@ -60,7 +60,7 @@ Deno.test("muse_glimmer: the published layers, ropes and tensors", () => {
     [1e4, "default"],
     [1, "none"],
   ]);
-  assert.deepEqual(layers.slice(3, 5).map(({ attention }) => attention.rope), [0, 1]);
+  assert.deepEqual(layers.slice(3, 5).map((layer) => denseLayer(layer).attention.rope), [0, 1]);
   const wrong = { ...MUSE_GLIMMER, text_config: { ...own, layer_rope_theta: [1] } };
   assert.throws(
     () => parseModelConfig("muse", wrong, undefined),

@@ -233,7 +233,7 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
   ]);
   const scaled = { theta: 5e5, width: 8, scaling: { kind: "linear", factor: 8 } };
   const plain = { theta: 5e5, width: 8, scaling: { kind: "default" } };
-  assert.deepEqual(layers.slice(2, 4).map(({ attention }) => ropes[attention.rope]), [
+  assert.deepEqual(layers.slice(2, 4).map((layer) => ropes[denseLayer(layer).attention.rope]), [
     plain,
     scaled,
   ]);
@@ -250,7 +250,10 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
 Deno.test("exaone4: with windows, layers without one do not rotate; without windows all do", () => {
   const exaone4 = (change: Change) => {
     const { layers, ropes } = parse("exaone4", "Exaone4ForCausalLM", change);
-    return layers.map(({ attention: { window, rope } }) => [window, ropes[rope]?.scaling.kind]);
+    return layers.map((layer) => {
+      const { window, rope } = denseLayer(layer).attention;
+      return [window, ropes[rope]?.scaling.kind];
+    });
   };
   const [local, global] = [[64, "default"], [undefined, "none"]];
   for (const sliding_window_pattern of ["LLLG", 4, undefined]) {
@@ -329,3 +332,19 @@ for (
     });
   });
 }
+
+Deno.test("lfm2: the width of MLPs is adjusted, layers are named by type or by number, old keys", () => {
+  const lfm2 = (change: Change) => parse("lfm2", "Lfm2ForCausalLM", { norm_eps: 1e-3, ...change });
+  const kinds = ({ layers }: ModelConfig) => layers.map(({ attention: { kind } }) => kind);
+  const indexed = lfm2({ full_attn_idxs: [2, 5], intermediate_size: 640 });
+  assert.deepEqual(kinds(indexed), ["conv", "conv", "heads", "conv", "conv", "heads"]);
+  assert.equal(indexed.rmsNormEps, 1e-3);
+  const width = ({ layers: [layer] }: ModelConfig) =>
+    layer?.mlp.kind === "dense" ? layer.mlp.intermediateSize : undefined;
+  // int(2 * 640 / 3) = 426, rounded up to a multiple of 256.
+  assert.equal(width(indexed), 512);
+  assert.equal(width(lfm2({ block_ff_dim: 6656 })), 4608);
+  assert.equal(width(lfm2({ intermediate_size: 96, block_auto_adjust_ff_dim: false })), 96);
+  assert.throws(() => lfm2({ layer_types: Array(6).fill("mamba") }), /layer of type "mamba"/);
+  assert.throws(() => lfm2({ conv_bias: true }), UsageError);
+});

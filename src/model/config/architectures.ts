@@ -3,6 +3,7 @@ import { DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE_LITE } from "./architectures/deepsee
 import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GRANITE } from "./architectures/granite.ts";
+import { LFM2 } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
@@ -11,6 +12,7 @@ import { OLMO2 } from "./architectures/olmo2.ts";
 import { OLMO3 } from "./architectures/olmo3.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
+import { QWEN3_5, QWEN3_5_MOE, QWEN3_NEXT } from "./architectures/qwen3_5.ts";
 import { SEED_OSS } from "./architectures/seed_oss.ts";
 import { SMOLLM3 } from "./architectures/smollm3.ts";
 import { readDecoder } from "./decoder_config.ts";
@@ -39,6 +41,10 @@ export const FAMILIES: readonly Family[] = [
   EXAONE4,
   MINISTRAL3,
   MUSE_GLIMMER,
+  LFM2,
+  QWEN3_5,
+  QWEN3_5_MOE,
+  QWEN3_NEXT,
 ];
 
 /** A name that config.json may have. */
