@@ -9,6 +9,12 @@ const ADD = kernelOf("elementwise/add")({}, {
   constants: ["VECTORS", "PARTS"],
 });
 
+const QUERY_SCALE = kernelOf("elementwise/query_scale")({}, {
+  name: "query_scale_rows",
+  bindings: ["x", "rows", "out"],
+  constants: ["COLS", "BETA", "LENGTH"],
+});
+
 /** What becomes of each number: most tanh(x / most), or by x. */
 export type ElementFunction =
   | { readonly of: "cap"; readonly most: number }
@@ -65,6 +71,58 @@ export function gateRows(
     workgroups: [Math.ceil(cols / 64), rows],
     label,
     work: { bytes: 4 * rows * cols * 3, flops: 8 * rows * cols },
+  });
+}
+
+interface SigmoidGateParameters {
+  /** Whether all numbers of a row have the same gate. */
+  readonly ROW: boolean;
+}
+
+/**
+ * Records `out = x * sigmoid(gate)`.
+ *
+ * @param gate.first column of the first number's gate, [rows, gate.cols]; default: the gates are [rows, cols].
+ * @param gate.whole whether it is that of all numbers of a row.
+ */
+export function sigmoidGateRows(
+  buffers: { readonly x: Operand; readonly gate: Operand; readonly out: Operand },
+  { rows, cols, gate = { cols, first: 0, whole: false }, label }: Rows & {
+    readonly gate?: { readonly cols: number; readonly first: number; readonly whole: boolean };
+  },
+): Dispatch {
+  const kernel = kernelOf<SigmoidGateParameters>("elementwise/sigmoid_gate")({ ROW: gate.whole }, {
+    name: gate.whole ? "sigmoid_gate_of_row" : "sigmoid_gate",
+    bindings: ["x", "gate", "out"],
+    constants: ["COLS", "GATE_COLS", "FIRST"],
+  });
+  return dispatch(kernel, {
+    buffers,
+    constants: { COLS: cols, GATE_COLS: gate.cols, FIRST: gate.first },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 12 * rows * cols, flops: 4 * rows * cols },
+  });
+}
+
+/** What queries are multiplied by, by their position: 1 + beta ln(1 + floor(position / length)). */
+export interface QueryScale {
+  readonly beta: number;
+  /** Tokens. */
+  readonly length: number;
+}
+
+/** Records `out = x` times the scale of each row's position. @param buffers.rows `Row`s. */
+export function queryScaleRows(
+  buffers: { readonly x: Operand; readonly rows: Operand; readonly out: Operand },
+  { rows, cols, beta, length, label }: Rows & QueryScale,
+): Dispatch {
+  return dispatch(QUERY_SCALE, {
+    buffers,
+    constants: { COLS: cols, BETA: beta, LENGTH: length },
+    workgroups: [Math.ceil(cols / 64), rows],
+    label,
+    work: { bytes: 8 * rows * cols, flops: rows * cols },
   });
 }
 

@@ -52,13 +52,22 @@ export async function openMeasured(
 
 /** The options of an engine that a request for a benchmark names: models, precision, adapter and callbacks. */
 export function engineOptions(request: ModelRequest): EngineOptions {
-  const { model, draft, draftRopeTheta, quantize, quantizeDraft, algorithm } = request;
+  const { model, draft, donor, draftRopeTheta, quantize, quantizeDraft, algorithm } = request;
   const { adapter, webgpu, precision, autotune, costs, randomWeights, randomDraft } = request;
   const random = randomWeights === undefined
     ? undefined
     : { target: randomWeights, ...defined({ draft: randomDraft }) };
   return {
-    model: defined({ model, draft, draftRopeTheta, quantize, quantizeDraft, algorithm, random }),
+    model: defined({
+      model,
+      draft,
+      donor,
+      draftRopeTheta,
+      quantize,
+      quantizeDraft,
+      algorithm,
+      random,
+    }),
     device: defined({ adapter, webgpu, precision, autotune, costs }),
     limits: defined({ kvDtype: request.kvDtype }),
     speculation: defined({ simulateAcceptance: request.simulateAcceptance }),

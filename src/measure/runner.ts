@@ -131,6 +131,7 @@ export interface BenchSession extends Disposable {
 export interface ModelRequest {
   readonly model?: string;
   readonly draft?: string;
+  readonly donor?: string;
   readonly draftRopeTheta?: number;
   readonly quantize?: "q8" | "q4";
   readonly quantizeDraft?: boolean;

@@ -158,6 +158,7 @@ Deno.test("defaults of generate", () => {
       remote: undefined,
       noPrefixCache: false,
       draft: undefined,
+      donor: undefined,
       draftRopeTheta: undefined,
       draftTree: undefined,
       adapter: undefined,

@@ -5,8 +5,11 @@ import {
   type ElementFunction,
   gateRows,
   mapRows,
+  queryScaleRows,
+  sigmoidGateRows,
 } from "../../kernels/elementwise/elementwise.ts";
 import { openDevice } from "../gpu/device.ts";
+import { packRows } from "./rows.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 
 const device = await openDevice();
@@ -75,3 +78,29 @@ for (const [rows, cols] of SHAPES) {
     assert.deepEqual(await device.readFloats(stream), expected);
   });
 }
+
+Deno.test("sigmoid gate: 3 rows of 196", async () => {
+  const [rows, cols] = [3, 196];
+  const [x, gate] = [large(rows * cols, 1), large(rows * cols, 2)];
+  const out = device.filled(rows * cols, UNTOUCHED);
+  const buffers = { x: device.floats(x), gate: device.floats(gate), out };
+  await device.run([sigmoidGateRows(buffers, { rows, cols, label: "test" })]);
+  const expected = Array.from(x, (number, i) => number / (1 + Math.exp(-gate[i]!)));
+  assertClose(await device.readFloats(out), expected, 1e-5, "sigmoid gate");
+});
+
+Deno.test("query scale: grows with each span of positions, and is 1 before the first ends", async () => {
+  const cols = 68;
+  const positions = [0, 15, 16, 31, 32, 1000];
+  const rows = positions.map((position) => ({ token: 0, position, cell: 0, base: 1 }));
+  const x = numbers(positions.length * cols, 3);
+  const out = device.filled(x.length, UNTOUCHED);
+  const buffers = { x: device.floats(x), rows: device.words(packRows(rows)), out };
+  const shape = { rows: positions.length, cols, beta: 0.1, length: 16, label: "test" };
+  await device.run([queryScaleRows(buffers, shape)]);
+  const found = await device.readFloats(out);
+  const scale = (row: number) => 1 + 0.1 * Math.log(1 + Math.floor(positions[row]! / 16));
+  const expected = Array.from(x, (number, i) => number * scale(Math.floor(i / cols)));
+  assertClose(found, expected, 1e-6, "query scale");
+  assert.deepEqual(found.subarray(0, 2 * cols), x.subarray(0, 2 * cols));
+});

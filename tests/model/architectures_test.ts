@@ -26,6 +26,8 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
     const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
     return JSON.parse(config).architectures as string[];
   });
+  // Its test has a plain model in float64, see tests/engine/muse_glimmer.ts.
+  tested.push("MuseGlimmerForCausalLM");
   const lacking = FAMILIES.filter(({ architecture }) => !tested.includes(architecture));
   assert.deepEqual(lacking.map(({ architecture }) => architecture), []);
   const page = await Deno.readTextFile(new URL("../../docs/models.md", import.meta.url));
@@ -231,7 +233,7 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
   ]);
   const scaled = { theta: 5e5, width: 8, scaling: { kind: "linear", factor: 8 } };
   const plain = { theta: 5e5, width: 8, scaling: { kind: "default" } };
-  assert.deepEqual(layers.slice(2, 4).map(({ attention }) => ropes[attention.rope]), [
+  assert.deepEqual(layers.slice(2, 4).map((layer) => ropes[denseLayer(layer).attention.rope]), [
     plain,
     scaled,
   ]);
@@ -248,7 +250,10 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
 Deno.test("exaone4: with windows, layers without one do not rotate; without windows all do", () => {
   const exaone4 = (change: Change) => {
     const { layers, ropes } = parse("exaone4", "Exaone4ForCausalLM", change);
-    return layers.map(({ attention: { window, rope } }) => [window, ropes[rope]?.scaling.kind]);
+    return layers.map((layer) => {
+      const { window, rope } = denseLayer(layer).attention;
+      return [window, ropes[rope]?.scaling.kind];
+    });
   };
   const [local, global] = [[64, "default"], [undefined, "none"]];
   for (const sliding_window_pattern of ["LLLG", 4, undefined]) {
@@ -258,6 +263,44 @@ Deno.test("exaone4: with windows, layers without one do not rotate; without wind
     ]);
   }
   assert.deepEqual(exaone4({ sliding_window: null }), Array(6).fill([undefined, "default"]));
+  assert.deepEqual(exaone4({})[0], [4096, "default"]);
+});
+
+Deno.test("mistral3: the text model's own type decides between Mistral and Ministral 3", () => {
+  const { architectures: _, ...text } = TARGET_JSON as Record<string, unknown>;
+  const mistral3 = (change: Change) =>
+    parseModelConfig("sees", {
+      architectures: ["Mistral3ForConditionalGeneration"],
+      model_type: "mistral3",
+      text_config: { ...text, sliding_window: null, ...change },
+    }, undefined);
+  const rope_parameters = {
+    rope_type: "yarn",
+    rope_theta: 1e6,
+    factor: 16,
+    original_max_position_embeddings: 16384,
+    mscale: 1,
+    mscale_all_dim: 1,
+    llama_4_scaling_beta: 0.1,
+  };
+  const said = { model_type: "ministral3", rope_parameters, head_dim: 128 };
+  const { layers, ropes, maxPositions, modelType } = mistral3(said);
+  assert.deepEqual([modelType, maxPositions, windows({ layers } as ModelConfig)], [
+    "ministral3",
+    262_144,
+    NONE,
+  ]);
+  assert.deepEqual(denseLayer(layers[0]).attention.queryScale, { beta: 0.1, length: 16384 });
+  const [{ scaling }] = ropes as [ModelConfig["ropes"][number]];
+  assert.ok(scaling.kind === "yarn" && scaling.attentionFactor === 1);
+  // What it leaves out is what transformers assumes.
+  const silent = mistral3({ model_type: "ministral3" });
+  assert.deepEqual([silent.ropes, silent.maxPositions], [ropes, maxPositions]);
+  const { rope_theta, ...rope_scaling } = rope_parameters;
+  const old = mistral3({ ...said, rope_parameters: undefined, rope_theta, rope_scaling });
+  assert.deepEqual([old.ropes, old.layers], [ropes, layers]);
+  assert.equal(mistral3({ model_type: "mistral" }).modelType, "mistral");
+  assert.equal(mistral3({ model_type: undefined }).modelType, "mistral");
 });
 
 for (
@@ -289,3 +332,19 @@ for (
     });
   });
 }
+
+Deno.test("lfm2: the width of MLPs is adjusted, layers are named by type or by number, old keys", () => {
+  const lfm2 = (change: Change) => parse("lfm2", "Lfm2ForCausalLM", { norm_eps: 1e-3, ...change });
+  const kinds = ({ layers }: ModelConfig) => layers.map(({ attention: { kind } }) => kind);
+  const indexed = lfm2({ full_attn_idxs: [2, 5], intermediate_size: 640 });
+  assert.deepEqual(kinds(indexed), ["conv", "conv", "heads", "conv", "conv", "heads"]);
+  assert.equal(indexed.rmsNormEps, 1e-3);
+  const width = ({ layers: [layer] }: ModelConfig) =>
+    layer?.mlp.kind === "dense" ? layer.mlp.intermediateSize : undefined;
+  // int(2 * 640 / 3) = 426, rounded up to a multiple of 256.
+  assert.equal(width(indexed), 512);
+  assert.equal(width(lfm2({ block_ff_dim: 6656 })), 4608);
+  assert.equal(width(lfm2({ intermediate_size: 96, block_auto_adjust_ff_dim: false })), 96);
+  assert.throws(() => lfm2({ layer_types: Array(6).fill("mamba") }), /layer of type "mamba"/);
+  assert.throws(() => lfm2({ conv_bias: true }), UsageError);
+});

@@ -42,6 +42,41 @@ const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     topk_method: "greedy",
     scoring_func: "softmax",
   },
+  // Values are wider than the part of keys that is not rotated.
+  wide_glm: {
+    ...WIDE,
+    architectures: ["Glm4MoeLiteForCausalLM"],
+    model_type: "glm4_moe_lite",
+    num_attention_heads: 4,
+    num_key_value_heads: 4,
+    q_lora_rank: 256,
+    kv_lora_rank: 512,
+    qk_nope_head_dim: 192,
+    qk_rope_head_dim: 64,
+    v_head_dim: 256,
+    n_routed_experts: 8,
+    num_experts_per_tok: 2,
+    moe_intermediate_size: 256,
+  },
+  wide_muse: {
+    ...WIDE,
+    architectures: ["MuseGlimmerForCausalLM"],
+    model_type: "muse_glimmer_text",
+    sliding_window: 16,
+    output_multiplier: 0.5,
+    final_logit_softcapping: 20,
+  },
+  wide_ministral: {
+    ...WIDE,
+    architectures: ["Ministral3ForCausalLM"],
+    model_type: "ministral3",
+    rope_parameters: {
+      rope_type: "default",
+      rope_theta: 10_000,
+      llama_4_scaling_beta: 0.1,
+      original_max_position_embeddings: 2,
+    },
+  },
 };
 
 /** Their names. */

@@ -153,7 +153,7 @@ export function modelRequest(
     & { readonly webgpu?: string | readonly string[] | undefined },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { draftRopeTheta, adapter, precision, simulateAcceptance } = options;
+  const { donor, draftRopeTheta, adapter, precision, simulateAcceptance } = options;
   const algorithm = drafterOf(options.drafter, MODEL_DRAFTERS)?.name;
   const webgpu = oneBackend(options.webgpu);
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
@@ -162,7 +162,7 @@ export function modelRequest(
   const model = randomWeights === undefined ? options.model : undefined;
   const draft = randomWeights === undefined ? options.draft : undefined;
   return {
-    ...defined({ model, draft, draftRopeTheta, quantize, kvDtype, algorithm }),
+    ...defined({ model, draft, donor, draftRopeTheta, quantize, kvDtype, algorithm }),
     ...defined({ adapter, webgpu, precision, randomWeights, randomDraft, simulateAcceptance }),
     ...quantizeDraft ? { quantizeDraft } : {},
     autotune,

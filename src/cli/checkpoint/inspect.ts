@@ -26,6 +26,7 @@ import {
 } from "../../model/report/report.ts";
 import type { Rope } from "../../model/config/rope_config.ts";
 import type { ExpertReport } from "../../model/report/layer_report.ts";
+import { openOwn } from "../../engine/load/load.ts";
 import { allMemory } from "../../engine/load/memory_report.ts";
 import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
 import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
@@ -34,6 +35,8 @@ import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
 export interface InspectOptions {
   /** Folder of the target; without it the embedded one. */
   readonly model?: string | undefined;
+  /** Folder whose tensors are read where the target's lacks them. */
+  readonly donor?: string | undefined;
   /** Folder of the draft, or `none`; without it EAGLE-3 for the embedded target, else none. */
   readonly draft?: string | undefined;
   /** Instead of what the draft's config.json says. */
@@ -58,7 +61,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
   const { quantize, quantizeDraft } = options;
   using targetFiles = options.model === undefined
     ? openEmbedded("target")
-    : openCheckpoint(options.model);
+    : openOwn(options.model, options.donor);
   using draftFiles = openDraft(options);
   const target = inspectTarget(targetFiles);
   const draft = draftFiles && inspectDraft(draftFiles, target, options.draftRopeTheta);
@@ -88,6 +91,9 @@ function renderInspect(report: ModelReport, generation: GenerationDefaults): str
     line("memory", `${bytes(memory.totalBytes)} for one sequence of ${context}`),
     line("", `${bytes(memory.weightBytes)} weights`),
     line("", `${bytes(memory.kvBytesPerToken)} keys and values a token, ${memory.kvDtype}`),
+    ...memory.stateBytes > 0
+      ? [line("", `${bytes(memory.stateBytes)} state of fixed size of a sequence, f32`)]
+      : [],
     line(
       "",
       `${bytes(memory.scratchBytes)} scratch (a prefill chunk of ${memory.scratchRows} rows)`,

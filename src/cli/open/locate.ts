@@ -24,6 +24,7 @@ export interface Named {
   readonly model?: string | undefined;
   readonly draft?: string | undefined;
   readonly algorithm?: string | undefined;
+  readonly donor?: string | undefined;
   readonly tokenMap?: string | undefined;
 }
 
@@ -59,17 +60,20 @@ export async function locate<Options extends Named>(
   options: Options,
   notices: Notices,
 ): Promise<Options> {
-  const { model, algorithm, tokenMap } = options;
+  const { model, algorithm, donor, tokenMap } = options;
   const target = model === undefined ? undefined : parsePlace(model, isThere);
   const alone = ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "");
   const { draft, ...chosen } = alone ? options : draftOf(options, target, notices);
-  const places: { -readonly [K in "model" | "draft" | "tokenMap"]?: string } = {};
+  const places: { -readonly [K in "model" | "draft" | "donor" | "tokenMap"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
   try {
     if (target !== undefined) places.model = await folderOf(target, notices, status);
     if (draft === "none") places.draft = draft;
     else if (draft !== undefined) {
       places.draft = await folderOf(parsePlace(draft, isThere), notices, status);
+    }
+    if (donor !== undefined) {
+      places.donor = await folderOf(parsePlace(donor, isThere), notices, status);
     }
     if (tokenMap !== undefined) {
       const file = parseFilePlace(tokenMap, isThere);
@@ -79,7 +83,7 @@ export async function locate<Options extends Named>(
   } finally {
     status.clear();
   }
-  const { model: _, draft: __, tokenMap: ___, ...rest } = options;
+  const { model: _, draft: __, donor: ___, tokenMap: ____, ...rest } = options;
   return { ...rest, ...chosen, ...places } as Options;
 }
 

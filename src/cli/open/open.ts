@@ -46,7 +46,7 @@ export function engineOptions(
     readonly preparePrompts?: boolean;
   } = {},
 ): Required<Omit<EngineOptions, "hooks">> {
-  const { model, draft, draftRopeTheta, tokenMap, quantize } = options;
+  const { model, draft, donor, draftRopeTheta, tokenMap, quantize } = options;
   const drafter = drafterOf(options.drafter);
   const { rejection, relaxed } = acceptanceOf(options.acceptance) ?? {};
   const { adapter, webgpu, precision, costs, contextLength, maxKvTokens, kvDtype } = options;
@@ -56,6 +56,7 @@ export function engineOptions(
     model: defined({
       model,
       draft,
+      donor,
       draftRopeTheta,
       tokenMap,
       algorithm: drafter?.name,

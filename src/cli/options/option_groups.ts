@@ -38,6 +38,17 @@ export const DRAFT = {
   },
 } as const;
 
+export const DONOR = {
+  donor: {
+    flag: "--donor",
+    type: "model",
+    help:
+      "another checkpoint of the target: tensors that --model lacks are read from it, such as the layer that NEXTN drafts with, which exports of quantized models often leave out",
+    absent: "none",
+    example: "--donor zai-org/GLM-4.7-Flash",
+  },
+} as const;
+
 /** What the weights become on the GPU. */
 export const QUANTIZE = {
   quantize: {

@@ -4,6 +4,7 @@ import {
   ADAPTER,
   AUTOTUNE,
   COSTS,
+  DONOR,
   DRAFT,
   KV,
   QUANTIZE,
@@ -15,10 +16,11 @@ import { DRAFT_MODEL } from "./option_speculation.ts";
 /** The models of a command, and in which types they are kept. */
 export const MODELS:
   & typeof TARGET
+  & typeof DONOR
   & typeof DRAFT
   & typeof QUANTIZE
   & typeof QUANTIZE_DRAFT
-  & typeof KV = { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV };
+  & typeof KV = { ...TARGET, ...DONOR, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV };
 
 /** Model flags of a command that answers, and those for opening an engine. */
 export const OPENED:

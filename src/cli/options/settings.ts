@@ -38,7 +38,7 @@ const CONFIG = "EYRIE_CONFIG";
 /** These are read where they are used, and come before the file all the same. */
 const READ_ELSEWHERE = ["EYRIE_API_KEY", "EYRIE_WEBGPU"];
 /** They belong to the model of the file: where another one is meant, they do not apply. */
-const OF_MODEL = ["draft", "draftRopeTheta", "tokenMap", "servedModelName"];
+const OF_MODEL = ["draft", "donor", "draftRopeTheta", "tokenMap", "servedModelName"];
 /** Drafts that go with any model. */
 const ANY_MODEL: readonly unknown[] = ["auto", "none"];
 

@@ -17,7 +17,7 @@ import {
 import {
   actWidth,
   attentionSizes,
-  type LayerConfig,
+  isRecurrent,
   mostRowJobs,
   ropeWidth,
 } from "../../model/config/layer_config.ts";
@@ -133,7 +133,8 @@ function ropePositions(capacity: EngineSizes): number {
 }
 
 function ropeCols({ layers }: ModelConfig): number {
-  return ropeWidth((layers[0] as LayerConfig).attention);
+  const cached = layers.map(({ attention }) => attention).find((spec) => !isRecurrent(spec));
+  return cached === undefined ? 0 : ropeWidth(cached);
 }
 
 /** The rows of each input begin where a binding may. */

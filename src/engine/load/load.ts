@@ -19,6 +19,7 @@ import {
   targetTensors,
   type TensorSpec,
 } from "../../model/weights/tensors.ts";
+import { withDonor } from "../../model/weights/donor.ts";
 import { loader, type WeightSource } from "../../model/weights/loader.ts";
 import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -47,6 +48,8 @@ export interface LoadProgress {
 export interface ModelChoice extends DraftRequest {
   /** A folder; absent = the embedded fledgling. */
   readonly model?: string;
+  /** A folder whose tensors are read where the target's lacks them, see `withDonor`. */
+  readonly donor?: string;
   /**
    * A folder or "none"; absent = the embedded head where the target is embedded too, the target
    * itself for NEXTN, else none.
@@ -65,7 +68,7 @@ export interface ModelChoice extends DraftRequest {
 export function openModels(choice: ModelChoice): OpenedModels {
   using stack = new DisposableStack();
   const target = stack.use(
-    choice.model === undefined ? openEmbedded("target") : openCheckpoint(choice.model),
+    choice.model === undefined ? openEmbedded("target") : openOwn(choice.model, choice.donor),
   );
   const draft = openDraft(choice);
   if (draft) stack.use(draft);
@@ -164,11 +167,20 @@ function checkVocabulary({ target, draft }: OpenedModels): void {
   );
 }
 
-function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
+/** The checkpoint of a folder, with what it lacks from another. @throws UsageError */
+export function openOwn(model: string, donor: string | undefined): Checkpoint {
+  if (donor === undefined) return openCheckpoint(model);
+  using stack = new DisposableStack();
+  const both = withDonor(stack.use(openCheckpoint(model)), stack.use(openCheckpoint(donor)));
+  stack.move();
+  return both;
+}
+
+function openDraft({ model, donor, draft, algorithm }: ModelChoice): Checkpoint | undefined {
   if (draft === "none" || ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "")) return undefined;
   if (draft !== undefined) return openCheckpoint(draft);
   // The NextN layer is in the target's own files, the embedded model has none.
-  if (algorithm === "NEXTN" && model !== undefined) return openCheckpoint(model);
+  if (algorithm === "NEXTN" && model !== undefined) return openOwn(model, donor);
   if (model === undefined && algorithm !== "STANDALONE") {
     return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
   }

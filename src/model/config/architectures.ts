@@ -4,13 +4,16 @@ import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
+import { LFM2 } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
-import { MISTRAL } from "./architectures/mistral.ts";
+import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
+import { MUSE_GLIMMER } from "./architectures/muse_glimmer.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
 import { OLMO3 } from "./architectures/olmo3.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
+import { QWEN3_5, QWEN3_5_MOE, QWEN3_NEXT } from "./architectures/qwen3_5.ts";
 import { SEED_OSS } from "./architectures/seed_oss.ts";
 import { SMOLLM3 } from "./architectures/smollm3.ts";
 import { readDecoder } from "./decoder_config.ts";
@@ -37,6 +40,12 @@ export const FAMILIES: readonly Family[] = [
   GLM4_MOE_LITE,
   OLMO3,
   EXAONE4,
+  MINISTRAL3,
+  MUSE_GLIMMER,
+  LFM2,
+  QWEN3_5,
+  QWEN3_5_MOE,
+  QWEN3_NEXT,
   GPT_OSS,
 ];
 

@@ -16,9 +16,15 @@ export interface ModelConfig {
   readonly rmsNormEps: number;
   /** What is added to the weights of every norm: 1 for Gemma's (1 + w), else 0. */
   readonly normOffset: number;
+  /** The same for the norm before the head, where it is another. */
+  readonly finalNormOffset?: number;
+  /** Epsilon of norms after branches, where it is another than `rmsNormEps`. */
+  readonly branchNormEps?: number;
+  /** Embeddings are normed without weights before the first layer. */
+  readonly embedNorm?: boolean;
   /** The embedding enters the first layer times this. */
   readonly embedScale: number;
-  /** Logits are cap tanh(logits / cap) (Gemma 2). */
+  /** Logits, scaled, are cap tanh(logits / cap) (Gemma 2). */
   readonly logitCap: number | undefined;
   /** Logits are multiplied by this (Granite: 1 / `logits_scaling`), else 1. */
   readonly logitScale: number;
@@ -32,6 +38,8 @@ export interface ModelConfig {
   readonly names: TensorNames;
   /** Layers after the last that draft (`num_nextn_predict_layers`). Absent: none. */
   readonly nextnLayers?: number;
+  /** Instead, checkpoints may have such a layer in tensors `mtp.*` (Qwen3.5): like the last with attention. */
+  readonly mtp?: boolean;
   readonly bosTokenId: number | undefined;
   /** Read from generation_config.json if it is present, else from config.json. */
   readonly eosTokenIds: readonly number[];
@@ -88,6 +96,8 @@ export interface DraftConfig {
   readonly fc: string;
   /** Name of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
   readonly layerPrefix: string;
+  /** NEXTN: names of the norms after `prefix`, of embedding and hidden row and of the layer's output. */
+  readonly nextnNorms?: { readonly inputs: readonly [string, string]; readonly output: string };
 }
 
 /** What a target and a draft layer have in common: all but the special tokens. */
@@ -110,6 +120,8 @@ export interface Family extends FamilyName {
    * Its `model_type` decides between families that share a wrapper; without one it is the first family.
    */
   readonly wrappers?: readonly FamilyName[];
+  /** Keys that mean the same as others, which they take the place of: by the others' names. */
+  readonly renamed?: Readonly<Record<string, string>>;
   /** What transformers assumes where config.json is silent, by its keys. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Biases (`attention_bias`, `mlp_bias`) that its layers follow; others refuse a config that has them. */
@@ -129,12 +141,16 @@ export interface Family extends FamilyName {
 type ModelExtras = Pick<
   ModelConfig,
   | "normOffset"
+  | "finalNormOffset"
+  | "branchNormEps"
+  | "embedNorm"
   | "embedScale"
   | "logitCap"
   | "logitScale"
   | "residualScale"
   | "maxPositions"
   | "nextnLayers"
+  | "mtp"
 >;
 
 /** A layer of causal attention over heads and a gated MLP, without any family's particulars. */

@@ -1,16 +1,33 @@
 /** Decoder layers as graphs. */
+import { queryScaleRows } from "../../../kernels/elementwise/elementwise.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { headsOf, type LatentAttention } from "../config/layer_config.ts";
+import {
+  convWidth,
+  type HeadAttention,
+  headsOf,
+  type LatentAttention,
+} from "../config/layer_config.ts";
+import { PAGE } from "../device_layout.ts";
 import type {
+  ConvWeights,
   DecoderLayer,
+  DeltaWeights,
   DenseWeights,
   HeadWeights,
   LatentWeights,
   MixtureWeights,
 } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
-import type { Graph, KvTarget, LayerKv, RowsOf, Value } from "./graph.ts";
+import {
+  type Graph,
+  type KvTarget,
+  type LayerKv,
+  type LayerState,
+  type RowsOf,
+  type Value,
+  value,
+} from "./graph.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
 export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
@@ -36,15 +53,76 @@ export function decoderLayer(
     readonly at?: Operand | undefined;
   },
 ): Value {
-  const { attention } = layer;
-  const branch = attention.kind === "latent"
-    ? latentAttention(graph, context, layer, { weights: attention, input, of })
-    : attended(graph, context, layer, {
-      weights: attention,
-      q: storedHeads(graph, context, layer, { weights: attention, input, of }),
-      of,
-    });
+  const branch = attentionBranch(graph, context, layer, { input, of });
   return layerEnd(graph, context, layer, { x, branch, at });
+}
+
+/** What a layer's attention, or what takes its place, adds to the residual stream. */
+function attentionBranch(
+  graph: Graph,
+  context: DecoderContext,
+  layer: PlacedLayer,
+  { input, of }: { readonly input: Value; readonly of: RowsOf },
+): Value {
+  const { attention: weights } = layer;
+  switch (weights.kind) {
+    case "latent":
+      return latentAttention(graph, context, layer, { weights, input, of });
+    case "conv":
+      return convolved(graph, layer, { weights, input, of });
+    case "delta":
+      return deltaNet(graph, context, layer, { weights, input, of });
+    case "heads":
+      return attended(graph, context, layer, {
+        weights,
+        q: storedHeads(graph, context, layer, { weights, input, of }),
+        input,
+        of,
+      });
+  }
+}
+
+/** o(norm(o of the recurrence) * silu(z)), see kernels/recurrent/delta_rule.wgsl. */
+function deltaNet(
+  graph: Graph,
+  { config: { rmsNormEps: eps } }: DecoderContext,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec, input: matrix, rates: ofRates, taps: weight, vectors, o }, input, of }: {
+    readonly weights: DeltaWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const { delta: memory, ...state } = stateOf(kv);
+  if (memory === undefined) throw new Error(`${label} has no state of its heads`);
+  const projected = graph.linear(input, matrix, { label: `${label}.deltaIn` });
+  const rates = graph.linear(input, ofRates, { label: `${label}.deltaRates` });
+  const conv = { form: "silu", cols: convWidth(spec), weight, taps: spec.taps, state, of } as const;
+  const mixed = graph.shortConv(projected, conv, `${label}.conv`);
+  const heads = { projected, rates, weights: vectors, heads: spec, eps, memory, of };
+  const out = graph.deltaRule(mixed, heads, `${label}.delta`);
+  return graph.linear(out, o, { label: `${label}.deltaOut` });
+}
+
+/** o(C * conv(B * x)) */
+function convolved(
+  graph: Graph,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec: { taps }, input: matrix, taps: weight, o }, input, of }: {
+    readonly weights: ConvWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const x = graph.linear(input, matrix, { label: `${label}.convIn` });
+  const conv = { form: "gated", cols: x.cols / 3, weight, taps, state: stateOf(kv), of } as const;
+  const out = graph.shortConv(x, conv, `${label}.conv`);
+  return graph.linear(out, o, { label: `${label}.convOut` });
+}
+
+function stateOf({ state }: LayerKv): LayerState {
+  if (state === undefined) throw new Error("a recurrent layer has no state");
+  return state;
 }
 
 /** The layer from its attention's output on. */
@@ -58,8 +136,8 @@ export function layerEnd(
     readonly at?: Operand | undefined;
   },
 ): Value {
-  const { rmsNormEps: eps, residualScale } = context.config;
-  const normed = (of: Value, weight: Operand | undefined, role: string) =>
+  const { rmsNormEps, branchNormEps = rmsNormEps, residualScale } = context.config;
+  const normed = (of: Value, weight: Operand | undefined, role: string, eps = rmsNormEps) =>
     weight ? graph.norm(of, { weight, eps }, `${label}.${role}`) : of;
   const joined = (
     to: Value,
@@ -69,7 +147,7 @@ export function layerEnd(
     at?: Operand,
   ) => {
     const out = graph.scale(
-      normed(of, weight, `${role}Norm`),
+      normed(of, weight, `${role}Norm`, branchNormEps),
       residualScale,
       `${label}.${role}Scale`,
     );
@@ -110,25 +188,58 @@ function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: Rows
   return { kv, rope: ropes[rope] as Operand, of };
 }
 
-/** o(attention(q)) over the stored keys and values. */
+/** o(attention(q)) over the stored keys and values; where the output is gated, o(attention(q) sigmoid(gate(input))). */
 export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, o, outBias, sinks }, q, of }: {
+  { weights: { spec, outputGate, o, outBias, sinks }, q, input, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
+    /** What the gate reads; a draft's layer has none. */
+    readonly input?: Value;
     readonly of: RowsOf;
   },
 ): Value {
   const { scale, cap, window } = spec;
   const heads = headsOf(spec, context);
+  const scaled = scaledQueries(graph, context, spec, { q, of, label });
   const out = graph.attention(
-    q,
+    scaled,
     { heads, scale, cap, window, sinks, kv, of },
     `${label}.attention`,
   );
-  return graph.linear(out, o, { bias: outBias, label: `${label}.o` });
+  const gated = outputGate && input
+    ? graph.sigmoidGate(
+      out,
+      { gate: graph.linear(input, outputGate, { label: `${label}.outputGate` }) },
+      `${label}.outputGate.sigmoid`,
+    )
+    : out;
+  return graph.linear(gated, o, { bias: outBias, label: `${label}.o` });
+}
+
+/** Queries times the scale of their positions; themselves where no position is far enough for a scale. */
+function scaledQueries(
+  graph: Graph,
+  { tablePages }: DecoderContext,
+  { queryScale }: HeadAttention,
+  { q, of, label }: { readonly q: Value; readonly of: RowsOf; readonly label: string },
+): Value {
+  if (!queryScale || tablePages * PAGE <= queryScale.length) return q;
+  const { rows, cols } = q;
+  const out = value(`${label}.queryScale`, rows, cols);
+  graph.call({
+    reads: [q],
+    writes: [out],
+    record: (at) => [
+      queryScaleRows(
+        { x: at(q), rows: of.rows, out: at(out) },
+        { rows, cols, ...queryScale, label: out.label },
+      ),
+    ],
+  }, out.label);
+  return out;
 }
 
 /**
@@ -227,11 +338,27 @@ function denseMlp(
  * gpt-oss have biases, and another gate.
  */
 function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string): Value {
-  const { spec: { routing, paired }, router, bias, biases, gateUp, down, stacked, shared } =
-    weights;
+  const {
+    spec: { routing, paired },
+    router,
+    bias,
+    biases,
+    gateUp,
+    down,
+    stacked,
+    shared,
+    sharedGate,
+  } = weights;
   const jobs = { routing, shared: stacked };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
   const logits = graph.linear(x, router, { label: `${label}.router` });
+  const counted = ofAll && sharedGate
+    ? graph.sigmoidGate(
+      ofAll,
+      { gate: logits, first: routing.numExperts, whole: true },
+      `${label}.shared.gate`,
+    )
+    : ofAll;
   const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,
@@ -252,5 +379,5 @@ function mixture(graph: Graph, weights: MixtureWeights, x: Value, label: string)
   );
   const added = biases && { values: biases.down, experts };
   const sum = graph.combine(outputs, shares, `${label}.experts`, added);
-  return ofAll ? graph.add(ofAll, sum, `${label}.addExperts`) : sum;
+  return counted ? graph.add(counted, sum, `${label}.addExperts`) : sum;
 }

@@ -36,6 +36,8 @@ export function targetLayers(
     { table: weights.embed, rows: of.rows, count: of.count, scale: config.embedScale },
     "embed",
   );
+  const { embedNorm: weight } = weights;
+  if (weight) x = graph.norm(x, { weight, eps: config.rmsNormEps }, "embedNorm");
   for (const [i, weight] of weights.layers.entries()) {
     const label = `layers.${i}`;
     for (const { layer, ...to } of auxHidden) {
@@ -62,6 +64,7 @@ export function targetHead(graph: Graph, target: Target, x: Value, at?: Operand)
   const { weights: { head }, config: { logitCap, logitScale } } = target;
   const plain = logitCap === undefined && logitScale === 1;
   const logits = graph.linear(x, head, { logits: true, at: plain ? at : undefined, label: "head" });
-  if (logitCap !== undefined) return graph.softCap(logits, logitCap, "head.cap", at);
-  return plain ? logits : graph.scale(logits, logitScale, "head.scale", at);
+  if (plain) return logits;
+  if (logitCap === undefined) return graph.scale(logits, logitScale, "head.scale", at);
+  return graph.softCap(graph.scale(logits, logitScale, "head.scale"), logitCap, "head.cap", at);
 }

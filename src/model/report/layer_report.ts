@@ -1,6 +1,6 @@
 /** What `eyrie inspect` reports of the kinds of layers a model has. */
 import type { ModelConfig } from "../config/types.ts";
-import type { AttentionSpec, HeadAttention } from "../config/layer_config.ts";
+import type { CachedAttention, HeadAttention } from "../config/layer_config.ts";
 
 /** Heads of an attention. */
 export interface HeadReport {
@@ -31,7 +31,7 @@ export interface LatentReport {
 }
 
 export function headReport(
-  attention: AttentionSpec,
+  attention: CachedAttention,
 ): HeadReport {
   const { numHeads: heads } = attention;
   if (attention.kind === "heads") {

@@ -5,7 +5,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { misfit } from "../config/fit.ts";
-import type { LayerConfig } from "../config/layer_config.ts";
+import { type CachedAttention, isRecurrent } from "../config/layer_config.ts";
 import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
 import type { Rope } from "../config/rope_config.ts";
 import { activeParameterCount, keptMatrices, methodOf, parameterCount } from "./parameters.ts";
@@ -97,6 +97,8 @@ export interface MemoryReport {
   readonly weightBytes: number;
   readonly kvDtype: KvDtype;
   readonly kvBytesPerToken: number;
+  /** States of fixed size of its layers without keys and values; part of `kvBytes`. */
+  readonly stateBytes: number;
   /** Tokens of the one sequence: the model's context, as far as it is kept by default. */
   readonly context: number;
   /** Keys and values of that context. */
@@ -165,7 +167,10 @@ function partReport(
   memory: PartMemory,
 ): PartReport {
   // What differs between layers besides the window is reported for the first alone.
-  const { attention } = config.layers[0] as LayerConfig;
+  const cached = config.layers.flatMap(({ attention }) =>
+    isRecurrent(attention) ? [] : [attention]
+  );
+  const attention = cached[0] as CachedAttention;
   const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
   const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
   const tensors = [...checkpoint.tensors.values()];

@@ -2,12 +2,25 @@
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import {
+  gateRuns,
+  hasRuns,
+  keyRuns,
+  normRuns,
+  qkvzRuns,
+  queryRuns,
+  ratesRuns,
+  type RowRuns,
+} from "./row_runs.ts";
+import {
+  type AttentionSpec,
+  type DeltaNet,
   type DenseMlp,
   type HeadAttention,
   type LatentAttention,
   type LayerConfig,
   type MixtureMlp,
   sharedExperts,
+  type ShortConv,
 } from "../config/layer_config.ts";
 import type { Rope } from "../config/rope_config.ts";
 import type { ModelConfig } from "../config/types.ts";
@@ -25,9 +38,12 @@ export interface LayerSource {
   readonly normOffset: number;
 }
 
+/** Weights of each kind of attention, and of what takes its place. */
+export type AttentionWeights = HeadWeights | LatentWeights | ConvWeights | DeltaWeights;
+
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
 export interface DecoderLayer {
-  readonly attention: HeadWeights | LatentWeights;
+  readonly attention: AttentionWeights;
   readonly mlp: DenseWeights | MixtureWeights;
   /**
    * Of the attention's output and of the MLP's input and output, [hidden] each; undefined where
@@ -51,9 +67,7 @@ export function loadLayer(
     there ? load.norm(`${label}.${role}`, normOffset, tensor(role)) : undefined;
   const [before, after] = [spec.norms !== "after", spec.norms !== "before"];
   return {
-    attention: spec.attention.kind === "latent"
-      ? loadLatentAttention(source, spec.attention)
-      : loadHeadAttention(source, spec.attention, ropes),
+    attention: loadAttention(source, spec.attention, ropes),
     mlp: spec.mlp.kind === "mixture"
       ? loadMixtureMlp(source, spec.mlp)
       : loadDenseMlp(source, spec.mlp),
@@ -63,6 +77,83 @@ export function loadLayer(
       mlp: normIf(after, "mlpNorm"),
     },
   };
+}
+
+function loadAttention(
+  source: LayerSource,
+  spec: AttentionSpec,
+  ropes: readonly Rope[],
+): AttentionWeights {
+  switch (spec.kind) {
+    case "heads":
+      return loadHeadAttention(source, spec, ropes);
+    case "latent":
+      return loadLatentAttention(source, spec);
+    case "conv":
+      return loadConv(source, spec);
+    case "delta":
+      return loadDelta(source, spec);
+  }
+}
+
+export interface DeltaWeights {
+  readonly kind: "delta";
+  readonly spec: DeltaNet;
+  /** Rows of q, k, v and z, [2 keys + 2 values, hidden]. */
+  readonly input: Matrix;
+  /** Rows of b and a, [2 valueHeads, hidden]. */
+  readonly rates: Matrix;
+  /** Of q, k and v, [columns, taps], the oldest first. */
+  readonly taps: Operand;
+  /** A_log, dt_bias and the weight of the norm, [2 valueHeads + valueDim]. */
+  readonly vectors: Operand;
+  /** [hidden, values] */
+  readonly o: Matrix;
+}
+
+function loadDelta({ load, label, tensor }: LayerSource, spec: DeltaNet): DeltaWeights {
+  const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
+  const { fused } = spec;
+  const input = fused ? runs("deltaQkvz", qkvzRuns(spec)) : ["deltaQkv", "deltaZ"].map(tensor);
+  const rates = fused ? runs("deltaBa", ratesRuns(spec)) : ["deltaB", "deltaA"].map(tensor);
+  return {
+    kind: "delta",
+    spec,
+    input: load.matrix(`${label}.deltaIn`, input),
+    rates: load.matrix(`${label}.deltaRates`, rates),
+    taps: load.vector(`${label}.deltaTaps`, flat(tensor("deltaTaps"))),
+    vectors: load.vector(
+      `${label}.deltaVectors`,
+      ...["deltaLog", "deltaBias", "deltaNorm"].map(tensor),
+    ),
+    o: load.matrix(`${label}.deltaOut`, [tensor("deltaOut")]),
+  };
+}
+
+export interface ConvWeights {
+  readonly kind: "conv";
+  readonly spec: ShortConv;
+  /** Rows of B, C and x: [3 width, hidden]. */
+  readonly input: Matrix;
+  /** [width, taps], the oldest first. */
+  readonly taps: Operand;
+  /** [hidden, width] */
+  readonly o: Matrix;
+}
+
+function loadConv({ load, label, tensor }: LayerSource, spec: ShortConv): ConvWeights {
+  return {
+    kind: "conv",
+    spec,
+    input: load.matrix(`${label}.convIn`, [tensor("convIn")]),
+    taps: load.vector(`${label}.convTaps`, flat(tensor("convTaps"))),
+    o: load.matrix(`${label}.convOut`, [tensor("convOut")]),
+  };
+}
+
+/** A tensor as a vector. */
+function flat(tensor: TensorInfo): TensorInfo {
+  return { ...tensor, shape: [tensor.shape.reduce((product, n) => product * n, 1)] };
 }
 
 export interface HeadWeights {
@@ -77,6 +168,8 @@ export interface HeadWeights {
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
   readonly qkNorm: Operand | undefined;
+  /** Of the heads' outputs, [heads headDim, width of the layer's input]. */
+  readonly outputGate?: Matrix;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
   /** Of o, [hidden]. */
@@ -91,8 +184,9 @@ export function loadHeadAttention(
   spec: HeadAttention,
   ropes: readonly Rope[],
 ): HeadWeights {
-  const { qkNorm, bias, outBias, sinks, headDim } = spec;
+  const { qkNorm, qkGains, bias, outBias, sinks, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
+  if (hasRuns(spec)) return loadRuns({ load, label, tensor, normOffset }, spec);
   const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
   return {
     kind: "heads",
@@ -105,10 +199,39 @@ export function loadHeadAttention(
       : undefined,
     qkNorm: qkNorm === "none"
       ? undefined
+      : qkGains
+      ? load.constants(`${label}.qkNorm`, [qkGains.q, qkGains.k], headDim)
       : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
+    ...spec.outputGate
+      ? { outputGate: load.matrix(`${label}.outputGate`, [tensor("outputGate")]) }
+      : {},
     o: load.matrix(`${label}.o`, [tensor("o")]),
     outBias: outBias ? load.vector(`${label}.oBias`, tensor("oBias")) : undefined,
     sinks: sinks ? load.vector(`${label}.sinks`, tensor("sinks")) : undefined,
+  };
+}
+
+/** The same where tensors have rows in another order, or those of a gate. */
+function loadRuns(
+  { load, label, tensor, normOffset }: LayerSource,
+  spec: HeadAttention,
+): HeadWeights {
+  if (spec.bias || spec.qkNorm !== "head") {
+    throw new Error(`${label}: heads without norms of q and k`);
+  }
+  const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
+  const rows = [...runs("q", queryRuns(spec)), ...runs("k", keyRuns(spec)), tensor("v")];
+  const norms = [...runs("qNorm", normRuns(spec)), ...runs("kNorm", normRuns(spec))];
+  return {
+    kind: "heads",
+    spec,
+    qkv: load.matrix(`${label}.qkv`, rows),
+    bias: undefined,
+    qkNorm: load.norm(`${label}.qkNorm`, normOffset, ...norms),
+    ...spec.outputGate
+      ? { outputGate: load.matrix(`${label}.outputGate`, runs("outputGate", gateRuns(spec))) }
+      : {},
+    o: load.matrix(`${label}.o`, [tensor("o")]),
   };
 }
 
@@ -220,6 +343,8 @@ export interface MixtureWeights {
   readonly stacked: number;
   /** The shared expert, where it is not stacked. */
   readonly shared: DenseWeights | undefined;
+  /** The shared expert's gate is the router's row behind those of experts. */
+  readonly sharedGate?: boolean;
 }
 
 export interface ExpertBiases {
@@ -248,7 +373,12 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
   return {
     kind: "mixture",
     spec,
-    router: load.table(`${label}.router`, tensor("router")),
+    router: load.table(
+      `${label}.router`,
+      tensor("router"),
+      ...spec.sharedGate ? [tensor("sharedExpertGate")] : [],
+    ),
+    ...spec.sharedGate ? { sharedGate: true } : {},
     bias: scores === "sigmoid"
       ? load.vector(`${label}.routerBias`, tensor("routerBias"))
       : undefined,

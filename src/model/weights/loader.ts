@@ -35,8 +35,8 @@ export interface Loader {
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
   /** Stacks two tensors in the row order gate_up. */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
-  /** A matrix to look rows up in; never quantized. */
-  table(label: string, tensor: TensorInfo): Table;
+  /** A matrix to look rows up in; never quantized. Tensors of one type and width are stacked by rows. */
+  table(label: string, tensor: TensorInfo, ...others: readonly TensorInfo[]): Table;
   /** Stacks tensors of heads (q, k and v) in the row order rope_halves. */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
   /**
@@ -51,6 +51,8 @@ export interface Loader {
   vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
   /** The same with `offset` added to each element: weights of norms. */
   norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
+  /** A vector of each of these numbers `times` times, f32. */
+  constants(label: string, numbers: readonly number[], times: number): Operand;
   /** `count` token ids or offsets of them, i32; `values` is called where there is memory to put them. */
   ids(label: string, count: number, values: () => Int32Array<ArrayBuffer>): Operand;
 }
@@ -115,8 +117,8 @@ export function loader(
       build(label, source.matrixShape(tensors), (bytes) => stacked(gpu, tensors, bytes)),
     pair: (label, a, b) =>
       build(label, source.matrixShape([a, b]), (bytes) => paired(gpu, a, b, bytes)),
-    table: (label, tensor) =>
-      build(label, source.tableShape(tensor), (bytes) => stacked(gpu, [tensor], bytes)),
+    table: (label, tensor, ...others) =>
+      build(label, source.tableShape(tensor), (bytes) => stacked(gpu, [tensor, ...others], bytes)),
     heads(label, tensors, heads) {
       const shape = source.matrixShape([...tensors.turned, ...tensors.plain]);
       return build(label, shape, (bytes) => headHalves(gpu, tensors, heads, bytes));
@@ -135,6 +137,12 @@ export function loader(
       build(label, source.matrixShape(experts.flat()), (bytes) => wholeStacks(gpu, experts, bytes)),
     vector: (label, ...tensors) => vector(label, tensors, 0),
     norm: (label, offset, ...tensors) => vector(label, tensors, offset),
+    constants(label, numbers, times) {
+      const out = arena.allocate(label, vectorBytes(numbers.length * times));
+      const values = numbers.flatMap((number) => Array<number>(times).fill(number));
+      source.ids(out, () => new Int32Array(Float32Array.from(values).buffer));
+      return out;
+    },
     ids(label, count, values) {
       const out = arena.allocate(label, vectorBytes(count));
       source.ids(out, values);

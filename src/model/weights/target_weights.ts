@@ -12,6 +12,8 @@ import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
 export interface TargetWeights {
   /** [vocab, hidden] */
   readonly embed: Table;
+  /** Ones, [hidden], where embeddings are normed. */
+  readonly embedNorm?: Operand;
   /** `inputNorm` is undefined where branches are normed after alone. */
   readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand | undefined })[];
   /** [hidden] */
@@ -61,8 +63,9 @@ export function* loadTarget(
   yield;
   return {
     embed: table,
+    ...config.embedNorm ? { embedNorm: load.constants("embedNorm", [1], config.hiddenSize) } : {},
     layers,
-    norm: load.norm("norm", normOffset, tensor("norm")),
+    norm: load.norm("norm", config.finalNormOffset ?? normOffset, tensor("norm")),
     head: config.tied ? table : load.matrix("head", [tensor("head")]),
   };
 }

@@ -56,7 +56,7 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
   const prefixed = [
     table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]),
     ...layers,
-    vector("norm", "norm.weight", hiddenSize),
+    vector("norm", `${names.norm ?? "norm"}.weight`, hiddenSize),
   ];
   return [
     ...prefixed.map((spec) => withPrefixes(spec, names.prefixes)),
@@ -113,7 +113,9 @@ export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
   const final = {
     EAGLE: [],
     EAGLE3: [vector("norm", `${prefix}norm.weight`, hiddenSize)],
-    NEXTN: [vector("norm", `${at.prefix}.shared_head.norm.weight`, hiddenSize)],
+    NEXTN: config.nextnNorms
+      ? [vector("norm", `${prefix}${config.nextnNorms.output}.weight`, hiddenSize)]
+      : [],
   };
   return [
     ...config.ownEmbedding ? [embed] : [],
@@ -143,9 +145,7 @@ function inputNormTensors(config: DraftConfig): TensorSpec[] {
     case "EAGLE3":
       return [0, 1, 2].map((i) => norm(i, `fc_norm.${i}`, width));
     case "NEXTN":
-      return ["enorm", "hnorm"].map((name, i) =>
-        norm(i, `${config.layerPrefix}.${name}`, hiddenSize)
-      );
+      return config.nextnNorms?.inputs.map((name, i) => norm(i, name, hiddenSize)) ?? [];
     case "EAGLE":
       return ["embedding_layernorm", "hidden_states_layernorm"].map((name, i) =>
         norm(i, name, hiddenSize)
@@ -155,17 +155,29 @@ function inputNormTensors(config: DraftConfig): TensorSpec[] {
 
 /** `checkTensors` of a target; layers after its last one are a draft's (NEXTN). */
 export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string[] {
-  const { layers: { length }, nextnLayers = 0 } = config;
+  const { layers: { length }, nextnLayers = 0, mtp = false } = config;
   const nextn = Array.from({ length: nextnLayers }, (_, i) => length + i).join("|");
-  const ignorable = nextnLayers > 0
-    ? new RegExp(`${IGNORABLE.source}|^model\\.layers\\.(${nextn})\\.`)
-    : IGNORABLE;
+  const drafting = [
+    ...nextnLayers > 0 ? [`^model\\.layers\\.(${nextn})\\.`] : [],
+    ...mtp ? ["^mtp\\."] : [],
+  ];
+  const ignorable = new RegExp([IGNORABLE.source, ...drafting].join("|"));
   return checkTensors(checkpoint, targetTensors(config), ignorable);
 }
 
 /** `checkTensors` of a draft; all tensors but those of a NextN layer belong to the target. */
 export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): string[] {
   if (config.algorithm === "STANDALONE") return checkTarget(checkpoint, config.layer);
+  const { algorithm, prefix, layerPrefix } = config;
+  const layer = `${prefix}${layerPrefix}`;
+  if (
+    algorithm === "NEXTN" && !checkpoint.tensors.keys().some((name) => name.startsWith(`${layer}.`))
+  ) {
+    throw new UsageError(
+      `Cannot use ${quote(checkpoint.name)}: it has no tensors of ${layer}, the layer that NEXTN ` +
+        "drafts with; --donor MODEL reads them from another checkpoint of the model",
+    );
+  }
   return checkTensors(
     checkpoint,
     draftTensors(config),

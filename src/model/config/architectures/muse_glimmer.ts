@@ -1,0 +1,86 @@
+import { isSliding, MOST, slidingWindow } from "../decoder_config.ts";
+import { type Fields, integer, positive, quote, unusable, value } from "../../files/fields.ts";
+import { noRope, parseRope } from "../rope_config.ts";
+import { llamaNamesBut } from "../tensor_names.ts";
+import type { Family } from "../types.ts";
+
+/**
+ * Muse-Glimmer: norms around branches with 1 + w, of heads and of the embedding without weights; the output of attention
+ * is gated; counted from the last layer, every fourth has no window and does not rotate.
+ */
+export const MUSE_GLIMMER: Family = {
+  architecture: "MuseGlimmerForCausalLM",
+  modelType: "muse_glimmer_text",
+  wrappers: [{ architecture: "MuseGlimmerForConditionalGeneration", modelType: "muse_glimmer" }],
+  activation: "hidden_activation",
+  // As transformers' MuseGlimmerTextConfig.
+  defaults: {
+    vocab_size: 202_048,
+    hidden_size: 6656,
+    intermediate_size: 19_968,
+    num_hidden_layers: 52,
+    num_attention_heads: 32,
+    num_key_value_heads: 2,
+    head_dim: 128,
+    hidden_activation: "silu",
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-5,
+    post_norm_eps: 1e-8,
+    sliding_window: 2048,
+    final_logit_softcapping: 20,
+    qk_scale_factor: 3.87,
+    output_multiplier: 0.19611613513818404,
+  },
+  layer: (config, { attention, mlp }, i) => ({
+    attention: {
+      ...attention,
+      window: isLocal(config, i) ? slidingWindow(config) : undefined,
+      qkNorm: "head",
+      qkGains: { q: positive(config, "qk_scale_factor"), k: 1 },
+      outputGate: true,
+      rope: ropeThetas(config).indexOf(ropeTheta(config, i)),
+    },
+    mlp,
+    norms: "around",
+  }),
+  ropes(config, headDim) {
+    const rope = parseRope(config, headDim);
+    return ropeThetas(config).map((theta) =>
+      theta === 0 ? noRope(headDim) : { ...rope, theta: theta ?? rope.theta }
+    );
+  },
+  model: (config) => ({
+    normOffset: 1,
+    finalNormOffset: 0,
+    branchNormEps: positive(config, "post_norm_eps"),
+    embedNorm: true,
+    logitScale: positive(config, "output_multiplier"),
+    logitCap: value(config, "final_logit_softcapping") === undefined
+      ? undefined
+      : positive(config, "final_logit_softcapping"),
+  }),
+  names: llamaNamesBut({ postNorm: "pre_feedforward_layernorm" }),
+};
+
+function isLocal(config: Fields, i: number): boolean {
+  return isSliding(config, i, (layersOf(config) - 1 - i) % 4 > 0);
+}
+
+function layersOf(config: Fields): number {
+  return integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+}
+
+/** All of the layers' bases, each once. */
+function ropeThetas(config: Fields): (number | undefined)[] {
+  const layers = Array.from({ length: layersOf(config) }, (_, i) => i);
+  return [...new Set(layers.map((i) => ropeTheta(config, i)))];
+}
+
+/** Base of a layer's rope: 0 for none, undefined for that of the config. */
+function ropeTheta(config: Fields, i: number): number | undefined {
+  const list = value(config, "layer_rope_theta");
+  if (list === undefined) return isLocal(config, i) ? undefined : 0;
+  const theta: unknown = Array.isArray(list) ? list[i] : undefined;
+  if (typeof theta === "number" && (theta === 0 || theta > 1e-30 && theta < 1e30)) return theta;
+  throw unusable(config, `has layer_rope_theta ${quote(list)}, expected a number for each layer`);
+}

@@ -1,0 +1,56 @@
+/** A checkpoint with tensors of another one in the place of those that it lacks. */
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import { isObject, quote } from "../files/fields.ts";
+import { parseModelConfig } from "../config/config.ts";
+import { parseNextnConfig } from "../config/nextn_config.ts";
+import { draftTensors, findTensor, targetTensors } from "./tensors.ts";
+
+/** What exports leave out of config.json together with the tensors. */
+const LENT_KEYS = ["num_nextn_predict_layers"];
+
+/**
+ * The checkpoint `own`, whose config decides which tensors there are: those of the model and of its NextN layer
+ * that it lacks are read from `donor`. Exports of fine-tuned and quantized models often have no NextN layer. The view
+ * owns both checkpoints.
+ *
+ * @throws UsageError where the config of `own` describes no model.
+ */
+export function withDonor(own: Checkpoint, donor: Checkpoint): Checkpoint {
+  const json = (file: string) =>
+    file === "config.json" ? lentConfig(own.json(file), donor.json(file)) : own.json(file);
+  const config = parseModelConfig(own.name, json("config.json"), undefined);
+  // Of Qwen's configs none says whether there is such a layer.
+  const tensors = new Map([...donor.tensors, ...own.tensors]);
+  const drafts = config.nextnLayers || config.mtp && tensors.has("mtp.fc.weight");
+  const nextn = drafts ? draftTensors(parseNextnConfig({ ...own, json, tensors })) : [];
+  const lent = new Map(
+    [...targetTensors(config), ...nextn].filter((spec) => !findTensor(own, spec))
+      .flatMap(({ name, aliases = [], stack }) => [name, ...aliases, ...stack?.names ?? []])
+      .flatMap((name) => {
+        const tensor = donor.tensors.get(name);
+        return tensor ? [[name, tensor] as const] : [];
+      }),
+  );
+  const from = `${own.name}: ${quote(donor.name)}`;
+  const warning = lent.size === 0
+    ? `${from} is not used: no tensor that it has is missing`
+    : `${from} has ${lent.size} tensors that are missing, they are read from there`;
+  return {
+    ...own,
+    json,
+    tensors: new Map([...own.tensors, ...lent]),
+    warnings: [...own.warnings ?? [], warning],
+    read: (tensor, offset, into) =>
+      (lent.has(tensor.name) ? donor : own).read(tensor, offset, into),
+    [Symbol.dispose]() {
+      own[Symbol.dispose]();
+      donor[Symbol.dispose]();
+    },
+  };
+}
+
+function lentConfig(own: unknown, donor: unknown): unknown {
+  if (!isObject(own) || !isObject(donor)) return own;
+  const lent = LENT_KEYS.filter((key) => own[key] === undefined && donor[key] !== undefined);
+  return { ...own, ...Object.fromEntries(lent.map((key) => [key, donor[key]])) };
+}
