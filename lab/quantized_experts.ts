@@ -53,7 +53,7 @@ export function expertDispatch(
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / numExperts;
   const shard = matrix.shards[0]!;
-  return dispatch(expertKernel(matrix, epilogue, shape, "tiled"), {
+  return dispatch(expertKernel(matrix, epilogue, { ...shape, lanes }, "tiled"), {
     buffers: {
       weights: shard.operand,
       x,

@@ -9,12 +9,6 @@ const ADD = kernelOf("elementwise/add")({}, {
   constants: ["VECTORS", "PARTS"],
 });
 
-const SIGMOID_GATE = kernelOf("elementwise/sigmoid_gate")({}, {
-  name: "sigmoid_gate_rows",
-  bindings: ["x", "gate", "out"],
-  constants: ["COLS"],
-});
-
 const QUERY_SCALE = kernelOf("elementwise/query_scale")({}, {
   name: "query_scale_rows",
   bindings: ["x", "rows", "out"],
@@ -80,14 +74,31 @@ export function gateRows(
   });
 }
 
-/** Records `out = x sigmoid(gate)`, all [rows, cols]. */
+interface SigmoidGateParameters {
+  /** Whether all numbers of a row have the same gate. */
+  readonly ROW: boolean;
+}
+
+/**
+ * Records `out = x * sigmoid(gate)`.
+ *
+ * @param gate.first column of the first number's gate, [rows, gate.cols]; default: the gates are [rows, cols].
+ * @param gate.whole whether it is that of all numbers of a row.
+ */
 export function sigmoidGateRows(
   buffers: { readonly x: Operand; readonly gate: Operand; readonly out: Operand },
-  { rows, cols, label }: Rows,
+  { rows, cols, gate = { cols, first: 0, whole: false }, label }: Rows & {
+    readonly gate?: { readonly cols: number; readonly first: number; readonly whole: boolean };
+  },
 ): Dispatch {
-  return dispatch(SIGMOID_GATE, {
+  const kernel = kernelOf<SigmoidGateParameters>("elementwise/sigmoid_gate")({ ROW: gate.whole }, {
+    name: gate.whole ? "sigmoid_gate_of_row" : "sigmoid_gate",
+    bindings: ["x", "gate", "out"],
+    constants: ["COLS", "GATE_COLS", "FIRST"],
+  });
+  return dispatch(kernel, {
     buffers,
-    constants: { COLS: cols },
+    constants: { COLS: cols, GATE_COLS: gate.cols, FIRST: gate.first },
     workgroups: [Math.ceil(cols / 64), rows],
     label,
     work: { bytes: 12 * rows * cols, flops: 4 * rows * cols },

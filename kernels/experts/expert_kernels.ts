@@ -45,8 +45,9 @@ export type JobParameters =
 interface CachedParameters {
   /** Format of the experts' weights. */
   readonly weights: Matrix["format"];
-  /** Whether rows are packed for fewer lanes than share an output: never. */
-  readonly PACKED_FEW: false;
+  /** Whether rows are packed for fewer lanes than share an output, and for how many. */
+  readonly PACKED_FEW: boolean;
+  readonly PACKED_LANES: number;
   /** Vec8s of a packed block of weights. */
   readonly BLOCK_VEC8S: number;
   /** Jobs of a workgroup. */
@@ -114,12 +115,13 @@ export function jobParameters(jobs: JobSource): JobParameters {
 }
 
 export function expertKernel(
-  { format, lanes }: Pick<Matrix, "format" | "lanes">,
+  { format, lanes: packedLanes }: Pick<Matrix, "format" | "lanes">,
   epilogue: ExpertEpilogue,
-  shape: ExpertShape,
+  shape: ExpertShape & { readonly lanes: number },
   jobs: JobSource,
 ): Kernel {
-  const { kind, tile, pairs, groups } = shape;
+  const { kind, tile, pairs, groups, lanes } = shape;
+  const few = lanes !== packedLanes;
   const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
   const source = typeof jobs === "string" ? jobs : "picked";
   const found = source === "found" || source === "chosen" ? [source] : [];
@@ -132,13 +134,15 @@ export function expertKernel(
     ...staged,
     ...found,
     ...picked,
+    ...few ? [`packed${packedLanes}`] : [],
   ]
     .join("_");
   const parameters = {
     weights: format,
     ...jobParameters(jobs),
     ...PLAIN[epilogue].parameters,
-    PACKED_FEW: false as const,
+    PACKED_FEW: few,
+    PACKED_LANES: packedLanes,
     BLOCK_VEC8S: BLOCK_VEC8S[format],
     TILE: tile,
     PAIRS: pairs,

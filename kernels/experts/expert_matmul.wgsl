@@ -42,6 +42,9 @@ fn main(
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;
   let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  //#if PACKED_FEW
+  let packed = lane / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + lane % packed_lanes();
+  //#endif
   //#for r in TILE
   let job$r = job_of(tile.x, $ru);
   let x$r = select(job$r, job_of(tile.x, 0u), job$r == NOTHING) / ROW_JOBS * (COLS / 8u);
@@ -63,7 +66,11 @@ fn main(
     //#endfor
     //#for c in BLOCK_VEC8S
     {
+      //#if PACKED_FEW
+      let k = (i - lane) * $BLOCK_VEC8Su + $cu * packed_lanes() + packed;
+      //#else
       let k = (i - lane) * $BLOCK_VEC8Su + $cu * LANES + lane;
+      //#endif
       //#for p in PAIRS
       let wa$p = vec8_$c(block_a$p);
       let wb$p = vec8_$c(block_b$p);

@@ -1,5 +1,6 @@
 import {
   BLOCK_VEC8S,
+  isFp4,
   isInteger,
   type Matrix,
   type Tuning,
@@ -47,6 +48,9 @@ const MOST_STEPS = 4;
 const MOST_OF_MANY = 2;
 const MANY_WORKGROUPS = 512;
 
+/** Bytes of workgroup memory for where the rows of x are, and more. */
+const PLACES_BYTES = 256;
+
 /** The same for a job alone. */
 const MOST_ALONE = 12;
 
@@ -74,6 +78,19 @@ export function tileSize(
 }
 
 /**
+ * Invocations that share an output of experts, at all numbers of jobs alike. Rows of fp4 of a width that leaves few whole
+ * lanes (2,880 numbers of gpt-oss are 90 blocks: 2 lanes) are packed for those, and shared by all that the adapter has:
+ * few lanes have long sums, and a job of one row too few workgroups.
+ */
+export function expertLanes(
+  { format, lanes }: Pick<Matrix, "format" | "lanes">,
+  tuning: Pick<Tuning, "software" | "lanes">,
+): number {
+  const few = isFp4(format) && !tuning.software && lanes > 1;
+  return few ? Math.max(lanes, tuning.lanes) : lanes;
+}
+
+/**
  * The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile.
  *
  * @param of its jobs; `outputs` of all of them together, `picked` where subgroups choose the experts.
@@ -87,16 +104,17 @@ export function expertShape(
   },
   tuning: Tuning,
 ): ExpertShape {
-  const { format, cols, lanes } = matrix;
+  const { format, cols } = matrix;
+  const lanes = expertLanes(matrix, tuning);
   const groups = tuning.groups * tuning.lanes / lanes;
   const even = { tile, pairs: tuning.pairs, groups };
-  if (tuning.software || cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) {
-    return { kind: "cached", ...even };
-  }
-  const dots = dotsOf(matrix, tile, tuning);
   const block = BLOCK_VEC8S[format] * lanes;
-  const each = cols / 8 / block;
-  if (tile >= PREFETCH_TILE && (dots === "packed" || block <= PREFETCH_STAGE)) {
+  const whole = cols / 8 % block === 0;
+  // Where more lanes share an output than rows are packed for, the last stage may be a part of one.
+  if (tuning.software || !whole && lanes === matrix.lanes) return { kind: "cached", ...even };
+  const dots = dotsOf(matrix, tile, tuning);
+  const each = Math.ceil(cols / 8 / block);
+  if (whole && tile >= PREFETCH_TILE && (dots === "packed" || block <= PREFETCH_STAGE)) {
     const stage = block * steps(each, Math.max(1, PREFETCH_STAGE / block));
     const kind = dots === "packed" ? "staged" : "prefetch";
     // Many jobs let an invocation make twice as many outputs of each x that it reads.
@@ -106,7 +124,11 @@ export function expertShape(
   const most = many ? MOST_OF_MANY : MOST_STEPS;
   // Few workgroups of integers have time for more of them, if choosing costs each little.
   const pairs = picked && !many && dots === "packed" ? tuning.pairs / 2 : tuning.pairs;
-  return { kind: "staged", dots, stage: block * stagedSteps(each, tile, most), ...even, pairs };
+  const stage = block * stagedSteps(each, tile, most);
+  if (!isFp4(format)) return { kind: "staged", dots, stage, ...even, pairs };
+  const room = Math.floor((tuning.workgroupBytes - PLACES_BYTES) / 32 / tile / block);
+  if (room === 0) return { kind: "cached", ...even };
+  return { kind: "staged", dots, stage: Math.min(stage, block * room), ...even, pairs };
 }
 
 /** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */

@@ -94,6 +94,9 @@ fn main(
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;
   let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  //#if PACKED_FEW
+  let packed = lane / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + lane % packed_lanes();
+  //#endif
   //#if PREFETCH
   let step = $STAGEu / $BLOCK_VEC8Su;
   let rows = rows_of(expert);
@@ -188,7 +191,13 @@ fn main(
         //#if dots == floats
         // x as floats is stored by halves of vec8s, so that even one row keeps every
         // invocation busy. Not in a function, which made one row of a [6144, 4096] a tenth slower on an H200.
+        //#if PACKED_FEW
+        // The last stage may go beyond the row, whose weights there are another's.
+        let is_there = first * $BLOCK_VEC8Su + part / 2u < COLS / 8u;
+        staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = select(vec4<f32>(0.0), x[at + part], is_there);
+        //#else
         staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = x[at + part];
+        //#endif
         //#else
         // x that is rounded is stored by whole vec8s.
         put_vec8(r, part, x[at + 2u * part], x[at + 2u * part + 1u]);
@@ -200,7 +209,11 @@ fn main(
     //#for j in STEPS
     //#for c in BLOCK_VEC8S
     {
+      //#if PACKED_FEW
+      let k = $(j * BLOCK_VEC8S)u * LANES + $cu * packed_lanes() + packed;
+      //#else
       let k = ($ju * $BLOCK_VEC8Su + $cu) * LANES + lane;
+      //#endif
       //#for p in PAIRS
       let wa$p = weights_$c(block_a$p_$j);
       let wb$p = weights_$c(block_b$p_$j);

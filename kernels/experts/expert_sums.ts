@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 import { type Dots, dotsOf } from "../matmul/matmul_stages.ts";
-import { MOST_ALONE_ROWS } from "./expert_shape.ts";
+import { expertLanes, MOST_ALONE_ROWS } from "./expert_shape.ts";
 import { sharedRows } from "./expert_kernels.ts";
 import { expertWork } from "./experts.ts";
 import { expertScales } from "./experts_on_units.ts";
@@ -54,6 +54,7 @@ export function canSum(
   const { format, cols, lanes, shards } = matrix;
   if (tuning.software || rows > MOST_ALONE_ROWS || shards.length > 1) return false;
   if (cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) return false;
+  if (expertLanes(matrix, tuning) !== lanes) return false;
   const invocations = topK * lanes;
   const most = 2 * tuning.lanes * tuning.groups;
   return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);

@@ -18,7 +18,7 @@ import {
   RANKED,
   sharedRows,
 } from "./expert_kernels.ts";
-import { expertShape, tileSize } from "./expert_shape.ts";
+import { expertLanes, expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
@@ -154,7 +154,8 @@ export function expertMatmul(
   },
 ): Dispatch[] {
   const { epilogue, tile, tuning, topK, label } = shape;
-  const { cols, lanes } = matrix;
+  const { cols } = matrix;
+  const lanes = expertLanes(matrix, shape.tuning);
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
   const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
@@ -175,7 +176,7 @@ export function expertMatmul(
     choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
   const ranges = Math.ceil(expertRows / 2 / pairs / groups);
   return matrix.shards.map((shard) =>
-    dispatch(expertKernel(matrix, epilogue, launch, source), {
+    dispatch(expertKernel(matrix, epilogue, { ...launch, lanes }, source), {
       buffers: {
         weights: shard.operand,
         x,

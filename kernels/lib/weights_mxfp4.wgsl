@@ -1,12 +1,10 @@
 // Groups of 32 weights along k: w = e2m1 * 2^(exponent - 127), the exponent a byte (OCP Microscaling Formats, MXFP4).
 // Packed by src/model/checkpoint/quantized/lane_order.ts: nibble n of a vec8's word is weight n.
 //
-// A nibble is a sign, 2 bits of exponent e (bias 1) and one of mantissa m: (1 + m / 2) 2^(e - 1), or m / 2 where e is 0.
-// Moved to the places of an f32, v = (1 + m / 2) 2^(e - 2) is half of it. Where e is 0 that is (1 + m / 2) / 4, and
-// 2 v - 1 / 2 is the half: no subnormal number on the way, which a GPU may flush to 0. The scale is twice 2^(exponent -
-// 127), so that it is a normal number for every exponent up to 252. Both products are exact.
+// Halves of numbers are multiplied with twice the scale, which is a normal number for every exponent up to 252: w is exact.
 
 //#import lib/vec8
+//#import lib/e2m1
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 @group(0) @binding(16) var<storage, read> scales: array<u32>; // bytes [SHARD_ROWS, COLS / 32]
@@ -32,15 +30,6 @@ fn load_exponents(i: u32) -> vec4<u32> {
 
 fn load_block(i: u32) -> PackedBlock {
   return PackedBlock(weights[i], load_exponents(i));
-}
-
-// Halves of the numbers in the four lowest nibbles. min(v, 2 v - 1 / 2) is v from e = 1 on.
-fn halves_of(word: u32) -> vec4<f32> {
-  let size = (vec4<u32>(word) << vec4<u32>(22u, 18u, 14u, 10u)) & vec4<u32>(0x1c00000u);
-  let sign = (vec4<u32>(word) << vec4<u32>(28u, 24u, 20u, 16u)) & vec4<u32>(0x80000000u);
-  let v = bitcast<vec4<f32>>(size + vec4<u32>(0x3e800000u));
-  let magnitude = min(v, fma(v, vec4<f32>(2.0), vec4<f32>(-0.5)));
-  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(magnitude) | sign);
 }
 
 fn eight(word: u32, exponent: u32) -> Vec8 {

@@ -9,9 +9,10 @@ export type Quantization = "q8" | "q4";
 
 /**
  * What quantized checkpoints hold: integers of 4 bits less a zero, integers of 8 bits, FP8 (e4m3), or FP4 (e2m1).
- * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero; of mxfp4 a byte with the exponent (e8m0).
+ * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero; of mxfp4 a byte with the exponent (e8m0), of
+ * nvfp4 two f16 scales.
  */
-export type Prequantized = "u4" | "i8" | "f8" | "mxfp4";
+export type Prequantized = "u4" | "i8" | "f8" | "mxfp4" | "nvfp4";
 
 /** How a matrix is stored in GPU memory; each has its file in kernels/lib, `weights_FORMAT.wgsl`. */
 export type WeightFormat = FloatFormat | Quantization | Prequantized;
@@ -27,6 +28,7 @@ export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
   i8: 1,
   f8: 1,
   mxfp4: 0.5,
+  nvfp4: 0.5,
 };
 
 /** Vec8s (8 weights) in one packed block of a format, which is one load. */
@@ -40,6 +42,7 @@ export const BLOCK_VEC8S: Readonly<Record<WeightFormat, number>> = {
   i8: 2,
   f8: 2,
   mxfp4: 4,
+  nvfp4: 4,
 };
 
 /** Weights that share a scale, along k. */
@@ -56,7 +59,12 @@ export function isInteger(format: WeightFormat): format is Quantization {
 }
 
 export function isPrequantized(format: WeightFormat): format is Prequantized {
-  return format === "u4" || format === "i8" || format === "f8" || format === "mxfp4";
+  return isFp4(format) || format === "u4" || format === "i8" || format === "f8";
+}
+
+/** Whether weights are of 4 bits as e2m1. */
+export function isFp4(format: WeightFormat): format is "mxfp4" | "nvfp4" {
+  return format === "mxfp4" || format === "nvfp4";
 }
 
 /** Whether rows of `cols` can be quantized: their scales fill whole 32-bit words. */

@@ -104,8 +104,8 @@ export async function decode(
     const ids = prompts[i] ?? [];
     const stopIds = perSync > 1 ? [EOS] : [];
     core.setSampling(sequence, sampling[i % sampling.length] as Sampling, stopIds);
-    // What is stored of the prompt stays; its last token is run again.
-    const from = sequence.stored < ids.length ? 0 : ids.length - 1;
+    // What is stored of the prompt stays, and its last token is run again; a state of fixed size has gone on since.
+    const from = core.recurrent || sequence.stored < ids.length ? 0 : ids.length - 1;
     const first = await prefillPrompt(core, sequence, ids, from);
     outputs.push({ ids: [first], accepted: [], drafts: [] });
   }

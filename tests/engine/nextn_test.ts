@@ -63,11 +63,82 @@ function golden(file: string, model = MODEL) {
 }
 
 Deno.test("the NextN layer computes what transformers does", async () => {
-  const core = await open();
+  await compareNextn(await open(), golden("expected_nextn"));
+});
+
+Deno.test("an MTP layer of Qwen3.5 computes its formula, and speculates as the model decodes", async () => {
+  await using folder = await mtpFolder("qwen3_5");
+  const core = await open({ model: folder.path });
+  await compareNextn(core, golden("expected_nextn", folderOf("qwen3_5")));
+  await speculate(await open({ model: folder.path }), "qwen3_5");
+});
+
+for (const name of ["qwen3_5_moe", "qwen3_next"]) {
+  exhaustive.test(`${name} with an MTP layer speculates as it decodes`, async () => {
+    await using folder = await mtpFolder(name);
+    await speculate(await open({ model: folder.path }), name);
+  });
+}
+
+Deno.test("NEXTN of an export without tensors mtp.* says so", () => {
+  const wrong = () => openModels({ model: folderOf("qwen3_5"), algorithm: "NEXTN" });
+  assert.throws(wrong, /Cannot use ".*": it has no tensors mtp\.\*, which NEXTN drafts with/);
+});
+
+async function speculate(core: Awaited<ReturnType<typeof open>>, name: string): Promise<void> {
+  using sequence = openSequence(core);
+  assert.ok(core.reserve(sequence, CELLS));
+  const greedy = golden("expected", folderOf(name)).get("greedy_ids")!;
+  const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
+  for (const numSteps of [0, 1, 3]) {
+    const options = { numSteps, most: text.length, sampling: [GREEDY] };
+    const [found] = await decode(core, [sequence], [prompt], options);
+    assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
+  }
+  core.gpu[Symbol.dispose]();
+}
+
+Deno.test("a donor has the tensors mtp.* of an export without", async () => {
+  await using donor = await mtpFolder("qwen3_5");
+  const model = folderOf("qwen3_5");
+  using models = openModels({ model, donor: donor.path, algorithm: "NEXTN" });
+  assert.equal(models.draft?.config.algorithm, "NEXTN");
+  assert.match(
+    models.warnings.join(),
+    /has \d+ tensors that are missing, they are read from there$/,
+  );
+});
+
+/** The golden with tensors mtp.*: its first layer with attention again, between a projection and norms of others. */
+async function mtpFolder(name: string): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  const from = folderOf(name);
+  await Deno.copyFile(`${from}/config.json`, `${path}/config.json`);
+  const stored = tensorsOf(`${from}/model.safetensors`);
+  const of = (tensor: string) => stored.get(tensor) ?? assert.fail(tensor);
+  const layer = [...stored].flatMap(([name, tensor]) =>
+    name.startsWith("model.layers.3.")
+      ? [[name.replace("model.layers.3.", "mtp.layers.0."), tensor] as const]
+      : []
+  );
+  const norms = ["pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"].map((module, i) =>
+    [`mtp.${module}.weight`, of(`model.layers.${i}.input_layernorm.weight`)] as const
+  );
+  const head = of("lm_head.weight");
+  const fc = { ...head, shape: [64, 128], bytes: head.bytes.subarray(0, 64 * 128 * 2) };
+  const file = fileOf(new Map([...stored, ...layer, ...norms, ["mtp.fc.weight", fc]]));
+  await Deno.writeFile(`${path}/model.safetensors`, file);
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+/** @param expected hidden states and logits of its `input_ids`, but for the last. */
+async function compareNextn(
+  core: Awaited<ReturnType<typeof open>>,
+  expected: ReturnType<typeof golden>,
+): Promise<void> {
   const { gpu, models: { target, draft } } = core;
   using sequence = openSequence(core);
   assert.ok(draft && core.reserve(sequence, CELLS));
-  const expected = golden("expected_nextn");
   const ids = expected.get("input_ids")!;
   const rowsOf = (tokens: readonly number[]): Operand => {
     const rows = tokens.map((token, cell) => ({ token, position: cell, cell, base: cell + 1 }));
@@ -107,7 +178,7 @@ Deno.test("the NextN layer computes what transformers does", async () => {
   const logits = expected.get("nextn_logits")!;
   assertClose((await read(logitsAt)).subarray(0, logits.length), logits, 2e-4, "logits");
   gpu[Symbol.dispose]();
-});
+}
 
 for (const software of [true, false]) {
   const kernels = `kernels of ${software ? "software" : "hardware"} adapters`;

@@ -88,13 +88,13 @@ const gpu = await openGpu();
 Deno.test.afterAll(() => gpu[Symbol.dispose]());
 
 const CASES = [
-  ...["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, blocks"]
+  ...["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, blocks", "modelopt nvfp4"]
     .map((name) => ({ name, layout: name, config: CONFIG })),
   { name: "DeepSeek-V3 in fp8", layout: "fp8, blocks", config: DEEPSEEK },
 ];
 
 for (const { name, layout, config } of CASES) {
-  const isShort = layout === name && layout !== "int8";
+  const isShort = layout === name && layout !== "int8" && layout !== "modelopt nvfp4";
   const { test } = isShort ? Deno : exhaustive;
   test(`${name}: logits to the bit those of float32 weights; one text at num_steps 0, 1, 3`, async () => {
     const { quantized, float } = bothOf(LAYOUTS[layout]!, config);

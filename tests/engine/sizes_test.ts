@@ -377,9 +377,9 @@ Deno.test("sizes: what does not fit is refused before loading, with what would f
   assert.equal(on.tried, 0);
 });
 
-/** A shape, 8B if unsaid, on a card that binds buffers of any size: 64 sequences in flight, of 8,192 tokens each. */
-function large(settings: Partial<SizeSettings> = {}, name = "llama8b") {
-  const shape = new URL(`../../lab/shapes/${name}.json`, import.meta.url).pathname;
+/** An 8B shape on a card that binds buffers of any size: 64 sequences in flight, of 8,192 tokens each. */
+function large(settings: Partial<SizeSettings> = {}) {
+  const shape = new URL("../../lab/shapes/llama8b.json", import.meta.url).pathname;
   const models = openRandomModels({ target: shape });
   const most = { maxStorageBufferBindingSize: 2 ** 40, maxBufferSize: 2 ** 40 };
   const gpu = { ...PAPER_ADAPTER, limits: { ...PAPER_ADAPTER.limits, ...most } };
@@ -395,17 +395,8 @@ function large(settings: Partial<SizeSettings> = {}, name = "llama8b") {
     const total = (pages: number) => asked.paper.need({ ...capacity, pages }).total;
     return { pages: capacity.pages, known, total };
   };
-  const weights = () => asked.paper.need(capacityOf(all, gpu, models.target.config)).weights;
-  return { fit, needs, weights, [Symbol.dispose]: () => models[Symbol.dispose]() };
+  return { fit, needs, [Symbol.dispose]: () => models[Symbol.dispose]() };
 }
-
-Deno.test("the weights of gpt-oss take what its files do: experts stay in MXFP4", () => {
-  for (const [name, gib] of [["gpt_oss_20b", 12.8], ["gpt_oss_120b", 60.8]] as const) {
-    using engine = large({}, name);
-    const found = engine.weights() / 2 ** 30;
-    assert.ok(Math.abs(found - gib) < 0.01 * gib, `${name}: ${found} GiB`);
-  }
-});
 
 /** Pages of one sequence: 8,192 tokens, a last round of one, and the row of one more. */
 const ONE = 513;

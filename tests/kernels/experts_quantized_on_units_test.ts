@@ -39,7 +39,7 @@ interface Case {
   readonly values: Float32Array;
 }
 
-function upload(format: "q8" | "q4" | "u4" | "f8" | "mxfp4", cols: number): Case {
+function upload(format: "q8" | "q4" | "u4" | "f8" | "mxfp4" | "nvfp4", cols: number): Case {
   const rows = LOADS.length * ROWS;
   if (format !== "q8" && format !== "q4") {
     return uploadPrequantized(device, format, { rows, cols, most: 16 });
@@ -100,6 +100,9 @@ function scaleOf(row: Float32Array): number {
 
 for (
   const [format, cols] of [["q8", 192], ["q4", 1024], ["q4", 192], ["u4", 192], ["mxfp4", 192], [
+    "nvfp4",
+    192,
+  ], [
     "f8",
     192,
   ]] as const

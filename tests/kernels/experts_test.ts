@@ -147,9 +147,13 @@ const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
 const MXFP4 = { ...STAGED, ...SINGLE, format: "mxfp4", numExperts: 4, k: 2880, n: 8 } as const;
 const MXFP4_CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
   "mxfp4 of 2880 columns, software": [{ ...MXFP4, tuning: tuning(true) }, 3],
-  "mxfp4 of 2880 columns, one row": [MXFP4, 1],
   // These take long to compile.
-  ...EXHAUSTIVE ? { "mxfp4 of 2880 columns, tiles of 4": [MXFP4, 9] } as const : {},
+  ...EXHAUSTIVE
+    ? {
+      "mxfp4 of 2880 columns, one row": [MXFP4, 1],
+      "mxfp4 of 2880 columns, tiles of 4": [MXFP4, 9],
+    } as const
+    : {},
 };
 
 for (const [name, [of, rows]] of Object.entries({ ...CASES, ...MXFP4_CASES })) {
@@ -176,6 +180,14 @@ const ROWS_OF: Readonly<Record<string, Case>> = {
   },
   "q8 of 8 lanes, an odd number of blocks each": { ...STAGED, format: "q8", k: ODD, n: 6 },
   "q4 of 8 lanes": { ...STAGED, format: "q4" },
+  "mxfp4 packed for 2 lanes": {
+    ...STAGED,
+    ...SINGLE,
+    format: "mxfp4",
+    k: 704,
+    n: 6,
+    perJob: false,
+  },
   "q4 of 16 lanes, down": { ...STAGED, format: "q4", k: 1024, n: 10, epilogue: "store" },
 };
 

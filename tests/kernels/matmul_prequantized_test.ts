@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { lanesOf } from "../../kernels/matmul/matmul_lanes.ts";
-import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { isFp4, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { assertWithin, boundedDot } from "./bounds.ts";
@@ -39,12 +39,11 @@ const CASES: Readonly<Record<string, readonly (readonly [number, readonly number
     }
     : { all: [[1024, [1, 9]], [704, [2]]], cached: [[1024, [9]], [96, [2]]], few: [[704, [2]]] };
 
-for (const format of ["u4", "i8", "f8", "mxfp4"] as const) {
+for (const format of ["u4", "i8", "f8", "mxfp4", "nvfp4"] as const) {
   for (const tuning of TUNINGS) {
-    // Software has mxfp4 in experts_test.ts.
-    const { test } = tuning.lanes === 2 || format === "mxfp4" && tuning.software
-      ? exhaustive
-      : Deno;
+    // These are slow to compile; experts_test.ts has one on software.
+    const slow = isFp4(format) && tuning.software;
+    const { test } = tuning.lanes === 2 || slow ? exhaustive : Deno;
     test(`matmul ${format}, ${tuning.lanes} lanes: the bits of float weights`, async () => {
       for (const [cols, counts] of casesOf(tuning)) {
         const n = 14;

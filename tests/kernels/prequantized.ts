@@ -1,6 +1,6 @@
 // What quantized checkpoints hold, in plain numbers.
 
-import { lanesFor, type Matrix, type Prequantized } from "../../src/gpu/matrix.ts";
+import { isFp4, lanesFor, type Matrix, type Prequantized } from "../../src/gpu/matrix.ts";
 import { toLanes } from "../../src/model/checkpoint/quantized/lane_order.ts";
 import { rowWords } from "../../src/model/checkpoint/quantized/modules.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
@@ -17,6 +17,7 @@ const VALUE: Readonly<Record<Prequantized, (u: number, zero: number) => number>>
   i8: (u) => u - 128,
   f8: (u) => e4m3(u),
   mxfp4: (u) => E2M1[u] ?? NaN,
+  nvfp4: (u) => E2M1[u] ?? NaN,
 };
 
 /** Random rows as ReadRows fills them, and their numbers. */
@@ -24,7 +25,7 @@ function randomRows(format: Prequantized, n: number, cols: number) {
   const { weights, all } = rowWords({ format, cols });
   const rows = new Uint32Array(n * all);
   const values = new Float32Array(n * cols);
-  const bits = format === "u4" || format === "mxfp4" ? 4 : 8;
+  const bits = format === "u4" || isFp4(format) ? 4 : 8;
   const scale = new Float32Array(1);
   const scaleBits = new Uint32Array(scale.buffer);
   for (let row = 0; row < n; row++) {
@@ -36,6 +37,12 @@ function randomRows(format: Prequantized, n: number, cols: number) {
       if (format === "mxfp4") scale[0] = 2 ** (-8 + hash32(5, row, Math.floor(k / 32)) % 7);
       if (format === "u4") scaleBits[0] = (scaleBits[0] ?? 0) & ~31;
       rows[group] = ((scaleBits[0] ?? 0) | zero) >>> 0;
+      if (format === "nvfp4") {
+        // f16 over 2^-12, of each half of a group.
+        const pair = Float16Array.from([0, 1], (i) => 40 + 20 * i + hash32(5, row, k >> 5) % 999);
+        rows[group] = new Uint32Array(pair.buffer)[0] ?? 0;
+        scale[0] = (pair[k >> 4 & 1] ?? NaN) * 2 ** -12;
+      }
       let u = hash32(6, row, k) >>> 32 - bits;
       if (format === "f8" && (u & 127) === 127) u = 3; // that is no number
       const word = row * all + Math.floor(k * bits / 32);

@@ -22,6 +22,7 @@ const PLAIN: Routing = {
 const CASES: Readonly<Record<string, Routing>> = {
   "Mixtral": PLAIN,
   "Qwen3-MoE": { ...PLAIN, numExperts: 128, topK: 8 },
+  "gpt-oss": { ...PLAIN, numExperts: 32, topK: 4 },
   "one expert of few": { ...PLAIN, numExperts: 3, topK: 1, normalize: false },
   "DeepSeek-V2": {
     ...PLAIN,
@@ -46,7 +47,12 @@ const CASES: Readonly<Record<string, Routing>> = {
 
 const ROWS = 5;
 
-async function routed(logits: Float32Array, bias: Float32Array, of: Routing, software: boolean) {
+async function routed(
+  logits: Float32Array,
+  bias: Float32Array | undefined,
+  of: Routing,
+  software: boolean,
+) {
   const rows = logits.length / of.numExperts;
   // Rows lie apart by one more than they have: what lies between must not be read.
   const stride = of.numExperts + 1;
@@ -57,7 +63,12 @@ async function routed(logits: Float32Array, bias: Float32Array, of: Routing, sof
   const experts = device.words(new Uint32Array(rows * of.topK));
   const weights = device.filled(rows * of.topK);
   const shape = { ...of, rows, stride, tuning: tuning(software), label: "test" };
-  const buffers = { logits: device.floats(padded), bias: device.floats(bias), experts, weights };
+  const buffers = {
+    logits: device.floats(padded),
+    bias: bias && device.floats(bias),
+    experts,
+    weights,
+  };
   await device.run([route(buffers, shape)]);
   return { experts: await device.readWords(experts), weights: await device.readFloats(weights) };
 }
@@ -67,7 +78,11 @@ for (const [name, of] of Object.entries(CASES)) {
     Deno.test(`route: ${name}, ${software ? "software" : "hardware"}`, async () => {
       const logits = numbers(ROWS * of.numExperts, of.numExperts).map((x) => 3 * x);
       const bias = numbers(of.numExperts, 7);
-      const found = await routed(logits, bias, of, software);
+      // Of the logits, where scores are softmax.
+      const ofLogits = name === "gpt-oss";
+      const given = ofLogits || of.scores === "sigmoid" ? bias : undefined;
+      const found = await routed(logits, given, of, software);
+      if (ofLogits) logits.forEach((x, i) => logits[i] = x + (bias[i % of.numExperts] ?? NaN));
       const wanted = Array.from(
         { length: ROWS },
         (_, r) =>
@@ -85,7 +100,7 @@ for (const [name, of] of Object.entries(CASES)) {
 
 Deno.test("route: of equal experts and groups the lower number is chosen", async () => {
   const of = { ...PLAIN, groups: 4, topGroups: 2, topK: 3 };
-  const found = await routed(new Float32Array(8), new Float32Array(8), of, false);
+  const found = await routed(new Float32Array(8), undefined, of, false);
   assert.deepEqual([...found.experts], [0, 1, 2]);
   assertClose(found.weights, [1 / 3, 1 / 3, 1 / 3], 1e-6, "weights");
 });

@@ -299,7 +299,7 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
   ]);
   const scaled = { theta: 5e5, width: 8, scaling: { kind: "linear", factor: 8 } };
   const plain = { theta: 5e5, width: 8, scaling: { kind: "default" } };
-  assert.deepEqual(layers.slice(2, 4).map(({ attention }) => ropes[attention.rope]), [
+  assert.deepEqual(layers.slice(2, 4).map((layer) => ropes[denseLayer(layer).attention.rope]), [
     plain,
     scaled,
   ]);
@@ -316,7 +316,10 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
 Deno.test("exaone4: with windows, layers without one do not rotate; without windows all do", () => {
   const exaone4 = (change: Change) => {
     const { layers, ropes } = parse("exaone4", "Exaone4ForCausalLM", change);
-    return layers.map(({ attention: { window, rope } }) => [window, ropes[rope]?.scaling.kind]);
+    return layers.map((layer) => {
+      const { window, rope } = denseLayer(layer).attention;
+      return [window, ropes[rope]?.scaling.kind];
+    });
   };
   const [local, global] = [[64, "default"], [undefined, "none"]];
   for (const sliding_window_pattern of ["LLLG", 4, undefined]) {
@@ -326,6 +329,7 @@ Deno.test("exaone4: with windows, layers without one do not rotate; without wind
     ]);
   }
   assert.deepEqual(exaone4({ sliding_window: null }), Array(6).fill([undefined, "default"]));
+  assert.deepEqual(exaone4({})[0], [4096, "default"]);
 });
 
 Deno.test("mistral3: the text model's own type decides between Mistral and Ministral 3", () => {
@@ -345,10 +349,8 @@ Deno.test("mistral3: the text model's own type decides between Mistral and Minis
     mscale_all_dim: 1,
     llama_4_scaling_beta: 0.1,
   };
-  const { layers, ropes, maxPositions, modelType } = mistral3({
-    model_type: "ministral3",
-    rope_parameters,
-  });
+  const said = { model_type: "ministral3", rope_parameters, head_dim: 128 };
+  const { layers, ropes, maxPositions, modelType } = mistral3(said);
   assert.deepEqual([modelType, maxPositions, windows({ layers } as ModelConfig)], [
     "ministral3",
     262_144,
@@ -357,6 +359,12 @@ Deno.test("mistral3: the text model's own type decides between Mistral and Minis
   assert.deepEqual(denseLayer(layers[0]).attention.queryScale, { beta: 0.1, length: 16384 });
   const [{ scaling }] = ropes as [ModelConfig["ropes"][number]];
   assert.ok(scaling.kind === "yarn" && scaling.attentionFactor === 1);
+  // What it leaves out is what transformers assumes.
+  const silent = mistral3({ model_type: "ministral3" });
+  assert.deepEqual([silent.ropes, silent.maxPositions], [ropes, maxPositions]);
+  const { rope_theta, ...rope_scaling } = rope_parameters;
+  const old = mistral3({ ...said, rope_parameters: undefined, rope_theta, rope_scaling });
+  assert.deepEqual([old.ropes, old.layers], [ropes, layers]);
   assert.equal(mistral3({ model_type: "mistral" }).modelType, "mistral");
   assert.equal(mistral3({ model_type: undefined }).modelType, "mistral");
 });
@@ -390,3 +398,19 @@ for (
     });
   });
 }
+
+Deno.test("lfm2: the width of MLPs is adjusted, layers are named by type or by number, old keys", () => {
+  const lfm2 = (change: Change) => parse("lfm2", "Lfm2ForCausalLM", { norm_eps: 1e-3, ...change });
+  const kinds = ({ layers }: ModelConfig) => layers.map(({ attention: { kind } }) => kind);
+  const indexed = lfm2({ full_attn_idxs: [2, 5], intermediate_size: 640 });
+  assert.deepEqual(kinds(indexed), ["conv", "conv", "heads", "conv", "conv", "heads"]);
+  assert.equal(indexed.rmsNormEps, 1e-3);
+  const width = ({ layers: [layer] }: ModelConfig) =>
+    layer?.mlp.kind === "dense" ? layer.mlp.intermediateSize : undefined;
+  // int(2 * 640 / 3) = 426, rounded up to a multiple of 256.
+  assert.equal(width(indexed), 512);
+  assert.equal(width(lfm2({ block_ff_dim: 6656 })), 4608);
+  assert.equal(width(lfm2({ intermediate_size: 96, block_auto_adjust_ff_dim: false })), 96);
+  assert.throws(() => lfm2({ layer_types: Array(6).fill("mamba") }), /layer of type "mamba"/);
+  assert.throws(() => lfm2({ conv_bias: true }), UsageError);
+});

@@ -7,7 +7,7 @@ import type { ModelConfig } from "../../src/model/config/types.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { misfit } from "../../src/model/config/fit.ts";
 import { memoryFolder } from "../../src/model/files/folder.ts";
-import { actWidth, headsOf } from "../../src/model/config/layer_config.ts";
+import { actWidth, headsOf, isRecurrent } from "../../src/model/config/layer_config.ts";
 import { sequenceMemory } from "../../src/engine/load/memory_report.ts";
 import { tensorsAlone } from "../../src/model/weights/random_checkpoint.ts";
 import { ropeTable } from "../../src/model/weights/rope_table.ts";
@@ -36,6 +36,7 @@ const MORE = [
 function sound(config: ModelConfig): void {
   const { hiddenSize, vocabSize, rmsNormEps, ropes, layers } = config;
   for (const { attention, mlp } of layers) {
+    assert.ok(!isRecurrent(attention));
     const { heads, kvHeads, headDim } = headsOf(attention, { tablePages: 1, kvDtype: "f32" });
     for (const size of [hiddenSize, heads, kvHeads, headDim, vocabSize, actWidth(mlp)]) {
       assert.ok(Number.isSafeInteger(size) && size > 0 && size <= 2 ** 26, String(size));

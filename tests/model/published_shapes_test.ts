@@ -1,14 +1,18 @@
 /** Models by the shapes of their published configs, under lab/shapes: parameters, cache, and what fits no kernel. */
 import assert from "node:assert/strict";
-import { kvBytesPerToken, openPaper } from "../../src/engine/load/paper.ts";
+import { kvBytesPerToken, openPaper, stateBytes } from "../../src/engine/load/paper.ts";
 import { openRandomModels } from "../../src/engine/load/random_models.ts";
 import { allLayers, capacityOf } from "../../src/engine/load/sizes.ts";
 import { PAPER_ADAPTER } from "../../src/gpu/paper.ts";
 import { activeParameterCount, parameterCount } from "../../src/model/report/parameters.ts";
 import { targetTensors } from "../../src/model/weights/tensors.ts";
+import { exhaustive } from "../exhaustive.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 
-/** Billions of parameters, of them for one token, and KiB of keys and values of a token in bf16. */
+/**
+ * Billions of parameters, of them for one token, and KiB of keys and values of a token in bf16; GiB of weights where they
+ * are not bf16, as the file has them.
+ */
 const SHAPES = [
   ["glm47_flash", 29.94, 3.9, 52.875],
   ["olmo3_7b", 7.3, 7.3, 512],
@@ -21,10 +25,21 @@ const SHAPES = [
   ["gemma4_12b", 11.91, 11.91, 336],
   ["gemma4_26b_a4b", 25.23, 3.82, 220],
   ["gemma4_31b", 30.7, 30.7, 880],
+  ["qwen35_9b", 8.95, 8.95, 32],
+  ["qwen36_27b", 26.9, 26.9, 64],
+  ["qwen36_35b_a3b", 34.66, 3.45, 20],
+  ["qwen3_next_80b", 79.67, 3.87, 24],
+  ["lfm2_1b", 1.17, 1.17, 12],
+  ["gpt_oss_20b", 20.91, 4.19, 48, 12.8],
+  ["gpt_oss_120b", 116.83, 5.71, 72, 60.8],
 ] as const;
 
-for (const [name, all, active, kv] of SHAPES) {
-  Deno.test(`${name}: parameters, keys and values, and an engine on paper`, () => {
+for (const [name, all, active, kv, gib] of SHAPES) {
+  // Thousands of tensors of experts take seconds.
+  const { test } = all > active && name !== "glm47_flash" && name !== "gpt_oss_20b"
+    ? exhaustive
+    : Deno;
+  test(`${name}: parameters, keys and values, and an engine on paper`, () => {
     const target = new URL(`../../lab/shapes/${name}.json`, import.meta.url).pathname;
     using models = openRandomModels({ target }, "NONE");
     const { config } = models.target;
@@ -45,7 +60,22 @@ for (const [name, all, active, kv] of SHAPES) {
     } as const;
     const capacity = capacityOf(settings, adapter, allLayers(models));
     const { weights, scratch } = openPaper(models, {}, adapter).need(capacity);
-    assert.ok(Math.abs(weights - 2 * parameterCount(specs)) < 0.01 * weights, `${weights}`);
+    const stored = gib ? gib * 2 ** 30 : 2 * parameterCount(specs);
+    assert.ok(Math.abs(weights - stored) < 0.01 * weights, `${weights}`);
     assert.ok(scratch < 500e6, `${scratch}`);
   });
 }
+
+Deno.test("a sequence has a state of fixed size, whatever its context", () => {
+  const bytes = (name: string) => {
+    const target = new URL(`../../lab/shapes/${name}.json`, import.meta.url).pathname;
+    using models = openRandomModels({ target }, "NONE");
+    return stateBytes(models.target.config, chains([0, 3]));
+  };
+  // 48 layers of 48 heads of 128 x 128 numbers; for each of 4 rows a decay, a key and a value; 7 rows of 10,240.
+  const heads = 48 * (128 * 128 + 4 + 4 * 260);
+  assert.equal(bytes("qwen36_27b"), 48 * 4 * (heads + 7 * 10_240));
+  // 10 layers that keep 6 rows of 2,048.
+  assert.equal(bytes("lfm2_1b"), 10 * 4 * 6 * 2048);
+  assert.equal(bytes("llama8b"), 0);
+});

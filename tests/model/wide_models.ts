@@ -66,6 +66,16 @@ const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     output_multiplier: 0.5,
     final_logit_softcapping: 20,
   },
+  wide_gpt_oss: {
+    ...WIDE,
+    intermediate_size: 256,
+    num_local_experts: 8,
+    num_experts_per_tok: 2,
+    sliding_window: 16,
+    architectures: ["GptOssForCausalLM"],
+    model_type: "gpt_oss",
+    quantization_config: { quant_method: "mxfp4" },
+  },
   wide_ministral: {
     ...WIDE,
     architectures: ["Ministral3ForCausalLM"],

@@ -17,6 +17,7 @@ const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
   i8: 128,
   f8: 448,
   mxfp4: 6,
+  nvfp4: 6 * 2 ** -12, // f16 scales are over 2^-12
 };
 
 interface GroupScalesParameters {
@@ -50,7 +51,7 @@ export function groupScales(
     constants: {
       WORDS: exponents ? cols / GROUP : scaleBytes(format, cols) / 4,
       MOST: MOST[format],
-      PAIRS: Number(isInteger(format)),
+      PAIRS: Number(isInteger(format) || format === "nvfp4"),
       ROWS_ACROSS,
     },
     workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],

@@ -91,6 +91,9 @@ function renderInspect(report: ModelReport, generation: GenerationDefaults): str
     line("memory", `${bytes(memory.totalBytes)} for one sequence of ${context}`),
     line("", `${bytes(memory.weightBytes)} weights`),
     line("", `${bytes(memory.kvBytesPerToken)} keys and values a token, ${memory.kvDtype}`),
+    ...memory.stateBytes > 0
+      ? [line("", `${bytes(memory.stateBytes)} state of fixed size of a sequence, f32`)]
+      : [],
     line(
       "",
       `${bytes(memory.scratchBytes)} scratch (a prefill chunk of ${memory.scratchRows} rows)`,

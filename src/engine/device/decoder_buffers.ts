@@ -17,7 +17,7 @@ import {
 import {
   actWidth,
   attentionSizes,
-  type LayerConfig,
+  isRecurrent,
   mostRowJobs,
   ropeWidth,
 } from "../../model/config/layer_config.ts";
@@ -132,11 +132,11 @@ function ropePositions(capacity: EngineSizes): number {
   return tablePages(capacity) * PAGE;
 }
 
-/** Heads of the layers with the rope at place `i`; of any layer where none has it. */
+/** Heads of the layers with the rope at place `i`; of any layer with keys where none has it, 0 where no layer has keys. */
 function ropeCols({ layers }: ModelConfig, i: number): number {
-  const { attention } = layers.find(({ attention }) => attention.rope === i) ??
-    (layers[0] as LayerConfig);
-  return ropeWidth(attention);
+  const cached = layers.flatMap(({ attention }) => isRecurrent(attention) ? [] : [attention]);
+  const spec = cached.find(({ rope }) => rope === i) ?? cached[0];
+  return spec === undefined ? 0 : ropeWidth(spec);
 }
 
 /** The rows of each input begin where a binding may. */

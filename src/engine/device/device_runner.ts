@@ -1,5 +1,6 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type CreationCounts, submit } from "../../gpu/program.ts";
+import { hasState } from "../../model/config/layer_config.ts";
 import { PAGE } from "../../model/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
@@ -166,6 +167,10 @@ class DeviceRunner implements Runner {
   /** The draft is on the GPU. */
   get #drafts(): boolean {
     return this.draft !== "none" && !this.elastic?.away;
+  }
+
+  get recurrent(): boolean {
+    return hasState(this.models.target.config);
   }
 
   get compileMs(): number {

@@ -15,7 +15,7 @@ import {
   type StandaloneWeights,
 } from "../../model/weights/draft_weights.ts";
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
-import { attentionSizes, type LayerConfig } from "../../model/config/layer_config.ts";
+import { attentionSizes, isRecurrent, type LayerConfig } from "../../model/config/layer_config.ts";
 import { PAGE, ROW_WORDS } from "../../model/device_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
@@ -32,6 +32,7 @@ import {
 import { causalModel, decoderContext, type SharedBuffers, writeRopes } from "./decoder_buffers.ts";
 import { treeScratch } from "./draft_scratch.ts";
 import { forwardLayouts } from "./scratch.ts";
+import { layerState } from "./recurrent_state.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
 /** The models with everything their plans write to. */
@@ -128,7 +129,9 @@ export function allocateModels(
     prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv });
   scratch.allocate(forwardLayouts({ target, draft, standalone: causal }, buffers, capacity));
   const buffersOf = (layers: readonly LayerKv[]) =>
-    distinct(layers.flatMap(({ keys, values }) => [keys.buffer, values.buffer]));
+    distinct(
+      layers.flatMap(({ keys, values, state }) => state ? [] : [keys.buffer, values.buffer]),
+    );
   return {
     target,
     draft,
@@ -234,9 +237,10 @@ function kvOf(
 export function allocateKv(
   arena: Arena,
   layers: readonly Pick<LayerConfig, "attention">[],
-  { pages, kvDtype = "f32" }: Pick<EngineSizes, "pages" | "kvDtype">,
+  capacity: Pick<EngineSizes, "pages" | "kvDtype" | "batch" | "shapes">,
   first = 0,
 ): LayerKv[] {
+  const { pages, kvDtype = "f32" } = capacity;
   const made: LayerKv[] = [];
   for (const [i, { attention }] of layers.entries()) {
     const shared = attention.kind === "heads" && attention.sharedKv !== undefined
@@ -247,6 +251,10 @@ export function allocateKv(
   return made;
 
   function ownKv(i: number, attention: LayerConfig["attention"]): LayerKv {
+    if (isRecurrent(attention)) {
+      const state = layerState(arena, `state.${first + i}`, attention, capacity);
+      return { keys: state.ring, values: state.ring, state };
+    }
     const sizes = attentionSizes(attention);
     const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
     const label = `kv.${first + i}`;

@@ -11,7 +11,7 @@ import { allocate } from "../../../kernels/round/allocate.ts";
 import { verifyPacked } from "../../../kernels/round/verify_packed.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { headsOf, type LayerConfig } from "../../model/config/layer_config.ts";
+import { headsOf, isRecurrent, type LayerConfig } from "../../model/config/layer_config.ts";
 import { Graph } from "../../model/graph/graph.ts";
 import { type Target, targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
 import { lower } from "../../model/lower/lower.ts";
@@ -272,6 +272,7 @@ function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellBuffers
   const groups = new Map<string, CellBuffers & { readonly buffers: Operand[] }>();
   for (const [i, { keys, values }] of kv.entries()) {
     const { attention } = layers[i] as LayerConfig;
+    if (isRecurrent(attention)) continue;
     if (attention.kind === "heads" && attention.sharedKv !== undefined) continue;
     const { kvHeads: heads, headDim, kvDtype } = headsOf(attention, layout);
     const words = headDim * KV_BYTES[kvDtype] / 4;

@@ -32,6 +32,8 @@ export interface Runner {
   readonly draft: DraftKind;
   /** Whether the draft reports its confidence, which `Decision.verify` of policies needs. */
   readonly ranks: boolean;
+  /** Whether layers have a state of fixed size, which no page holds; default false. */
+  readonly recurrent?: boolean;
   /** Whether a group of rounds may begin while the results of the one before are still to be read. */
   readonly overlaps?: boolean;
   /** Where the draft may leave the GPU. */

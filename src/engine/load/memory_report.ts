@@ -16,6 +16,7 @@ import {
   openPaper,
   type PaperEngine,
   type PaperModels,
+  stateBytes,
 } from "./paper.ts";
 import { allLayers, capacityOf } from "./sizes.ts";
 
@@ -56,6 +57,7 @@ export function allMemory(models: PaperModels, choice: MemoryChoice): AllMemory 
       weightBytes: weights,
       kvDtype,
       kvBytesPerToken: parts.target.kvBytesPerToken + (parts.draft?.kvBytesPerToken ?? 0),
+      stateBytes: stateBytes(target.config, sizes.shapes),
       context: sizes.contextLength,
       kvBytes: kv,
       scratchBytes: scratch,

@@ -17,6 +17,7 @@ import { loader, shapesAlone, type WeightShapes } from "../../model/weights/load
 import { checkpointShapes } from "../../model/weights/weights.ts";
 import { type EngineSizes, mostResultWords, roundBuffers } from "../device/buffers.ts";
 import { allocateKept } from "../device/choice/relax.ts";
+import { isRecurrent } from "../../model/config/layer_config.ts";
 import { allocateKv, allocateModels } from "../device/models.ts";
 import { IN_FLIGHT, readbackWords } from "../device/submit/submit.ts";
 import { allocateTensorMatrices, type UnitsChoice } from "../matrices/tensor.ts";
@@ -129,8 +130,17 @@ export function draftBytes({ checkpoint, config }: PaperModel<AnyDraftConfig>): 
 /** Bytes of the keys and values of one token in all layers. */
 export function kvBytesPerToken(config: ModelConfig, kvDtype: KvDtype = "f32"): number {
   const arena = measuringArena();
-  allocateKv(arena, config.layers, { pages: 1, kvDtype });
+  const cached = config.layers.filter(({ attention }) => !isRecurrent(attention));
+  allocateKv(arena, cached, { pages: 1, kvDtype, batch: 1, shapes: [] });
   return sum(arena.items) / PAGE;
+}
+
+/** Bytes of the states of fixed size that one sequence has, whose rounds have at most `rows` rows. */
+export function stateBytes({ layers }: ModelConfig, shapes: EngineSizes["shapes"]): number {
+  const arena = measuringArena();
+  const recurrent = layers.filter(({ attention }) => isRecurrent(attention));
+  allocateKv(arena, recurrent, { pages: 0, batch: 1, shapes });
+  return sum(arena.items);
 }
 
 /** Stands where a draft borrows the target's embedding and head: they take no memory of the draft's. */

@@ -4,6 +4,7 @@ import { bytesOf } from "../../gpu/kernel.ts";
 import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
 import type { DraftWeights } from "../../model/weights/draft_weights.ts";
 import type {
+  AttentionWeights,
   DecoderLayer,
   DenseWeights,
   LatentProjections,
@@ -79,10 +80,22 @@ export function layerMatrices(
   const dense = (weights: DenseWeights | undefined) =>
     weights ? { plain: [weights.gateUp], ends: [weights.down] } : { plain: [], ends: [] };
   const made = mlp.kind === "dense" ? dense(mlp) : dense(mlp.shared);
-  const into = attention.kind === "heads"
-    ? [attention.qkv, ...attention.outputGate ? [attention.outputGate] : []]
-    : projectionsOf(attention.input);
+  const into = inputsOf(attention);
   return { plain: [...into, ...made.plain], ends: [attention.o, ...made.ends] };
+}
+
+/** Matrices that the input of an attention is multiplied with. */
+function inputsOf(attention: AttentionWeights): Matrix[] {
+  switch (attention.kind) {
+    case "heads":
+      return [attention.qkv, ...attention.outputGate ? [attention.outputGate] : []];
+    case "latent":
+      return projectionsOf(attention.input);
+    case "conv":
+      return [attention.input];
+    case "delta":
+      return [attention.input, attention.rates];
+  }
 }
 
 function projectionsOf(input: LatentProjections): Matrix[] {

@@ -88,9 +88,11 @@ export function prefixCache(pool: PagePool, options: PrefixCacheOptions): Prefix
 
 /** A prefix cache as this core's drafts need it. */
 export function cacheOf(
-  { pool, draft }: Pick<Runner, "pool" | "draft">,
+  { pool, draft, recurrent }: Pick<Runner, "pool" | "draft" | "recurrent">,
   algorithm?: OutputConfig["algorithm"],
 ): PrefixCache {
+  // Pages do not hold the state that belongs to a prefix.
+  if (recurrent) return noPrefixCache();
   return prefixCache(pool, {
     // What a standalone draft stores of a token depends on no later one.
     lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,

@@ -3,6 +3,7 @@ import { isObject, quote } from "../files/fields.ts";
 import { diskFolder, type Folder, readJson, readText } from "../files/folder.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { expertStacks } from "./quantized/expert_stacks.ts";
+import { nvfp4View } from "./quantized/nvfp4.ts";
 import { quantizedView } from "./quantized/checkpoint.ts";
 import { openTensors } from "../files/tensor_files.ts";
 
@@ -21,7 +22,9 @@ export function openCheckpoint(folder: string): Checkpoint {
  */
 export function checkpointOf(folder: Folder): Checkpoint {
   using stack = new DisposableStack();
-  const view = expertStacks(quantizedView(stack.use(storedCheckpoint(folder))));
+  const view = expertStacks(
+    quantizedView(nvfp4View(stack.use(storedCheckpoint(folder)))),
+  );
   stack.move();
   return view;
 }

@@ -1,6 +1,7 @@
 /** Converts a checkpoint to safetensors, in a new folder that is complete or absent. */
 import { reason, UsageError } from "../../errors.ts";
 import { storedCheckpoint } from "./checkpoint.ts";
+import { expertStacks } from "./quantized/expert_stacks.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import { quote } from "../files/fields.ts";
@@ -61,7 +62,8 @@ const WEIGHT_INDEX = /\.index\.json$/;
  */
 export async function convertCheckpoint(options: ConvertOptions): Promise<Converted | undefined> {
   const { from, to } = options;
-  using checkpoint = storedCheckpoint(diskFolder(from));
+  const stored = storedCheckpoint(diskFolder(from));
+  using checkpoint = options.quantize ? expertStacks(stored) : stored;
   checkSharing(checkpoint);
   checkPlace(options);
   const { quantize } = options;

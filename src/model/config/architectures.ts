@@ -5,6 +5,7 @@ import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GEMMA4 } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
+import { LFM2 } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
@@ -13,6 +14,7 @@ import { OLMO2 } from "./architectures/olmo2.ts";
 import { OLMO3 } from "./architectures/olmo3.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
+import { QWEN3_5, QWEN3_5_MOE, QWEN3_NEXT } from "./architectures/qwen3_5.ts";
 import { SEED_OSS } from "./architectures/seed_oss.ts";
 import { SMOLLM3 } from "./architectures/smollm3.ts";
 import { readDecoder } from "./decoder_config.ts";
@@ -43,6 +45,10 @@ export const FAMILIES: readonly Family[] = [
   GEMMA4,
   MINISTRAL3,
   MUSE_GLIMMER,
+  LFM2,
+  QWEN3_5,
+  QWEN3_5_MOE,
+  QWEN3_NEXT,
 ];
 
 /** A name that config.json may have. */

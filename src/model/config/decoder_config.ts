@@ -2,7 +2,12 @@
 import type { DecoderConfig, Family } from "./types.ts";
 import type { Activation } from "../../../kernels/lib/gate.ts";
 import { type Fields, flag, integer, positive, quote, unusable, value } from "../files/fields.ts";
-import type { DenseMlp, HeadAttention, LayerConfig } from "./layer_config.ts";
+import {
+  type DenseMlp,
+  type HeadAttention,
+  isRecurrent,
+  type LayerConfig,
+} from "./layer_config.ts";
 import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
 import { LLAMA_NAMES, type TensorNames, WRAPPED } from "./tensor_names.ts";
 
@@ -85,7 +90,9 @@ export function slidingWindow(config: Fields): number | undefined {
 }
 
 const SLIDING = "sliding_attention";
-const LAYER_TYPES = ["full_attention", SLIDING];
+/** Kinds of layers without keys and values, by their names in `layer_types`. */
+const RECURRENT: Readonly<Record<string, string>> = { conv: "conv", linear_attention: "delta" };
+const LAYER_TYPES = ["full_attention", SLIDING, ...Object.keys(RECURRENT)];
 
 /** A checkpoint may have a wrapper's names whatever its config says: exports of the text alone keep them. */
 function namesOf({ names = LLAMA_NAMES, wrappers }: Family): TensorNames {
@@ -94,7 +101,10 @@ function namesOf({ names = LLAMA_NAMES, wrappers }: Family): TensorNames {
 
 /** The decoder's fields, on top of the family's defaults. */
 function withDefaults(family: Family, file: Fields): Fields {
-  return { ...file, values: { ...DEFAULTS, ...family.defaults, ...file.values } };
+  const renamed = Object.entries(family.renamed ?? {})
+    .flatMap(([key, own]) => value(file, own) === undefined ? [] : [[key, value(file, own)]]);
+  const values = { ...DEFAULTS, ...family.defaults, ...file.values };
+  return { ...file, values: { ...values, ...Object.fromEntries(renamed) } };
 }
 
 function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
@@ -163,9 +173,9 @@ function refuseUnplanned(
   ropes: readonly Rope[],
 ): void {
   for (const { attention } of layers) {
-    if (attention.kind === "latent") continue;
-    const { headDim, rope, bias, qkNorm } = attention;
-    if (ropes[rope]?.width === headDim || !bias && qkNorm === "none") continue;
+    if (attention.kind !== "heads") continue;
+    const { headDim, rope, bias, qkNorm, turned = headDim } = attention;
+    if (ropes[rope]?.width === turned || !bias && qkNorm === "none") continue;
     throw unusable(
       config,
       "has a partial rope together with a bias or norms of q and k, which is not supported",
@@ -184,6 +194,13 @@ function checkLayerTypes(config: Fields, layers: readonly LayerConfig[]): void {
     if (!LAYER_TYPES.includes(type)) {
       const known = LAYER_TYPES.join(", ");
       throw unusable(config, `has a layer of type ${quote(type)}, known are ${known}`);
+    }
+    const { attention } = layers[i] as LayerConfig;
+    if (RECURRENT[type] !== (isRecurrent(attention) ? attention.kind : undefined)) {
+      throw unusable(
+        config,
+        `has a layer of type ${quote(type)}, which those of this model are not`,
+      );
     }
     if (type === SLIDING && layers[i]?.attention.window === undefined) {
       throw unusable(config, `has a layer of type ${quote(type)}, but no sliding_window for it`);

@@ -104,7 +104,7 @@ export function parseDraftConfig(
 /** The draft's one layer; the tensors show whether it norms q and k, and whether they have biases. */
 function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerConfig {
   const { attention, mlp, norms } = layer as LayerConfig;
-  if (attention.kind === "latent") return layer as LayerConfig;
+  if (attention.kind !== "heads") return layer as LayerConfig;
   const has = (name: string) => layout.has(`${layout.layerPrefix}.self_attn.${name}`);
   const qkNorm = has("q_norm.weight") ? "head" : "none";
   return { attention: { ...attention, qkNorm, bias: has("q_proj.bias") }, mlp, norms };

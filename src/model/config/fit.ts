@@ -1,6 +1,8 @@
 import { UsageError } from "../../errors.ts";
 import type { AnyDraftConfig, ModelConfig } from "./types.ts";
+import { hasState } from "./layer_config.ts";
 import { quote } from "../files/fields.ts";
+import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 
 /** A config with the name of its checkpoint, for messages. */
 export interface Named<Config> {
@@ -13,7 +15,11 @@ export interface Named<Config> {
  * compared, not the sizes: see src/text/vocabulary.ts.
  */
 export function misfit(draft: AnyDraftConfig, target: ModelConfig): string | undefined {
-  if (draft.algorithm === "STANDALONE") return undefined;
+  if (draft.algorithm === "STANDALONE") {
+    return hasState(draft.layer)
+      ? "a standalone draft's rejected tokens are undone, which its layers with a state of fixed size do not"
+      : undefined;
+  }
   if (draft.targetHiddenSize !== target.hiddenSize) {
     const made = `the draft is made for hidden states of ${draft.targetHiddenSize}`;
     return `${made}, the target has ${target.hiddenSize}`;
@@ -33,6 +39,18 @@ export function misfit(draft: AnyDraftConfig, target: ModelConfig): string | und
     return `the draft reads the input of layer ${outside}, the target has ${layers}`;
   }
   return undefined;
+}
+
+/** @throws UsageError for rounds of trees of a model whose layers have states: a state is of one chain of tokens. */
+export function checkShapes(
+  { name, config }: Named<ModelConfig>,
+  shapes: readonly DraftShape[],
+): void {
+  if (!hasState(config) || shapes.every(isChain)) return;
+  throw new UsageError(
+    `Cannot draft trees for ${quote(name)}: its layers with a state of fixed size verify chains; ` +
+      `remove --draft-tree`,
+  );
 }
 
 /** @throws UsageError `Cannot use draft "X" with target "Y": ...` when they do not fit together. */

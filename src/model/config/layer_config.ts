@@ -18,8 +18,14 @@ export interface LayerConfig {
   readonly perLayerWidth?: number;
 }
 
-/** Kinds of attention; `kind` also decides the weights and the plan. */
-export type AttentionSpec = HeadAttention | LatentAttention;
+/** Kinds of attention and of what takes its place; `kind` also decides the weights and the plan. */
+export type AttentionSpec = CachedAttention | RecurrentSpec;
+
+/** Kinds of attention, which keep keys of every token. */
+export type CachedAttention = HeadAttention | LatentAttention;
+
+/** What has a state of fixed size for each sequence in the place of keys and values. */
+export type RecurrentSpec = ShortConv | DeltaNet;
 
 /** softmax(cap(scale q k^T)) v with keys and values a head. */
 export interface HeadAttention {
@@ -56,6 +62,10 @@ export interface HeadAttention {
   readonly outputGate?: boolean;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
+  /** Width of a partial rope where q and k have norms: rows of q, of k and of the norms are reordered for it. */
+  readonly turned?: number;
+  /** Rows of a head's gate (`outputGate`) follow its own in the query's matrix (Qwen3.5). Default: they have another. */
+  readonly gateInQuery?: boolean;
 }
 
 /**
@@ -82,6 +92,48 @@ export interface LatentAttention {
   readonly window: undefined;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
+}
+
+/** A convolution over a token and those before it (LFM2): o(C * conv(B * x)), B, C and x made of the input. */
+export interface ShortConv {
+  readonly kind: "conv";
+  /** Columns of B, of C and of x. */
+  readonly width: number;
+  /** Tokens that the convolution reads, its own the last. */
+  readonly taps: number;
+  readonly window: undefined;
+}
+
+/** Gated DeltaNet (Qwen3.5): a convolution of queries, keys and values, and a state for each head of values that keys address. */
+export interface DeltaNet {
+  readonly kind: "delta";
+  readonly keyHeads: number;
+  /** A multiple of `keyHeads`: neighbours share keys and queries. */
+  readonly valueHeads: number;
+  readonly keyDim: number;
+  readonly valueDim: number;
+  /** Tokens that the convolution reads, its own the last. */
+  readonly taps: number;
+  /** The rows of a head of keys are together in the checkpoint's matrices (Qwen3-Next). */
+  readonly fused: boolean;
+  readonly window: undefined;
+}
+
+/** Columns that a recurrent layer's convolution reads. */
+export function convWidth(spec: RecurrentSpec): number {
+  if (spec.kind === "conv") return spec.width;
+  const { keyHeads, valueHeads, keyDim, valueDim } = spec;
+  return 2 * keyHeads * keyDim + valueHeads * valueDim;
+}
+
+/** Whether a layer has a state of fixed size, and no keys and values. */
+export function isRecurrent(spec: AttentionSpec): spec is RecurrentSpec {
+  return spec.kind === "conv" || spec.kind === "delta";
+}
+
+/** Whether any layer does. */
+export function hasState({ layers }: { readonly layers: readonly LayerConfig[] }): boolean {
+  return layers.some(({ attention }) => isRecurrent(attention));
 }
 
 /** Kinds of MLP. */
@@ -114,6 +166,8 @@ export interface MixtureMlp {
    * down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
    */
   readonly paired?: { readonly limit: number };
+  /** The shared expert counts sigmoid(gate x) (Qwen3.5); default: 1. */
+  readonly sharedGate?: boolean;
 }
 
 /** What an attention's plan takes, elements a token (`keys`, `values`) or row. */
@@ -129,8 +183,18 @@ export interface AttentionSizes {
   readonly attentionOutput: number;
 }
 
+const NO_CELLS: AttentionSizes = {
+  keys: 0,
+  values: 0,
+  qkv: 0,
+  ownRow: 0,
+  q: 0,
+  attentionOutput: 0,
+};
+
 export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   if (spec.kind === "latent") return latentSizes(spec);
+  if (isRecurrent(spec)) return NO_CELLS;
   const { numHeads, numKvHeads, headDim, qkNorm } = spec;
   const q = numHeads * headDim;
   const keys = numKvHeads * headDim;
@@ -151,7 +215,7 @@ function latentSizes(spec: LatentAttention): AttentionSizes {
 
 /** Heads as attention over the pages sees them: latents are one key that all queries share. */
 export function headsOf(
-  spec: AttentionSpec,
+  spec: CachedAttention,
   { tablePages, kvDtype }: Pick<Heads, "tablePages" | "kvDtype">,
 ): Heads {
   const kept = { heads: spec.numHeads, tablePages, kvDtype };
@@ -161,7 +225,7 @@ export function headsOf(
 }
 
 /** Width of what the rope may turn. */
-export function ropeWidth(spec: AttentionSpec): number {
+export function ropeWidth(spec: CachedAttention): number {
   return spec.kind === "latent" ? spec.ropeDim : spec.headDim;
 }
 
@@ -173,7 +237,8 @@ export function actWidth(spec: MlpSpec): number {
 }
 
 /** Returns how many experts the shared expert equals, if it is as wide as a whole number of them; else 0. */
-export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number {
+export function sharedExperts({ shared, intermediateSize, sharedGate }: MixtureMlp): number {
+  if (sharedGate) return 0;
   const count = (shared?.intermediateSize ?? 0) / intermediateSize;
   return shared?.activation === "silu" && Number.isInteger(count) ? count : 0;
 }

@@ -1,16 +1,16 @@
-/** Reads the NextN layer of a DeepSeek-V3 checkpoint as a draft for the rest of it. */
+/** Reads the NextN layer of a checkpoint of DeepSeek-V3, or of Qwen3.5, as a draft for the rest of it. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { fieldsOf, parseModelConfig } from "./config.ts";
 import type { DraftConfig } from "./types.ts";
 import { unusable } from "../files/fields.ts";
-import type { LayerConfig } from "./layer_config.ts";
+import { isRecurrent, type LayerConfig } from "./layer_config.ts";
 
 /**
  * The draft that the first layer after the last is:
  *
  *     x = eh_proj [enorm(embedding); hnorm(h)],  y = shared_head.norm(layer(x))
  *
- * with h the target's rows after its last norm, and then y itself. Its embedding and lm_head are the
+ * with h the target's rows after its last norm, and then y itself; eh_proj is Qwen's mtp.fc. Its embedding and lm_head are the
  * target's; the copies in the file are not read.
  * @param ropeTheta instead of the config's.
  * @throws UsageError where the checkpoint has no such layer.
@@ -18,17 +18,25 @@ import type { LayerConfig } from "./layer_config.ts";
 export function parseNextnConfig(checkpoint: Checkpoint, ropeTheta?: number): DraftConfig {
   const json = checkpoint.json("config.json");
   const config = parseModelConfig(checkpoint.name, json, undefined);
-  const { layers, nextnLayers = 0, hiddenSize, vocabSize, ropes } = config;
-  if (nextnLayers === 0) {
-    const fields = fieldsOf(checkpoint.name, "config.json", json);
+  const { layers, nextnLayers = 0, mtp = false, hiddenSize, vocabSize, ropes } = config;
+  const fields = fieldsOf(checkpoint.name, "config.json", json);
+  if (nextnLayers === 0 && !mtp) {
     throw unusable(fields, "has no num_nextn_predict_layers, which NEXTN drafts with");
   }
-  const layerPrefix = `layers.${layers.length}`;
+  if (mtp && !checkpoint.tensors.has("mtp.fc.weight")) {
+    const why = "has no tensors mtp.*, which NEXTN drafts with: many exports leave them out";
+    throw unusable(
+      { ...fields, where: "it" },
+      `${why}; --donor MODEL reads them from another checkpoint of the model`,
+    );
+  }
+  const layerPrefix = mtp ? "layers.0" : `layers.${layers.length}`;
+  const layer = layers.findLast(({ attention }) => !isRecurrent(attention)) as LayerConfig;
   return Object.freeze({
     algorithm: "NEXTN",
     layer: {
       ...config,
-      layers: [layers.at(-1) as LayerConfig],
+      layers: [layer],
       ropes: ropes.map((rope) => ({ ...rope, theta: ropeTheta ?? rope.theta })),
       tied: false,
     },
@@ -42,8 +50,20 @@ export function parseNextnConfig(checkpoint: Checkpoint, ropeTheta?: number): Dr
     normBeforeResidual: false,
     inputNorms: "each",
     normOutput: true,
-    prefix: "model.",
-    fc: `${layerPrefix}.eh_proj`,
+    prefix: mtp ? "mtp." : "model.",
+    fc: mtp ? "fc" : `${layerPrefix}.eh_proj`,
     layerPrefix,
+    nextnNorms: mtp ? MTP_NORMS : nextnNorms(layerPrefix),
   });
+}
+
+type NextnNorms = NonNullable<DraftConfig["nextnNorms"]>;
+
+const MTP_NORMS: NextnNorms = {
+  inputs: ["pre_fc_norm_embedding", "pre_fc_norm_hidden"],
+  output: "norm",
+};
+
+function nextnNorms(layer: string): NextnNorms {
+  return { inputs: [`${layer}.enorm`, `${layer}.hnorm`], output: `${layer}.shared_head.norm` };
 }

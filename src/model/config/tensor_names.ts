@@ -9,6 +9,8 @@ export interface TensorNames {
    * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
    */
   readonly modules: Readonly<Record<LayerRole, string>>;
+  /** The final norm; default "norm". */
+  readonly norm?: string;
   /**
    * Names within a layer of tensors of all its experts, where experts have none of their own: of gates and ups,
    * [experts, 2 intermediate, hidden], and of downs, [experts, hidden, intermediate].
@@ -54,7 +56,22 @@ export type LayerRole =
   | "perLayerGate"
   | "perLayerProjection"
   | "perLayerNorm"
-  | "layerScalar";
+  | "layerScalar"
+  | "convIn"
+  | "convTaps"
+  | "convOut"
+  | "sharedExpertGate"
+  | "deltaQkv"
+  | "deltaZ"
+  | "deltaB"
+  | "deltaA"
+  | "deltaQkvz"
+  | "deltaBa"
+  | "deltaTaps"
+  | "deltaLog"
+  | "deltaBias"
+  | "deltaNorm"
+  | "deltaOut";
 
 /** Stands for an expert's number. */
 export const EXPERT = "{expert}";
@@ -104,6 +121,23 @@ export const LLAMA_NAMES: TensorNames = {
     perLayerProjection: "per_layer_projection",
     perLayerNorm: "post_per_layer_input_norm",
     layerScalar: "layer_scalar",
+    // Short convolutions are LFM2's.
+    convIn: "conv.in_proj",
+    convTaps: "conv.conv",
+    convOut: "conv.out_proj",
+    // Gated DeltaNets are Qwen's.
+    sharedExpertGate: "mlp.shared_expert_gate",
+    deltaQkv: "linear_attn.in_proj_qkv",
+    deltaZ: "linear_attn.in_proj_z",
+    deltaB: "linear_attn.in_proj_b",
+    deltaA: "linear_attn.in_proj_a",
+    deltaQkvz: "linear_attn.in_proj_qkvz",
+    deltaBa: "linear_attn.in_proj_ba",
+    deltaTaps: "linear_attn.conv1d",
+    deltaLog: "linear_attn.A_log",
+    deltaBias: "linear_attn.dt_bias",
+    deltaNorm: "linear_attn.norm",
+    deltaOut: "linear_attn.out_proj",
   },
   // transformers 5, without ".weight".
   expertStacks: { gateUp: "mlp.experts.gate_up_proj", down: "mlp.experts.down_proj" },

@@ -45,6 +45,8 @@ export interface ModelConfig {
   readonly names: TensorNames;
   /** Layers after the last that draft (`num_nextn_predict_layers`). Absent: none. */
   readonly nextnLayers?: number;
+  /** Instead, checkpoints may have such a layer in tensors `mtp.*` (Qwen3.5): like the last with attention. */
+  readonly mtp?: boolean;
   readonly bosTokenId: number | undefined;
   /** Read from generation_config.json if it is present, else from config.json. */
   readonly eosTokenIds: readonly number[];
@@ -101,6 +103,8 @@ export interface DraftConfig {
   readonly fc: string;
   /** Name of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
   readonly layerPrefix: string;
+  /** NEXTN: names of the norms after `prefix`, of embedding and hidden row and of the layer's output. */
+  readonly nextnNorms?: { readonly inputs: readonly [string, string]; readonly output: string };
 }
 
 /** What a target and a draft layer have in common: all but the special tokens. */
@@ -123,6 +127,8 @@ export interface Family extends FamilyName {
    * Its `model_type` decides between families that share a wrapper; without one it is the first family.
    */
   readonly wrappers?: readonly FamilyName[];
+  /** Keys that mean the same as others, which they take the place of: by the others' names. */
+  readonly renamed?: Readonly<Record<string, string>>;
   /** What transformers assumes where config.json is silent, by its keys. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Biases (`attention_bias`, `mlp_bias`) that its layers follow; others refuse a config that has them. */
@@ -152,6 +158,7 @@ type ModelExtras = Pick<
   | "maxPositions"
   | "nextnLayers"
   | "perLayer"
+  | "mtp"
 >;
 
 /** A layer of causal attention over heads and a gated MLP, without any family's particulars. */

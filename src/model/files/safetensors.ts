@@ -18,6 +18,7 @@ export type GroupedDType =
   | "GROUPED_I8"
   | "GROUPED_F8"
   | "GROUPED_MXFP4"
+  | "GROUPED_NVFP4"
   | "GROUPED_Q8"
   | "GROUPED_Q4";
 

@@ -1,11 +1,18 @@
 /** Decoder layers as graphs. */
-import { queryScaleRows, sigmoidGateRows } from "../../../kernels/elementwise/elementwise.ts";
+import { queryScaleRows } from "../../../kernels/elementwise/elementwise.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { type HeadAttention, headsOf, type LatentAttention } from "../config/layer_config.ts";
+import {
+  convWidth,
+  type HeadAttention,
+  headsOf,
+  type LatentAttention,
+} from "../config/layer_config.ts";
 import { PAGE } from "../device_layout.ts";
 import type {
+  ConvWeights,
   DecoderLayer,
+  DeltaWeights,
   DenseWeights,
   HeadWeights,
   LatentWeights,
@@ -16,6 +23,7 @@ import {
   type Graph,
   type KvTarget,
   type LayerKv,
+  type LayerState,
   type RowsOf,
   type Value,
   value,
@@ -51,16 +59,76 @@ export function decoderLayer(
     readonly at?: Operand | undefined;
   },
 ): Value {
-  const { attention } = layer;
-  const branch = attention.kind === "latent"
-    ? latentAttention(graph, context, layer, { weights: attention, input, of })
-    : attended(graph, context, layer, {
-      weights: attention,
-      q: storedHeads(graph, context, layer, { weights: attention, input, of }),
-      input,
-      of,
-    });
+  const branch = attentionBranch(graph, context, layer, { input, of });
   return layerEnd(graph, context, layer, { x, branch, at });
+}
+
+/** What a layer's attention, or what takes its place, adds to the residual stream. */
+function attentionBranch(
+  graph: Graph,
+  context: DecoderContext,
+  layer: PlacedLayer,
+  { input, of }: { readonly input: Value; readonly of: RowsOf },
+): Value {
+  const { attention: weights } = layer;
+  switch (weights.kind) {
+    case "latent":
+      return latentAttention(graph, context, layer, { weights, input, of });
+    case "conv":
+      return convolved(graph, layer, { weights, input, of });
+    case "delta":
+      return deltaNet(graph, context, layer, { weights, input, of });
+    case "heads":
+      return attended(graph, context, layer, {
+        weights,
+        q: storedHeads(graph, context, layer, { weights, input, of }),
+        input,
+        of,
+      });
+  }
+}
+
+/** o(norm(o of the recurrence) * silu(z)), see kernels/recurrent/delta_rule.wgsl. */
+function deltaNet(
+  graph: Graph,
+  { config: { rmsNormEps: eps } }: DecoderContext,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec, input: matrix, rates: ofRates, taps: weight, vectors, o }, input, of }: {
+    readonly weights: DeltaWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const { delta: memory, ...state } = stateOf(kv);
+  if (memory === undefined) throw new Error(`${label} has no state of its heads`);
+  const projected = graph.linear(input, matrix, { label: `${label}.deltaIn` });
+  const rates = graph.linear(input, ofRates, { label: `${label}.deltaRates` });
+  const conv = { form: "silu", cols: convWidth(spec), weight, taps: spec.taps, state, of } as const;
+  const mixed = graph.shortConv(projected, conv, `${label}.conv`);
+  const heads = { projected, rates, weights: vectors, heads: spec, eps, memory, of };
+  const out = graph.deltaRule(mixed, heads, `${label}.delta`);
+  return graph.linear(out, o, { label: `${label}.deltaOut` });
+}
+
+/** o(C * conv(B * x)) */
+function convolved(
+  graph: Graph,
+  { kv, label }: Pick<PlacedLayer, "kv" | "label">,
+  { weights: { spec: { taps }, input: matrix, taps: weight, o }, input, of }: {
+    readonly weights: ConvWeights;
+    readonly input: Value;
+    readonly of: RowsOf;
+  },
+): Value {
+  const x = graph.linear(input, matrix, { label: `${label}.convIn` });
+  const conv = { form: "gated", cols: x.cols / 3, weight, taps, state: stateOf(kv), of } as const;
+  const out = graph.shortConv(x, conv, `${label}.conv`);
+  return graph.linear(out, o, { label: `${label}.convOut` });
+}
+
+function stateOf({ state }: LayerKv): LayerState {
+  if (state === undefined) throw new Error("a recurrent layer has no state");
+  return state;
 }
 
 /** The layer from its attention's output on. */
@@ -202,7 +270,11 @@ export function attended(
     `${label}.attention`,
   );
   const gated = outputGate && input
-    ? sigmoidGated(graph, out, graph.linear(input, outputGate, { label: `${label}.outputGate` }))
+    ? graph.sigmoidGate(
+      out,
+      { gate: graph.linear(input, outputGate, { label: `${label}.outputGate` }) },
+      `${label}.outputGate.sigmoid`,
+    )
     : out;
   return graph.linear(gated, o, { bias: outBias, label: `${label}.o` });
 }
@@ -224,23 +296,6 @@ function scaledQueries(
       queryScaleRows(
         { x: at(q), rows: of.rows, out: at(out) },
         { rows, cols, ...queryScale, label: out.label },
-      ),
-    ],
-  }, out.label);
-  return out;
-}
-
-/** x sigmoid(gate) */
-function sigmoidGated(graph: Graph, x: Value, gate: Value): Value {
-  const { rows, cols } = x;
-  const out = value(`${gate.label}.sigmoid`, rows, cols);
-  graph.call({
-    reads: [x, gate],
-    writes: [out],
-    record: (at) => [
-      sigmoidGateRows(
-        { x: at(x), gate: at(gate), out: at(out) },
-        { rows, cols, label: out.label },
       ),
     ],
   }, out.label);
@@ -352,11 +407,18 @@ function mixture(
     readonly logits?: Value | undefined;
   },
 ): Value {
-  const { spec, bias, biases, gateUp, down, stacked, shared, beside } = weights;
+  const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, beside } = weights;
   const { routing, paired, activation = "silu" } = spec;
   const jobs = { routing, shared: stacked };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
   const logits = given ?? routerLogits(graph, weights, x, label);
+  const counted = ofAll && sharedGate
+    ? graph.sigmoidGate(
+      ofAll,
+      { gate: logits, first: routing.numExperts, whole: true },
+      `${label}.shared.gate`,
+    )
+    : ofAll;
   const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,
@@ -376,18 +438,18 @@ function mixture(
     `${label}.experts.down`,
   );
   const added = biases && { values: biases.down, experts };
-  const counted = beside
+  const counts = beside
     ? expertShares(graph, { shares, experts, scale: beside.expertScale, label })
     : shares;
-  const sum = graph.combine(outputs, counted, `${label}.experts`, added);
-  return ofAll ? graph.add(ofAll, sum, `${label}.addExperts`) : sum;
+  const sum = graph.combine(outputs, counts, `${label}.experts`, added);
+  return counted ? graph.add(counted, sum, `${label}.addExperts`) : sum;
 }
 
 function routerLogits(
   graph: Graph,
-  { router, biases }: MixtureWeights,
+  { router }: MixtureWeights,
   x: Value,
   label: string,
 ): Value {
-  return graph.linear(x, router, { bias: biases?.router, label: `${label}.router` });
+  return graph.linear(x, router, { label: `${label}.router` });
 }

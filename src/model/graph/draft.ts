@@ -7,6 +7,7 @@ import type { TreeBuffers } from "../../../kernels/tree/tree.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { DraftConfig } from "../config/types.ts";
 import type { DraftWeights } from "../weights/draft_weights.ts";
+import type { DecoderLayer, HeadWeights, LatentWeights } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
 import { attended, decoderLayer, layerEnd, storedHeads } from "./decoder.ts";
 import type { Graph, LayerKv, RowsOf, Value } from "./graph.ts";
@@ -78,7 +79,7 @@ interface Entered {
 
 /**
  * One draft forward over rows whose token is one ahead of their hidden row, as far as all of them are needed: their keys
- * and values are stored, and in `draft.extended` what `draftLast` continues with. With latents it runs to the end.
+ * and values are stored, and in `draft.extended` what `draftLast` continues with. With latents or a gate it runs to the end.
  */
 export function draftBody(
   graph: Graph,
@@ -87,8 +88,8 @@ export function draftBody(
   from: Features | HiddenRows,
 ): void {
   const { weights: { layer }, extended, kv } = draft;
-  const { attention } = layer;
-  if (attention.kind === "latent") {
+  const attention = cachedAttention(layer);
+  if (!endsLater(attention)) {
     const entered = draftInput(graph, draft, of, from, extended.x);
     const placed = { ...layer, kv, label: LABEL };
     decoderLayer(graph, draft, placed, { ...entered, of, at: extended.x });
@@ -99,6 +100,17 @@ export function draftBody(
   storedHeads(graph, draft, { kv, label: LABEL }, heads);
 }
 
+/** Whether `draftLast` finishes the layer of `draftBody`: not of latents, nor with a gate, which reads the input of every row. */
+function endsLater(attention: HeadWeights | LatentWeights): attention is HeadWeights {
+  return attention.kind === "heads" && attention.outputGate === undefined;
+}
+
+/** The attention of a draft's layer. @throws Error where it has a state in its place, which no head has. */
+function cachedAttention({ attention }: DecoderLayer): HeadWeights | LatentWeights {
+  if (attention.kind === "heads" || attention.kind === "latent") return attention;
+  throw new Error(`a draft's layer is of kind ${attention.kind}`);
+}
+
 /** Hidden rows of the last row of each of `batch` sequences, where `draftBody` left them: attention and MLP. */
 export function draftLast(
   graph: Graph,
@@ -107,8 +119,8 @@ export function draftLast(
   batch: number,
 ): Value {
   const { weights: { layer }, kv, extended, ends, config: { hiddenSize: cols } } = draft;
-  const { attention } = layer;
-  if (attention.kind === "latent") {
+  const attention = cachedAttention(layer);
+  if (!endsLater(attention)) {
     const all = graph.input("draft.extended", draft.widestRows, cols, extended.x);
     return graph.gather(all, last, batch, "draft.ends");
   }

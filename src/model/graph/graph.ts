@@ -6,6 +6,8 @@ import type { ElementFunction } from "../../../kernels/elementwise/elementwise.t
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
+import type { DeltaHeads, DeltaMemory } from "../../../kernels/recurrent/delta_rule.ts";
+import type { ConvForm } from "../../../kernels/recurrent/short_conv.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { type Matrix, requireRowOrder, type RowOrder, type Table } from "../../gpu/matrix.ts";
@@ -27,6 +29,17 @@ export interface Value {
 export interface LayerKv {
   readonly keys: Operand;
   readonly values: Operand;
+  /** In the place of keys and values, where the layer has a state of fixed size for each slot. */
+  readonly state?: LayerState;
+}
+
+/** What a recurrent layer keeps of each slot. */
+export interface LayerState {
+  /** Rows that its convolution read last, by their positions, f32 [slots, ringRows, columns]. */
+  readonly ring: Operand;
+  readonly ringRows: number;
+  /** Of Gated DeltaNet. */
+  readonly delta?: DeltaMemory;
 }
 
 /** Rows of a forward: the buffer of `Row`s and how many of them. */
@@ -145,6 +158,46 @@ export interface Attention {
   readonly out: Value;
 }
 
+/** A convolution of each column over a row and the rows of its slot before it; see kernels/recurrent/short_conv.wgsl. */
+export interface ShortConvolution {
+  readonly kind: "short_conv";
+  readonly x: Value;
+  readonly form: ConvForm;
+  /** [columns of out, taps] */
+  readonly weight: Operand;
+  readonly taps: number;
+  readonly state: LayerState;
+  readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/** The recurrence of Gated DeltaNet; see kernels/recurrent/delta_rule.wgsl. */
+export interface DeltaRule {
+  readonly kind: "delta_rule";
+  /** q, k and v after the convolution. */
+  readonly mixed: Value;
+  /** The same before it, and z. */
+  readonly projected: Value;
+  /** b and a. */
+  readonly rates: Value;
+  readonly weights: Operand;
+  readonly heads: DeltaHeads;
+  readonly eps: number;
+  readonly memory: DeltaMemory;
+  readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/** out = x * sigmoid(gate), gate from column `first` on, or with `whole` that column for all of a row. */
+export interface SigmoidGate {
+  readonly kind: "sigmoid_gate";
+  readonly x: Value;
+  readonly gate: Value;
+  readonly first: number;
+  readonly whole: boolean;
+  readonly out: Value;
+}
+
 /** Stores latents of x and absorbs its queries; see kernels/mla/latent_prepare.ts. */
 export interface LatentPrepare {
   readonly kind: "latent_prepare";
@@ -191,6 +244,7 @@ export interface ExpertJobs {
 export interface Route {
   readonly kind: "route";
   readonly logits: Value;
+  /** Of sigmoid scores for the choice, or of the logits of softmax scores, [experts]. */
   readonly bias: Operand | undefined;
   readonly jobs: ExpertJobs;
   /** u32 [rows, topK + shared] */
@@ -317,6 +371,9 @@ export type Operation =
   | Concat
   | StoreHeads
   | Attention
+  | ShortConvolution
+  | DeltaRule
+  | SigmoidGate
   | LatentPrepare
   | LatentAttention
   | LatentValue
@@ -437,6 +494,38 @@ export class Graph {
     label: string,
   ): Value {
     return this.#add({ kind: "attention", q, ...of, out: like(q, label) }, label);
+  }
+
+  shortConv(
+    x: Value,
+    { cols, ...of }: Pick<ShortConvolution, "form" | "weight" | "taps" | "state" | "of"> & {
+      readonly cols: number;
+    },
+    label: string,
+  ): Value {
+    return this.#add({ kind: "short_conv", x, ...of, out: value(label, x.rows, cols) }, label);
+  }
+
+  deltaRule(
+    mixed: Value,
+    of: Pick<DeltaRule, "projected" | "rates" | "weights" | "heads" | "eps" | "memory" | "of">,
+    label: string,
+  ): Value {
+    const { valueHeads, valueDim } = of.heads;
+    const out = value(label, mixed.rows, valueHeads * valueDim);
+    return this.#add({ kind: "delta_rule", mixed, ...of, out }, label);
+  }
+
+  sigmoidGate(
+    x: Value,
+    { gate, first = 0, whole = false }: {
+      readonly gate: Value;
+      readonly first?: number;
+      readonly whole?: boolean;
+    },
+    label: string,
+  ): Value {
+    return this.#add({ kind: "sigmoid_gate", x, gate, first, whole, out: like(x, label) }, label);
   }
 
   /** @param q where queries go; absent: x has none, or a new value. */

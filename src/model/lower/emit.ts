@@ -7,7 +7,12 @@ import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
 import { attentionOnDevice, unitsOf } from "../../../kernels/attention/attention_on_device.ts";
 import { splitsOf } from "../../../kernels/attention/splits.ts";
-import { addRows, gateRows, mapRows } from "../../../kernels/elementwise/elementwise.ts";
+import {
+  addRows,
+  gateRows,
+  mapRows,
+  sigmoidGateRows,
+} from "../../../kernels/elementwise/elementwise.ts";
 import {
   combineExperts,
   expertMatmul,
@@ -47,6 +52,8 @@ import {
   normLanes,
   rmsNorm,
 } from "../../../kernels/norm/rms_norm.ts";
+import { deltaRule } from "../../../kernels/recurrent/delta_rule.ts";
+import { shortConv } from "../../../kernels/recurrent/short_conv.ts";
 import { copyRows, fillRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
 import { verifyRows } from "../../../kernels/round/round.ts";
 import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
@@ -127,6 +134,44 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       return [emitHeads(to, op)];
     case "attention":
       return emitAttention(to, op);
+    case "short_conv": {
+      const { x, form, weight, taps, state, of, out, label } = op;
+      return shortConv({ x: at(x), weight, rows: of.rows, ring: state.ring, out: at(out) }, {
+        form,
+        cols: out.cols,
+        xCols: x.cols,
+        taps,
+        ringRows: state.ringRows,
+        count: of.count,
+        label,
+      });
+    }
+    case "delta_rule": {
+      const { mixed, projected, rates, weights, heads, eps, memory, of, out, label } = op;
+      const values = { mixed: at(mixed), projected: at(projected), rates: at(rates) };
+      const { rows, count, perSlot } = of;
+      return [
+        deltaRule({ memory, rows, ...values, weights, out: at(out) }, {
+          heads,
+          eps,
+          count,
+          perSlot,
+          label,
+        }),
+      ];
+    }
+    case "sigmoid_gate": {
+      const { x, gate, first, whole, out, label } = op;
+      const { rows, cols } = out;
+      return [
+        sigmoidGateRows({ x: at(x), gate: at(gate), out: at(out) }, {
+          rows,
+          cols,
+          gate: { cols: gate.cols, first, whole },
+          label,
+        }),
+      ];
+    }
     case "latent_prepare": {
       const { x, out, latent, queries, heads, kvB, normWeight, eps, to: { kv, rope, of }, label } =
         op;

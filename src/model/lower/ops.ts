@@ -14,6 +14,7 @@ import type {
   Call,
   Combine,
   Copy,
+  DeltaRule,
   Elementwise,
   Embed,
   ExpertGate,
@@ -27,6 +28,8 @@ import type {
   Partials,
   Route,
   Scatter,
+  ShortConvolution,
+  SigmoidGate,
   StoreHeads,
   Value,
   VerifyRows,
@@ -305,6 +308,9 @@ type Kernels =
   | Gate
   | Elementwise
   | StoreHeads
+  | ShortConvolution
+  | DeltaRule
+  | SigmoidGate
   | Route
   | Scatter
   | Copy
@@ -375,7 +381,12 @@ export function readsOf(op: LoweredOp): Value[] {
     case "place":
     case "scatter":
     case "copy":
+    case "short_conv":
       return [op.x];
+    case "sigmoid_gate":
+      return [op.x, op.gate];
+    case "delta_rule":
+      return [op.mixed, op.projected, op.rates];
     case "expert_matmul":
       return [
         op.x,

@@ -1,6 +1,6 @@
 /** What `eyrie inspect` reports of the kinds of layers a model has. */
 import type { ModelConfig } from "../config/types.ts";
-import type { AttentionSpec, HeadAttention } from "../config/layer_config.ts";
+import { type CachedAttention, type HeadAttention, isRecurrent } from "../config/layer_config.ts";
 
 /** Heads of an attention. */
 export interface HeadReport {
@@ -38,7 +38,7 @@ export interface LatentReport {
 }
 
 export function headReport(
-  attention: AttentionSpec,
+  attention: CachedAttention,
 ): HeadReport {
   const { numHeads: heads } = attention;
   if (attention.kind === "heads") {
@@ -53,7 +53,7 @@ export function headReport(
 /** Reports each other kind of heads, in the order of their first layers. */
 export function otherHeads({ layers }: ModelConfig): readonly OtherHeads[] {
   const kinds = Map.groupBy(
-    layers.map(({ attention }) => headReport(attention)),
+    layers.flatMap(({ attention }) => isRecurrent(attention) ? [] : [headReport(attention)]),
     (heads) => `${heads.kvHeads} ${heads.headDim}`,
   );
   return [...kinds.values()].slice(1).flatMap((alike) => {

@@ -5,7 +5,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { misfit } from "../config/fit.ts";
-import type { LayerConfig } from "../config/layer_config.ts";
+import { type CachedAttention, isRecurrent } from "../config/layer_config.ts";
 import {
   type ExpertReport,
   expertReport,
@@ -108,6 +108,8 @@ export interface MemoryReport {
   readonly weightBytes: number;
   readonly kvDtype: KvDtype;
   readonly kvBytesPerToken: number;
+  /** States of fixed size of its layers without keys and values; part of `kvBytes`. */
+  readonly stateBytes: number;
   /** Tokens of the one sequence: the model's context, as far as it is kept by default. */
   readonly context: number;
   /** Keys and values of that context. */
@@ -176,7 +178,10 @@ function partReport(
   memory: PartMemory,
 ): PartReport {
   // What differs between layers besides heads and windows is reported for the first alone.
-  const { attention } = config.layers[0] as LayerConfig;
+  const cached = config.layers.flatMap(({ attention }) =>
+    isRecurrent(attention) ? [] : [attention]
+  );
+  const attention = cached[0] as CachedAttention;
   const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
   const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
   const tensors = [...checkpoint.tensors.values()];
@@ -230,7 +235,13 @@ function totals(
     .map(([name, group]) => ({
       name,
       tensors: group.length,
-      bytes: group.reduce((total, { size }) => total + size, 0),
+      bytes: group.reduce((total, tensor) => total + bytesOf(tensor), 0),
     }))
     .sort((a, b) => a.name < b.name ? -1 : 1);
+}
+
+/** Bytes of a tensor; of MXFP4 as in its file: 17 for each 32 numbers. */
+function bytesOf({ dtype, shape, size }: TensorInfo): number {
+  if (dtype !== "GROUPED_MXFP4") return size;
+  return shape.reduce((product, n) => product * n, 17 / 32);
 }

@@ -43,6 +43,7 @@ export function loadDraft(
   const specs = draftTensors(config);
   const tensor = byRole(checkpoint, specs);
   const vector = (role: string) => load.vector(`draft.${role}`, tensor(role));
+  const norm = (role: string) => load.norm(`draft.${role}`, config.layer.normOffset, tensor(role));
   const matrix = (role: string) => load.matrix(`draft.${role}`, [tensor(role)]);
   const offsets = () =>
     config.reducedVocab
@@ -54,12 +55,12 @@ export function loadDraft(
     fcBias: config.fcBias ? vector("fcBias") : undefined,
     layer: loadDraftLayer(load, tensor, config),
     norms: config.algorithm === "EAGLE3"
-      ? { input: vector("layers.0.inputNorm"), hidden: vector("layers.0.hiddenNorm") }
+      ? { input: norm("layers.0.inputNorm"), hidden: norm("layers.0.hiddenNorm") }
       : undefined,
-    layerNorm: config.algorithm === "NEXTN" ? vector("layers.0.inputNorm") : undefined,
-    finalNorm: config.algorithm === "EAGLE" ? undefined : vector("norm"),
+    layerNorm: config.algorithm === "NEXTN" ? norm("layers.0.inputNorm") : undefined,
+    finalNorm: config.algorithm === "EAGLE" ? undefined : norm("norm"),
     inputNorms: specs.map(({ role }) => role).filter((role) => role.startsWith("inputNorms."))
-      .map(vector),
+      .map(norm),
     head: config.ownHead ? matrix("head") : target.head,
     offsets: load.ids("d2t", config.draftVocabSize, offsets),
   };

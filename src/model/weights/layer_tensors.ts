@@ -1,11 +1,24 @@
 /** The tensors of one decoder layer: roles, names and shapes. */
+import {
+  gateRuns,
+  hasRuns,
+  keyRuns,
+  normRuns,
+  qkvzRuns,
+  queryRuns,
+  ratesRuns,
+  type RowRuns,
+} from "./row_runs.ts";
+import { convWidth } from "../config/layer_config.ts";
 import type {
+  DeltaNet,
   DenseMlp,
   HeadAttention,
   LatentAttention,
   LayerConfig,
   MixtureMlp,
   MlpSpec,
+  ShortConv,
 } from "../config/layer_config.ts";
 import { EXPERT, type LayerRole, type TensorNames } from "../config/tensor_names.ts";
 
@@ -80,9 +93,70 @@ export function attentionTensors(
   at: Place,
   width: number,
 ): TensorSpec[] {
-  return attention.kind === "latent"
-    ? latentTensors(attention, at, width)
-    : headTensors(attention, at, width);
+  switch (attention.kind) {
+    case "heads":
+      return headTensors(attention, at, width);
+    case "latent":
+      return latentTensors(attention, at, width);
+    case "conv":
+      return convTensors(attention, at, width);
+    case "delta":
+      return deltaTensors(attention, at, width);
+  }
+}
+
+function deltaTensors(spec: DeltaNet, at: Place, width: number): TensorSpec[] {
+  const { valueHeads, valueDim, taps, fused } = spec;
+  const values = valueHeads * valueDim;
+  const bare = (role: LayerRole) =>
+    vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}`, valueHeads);
+  const inputs = fused
+    ? [
+      ...runsOf(moduleMatrix("deltaQkvz", at, [0, width]), qkvzRuns(spec)),
+      ...runsOf(moduleMatrix("deltaBa", at, [0, width]), ratesRuns(spec)),
+    ]
+    : [
+      ...matrices([["deltaQkv", convWidth(spec)]], at, width),
+      ...matrices([["deltaZ", values]], at, width),
+      ...matrices([["deltaB", valueHeads]], at, width),
+      ...matrices([["deltaA", valueHeads]], at, width),
+    ];
+  return [
+    ...inputs,
+    tapsTensor("deltaTaps", at, [convWidth(spec), taps]),
+    bare("deltaLog"),
+    bare("deltaBias"),
+    normTensor("deltaNorm", at, valueDim),
+    ...matrices([["deltaOut", at.hiddenSize]], at, values),
+  ];
+}
+
+/** Runs of a tensor's rows, each with the tensor's role and its number. */
+function runsOf({ role, shape, ...spec }: TensorSpec, { of, runs }: RowRuns): TensorSpec[] {
+  return runs.map(([first, rows], i) => ({
+    ...spec,
+    role: `${role}.${i}`,
+    shape: [rows, ...shape.slice(1)],
+    part: { first, of },
+  }));
+}
+
+function convTensors({ width, taps }: ShortConv, at: Place, cols: number): TensorSpec[] {
+  return [
+    ...matrices([["convIn", 3 * width]], at, cols),
+    tapsTensor("convTaps", at, [width, taps]),
+    ...matrices([["convOut", at.hiddenSize]], at, width),
+  ];
+}
+
+/** Weights of a convolution of each column by itself. */
+function tapsTensor(
+  role: LayerRole,
+  at: Place,
+  [columns, taps]: readonly [number, number],
+): TensorSpec {
+  const name = `${at.prefix}.${at.names.modules[role]}.weight`;
+  return { role: `${at.roles}.${role}`, name, shape: [columns, 1, taps], kind: "vector" };
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
@@ -97,6 +171,20 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
     ...own && attention.values !== "keys" ? [["v", keys] as const] : [],
   ];
   const whole = qkNorm === "whole";
+  if (hasRuns(attention)) {
+    const norm = (role: LayerRole) => runsOf(normTensor(role, at, 0), normRuns(attention));
+    const q = moduleMatrix("q", at, [0, width]);
+    return [
+      ...runsOf(q, queryRuns(attention)),
+      ...runsOf(moduleMatrix("k", at, [0, width]), keyRuns(attention)),
+      ...matrices([["v", keys]], at, width),
+      ...attention.gateInQuery
+        ? runsOf({ ...q, role: `${at.roles}.outputGate` }, gateRuns(attention))
+        : [],
+      ...qkNorm === "none" ? [] : [...norm("qNorm"), ...norm("kNorm")],
+      ...matrices([["o", at.hiddenSize]], at, queries),
+    ];
+  }
   return [
     ...matrices(qkv, at, width),
     ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
@@ -184,6 +272,9 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
         })),
     ).flat(),
     ...shared ? gatedTensors(shared, at, sharedRoles) : [],
+    ...spec.sharedGate
+      ? [{ ...moduleMatrix("sharedExpertGate", at, [1, at.hiddenSize]), kind: "table" } as const]
+      : [],
   ];
 }
 

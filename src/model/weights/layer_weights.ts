@@ -2,12 +2,25 @@
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import {
+  gateRuns,
+  hasRuns,
+  keyRuns,
+  normRuns,
+  qkvzRuns,
+  queryRuns,
+  ratesRuns,
+  type RowRuns,
+} from "./row_runs.ts";
+import {
+  type AttentionSpec,
+  type DeltaNet,
   type DenseMlp,
   type HeadAttention,
   type LatentAttention,
   type LayerConfig,
   type MixtureMlp,
   sharedExperts,
+  type ShortConv,
 } from "../config/layer_config.ts";
 import type { Rope } from "../config/rope_config.ts";
 import type { ModelConfig } from "../config/types.ts";
@@ -25,9 +38,12 @@ export interface LayerSource {
   readonly normOffset: number;
 }
 
+/** Weights of each kind of attention, and of what takes its place. */
+export type AttentionWeights = HeadWeights | LatentWeights | ConvWeights | DeltaWeights;
+
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
 export interface DecoderLayer {
-  readonly attention: HeadWeights | LatentWeights;
+  readonly attention: AttentionWeights;
   readonly mlp: DenseWeights | MixtureWeights;
   /**
    * Of the attention's output and of the MLP's input and output, [hidden] each; undefined where
@@ -64,9 +80,7 @@ export function loadLayer(
     there ? load.norm(`${label}.${role}`, normOffset, tensor(role)) : undefined;
   const [before, after] = [spec.norms !== "after", spec.norms !== "before"];
   return {
-    attention: spec.attention.kind === "latent"
-      ? loadLatentAttention(source, spec.attention)
-      : loadHeadAttention(source, spec.attention, ropes),
+    attention: loadAttention(source, spec.attention, ropes),
     mlp: spec.mlp.kind === "mixture"
       ? loadMixtureMlp(source, spec.mlp)
       : loadDenseMlp(source, spec.mlp),
@@ -86,6 +100,83 @@ export function loadLayer(
   };
 }
 
+function loadAttention(
+  source: LayerSource,
+  spec: AttentionSpec,
+  ropes: readonly Rope[],
+): AttentionWeights {
+  switch (spec.kind) {
+    case "heads":
+      return loadHeadAttention(source, spec, ropes);
+    case "latent":
+      return loadLatentAttention(source, spec);
+    case "conv":
+      return loadConv(source, spec);
+    case "delta":
+      return loadDelta(source, spec);
+  }
+}
+
+export interface DeltaWeights {
+  readonly kind: "delta";
+  readonly spec: DeltaNet;
+  /** Rows of q, k, v and z, [2 keys + 2 values, hidden]. */
+  readonly input: Matrix;
+  /** Rows of b and a, [2 valueHeads, hidden]. */
+  readonly rates: Matrix;
+  /** Of q, k and v, [columns, taps], the oldest first. */
+  readonly taps: Operand;
+  /** A_log, dt_bias and the weight of the norm, [2 valueHeads + valueDim]. */
+  readonly vectors: Operand;
+  /** [hidden, values] */
+  readonly o: Matrix;
+}
+
+function loadDelta({ load, label, tensor }: LayerSource, spec: DeltaNet): DeltaWeights {
+  const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
+  const { fused } = spec;
+  const input = fused ? runs("deltaQkvz", qkvzRuns(spec)) : ["deltaQkv", "deltaZ"].map(tensor);
+  const rates = fused ? runs("deltaBa", ratesRuns(spec)) : ["deltaB", "deltaA"].map(tensor);
+  return {
+    kind: "delta",
+    spec,
+    input: load.matrix(`${label}.deltaIn`, input),
+    rates: load.matrix(`${label}.deltaRates`, rates),
+    taps: load.vector(`${label}.deltaTaps`, flat(tensor("deltaTaps"))),
+    vectors: load.vector(
+      `${label}.deltaVectors`,
+      ...["deltaLog", "deltaBias", "deltaNorm"].map(tensor),
+    ),
+    o: load.matrix(`${label}.deltaOut`, [tensor("deltaOut")]),
+  };
+}
+
+export interface ConvWeights {
+  readonly kind: "conv";
+  readonly spec: ShortConv;
+  /** Rows of B, C and x: [3 width, hidden]. */
+  readonly input: Matrix;
+  /** [width, taps], the oldest first. */
+  readonly taps: Operand;
+  /** [hidden, width] */
+  readonly o: Matrix;
+}
+
+function loadConv({ load, label, tensor }: LayerSource, spec: ShortConv): ConvWeights {
+  return {
+    kind: "conv",
+    spec,
+    input: load.matrix(`${label}.convIn`, [tensor("convIn")]),
+    taps: load.vector(`${label}.convTaps`, flat(tensor("convTaps"))),
+    o: load.matrix(`${label}.convOut`, [tensor("convOut")]),
+  };
+}
+
+/** A tensor as a vector. */
+function flat(tensor: TensorInfo): TensorInfo {
+  return { ...tensor, shape: [tensor.shape.reduce((product, n) => product * n, 1)] };
+}
+
 export interface HeadWeights {
   readonly kind: "heads";
   readonly spec: HeadAttention;
@@ -98,7 +189,7 @@ export interface HeadWeights {
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
   readonly qkNorm: Operand | undefined;
-  /** [heads headDim, width of the layer's input], where the output is gated. */
+  /** Of the heads' outputs, [heads headDim, width of the layer's input]. */
   readonly outputGate?: Matrix;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
@@ -116,6 +207,7 @@ export function loadHeadAttention(
 ): HeadWeights {
   const { qkNorm, qkGains, bias, outBias, sinks, headDim } = spec;
   const { width } = ropes[spec.rope] as Rope;
+  if (hasRuns(spec)) return loadRuns({ load, label, tensor, normOffset }, spec);
   const own = spec.sharedKv === undefined;
   const qkv = {
     turned: [tensor("q"), ...own ? [tensor("k")] : []],
@@ -146,6 +238,30 @@ export function loadHeadAttention(
     o: load.matrix(`${label}.o`, [tensor("o")]),
     outBias: outBias ? load.vector(`${label}.oBias`, tensor("oBias")) : undefined,
     sinks: sinks ? load.vector(`${label}.sinks`, tensor("sinks")) : undefined,
+  };
+}
+
+/** The same where tensors have rows in another order, or those of a gate. */
+function loadRuns(
+  { load, label, tensor, normOffset }: LayerSource,
+  spec: HeadAttention,
+): HeadWeights {
+  if (spec.bias || spec.qkNorm !== "head") {
+    throw new Error(`${label}: heads without norms of q and k`);
+  }
+  const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
+  const rows = [...runs("q", queryRuns(spec)), ...runs("k", keyRuns(spec)), tensor("v")];
+  const norms = [...runs("qNorm", normRuns(spec)), ...runs("kNorm", normRuns(spec))];
+  return {
+    kind: "heads",
+    spec,
+    qkv: load.matrix(`${label}.qkv`, rows),
+    bias: undefined,
+    qkNorm: load.norm(`${label}.qkNorm`, normOffset, ...norms),
+    ...spec.outputGate
+      ? { outputGate: load.matrix(`${label}.outputGate`, runs("outputGate", gateRuns(spec))) }
+      : {},
+    o: load.matrix(`${label}.o`, [tensor("o")]),
   };
 }
 
@@ -245,9 +361,9 @@ export interface MixtureWeights {
   readonly spec: MixtureMlp;
   /** [experts, hidden] */
   readonly router: Matrix;
-  /** Added to scores for the choice, [experts]. */
+  /** Added to sigmoid scores for the choice, or to the logits of softmax scores, [experts]. */
   readonly bias: Operand | undefined;
-  /** Where `paired`: added to logits, [experts], and to the outputs of experts, [experts, outputs]. */
+  /** Where `paired`: added to the outputs of experts, [experts, outputs]. */
   readonly biases?: ExpertBiases | undefined;
   /** [gate; up] of each expert, [experts + stacked, 2 intermediate, hidden]. */
   readonly gateUp: Matrix;
@@ -257,6 +373,8 @@ export interface MixtureWeights {
   readonly stacked: number;
   /** The shared expert, where it is not stacked. */
   readonly shared: DenseWeights | undefined;
+  /** The shared expert's gate is the router's row behind those of experts. */
+  readonly sharedGate?: boolean;
   /** See `MixtureMlp.beside`. */
   readonly beside?: BesideWeights | undefined;
 }
@@ -274,7 +392,6 @@ export interface BesideWeights {
 }
 
 export interface ExpertBiases {
-  readonly router: Operand;
   readonly gateUp: Operand;
   readonly down: Operand;
 }
@@ -300,7 +417,12 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
   return {
     kind: "mixture",
     spec,
-    router: load.table(`${label}.router`, tensor("router")),
+    router: load.table(
+      `${label}.router`,
+      tensor("router"),
+      ...spec.sharedGate ? [tensor("sharedExpertGate")] : [],
+    ),
+    ...spec.sharedGate ? { sharedGate: true } : {},
     bias: scores === "sigmoid"
       ? load.vector(`${label}.routerBias`, tensor("routerBias"))
       : undefined,
@@ -337,9 +459,8 @@ function loadPairedExperts(
     kind: "mixture",
     spec,
     router: load.table(`${label}.router`, tensor("router")),
-    bias: undefined,
+    bias: vector("routerBias"),
     biases: {
-      router: vector("routerBias"),
       gateUp: vector("expertGateUpBias"),
       down: vector("expertDownBias"),
     },

@@ -35,8 +35,8 @@ export interface Loader {
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
   /** Stacks two tensors in the row order gate_up. */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
-  /** A matrix to look rows up in; never quantized. */
-  table(label: string, tensor: TensorInfo): Table;
+  /** A matrix to look rows up in; never quantized. Tensors of one type and width are stacked by rows. */
+  table(label: string, tensor: TensorInfo, ...others: readonly TensorInfo[]): Table;
   /** Stacks tensors of heads (q, k and v) in the row order rope_halves. */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
   /**
@@ -124,8 +124,8 @@ export function loader(
       build(label, source.matrixShape(tensors), (bytes) => stacked(gpu, tensors, bytes)),
     pair: (label, a, b) =>
       build(label, source.matrixShape([a, b]), (bytes) => paired(gpu, a, b, bytes)),
-    table: (label, tensor) =>
-      build(label, source.tableShape(tensor), (bytes) => stacked(gpu, [tensor], bytes)),
+    table: (label, tensor, ...others) =>
+      build(label, source.tableShape(tensor), (bytes) => stacked(gpu, [tensor, ...others], bytes)),
     heads(label, tensors, heads) {
       const shape = source.matrixShape([...tensors.turned, ...tensors.plain]);
       return build(label, shape, (bytes) => headHalves(gpu, tensors, heads, bytes));

@@ -24,6 +24,7 @@ const GROUPED: readonly GroupedDType[] = [
   "GROUPED_I8",
   "GROUPED_F8",
   "GROUPED_MXFP4",
+  "GROUPED_NVFP4",
   "GROUPED_Q8",
   "GROUPED_Q4",
 ];
@@ -56,7 +57,7 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
     table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]),
     ...perLayerTensors(config),
     ...layers,
-    vector("norm", "norm.weight", hiddenSize),
+    vector("norm", `${names.norm ?? "norm"}.weight`, hiddenSize),
   ];
   return [
     ...prefixed.map((spec) => withPrefixes(spec, names.prefixes)),
@@ -126,7 +127,9 @@ export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
   const final = {
     EAGLE: [],
     EAGLE3: [vector("norm", `${prefix}norm.weight`, hiddenSize)],
-    NEXTN: [vector("norm", `${at.prefix}.shared_head.norm.weight`, hiddenSize)],
+    NEXTN: config.nextnNorms
+      ? [vector("norm", `${prefix}${config.nextnNorms.output}.weight`, hiddenSize)]
+      : [],
   };
   return [
     ...config.ownEmbedding ? [embed] : [],
@@ -156,9 +159,7 @@ function inputNormTensors(config: DraftConfig): TensorSpec[] {
     case "EAGLE3":
       return [0, 1, 2].map((i) => norm(i, `fc_norm.${i}`, width));
     case "NEXTN":
-      return ["enorm", "hnorm"].map((name, i) =>
-        norm(i, `${config.layerPrefix}.${name}`, hiddenSize)
-      );
+      return config.nextnNorms?.inputs.map((name, i) => norm(i, name, hiddenSize)) ?? [];
     case "EAGLE":
       return ["embedding_layernorm", "hidden_states_layernorm"].map((name, i) =>
         norm(i, name, hiddenSize)
@@ -171,7 +172,7 @@ function inputNormTensors(config: DraftConfig): TensorSpec[] {
  * those of others are in files all the same.
  */
 export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string[] {
-  const { layers, nextnLayers = 0 } = config;
+  const { layers, nextnLayers = 0, mtp = false } = config;
   const nextn = Array.from({ length: nextnLayers }, (_, i) => layers.length + i);
   const sharing = layers.flatMap(({ attention }, i) =>
     attention.kind === "heads" && attention.sharedKv !== undefined ? [i] : []
@@ -179,6 +180,7 @@ export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string
   const ignorable = [
     IGNORABLE.source,
     ...nextn.length > 0 ? [`^model\\.layers\\.(${nextn.join("|")})\\.`] : [],
+    ...mtp ? ["^mtp\\."] : [],
     ...sharing.length > 0
       ? [`(^|\\.)layers\\.(${sharing.join("|")})\\.self_attn\\.[kv]_(proj|norm)\\.`]
       : [],

@@ -50,6 +50,7 @@ const FORMAT: Partial<Record<DType, StoredFormat>> = {
   GROUPED_I8: "i8",
   GROUPED_F8: "f8",
   GROUPED_MXFP4: "mxfp4",
+  GROUPED_NVFP4: "nvfp4",
   GROUPED_Q8: "q8",
   GROUPED_Q4: "q4",
 };

@@ -1,4 +1,11 @@
 import assert from "node:assert/strict";
+import { blockValues } from "../../../src/model/checkpoint/quantized/blocks.ts";
+import { convertCheckpoint } from "../../../src/model/checkpoint/convert.ts";
+import { openCheckpoint } from "../../../src/model/checkpoint/checkpoint.ts";
+import { parseModelConfig } from "../../../src/model/config/config.ts";
+import { quantizableTensors } from "../../../src/model/weights/quantizable.ts";
+import { checkTarget } from "../../../src/model/weights/tensors.ts";
+import { widen } from "../../../src/model/files/widen.ts";
 import { dequantized } from "../../../src/model/checkpoint/quantized/dequantize.ts";
 import { expertStacks } from "../../../src/model/checkpoint/quantized/expert_stacks.ts";
 import { hash32 } from "../../../src/speculate/noise.ts";
@@ -102,4 +109,33 @@ Deno.test("matrices of experts with biases beside them are stored by inputs, and
     return numbers[(expert * COLS + k) * ROWS + n];
   });
   assert.deepEqual([...new Uint16Array(bytes.buffer)], expected);
+});
+
+Deno.test("convert quantizes experts that are stored by inputs, which are rows then", async () => {
+  const from = new URL("../../golden/gpt_oss", import.meta.url).pathname;
+  const parent = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const to = `${parent}/q8`;
+    const quantize = { to: "q8", names: quantizableTensors } as const;
+    await convertCheckpoint({ from, to, force: false, shardBytes: 1e9, quantize });
+    using converted = openCheckpoint(to);
+    using original = openCheckpoint(from);
+    const json = converted.json("config.json");
+    const config = parseModelConfig("gpt_oss", json, undefined);
+    assert.deepEqual(checkTarget(converted, config), []);
+    const found = converted.tensors.get(NAME)!;
+    assert.equal(found.dtype, "GROUPED_Q8");
+    const blocks = new Uint8Array(found.size);
+    converted.read(found, 0, blocks);
+    const stored = original.tensors.get(NAME)!;
+    const bytes = new Uint8Array(stored.size);
+    original.read(stored, 0, bytes);
+    const values = blockValues(blocks, "q8");
+    const expected = widen(bytes, "BF16");
+    assert.equal(values.length, expected.length);
+    const worst = Math.max(...values.map((value, i) => Math.abs(value - (expected[i] ?? NaN))));
+    assert.ok(worst < 0.005, `${worst}`);
+  } finally {
+    await Deno.remove(parent, { recursive: true });
+  }
 });

@@ -2,7 +2,8 @@
  * Small matrices in the layouts of quantized checkpoints, written from their public definitions:
  * GPTQ: AutoGPTQ `QuantLinear.pack`; AWQ: AutoAWQ `WQLinear_GEMM.from_linear`; compressed-tensors:
  * `pack_to_int32` and the formats of its README; FP8: vLLM's fp8 checkpoints and DeepSeek-V3's
- * `weight_scale_inv` (inference/kernel.py `weight_dequant`).
+ * `weight_scale_inv` (inference/kernel.py `weight_dequant`); NVFP4: compressed-tensors `nvfp4-pack-quantized` and
+ * ModelOpt's `NVFP4QTensor`.
  */
 import { hash32 } from "../../../src/speculate/noise.ts";
 import { e4m3 } from "./e4m3.ts";
@@ -291,6 +292,58 @@ function fp8(
 }
 
 /** Every layout that is supported. */
+/** OCP Microscaling Formats (MX) 1.0, 5.3.3. */
+const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0, -0.5, -1, -1.5, -2, -3, -4, -6];
+
+/** Factor of all scales of a module, in each of both ways. */
+function nvfp4(config: Layout["config"], inverse: boolean): Layout {
+  const factor = Math.fround(0.37 / 2688);
+  return {
+    config,
+    write(size) {
+      const { prefix, rows, cols } = size;
+      const code = random(4, streamOf(size, 9));
+      const byte: At = (n, g) => 1 + random(8, streamOf(size, 10))(n, g) % 126;
+      const global = Float32Array.of(inverse ? 1 / factor : factor);
+      const [stored = NaN] = global;
+      const f32: Stored = {
+        name: `${prefix}.${inverse ? "weight_global_scale" : "weight_scale_2"}`,
+        dtype: "F32",
+        shape: inverse ? [1] : [],
+        bytes: bytesOf(global),
+      };
+      const u8 = (name: string, dtype: string, width: number, of: At): Stored => ({
+        name: `${prefix}.${name}`,
+        dtype,
+        shape: [rows, width],
+        bytes: Uint8Array.from(
+          { length: rows * width },
+          (_, i) => of(Math.floor(i / width), i % width),
+        ),
+      });
+      return {
+        stored: [
+          u8(
+            inverse ? "weight_packed" : "weight",
+            "U8",
+            cols / 2,
+            (n, j) => code(n, 2 * j) | code(n, 2 * j + 1) << 4,
+          ),
+          u8("weight_scale", "F8_E4M3", cols / 16, byte),
+          f32,
+          { ...f32, name: `${prefix}.${inverse ? "input_global_scale" : "input_scale"}` },
+        ],
+        // Both scales together are rounded to the 11 bits of f16, over 2^-12.
+        values: valuesOf(size, (n, k) => {
+          const exact = e4m3(byte(n, k >> 4)) * (inverse ? 1 / stored : stored);
+          const [scale = NaN] = Float16Array.of(exact * 4096);
+          return (E2M1[code(n, k)] ?? NaN) * scale / 4096;
+        }),
+      };
+    },
+  };
+}
+
 export const LAYOUTS: Readonly<Record<string, Layout>> = {
   "gptq, groups of 32": gptq(32, 1),
   "gptq, groups of 128": gptq(128, 1),
@@ -321,4 +374,14 @@ export const LAYOUTS: Readonly<Record<string, Layout>> = {
     "weight_scale",
     ({ cols }) => ({ block: [1, cols] }),
   ),
+  "compressed-tensors nvfp4": nvfp4(
+    compressed("nvfp4-pack-quantized", {
+      num_bits: 4,
+      type: "float",
+      strategy: "tensor_group",
+      group_size: 16,
+    }),
+    true,
+  ),
+  "modelopt nvfp4": nvfp4({ quant_method: "modelopt", quant_algo: "NVFP4" }, false),
 };

@@ -30,6 +30,7 @@ const DTYPE = {
   i8: "GROUPED_I8",
   f8: "GROUPED_F8",
   mxfp4: "GROUPED_MXFP4",
+  nvfp4: "GROUPED_NVFP4",
 } as const;
 
 /** Tensors of a quantized module, and scales of activations, which stay float32. */

@@ -1,15 +1,17 @@
 /** Rows of quantized checkpoints as float32, for what is looked up or read in two ways. */
-import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
+import { GROUP, isFp4, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
+import { e4m3 } from "./e4m3.ts";
 import { rowWords } from "./modules.ts";
 
 /**
- * The numbers of rows as `ReadRows` fills them, [rows, cols]: what kernels/lib/weights_u4.wgsl, _i8, _f8 and
- * _mxfp4 compute.
+ * The numbers of rows as `ReadRows` fills them, [rows, cols]: what kernels/lib/weights_u4.wgsl, _i8, _f8,
+ * _mxfp4 and _nvfp4 compute.
  */
 export function dequantized(
   words: Uint32Array<ArrayBuffer>,
   { format, cols }: { readonly format: Prequantized; readonly cols: number },
 ): Float32Array<ArrayBuffer> {
+  if (format === "nvfp4") return nvfp4Values(words, cols);
   const { weights, all } = rowWords({ format, cols });
   const rows = words.length / all;
   const bits = 8 * WEIGHT_BYTES[format];
@@ -26,6 +28,21 @@ export function dequantized(
   }
   return out;
 }
+
+/** Words of groups have a scale for each half of a group, f16 times NVFP4_UNIT. */
+function nvfp4Values(words: Uint32Array<ArrayBuffer>, cols: number): Float32Array<ArrayBuffer> {
+  const { weights, all } = rowWords({ format: "nvfp4", cols });
+  const scales = new Float16Array(words.buffer, words.byteOffset, 2 * words.length);
+  return Float32Array.from({ length: words.length / all * cols }, (_, i) => {
+    const [row, k] = [Math.floor(i / cols), i % cols];
+    const code = (words[row * all + (k >> 3)] ?? 0) >>> 4 * (k % 8) & 15;
+    const scale = scales[2 * (row * all + weights) + (k >> 4)] ?? 0;
+    return (E2M1[code] ?? 0) * scale * NVFP4_UNIT;
+  });
+}
+
+/** What scales of NVFP4 are stored over, so that f16 has those of weights from 2^-24 to 2^6 with all its bits. */
+export const NVFP4_UNIT: number = 2 ** -12;
 
 /** Numbers of 4 bits, e2m1: a sign, 2 bits of exponent and one of mantissa. */
 export const E2M1: readonly number[] = [
@@ -50,11 +67,7 @@ export const E2M1: readonly number[] = [
 /** What each stored integer stands for before its zero and scale. */
 function valueTable(format: Prequantized): Float32Array {
   if (format === "u4") return Float32Array.from({ length: 16 }, (_, u) => u);
-  if (format === "mxfp4") return Float32Array.from(E2M1);
+  if (isFp4(format)) return Float32Array.from(E2M1);
   if (format === "i8") return Float32Array.from({ length: 256 }, (_, u) => u - 128);
-  return Float32Array.from({ length: 256 }, (_, byte) => {
-    const [exponent, mantissa] = [byte >>> 3 & 15, byte & 7];
-    const size = exponent === 0 ? mantissa * 2 ** -9 : (8 + mantissa) * 2 ** (exponent - 10);
-    return byte < 128 ? size : -size;
-  });
+  return Float32Array.from({ length: 256 }, (_, byte) => e4m3(byte));
 }

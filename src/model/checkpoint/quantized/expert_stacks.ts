@@ -88,20 +88,23 @@ function blocksView(from: Checkpoint, name: string, blocks: TensorInfo): View {
     },
     read(offset, into) {
       const [first, count] = [offset / (4 * all), into.length / (4 * all)];
-      const numbers = new Uint8Array(count * weights * 4);
-      from.read(blocks, first * weights * 4, numbers);
+      const numbers = new Uint32Array(count * weights);
+      from.read(blocks, first * weights * 4, new Uint8Array(numbers.buffer));
       const exponents = new Uint8Array(count * groups);
       from.read(scales, first * groups, exponents);
-      // 2^127 is the largest power of two in f32, and with it 6 would not be a number.
-      if (exponents.some((exponent) => exponent > 252)) {
-        throw badTensor(from, scales, "has a scale that is no number");
-      }
-      const powers = new Uint8Array(Uint32Array.from(exponents, powerBits).buffer);
+      const words = new Uint32Array(count * all);
+      let largest = 0;
       for (let row = 0; row < count; row++) {
-        const at = row * 4 * all;
-        into.set(numbers.subarray(row * weights * 4, (row + 1) * weights * 4), at);
-        into.set(powers.subarray(row * 4 * groups, (row + 1) * 4 * groups), at + 4 * weights);
+        words.set(numbers.subarray(row * weights, (row + 1) * weights), row * all);
+        for (let group = 0; group < groups; group++) {
+          const exponent = exponents[row * groups + group] ?? 0;
+          if (exponent > largest) largest = exponent;
+          words[row * all + weights + group] = powerBits(exponent);
+        }
       }
+      // Of larger ones the kernels' twice the power, or its product with 6, would not be a number.
+      if (largest > 252) throw badTensor(from, scales, "has a scale that is no number");
+      into.set(new Uint8Array(words.buffer));
     },
   };
 }

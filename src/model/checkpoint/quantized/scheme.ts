@@ -34,7 +34,7 @@ export interface Scheme {
   readonly kept: readonly string[];
 }
 
-const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8, mxfp4, eyrie";
+const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8, mxfp4, modelopt, eyrie";
 
 /**
  * The scheme of a checkpoint, undefined where it is not quantized.
@@ -56,8 +56,11 @@ export function readScheme(config: Fields): Scheme | undefined {
       return fp8(found);
     case "compressed-tensors":
       return compressed(found);
+    case "modelopt":
+      expect(found, "quant_algo", ["NVFP4"]);
+      return undefined; // Tensors show it: see nvfp4.ts.
     case "mxfp4":
-      return undefined; // Tensors show it: see expert_stacks.ts.
+      return undefined; // See expert_stacks.ts.
   }
   throw unusable(found, `has quant_method ${quote(method ?? null)}, supported are ${SUPPORTED}`);
 }
@@ -105,11 +108,19 @@ function fp8(found: Fields): Scheme {
   };
 }
 
+const NVFP4 = "nvfp4-pack-quantized";
+
 /** https://github.com/vllm-project/compressed-tensors, `QuantizationConfig` */
-function compressed(found: Fields): Scheme {
+function compressed(found: Fields): Scheme | undefined {
   const groups = nested(found, "config_groups");
   if (groups === undefined) throw unusable(found, "has no config_groups");
-  const schemes = Object.keys(groups.values).map((key) => compressedGroup(found, groups, key));
+  const keys = Object.keys(groups.values);
+  const others = keys.filter((key) => {
+    const format = nested(groups, key) && value(nested(groups, key) as Fields, "format");
+    return (format ?? value(found, "format")) !== NVFP4;
+  });
+  if (keys.length > 0 && others.length === 0) return undefined; // Tensors show it: see nvfp4.ts.
+  const schemes = others.map((key) => compressedGroup(found, groups, key));
   const [first] = schemes;
   if (first === undefined) throw unusable(groups, "names no group");
   if (schemes.some((other) => JSON.stringify(other) !== JSON.stringify(first))) {

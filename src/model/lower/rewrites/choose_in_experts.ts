@@ -8,6 +8,8 @@ export const chooseInExperts: Rewrite = {
   apply(edits, { tuning }) {
     for (const route of edits.ops) {
       if (route.kind !== "route" || edits.writer(route.logits)?.kind !== "normed_router") continue;
+      // Experts choose by logits alone.
+      if (route.bias) continue;
       const readers = edits.readers(route.out);
       const gateUp = readers.find((op) => op.kind === "expert_matmul" && !op.perJob);
       if (gateUp?.kind !== "expert_matmul") continue;

@@ -1,0 +1,63 @@
+// Groups of 16 weights along k: w = e2m1 * scale, the scale f16 * 2^-12 (NVFP4, whose two scales are one here). A word
+// has the scales of 32 weights. Packed by src/model/checkpoint/quantized/lane_order.ts: nibble n of a vec8's word is
+// weight n. Both products are exact.
+
+//#import lib/vec8
+//#import lib/e2m1
+
+@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
+@group(0) @binding(16) var<storage, read> scales: array<vec4<u32>>; // two f16 [SHARD_ROWS, COLS / 32]
+
+struct PackedBlock {
+  words: vec4<u32>, // the lane's next four vec8s
+  scales: vec4<f32>, // twice that of each
+}
+
+const TWICE = 0.00048828125; // 2^-11
+
+fn scales_of(group: u32) -> vec2<f32> {
+  return unpack2x16float(scales[group / 4u][group % 4u]) * TWICE;
+}
+
+// Lanes 4q .. 4q + 3 are in the same 32 weights, two of them in each half. Of two lanes every other vec8 is in a second
+// half, of one lane every other two; and the words are in the order of k.
+fn load_scales(i: u32) -> vec4<f32> {
+  if (packed_lanes() >= 4u) {
+    let words = scales[i / 4u] >> vec4<u32>(i % 4u / 2u * 16u);
+    return vec4<f32>(
+      unpack2x16float(words.x).x,
+      unpack2x16float(words.y).x,
+      unpack2x16float(words.z).x,
+      unpack2x16float(words.w).x,
+    ) * TWICE;
+  }
+  if (packed_lanes() == 2u) {
+    let group = i - i % 2u;
+    return vec4<f32>(scales_of(group), scales_of(group + 1u));
+  }
+  return scales_of(i).xxyy;
+}
+
+fn load_block(i: u32) -> PackedBlock {
+  return PackedBlock(weights[i], load_scales(i));
+}
+
+fn eight(word: u32, scale: f32) -> Vec8 {
+  return Vec8(halves_of(word) * scale, halves_of(word >> 16u) * scale);
+}
+
+fn vec8_0(block: PackedBlock) -> Vec8 {
+  return eight(block.words.x, block.scales.x);
+}
+
+fn vec8_1(block: PackedBlock) -> Vec8 {
+  return eight(block.words.y, block.scales.y);
+}
+
+fn vec8_2(block: PackedBlock) -> Vec8 {
+  return eight(block.words.z, block.scales.z);
+}
+
+fn vec8_3(block: PackedBlock) -> Vec8 {
+  return eight(block.words.w, block.scales.w);
+}

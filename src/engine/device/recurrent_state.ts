@@ -1,0 +1,37 @@
+/** What recurrent layers keep of each slot, where others keep keys and values of every token. */
+import type { Arena } from "../../gpu/arena.ts";
+import { stepWords } from "../../../kernels/recurrent/delta_rule.ts";
+import { convWidth, type RecurrentSpec } from "../../model/config/layer_config.ts";
+import type { LayerState } from "../../model/graph/graph.ts";
+import { type EngineSizes, mostRows } from "./buffers.ts";
+
+/** What the size of a state depends on. */
+export type StateSizes = Pick<EngineSizes, "batch" | "shapes">;
+
+/**
+ * Allocates the state of a layer for all slots. It is addressed by positions, so that rows of rejected drafts, which the
+ * next round's take the places of, need no undoing; a row at position 0 reads nothing of it, so that it needs no reset.
+ */
+export function layerState(
+  arena: Arena,
+  label: string,
+  spec: RecurrentSpec,
+  capacity: StateSizes,
+): LayerState {
+  const rows = mostRows(capacity);
+  const floats = (name: string, ofSlot: number) =>
+    arena.allocate(`${label}.${name}`, 4 * capacity.batch * ofSlot);
+  const ringRows = rows + spec.taps - 1;
+  const ring = floats("ring", ringRows * convWidth(spec));
+  if (spec.kind === "conv") return { ring, ringRows };
+  const { valueHeads, keyDim, valueDim } = spec;
+  return {
+    ring,
+    ringRows,
+    delta: {
+      states: floats("states", valueHeads * keyDim * valueDim),
+      steps: floats("steps", stepWords(spec, rows)),
+      stepRows: rows,
+    },
+  };
+}

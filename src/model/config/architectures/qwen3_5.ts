@@ -1,0 +1,160 @@
+import { MOST } from "../decoder_config.ts";
+import {
+  type Fields,
+  flag,
+  integer,
+  integers,
+  quote,
+  unusable,
+  value,
+} from "../../files/fields.ts";
+import type { DeltaNet, LayerConfig, MlpSpec } from "../layer_config.ts";
+import { parseMixture } from "../mixture_config.ts";
+import { parseRope } from "../rope_config.ts";
+import { llamaNamesBut } from "../tensor_names.ts";
+import type { BaseLayer, Family } from "../types.ts";
+
+const DEFAULTS = {
+  max_position_embeddings: 32_768,
+  head_dim: 256,
+  partial_rotary_factor: 0.25,
+  full_attention_interval: 4,
+  attn_output_gate: true,
+  linear_conv_kernel_dim: 4,
+  linear_key_head_dim: 128,
+  linear_value_head_dim: 128,
+  linear_num_key_heads: 16,
+  linear_num_value_heads: 32,
+};
+
+const MIXTURE = {
+  ...DEFAULTS,
+  // Published files of mixtures have none.
+  intermediate_size: 5632,
+  decoder_sparse_step: 1,
+  num_experts: 512,
+  num_experts_per_tok: 10,
+  moe_intermediate_size: 512,
+  shared_expert_intermediate_size: 512,
+};
+
+const NAMES = llamaNamesBut({
+  sharedGate: "mlp.shared_expert.gate_proj",
+  sharedUp: "mlp.shared_expert.up_proj",
+  sharedDown: "mlp.shared_expert.down_proj",
+});
+
+/** Weights of norms are added to 1, but those in DeltaNets. */
+const model = () => ({ normOffset: 1, mtp: true });
+
+/** Qwen3.5, 3.6, 3.8: Gated DeltaNets, and every fourth layer an attention with a gate and a partial rope. */
+export const QWEN3_5: Family = {
+  architecture: "Qwen3_5ForCausalLM",
+  modelType: "qwen3_5_text",
+  wrappers: [{ architecture: "Qwen3_5ForConditionalGeneration", modelType: "qwen3_5" }],
+  defaults: DEFAULTS,
+  layer: (config, base, i) => mixing(config, base, i, base.mlp, { fused: false }),
+  model,
+  names: NAMES,
+};
+
+/** The same with mixtures of experts, one of which is shared and has a gate. */
+export const QWEN3_5_MOE: Family = {
+  architecture: "Qwen3_5MoeForCausalLM",
+  modelType: "qwen3_5_moe_text",
+  wrappers: [{ architecture: "Qwen3_5MoeForConditionalGeneration", modelType: "qwen3_5_moe" }],
+  defaults: { ...MIXTURE, num_experts: 256, num_experts_per_tok: 8 },
+  layer: (config, base, i) => mixing(config, base, i, mixture(config, base), { fused: false }),
+  model,
+  names: NAMES,
+};
+
+/** Qwen3-Next: as Qwen3.5 with mixtures, what a DeltaNet makes of its input stored by heads of keys. */
+export const QWEN3_NEXT: Family = {
+  architecture: "Qwen3NextForCausalLM",
+  modelType: "qwen3_next",
+  defaults: MIXTURE,
+  layer(config, base, i) {
+    const step = integer(config, "decoder_sparse_step", { least: 1, most: 2 ** 20 });
+    const dense = integers(config, "mlp_only_layers", 2 ** 20) ?? [];
+    const sparse = !dense.includes(i) && (i + 1) % step === 0;
+    const mlp = sparse ? mixture(config, base) : base.mlp;
+    return mixing(config, base, i, mlp, { fused: true });
+  },
+  model,
+  names: NAMES,
+};
+
+function mixing(
+  config: Fields,
+  { attention }: BaseLayer,
+  i: number,
+  mlp: MlpSpec,
+  { fused }: Pick<DeltaNet, "fused">,
+): LayerConfig {
+  if (!isAttention(config, i)) return { attention: deltaNet(config, fused), mlp, norms: "before" };
+  if (!flag(config, "attn_output_gate", true)) {
+    throw unusable(config, "has attn_output_gate false, expected true");
+  }
+  const { headDim } = attention;
+  const { width } = parseRope(config, headDim);
+  return {
+    attention: {
+      ...attention,
+      qkNorm: "head",
+      outputGate: true,
+      gateInQuery: true,
+      ...width < headDim ? { turned: width } : {},
+    },
+    mlp,
+    norms: "before",
+  };
+}
+
+function isAttention(config: Fields, i: number): boolean {
+  const types = value(config, "layer_types");
+  if (Array.isArray(types)) return types[i] === "full_attention";
+  const interval = integer(config, "full_attention_interval", { least: 1, most: MOST.layers });
+  return (i + 1) % interval === 0;
+}
+
+/** Most numbers of a key: each has a register of its own in the recurrence. */
+const MOST_KEY = 128;
+
+function deltaNet(config: Fields, fused: boolean): DeltaNet {
+  const heads = (key: string) => integer(config, key, { least: 1, most: MOST.heads });
+  const dim = (key: string, most: number) =>
+    integer(config, key, { least: 8, most, multipleOf: 8 });
+  const [keyHeads, valueHeads] = [heads("linear_num_key_heads"), heads("linear_num_value_heads")];
+  if (valueHeads % keyHeads !== 0) {
+    const why = `has linear_num_value_heads ${valueHeads}, expected a multiple of the ${keyHeads}`;
+    throw unusable(config, `${why} of keys`);
+  }
+  const gate = value(config, "output_gate_type") ?? "silu";
+  if (gate !== "silu" && gate !== "swish") {
+    throw unusable(config, `has output_gate_type ${quote(gate)}, known are silu, swish`);
+  }
+  return {
+    kind: "delta",
+    keyHeads,
+    valueHeads,
+    keyDim: dim("linear_key_head_dim", MOST_KEY),
+    valueDim: dim("linear_value_head_dim", 256),
+    taps: integer(config, "linear_conv_kernel_dim", { least: 2, most: 16 }),
+    fused,
+    window: undefined,
+  };
+}
+
+function mixture(config: Fields, base: BaseLayer): MlpSpec {
+  if (!flag(config, "norm_topk_prob", true)) {
+    throw unusable(config, "has norm_topk_prob false, expected true");
+  }
+  const mlp = parseMixture(config, base, { experts: "num_experts", size: "moe_intermediate_size" });
+  const intermediateSize = integer(config, "shared_expert_intermediate_size", {
+    least: 8,
+    most: MOST.intermediate,
+    multipleOf: 8,
+  });
+  return { ...mlp, shared: { ...base.mlp, intermediateSize }, sharedGate: true };
+}

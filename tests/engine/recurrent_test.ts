@@ -1,0 +1,151 @@
+/** Models whose layers keep a state of fixed size: no bit may depend on chunks, drafts or neighbours. */
+import assert from "node:assert/strict";
+import { openRunner } from "../../src/engine/device/device_runner.ts";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
+import { checkModels, loadWith } from "../../src/engine/load/load.ts";
+import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
+import { cacheOf } from "../../src/engine/schedule/prefix_cache.ts";
+import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { PAGE } from "../../src/model/device_layout.ts";
+import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { exhaustive } from "../exhaustive.ts";
+import { openGpu } from "../gpu/shared.ts";
+import { folderOf } from "./speculated.ts";
+
+const BATCH = 3;
+const CONTEXT = 128;
+/** Tokens decoded of each prompt. */
+const MOST = 24;
+const PROMPTS = [3, 50, 17].map((length, i) =>
+  Array.from({ length }, (_, j) => 3 + (j * 37 + i * 11) % 300)
+);
+
+for (const name of ["lfm2", "qwen3_5", "qwen3_5_moe", "qwen3_next"]) {
+  for (const software of [true, false]) {
+    // The other two have kernels of qwen3_5's; their goldens are compared in architectures_test.ts.
+    const { test } = software || name === "lfm2" || name === "qwen3_5" ? Deno : exhaustive;
+    test(`${name}, ${software ? "software" : "hardware"} kernels: the bits of plain decoding after rejections at every length, in batches, for any chunks`, async () => {
+      const core = await openGolden(name, software);
+      const plain = [];
+      for (const prompt of PROMPTS) {
+        const [alone] = await decode(core, [prompt], { chunk: 64, steps: 0, expected: [] });
+        plain.push(alone!);
+      }
+      for (const steps of [1, 3, 7]) {
+        const all = await decode(core, PROMPTS, { chunk: 8 * steps, steps, expected: plain });
+        assert.deepEqual(all, plain, `${steps} drafts`);
+      }
+      assert.deepEqual(await decode(core, PROMPTS, { chunk: 5, steps: 0, expected: [] }), plain);
+    });
+  }
+
+  Deno.test(`${name}: nothing is cached of prefixes, whose pages do not hold the state`, async () => {
+    const core = await openGolden(name, true);
+    const cache = cacheOf(core);
+    const ids = PROMPTS[1]!;
+    const pages = Array.from({ length: 4 }, () => core.pool.take() as number);
+    cache.insert({ ids, stored: ids.length, draftStored: 0, pages });
+    assert.deepEqual(cache.match([...ids, 5]), { pages: [], draftStored: 0 });
+    core.pool.release(pages);
+  });
+}
+
+interface Decoded {
+  readonly ids: number[];
+  /** Of each id, to the bit. */
+  readonly logprobs: number[];
+}
+
+/**
+ * Decodes prompts together, each with drafts that are right up to a place, another one in each round and sequence.
+ *
+ * @param how.chunk rows of a prompt in a forward.
+ */
+async function decode(
+  core: Runner,
+  prompts: readonly (readonly number[])[],
+  { chunk, steps, expected }: {
+    readonly chunk: number;
+    readonly steps: number;
+    readonly expected: readonly Decoded[];
+  },
+): Promise<Decoded[]> {
+  const sequences = prompts.map((ids) => newSequence(ids));
+  const found = prompts.map((): Decoded => ({ ids: [], logprobs: [] }));
+  const put = (i: number, id: number, logprob: number | undefined) => {
+    if (found[i]!.ids.length >= MOST) return;
+    found[i]!.ids.push(id);
+    found[i]!.logprobs.push(logprob ?? NaN);
+  };
+  for (const sequence of sequences) {
+    assert.ok(core.openSlot(sequence));
+    assert.ok(core.reserve(sequence, CONTEXT));
+    core.setSampling(sequence, GREEDY);
+  }
+  const accepted = new Set<number>();
+  try {
+    await prefillAll(core, sequences, chunk, put);
+    for (let round = 0; found.some(({ ids }) => ids.length < MOST); round++) {
+      const proposals = found.map(({ ids }, i) => {
+        const right = (3 * round + i) % (steps + 1);
+        const tokens = Array.from({ length: steps }, (_, j) => {
+          const next = expected[i]?.ids[ids.length + j] ?? 3;
+          return j < right ? next : next === 9 ? 10 : 9;
+        });
+        return { tokens, parents: tokens.map((_, j) => j) };
+      });
+      const asked = { shape: chain(steps), count: 1, logprobs: 0 };
+      const [result] = await core.rounds(sequences, { ...asked, ...steps > 0 && { proposals } });
+      for (const [i, { ids, logprobs, ...of }] of result!.sequences.entries()) {
+        accepted.add(of.accepted);
+        for (const [j, id] of ids.entries()) put(i, id, logprobs?.[j]?.logprob);
+      }
+    }
+    assert.deepEqual([...accepted].toSorted(), Array.from({ length: steps + 1 }, (_, i) => i));
+    return found;
+  } finally {
+    for (const sequence of sequences) core.closeSlot(sequence);
+  }
+}
+
+/** Chunks of all prompts that are not stored yet in each forward. */
+async function prefillAll(
+  core: Runner,
+  sequences: readonly Sequence[],
+  chunk: number,
+  put: (i: number, id: number, logprob: number | undefined) => void,
+): Promise<void> {
+  const left = new Set(sequences);
+  while (left.size > 0) {
+    const chunks = [...left].map((sequence) => ({
+      sequence,
+      to: Math.min(sequence.ids.length, sequence.stored + chunk),
+      logprobs: 0,
+    }));
+    const tokens = await core.prefill(chunks);
+    for (const [i, { sequence }] of chunks.entries()) {
+      const token = tokens[i];
+      if (token === undefined) continue;
+      left.delete(sequence);
+      put(sequences.indexOf(sequence), token.id, token.logprobs?.logprob);
+    }
+  }
+}
+
+async function openGolden(name: string, software: boolean): Promise<Runner> {
+  const opened = await openGpu();
+  const gpu = { ...opened, info: { ...opened.info, software } };
+  using models = checkModels(openCheckpoint(folderOf(name)), undefined);
+  const weights = await loadWith(gpu, models, (checkpoint) => checkpointWeights(gpu, checkpoint));
+  return await openRunner(gpu, await withTensorMatrices(gpu, weights), {
+    batch: BATCH,
+    shapes: chains([0, 1, 3, 7]),
+    prefillRows: 256,
+    contextLength: CONTEXT,
+    pages: BATCH * (CONTEXT / PAGE + 2),
+    promptRun: 8,
+  });
+}
