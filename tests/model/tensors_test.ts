@@ -6,9 +6,16 @@ import { parseModelConfig } from "../../src/model/config/config.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { openEmbedded } from "../../src/model/checkpoint/embedded.ts";
-import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
+import {
+  checkTarget,
+  checkTensors,
+  draftTensors,
+  targetTensors,
+} from "../../src/model/weights/tensors.ts";
 import { target, TARGET_JSON } from "./drafts.ts";
 import { shapesOf, tensorFile, toyCheckpoint } from "./folders.ts";
+
+const SHARED = new URL("../golden/gemma4_e", import.meta.url).pathname;
 
 type Shapes = Readonly<Record<string, readonly number[]>>;
 
@@ -127,4 +134,22 @@ Deno.test("the embedded target and both drafts check clean", () => {
     const specs = draftTensors(parseDraftConfig(draft, config));
     assert.deepEqual(checkTensors(draft, specs), []);
   }
+});
+
+Deno.test("keys and values of layers that read those of others are in files, and deserve no warning", () => {
+  using opened = openCheckpoint(SHARED);
+  const config = parsed(opened);
+  const [stored] = opened.tensors.values();
+  const warningsWith = (...names: string[]) => {
+    const more = names.map((name) => [name, { ...stored!, name }] as const);
+    const tensors = new Map([...opened.tensors, ...more]);
+    return checkTarget({ ...opened, tensors }, config);
+  };
+  const parts = ["k_proj", "v_proj", "k_norm"];
+  assert.deepEqual(
+    warningsWith(...parts.map((part) => `model.layers.5.self_attn.${part}.weight`)),
+    [],
+  );
+  const [warning] = warningsWith("model.layers.2.self_attn.v_norm.weight");
+  assert.match(warning ?? "", /"model.layers.2.self_attn.v_norm.weight" is not used/);
 });
